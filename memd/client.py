@@ -1,0 +1,242 @@
+"""What an app uses: push and forget, ask what became of it, and read the memory. Starts no loop and no thread."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import Any, Self
+
+import redis.asyncio
+
+from memd import config, inbox
+from memd.config import Settings
+from memd.connection import Call, connect, connect_async, send, send_async
+from memd.context import DEFAULT_AGENT, Bucket
+from memd.filtering import to_context
+from memd.flush import Flush, FlushProgress, FlushResult, Selection
+from memd.inbox import Merged, raw_lists
+from memd.memory.document import Document
+from memd.memory.store import CachedReader, open_store
+from memd.recall.inject import inject
+from memd.receipt import Outcome, Receipt, judge, parse_id, receipt
+from memd.signals import Patterns, load_patterns
+from memd.status import Status, read_status
+from memd.validation import RawPush, check_identifier, check_push, parse_push
+
+Turns = Sequence[Mapping[str, Any]]
+
+
+class _Door:
+    """What both clients share: from what an app has in hand to the one command that is sent."""
+
+    def __init__(self, settings: Settings | None = None) -> None:
+        self.settings = settings or config.load().settings
+
+    @cached_property
+    def _patterns(self) -> Patterns:
+        return load_patterns(self.settings.signals.folder)
+
+    @cached_property
+    def _reader(self) -> CachedReader:
+        return CachedReader(open_store(self.settings), self.settings.store)
+
+    def _prepared(
+        self,
+        messages: Turns,
+        thread_id: str,
+        user_id: str | None,
+        agent_name: str,
+        signals: Iterable[str],
+        now: bool,
+    ) -> tuple[Call[Merged], Callable[[Merged], Receipt]]:
+        push: dict[str, Any] = {"thread_id": thread_id, "messages": list(messages), "now": now}
+        if user_id is not None:
+            push["user_id"] = user_id
+        if agent_name:
+            push["agent_name"] = agent_name
+        if signals:
+            push["signals"] = list(signals)
+        return self._call(check_push(push, self.settings.client))
+
+    def _prepared_json(self, raw: bytes, now: bool) -> tuple[Call[Merged], Callable[[Merged], Receipt]]:
+        push = parse_push(raw, self.settings.client)
+        return self._call(replace(push, now=True) if now else push)
+
+    def _call(self, push: RawPush) -> tuple[Call[Merged], Callable[[Merged], Receipt]]:
+        context = to_context(push, self._patterns)
+        return inbox.push(context), lambda merged: receipt(merged, len(context.messages), context.dropped)
+
+    def _inject(self, user_id: str, agent_name: str, max_tokens: int | None) -> str:
+        return inject(self._document(user_id, agent_name), self.settings.recall, max_tokens)
+
+    def _document(self, user_id: str, agent_name: str) -> Document:
+        bucket = Bucket(
+            check_identifier("user_id", user_id),
+            check_identifier("agent_name", agent_name) if agent_name else "",
+        )
+        return self._reader.read(bucket)
+
+
+class Memd(_Door):
+    """The client for apps without an event loop. Thread-safe. Also a context manager.
+
+    `settings`: as `memd.config.load` gives them; None reads config.yaml and the environment as the daemon does.
+    Every method that talks to the server raises InboxUnavailable when it cannot be reached.
+    """
+
+    @cached_property
+    def _client(self) -> redis.Redis:
+        return connect(self.settings)
+
+    def push(
+        self,
+        messages: Turns,
+        *,
+        thread_id: str,
+        user_id: str | None = None,
+        agent_name: str = DEFAULT_AGENT,
+        signals: Iterable[str] = (),
+        now: bool = False,
+    ) -> Receipt:
+        """Push a conversation: one round trip. Sending the same again changes nothing but the due time.
+
+        `messages`: the turns so far, or only the new ones (then each with an `id` or `created_at`), in the shapes of
+        OpenAI, Anthropic or LangChain. `now`: due at once, for example before a summary throws messages away.
+        Raises Rejected (nothing was stored), InboxFull, NotReady.
+        """
+        call, answer = self._prepared(messages, thread_id, user_id, agent_name, signals, now)
+        return answer(send(self._client, call))
+
+    def push_json(self, raw: bytes, *, now: bool = False) -> Receipt:
+        """Push one JSON object in the format of the raw door (docs/wire.md). Raises as `push`."""
+        call, answer = self._prepared_json(raw, now)
+        return answer(send(self._client, call))
+
+    def receipt(self, receipt_id: str) -> Outcome:
+        """Where a push stands or how it ended. Raises Rejected when the id is not one."""
+        key, gen, seq = parse_id(receipt_id)
+        return judge(send(self._client, inbox.standings([key]))[0], gen, seq)
+
+    def flush(
+        self,
+        *,
+        user_id: str | None = None,
+        agent_name: str | None = None,
+        thread_id: str | None = None,
+        wait: bool = False,
+        timeout_s: float = 60.0,
+        progress: Callable[[FlushProgress], None] | None = None,
+    ) -> FlushResult:
+        """Make pending keys due now: of one user, agent, thread, or all.
+
+        With `wait`, until all that was accepted before has ended, or `timeout_s` is over, calling `progress`.
+        """
+        flush = Flush(self._client, raw_lists(self.settings), Selection(user_id, agent_name, thread_id))
+        if wait:
+            return flush.wait(timeout_s, progress)
+        return FlushResult({"waiting": flush.start()})
+
+    def inject(self, user_id: str, *, agent_name: str = DEFAULT_AGENT, max_tokens: int | None = None) -> str:
+        """The `<memory>` block for the next prompt, within `max_tokens` (estimated); empty when nothing is known."""
+        return self._inject(user_id, agent_name, max_tokens)
+
+    def document(self, user_id: str, *, agent_name: str = DEFAULT_AGENT) -> Document:
+        """The memory document, shared with the cache: read it, do not change it."""
+        return self._document(user_id, agent_name)
+
+    def status(self) -> Status:
+        """The inbox, the workers and the server in figures."""
+        return read_status(self._client, self.settings)
+
+    def close(self) -> None:
+        """Close the connections."""
+        if "_client" in self.__dict__:
+            self._client.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class AsyncMemd(_Door):
+    """The client for apps with an event loop; the methods of `Memd`, awaited. Also an async context manager.
+
+    `push` and `receipt` are one round trip each; what reads files or waits runs in a thread. A cancelled push may or
+    may not have arrived: send it again, it merges.
+    """
+
+    @cached_property
+    def _client(self) -> redis.asyncio.Redis:
+        return connect_async(self.settings)
+
+    @cached_property
+    def _sync(self) -> Memd:
+        return Memd(self.settings)
+
+    async def push(
+        self,
+        messages: Turns,
+        *,
+        thread_id: str,
+        user_id: str | None = None,
+        agent_name: str = DEFAULT_AGENT,
+        signals: Iterable[str] = (),
+        now: bool = False,
+    ) -> Receipt:
+        """As `Memd.push`."""
+        call, answer = self._prepared(messages, thread_id, user_id, agent_name, signals, now)
+        return answer(await send_async(self._client, call))
+
+    async def push_json(self, raw: bytes, *, now: bool = False) -> Receipt:
+        """As `Memd.push_json`."""
+        call, answer = self._prepared_json(raw, now)
+        return answer(await send_async(self._client, call))
+
+    async def receipt(self, receipt_id: str) -> Outcome:
+        """As `Memd.receipt`."""
+        key, gen, seq = parse_id(receipt_id)
+        return judge((await send_async(self._client, inbox.standings([key])))[0], gen, seq)
+
+    async def flush(
+        self,
+        *,
+        user_id: str | None = None,
+        agent_name: str | None = None,
+        thread_id: str | None = None,
+        wait: bool = False,
+        timeout_s: float = 60.0,
+    ) -> FlushResult:
+        """As `Memd.flush`."""
+        return await asyncio.to_thread(
+            self._sync.flush,
+            user_id=user_id, agent_name=agent_name, thread_id=thread_id, wait=wait, timeout_s=timeout_s,
+        )  # fmt: skip
+
+    async def inject(self, user_id: str, *, agent_name: str = DEFAULT_AGENT, max_tokens: int | None = None) -> str:
+        """As `Memd.inject`."""
+        return await asyncio.to_thread(self._inject, user_id, agent_name, max_tokens)
+
+    async def document(self, user_id: str, *, agent_name: str = DEFAULT_AGENT) -> Document:
+        """As `Memd.document`."""
+        return await asyncio.to_thread(self._document, user_id, agent_name)
+
+    async def status(self) -> Status:
+        """As `Memd.status`."""
+        return await asyncio.to_thread(self._sync.status)
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        if "_client" in self.__dict__:
+            await self._client.aclose()
+        if "_sync" in self.__dict__:
+            self._sync.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()

@@ -1,0 +1,254 @@
+"""The settings: defaults < config.yaml < MEMD_* environment < flags; checked in sentences, frozen, passed down.
+
+A default stands in one place, the model below; `config.yaml` repeats all of them with unit and meaning, and a test
+compares the two. An unknown key, a value out of range or a contradiction raises `ConfigError` with one sentence.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, model_validator
+
+from memd.errors import ConfigError
+
+ENV_PREFIX = "MEMD_"
+CONFIG_FILE = "config.yaml"
+
+AppName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]{1,64}$")]
+Seconds = Annotated[float, Field(gt=0, le=31_536_000)]
+Share = Annotated[float, Field(ge=0, le=1)]
+Count = Annotated[int, Field(ge=1, le=10_000_000)]
+
+
+class Section(BaseModel):
+    """A frozen group of settings; an unknown key is an error."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True)
+
+
+class ServerSettings(Section):
+    appendfsync: Literal["everysec", "always"] = "everysec"
+
+
+class ClientSettings(Section):
+    default_user: str | None = None
+    apps: tuple[AppName, ...] = ()
+    max_push_bytes: Annotated[int, Field(ge=1_024, le=67_108_864)] = 1_048_576
+    max_messages: Annotated[int, Field(ge=1, le=5_000)] = 1_000
+    max_message_chars: Annotated[int, Field(ge=100, le=10_000_000)] = 100_000
+
+
+class FilteringSettings(Section):
+    require_reply: bool = False
+
+
+class SignalsSettings(Section):
+    folder: Path | None = None
+
+
+class InboxSettings(Section):
+    receipt_ttl_s: Seconds = 86_400
+    known_ttl_s: Seconds = 3_600
+    memory_headroom: Annotated[float, Field(gt=0.1, le=1)] = 0.9
+    allow_unfit_server: bool = False
+
+
+class SchedulerSettings(Section):
+    quiet_s: Annotated[float, Field(ge=0.01, le=300)] = 30
+    max_wait_s: Annotated[float, Field(ge=0.01, le=86_400)] = 300
+    flush_tokens: Count = 4_000
+    tick_ms: Annotated[int, Field(ge=10, le=250)] = 250
+
+    @model_validator(mode="after")
+    def _ordered(self) -> SchedulerSettings:
+        if self.max_wait_s < self.quiet_s:
+            raise ValueError(f"max_wait_s ({self.max_wait_s:g}) must not be shorter than quiet_s ({self.quiet_s:g})")
+        return self
+
+
+class DrainSettings(Section):
+    workers: Annotated[int, Field(ge=1, le=256)] = 2
+    concurrency: Annotated[int, Field(ge=1, le=1_024)] = 32
+    lease_s: Annotated[float, Field(ge=1, le=3_600)] = 120
+    claim_tokens: Count = 40_000
+    max_attempts: Annotated[int, Field(ge=1, le=100)] = 5
+    backoff_s: Seconds = 2
+    backoff_max_s: Seconds = 300
+    slice_s: Annotated[float, Field(ge=1, le=120)] = 60
+    linger_s: Annotated[float, Field(ge=0, le=60)] = 2
+
+
+class ExtractionSettings(Section):
+    extractor: Literal["auto", "anthropic", "rules"] = "auto"
+    model: str = "claude-haiku-5-5"
+    base_url: str | None = None
+    api_key: SecretStr | None = None
+    max_tokens: Annotated[int, Field(ge=256, le=21_000)] = 4_096
+    deadline_s: Annotated[float, Field(ge=0.1, le=90)] = 90
+    max_reply_bytes: Annotated[int, Field(ge=10_000)] = 2_097_152
+    context_messages: Annotated[int, Field(ge=0, le=20)] = 2
+
+
+class ApplySettings(Section):
+    confidence_threshold: Share = 0.7
+    max_facts: Annotated[int, Field(ge=10, le=500)] = 100
+    categories: tuple[str, ...] = (
+        "preference", "knowledge", "context", "behavior", "goal", "correction",
+        "event", "constraint", "decision", "identity",
+    )  # fmt: skip
+    fact_min_chars: Annotated[int, Field(ge=1, le=100)] = 5
+    fact_max_chars: Annotated[int, Field(ge=50, le=10_000)] = 2_000
+    max_retired_facts: Annotated[int, Field(ge=0, le=500)] = 10
+    max_retired_share: Share = 0.2
+    archive_cap: Annotated[int, Field(ge=0, le=10_000)] = 200
+    ledger_cap: Annotated[int, Field(ge=100, le=1_000_000)] = 20_000
+
+
+class StoreSettings(Section):
+    class_: str = Field("memd.memory.store.JsonStore", alias="class")
+    shared: bool = False
+    cache_documents: Annotated[int, Field(ge=0, le=1_000_000)] = 1_000
+
+
+class RecallSettings(Section):
+    injection_enabled: bool = True
+    max_injection_tokens: Annotated[int, Field(ge=100, le=8_000)] = 2_000
+    correction_tokens: Annotated[int, Field(ge=0, le=8_000)] = 500
+
+
+class LogSettings(Section):
+    level: Literal["debug", "info", "warning", "error"] = "info"
+    format: Literal["auto", "json", "pretty"] = "auto"
+
+
+class Settings(Section):
+    """All settings, in the order of the flow. `config.yaml` says what each one means."""
+
+    data_dir: Path = Path("memd-data")
+    redis_url: SecretStr | None = None
+    enabled: bool = True
+    server: ServerSettings = ServerSettings()
+    client: ClientSettings = ClientSettings()
+    filtering: FilteringSettings = FilteringSettings()
+    signals: SignalsSettings = SignalsSettings()
+    inbox: InboxSettings = InboxSettings()
+    scheduler: SchedulerSettings = SchedulerSettings()
+    drain: DrainSettings = DrainSettings()
+    extraction: ExtractionSettings = ExtractionSettings()
+    apply: ApplySettings = ApplySettings()
+    store: StoreSettings = Field(default_factory=lambda: StoreSettings.model_validate({}))
+    recall: RecallSettings = RecallSettings()
+    log: LogSettings = LogSettings()
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """The settings in force, and for each dotted name where its value comes from."""
+
+    settings: Settings
+    origins: Mapping[str, str]
+
+
+def load(
+    file: Path | None = None,
+    environ: Mapping[str, str] | None = None,
+    flags: Mapping[str, Any] | None = None,
+) -> Loaded:
+    """Read the settings.
+
+    `file` must exist when given; without it `MEMD_CONFIG`, then `config.yaml` of the working folder is read if it is
+    there. `flags` are dotted names with values that are not None. Raises ConfigError.
+    """
+    environ = os.environ if environ is None else environ
+    path = file or (Path(environ["MEMD_CONFIG"]) if environ.get("MEMD_CONFIG") else None)
+    if path is None and Path(CONFIG_FILE).is_file():
+        path = Path(CONFIG_FILE)
+    layers: list[tuple[str, Mapping[str, Any]]] = []
+    if path is not None:
+        layers.append((str(path), dict(_flatten(_read_yaml(path)))))
+    layers.append(("environment", dict(_from_environment(environ))))
+    layers.append(("flag", {name: value for name, value in (flags or {}).items() if value is not None}))
+    tree: dict[str, Any] = {}
+    origins = dict.fromkeys(names(), "default")
+    for origin, values in layers:
+        for name, value in values.items():
+            _put(tree, name, value)
+            origins[name] = origin
+    try:
+        return Loaded(Settings.model_validate(tree), origins)
+    except ValidationError as error:
+        raise ConfigError(_sentence(error, origins)) from None
+
+
+def names() -> Iterator[str]:
+    """The dotted name of every setting, in order."""
+    for name, field in Settings.model_fields.items():
+        if isinstance(field.annotation, type) and issubclass(field.annotation, Section):
+            for inner, spec in field.annotation.model_fields.items():
+                yield f"{name}.{spec.alias or inner}"
+        else:
+            yield name
+
+
+def _read_yaml(path: Path) -> dict[str, Any]:
+    try:
+        tree = yaml.safe_load(path.read_bytes())
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read ({error.strerror})") from None
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        mark = getattr(error, "problem_mark", None)
+        place = f" in line {mark.line + 1}" if mark else ""
+        raise ConfigError(f"{path} is not YAML{place}") from None
+    if tree is None:
+        return {}
+    if not isinstance(tree, dict):
+        raise ConfigError(f"{path} must hold settings by name")
+    return tree
+
+
+def _flatten(tree: Mapping[Any, Any]) -> Iterator[tuple[str, Any]]:
+    for name, value in tree.items():
+        if isinstance(value, dict) and value:
+            for inner, leaf in value.items():
+                yield f"{name}.{inner}", leaf
+        else:
+            yield str(name), value
+
+
+def _from_environment(environ: Mapping[str, str]) -> Iterator[tuple[str, Any]]:
+    for variable, text in environ.items():
+        if not variable.startswith(ENV_PREFIX) or variable == "MEMD_CONFIG":
+            continue
+        name = variable[len(ENV_PREFIX) :].lower().replace("__", ".")
+        try:
+            yield name, yaml.safe_load(text) if text else None
+        except yaml.YAMLError:
+            yield name, text
+
+
+def _put(tree: dict[str, Any], name: str, value: Any) -> None:
+    section, _, leaf = name.partition(".")
+    if not leaf:
+        tree[section] = value
+        return
+    inner = tree.setdefault(section, {})
+    if isinstance(inner, dict):
+        inner[leaf] = value
+
+
+def _sentence(error: ValidationError, origins: Mapping[str, str]) -> str:
+    """One sentence for the first thing wrong: the name, where it was set, and what is expected; never the value."""
+    first = error.errors(include_input=False, include_url=False)[0]
+    name = ".".join(str(part) for part in first["loc"] if not isinstance(part, int)) or "settings"
+    origin = origins.get(name, "")
+    where = f" (from {origin})" if origin not in {"", "default"} else ""
+    if first["type"] == "extra_forbidden":
+        return f"unknown setting {name}{where}"
+    reason = first["msg"].removeprefix("Value error, ")
+    return f"setting {name}{where}: {reason[:1].lower()}{reason[1:]}"

@@ -1,0 +1,105 @@
+"""Talking to the server: one command built once, sent by a sync or an async client, its errors translated here only."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Generic, NoReturn, TypeVar
+
+import redis
+import redis.asyncio
+from redis.backoff import ExponentialWithJitterBackoff, NoBackoff
+from redis.retry import Retry
+
+from memd.config import Settings
+from memd.errors import InboxFull, InboxUnavailable, MemdError, NotReady, Rejected
+from memd.server import url
+
+T = TypeVar("T")
+
+TIMEOUT_S = 5.0
+"""Seconds that one command may take, and a connection."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call(Generic[T]):
+    """A command and what its reply means, independent of who sends it."""
+
+    command: tuple[Any, ...]
+    parse: Callable[[Any], T]
+
+
+def _options(retries: int) -> dict[str, Any]:
+    # A lost reply makes redis-py send again; every command of the inbox may be sent twice, so that is safe.
+    backoff = ExponentialWithJitterBackoff(cap=0.5, base=0.02) if retries else NoBackoff()
+    return {"socket_timeout": TIMEOUT_S, "socket_connect_timeout": TIMEOUT_S, "retry": (backoff, retries)}
+
+
+def connect(settings: Settings, retries: int = 2) -> redis.Redis:
+    """A sync client. Nothing is sent yet."""
+    options = _options(retries)
+    options["retry"] = Retry(*options["retry"])
+    return redis.Redis.from_url(url(settings), **options)
+
+
+def connect_async(settings: Settings, retries: int = 2) -> redis.asyncio.Redis:
+    """An async client. Nothing is sent yet."""
+    options = _options(retries)
+    options["retry"] = redis.asyncio.retry.Retry(*options["retry"])
+    client: redis.asyncio.Redis = redis.asyncio.Redis.from_url(url(settings), **options)
+    return client
+
+
+def send(client: redis.Redis, call: Call[T]) -> T:
+    """Send a call. Raises Rejected, InboxFull, NotReady or InboxUnavailable."""
+    try:
+        return call.parse(client.execute_command(*call.command))
+    except redis.RedisError as error:
+        translate(error)
+
+
+def send_many(client: redis.Redis, calls: list[Call[T]]) -> list[T | MemdError]:
+    """Send calls in one pipeline, not as a transaction; an error takes the place of its answer."""
+    pipeline = client.pipeline(transaction=False)
+    for call in calls:
+        pipeline.execute_command(*call.command)
+    try:
+        replies = pipeline.execute(raise_on_error=False)
+    except redis.RedisError as error:
+        translate(error)
+    return [
+        translated(reply) if isinstance(reply, redis.RedisError) else call.parse(reply)
+        for call, reply in zip(calls, replies, strict=True)
+    ]
+
+
+async def send_async(client: redis.asyncio.Redis, call: Call[T]) -> T:
+    """Send a call from a coroutine. Raises as `send` does."""
+    try:
+        return call.parse(await client.execute_command(*call.command))
+    except redis.RedisError as error:
+        translate(error)
+
+
+def translate(error: redis.RedisError) -> NoReturn:
+    """Raise memd's error for one of redis-py."""
+    raise translated(error) from None
+
+
+def translated(error: redis.RedisError) -> MemdError:
+    """memd's error for one of redis-py; the server's words are kept only where they are memd's own."""
+    text = str(error)
+    if text.startswith("MEMDREJECTED "):
+        code, _, sentence = text.removeprefix("MEMDREJECTED ").partition(": ")
+        return Rejected(code, sentence)
+    if isinstance(error, redis.OutOfMemoryError) or text.startswith(("MEMDFULL", "OOM")):
+        return InboxFull("the server is near its memory limit; push again when the backlog has drained")
+    if text.startswith("MEMDNOTREADY") or "Function not found" in text:
+        return NotReady("the inbox is not set up: start `memd up` or `memd scheduler` once on this server")
+    if isinstance(error, redis.TimeoutError):
+        return InboxUnavailable(f"the server did not answer within {TIMEOUT_S:g} s")
+    if isinstance(error, redis.AuthenticationError):
+        return InboxUnavailable("the server refused the account (user or password)")
+    if isinstance(error, redis.ConnectionError):
+        return InboxUnavailable("the server cannot be reached; is `memd up` running?")
+    return InboxUnavailable(f"the server refused the command ({text.split(' ', 1)[0]})")

@@ -1,0 +1,72 @@
+"""Intake: raw pushes from their lists into the inbox, each taken in by one atomic step."""
+
+from __future__ import annotations
+
+import redis
+
+from memd import inbox
+from memd.config import Settings
+from memd.connection import Call, send, send_many
+from memd.errors import MemdError, Rejected
+from memd.events import Event, logger
+from memd.filtering import to_context
+from memd.inbox import raw_lists
+from memd.signals import load_patterns
+from memd.validation import parse_push
+
+BATCH = 100
+BATCHES_A_TICK = 10
+"""One list gets this many batches a tick, so that a flood on one does not keep the others waiting."""
+
+
+class Intake:
+    """Takes in every raw list in turn. What cannot be accepted goes to the dead with a code, never away."""
+
+    name = "intake"
+
+    def __init__(self, settings: Settings, client: redis.Redis) -> None:
+        self._settings = settings
+        self._client = client
+        self._lists = raw_lists(settings)
+        self._patterns = load_patterns(settings.signals.folder)
+        self._pause_s = settings.scheduler.tick_ms / 1000
+        self._log = logger(duty=self.name)
+
+    def tick(self) -> float:
+        """Take in what is there, up to a share for each list."""
+        more = [self._take_list(source) for source in self._lists]
+        return 0.0 if any(more) else self._pause_s
+
+    def _take_list(self, source: str) -> bool:
+        for _ in range(BATCHES_A_TICK):
+            heads = send(self._client, inbox.raw_heads(source, BATCH))
+            if not self._take_batch(source, heads):
+                return False
+        return True
+
+    def _take_batch(self, source: str, heads: list[bytes]) -> bool:
+        """Take in what was at the head; True when there may be more. Stops where another scheduler was faster."""
+        answers = send_many(self._client, [self._call(raw, source) for raw in heads])
+        for raw, answer in zip(heads, answers, strict=True):
+            if isinstance(answer, Rejected):
+                # The functions refused what the validator let pass. The pushes behind it saw another head and stayed.
+                send(self._client, inbox.take_dead(raw, source, answer))
+                return True
+            if isinstance(answer, MemdError):
+                raise answer
+            if not answer:
+                return False
+        return len(heads) == BATCH
+
+    def _call(self, raw: bytes, source: str) -> Call[bool]:
+        if not self._settings.enabled:
+            return inbox.take_skipped(raw, source, "disabled")
+        try:
+            context = to_context(parse_push(raw, self._settings.client), self._patterns)
+        except Rejected as error:  # kept in the dead as it came, with the code
+            self._log.warning(Event.RAW_PUSH_DEAD, code=error.code, bytes=len(raw))
+            return inbox.take_dead(raw, source, error)
+        if not context.messages:
+            self._log.info(Event.RAW_PUSH_SKIPPED, reason="nothing_left", dropped=context.dropped)
+            return inbox.take_skipped(raw, source, "nothing_left", context.dropped)
+        return inbox.take(raw, source, context)

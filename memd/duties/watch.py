@@ -1,0 +1,32 @@
+"""Watch: the server's memory head-room, its function libraries, and outcomes whose time is over."""
+
+from __future__ import annotations
+
+import redis
+
+from memd import inbox, library
+from memd.config import Settings
+from memd.connection import send
+from memd.events import Event, logger
+
+INTERVAL_S = 1.0
+
+
+class Watch:
+    """Once a second: close the trusted door near the memory limit, notice an emptied server, sweep."""
+
+    name = "watch"
+
+    def __init__(self, settings: Settings, client: redis.Redis) -> None:
+        self._settings = settings
+        self._client = client
+        self._log = logger(duty=self.name)
+
+    def tick(self) -> float:
+        """Look at the server once."""
+        if not library.installed(self._client):
+            self._log.error(Event.SERVER_EMPTIED)
+            library.install(self._client, self._settings)
+        library.mark_full(self._client, self._settings.inbox.memory_headroom)
+        send(self._client, inbox.sweep())
+        return INTERVAL_S

@@ -1,0 +1,126 @@
+"""Every event name once, and the one place where logging is set up.
+
+A line carries codes, sizes, times and hashed ids; never text, ids, keys or local variables.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import MutableMapping
+from enum import StrEnum
+from typing import Any, TextIO
+
+import orjson
+import structlog
+
+
+class Event(StrEnum):
+    """What can happen, in the order of the flow."""
+
+    PUSH_REFUSED = "push_refused"
+    RAW_PUSH_DEAD = "raw_push_dead"
+    RAW_PUSH_SKIPPED = "raw_push_skipped"
+
+    SERVER_READY = "server_ready"
+    SERVER_UNFIT = "server_unfit"
+    SERVER_EMPTIED = "server_emptied"
+    PART_STARTED = "part_started"
+    PART_DIED = "part_died"
+    PART_KILLED = "part_killed"
+    UP_READY = "up_ready"
+    UP_STOPPING = "up_stopping"
+    UP_STOPPED = "up_stopped"
+    SHARED_STORE = "shared_store"
+
+    SCHEDULER_STARTED = "scheduler_started"
+    SCHEDULER_STOPPED = "scheduler_stopped"
+    DUTY_FAILED = "duty_failed"
+    LEASE_EXPIRED = "lease_expired"
+    BELL_RUNG = "bell_rung"
+    OUTAGE_BEGAN = "outage_began"
+    OUTAGE_ENDED = "outage_ended"
+
+    WORKER_STARTED = "worker_started"
+    WORKER_STOPPED = "worker_stopped"
+    DRAIN_STARTED = "drain_started"
+    DRAIN_ENDED = "drain_ended"
+    JOB_REFUSED = "job_refused"
+
+    EXTRACTED = "extracted"
+    STORED = "stored"
+    SKIPPED = "skipped"
+    RELEASED = "released"
+    BURIED = "buried"
+    CLAIM_LOST = "claim_lost"
+
+    DOCUMENT_DAMAGED = "document_damaged"
+    CONFLICT = "conflict"
+    LIBRARY_LOG = "library_log"
+
+
+def setup(level: str = "info", style: str = "auto", stream: TextIO | None = None) -> None:
+    """Send structlog and the standard library's loggers to one stream, one line an event.
+
+    `style`: json, pretty, or auto (pretty on a terminal). Exceptions are rendered without local variables.
+    """
+    stream = stream or sys.stderr
+    pretty = style == "pretty" or (style == "auto" and stream.isatty())
+    shared: list[Any] = [
+        structlog.contextvars.merge_contextvars,
+        structlog.processors.add_log_level,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+    ]
+    render = _renderers(pretty)
+    structlog.configure(
+        processors=[*shared, *render],
+        wrapper_class=structlog.make_filtering_bound_logger(getattr(logging, level.upper())),
+        logger_factory=structlog.WriteLoggerFactory(file=stream),
+        cache_logger_on_first_use=False,
+    )
+    handler = logging.StreamHandler(stream)
+    handler.setFormatter(
+        structlog.stdlib.ProcessorFormatter(
+            foreign_pre_chain=[*shared, _library_line],
+            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *render],
+        )
+    )
+    logging.root.handlers[:] = [handler]
+    logging.root.setLevel(logging.WARNING if level != "debug" else logging.INFO)
+
+
+def _renderers(pretty: bool) -> list[Any]:
+    if pretty:
+        return [_shorten_exception, structlog.dev.ConsoleRenderer()]
+    return [_shorten_exception, lambda _, __, event: orjson.dumps(event, default=repr).decode()]
+
+
+def _shorten_exception(_: Any, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    """Keep an exception's type and place, drop its message: foreign messages may quote what they choked on."""
+    info = event.pop("exc_info", None)
+    if not info:
+        return event
+    error = info if isinstance(info, BaseException) else sys.exc_info()[1]
+    event["error"] = type(error).__name__
+    trace = error.__traceback__ if error else None
+    places = []
+    while trace is not None:
+        code = trace.tb_frame.f_code
+        places.append(f"{code.co_qualname}:{trace.tb_lineno}" if hasattr(code, "co_qualname") else code.co_name)
+        trace = trace.tb_next
+    event["at"] = places[-6:]
+    return event
+
+
+def _library_line(_: Any, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    """A line of RQ or the HTTP client: the logger's name and level, and the constant template, never its arguments."""
+    record: logging.LogRecord | None = event.get("_record")
+    event["library"] = record.name if record else "?"
+    event["said"] = str(record.msg) if record and record.args else "a line without a template"
+    event["event"] = Event.LIBRARY_LOG
+    return event
+
+
+def logger(**bound: Any) -> Any:
+    """A logger with the values bound to each of its lines."""
+    return structlog.get_logger(**bound)

@@ -1,0 +1,656 @@
+-- The inbox: every key, and every move between them. One function call is one atomic move.
+--
+--   memd:in, memd:in:<app>      list   raw pushes, as they came by RPUSH
+--   P = {memd}                         the prefix of all other keys, given as KEYS[1]
+--   P:ctx:<key>                 hash   what is pending of a key:
+--        m:<identity>                  "<order> <seq> <tokens> <signals> <message>"; signals joined by ",", "-" for none
+--        .thread .user .agent          the ids themselves        .bucket .owner   hash of bucket, hash of user
+--        .first .last                  ms of the first and last push that count
+--        .size .tokens                 tokens of all messages; of those that count towards flush_tokens
+--        .from .to .gen                the sequence numbers pending, the receipt generation
+--        .attempts .delays             attempts that content cost; releases that cost nothing, since the last attempt
+--        .after .now .parked .suspect  not before (ms); flushed; waits for its bucket; its lease ran out once
+--   P:due                       zset   key -> ms at which it may be claimed
+--   P:claim:<id>                hash   what a claim took: the fields of ctx, and .key .worker
+--   P:claimed                   zset   claim -> ms of lease end
+--   P:busy                      hash   bucket -> claim now working on it
+--   P:parked:<bucket>           zset   due keys that wait for their bucket, by due time
+--   P:known:<key>               set    identities taken not long ago (TTL); a hint for size and due time, no more
+--   P:dead                      zset   id -> ms of death
+--   P:dead:<id>                 hash   what gave up: the fields of its claim, .code .error .died, or .raw .origin
+--   P:died:<key>                set    identities in the dead
+--   P:outcome:<key>             hash   .seq .gen .claim .owner, and .ranges: lines "<from> <to> <record>", the last 50
+--   P:ended                     zset   key -> ms at which its outcome may be forgotten
+--   P:user:<owner>              set    the keys of a user: pending, claimed, dead, outcomes
+--   P:config                    hash   the settings the functions need, and the build of the loaded libraries
+--   P:stats                     hash   counters
+--   P:taken                     hash   raw list -> pushes taken in so far
+--   P:order                     string the counter that orders messages
+--   P:wake                      list   at most one element: rings the scheduler
+
+-- [shared]
+
+local function call(...) return redis.call(...) end -- redis.call is not there yet while a library loads
+local OPEN = { '.thread', '.user', '.agent', '.bucket', '.owner' }
+local HSET_CHUNK = 1000 -- unpack() takes some 8,000 values at most
+
+local function clock()
+  local t = call('TIME')
+  return t[1] * 1000 + math.floor(t[2] / 1000)
+end
+
+local function config(P)
+  local flat, cfg = call('HGETALL', P .. ':config'), {}
+  for i = 1, #flat, 2 do cfg[flat[i]] = tonumber(flat[i + 1]) or flat[i + 1] end
+  return cfg
+end
+
+local function hset(key, fields)
+  for i = 1, #fields, HSET_CHUNK do
+    call('HSET', key, unpack(fields, i, math.min(i + HSET_CHUNK - 1, #fields)))
+  end
+end
+
+local function wake(P)
+  if call('LLEN', P .. ':wake') == 0 then call('LPUSH', P .. ':wake', '1') end
+end
+
+local function count(P, stats)
+  for i = 1, #stats, 2 do call('HINCRBY', P .. ':stats', stats[i], stats[i + 1]) end
+end
+
+-- Puts a key where it waits. A parked key stays parked while its bucket is busy, and only its place in the row changes.
+local function set_due(P, key, bucket, parked, due, now, tick)
+  if parked then
+    if call('HEXISTS', P .. ':busy', bucket) == 1 then
+      call('ZADD', P .. ':parked:' .. bucket, due, key)
+      return
+    end
+    call('ZREM', P .. ':parked:' .. bucket, key)
+    call('HDEL', P .. ':ctx:' .. key, '.parked')
+  end
+  call('ZADD', P .. ':due', due, key)
+  if due <= now + tick then wake(P) end
+end
+
+-- "<order> <seq> <tokens> <signals> <message>" -> its parts
+local function parts(value)
+  return string.match(value, '^(%d+) (%d+) (%d+) (%S+) (.*)$')
+end
+
+local function union(a, b)
+  if a == '-' then return b end
+  for signal in string.gmatch(b, '[^,-]+') do
+    if not string.find(',' .. a .. ',', ',' .. signal .. ',', 1, true) then a = a .. ',' .. signal end
+  end
+  return a
+end
+
+-- A message without id and predecessor is also known by thread, role and content alone (DESIGN, "Identity").
+local function pending_twin(ctx, identity)
+  if string.sub(identity, 1, 1) ~= 'n' or string.sub(identity, 26) ~= '000000000000' then return nil end
+  local prefix = 'm:' .. string.sub(identity, 1, 25)
+  for _, field in ipairs(call('HKEYS', ctx)) do
+    if string.sub(field, 1, 27) == prefix then return string.sub(field, 3) end
+  end
+  return nil
+end
+
+local function hints(P, name, key, ids)
+  local set = P .. ':' .. name .. ':' .. key
+  if call('EXISTS', set) == 0 then return nil end
+  return call('SMISMEMBER', set, unpack(ids))
+end
+
+-- The merge: both doors end here. `h` is the header, `at` the index of the first message in `argv`.
+-- Answers { status, key, gen, seq, due, now, reason }.
+local function merge(P, cfg, h, argv, at)
+  local now, key = clock(), h.key
+  local ctx, outcome = P .. ':ctx:' .. key, P .. ':outcome:' .. key
+  local meta = call('HMGET', ctx, '.first', '.tokens', '.size', '.after', '.parked', '.gen', '.to', '.now', '.last')
+  local fresh = not meta[1]
+  local ids = {}
+  for i, m in ipairs(h.m) do ids[i] = m[1] end
+  local known, died = hints(P, 'known', key, ids), hints(P, 'died', key, ids)
+  local fields, added, counted, tokens, size, alive = {}, 0, 0, tonumber(meta[2]) or 0, tonumber(meta[3]) or 0, 0
+  local changes = {}
+  for i, m in ipairs(h.m) do
+    local identity = m[1]
+    if not (died and died[i] == 1) then
+      alive = alive + 1
+      local old = not fresh and call('HGET', ctx, 'm:' .. identity)
+      if not old and not fresh then
+        local twin = pending_twin(ctx, identity)
+        if twin then identity, old = twin, call('HGET', ctx, 'm:' .. twin) end
+      end
+      local counts = not (known and known[i] == 1)
+      if not old then
+        changes[#changes + 1] = { identity, m[2], m[3], argv[at + i - 1] }
+        size = size + m[2]
+        if counts then tokens = tokens + m[2] end
+        added = added + 1
+      else
+        local order, seq, was, signals, text = parts(old)
+        local both = union(signals, m[3])
+        if text ~= argv[at + i - 1] or both ~= signals then
+          fields[#fields + 1] = 'm:' .. identity
+          fields[#fields + 1] = order .. ' ' .. seq .. ' ' .. m[2] .. ' ' .. both .. ' ' .. argv[at + i - 1]
+          size = size + m[2] - was
+          if counts then tokens = tokens + m[2] - was end
+        end
+      end
+      if counts then counted = counted + 1 end
+    end
+  end
+  if alive == 0 then return { 'skipped', key, '', 0, 0, now, 'already_dead' } end
+
+  local gen, seq = meta[6], tonumber(meta[7])
+  if added > 0 or #fields > 0 or fresh then
+    seq = call('HINCRBY', outcome, '.seq', 1)
+    if seq == 1 then
+      gen = h.gen
+      call('HSET', outcome, '.gen', gen, '.owner', h.owner)
+    elseif not gen then
+      gen = call('HGET', outcome, '.gen')
+    end
+    local order = call('INCRBY', P .. ':order', #changes) - #changes
+    for i, c in ipairs(changes) do
+      fields[#fields + 1] = 'm:' .. c[1]
+      fields[#fields + 1] = (order + i) .. ' ' .. seq .. ' ' .. c[2] .. ' ' .. c[3] .. ' ' .. c[4]
+    end
+    count(P, { 'pushes', 1, 'messages', added })
+    if h.dropped then count(P, h.dropped) end
+  end
+  -- The clock may have been set back: what came first cannot lie ahead.
+  local first = fresh and now or math.min(tonumber(meta[1]), now)
+  local after = tonumber(meta[4]) or 0
+  local last = tonumber(meta[9]) or now
+  if counted > 0 or fresh then last = now end
+  local due = math.min(last + cfg.quiet_ms, first + cfg.max_wait_ms)
+  local at_once = h.now or meta[8]
+  if at_once or tokens >= cfg.flush_tokens then due = now end
+  if h.now then after = 0 end
+  if after > now then due = math.max(due, math.min(after, now + cfg.backoff_max_ms)) end
+  local was = not fresh and not meta[5] and call('ZSCORE', P .. ':due', key)
+  if was and tonumber(was) <= now then due = tonumber(was) end -- what is due stays due
+  for _, pair in ipairs({ { '.last', last }, { '.tokens', tokens }, { '.size', size }, { '.to', seq } }) do
+    fields[#fields + 1] = pair[1]
+    fields[#fields + 1] = pair[2]
+  end
+  if h.now then
+    for _, value in ipairs({ '.now', 1, '.after', 0 }) do fields[#fields + 1] = value end
+  end
+  if fresh then
+    local open = { h.ids[1], h.ids[2], h.ids[3], h.bucket, h.owner }
+    for i, name in ipairs(OPEN) do
+      fields[#fields + 1] = name
+      fields[#fields + 1] = open[i]
+    end
+    for _, value in ipairs({ '.first', first, '.from', seq, '.gen', gen }) do fields[#fields + 1] = value end
+    call('SADD', P .. ':user:' .. h.owner, key)
+  end
+  hset(ctx, fields)
+  set_due(P, key, h.bucket, meta[5], due, now, cfg.tick_ms)
+  return { fresh and 'queued' or 'merged', key, gen, seq, due, now, '' }
+end
+
+local function is_hash(value, length)
+  return type(value) == 'string' and #value == length and not string.find(value, '[^0-9a-f]')
+end
+
+local function drops_error(dropped)
+  if dropped == nil then return nil end
+  if type(dropped) ~= 'table' or #dropped > 64 or #dropped % 2 ~= 0 then return 'E_DROPPED: dropped is a list of counters' end
+  for i = 1, #dropped, 2 do
+    local name, n = dropped[i], dropped[i + 1]
+    if type(name) ~= 'string' or #name > 64 or not string.find(name, '^dropped:[a-z_]+$')
+      or type(n) ~= 'number' or n < 0 or n > 1e6 or n ~= math.floor(n) then
+      return 'E_DROPPED: dropped is a list of counters'
+    end
+  end
+  return nil
+end
+
+-- Count, size and shape; what the messages say is checked again by the drain.
+local function shape_error(cfg, h, argv, at)
+  if type(h) ~= 'table' or h.v ~= 1 then return 'E_VERSION: this server takes version 1 of the wire format' end
+  if not (is_hash(h.key, 32) and is_hash(h.bucket, 32) and is_hash(h.owner, 32) and is_hash(h.gen, 8)) then
+    return 'E_HEADER_HASH: key, bucket and owner are 32 hexadecimal digits, gen is 8'
+  end
+  if type(h.ids) ~= 'table' or #h.ids ~= 3 then return 'E_HEADER_IDS: ids are thread, user and agent' end
+  for i = 1, 3 do
+    local id = h.ids[i]
+    if type(id) ~= 'string' or #id > 256 or (#id == 0 and i < 3) then
+      return 'E_HEADER_IDS: an id is a string of 1 to 256 bytes'
+    end
+  end
+  if type(h.m) ~= 'table' then return 'E_MESSAGES_EMPTY: a push carries at least one message' end
+  if #h.m > cfg.max_messages then return 'E_MESSAGES_COUNT: a push carries at most ' .. cfg.max_messages .. ' messages' end
+  if #h.m == 0 and not h.dropped then return 'E_MESSAGES_EMPTY: a push carries at least one message' end
+  if #h.m ~= #argv - at + 1 then return 'E_MESSAGES_COUNT: the header must name each message once' end
+  local wrong = drops_error(h.dropped)
+  if wrong then return wrong end
+  local bytes = 0
+  for i, m in ipairs(h.m) do
+    if type(m) ~= 'table' or type(m[1]) ~= 'string' or #m[1] ~= 37 or not string.find(m[1], '^[in]%x+$') then
+      return 'E_IDENTITY: an identity is i or n and 36 hexadecimal digits'
+    end
+    if type(m[2]) ~= 'number' or m[2] < 0 or m[2] > 1e9 or m[2] ~= math.floor(m[2]) then
+      return 'E_TOKENS: tokens are a whole number'
+    end
+    if type(m[3]) ~= 'string' or not (m[3] == '-' or string.find(m[3], '^[a-z][a-z,]*$')) or #m[3] > 200 then
+      return 'E_SIGNALS: signals are names joined by commas, or -'
+    end
+    bytes = bytes + #argv[at + i - 1]
+  end
+  if bytes > cfg.max_push_bytes then return 'E_PUSH_SIZE: a push has at most ' .. cfg.max_push_bytes .. ' bytes' end
+  return nil
+end
+
+local function header(text)
+  local ok, h = pcall(cjson.decode, text)
+  return ok and h or nil
+end
+
+-- [push]
+
+-- memd_push: KEYS P; ARGV header, message... -> what merge answers, or an error
+redis.register_function('memd_push', function(keys, argv)
+  local P = keys[1]
+  local cfg = config(P)
+  if not cfg.quiet_ms then return redis.error_reply('MEMDNOTREADY no scheduler has ever started on this server') end
+  if cfg.enabled == 0 then return { 'disabled', '', '', 0, 0, clock(), 'disabled' } end
+  if cfg.full == 1 then return redis.error_reply('MEMDFULL the server is near its memory limit') end
+  local h = header(argv[1])
+  local wrong = shape_error(cfg, h, argv, 2)
+  if wrong then return redis.error_reply('MEMDREJECTED ' .. wrong) end
+  if #h.m == 0 then -- filtering left nothing: only counted
+    count(P, h.dropped)
+    count(P, { 'skipped', 1, 'skipped:nothing_left', 1 })
+    return { 'skipped', h.key, '', 0, 0, clock(), 'nothing_left' }
+  end
+  return merge(P, cfg, h, argv, 2)
+end)
+
+-- [drain]
+
+local function free_bucket(P, bucket, id, now)
+  if call('HGET', P .. ':busy', bucket) ~= id then return end
+  call('HDEL', P .. ':busy', bucket)
+  local row = P .. ':parked:' .. bucket
+  local moved = call('ZPOPMIN', row)
+  -- One key is enough while it can be claimed at once; if even the earliest lies ahead, none of them needs the row.
+  while #moved == 2 do
+    call('HDEL', P .. ':ctx:' .. moved[1], '.parked')
+    call('ZADD', P .. ':due', moved[2], moved[1])
+    if tonumber(moved[2]) <= now then
+      wake(P)
+      return
+    end
+    moved = call('ZPOPMIN', row)
+  end
+end
+
+local function record(P, cfg, key, from, to, text, now)
+  local outcome = P .. ':outcome:' .. key
+  local lines = (call('HGET', outcome, '.ranges') or '') .. from .. ' ' .. to .. ' ' .. text .. '\n'
+  local count = select(2, string.gsub(lines, '\n', '\n'))
+  if count > 50 then lines = string.match(lines, '^[^\n]*\n(.*)$') end
+  call('HSET', outcome, '.ranges', lines)
+  call('HDEL', outcome, '.claim')
+  if call('EXISTS', P .. ':ctx:' .. key) == 0 then call('ZADD', P .. ':ended', now + cfg.receipt_ttl_ms, key) end
+end
+
+local function identities(hash)
+  local ids = {}
+  for _, field in ipairs(call('HKEYS', hash)) do
+    if string.sub(field, 1, 2) == 'm:' then ids[#ids + 1] = string.sub(field, 3) end
+  end
+  return ids
+end
+
+local function sadd(set, ids)
+  for i = 1, #ids, HSET_CHUNK do call('SADD', set, unpack(ids, i, math.min(i + HSET_CHUNK - 1, #ids))) end
+end
+
+local function claim_meta(P, id)
+  local m = call('HMGET', P .. ':claim:' .. id, '.key', '.bucket', '.from', '.to', '.attempts', '.suspect', '.delays')
+  if not m[1] then return nil end
+  return { key = m[1], bucket = m[2], from = m[3], to = m[4], attempts = tonumber(m[5]) or 0,
+           suspect = m[6], delays = tonumber(m[7]) or 0 }
+end
+
+-- The oldest messages of a key up to claim_tokens go into the claim; the rest stays pending, and due.
+local function split(P, ctx, claim, limit)
+  local flat, rows, meta = call('HGETALL', ctx), {}, {}
+  for i = 1, #flat, 2 do
+    if string.sub(flat[i], 1, 2) == 'm:' then
+      local order, seq, tokens = parts(flat[i + 1])
+      rows[#rows + 1] = { flat[i], flat[i + 1], tonumber(order), tonumber(seq), tonumber(tokens) }
+    elseif flat[i] ~= '.now' and flat[i] ~= '.parked' then
+      meta[#meta + 1], meta[#meta + 2] = flat[i], flat[i + 1]
+    end
+  end
+  table.sort(rows, function(a, b) return a[3] < b[3] end)
+  local took, n = 0, 0
+  local low, high = { rows[1][4], rows[1][4] }, nil
+  for i, row in ipairs(rows) do
+    if i > 1 and took + row[5] > limit then break end
+    took, n = took + row[5], i
+    low = { math.min(low[1], row[4]), math.max(low[2], row[4]) }
+  end
+  local fields, gone = meta, {}
+  for i = 1, n do
+    fields[#fields + 1], fields[#fields + 2] = rows[i][1], rows[i][2]
+    gone[i] = rows[i][1]
+  end
+  for _, value in ipairs({ '.from', low[1], '.to', low[2], '.size', took }) do fields[#fields + 1] = value end
+  hset(claim, fields)
+  if n == #rows then
+    call('DEL', ctx)
+    return
+  end
+  for i = 1, #gone, HSET_CHUNK do call('HDEL', ctx, unpack(gone, i, math.min(i + HSET_CHUNK - 1, #gone))) end
+  local rest = 0
+  for i = n + 1, #rows do
+    rest = rest + rows[i][5]
+    high = math.min(high or rows[i][4], rows[i][4])
+  end
+  call('HSET', ctx, '.from', high, '.size', rest, '.tokens', rest)
+end
+
+local function take(P, cfg, key, meta, id, worker, now)
+  local ctx, claim = P .. ':ctx:' .. key, P .. ':claim:' .. id
+  if (tonumber(meta[3]) or 0) <= cfg.claim_tokens then call('RENAME', ctx, claim) else split(P, ctx, claim, cfg.claim_tokens) end
+  call('HSET', claim, '.key', key, '.worker', worker)
+  if call('EXISTS', ctx) == 0 then call('ZREM', P .. ':due', key) end
+  call('HSET', P .. ':busy', meta[1], id)
+  call('ZADD', P .. ':claimed', now + cfg.lease_ms, id)
+  call('HSET', P .. ':outcome:' .. key, '.claim', id)
+  return { id, call('HGETALL', claim) }
+end
+
+-- memd_claim_1: KEYS P; ARGV room, holding, nonce, worker -> { now, next due or -1, suspects waiting, claim... }
+local function memd_claim(keys, argv)
+  local P, now = keys[1], clock()
+  local cfg = config(P)
+  local room, holding = tonumber(argv[1]), tonumber(argv[2])
+  local claims, suspects = {}, 0
+  for _, key in ipairs(call('ZRANGEBYSCORE', P .. ':due', '-inf', now, 'LIMIT', 0, room + 256)) do
+    if #claims >= room then break end
+    local meta = call('HMGET', P .. ':ctx:' .. key, '.bucket', '.suspect', '.size')
+    if not meta[1] then
+      call('ZREM', P .. ':due', key)
+    elseif call('HEXISTS', P .. ':busy', meta[1]) == 1 then
+      local score = call('ZSCORE', P .. ':due', key)
+      call('ZREM', P .. ':due', key)
+      call('ZADD', P .. ':parked:' .. meta[1], score, key)
+      call('HSET', P .. ':ctx:' .. key, '.parked', 1)
+    elseif meta[2] and holding + #claims > 0 then
+      suspects = suspects + 1
+    else
+      claims[#claims + 1] = take(P, cfg, key, meta, argv[3] .. '-' .. #claims, argv[4], now)
+      if meta[2] then break end -- a suspect is worked on alone
+    end
+  end
+  local ahead = call('ZRANGE', P .. ':due', 0, 0, 'WITHSCORES')
+  return { now, tonumber(ahead[2]) or -1, suspects, unpack(claims) }
+end
+
+-- memd_extend_1: KEYS P; ARGV claim... -> 1 or 0 for each: ours still, or lost
+local function memd_extend(keys, argv)
+  local P, now, held = keys[1], clock(), {}
+  local lease = tonumber(call('HGET', P .. ':config', 'lease_ms'))
+  for i, id in ipairs(argv) do
+    held[i] = call('ZSCORE', P .. ':claimed', id) and 1 or 0
+    if held[i] == 1 then call('ZADD', P .. ':claimed', 'XX', now + lease, id) end
+  end
+  return held
+end
+
+local function close(P, id, m, now)
+  call('ZREM', P .. ':claimed', id)
+  free_bucket(P, m.bucket, id, now)
+end
+
+-- memd_ack_1: KEYS P; ARGV claim, record, stat, n, stat, n... -> 1, or 0 when the claim is not there any more
+local function memd_ack(keys, argv)
+  local P, id, now = keys[1], argv[1], clock()
+  local m = claim_meta(P, id)
+  if not m then return 0 end
+  local cfg = config(P)
+  local known = P .. ':known:' .. m.key
+  sadd(known, identities(P .. ':claim:' .. id))
+  call('PEXPIRE', known, cfg.known_ttl_ms)
+  call('DEL', P .. ':claim:' .. id)
+  record(P, cfg, m.key, m.from, m.to, argv[2], now)
+  count(P, { unpack(argv, 3) })
+  close(P, id, m, now)
+  return 1
+end
+
+local function bury(P, cfg, id, m, code, err, text, now)
+  local dead, died = P .. ':dead:' .. id, P .. ':died:' .. m.key
+  sadd(died, identities(P .. ':claim:' .. id))
+  call('RENAME', P .. ':claim:' .. id, dead)
+  call('HSET', dead, '.code', code, '.error', err, '.died', now)
+  call('ZADD', P .. ':dead', now, id)
+  record(P, cfg, m.key, m.from, m.to, text, now)
+  count(P, { 'dead', m.to - m.from + 1, 'dead:' .. code, m.to - m.from + 1 })
+  close(P, id, m, now)
+end
+
+-- The claim's messages go back before what came since: they keep their order. The newest text of an id stays.
+local function give_back(P, id, m, changes, now)
+  local claim, ctx = P .. ':claim:' .. id, P .. ':ctx:' .. m.key
+  if call('EXISTS', ctx) == 0 then
+    call('RENAME', claim, ctx)
+    call('HDEL', ctx, '.key', '.worker', '.now', '.suspect', '.parked')
+  else
+    local flat, size, tokens = call('HGETALL', claim), 0, 0
+    for i = 1, #flat, 2 do
+      if string.sub(flat[i], 1, 2) == 'm:' and call('HSETNX', ctx, flat[i], flat[i + 1]) == 1 then
+        size = size + tonumber((select(3, parts(flat[i + 1]))))
+      elseif flat[i] == '.first' or flat[i] == '.from' then
+        call('HSET', ctx, flat[i], flat[i + 1])
+      elseif flat[i] == '.tokens' then
+        tokens = tonumber(flat[i + 1])
+      end
+    end
+    call('HINCRBY', ctx, '.size', size)
+    call('HINCRBY', ctx, '.tokens', math.min(size, tokens))
+    call('DEL', claim)
+  end
+  hset(ctx, changes)
+  call('HDEL', P .. ':outcome:' .. m.key, '.claim')
+  local parked = call('HGET', ctx, '.parked')
+  close(P, id, m, now)
+  return parked
+end
+
+-- memd_release_1: KEYS P; ARGV claim, how (failed: costs an attempt, paused: costs none, expired: the lease ran out),
+-- backoff in ms, code, error, record for the case that it is buried -> released, dead, or lost
+local function memd_release(keys, argv)
+  local P, id, how, now = keys[1], argv[1], argv[2], clock()
+  local m = claim_meta(P, id)
+  if not m then
+    call('ZREM', P .. ':claimed', id)
+    return 'lost'
+  end
+  local cfg = config(P)
+  if how == 'expired' then
+    local lease = tonumber(call('ZSCORE', P .. ':claimed', id))
+    if lease and lease > now then return 'lost' end -- extended meanwhile
+  end
+  local costs = how == 'failed' or (how == 'expired' and m.suspect)
+  local attempts = m.attempts + (costs and 1 or 0)
+  if costs and attempts >= cfg.max_attempts then
+    call('HSET', P .. ':claim:' .. id, '.attempts', attempts)
+    bury(P, cfg, id, m, argv[4], argv[5], argv[6], now)
+    return 'dead'
+  end
+  local after = now + tonumber(argv[3])
+  local delays = costs and 0 or m.delays + 1
+  local changes = { '.attempts', attempts, '.delays', delays, '.after', after }
+  if how == 'expired' then changes[#changes + 1], changes[#changes + 2] = '.suspect', 1 end
+  local parked = give_back(P, id, m, changes, now)
+  set_due(P, m.key, m.bucket, parked, after, now, cfg.tick_ms)
+  count(P, { 'released:' .. how, 1 })
+  return 'released'
+end
+
+-- memd_bury_1: KEYS P; ARGV claim, code, error, record -> 1, or 0 when the claim is not there any more
+local function memd_bury(keys, argv)
+  local P, id = keys[1], argv[1]
+  local m = claim_meta(P, id)
+  if not m then return 0 end
+  bury(P, config(P), id, m, argv[2], argv[3], argv[4], clock())
+  return 1
+end
+
+-- memd_take_1: KEYS P, raw list; ARGV sha1 of the expected head, then one of
+--   push, header, message...  |  dead, id, code, error  |  skip, reason, counter, n...
+-- -> taken, or moved when the head is another one by now
+local function memd_take(keys, argv)
+  local P, list = keys[1], keys[2]
+  local head = call('LINDEX', list, 0)
+  if not head or redis.sha1hex(head) ~= argv[1] then return 'moved' end
+  local now = clock()
+  if argv[2] == 'push' then
+    local cfg, h = config(P), header(argv[3])
+    local wrong = shape_error(cfg, h, argv, 4)
+    if wrong then return redis.error_reply('MEMDREJECTED ' .. wrong) end
+    local answer = merge(P, cfg, h, argv, 4)
+    if answer[1] == 'skipped' then count(P, { 'skipped', 1, 'skipped:' .. answer[7], 1 }) end
+  elseif argv[2] == 'dead' then
+    call('HSET', P .. ':dead:' .. argv[3], '.code', argv[4], '.error', argv[5], '.died', now, '.raw', head, '.origin', list)
+    call('ZADD', P .. ':dead', now, argv[3])
+    count(P, { 'dead', 1, 'dead:' .. argv[4], 1 })
+  else
+    count(P, { 'skipped', 1, 'skipped:' .. argv[3], 1, unpack(argv, 4) })
+  end
+  call('LPOP', list)
+  call('HINCRBY', P .. ':taken', list, 1)
+  return 'taken'
+end
+
+-- Makes one pending key due now; answers { key, gen, seq } of what was accepted before, or nil when nothing is under way.
+local function flush_key(P, key, filter, now, tick)
+  local ctx = P .. ':ctx:' .. key
+  local m = call('HMGET', ctx, '.bucket', '.parked', '.gen', '.to', '.thread', '.user', '.agent')
+  if m[1] then
+    for i, wanted in ipairs(filter) do
+      if wanted ~= cjson.null and wanted ~= m[4 + i] then return nil end
+    end
+    call('HSET', ctx, '.now', 1, '.after', 0)
+    set_due(P, key, m[1], m[2], now, now, tick)
+    return { key, m[3], m[4] }
+  end
+  local id = call('HGET', P .. ':outcome:' .. key, '.claim')
+  if not id then return nil end
+  m = call('HMGET', P .. ':claim:' .. id, '.gen', '.to', '.thread', '.user', '.agent')
+  for i, wanted in ipairs(filter) do
+    if wanted ~= cjson.null and wanted ~= m[2 + i] then return nil end
+  end
+  return m[1] and { key, m[1], m[2] }
+end
+
+-- memd_flush_1: KEYS P; ARGV source (keys, user, due, claimed), cursor, filter [thread, user, agent] with null for any, and
+-- for keys: key hashes; for user: the hash of the user -> { cursor, { key, gen, seq }... }; at most some 1,000 keys a call
+local function memd_flush(keys, argv)
+  local P, source, cursor, now = keys[1], argv[1], argv[2], clock()
+  local filter, tick = cjson.decode(argv[3]), tonumber(call('HGET', P .. ':config', 'tick_ms'))
+  local found, step = {}, 1
+  if source == 'keys' then
+    found, cursor = { unpack(argv, 4) }, '0'
+  else
+    local page
+    if source == 'user' then
+      page = call('SSCAN', P .. ':user:' .. argv[4], cursor, 'COUNT', 1000)
+    else
+      page, step = call('ZSCAN', P .. ':' .. source, cursor, 'COUNT', 1000), 2
+    end
+    cursor, found = page[1], page[2]
+  end
+  local noted = { cursor }
+  for i = 1, #found, step do
+    local key = found[i]
+    if source == 'claimed' then key = call('HGET', P .. ':claim:' .. key, '.key') end
+    local note = key and flush_key(P, key, filter, now, tick)
+    if note then noted[#noted + 1] = note end
+    if source == 'claimed' and key then
+      -- a claimed key's bucket may have others waiting in the row
+      local bucket = call('HGET', P .. ':claim:' .. found[i], '.bucket')
+      for _, other in ipairs(call('ZRANGE', P .. ':parked:' .. bucket, 0, 999)) do
+        local waiting = other ~= key and flush_key(P, other, filter, now, tick)
+        if waiting then noted[#noted + 1] = waiting end
+      end
+    end
+  end
+  return noted
+end
+
+-- memd_receipt_1: KEYS P; ARGV key... -> for each { gen, pending from, to, due, claimed from, to, ranges }, "" for what is not there
+local function memd_receipt(keys, argv)
+  local P, answers = keys[1], {}
+  for i, key in ipairs(argv) do
+    local o = call('HMGET', P .. ':outcome:' .. key, '.gen', '.claim', '.ranges')
+    local c = call('HMGET', P .. ':ctx:' .. key, '.from', '.to')
+    local due = c[1] and call('ZSCORE', P .. ':due', key)
+    local taken = o[2] and call('HMGET', P .. ':claim:' .. o[2], '.from', '.to') or {}
+    answers[i] = { o[1] or '', c[1] or '', c[2] or '', due or '', taken[1] or '', taken[2] or '', o[3] or '' }
+  end
+  return answers
+end
+
+-- memd_tick_1: KEYS P; ARGV grace in ms, limit -> { now, keys due for longer than grace, ms of the next one that will be or
+-- -1, ms of the next lease end or -1, claims whose lease ran out... }
+local function memd_tick(keys, argv)
+  local P, now = keys[1], clock()
+  local edge = now - tonumber(argv[1])
+  local waiting = call('ZCOUNT', P .. ':due', '-inf', edge)
+  local ahead = call('ZRANGEBYSCORE', P .. ':due', '(' .. edge, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
+  local expired = call('ZRANGEBYSCORE', P .. ':claimed', '-inf', now, 'LIMIT', 0, argv[2])
+  local lease = call('ZRANGE', P .. ':claimed', 0, 0, 'WITHSCORES')
+  return { now, waiting, ahead[2] and ahead[2] - edge + now or -1, tonumber(lease[2]) or -1, unpack(expired) }
+end
+
+-- memd_sweep_1: KEYS P; ARGV limit -> how many outcomes were forgotten because their time is over
+local function memd_sweep(keys, argv)
+  local P, now, swept = keys[1], clock(), 0
+  for _, key in ipairs(call('ZRANGEBYSCORE', P .. ':ended', '-inf', now, 'LIMIT', 0, argv[1])) do
+    local busy = call('EXISTS', P .. ':ctx:' .. key, P .. ':died:' .. key) > 0
+      or call('HEXISTS', P .. ':outcome:' .. key, '.claim') == 1
+    if not busy then
+      local owner = call('HGET', P .. ':outcome:' .. key, '.owner')
+      if owner then call('SREM', P .. ':user:' .. owner, key) end
+      call('DEL', P .. ':outcome:' .. key)
+      swept = swept + 1
+    end
+    call('ZREM', P .. ':ended', key)
+  end
+  return swept
+end
+
+-- memd_full_1: KEYS P; ARGV 1 or 0: closes the trusted door near the memory limit, or opens it
+local function memd_full(keys, argv)
+  call('HSET', keys[1] .. ':config', 'full', argv[1])
+  return 1
+end
+
+-- Drain functions run while the server is at its memory limit: what they do makes room.
+local function register(name, callback, flags)
+  redis.register_function { function_name = name .. '_1', callback = callback, flags = flags or { 'allow-oom' } }
+end
+
+register('memd_claim', memd_claim)
+register('memd_extend', memd_extend)
+register('memd_ack', memd_ack)
+register('memd_release', memd_release)
+register('memd_bury', memd_bury)
+register('memd_take', memd_take)
+register('memd_flush', memd_flush)
+register('memd_sweep', memd_sweep)
+register('memd_full', memd_full)
+register('memd_tick', memd_tick, { 'no-writes' })
+register('memd_receipt', memd_receipt, { 'no-writes' })

@@ -1,0 +1,287 @@
+"""The inbox: the only Python that knows a Redis key. Each verb builds a `Call`; `inbox.lua` says what it does.
+
+The messages of a context travel as `{"role", "content", "id"?, "created_at"?}`; their identities, tokens and signals
+travel in the header, so that the functions need not look into a message.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+import redis
+
+from memd.claim import Claims, read_claim, text
+from memd.config import Settings
+from memd.connection import Call, translate
+from memd.context import WIRE_VERSION, Context, estimate_tokens, user_hash
+from memd.errors import Rejected
+from memd.validation import wire_message
+
+P = "{memd}"
+"""The prefix, and hash tag, of every key but the raw lists."""
+
+RAW = "memd:in"
+BELLS = "memd"
+"""RQ's queue."""
+
+WAKE = f"{P}:wake"
+
+
+def raw_lists(settings: Settings) -> tuple[str, ...]:
+    """The lists that producers RPUSH to."""
+    return (RAW, *(f"{RAW}:{app}" for app in settings.client.apps))
+
+
+# --- what travels --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """The answer of a merge. `status`: queued, merged, skipped (with `reason`), disabled."""
+
+    status: str
+    key: str
+    gen: str
+    seq: int
+    due_ms: int
+    now_ms: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """What became of the sequence numbers from `first` to `last` of a key."""
+
+    first: int
+    last: int
+    record: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Where a key's pushes stand: pending and claimed sequence numbers, and the ended ranges."""
+
+    gen: str
+    pending: tuple[int, int] | None
+    claimed: tuple[int, int] | None
+    due_ms: int | None
+    ranges: tuple[Range, ...]
+
+
+Note = tuple[str, str, int]
+"""(key hash, generation, sequence): what a receipt is made of."""
+
+
+# --- producers -----------------------------------------------------------------------------------------------------
+
+
+def push(context: Context) -> Call[Merged]:
+    """Merge a context; safe to send twice."""
+    return Call(("FCALL", "memd_push", 1, P, *_merge_arguments(context)), _merged)
+
+
+def take(raw: bytes, source: str, context: Context) -> Call[bool]:
+    """Take the head of a raw list in: it is merged and removed in one step. False: the head is another one by now."""
+    return _take(raw, source, "push", *_merge_arguments(context))
+
+
+def take_dead(raw: bytes, source: str, error: Rejected) -> Call[bool]:
+    """Move the head of a raw list to the dead, with the reason."""
+    return _take(raw, source, "dead", os.urandom(12).hex(), error.code, str(error))
+
+
+def take_skipped(raw: bytes, source: str, reason: str, dropped: Mapping[str, int] | None = None) -> Call[bool]:
+    """Remove the head of a raw list because nothing of it is worth reading. `dropped` turns are counted by reason."""
+    return _take(raw, source, "skip", reason, *_flat_drops(dropped or {}))
+
+
+def _take(raw: bytes, source: str, *arguments: Any) -> Call[bool]:
+    head = digest_sha1(raw)
+    return Call(("FCALL", "memd_take_1", 2, P, source, head, *arguments), lambda reply: reply == b"taken")
+
+
+def digest_sha1(raw: bytes) -> str:
+    """SHA-1 as the server's `sha1hex` computes it: it tells two list heads apart, nothing more."""
+    import hashlib  # noqa: PLC0415  (only the scheduler needs it)
+
+    return hashlib.sha1(raw, usedforsecurity=False).hexdigest()
+
+
+def _merge_arguments(context: Context) -> tuple[bytes, ...]:
+    unique = {message.identity: message for message in context.messages}
+    header = {
+        "v": WIRE_VERSION,
+        "key": context.key.hash,
+        "bucket": context.key.bucket.hash,
+        "owner": user_hash(context.key.user_id),
+        "ids": list(context.key),
+        "gen": os.urandom(4).hex(),
+        "m": [[m.identity, estimate_tokens(m.content), ",".join(sorted(m.signals)) or "-"] for m in unique.values()],
+    }
+    if context.now:
+        header["now"] = True
+    if context.dropped:
+        header["dropped"] = _flat_drops(context.dropped)
+    return (orjson.dumps(header), *map(wire_message, unique.values()))
+
+
+def _flat_drops(dropped: Mapping[str, int]) -> list[str | int]:
+    """Dropped turns as the counters they become."""
+    return [part for reason, count in dropped.items() for part in (f"dropped:{reason}", count)]
+
+
+def _merged(reply: list[Any]) -> Merged:
+    status, key, gen, seq, due, now, reason = reply
+    return Merged(text(status), text(key), text(gen), int(seq), int(due), int(now), text(reason))
+
+
+# --- drain ---------------------------------------------------------------------------------------------------------
+
+
+def claim(settings: Settings, room: int, holding: int, worker: str) -> Call[Claims]:
+    """Take up to `room` due keys whose bucket is free."""
+
+    def parse(reply: list[Any]) -> Claims:
+        now, ahead, suspects, *taken = reply
+        claims = tuple(read_claim(settings, row) for row in taken)
+        return Claims(int(now), _moment(ahead), int(suspects), claims)
+
+    nonce = os.urandom(12).hex()
+    return Call(("FCALL", "memd_claim_1", 1, P, room, holding, nonce, worker), parse)
+
+
+def extend(claims: Iterable[str]) -> Call[list[bool]]:
+    """Renew leases; False for each claim that is not ours any more."""
+    return Call(("FCALL", "memd_extend_1", 1, P, *claims), lambda reply: [held == 1 for held in reply])
+
+
+def ack(claim_id: str, record: dict[str, Any], stats: dict[str, int]) -> Call[bool]:
+    """Forget a claim and record its outcome. Sent last, after the document is durable: acking first could lose it."""
+    flat = [part for name, count in stats.items() for part in (name, count)]
+    return Call(("FCALL", "memd_ack_1", 1, P, claim_id, orjson.dumps(record), *flat), bool)
+
+
+def release(claim_id: str, how: str, backoff_s: float = 0, code: str = "E_WORKER_DIED", error: str = "") -> Call[str]:
+    """Give a claim back. `how`: failed (costs an attempt), paused (costs none), expired (by the scheduler).
+
+    Answers released, dead (its attempts are used up; `code` and `error` say why) or lost.
+    """
+    sentence = error or f"{code}: its worker died each time"
+    record = orjson.dumps({"state": "dead", "reason": code})
+    command = ("FCALL", "memd_release_1", 1, P, claim_id, how, int(backoff_s * 1000), code, sentence, record)
+    return Call(command, text)
+
+
+def bury(claim_id: str, code: str, error: str) -> Call[bool]:
+    """Move a claim to the dead at once."""
+    record = orjson.dumps({"state": "dead", "reason": code})
+    return Call(("FCALL", "memd_bury_1", 1, P, claim_id, code, error, record), bool)
+
+
+# --- flush and receipts --------------------------------------------------------------------------------------------
+
+
+def flush_page(
+    source: str, cursor: str, key_filter: Sequence[str | None], extra: Sequence[str] = ()
+) -> Call[tuple[str, list[Note]]]:
+    """Make one page of keys due now. `source`: keys, user, due, claimed; answers the next cursor ("0": done)."""
+
+    def parse(reply: list[Any]) -> tuple[str, list[Note]]:
+        return text(reply[0]), [(text(key), text(gen), int(seq)) for key, gen, seq in reply[1:]]
+
+    wanted = orjson.dumps(list(key_filter))
+    return Call(("FCALL", "memd_flush_1", 1, P, source, cursor, wanted, *extra), parse)
+
+
+def standings(keys: Sequence[str]) -> Call[list[Standing]]:
+    """Where the pushes of each key stand."""
+    return Call(("FCALL", "memd_receipt_1", 1, P, *keys), lambda reply: [_standing(row) for row in reply])
+
+
+def _standing(row: list[Any]) -> Standing:
+    gen, start, end, due, taken_start, taken_end, ranges = row
+    return Standing(
+        gen=text(gen),
+        pending=(int(start), int(end)) if start else None,
+        claimed=(int(taken_start), int(taken_end)) if taken_start else None,
+        due_ms=int(float(due)) if due else None,
+        ranges=tuple(_ranges(ranges)),
+    )
+
+
+def _ranges(lines: bytes) -> Iterator[Range]:
+    for line in lines.splitlines():
+        first, last, record = line.split(b" ", 2)
+        yield Range(int(first), int(last), orjson.loads(record))
+
+
+def raw_backlog(client: redis.Redis, lists: Sequence[str]) -> dict[str, int]:
+    """For each raw list, how many pushes it will have given in all once its present ones are taken in."""
+    pipeline = client.pipeline(transaction=True)
+    for name in lists:
+        pipeline.hget(f"{P}:taken", name)
+        pipeline.llen(name)
+    replies = execute(pipeline)
+    return {
+        name: int(taken or 0) + int(length)
+        for name, taken, length in zip(lists, replies[::2], replies[1::2], strict=True)
+    }
+
+
+def raw_taken(client: redis.Redis, lists: Sequence[str]) -> dict[str, int]:
+    """For each raw list, how many pushes were taken in so far."""
+    pipeline = client.pipeline(transaction=False)
+    for name in lists:
+        pipeline.hget(f"{P}:taken", name)
+    return {name: int(taken or 0) for name, taken in zip(lists, execute(pipeline), strict=True)}
+
+
+def execute(pipeline: Any) -> list[Any]:
+    """Run a pipeline; its errors are translated."""
+    try:
+        replies: list[Any] = pipeline.execute()
+    except redis.RedisError as error:
+        translate(error)
+    return replies
+
+
+# --- scheduler -----------------------------------------------------------------------------------------------------
+
+
+def raw_heads(source: str, count: int) -> Call[list[bytes]]:
+    """The oldest pushes of a raw list, left where they are."""
+    return Call(("LRANGE", source, 0, count - 1), list)
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """What the scheduler looks at: keys waiting for a worker, the next moments, and the claims to rescue."""
+
+    now_ms: int
+    waiting: int
+    next_due_ms: int | None
+    next_lease_ms: int | None
+    expired: tuple[str, ...]
+
+
+def tick(grace_ms: int, limit: int = 100) -> Call[Tick]:
+    """Look at the inbox. Only keys due for `grace_ms` count as waiting: a running drain is faster than a bell."""
+
+    def parse(reply: list[Any]) -> Tick:
+        now, waiting, due, lease, *expired = reply
+        return Tick(int(now), int(waiting), _moment(due), _moment(lease), tuple(map(text, expired)))
+
+    return Call(("FCALL", "memd_tick_1", 1, P, grace_ms, limit), parse)
+
+
+def _moment(value: int) -> int | None:
+    return None if value == -1 else int(value)
+
+
+def sweep(limit: int = 500) -> Call[int]:
+    """Forget outcomes whose time is over."""
+    return Call(("FCALL", "memd_sweep_1", 1, P, limit), int)

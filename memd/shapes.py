@@ -1,0 +1,79 @@
+"""The shapes that messages come in (OpenAI's, Anthropic's, LangChain's), turned into one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+Kind = Literal["user", "assistant", "tool", "system"]
+
+_KINDS: dict[str, Kind] = {
+    "user": "user",
+    "human": "user",
+    "assistant": "assistant",
+    "ai": "assistant",
+    "model": "assistant",
+    "aimessagechunk": "assistant",
+    "humanmessagechunk": "user",
+    "tool": "tool",
+    "function": "tool",
+    "system": "system",
+    "developer": "system",
+}
+"""Roles and LangChain types; any other one is treated as the framework's own, like system."""
+
+_TEXT_BLOCKS = frozenset({"text", "input_text", "output_text"})
+_CALL_BLOCKS = frozenset({"tool_use", "server_tool_use", "mcp_tool_use", "tool_call", "function_call"})
+_RESULT_SUFFIX = "tool_result"
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One message whatever it looked like: who speaks, the text, and what it was besides text."""
+
+    kind: Kind
+    text: str
+    calls_tools: bool
+    hidden: bool
+    has_files: bool
+    id: Any
+    created_at: Any
+
+
+def to_turn(message: Mapping[str, Any]) -> Turn:
+    """The turn that a validated message is."""
+    kind = _KINDS.get(str(message.get("role") or message.get("type")).lower(), "system")
+    extra = _mapping(message.get("additional_kwargs"))
+    blocks = _blocks(message.get("content"))
+    types = [str(block.get("type", "text")) for block in blocks]
+    if kind == "user" and types and all(name.endswith(_RESULT_SUFFIX) for name in types):
+        kind = "tool"  # Anthropic sends the results of tools as a user's turn
+    return Turn(
+        kind=kind,
+        text="\n".join(_text(block) for block in blocks if block.get("type", "text") in _TEXT_BLOCKS),
+        calls_tools=_calls(message) or _calls(extra) or not _CALL_BLOCKS.isdisjoint(types),
+        hidden=bool(extra.get("hide_from_ui") or message.get("hide_from_ui")),
+        has_files=any(name not in _TEXT_BLOCKS and not name.endswith(_RESULT_SUFFIX) for name in types),
+        id=message.get("id"),
+        created_at=message.get("created_at"),
+    )
+
+
+def _blocks(content: Any) -> list[Mapping[str, Any]]:
+    if isinstance(content, str):
+        return [{"type": "text", "text": content}]
+    return [{"type": "text", "text": part} if isinstance(part, str) else _mapping(part) for part in content or ()]
+
+
+def _text(block: Mapping[str, Any]) -> str:
+    text = block.get("text")
+    return text if isinstance(text, str) else ""
+
+
+def _calls(fields: Mapping[str, Any]) -> bool:
+    return bool(fields.get("tool_calls") or fields.get("function_call"))
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}

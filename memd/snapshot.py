@@ -1,0 +1,87 @@
+"""The inbox in figures: what `memd status` shows, and what the bells are counted by."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import redis
+
+from memd.claim import text
+from memd.inbox import BELLS, P, execute
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """The inbox's figures at one moment."""
+
+    due: int
+    waiting: int
+    parked: int
+    claimed: int
+    dead: int
+    raw: dict[str, int]
+    stats: dict[str, int]
+    oldest_waiting_s: float | None
+    workers: tuple[dict[str, str], ...]
+
+
+def snapshot(client: redis.Redis, lists: Sequence[str]) -> Snapshot:
+    """Count what is where. `waiting`: keys whose due time has come; `due`: all that have one."""
+    seconds, micros = client.time()
+    now = seconds * 1000 + micros // 1000
+    pipeline = client.pipeline(transaction=False)
+    pipeline.zcard(f"{P}:due")
+    pipeline.zcount(f"{P}:due", "-inf", now)
+    pipeline.zcard(f"{P}:claimed")
+    pipeline.zcard(f"{P}:dead")
+    pipeline.hgetall(f"{P}:stats")
+    pipeline.hkeys(f"{P}:busy")
+    pipeline.zrange(f"{P}:due", 0, 0)
+    pipeline.smembers(f"rq:workers:{BELLS}")
+    for name in lists:
+        pipeline.llen(name)
+    due, waiting, claimed, dead, stats, busy, head, workers, *lengths = execute(pipeline)
+    pipeline = client.pipeline(transaction=False)
+    for bucket in busy:
+        pipeline.zcard(f"{P}:parked:{text(bucket)}")
+    for worker in workers:
+        pipeline.hmget(worker, "state", "birth", "pid", "hostname")
+    pipeline.hget(f"{P}:ctx:{text(head[0])}" if head else f"{P}:ctx:", ".first")
+    *rest, first = execute(pipeline)
+    return Snapshot(
+        due=due,
+        waiting=waiting,
+        parked=sum(rest[: len(busy)]),
+        claimed=claimed,
+        dead=dead,
+        raw=dict(zip(lists, lengths, strict=True)),
+        stats={text(name): int(count) for name, count in stats.items()},
+        oldest_waiting_s=max(0, now - int(first)) / 1000 if first else None,
+        workers=tuple(map(_worker, workers, rest[len(busy) :])),
+    )
+
+
+def _worker(key: bytes, row: list[bytes | None]) -> dict[str, str]:
+    texts = [text(value) if value is not None else "" for value in row]
+    state, born, pid, host = texts
+    return {
+        "name": text(key).removeprefix("rq:worker:"),
+        "state": state,
+        "born": born,
+        "pid": pid,
+        "host": host,
+    }
+
+
+def bells(client: redis.Redis) -> tuple[int, int]:
+    """How many bells RQ's queue holds, and how many of its workers are idle. Raises redis.RedisError."""
+    pipeline = client.pipeline(transaction=False)
+    pipeline.llen(f"rq:queue:{BELLS}")
+    pipeline.smembers(f"rq:workers:{BELLS}")
+    queued, names = pipeline.execute()
+    if queued >= len(names):
+        return queued, 0
+    for name in names:
+        pipeline.hget(name, "state")
+    return queued, sum(state == b"idle" for state in pipeline.execute())

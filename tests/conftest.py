@@ -1,0 +1,75 @@
+"""One real server for each test process, emptied before each test."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import redis
+from support import make_settings
+
+from memd import library, server
+from memd.client import Memd
+from memd.config import Settings
+from memd.connection import connect
+
+
+@pytest.fixture(scope="session")
+def server_url() -> Iterator[str]:
+    """A real server on a short socket path, shared by the tests of this process."""
+    folder = Path(tempfile.mkdtemp(prefix="memd-"))
+    settings = make_settings(folder, None)
+    process = server.start(settings)
+    yield server.url(settings)
+    process.send_signal(signal.SIGTERM)
+    process.wait(10)
+    shutil.rmtree(folder)
+
+
+@pytest.fixture
+def data_dir() -> Iterator[Path]:
+    """An empty data folder with a short path."""
+    folder = Path(tempfile.mkdtemp(prefix="memd-"))
+    yield folder
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+MakeSettings = Callable[..., Settings]
+
+
+@pytest.fixture
+def configured(server_url: str, data_dir: Path) -> MakeSettings:
+    """Settings for this test's folder and server, with changes by keyword (`scheduler__quiet_s=1`)."""
+
+    def make(**changes: object) -> Settings:
+        return make_settings(data_dir, server_url, **changes)
+
+    return make
+
+
+@pytest.fixture
+def settings(configured: MakeSettings) -> Settings:
+    """The short-time settings."""
+    return configured()
+
+
+@pytest.fixture
+def client(settings: Settings) -> Iterator[redis.Redis]:
+    """A client of an emptied server with the inbox installed."""
+    connection = connect(settings)
+    connection.flushall()
+    connection.function_flush()
+    library.install(connection, settings)
+    yield connection
+    connection.close()
+
+
+@pytest.fixture
+def memd(settings: Settings, client: redis.Redis) -> Iterator[Memd]:
+    """An app's client."""
+    with Memd(settings) as app:
+        yield app

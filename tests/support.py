@@ -1,0 +1,118 @@
+"""What the tests share: waiting for named conditions, a daemon of real processes, settings for short times."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+from memd import config
+from memd.config import Settings
+
+T = TypeVar("T")
+
+SHORT = {
+    "scheduler.quiet_s": 0.15,
+    "scheduler.max_wait_s": 2,
+    "drain.linger_s": 0.2,
+    "drain.backoff_s": 0.1,
+    "drain.backoff_max_s": 0.5,
+    "drain.lease_s": 3,
+    "extraction.extractor": "rules",
+}
+
+
+def wait_for(condition: Callable[[], T], name: str, timeout_s: float = 20) -> T:
+    """The first truthy answer of `condition`; fails with its name when the deadline passes."""
+    until = time.monotonic() + timeout_s
+    tick = threading.Event()
+    while True:
+        answer = condition()
+        if answer:
+            return answer
+        if time.monotonic() > until:
+            raise AssertionError(f"not within {timeout_s:g} s: {name}")
+        tick.wait(0.01)
+
+
+def make_settings(data_dir: Path, redis_url: str | None, **changes: Any) -> Settings:
+    """Settings with short times; `changes` use `__` for the dot."""
+    flags = {**SHORT, "data_dir": str(data_dir), "redis_url": redis_url}
+    flags |= {name.replace("__", "."): value for name, value in changes.items()}
+    return config.load(environ={}, file=_no_file(data_dir), flags=flags).settings
+
+
+def _no_file(data_dir: Path) -> Path:
+    empty = data_dir / "empty.yaml"
+    empty.touch()
+    return empty
+
+
+def environment(settings: Settings) -> dict[str, str]:
+    """The environment that gives a child process these settings."""
+    env = {name: value for name, value in os.environ.items() if not name.startswith(("MEMD_", "ANTHROPIC_"))}
+    env["MEMD_CONFIG"] = str(_no_file(settings.data_dir))
+    for section, value in _plain(settings).items():
+        if isinstance(value, dict):
+            for name, leaf in value.items():
+                env[f"MEMD_{section.upper()}__{name.upper()}"] = _text(leaf)
+        else:
+            env[f"MEMD_{section.upper()}"] = _text(value)
+    return env
+
+
+def _plain(settings: Settings) -> dict[str, Any]:
+    tree = settings.model_dump(mode="json", by_alias=True)
+    if settings.redis_url:
+        tree["redis_url"] = settings.redis_url.get_secret_value()
+    if settings.extraction.api_key:
+        tree["extraction"]["api_key"] = settings.extraction.api_key.get_secret_value()
+    return tree
+
+
+def _text(value: Any) -> str:
+    return "null" if value is None else str(value)
+
+
+@contextmanager
+def part(name: str, settings: Settings, extra: Mapping[str, str] | None = None) -> Iterator[subprocess.Popen[bytes]]:
+    """One part of memd as a process of its own; ended at the end, its log in the data folder."""
+    number = len(list(settings.data_dir.glob(f"{name}*.log")))
+    with (settings.data_dir / f"{name}{number}.log").open("wb") as log:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "memd", name],
+            env={**environment(settings), **(extra or {})},
+            stderr=log,
+            stdout=log,
+            start_new_session=True,
+            cwd=settings.data_dir,
+        )
+        try:
+            yield process
+        finally:
+            if process.poll() is None:
+                process.send_signal(signal.SIGTERM)
+                try:
+                    process.wait(10)
+                except subprocess.TimeoutExpired:
+                    process.kill()
+                    process.wait()
+
+
+@contextmanager
+def daemon(settings: Settings, workers: int = 1) -> Iterator[list[subprocess.Popen[bytes]]]:
+    """A scheduler and workers, as processes; the list is [scheduler, worker, …]."""
+    from contextlib import ExitStack
+
+    with ExitStack() as stack:
+        yield [
+            stack.enter_context(part("scheduler", settings)),
+            *(stack.enter_context(part("worker", settings)) for _ in range(workers)),
+        ]

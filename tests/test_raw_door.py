@@ -1,0 +1,105 @@
+"""The raw door: plain bytes over a socket, strict checks, and nothing that gets lost on the way in."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable
+
+import orjson
+import pytest
+import redis
+from support import daemon, part, wait_for
+
+from memd import inbox
+from memd.client import Memd
+from memd.config import Settings
+
+Configured = Callable[..., Settings]
+
+
+def command(*words: bytes) -> bytes:
+    """A command in the protocol that every client speaks."""
+    return b"*%d\r\n" % len(words) + b"".join(b"$%d\r\n%s\r\n" % (len(word), word) for word in words)
+
+
+def raw_push(user: str, text: str = "I live in Porto.", **fields: object) -> bytes:
+    messages = [{"id": "1", "role": "user", "content": text}, {"id": "2", "role": "assistant", "content": "Good."}]
+    return orjson.dumps({"thread_id": "t", "user_id": user, "messages": messages, "now": True, **fields})
+
+
+def test_a_raw_socket_pushes(memd: Memd, client: redis.Redis, settings: Settings) -> None:
+    """Bytes on a socket, as `redis-cli` sends them, are enough to be remembered."""
+    assert settings.redis_url
+    path = settings.redis_url.get_secret_value().removeprefix("unix://")
+    with daemon(settings), socket.socket(socket.AF_UNIX) as connection:
+        connection.connect(path)
+        connection.sendall(command(b"RPUSH", b"memd:in", raw_push("socket")))
+        assert connection.recv(64).startswith(b":")
+        wait_for(lambda: memd.document("socket")["facts"], "the push is remembered")
+
+
+@pytest.mark.parametrize(
+    ("raw", "code"),
+    [
+        (b"", "E_JSON"),
+        (b"\xff\xfe", "E_UTF8"),
+        (b"[]", "E_PUSH_TYPE"),
+        (b'{"thread_id":"t","user_id":"u","messages":[]}', "E_MESSAGES_EMPTY"),
+        (b'{"user_id":"u","messages":[{"role":"user","content":"x"}]}', "E_THREAD_ID_MISSING"),
+        (b'{"thread_id":"t","messages":[{"role":"user","content":"x"}]}', "E_USER_ID_MISSING"),
+        (b"[" * 100_000, "E_JSON"),
+        (b'{"thread_id":"t","user_id":"u","who":1,"messages":[{"role":"user","content":"x"}]}', "E_UNKNOWN_FIELD"),
+        (b"x" * 1_048_577, "E_PUSH_SIZE"),
+    ],
+)
+def test_bad_bytes_go_to_the_dead_with_their_code(
+    memd: Memd, client: redis.Redis, settings: Settings, raw: bytes, code: str
+) -> None:
+    """Whatever comes by RPUSH is kept with code, bytes and origin, and the list is empty afterwards."""
+    client.rpush(inbox.RAW, raw)
+    with part("scheduler", settings):
+        wait_for(lambda: client.zcard(f"{inbox.P}:dead") == 1, "the push is in the dead")
+    dead = client.hgetall(f"{inbox.P}:dead:{client.zrange(f'{inbox.P}:dead', 0, 0)[0].decode()}")
+    assert dead[b".code"].decode() == code
+    assert dead[b".raw"] == raw
+    assert dead[b".origin"] == b"memd:in"
+    assert client.llen(inbox.RAW) == 0
+
+
+def test_two_schedulers_take_each_push_in_once_and_in_order(
+    memd: Memd, client: redis.Redis, configured: Configured
+) -> None:
+    """500 pushes of one thread, two schedulers: every message is pending once, in the order it came."""
+    slow = configured(scheduler__quiet_s=60, scheduler__max_wait_s=60, scheduler__flush_tokens=1_000_000)
+    pushes = [
+        orjson.dumps(
+            {"thread_id": "t", "user_id": "u", "messages": [{"id": str(n), "role": "user", "content": f"message {n}"}]}
+        )
+        for n in range(500)
+    ]
+    client.rpush(inbox.RAW, *pushes)
+    with part("scheduler", slow), part("scheduler", slow):
+        wait_for(lambda: client.llen(inbox.RAW) == 0, "the list is empty")
+    assert inbox.raw_taken(client, [inbox.RAW]) == {inbox.RAW: 500}
+    memd.flush()
+    claim = wait_for(
+        lambda: client_claim(client, slow), "the key is due"
+    )
+    assert claim == [f"message {n}" for n in range(500)]
+
+
+def client_claim(client: redis.Redis, settings: Settings) -> list[str]:
+    from memd.connection import send
+
+    taken = send(client, inbox.claim(settings, 1, 0, "w")).taken
+    return [message.content for message in taken[0].messages] if taken else []
+
+
+def test_apps_have_lists_of_their_own(memd: Memd, client: redis.Redis, configured: Configured) -> None:
+    """An app named in the config is read; a list that nobody named stays where it is."""
+    settings = configured(client__apps=["shop"])
+    client.rpush("memd:in:shop", raw_push("shopper"))
+    client.rpush("memd:in:other", raw_push("other"))
+    with daemon(settings):
+        wait_for(lambda: memd.document("shopper")["facts"], "the app's push is remembered")
+    assert client.llen("memd:in:other") == 1

@@ -1,0 +1,56 @@
+"""What one attempt at a claim came to: a value, which `Life` turns into exactly one move of the inbox."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from memd.extraction.protocol import Usage
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """The document has the messages; `refused` counts what was not stored, by reason."""
+
+    messages: int
+    fact_ids: tuple[str, ...]
+    confirmed: int
+    retired: int
+    refused: dict[str, int]
+    usage: Usage
+    model: str
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """Nothing of the claim is worth reading, or it is known already."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """The claim goes back. `costs` says whether the content is to blame; `wait_s` is a floor for the backoff."""
+
+    code: str
+    error: str
+    costs: bool
+    wait_s: float = 0.0
+    backoff: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Dead:
+    """The claim's content can never be worked on."""
+
+    code: str
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """The claim is somebody else's by now, or the inbox is out of reach: its lease decides, nothing is sent."""
+
+    code: str = field(default="claim_lost")
+
+
+Outcome = Stored | Skipped | Retry | Dead | Lost

@@ -1,0 +1,117 @@
+"""The RQ worker, hardened: our serializer, our one function, a child that never outlives its parent."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import random
+import signal
+import socket
+import time
+
+import redis
+from rq import Queue, Worker
+from rq.job import Job
+from rq.serializers import JSONSerializer
+
+from memd.config import Settings
+from memd.connection import connect
+from memd.events import Event, logger
+from memd.extraction import preload
+from workers import drain
+from workers.job import ARGUMENT, BellJob, bell_queue
+
+PR_SET_PDEATHSIG = 1
+RECONNECT_MAX_S = 10.0
+WORKER_TTL_S = 60
+"""How long RQ believes in a worker that says nothing; also bounds its blocking read."""
+
+
+def run(settings: Settings) -> None:
+    """Answer bells until told to stop. Heavy imports happen here, once, before the first fork."""
+    preload(settings.extraction)
+    drain.configure(settings)
+    log = logger(part="worker")
+    log.info(Event.WORKER_STARTED, pid=os.getpid())
+    pause = 0.1
+    while True:
+        try:
+            worker = _worker(settings)
+            worker.work(logging_level="WARNING")
+            if worker.told_to_stop:
+                break
+            pause = 0.1 if worker.answered else pause
+        except redis.RedisError as error:  # RQ gave up on the server; no context is in hand here
+            log.warning(Event.OUTAGE_BEGAN, code=type(error).__name__)
+            if isinstance(error, redis.OutOfMemoryError):
+                _drain_directly()
+        time.sleep(pause * random.uniform(0.5, 1))  # noqa: S311  (jitter, not a secret)
+        pause = min(RECONNECT_MAX_S, pause * 2)
+    log.info(Event.WORKER_STOPPED, pid=os.getpid())
+
+
+class BellWorker(Worker):
+    """RQ's forking worker, which hands SIGTERM on to its child and takes the child along when it is killed."""
+
+    max_connection_wait_time = 2
+    log_result_lifespan = False
+    told_to_stop = False
+    answered = False
+
+    def handle_warm_shutdown_request(self) -> None:
+        """Tell the drain in the child, which gives back what it holds within three seconds."""
+        self.told_to_stop = True
+        if self.horse_pid:
+            try:
+                os.kill(self.horse_pid, signal.SIGTERM)
+            except ProcessLookupError:  # it has ended by itself; nothing is in hand
+                return
+
+    def execute_job(self, job: Job, queue: Queue) -> None:
+        """Run one bell in a forked child."""
+        self.answered = True
+        super().execute_job(job, queue)
+
+    def main_work_horse(self, job: Job, queue: Queue) -> None:
+        """The child's first act: to die with its parent. An orphan would go on with claims that others rescue."""
+        die_with_parent(self.pid or os.getppid())
+        super().main_work_horse(job, queue)
+
+
+def die_with_parent(parent: int) -> None:
+    """Have the kernel kill this process when its parent ends (Linux; elsewhere the lease alone protects)."""
+    try:
+        libc = ctypes.CDLL(None, use_errno=True)
+        libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    except (
+        OSError,
+        AttributeError,
+    ):  # no prctl here; a commit of an orphan still fails once its lease is over
+        return
+    if os.getppid() != parent:  # it ended before we could ask
+        os._exit(1)
+
+
+def _worker(settings: Settings) -> BellWorker:
+    connection = connect(settings, retries=0)  # RQ changes time-outs of its client, so it has one of its own
+    return BellWorker(
+        [bell_queue(connection)],
+        name=f"memd-{socket.gethostname()}-{os.getpid()}-{os.urandom(3).hex()}",
+        connection=connection,
+        job_class=BellJob,
+        serializer=JSONSerializer,
+        worker_ttl=WORKER_TTL_S,
+        log_job_description=False,
+    )
+
+
+def _drain_directly() -> None:
+    """At its memory limit the server refuses RQ; the drain's functions still run there, and make room."""
+    parent, child = os.getpid(), os.fork()
+    if child == 0:
+        die_with_parent(parent)
+        try:
+            drain.drain(ARGUMENT)
+        finally:
+            os._exit(0)
+    os.waitpid(child, 0)
