@@ -6,6 +6,7 @@ compares the two. An unknown key, a value out of range or a contradiction raises
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -159,15 +160,17 @@ def load(
     file: Path | None = None,
     environ: Mapping[str, str] | None = None,
     flags: Mapping[str, Any] | None = None,
+    *,
+    use_file: bool = True,
 ) -> Loaded:
-    """Read the settings.
+    """Read the settings. `use_file` False reads none, wherever one may lie.
 
     `file` must exist when given; without it `MEMD_CONFIG`, then `config.yaml` of the working folder is read if it is
     there. `flags` are dotted names with values that are not None. Raises ConfigError.
     """
     environ = os.environ if environ is None else environ
     path = file or (Path(environ["MEMD_CONFIG"]) if environ.get("MEMD_CONFIG") else None)
-    if path is None and Path(CONFIG_FILE).is_file():
+    if path is None and use_file and Path(CONFIG_FILE).is_file():
         path = Path(CONFIG_FILE)
     layers: list[tuple[str, Mapping[str, Any]]] = []
     if path is not None:
@@ -184,6 +187,19 @@ def load(
         return Loaded(Settings.model_validate(tree), origins)
     except ValidationError as error:
         raise ConfigError(_sentence(error, origins)) from None
+
+
+def as_environment(settings: Settings) -> dict[str, str]:
+    """The MEMD_* variables that give a child process these settings; they say more than any file it may find."""
+    tree = settings.model_dump(mode="json", by_alias=True)
+    if settings.redis_url:
+        tree["redis_url"] = settings.redis_url.get_secret_value()
+    if settings.extraction.api_key:
+        tree["extraction"]["api_key"] = settings.extraction.api_key.get_secret_value()
+    tree["data_dir"] = str(settings.data_dir.absolute())
+    return {
+        ENV_PREFIX + name.upper().replace(".", "__"): json.dumps(value) for name, value in _flatten(tree)
+    }
 
 
 def names() -> Iterator[str]:
@@ -249,6 +265,8 @@ def _sentence(error: ValidationError, origins: Mapping[str, str]) -> str:
     origin = origins.get(name, "")
     where = f" (from {origin})" if origin not in {"", "default"} else ""
     if first["type"] == "extra_forbidden":
+        name = next((known for known in origins if known.startswith(f"{name}.")), name)
+        where = f" (from {origins[name]})" if name in origins else where
         return f"unknown setting {name}{where}"
     reason = first["msg"].removeprefix("Value error, ")
     return f"setting {name}{where}: {reason[:1].lower()}{reason[1:]}"

@@ -50,6 +50,12 @@ class ServerUnfit(MemdError):
     exit_code = 78
 
 
+class AlreadyRunning(MemdError):
+    """Another `memd up` holds this data folder."""
+
+    exit_code = 73
+
+
 class NotReady(MemdError):
     """The inbox functions are not loaded: no scheduler has ever started on this server."""
 

@@ -58,27 +58,7 @@ def _no_file(data_dir: Path) -> Path:
 def environment(settings: Settings) -> dict[str, str]:
     """The environment that gives a child process these settings."""
     env = {name: value for name, value in os.environ.items() if not name.startswith(("MEMD_", "ANTHROPIC_"))}
-    env["MEMD_CONFIG"] = str(_no_file(settings.data_dir))
-    for section, value in _plain(settings).items():
-        if isinstance(value, dict):
-            for name, leaf in value.items():
-                env[f"MEMD_{section.upper()}__{name.upper()}"] = _text(leaf)
-        else:
-            env[f"MEMD_{section.upper()}"] = _text(value)
-    return env
-
-
-def _plain(settings: Settings) -> dict[str, Any]:
-    tree = settings.model_dump(mode="json", by_alias=True)
-    if settings.redis_url:
-        tree["redis_url"] = settings.redis_url.get_secret_value()
-    if settings.extraction.api_key:
-        tree["extraction"]["api_key"] = settings.extraction.api_key.get_secret_value()
-    return tree
-
-
-def _text(value: Any) -> str:
-    return "null" if value is None else str(value)
+    return env | config.as_environment(settings) | {"MEMD_CONFIG": str(_no_file(settings.data_dir))}
 
 
 @contextmanager

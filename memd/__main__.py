@@ -1,0 +1,5 @@
+"""`python -m memd`."""
+
+from memd.cli import main
+
+main()

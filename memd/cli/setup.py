@@ -1,0 +1,48 @@
+"""Settings, and the demo."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from memd.cli.common import Globals, Json, echo, echo_json, loaded
+
+
+def config(as_json: Json = False) -> None:
+    """Every setting in force, and where it comes from. Secrets are masked.
+
+    Example: MEMD_SCHEDULER__QUIET_S=10 memd config
+    """
+    found = loaded()
+    tree = found.settings.model_dump(mode="json", by_alias=True)
+    rows = [(name, _value(tree, name), origin) for name, origin in found.origins.items()]
+    if as_json:
+        echo_json({name: {"value": value, "origin": origin} for name, value, origin in rows})
+        return
+    width = max(len(name) for name, _, _ in rows)
+    for name, value, origin in rows:
+        text = "" if value is None else ", ".join(value) if isinstance(value, list) else str(value)
+        echo(f"{name:<{width}}  {text}" + ("" if origin == "default" else f"    ({origin})"))
+
+
+def _value(tree: dict[str, Any], name: str) -> Any:
+    for part in name.split("."):
+        tree = tree[part]
+    return tree
+
+
+def demo(
+    keep: Annotated[Path | None, typer.Option("--keep", help="Keep the data in this new folder.")] = None,
+) -> None:
+    """Run the whole job on shipped conversations, on the embedded server, and show the memory that comes out."""
+    from memd.demo.run import run  # noqa: PLC0415
+
+    raise typer.Exit(run(keep, Globals.flags.get("log.level")))
+
+
+def register(app: typer.Typer) -> None:
+    """Add these commands."""
+    for command in (config, demo):
+        app.command()(command)

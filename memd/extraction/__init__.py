@@ -1,0 +1,45 @@
+"""Extraction: from new messages and the document as it is to an update. See `protocol` for the words."""
+
+from __future__ import annotations
+
+import os
+from typing import Literal
+
+from memd.config import ExtractionSettings
+from memd.extraction.protocol import Extraction, Extractor, Request, Usage
+
+__all__ = ["Extraction", "Extractor", "Request", "Usage", "chosen", "open_extractor", "preload"]
+
+KEY_VARIABLES = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN")
+"""Where a key is looked for when the settings have none. On-disk profiles of the SDK are left alone on purpose: text
+goes to an account that somebody named, never to one that happened to be found."""
+
+
+def chosen(settings: ExtractionSettings) -> Literal["anthropic", "rules"]:
+    """Which extractor these settings mean: `auto` is anthropic when there is a key, else rules."""
+    if settings.extractor != "auto":
+        return settings.extractor
+    has_key = settings.api_key is not None and settings.api_key.get_secret_value().strip()
+    return "anthropic" if has_key or any(os.environ.get(name, "").strip() for name in KEY_VARIABLES) else "rules"
+
+
+def open_extractor(settings: ExtractionSettings, concurrency: int = 32) -> Extractor:
+    """The extractor of these settings, for up to `concurrency` calls at once. Raises ConfigError.
+
+    The SDK (a second of CPU, 60 MB) is imported only here and only when it is used.
+    """
+    if chosen(settings) == "rules":
+        from memd.extraction.rules import RulesExtractor  # noqa: PLC0415 - its tables are needed in workers only
+
+        return RulesExtractor()
+    from memd.extraction.anthropic import AnthropicExtractor  # noqa: PLC0415 - imports the SDK
+
+    return AnthropicExtractor(settings, concurrency)
+
+
+def preload(settings: ExtractionSettings) -> None:
+    """Import what `open_extractor` will need; in a worker's parent, so that its forked children have it already."""
+    if chosen(settings) == "rules":
+        import memd.extraction.rules  # noqa: PLC0415 - as above
+    else:
+        import memd.extraction.anthropic  # noqa: F401, PLC0415 - as above

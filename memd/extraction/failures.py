@@ -1,0 +1,148 @@
+"""What the endpoint's answer means for the context: every status, error type and header in one place.
+
+The rule: when the endpoint is at fault, ModelUnavailable (no attempt is spent); when this content is, ContentRefused or
+ContentTooLong. No sentence here carries text of the request or of the reply.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Any
+
+from memd.errors import ContentRefused, ContentTooLong, ExtractionFailed, ModelUnavailable
+
+RETRY_AFTER_MAX_S = 86_400.0
+"""A longer wish is cut to a day: the key may be used again long before a mistaken date."""
+
+_SENTENCES = {
+    "unauthorized": "the endpoint refused the key",
+    "payment": "the account has no credit left or reached its spend limit",
+    "forbidden": "the key may not use this model or endpoint",
+    "model_not_found": "the endpoint does not know this model or address",
+    "timeout": "the endpoint gave no full answer in time",
+    "conflict": "the endpoint reported a conflict",
+    "rate_limited": "the endpoint limits the rate",
+    "server_error": "the endpoint failed",
+    "overloaded": "the endpoint is overloaded",
+    "connection": "the endpoint cannot be reached, or broke off",
+    "not_the_api": "the answer does not come from a Messages API",
+    "no_key": "no key is set (extraction.api_key or ANTHROPIC_API_KEY)",
+}
+
+_BY_STATUS = {
+    401: "unauthorized",
+    402: "payment",
+    403: "forbidden",
+    404: "model_not_found",
+    408: "timeout",
+    409: "conflict",
+    429: "rate_limited",
+    499: "connection",
+    504: "timeout",
+    529: "overloaded",
+}
+_BY_TYPE = {
+    "authentication_error": "unauthorized",
+    "billing_error": "payment",
+    "permission_error": "forbidden",
+    "not_found_error": "model_not_found",
+    "timeout_error": "timeout",
+    "conflict_error": "conflict",
+    "rate_limit_error": "rate_limited",
+    "api_error": "server_error",
+    "overloaded_error": "overloaded",
+}
+
+# 400 is also how the API says "too long" and, at some gateways, "no credit"; there is no code for either, so the words
+# have to do. They are only looked at, never repeated.
+_TOO_LONG = re.compile(r"too (?:long|large|many (?:input )?tokens)|context (?:length|window)|maximum context", re.I)
+_NO_CREDIT = re.compile(r"credit balance|insufficient (?:credit|quota|funds)|spend(?:ing)? limit", re.I)
+
+
+def unavailable(code: str, retry_after_s: float | None = None) -> ModelUnavailable:
+    """The error for a code of the table above."""
+    return ModelUnavailable(code, _SENTENCES[code], retry_after_s)
+
+
+def from_status(status: int, body: object, headers: Mapping[str, str]) -> ExtractionFailed:
+    """What an answer other than 2xx means; also used for error bodies that come with status 200."""
+    error = _error_of(body)
+    retry_after_s = retry_after(headers, datetime.now(UTC))
+    if status == 413 or error["type"] == "request_too_large":
+        return too_long()
+    if error["type"] == "billing_error" or error["code"].endswith("spend_limit_reached"):
+        return unavailable("payment", retry_after_s)
+    if status in (200, 400, 422):
+        return _from_words(error, retry_after_s)
+    fallback = "server_error" if status >= 500 else "not_the_api"
+    return unavailable(_BY_STATUS.get(status, fallback), retry_after_s)
+
+
+def too_long() -> ContentTooLong:
+    return ContentTooLong("too_long", "the request is too long for the model")
+
+
+def is_error(body: object) -> bool:
+    """Whether a JSON body is the API's error envelope."""
+    return isinstance(body, dict) and (body.get("type") == "error" or isinstance(body.get("error"), dict))
+
+
+def from_stop_reason(reason: object) -> ExtractionFailed | None:
+    """None when the answer is complete; `None` as a reason is not: a complete answer says so."""
+    if reason in ("end_turn", "stop_sequence"):
+        return None
+    if reason == "max_tokens":
+        return ContentTooLong("truncated", "the answer reached max_tokens")
+    if reason == "model_context_window_exceeded":
+        return too_long()
+    if reason == "refusal":
+        return ContentRefused("refusal", "the model declined to answer")
+    return ContentRefused("unexpected_stop", "the answer ended in a way that was not asked for")
+
+
+def retry_after(headers: Mapping[str, str], now: datetime) -> float | None:
+    """Seconds the endpoint wishes to be left alone: retry-after-ms, else retry-after in seconds or as a date."""
+    for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
+        try:
+            seconds = float(headers.get(name, "")) * unit
+        except ValueError:
+            continue
+        if math.isfinite(seconds):
+            return min(max(seconds, 0.0), RETRY_AFTER_MAX_S)
+    return _until(headers.get("retry-after", ""), now)
+
+
+def _until(text: str, now: datetime) -> float | None:
+    try:
+        when = parsedate_to_datetime(text)
+    except ValueError:
+        return None
+    when = when if when.tzinfo else when.replace(tzinfo=UTC)
+    return min(max((when - now).total_seconds(), 0.0), RETRY_AFTER_MAX_S)
+
+
+def _from_words(error: dict[str, str], retry_after_s: float | None) -> ExtractionFailed:
+    if error["type"] in _BY_TYPE:
+        return unavailable(_BY_TYPE[error["type"]], retry_after_s)
+    if _NO_CREDIT.search(error["message"]):
+        return unavailable("payment", retry_after_s)
+    if _TOO_LONG.search(error["message"]):
+        return too_long()
+    return ContentRefused("bad_request", "the endpoint refused the request as invalid")
+
+
+def _error_of(body: object) -> dict[str, str]:
+    """type, message and code of an error body, empty where there is none."""
+    error: Any = body.get("error") if isinstance(body, dict) else None
+    error = error if isinstance(error, dict) else {}
+    details = error.get("details")
+    values = {
+        "type": error.get("type"),
+        "message": error.get("message"),
+        "code": details.get("error_code") if isinstance(details, dict) else None,
+    }
+    return {name: value if isinstance(value, str) else "" for name, value in values.items()}

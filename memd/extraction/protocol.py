@@ -1,0 +1,63 @@
+"""What an extractor is asked, what it answers, and what it must be able to do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from memd.context import Message
+from memd.memory.update import Update
+
+if TYPE_CHECKING:
+    from memd.memory.document import Document
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One question: what do these messages change in this document?
+
+    `messages` are new; evidence indexes count them from 0. `before` are known ones that only give context.
+    `deadline_s`: seconds the whole answer may take; the extractor's own setting may be shorter.
+    """
+
+    document: Document
+    messages: tuple[Message, ...]
+    before: tuple[Message, ...] = ()
+    deadline_s: float = 90.0
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens of one call as the endpoint counted them; input_tokens excludes what was read from or put in its cache."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cache_read_tokens: int = 0
+    cache_write_tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Extraction:
+    """The answer: an update, what it cost, and by what it was made."""
+
+    update: Update
+    usage: Usage
+    model: str
+    prompt_version: str
+
+
+class Extractor(Protocol):
+    """Turns messages into an update. It reads, it never writes; what is applied is decided by the code after it."""
+
+    name: str
+
+    async def extract(self, request: Request) -> Extraction:
+        """Answer one request.
+
+        Raises ModelUnavailable (nobody is to blame but the endpoint), ContentRefused or ContentTooLong.
+        """
+        ...
+
+    async def aclose(self) -> None:
+        """Let go of connections; the extractor cannot be used afterwards."""
+        ...

@@ -1,0 +1,202 @@
+"""The offline extractor: plain statements in English and Chinese, by patterns, without a model.
+
+It understands what a user says about themselves in one plain clause: name, home, job and employer, origin, family and
+pets by name, tastes and preferences, allergies and diet, tools, languages, how answers should be, what is being learnt,
+planned or decided, that something is over, and corrections of these. Each fact quotes its sentence.
+
+It never guesses, and so it misses most of what a model would find. It cannot: read between the lines; follow "it",
+"there" or "she" to what they mean; join sentences; tell irony; know whether "I'm Kim" is a name; turn "next week"
+into a date; judge what matters; write summaries; or read other languages. Questions, conditions, doubts, reported
+speech, quotations, code, and messages that ask to work on a text are left alone, even where they hold a fact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+from memd.extraction import chinese, english
+from memd.extraction.protocol import Extraction, Request, Usage
+from memd.extraction.rules_en import RULES as ENGLISH_RULES
+from memd.extraction.rules_zh import RULES as CHINESE_RULES
+from memd.extraction.statements import Found, sentences
+from memd.memory.update import ConfirmedFact, Evidence, NewFact, RetiredFact, Subject, Update
+
+RULES_VERSION = "rules-1"
+
+CONFIDENCE = 0.9
+CONFIDENCE_OF_CORRECTION = 0.95
+
+
+class RulesExtractor:
+    """Extraction by patterns: offline, free, the same answer to the same question. See the module for its limits."""
+
+    name = "rules"
+
+    async def extract(self, request: Request) -> Extraction:
+        """Read the user's messages. Raises nothing: what is not plain is simply not found."""
+        draft = _Draft(request.document)
+        for index, message in enumerate(request.messages):
+            if message.role == "user":
+                for found, quote in read(message.content):
+                    draft.take(found, Evidence(index, quote))
+        return Extraction(draft.update(), Usage(), self.name, RULES_VERSION)
+
+    async def aclose(self) -> None:
+        """Nothing to let go of."""
+
+
+def read(text: str) -> Iterator[tuple[Found, str]]:
+    """The plain statements of one message, each with the sentence it stands in."""
+    corrects = False
+    for sentence, quote in sentences(text):
+        language = chinese if chinese.HAN.search(sentence) else english
+        for found in language.read(sentence, corrects=corrects):
+            yield found, quote
+        corrects = language.is_bare_no(sentence)
+
+
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """A fact of the document, in as far as its wording is one of ours."""
+
+    id: str
+    content: str
+    kind: str
+    value: str
+    template: tuple[str, str]
+
+
+_Wording = tuple[str, str, Callable[[str], bool] | None]
+"""The kind, the text after the value, and the judge of values, of one template."""
+
+
+def _wordings() -> dict[str, list[_Wording]]:
+    """All wordings by the text before their value."""
+    result: dict[str, list[_Wording]] = {}
+    for rule in (*ENGLISH_RULES, *CHINESE_RULES):
+        before, slot, after = rule.template.partition("{0}")
+        if slot and not rule.kin:
+            result.setdefault(before, []).append((rule.kind, after, rule.accept))
+    for wordings in result.values():
+        wordings.sort(key=lambda wording: -len(wording[1]))
+    return result
+
+
+_WORDINGS = _wordings()
+# The longest first: "The user is from {0}." is not "The user is {0}." of something else.
+_LENGTHS = sorted({len(before) for before in _WORDINGS}, reverse=True)
+
+
+def recognised(fact_id: str, content: str) -> _Held:
+    """The kind and value of a fact that one of our rules could have worded; of another, an empty kind."""
+    for length in _LENGTHS:
+        before = content[:length]
+        for kind, after, accept in _WORDINGS.get(before, ()):
+            value = content[length : len(content) - len(after)].strip()
+            if content.endswith(after) and value and (accept is None or accept(value)):
+                return _Held(fact_id, content, kind, value.casefold(), (before, after))
+    return _Held(fact_id, content, "", "", ("", ""))
+
+
+@dataclass
+class _Draft:
+    """The update while it grows. A later statement of the same messages overrules an earlier one."""
+
+    document: dict[str, Any]
+    new: dict[str, NewFact] = field(default_factory=dict)
+    confirmed: dict[str, ConfirmedFact] = field(default_factory=dict)
+    retired: dict[str, RetiredFact] = field(default_factory=dict)
+
+    @cached_property
+    def held(self) -> list[_Held]:
+        """The document's facts, looked at only when something was found."""
+        facts = self.document.get("facts") or ()
+        return [
+            recognised(fact["id"], fact["content"])
+            for fact in facts
+            if isinstance(fact, dict) and isinstance(fact.get("id"), str) and isinstance(fact.get("content"), str)
+        ]
+
+    def take(self, found: Found, evidence: Evidence) -> None:
+        if found.kind == "over":
+            self._retire(found, evidence)
+        elif found.kind == "correction":
+            self._correct(found, evidence)
+        else:
+            self._add(found, evidence)
+
+    def update(self) -> Update:
+        return Update({}, tuple(self.new.values()), tuple(self.confirmed.values()), tuple(self.retired.values()))
+
+    def _add(self, found: Found, evidence: Evidence) -> None:
+        slot = found.kind if found.single else f"{found.kind}\n{found.value.casefold()}"
+        same = [fact for fact in self.held if self._same(fact, found)]
+        self.new.pop(slot, None)
+        if same:
+            self.confirmed[same[0].id] = ConfirmedFact(same[0].id, evidence.quote)
+            return
+        replaced = tuple(fact.id for fact in self.held if self._replaces(found, fact))
+        for fact_id in replaced:
+            self.confirmed.pop(fact_id, None)
+            self.retired.pop(fact_id, None)
+        self.new[slot] = _fact(found, evidence, replaced)
+
+    def _same(self, fact: _Held, found: Found) -> bool:
+        if fact.content.strip().casefold() == found.content.strip().casefold():
+            return True
+        return found.single and fact.kind == found.kind and fact.value == found.value.casefold()
+
+    def _replaces(self, found: Found, fact: _Held) -> bool:
+        """Of a single kind any other value; of the rest the same value said otherwise (likes, no longer likes)."""
+        if found.person:
+            return found.corrects and fact.content.startswith(found.content.rpartition(found.person)[0])
+        return fact.kind == found.kind and (found.single or fact.value == found.value.casefold())
+
+    def _retire(self, found: Found, evidence: Evidence) -> None:
+        for fact in self.held:
+            if fact.kind == found.content and fact.value == found.value.casefold():
+                self.confirmed.pop(fact.id, None)
+                self.retired[fact.id] = RetiredFact(fact.id, "over", evidence.quote)
+
+    def _correct(self, found: Found, evidence: Evidence) -> None:
+        """Put the right value in the place of the wrong one, where that one stands; else note what was meant."""
+        wrong = found.wrong.casefold()
+        for slot, fact in reversed(list(self.new.items())):
+            if wrong and recognised("", fact.content).value == wrong:
+                self._substitute(slot, recognised("", fact.content), found, evidence, fact.replaces)
+                return
+        for held in self.held:
+            if wrong and held.value == wrong:
+                slot = held.kind if held.kind in _SINGLE else f"{held.kind}\n{found.value.casefold()}"
+                self.confirmed.pop(held.id, None)
+                self._substitute(slot, held, found, evidence, (held.id,))
+                return
+        if found.content:
+            self.new[f"correction\n{found.value.casefold()}"] = _fact(found, evidence)
+
+    def _substitute(self, slot: str, held: _Held, found: Found, evidence: Evidence, replaces: tuple[str, ...]) -> None:
+        before, after = held.template
+        right = replace(found, content=f"{before}{found.value}{after}", category=_CATEGORIES[held.kind])
+        self.new[slot] = _fact(right, evidence, replaces)
+
+
+def _fact(found: Found, evidence: Evidence, replaces: tuple[str, ...] = ()) -> NewFact:
+    return NewFact(
+        content=found.content,
+        category=found.category,
+        confidence=CONFIDENCE_OF_CORRECTION if found.corrects else CONFIDENCE,
+        scope="user",
+        durability="durable",
+        authority="descriptive",
+        evidence=(evidence,),
+        source_error=found.wrong or None,
+        subject=Subject(found.person, found.relationship) if found.person else None,
+        replaces=replaces,
+    )
+
+
+_CATEGORIES = {rule.kind: rule.category for rule in (*ENGLISH_RULES, *CHINESE_RULES)}
+_SINGLE = {rule.kind for rule in (*ENGLISH_RULES, *CHINESE_RULES) if rule.single}

@@ -1,0 +1,171 @@
+"""Files, read suspiciously and written durably. Knows nothing of documents.
+
+Durable means: temp file, fsync, rename, fsync of the folder. Without the last step the acknowledged write was gone in
+12 of 12 power cuts. A failed fsync is never tried again on the same file: the temp goes, the next attempt writes anew.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from functools import partial
+from pathlib import Path
+
+from memd.errors import DocumentDamaged, StoreUnavailable
+
+MAX_BYTES = 32 * 1024 * 1024
+"""Bytes of one file; a document of default settings stays below 3 MB."""
+
+_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_NO_LINKS = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK})
+
+
+def read(file: Path, sibling: Path | None = None) -> bytes | None:
+    """The bytes of a regular file of our own; None when there is none.
+
+    `sibling`: the only other name that the file may have (a commit gives the old version a second name for a moment).
+    Raises DocumentDamaged for links, devices, FIFOs and files over 32 MB, StoreUnavailable when it cannot be read.
+    """
+    try:
+        descriptor = os.open(file, _READ)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        if error.errno in {errno.ELOOP, errno.ENXIO}:
+            raise DocumentDamaged("E_DOCUMENT_FILE: a memory document is not a regular file") from None
+        raise unavailable(error) from None
+    try:
+        _check(os.fstat(descriptor), sibling)
+        return _read_all(descriptor)
+    except OSError as error:
+        raise unavailable(error) from None
+    finally:
+        os.close(descriptor)
+
+
+def replace(file: Path, data: bytes, temp: Path, previous: Path | None = None) -> None:
+    """Replace the file's content, all or nothing, and keep the old one as `previous`.
+
+    The caller holds the lock, so a temp that is there already was left by a crash. Raises StoreUnavailable; then the
+    old content is in place and the temp is gone.
+    """
+    if len(data) > MAX_BYTES:
+        raise StoreUnavailable(f"E_DOCUMENT_SIZE: a memory document would be larger than {MAX_BYTES} bytes")
+    try:
+        _write(temp, data)
+        undo = _keep(file, previous) if previous else _leave
+        temp.replace(file)
+        _seal(file, undo)
+    except OSError as error:
+        with suppress(OSError):  # the first failure is the one to tell; a temp left over goes with the next commit
+            temp.unlink(missing_ok=True)
+        raise unavailable(error) from None
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder and what is missing above it, 0700, each one durable in its parent."""
+    if folder.is_dir():
+        return
+    make_folder(folder.parent)
+    with suppress(FileExistsError):  # another writer was faster
+        folder.mkdir(0o700)
+    sync_folder(folder.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make the names in a folder durable."""
+    with _opened(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC) as descriptor:
+        os.fsync(descriptor)
+
+
+def unavailable(error: OSError) -> StoreUnavailable:
+    """What a refusal of the file system becomes: its words, never a path."""
+    return StoreUnavailable(f"E_STORE_{errno.errorcode.get(error.errno or 0, 'IO')}: {error.strerror or 'no reason'}")
+
+
+@contextmanager
+def _opened(file: Path, flags: int) -> Iterator[int]:
+    descriptor = os.open(file, flags, 0o600)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _check(found: os.stat_result, sibling: Path | None) -> None:
+    if not stat.S_ISREG(found.st_mode):
+        raise DocumentDamaged("E_DOCUMENT_FILE: a memory document is not a regular file")
+    # No name at all is fine: the file was replaced since it was opened, and is still whole.
+    if found.st_nlink > 1 and not (found.st_nlink == 2 and _is_same(found, sibling)):
+        raise DocumentDamaged("E_DOCUMENT_LINKED: a memory document has a second name elsewhere")
+    if found.st_size > MAX_BYTES:
+        raise DocumentDamaged(f"E_DOCUMENT_SIZE: a memory document is larger than {MAX_BYTES} bytes")
+
+
+def _is_same(found: os.stat_result, sibling: Path | None) -> bool:
+    if sibling is None:
+        return False
+    try:
+        return os.path.samestat(found, sibling.lstat())
+    except FileNotFoundError:
+        return False
+
+
+def _read_all(descriptor: int) -> bytes:
+    chunks: list[bytes] = []
+    size = 0
+    while chunk := os.read(descriptor, 1 << 20):
+        chunks.append(chunk)
+        size += len(chunk)
+        if size > MAX_BYTES:
+            raise DocumentDamaged(f"E_DOCUMENT_SIZE: a memory document is larger than {MAX_BYTES} bytes")
+    return b"".join(chunks)
+
+
+def _write(temp: Path, data: bytes) -> None:
+    try:
+        descriptor = os.open(temp, _CREATE, 0o600)
+    except FileExistsError:  # left by a crash; the lock is ours, so nobody is writing it
+        temp.unlink()
+        descriptor = os.open(temp, _CREATE, 0o600)
+    except FileNotFoundError:  # the first document in this folder
+        make_folder(temp.parent)
+        descriptor = os.open(temp, _CREATE, 0o600)
+    try:
+        view = memoryview(data)
+        while view:
+            view = view[os.write(descriptor, view) :]
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _keep(file: Path, previous: Path) -> Callable[[], object]:
+    """Give the present version a second name, which is its only one after the rename; answers how to take it back."""
+    previous.unlink(missing_ok=True)
+    try:
+        os.link(file, previous, follow_symlinks=False)
+    except FileNotFoundError:  # the first version
+        return file.unlink
+    except OSError as error:
+        if error.errno in _NO_LINKS:  # a file system without hard links keeps no previous version
+            return _leave
+        raise
+    return partial(previous.replace, file)
+
+
+def _leave() -> None:
+    """There is nothing to take a rename back to."""
+
+
+def _seal(file: Path, undo: Callable[[], object]) -> None:
+    """Make the rename durable, or take it back: an ack must never rest on a name that a power cut undoes."""
+    try:
+        sync_folder(file.parent)
+    except OSError:
+        undo()
+        raise

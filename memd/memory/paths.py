@@ -1,0 +1,78 @@
+"""Where a bucket's files are: ids become path parts that are readable when ordinary and never collide.
+
+A part holds only `a-z 0-9 . _ - @ +` and `%xx` with lower-case digits, so that two ids never share a file, not even
+where names are compared without case or in another Unicode form. One over 120 bytes becomes `~` and its id's SHA-256.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from pathlib import Path
+from urllib.parse import unquote_to_bytes
+
+from memd.context import DEFAULT_AGENT, Bucket
+
+MAX_PART_BYTES = 120
+"""Longer encodings are hashed: every file system takes 255 bytes a name, and backups add suffixes."""
+
+FILE = "memory.json"
+PREVIOUS = "memory.prev.json"
+TEMP = "memory.json.tmp"
+
+_PLAIN = frozenset(b"abcdefghijklmnopqrstuvwxyz0123456789._-@+")
+_RESERVED = re.compile(r"(?:con|prn|aux|nul|com[0-9]|lpt[0-9])(?:\.|$)")
+_PART = re.compile(r"(?:[a-z0-9._@+-]|%[0-9a-f]{2})+")
+
+
+def encode(identifier: str) -> str:
+    """The path part of an id: injective, and its own inverse by `decode` up to 120 bytes."""
+    data = identifier.encode()
+    text = "".join(chr(byte) if byte in _PLAIN else f"%{byte:02x}" for byte in data)
+    if not text:
+        return "%"
+    # Hidden files, options, and names that Windows gives to devices are kept out by their first character, names
+    # whose last dot Windows would drop by their last one.
+    if text[0] in ".-" or _RESERVED.match(text):
+        text = f"%{data[0]:02x}{text[1:]}"
+    if text[-1] == ".":
+        text = f"{text[:-1]}%2e"
+    return text if len(text) <= MAX_PART_BYTES else "~" + hashlib.sha256(data).hexdigest()
+
+
+def decode(part: str) -> str | None:
+    """The id of a path part; None for a hashed one (its document names it) and for what `encode` never makes."""
+    if not _PART.fullmatch(part):
+        return None
+    try:
+        identifier = unquote_to_bytes(part).decode()
+    except UnicodeDecodeError:  # a folder that somebody else made
+        return None
+    return identifier if encode(identifier) == part else None
+
+
+def users_folder(data_dir: Path) -> Path:
+    """Where the users' folders are."""
+    return data_dir / "users"
+
+
+def user_folder(data_dir: Path, user_id: str, *, shared: bool) -> Path:
+    """Everything memd keeps about one user; with a shared store, about all."""
+    return data_dir / "shared" if shared else users_folder(data_dir) / encode(user_id)
+
+
+def agents_folder(data_dir: Path, user_id: str, *, shared: bool) -> Path:
+    """Where a user's agents have their folders."""
+    return user_folder(data_dir, user_id, shared=shared) / "agents"
+
+
+def folder(data_dir: Path, bucket: Bucket, *, shared: bool) -> Path:
+    """The folder of a bucket's document."""
+    if bucket.agent_name == DEFAULT_AGENT:
+        return user_folder(data_dir, bucket.user_id, shared=shared)
+    return agents_folder(data_dir, bucket.user_id, shared=shared) / encode(bucket.agent_name)
+
+
+def lock_file(data_dir: Path, bucket: Bucket) -> Path:
+    """One of 256 lock files, by the bucket's hash; never removed."""
+    return data_dir / "locks" / bucket.hash[:2]

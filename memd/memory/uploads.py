@@ -1,0 +1,57 @@
+"""Upload events: sentences that only say that a file was uploaded. They are true for one session and never kept.
+
+"Uploads invoices to a portal every Friday" is a habit, "builds an upload service" is work: neither is an event.
+"""
+
+from __future__ import annotations
+
+import re
+
+_FILE_EN = re.compile(
+    r"\b(?:files?|documents?|attachments?|images?|pictures?|photos?|screenshots?|spreadsheets?|pdfs?|csvs?|zip"
+    r"|archives?|slides?|presentations?|datasets?|logs?|transcripts?|reports?|resume|cv)\b|\.[a-z][a-z0-9]{1,4}\b",
+    re.IGNORECASE,
+)
+_EVENT_EN = re.compile(
+    r"(?:in this (?:session|conversation|chat),? )?(?:the user|user|they|he|she|i)(?:'ve|'s)? "
+    r"(?:(?:has|have|had|just|recently|also|already) ){0,3}(?:uploaded|attached)\b"
+    r"|(?:an?|the|one|two|three|several|some|\d{1,3})\b[^.!?]{0,120}?\b(?:was|were|has been|have been) "
+    r"(?:just |recently )?(?:uploaded|attached)\b",
+    re.IGNORECASE,
+)
+_MORE_EN = re.compile(
+    r"\b(?:prefers?|likes?|loves?|hates?|works?|lives?|uses?|plans?|always|never|every|daily|weekly|monthly)\b",
+    re.IGNORECASE,
+)
+_EVENT_ZH = re.compile(
+    r"(?:在?(?:本次|这次)(?:对话|会话)中[,，]?)?(?:用户|我|他|她)(?:刚|才|已|经|最近|还|又|今天){0,4}"
+    r"(?:上传|附上|附加)(?:了|过)?[^。！？]{0,60}?"
+    r"(?:文件|文档|附件|图片|照片|截图|表格|资料|简历|报告|数据集|幻灯片|压缩包|pdf|csv|[.．][a-z][a-z0-9]{1,4})",
+    re.IGNORECASE,
+)
+_MORE_ZH = re.compile(r"喜欢|偏好|讨厌|习惯|打算|总是|从不|住在|从事|任职|每[天周月年]")
+_TRACE = re.compile(r"/mnt/user-data/uploads/|</?(?:uploaded_files|current_uploads)>", re.IGNORECASE)
+_GAP = re.compile(r"((?<=[.!?])\s+|(?<=[。！？]))")
+
+
+def is_upload_event(text: str) -> bool:
+    """Whether every sentence of the text only says that something was uploaded, in English or Chinese."""
+    return all(_is_event(sentence) for sentence in _GAP.split(text)[::2] if sentence.strip())
+
+
+def without_upload_events(text: str) -> str:
+    """The text without such sentences."""
+    if not any(word in text.lower() for word in ("upload", "attached", "上传", "附上", "附加")):
+        return text
+    pieces = [*_GAP.split(text), ""]
+    kept = [sentence + gap for sentence, gap in zip(pieces[::2], pieces[1::2], strict=True) if not _is_event(sentence)]
+    return "".join(kept).strip()
+
+
+def _is_event(sentence: str) -> bool:
+    text = " ".join(sentence.split())
+    if _TRACE.search(text):
+        return True
+    if _EVENT_ZH.match(text):
+        return not _MORE_ZH.search(text)
+    return bool(_EVENT_EN.match(text) and _FILE_EN.search(text) and not _MORE_EN.search(text))

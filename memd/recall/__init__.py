@@ -1,0 +1,1 @@
+"""Recall: reading the memory, for a prompt (`inject`) and for people (`view`)."""

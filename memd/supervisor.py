@@ -1,0 +1,177 @@
+"""`memd up`: one supervised tree of processes: server, scheduler, workers. The dead are restarted, with a growing pause."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import FrameType
+from typing import IO
+
+from memd import server
+from memd.config import Settings, as_environment
+from memd.connection import connect
+from memd.errors import AlreadyRunning, ConfigError, InboxUnavailable
+from memd.events import Event, logger
+from memd.fitness import require
+
+STOP_S = 10.0
+"""Seconds from SIGTERM to SIGKILL for a part; a drain hands back within three."""
+
+BACKOFF_S, BACKOFF_MAX_S = 0.1, 10.0
+HEALTHY_S = 10.0
+"""A part that lived this long starts its backoff anew."""
+
+POLL_S = 0.05
+FATAL = frozenset({ConfigError.exit_code})
+"""Exit codes of a part that a restart cannot mend: the whole tree stops with them."""
+
+
+@dataclass
+class Part:
+    """One supervised process: how to start it, and how it has been doing."""
+
+    name: str
+    command: list[str]
+    process: subprocess.Popen[bytes] | None = None
+    started: float = 0.0
+    pause: float = BACKOFF_S
+    restart_at: float = field(default=0.0)
+
+
+def run(settings: Settings) -> int:
+    """Keep the tree running until SIGTERM or SIGINT; answers the exit code. Raises MemdError before anything is started."""
+    with Lock(settings.data_dir):
+        return Supervisor(settings).run()
+
+
+class Lock:
+    """One `memd up` for each data folder. The lock dies with its process; the pid inside is for people."""
+
+    def __init__(self, data_dir: Path) -> None:
+        self._path = data_dir / "memd.pid"
+
+    def __enter__(self) -> None:
+        self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._file: IO[str] = self._path.open("a+", encoding="ascii")
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            self._file.seek(0)
+            pid = self._file.read().strip() or "unknown"
+            self._file.close()
+            raise AlreadyRunning(f"another memd up runs on this data folder, pid {pid}") from None
+        self._file.truncate(0)
+        self._file.write(str(os.getpid()))
+        self._file.flush()
+
+    def __exit__(self, *_: object) -> None:
+        self._file.truncate(0)
+        self._file.close()
+
+
+class Supervisor:
+    """Starts the server, then the rest; stops in the other order."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._env = {**os.environ, **as_environment(settings)}
+        self._server: subprocess.Popen[bytes] | None = None
+        self._parts = [self._part("scheduler", "scheduler")]
+        self._parts += [self._part(f"worker-{n + 1}", "worker") for n in range(settings.drain.workers)]
+        self._signals = 0
+        self._fatal: int | None = None
+        self._log = logger(part="up")
+
+    def run(self) -> int:
+        """Start, watch, stop."""
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, self._on_signal)
+        try:
+            self._start_server()
+            self._log.info(Event.UP_READY, pid=os.getpid(), workers=self._settings.drain.workers)
+            while not self._signals and self._fatal is None:
+                self._look()
+                time.sleep(POLL_S)
+        finally:
+            self._stop()
+        return self._fatal or 0
+
+    def _on_signal(self, _number: int, _frame: FrameType | None) -> None:
+        self._signals += 1
+
+    def _part(self, name: str, command: str) -> Part:
+        return Part(name, [sys.executable, "-m", "memd", command])
+
+    def _start_server(self) -> None:
+        if self._settings.redis_url is None:
+            self._server = server.start(self._settings, server.die_with(os.getpid()))
+            self._log.info(Event.SERVER_READY, pid=self._server.pid)
+        with connect(self._settings) as client:
+            require(client, self._settings)
+
+    def _look(self) -> None:
+        """Start what is not running and may be; a server that died comes first."""
+        if self._server is not None and self._server.poll() is not None:
+            self._log.error(Event.PART_DIED, name="server", code=self._server.returncode)
+            try:
+                self._server = server.start(self._settings, server.die_with(os.getpid()))
+            except InboxUnavailable as error:  # the parts wait for it meanwhile, and the next look tries again
+                self._log.error(Event.PART_DIED, name="server", error=str(error))
+                time.sleep(BACKOFF_S)
+        for part in self._parts:
+            self._look_at(part)
+
+    def _look_at(self, part: Part) -> None:
+        now = time.monotonic()
+        if part.process is None:
+            if now >= part.restart_at:
+                self._start(part)
+            return
+        code = part.process.poll()
+        if code is None:
+            return
+        if code in FATAL:
+            self._fatal = code
+            return
+        part.pause = BACKOFF_S if now - part.started >= HEALTHY_S else min(BACKOFF_MAX_S, part.pause * 2)
+        part.process, part.restart_at = None, now + part.pause
+        self._log.warning(Event.PART_DIED, name=part.name, code=code, restart_in_s=round(part.pause, 2))
+
+    def _start(self, part: Part) -> None:
+        part.process = subprocess.Popen(
+            part.command,
+            env=self._env,
+            stdin=subprocess.DEVNULL,
+            start_new_session=True,  # Ctrl-C is for the supervisor, which stops its parts in order
+            preexec_fn=server.die_with(os.getpid()),
+        )
+        part.started = time.monotonic()
+        self._log.info(Event.PART_STARTED, name=part.name, pid=part.process.pid)
+
+    def _stop(self) -> None:
+        """No new work, then a deadline, then the kill; the server last, so that everything could be handed back."""
+        self._log.info(Event.UP_STOPPING)
+        running = [part.process for part in self._parts if part.process is not None]
+        for process in running:
+            process.terminate()
+        until = time.monotonic() + STOP_S
+        signals = self._signals
+        while any(process.poll() is None for process in running):
+            if time.monotonic() > until or self._signals > max(1, signals):
+                break
+            time.sleep(POLL_S)
+        for process in running:
+            if process.poll() is None:
+                self._log.warning(Event.PART_KILLED, pid=process.pid)
+                process.kill()  # its claims come back by their leases
+                process.wait()
+        if self._server is not None:
+            server.stop(self._server)
+        self._log.info(Event.UP_STOPPED)
+

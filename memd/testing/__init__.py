@@ -1,0 +1,5 @@
+"""For people who build on memd: a real HTTP endpoint that plays the model. See `ModelServer`."""
+
+from memd.testing.model_server import ModelServer, Recorded, Reply, facts_from_messages
+
+__all__ = ["ModelServer", "Recorded", "Reply", "facts_from_messages"]

@@ -1,0 +1,232 @@
+"""A real HTTP endpoint that plays the model, on 127.0.0.1, in a thread of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from types import TracebackType
+from typing import Any
+
+from memd.testing.http import MAX_HEAD, HttpRequest, head, read_request
+from memd.testing.replies import UPDATE_PARTS, Reply, error_body, facts_from_messages, message_body
+
+Responder = Callable[[dict[str, Any]], dict[str, Any]]
+
+__all__ = ["ModelServer", "Recorded", "Reply", "Responder", "facts_from_messages"]
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """One request as it arrived: its JSON, its headers (names in lower case), and `time.monotonic()` of its arrival."""
+
+    body: dict[str, Any]
+    headers: dict[str, str]
+    at: float
+
+
+class ModelServer:
+    """A server that speaks the Messages API, with scripted answers and a record of what it was asked.
+
+        from memd.config import ExtractionSettings
+        from memd.extraction import open_extractor
+        from memd.testing import ModelServer
+
+        with ModelServer() as server:
+            extractor = open_extractor(
+                ExtractionSettings(extractor="anthropic", base_url=server.base_url, api_key="test")
+            )
+            server.fail(529, headers={"retry-after": "3"})       # the first call
+            server.reply({"newFacts": []}, delay_s=0.2)          # the second one
+            ...                                                  # all further ones: `responder`
+            assert server.calls == 2
+            assert server.requests[0].body["model"] == "claude-haiku-5-5"
+
+    Answers are used up in the order they were given, each `times` times (None: until `clear`). When there are none
+    left, `responder` makes an update of the request's JSON; the default is `facts_from_messages`. Calls may overlap by
+    the thousand: each costs a task, not a thread. Both `Authorization: Bearer` and `x-api-key` are accepted; with
+    `api_key` set only that one, without it any but none.
+    """
+
+    def __init__(
+        self,
+        responder: Responder = facts_from_messages,
+        *,
+        port: int = 0,
+        delay: float = 0.0,
+        api_key: str | None = None,
+        keep: int = 10_000,
+    ) -> None:
+        """`delay`: seconds before each answer, beside its own. `keep`: requests remembered, the newest ones."""
+        self.responder = responder
+        self.delay = delay
+        self.api_key = api_key
+        self.calls = 0
+        self.concurrent = 0
+        self.max_concurrent = 0
+        self._port = port
+        self._script: deque[tuple[Reply, int | None]] = deque()
+        self._requests: deque[Recorded] = deque(maxlen=keep)
+        self._prefixes: set[int] = set()
+        self._changed = threading.Condition()
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="model-server", daemon=True)
+        self._connections: set[asyncio.Task[None]] = set()
+
+    def __enter__(self) -> ModelServer:
+        self._thread.start()
+        self._server = self._call(asyncio.start_server(self._connected, "127.0.0.1", self._port, limit=MAX_HEAD))
+        self._port = self._server.sockets[0].getsockname()[1]
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._call(self._stop())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    @property
+    def base_url(self) -> str:
+        """The address for `extraction.base_url` or ANTHROPIC_BASE_URL."""
+        return f"http://127.0.0.1:{self._port}"
+
+    @property
+    def requests(self) -> list[Recorded]:
+        """The requests so far, oldest first."""
+        with self._changed:
+            return list(self._requests)
+
+    def reply(self, update: dict[str, Any], *, times: int | None = 1, **options: Any) -> None:
+        """Answer with an update; parts that are left out are empty. `options`: fields of Reply."""
+        self.text(json.dumps({**UPDATE_PARTS, **update}, ensure_ascii=False), times=times, **options)
+
+    def text(self, text: str, *, times: int | None = 1, **options: Any) -> None:
+        """Answer with any text in place of an update."""
+        reply = Reply(**options)
+        body = message_body(text, {}, reply.stop_reason, cached=False)
+        self._add(replace(reply, body=body), times)
+
+    def fail(self, status: int, *, message: str = "scripted", times: int | None = 1, **options: Any) -> None:
+        """Answer with the API's error envelope; `headers={"retry-after": "2"}` is one of the `options`."""
+        self._add(Reply(status=status, body=error_body(status, message), **options), times)
+
+    def raw(
+        self, body: bytes, *, content_type: str = "application/json", times: int | None = 1, **options: Any
+    ) -> None:
+        """Answer with these bytes."""
+        headers = {"content-type": content_type, **options.pop("headers", {})}
+        self._add(Reply(body=body, headers=headers, **options), times)
+
+    def answer(self, *, times: int | None = 1, **options: Any) -> None:
+        """Answer by the responder, but with these fields of Reply: a delay, a stop_reason, a drip, a drop."""
+        self._add(Reply(**options), times)
+
+    def drop(self, *, after: int = 0, times: int | None = 1) -> None:
+        """Break the connection off after so many bytes of the body; 0: before anything is said."""
+        self.answer(times=times, drop_after=after)
+
+    def clear(self) -> None:
+        """Forget the scripted answers: from now on the responder answers."""
+        with self._changed:
+            self._script.clear()
+
+    def wait_for_calls(self, count: int, timeout_s: float = 10.0) -> None:
+        """Wait until so many requests have arrived. Raises TimeoutError."""
+        with self._changed:
+            if not self._changed.wait_for(lambda: self.calls >= count, timeout_s):
+                raise TimeoutError(f"{self.calls} of {count} calls after {timeout_s:g} s")
+
+    def _add(self, reply: Reply, times: int | None) -> None:
+        with self._changed:
+            self._script.append((reply, times))
+
+    def _call(self, coroutine: Any) -> Any:
+        return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()
+
+    async def _stop(self) -> None:
+        self._server.close()
+        for task in self._connections:
+            task.cancel()
+        await asyncio.gather(*self._connections, return_exceptions=True)
+
+    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None  # noqa: S101 - a callback of start_server always runs in a task
+        self._connections.add(task)
+        try:
+            while (request := await read_request(reader)) is not None and await self._serve(request, writer):
+                pass
+        except (ConnectionError, asyncio.CancelledError):
+            return  # the client went away, or the server stops: there is nobody left to answer
+        finally:
+            self._connections.discard(task)
+            writer.close()
+
+    async def _serve(self, request: HttpRequest, writer: asyncio.StreamWriter) -> bool:
+        """Answer one request; whether the connection stays open."""
+        reply = self._arrived(request)
+        try:
+            await asyncio.sleep(self.delay + reply.delay_s)
+            body = reply.body if reply.body is not None else self._answer(request, reply)
+            if reply.drop_after == 0:
+                return False
+            writer.write(head(reply.status, dict(reply.headers), len(body)))
+            await _send(writer, body[: reply.drop_after], reply.drip)
+            return reply.drop_after is None
+        finally:
+            with self._changed:
+                self.concurrent -= 1
+
+    def _arrived(self, request: HttpRequest) -> Reply:
+        try:
+            body = json.loads(request.body)
+        except ValueError:
+            body = None
+        usable = body if isinstance(body, dict) else {}
+        with self._changed:
+            self.concurrent += 1
+            self.max_concurrent = max(self.max_concurrent, self.concurrent)
+            self.calls += 1
+            self._requests.append(Recorded(usable, request.headers, time.monotonic()))
+            self._changed.notify_all()
+            status = self._refusal(request) or (0 if usable else 400)
+            return Reply(status=status, body=error_body(status, "refused")) if status else self._next()
+
+    def _refusal(self, request: HttpRequest) -> int:
+        """The status for what is not a call with a key; 0 when it is one."""
+        if (request.method, request.path) != ("POST", "/v1/messages"):
+            return 404
+        key = request.headers.get("x-api-key") or request.headers.get("authorization", "")
+        key = key.removeprefix("Bearer ")
+        return 0 if key and self.api_key in (None, key) else 401
+
+    def _next(self) -> Reply:
+        if not self._script:
+            return Reply()
+        reply, times = self._script.popleft()
+        if times is None or times > 1:
+            self._script.appendleft((reply, None if times is None else times - 1))
+        return reply
+
+    def _answer(self, request: HttpRequest, reply: Reply) -> bytes:
+        body = json.loads(request.body)
+        text = json.dumps({**UPDATE_PARTS, **self.responder(body)}, ensure_ascii=False)
+        prefix = hash(json.dumps(body.get("system", "")))
+        cached = prefix in self._prefixes
+        self._prefixes.add(prefix)
+        return message_body(text, body, reply.stop_reason, cached)
+
+
+async def _send(writer: asyncio.StreamWriter, body: bytes, drip: tuple[int, float] | None) -> None:
+    size, pause_s = drip or (len(body) or 1, 0.0)
+    for start in range(0, len(body), size):
+        writer.write(body[start : start + size])
+        await writer.drain()
+        if pause_s:
+            await asyncio.sleep(pause_s)

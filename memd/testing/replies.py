@@ -1,0 +1,94 @@
+"""What the model server can be told to answer, and its default: one fact for each new message of the user."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from memd.context import estimate_tokens
+from memd.extraction.prompt import parse_messages
+
+UPDATE_PARTS: dict[str, Any] = {"summaries": {}, "newFacts": [], "confirmedFacts": [], "retiredFacts": []}
+
+ERROR_TYPES = {
+    400: "invalid_request_error",
+    401: "authentication_error",
+    402: "billing_error",
+    403: "permission_error",
+    404: "not_found_error",
+    413: "request_too_large",
+    429: "rate_limit_error",
+    504: "timeout_error",
+    529: "overloaded_error",
+}
+
+QUOTE_CHARS = 1_000
+"""A longer message is quoted by its beginning."""
+
+
+@dataclass(frozen=True)
+class Reply:
+    """One answer. `body` None: let the responder answer, with this stop_reason; bytes: exactly these."""
+
+    status: int = 200
+    body: bytes | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+    stop_reason: str = "end_turn"
+    delay_s: float = 0.0
+    drop_after: int | None = None
+    """Close the connection after so many bytes of the body; 0: before the status line."""
+    drip: tuple[int, float] | None = None
+    """Send the body in pieces of so many bytes, with so many seconds after each."""
+
+
+def facts_from_messages(request: dict[str, Any]) -> dict[str, Any]:
+    """The default responder: each new user message becomes one fact that says and quotes exactly its text.
+
+    So the documents that a run must end with can be computed from what was pushed.
+    """
+    prompt = request["messages"][-1]["content"]
+    return {
+        "newFacts": [
+            {
+                "content": message.content[:QUOTE_CHARS],
+                "category": "context",
+                "confidence": 0.9,
+                "scope": "user",
+                "durability": "durable",
+                "authority": "descriptive",
+                "evidence": [{"message": message.number, "quote": message.content[:QUOTE_CHARS]}],
+            }
+            for message in parse_messages(prompt)
+            if message.role == "user"
+        ]
+    }
+
+
+def message_body(text: str, request: dict[str, Any], stop_reason: str, cached: bool) -> bytes:
+    """A Messages API answer with one text block; tokens are estimated, the system blocks count as cache."""
+    prefix = estimate_tokens(json.dumps(request.get("system", ""), ensure_ascii=False))
+    rest = estimate_tokens(json.dumps(request.get("messages", ""), ensure_ascii=False))
+    answer = {
+        "id": "msg_test",
+        "type": "message",
+        "role": "assistant",
+        "model": request.get("model", ""),
+        "content": [{"type": "text", "text": text}],
+        "stop_reason": stop_reason,
+        "stop_sequence": None,
+        "usage": {
+            "input_tokens": rest,
+            "output_tokens": estimate_tokens(text),
+            "cache_creation_input_tokens": 0 if cached else prefix,
+            "cache_read_input_tokens": prefix if cached else 0,
+        },
+    }
+    return json.dumps(answer, ensure_ascii=False).encode()
+
+
+def error_body(status: int, message: str) -> bytes:
+    """The API's error envelope for a status."""
+    kind = ERROR_TYPES.get(status, "invalid_request_error" if status < 500 else "api_error")
+    return json.dumps({"type": "error", "error": {"type": kind, "message": message}}).encode()
