@@ -174,4 +174,3 @@ class Supervisor:
         if self._server is not None:
             server.stop(self._server)
         self._log.info(Event.UP_STOPPED)
-

@@ -37,7 +37,13 @@ def running(settings: Settings, client: redis.Redis) -> Iterator[Settings]:
 def run_python(code: str, settings: Settings) -> str:
     env = environment(settings) | {"REDIS_URL": redis_url(settings)}
     done = subprocess.run(
-        [sys.executable, "-c", code], env=env, cwd=settings.data_dir, capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-c", code],
+        env=env,
+        cwd=settings.data_dir,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -83,7 +89,9 @@ def node_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         pytest.skip("not run: Node and npm are not installed")
     folder = tmp_path_factory.mktemp("node")
     (folder / "package.json").write_text('{"type": "module"}')
-    subprocess.run(["npm", "install", "--no-audit", "--no-fund", "redis@5"], cwd=folder, check=True, capture_output=True)
+    subprocess.run(
+        ["npm", "install", "--no-audit", "--no-fund", "redis@5"], cwd=folder, check=True, capture_output=True
+    )
     return folder
 
 

@@ -121,9 +121,7 @@ def test_pushes_that_come_close_together_cost_one_model_call(configured: Configu
                 app.push(window[:end], thread_id="t", user_id="ana")
             result = app.flush(wait=True)
             assert result.counts == {"stored": 1}
-            assert sorted(facts(app, "ana")) == sorted(
-                fact for fact in facts(app, "ana") if fact
-            )
+            assert sorted(facts(app, "ana")) == sorted(fact for fact in facts(app, "ana") if fact)
             assert len(facts(app, "ana")) == 3
         assert model.calls == 1
 

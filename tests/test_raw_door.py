@@ -82,9 +82,7 @@ def test_two_schedulers_take_each_push_in_once_and_in_order(
         wait_for(lambda: client.llen(inbox.RAW) == 0, "the list is empty")
     assert inbox.raw_taken(client, [inbox.RAW]) == {inbox.RAW: 500}
     memd.flush()
-    claim = wait_for(
-        lambda: client_claim(client, slow), "the key is due"
-    )
+    claim = wait_for(lambda: client_claim(client, slow), "the key is due")
     assert claim == [f"message {n}" for n in range(500)]
 
 

@@ -29,7 +29,9 @@ def _version(wanted: bool) -> None:
 
 @app.callback(epilog=EPILOG)
 def options(
-    config: Annotated[Path | None, typer.Option("--config", help="The config file (default: config.yaml here).")] = None,
+    config: Annotated[
+        Path | None, typer.Option("--config", help="The config file (default: config.yaml here).")
+    ] = None,
     data_dir: Annotated[Path | None, typer.Option("--data-dir", help="The data folder.")] = None,
     redis_url: Annotated[str | None, typer.Option("--redis-url", help="Your own server; no passwords here.")] = None,
     log_level: Annotated[str | None, typer.Option("--log-level", help="debug, info, warning or error.")] = None,

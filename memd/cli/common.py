@@ -64,4 +64,6 @@ def warn(text: str) -> None:
 
 def safe(text: object) -> str:
     """Text for a terminal: what would steer it is shown, not obeyed."""
-    return "".join(char if char.isprintable() or char in "\n\u200d\ufe0f" else f"\\x{ord(char):02x}" for char in str(text))
+    return "".join(
+        char if char.isprintable() or char in "\n\u200d\ufe0f" else f"\\x{ord(char):02x}" for char in str(text)
+    )

@@ -65,6 +65,8 @@ def iso(moment: datetime) -> str:
 def confidence_of(fact: Fact) -> float:
     """A fact's confidence, between 0 and 1 whatever the file says."""
     value = fact.get("confidence")
+    if type(value) is float and 0 <= value <= 1:
+        return value
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= 1:
         return DEFAULT_CONFIDENCE
     return value
@@ -130,19 +132,24 @@ def _check_shape(document: Document) -> None:
         if not isinstance(document[name], dict):
             raise _wrong(name)
     for name in ("facts", "archive"):
-        if not isinstance(document[name], list) or not all(map(_is_fact, document[name])):
+        if not _are_facts(document[name]):
             raise _wrong(name)
     for identities in document["ledger"].values():
         if not isinstance(identities, list) or not set(map(type, identities)) <= {str}:
             raise _wrong("ledger")
 
 
-def _is_fact(value: Any) -> bool:
-    return isinstance(value, dict) and isinstance(value.get("content"), str)
+def _are_facts(values: Any) -> bool:
+    if not isinstance(values, list) or not set(map(type, values)) <= {dict}:
+        return False
+    return {type(value.get("content")) for value in values} <= {str}
 
 
 def _give_ids(facts: list[Fact]) -> None:
     """Give an id to facts that a hand added without one, or with that of the fact they were copied from."""
+    ids = [fact.get("id") for fact in facts]
+    if set(map(type, ids)) <= {str} and len(set(ids)) == len(ids):
+        return
     seen: set[str] = set()
     for place, fact in enumerate(facts):
         fact_id = fact.get("id")

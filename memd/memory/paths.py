@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from functools import lru_cache
 from pathlib import Path
 from urllib.parse import unquote_to_bytes
 
@@ -66,6 +67,7 @@ def agents_folder(data_dir: Path, user_id: str, *, shared: bool) -> Path:
     return user_folder(data_dir, user_id, shared=shared) / "agents"
 
 
+@lru_cache(maxsize=4096)
 def folder(data_dir: Path, bucket: Bucket, *, shared: bool) -> Path:
     """The folder of a bucket's document."""
     if bucket.agent_name == DEFAULT_AGENT:

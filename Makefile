@@ -1,0 +1,40 @@
+# Two commands matter: `make demo` and `make test`. Both set up what they need; Python >= 3.11 and make are enough.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+TEST_VENV := .ci-venv
+
+.PHONY: help setup demo test lint tests clean
+
+help: ## Show this
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-10s %s\n", $$1, $$2}'
+
+setup: $(READY) ## Create the environment with everything in it
+
+$(READY): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit("memd needs Python 3.11 or newer, this is " + sys.version.split()[0] if sys.version_info < (3, 11) else 0)'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[embedded,dev]'
+	@touch $(READY)
+
+demo: $(READY) ## Run the whole job on shipped conversations and show the memory that comes out
+	@$(BIN)/memd demo
+
+test: lint tests ## Everything that CI runs
+
+lint: $(READY) ## Style and types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+tests: $(READY) ## The tests, against the built and installed wheel
+	rm -rf dist $(TEST_VENV)
+	$(BIN)/python -m build --no-isolation --wheel --outdir dist . >/dev/null
+	$(PYTHON) -m venv $(TEST_VENV)
+	$(TEST_VENV)/bin/pip install --quiet --disable-pip-version-check -c constraints.txt "$$(ls dist/*.whl)[embedded,dev]"
+	cd tests && env MEMD_TEST_INSTALLED=1 ../$(TEST_VENV)/bin/pytest -c ../pyproject.toml --rootdir=.. -p no:cacheprovider -n 4 .
+
+clean: ## Remove what was built
+	rm -rf dist build $(VENV) $(TEST_VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis
