@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from memd.client import AsyncMemd, Memd
 
 __all__ = ["AsyncMemd", "Memd", "__version__"]
-__version__ = version("memd")
+__version__ = "0.1.0"
 
 
 def __getattr__(name: str) -> Any:

@@ -197,9 +197,7 @@ def as_environment(settings: Settings) -> dict[str, str]:
     if settings.extraction.api_key:
         tree["extraction"]["api_key"] = settings.extraction.api_key.get_secret_value()
     tree["data_dir"] = str(settings.data_dir.absolute())
-    return {
-        ENV_PREFIX + name.upper().replace(".", "__"): json.dumps(value) for name, value in _flatten(tree)
-    }
+    return {ENV_PREFIX + name.upper().replace(".", "__"): json.dumps(value) for name, value in _flatten(tree)}
 
 
 def names() -> Iterator[str]:
@@ -212,11 +210,31 @@ def names() -> Iterator[str]:
             yield name
 
 
+class _Loader(yaml.SafeLoader):
+    """Refuses a mapping that names a key twice, which YAML would let the last one win in silence."""
+
+
+def _mapping(loader: _Loader, node: yaml.MappingNode) -> dict[Any, Any]:
+    seen: set[Any] = set()
+    for key_node, _ in node.value:
+        key = loader.construct_object(key_node, deep=True)  # type: ignore[no-untyped-call]  # PyYAML's gap
+        if key in seen:
+            raise yaml.constructor.ConstructorError(None, None, f"{key} stands there twice", key_node.start_mark)
+        seen.add(key)
+    return loader.construct_mapping(node, deep=True)
+
+
+_Loader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _mapping)
+
+
 def _read_yaml(path: Path) -> dict[str, Any]:
     try:
-        tree = yaml.safe_load(path.read_bytes())
+        tree = yaml.load(path.read_bytes(), _Loader)  # noqa: S506  (a SafeLoader)
     except OSError as error:
         raise ConfigError(f"{path} cannot be read ({error.strerror})") from None
+    except yaml.constructor.ConstructorError as error:
+        line = error.problem_mark.line + 1 if error.problem_mark else "?"
+        raise ConfigError(f"{path}, line {line}: {error.problem}") from None
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         mark = getattr(error, "problem_mark", None)
         place = f" in line {mark.line + 1}" if mark else ""

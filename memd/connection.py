@@ -53,7 +53,7 @@ def connect_async(settings: Settings, retries: int = 2) -> redis.asyncio.Redis:
 def send(client: redis.Redis, call: Call[T]) -> T:
     """Send a call. Raises Rejected, InboxFull, NotReady or InboxUnavailable."""
     try:
-        return call.parse(client.execute_command(*call.command))
+        return call.parse(client.execute_command(*call.command))  # type: ignore[no-untyped-call]  # redis-py's gap
     except redis.RedisError as error:
         translate(error)
 
@@ -62,7 +62,7 @@ def send_many(client: redis.Redis, calls: list[Call[T]]) -> list[T | MemdError]:
     """Send calls in one pipeline, not as a transaction; an error takes the place of its answer."""
     pipeline = client.pipeline(transaction=False)
     for call in calls:
-        pipeline.execute_command(*call.command)
+        pipeline.execute_command(*call.command)  # type: ignore[no-untyped-call]  # redis-py's gap
     try:
         replies = pipeline.execute(raise_on_error=False)
     except redis.RedisError as error:
@@ -76,7 +76,7 @@ def send_many(client: redis.Redis, calls: list[Call[T]]) -> list[T | MemdError]:
 async def send_async(client: redis.asyncio.Redis, call: Call[T]) -> T:
     """Send a call from a coroutine. Raises as `send` does."""
     try:
-        return call.parse(await client.execute_command(*call.command))
+        return call.parse(await client.execute_command(*call.command))  # type: ignore[no-untyped-call]  # redis-py's gap
     except redis.RedisError as error:
         translate(error)
 

@@ -9,10 +9,10 @@ import logging
 import sys
 from collections.abc import MutableMapping
 from enum import StrEnum
+from functools import cache
 from typing import Any, TextIO
 
 import orjson
-import structlog
 
 
 class Event(StrEnum):
@@ -59,11 +59,20 @@ class Event(StrEnum):
     LIBRARY_LOG = "library_log"
 
 
+@cache
+def _structlog() -> Any:
+    """structlog, loaded with the first line: a one-shot command that logs nothing need not pay for it."""
+    import structlog  # noqa: PLC0415  (see above)
+
+    return structlog
+
+
 def setup(level: str = "info", style: str = "auto", stream: TextIO | None = None) -> None:
     """Send structlog and the standard library's loggers to one stream, one line an event.
 
     `style`: json, pretty, or auto (pretty on a terminal). Exceptions are rendered without local variables.
     """
+    structlog = _structlog()
     stream = stream or sys.stderr
     pretty = style == "pretty" or (style == "auto" and stream.isatty())
     shared: list[Any] = [
@@ -91,7 +100,7 @@ def setup(level: str = "info", style: str = "auto", stream: TextIO | None = None
 
 def _renderers(pretty: bool) -> list[Any]:
     if pretty:
-        return [_shorten_exception, structlog.dev.ConsoleRenderer()]
+        return [_shorten_exception, _structlog().dev.ConsoleRenderer()]
     return [_shorten_exception, lambda _, __, event: orjson.dumps(event, default=repr).decode()]
 
 
@@ -123,4 +132,4 @@ def _library_line(_: Any, __: str, event: MutableMapping[str, Any]) -> MutableMa
 
 def logger(**bound: Any) -> Any:
     """A logger with the values bound to each of its lines."""
-    return structlog.get_logger(**bound)
+    return _structlog().get_logger(**bound)

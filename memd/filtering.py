@@ -27,8 +27,9 @@ _INJECTED = re.compile(r"<memory>.*?(?:</memory>|\Z)", re.DOTALL | re.IGNORECASE
 
 _ACKNOWLEDGEMENTS = (
     r"o+k+(?:ay|ie|ies|ey)?|kk?|thx|tks|ty|thanks?(?: you)?(?: (?:so|very) much| a lot)?|thank u|many thanks|cheers"
-    r"|got it|gotcha|understood|i see|sure(?: thing)?|all right|alright|right|yep|yup|yeah|yes|no|nope|cool|nice|great|fine"
-    r"|noted|will do|sounds good|hi|hello|hey(?: there)?|bye|good ?bye|see you|good (?:morning|evening|night|afternoon)"
+    r"|got it|gotcha|understood|i see|sure(?: thing)?|all right|alright|right|yep|yup|yeah|yes|no|nope|cool|nice|great"
+    r"|fine|noted|will do|sounds good|hi|hello|hey(?: there)?|bye|good ?bye|see you"
+    r"|good (?:morning|evening|night|afternoon)"
     r"|好+的?[吧呀啊哦呢嘞滴]?|行+[吧啊]?|可以[的了]?|嗯+|恩+|哦+|噢+|喔|收到|明白了?|了解了?|知道了|懂了|谢+谢?[你您了啦]?|多谢|感谢"
     r"|辛苦了|是的?|对的?|没问题|没事|不客气|你好啊?|您好|再见|拜拜|早上好|晚上好|晚安|谢謝|謝謝[你您]?|收到了|明白|瞭解"
 )

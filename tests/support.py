@@ -13,7 +13,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
-from memd import config
+import redis
+
+from memd import config, inbox
 from memd.config import Settings
 
 T = TypeVar("T")
@@ -96,3 +98,22 @@ def daemon(settings: Settings, workers: int = 1) -> Iterator[list[subprocess.Pop
             stack.enter_context(part("scheduler", settings)),
             *(stack.enter_context(part("worker", settings)) for _ in range(workers)),
         ]
+
+
+def execute(client: redis.Redis, *command: Any) -> Any:
+    """A command as it is, and its reply."""
+    return client.execute_command(*command)  # type: ignore[no-untyped-call]  # redis-py's gap
+
+
+def dead_letter(client: redis.Redis) -> dict[bytes, bytes]:
+    """The one dead letter there is."""
+    ids: list[bytes] = execute(client, "ZRANGE", f"{inbox.P}:dead", 0, -1)
+    assert len(ids) == 1
+    letter: dict[bytes, bytes] = client.hgetall(f"{inbox.P}:dead:{ids[0].decode()}")  # type: ignore[assignment]  # bytes here
+    return letter
+
+
+def first_due(client: redis.Redis) -> str:
+    """The hash of the key that is due first."""
+    keys: list[bytes] = execute(client, "ZRANGE", f"{inbox.P}:due", 0, 0)
+    return keys[0].decode()

@@ -437,6 +437,14 @@ def test_an_endless_error_body_keeps_its_status(server: ModelServer) -> None:
     assert failure(server).code == "server_error"
 
 
+def test_a_redirect_is_not_followed(server: ModelServer) -> None:
+    """Conversations go to the endpoint that was configured and to no other."""
+    with ModelServer() as other:
+        server.raw(b"", status=307, headers={"location": f"{other.base_url}/v1/messages"})
+        assert failure(server).code == "not_the_api"
+        assert other.calls == 0
+
+
 @pytest.mark.parametrize(("status", "code"), [(200, "not_the_api"), (529, "overloaded")])
 def test_a_compressed_reply_is_not_unpacked(server: ModelServer, status: int, code: str) -> None:
     """We ask for plain bytes; a bomb of compressed ones is refused unread, a failure's status still counts."""

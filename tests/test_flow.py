@@ -1,4 +1,4 @@
-"""The tutorial: from a push to a memory, one concept a test. Real server, real scheduler, real workers, real HTTP model."""
+"""The tutorial: from a push to a memory, one concept a test. Real server, scheduler, workers and HTTP model."""
 
 from __future__ import annotations
 
@@ -78,7 +78,8 @@ def test_a_receipt_tells_the_end(memd: Memd, settings: Settings) -> None:
     assert pushed.due_at
     assert memd.receipt(pushed.id).state == "pending"
     with daemon(settings):
-        outcome = wait_for(lambda: (o := memd.receipt(pushed.id or "")).ended and o, "the push has ended")
+        wait_for(lambda: memd.receipt(pushed.id or "").ended, "the push has ended")
+        outcome = memd.receipt(pushed.id)
     assert outcome.state == "stored"
     assert outcome.fact_ids == tuple(fact["id"] for fact in memd.document("ana")["facts"])
 
@@ -127,7 +128,7 @@ def test_pushes_that_come_close_together_cost_one_model_call(configured: Configu
 
 
 def test_what_was_taken_in_is_not_asked_again(configured: Configured, client: redis.Redis) -> None:
-    """Pushing a stored conversation again ends as skipped, without a model call and without a change of the document."""
+    """Pushing a stored conversation again ends as skipped, without a model call or a changed document."""
     with ModelServer() as model:
         settings = model_settings(configured, model)
         library_of(client, settings)

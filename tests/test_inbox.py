@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import redis
-from support import wait_for
+from support import dead_letter, execute, wait_for
 
 from memd import inbox, library
 from memd.claim import Claim, Claims
@@ -189,7 +189,7 @@ def test_attempts_end_in_the_dead(client: redis.Redis, settings: Settings) -> No
     for _ in range(4):
         assert send(client, inbox.release(claim_one(client, settings).id, "failed", 0, "E_BAD")) == "released"
     assert send(client, inbox.release(claim_one(client, settings).id, "failed", 0, "E_BAD")) == "dead"
-    dead = client.hgetall(f"{inbox.P}:dead:{client.zrange(f'{inbox.P}:dead', 0, 0)[0].decode()}")
+    dead = dead_letter(client)
     assert dead[b".code"] == b"E_BAD"
     assert any(b'"bad"' in value for value in dead.values())
     assert standing(client).ranges[0].record == {"state": "dead", "reason": "E_BAD"}
@@ -273,10 +273,10 @@ def test_the_function_checks_count_size_and_shape(client: redis.Redis, settings:
         ('{"v":1,"key":"x"}', "E_HEADER_HASH"),
     ]:
         with pytest.raises(redis.ResponseError, match=code):
-            client.execute_command("FCALL", "memd_push", 1, inbox.P, header, "{}")
+            execute(client, "FCALL", "memd_push", 1, inbox.P, header, "{}")
     command = list(inbox.push(context("one")).command)
     with pytest.raises(redis.ResponseError, match="E_MESSAGES_COUNT"):
-        client.execute_command(*command, "{}")
+        execute(client, *command, "{}")
     too_big = Context(KEY, identify("t", [Message("user", "x" * 1_100_000)]))
     with pytest.raises(Rejected, match="E_PUSH_SIZE"):
         send(client, inbox.push(too_big))
@@ -287,12 +287,12 @@ def test_content_that_a_trusted_client_forged_is_marked(client: redis.Redis, set
     """A message that is no message, or a key that does not fit its hash, makes the claim bad with a code."""
     command = [*inbox.push(context("one", now=True)).command]
     command[-1] = b'{"role":"system","content":"x"}'
-    client.execute_command(*command)
+    execute(client, *command)
     assert (claim_one(client, settings).bad or "").startswith("E_")
     other = Key("thread", "somebody-else")
     forged = [*inbox.push(context("two", key=other, now=True)).command]
     forged[4] = forged[4].replace(other.hash.encode(), Key("x", "y").hash.encode())
-    client.execute_command(*forged)
+    execute(client, *forged)
     assert claim_one(client, settings).bad == "E_HEADER_HASH"
 
 
@@ -310,8 +310,7 @@ def test_a_bad_raw_push_goes_to_the_dead(client: redis.Redis, settings: Settings
     """What cannot be accepted is kept with its code, bytes and origin."""
     client.rpush(inbox.RAW, b"\xff{")
     assert send(client, inbox.take_dead(b"\xff{", inbox.RAW, Rejected("E_UTF8", "not UTF-8")))
-    dead_id = client.zrange(f"{inbox.P}:dead", 0, 0)[0].decode()
-    dead = client.hgetall(f"{inbox.P}:dead:{dead_id}")
+    dead = dead_letter(client)
     assert (dead[b".code"], dead[b".raw"], dead[b".origin"]) == (b"E_UTF8", b"\xff{", b"memd:in")
 
 
@@ -330,5 +329,5 @@ def test_nothing_is_left_behind(client: redis.Redis, configured: Any) -> None:
     send(client, inbox.ack(claim_one(client, brief).id, {"state": "stored"}, {"stored": 1}))
     wait_for(lambda: send(client, inbox.sweep()) == 1, "the outcome is swept")
     wait_for(lambda: not client.keys("*known*"), "the hint has expired")
-    left = {key.decode().removeprefix("{memd}:") for key in client.keys("*")}
+    left = {key.decode().removeprefix("{memd}:") for key in execute(client, "KEYS", "*")}
     assert left <= {"config", "stats", "order", "wake"}

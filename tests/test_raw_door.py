@@ -8,7 +8,7 @@ from collections.abc import Callable
 import orjson
 import pytest
 import redis
-from support import daemon, part, wait_for
+from support import daemon, dead_letter, part, wait_for
 
 from memd import inbox
 from memd.client import Memd
@@ -59,7 +59,7 @@ def test_bad_bytes_go_to_the_dead_with_their_code(
     client.rpush(inbox.RAW, raw)
     with part("scheduler", settings):
         wait_for(lambda: client.zcard(f"{inbox.P}:dead") == 1, "the push is in the dead")
-    dead = client.hgetall(f"{inbox.P}:dead:{client.zrange(f'{inbox.P}:dead', 0, 0)[0].decode()}")
+    dead = dead_letter(client)
     assert dead[b".code"].decode() == code
     assert dead[b".raw"] == raw
     assert dead[b".origin"] == b"memd:in"

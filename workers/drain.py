@@ -9,8 +9,6 @@ import socket
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-from memd.memory.store import open_store
-
 from memd import config, inbox
 from memd.claim import Claim, Claims
 from memd.config import Settings
@@ -19,6 +17,7 @@ from memd.context import WIRE_VERSION
 from memd.errors import MemdError
 from memd.events import Event, logger
 from memd.extraction import open_extractor
+from memd.memory.store import open_store
 from workers.life import Life
 
 POLL_S = 0.025

@@ -25,7 +25,7 @@ JOB_TIMEOUT_S = 300
 """Longer than a drain's slice plus the model's deadline; RQ ends a drain that hangs past it."""
 
 SHORT_TTL_S = 60
-_DATA = JSONSerializer.dumps((FUNCTION, None, (ARGUMENT,), {}))
+_DATA: bytes = JSONSerializer.dumps((FUNCTION, None, (ARGUMENT,), {}))  # type: ignore[no-untyped-call]  # RQ's gap
 _MAX_DATA = 4_096
 
 

@@ -13,8 +13,6 @@ from typing import TypeVar
 
 import redis
 import structlog
-from memd.memory.apply import Applied, Origin, apply
-from memd.memory.store import Loaded, Store
 
 from memd import inbox
 from memd.claim import Claim
@@ -36,6 +34,8 @@ from memd.errors import (
 from memd.events import Event, logger
 from memd.extraction.protocol import Extraction, Extractor, Request
 from memd.memory import ledger
+from memd.memory.apply import Applied, Origin, apply
+from memd.memory.store import Loaded, Store
 from workers.outcome import Dead, Lost, Outcome, Retry, Skipped, Stored
 
 T = TypeVar("T")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import Annotated, Any
@@ -40,6 +41,7 @@ def daemon_settings(**flags: Any) -> Settings:
     """The settings of a part that runs on, with logging set up as they say."""
     from memd import events  # noqa: PLC0415  (one-shot commands do not log)
 
+    os.umask(0o077)  # whatever the daemon writes is nobody else's business
     found = settings(**flags)
     events.setup(found.log.level, found.log.format)
     return found

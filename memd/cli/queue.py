@@ -73,7 +73,7 @@ class _Lines:
         self._said = 0.0
 
     def __call__(self, at: FlushProgress) -> None:
-        share = at.ended / at.total if at.total else 1.0
+        share = at.ended / at.total if at.total else 0.0
         if share - self._said >= STEP:
             self._said = share
             warn(f"{at.ended} of {at.total} keys have ended")

@@ -1,0 +1,100 @@
+"""The settings: one place for each default, four layers, and a sentence for whatever is wrong."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from memd import config
+from memd.errors import ConfigError
+
+ROOT = Path(__file__).parent.parent
+
+
+def test_config_yaml_says_what_the_code_says() -> None:
+    """The shipped config.yaml holds every setting, in order, with the default of the code."""
+    shipped = config.load(ROOT / "config.yaml", {})
+    assert shipped.settings == config.load(environ={}, use_file=False).settings
+    tree = yaml.safe_load((ROOT / "config.yaml").read_text(encoding="utf-8"))
+    listed = [
+        f"{name}.{inner}" if isinstance(value, dict) else name
+        for name, value in tree.items()
+        for inner in (value if isinstance(value, dict) else [None])
+    ]
+    assert listed == list(config.names())
+
+
+def test_every_setting_has_a_meaning() -> None:
+    """Each line of config.yaml that sets something says what it means."""
+    for line in (ROOT / "config.yaml").read_text(encoding="utf-8").splitlines():
+        if ":" in line and not line.startswith("#") and not line.rstrip().endswith(":") and "categories" not in line:
+            assert "#" in line, line
+
+
+def test_later_layers_win_and_are_named(tmp_path: Path) -> None:
+    """Flags override the environment, which overrides the file, which overrides the defaults; origins say so."""
+    file = tmp_path / "memd.yaml"
+    file.write_text("scheduler:\n  quiet_s: 10\n  flush_tokens: 100\ndrain:\n  workers: 3\n")
+    environ = {"MEMD_SCHEDULER__QUIET_S": "20", "MEMD_DRAIN__WORKERS": "4"}
+    found = config.load(file, environ, {"drain.workers": 5, "drain.concurrency": None})
+    assert (found.settings.scheduler.quiet_s, found.settings.drain.workers) == (20, 5)
+    assert found.settings.scheduler.flush_tokens == 100
+    assert found.origins["scheduler.flush_tokens"] == str(file)
+    assert found.origins["scheduler.quiet_s"] == "environment"
+    assert found.origins["drain.workers"] == "flag"
+    assert found.origins["drain.concurrency"] == "default"
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("quite_s: 3", "unknown setting quite_s"),
+        ("scheduler:\n  quite_s: 3", "unknown setting scheduler.quite_s"),
+        ("scheduler:\n  quiet_s: 3000", "setting scheduler.quiet_s"),
+        ("scheduler:\n  quiet_s: soon", "setting scheduler.quiet_s"),
+        ("scheduler:\n  quiet_s: 100\n  max_wait_s: 50", "max_wait_s (50) must not be shorter than quiet_s (100)"),
+        ("apply:\n  max_facts: 5", "setting apply.max_facts"),
+        ("drain: [1]", "setting drain"),
+        ("a: [", "is not YAML in line"),
+        ("- a", "must hold settings by name"),
+        ("enabled: true\nenabled: false", "twice"),
+    ],
+)
+def test_what_is_wrong_is_said_in_one_sentence(tmp_path: Path, text: str, sentence: str) -> None:
+    """An unknown key, a value out of range, a contradiction or broken YAML stops the start, naming the setting."""
+    file = tmp_path / "memd.yaml"
+    file.write_text(text)
+    with pytest.raises(ConfigError) as caught:
+        config.load(file, {})
+    assert sentence in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_missing_file_is_an_error_when_it_was_named(tmp_path: Path) -> None:
+    """A config file that was asked for must be there."""
+    with pytest.raises(ConfigError, match="cannot be read"):
+        config.load(tmp_path / "none.yaml", {})
+
+
+def test_secrets_are_not_shown() -> None:
+    """Neither repr nor JSON of the settings holds a key or a password."""
+    found = config.load(
+        environ={"MEMD_EXTRACTION__API_KEY": "hush-1", "MEMD_REDIS_URL": "redis://:hush-2@localhost"}, use_file=False
+    ).settings
+    assert "hush" not in repr(found) + found.model_dump_json()
+
+
+def test_a_child_process_gets_the_same_settings() -> None:
+    """The environment made from settings gives them back, lists, secrets and None included."""
+    flags: dict[str, Any] = {
+        "client.apps": ["shop", "desk"],
+        "redis_url": "redis://:hush@localhost",
+        "scheduler.quiet_s": 0.5,
+        "data_dir": "/var/lib/memd",
+    }
+    settings = config.load(environ={}, flags=flags, use_file=False).settings
+    again = config.load(environ=config.as_environment(settings), use_file=False).settings
+    assert again == settings

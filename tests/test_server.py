@@ -1,0 +1,47 @@
+"""The embedded server: private, durable, and on a socket that always fits."""
+
+from __future__ import annotations
+
+import signal
+import stat
+from pathlib import Path
+
+from support import make_settings
+
+from memd import server
+from memd.connection import connect
+from memd.fitness import examine
+
+
+def test_the_embedded_server_is_private_and_durable(data_dir: Path) -> None:
+    """Append-only file on, no eviction, folders 0700, and nothing pushed is lost by kill -9."""
+    settings = make_settings(data_dir, None)
+    process = server.start(settings)
+    try:
+        with connect(settings) as client:
+            found = examine(client)
+            assert found.problems == ()
+            assert found.durability == "append-only file"
+            client.rpush("memd:in", *[b"x"] * 1000)
+        assert stat.S_IMODE((data_dir / "server").stat().st_mode) == 0o700
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        process = server.start(settings)
+        with connect(settings) as client:
+            assert client.llen("memd:in") == 1000
+    finally:
+        server.stop(process)
+
+
+def test_a_long_data_folder_gets_a_short_socket(data_dir: Path) -> None:
+    """Where a socket in the data folder would be too long for the system, it lies in a private folder elsewhere."""
+    deep = data_dir / ("d" * 100)
+    deep.mkdir()
+    path = server.socket_path(make_settings(deep, None))
+    assert len(str(path)) <= server.MAX_SOCKET_BYTES
+    assert not path.is_relative_to(deep)
+    other = data_dir / ("e" * 100)
+    other.mkdir()
+    assert server.socket_path(make_settings(other, None)) != path
+    process = server.start(make_settings(deep, None))
+    server.stop(process)
