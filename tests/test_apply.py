@@ -351,7 +351,7 @@ def test_summaries_that_are_named_are_rewritten() -> None:
     """Only the six known ones, at a sane length, without upload events; the others stay as they are."""
     update = Update(
         summaries={
-            "topOfMind": "Moving to\nLisbon. The user uploaded a file called plan.pdf. 用户上传了两张图片。Learning TypeScript.",
+            "topOfMind": "Moving to\nLisbon. The user uploaded a file called plan.pdf. 用户上传了图片。Learning Go.",
             "workContext": "x" * 1501,
             "longTermBackground": "  ",
             "password": "hunter2",
@@ -362,7 +362,7 @@ def test_summaries_that_are_named_are_rewritten() -> None:
 
     applied = run(update, document)
     assert applied.document["user"]["topOfMind"] == {
-        "summary": "Moving to Lisbon. Learning TypeScript.", "updatedAt": "2026-11-20T10:30:15.250Z",
+        "summary": "Moving to Lisbon. Learning Go.", "updatedAt": "2026-11-20T10:30:15.250Z",
     }  # fmt: skip
     assert applied.document["user"]["workContext"]["summary"] == ""
     assert applied.document["history"] == document["history"]

@@ -105,9 +105,7 @@ def test_what_dies_is_started_again(embedded: Settings) -> None:
 def test_a_second_up_refuses_and_names_the_pid(embedded: Settings) -> None:
     """One data folder has one `memd up`."""
     with up(embedded) as (process, _):
-        wait_for(
-            lambda: (embedded.data_dir / "memd.pid").read_text() == str(process.pid), "the first one holds the lock"
-        )
+        wait_for(lambda: ready(embedded), "memd up is ready")
         second = subprocess.run(
             [sys.executable, "-m", "memd", "up"], env=environment(embedded), capture_output=True, text=True, check=False
         )

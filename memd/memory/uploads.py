@@ -15,12 +15,12 @@ _FILE_EN = re.compile(
 _EVENT_EN = re.compile(
     r"(?:in this (?:session|conversation|chat),? )?(?:the user|user|they|he|she|i)(?:'ve|'s)? "
     r"(?:(?:has|have|had|just|recently|also|already) ){0,3}(?:uploaded|attached)\b"
-    r"|(?:an?|the|one|two|three|several|some|\d{1,3})\b[^.!?]{0,120}?\b(?:was|were|has been|have been) "
+    r"|(?:an?|the|one|two|three|several|some|\d{1,3})\b.{0,120}?\b(?:was|were|has been|have been) "
     r"(?:just |recently )?(?:uploaded|attached)\b",
     re.IGNORECASE,
 )
 _MORE_EN = re.compile(
-    r"\b(?:prefers?|likes?|loves?|hates?|works?|lives?|uses?|plans?|always|never|every|daily|weekly|monthly)\b",
+    r"\b(?:prefers?|likes?|loves?|hates?|works|lives|uses|plans to|always|never|every|daily|weekly|monthly)\b",
     re.IGNORECASE,
 )
 _EVENT_ZH = re.compile(

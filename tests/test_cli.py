@@ -1,0 +1,158 @@
+"""The command line: what each command prints, and what its exit code means."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import redis
+from support import daemon, environment, first_due
+
+from memd import inbox
+from memd.client import Memd
+from memd.config import Settings
+
+PUSH = {
+    "thread_id": "t",
+    "user_id": "ana",
+    "messages": [
+        {"role": "user", "content": "I live in Porto.", "id": "1"},
+        {"role": "assistant", "content": "Nice.", "id": "2"},
+    ],
+}
+
+Cli = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture
+def cli(settings: Settings, client: redis.Redis) -> Cli:
+    """Runs `memd` with the test's settings."""
+
+    def run(*words: str, given: str = "", **env: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "memd", *words],
+            env={**environment(settings), **env},
+            input=given,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+
+    return run
+
+
+def jsonl(*pushes: dict[str, Any]) -> str:
+    return "\n".join(json.dumps(push, ensure_ascii=False) for push in pushes)
+
+
+def test_push_flush_receipt_show_inject(cli: Cli, settings: Settings) -> None:
+    """The whole way from the shell: push, flush, receipt, show, inject."""
+    pushed = json.loads(cli("push", "--json", given=json.dumps(PUSH)).stdout)
+    assert pushed[0]["status"] == "queued"
+    with daemon(settings):
+        flushed = cli("flush", "--user", "ana", "--wait")
+    assert (flushed.returncode, flushed.stdout) == (0, "1 stored\n")
+    receipt = json.loads(cli("receipt", pushed[0]["id"], "--json").stdout)
+    assert receipt["state"] == "stored"
+    assert "Porto" in cli("show", "ana").stdout
+    assert json.loads(cli("show", "ana", "--json").stdout)["facts"][0]["id"] == receipt["fact_ids"][0]
+    assert cli("inject", "ana").stdout.startswith("<memory>")
+
+
+def test_push_takes_json_jsonl_and_arrays(cli: Cli, settings: Settings) -> None:
+    """One object, a list, or one a line; from a file too."""
+    second = PUSH | {"thread_id": "t2"}
+    assert len(cli("push", given=jsonl(PUSH, second)).stdout.splitlines()) == 2
+    assert len(cli("push", given=json.dumps([PUSH, second], indent=1)).stdout.splitlines()) == 2
+    file = settings.data_dir / "push.jsonl"
+    file.write_text(jsonl(PUSH), encoding="utf-8")
+    assert cli("push", str(file), "--now").stdout.startswith("push 1: merged")
+
+
+def test_a_bad_line_is_reported_and_the_rest_goes_on(cli: Cli) -> None:
+    """Number and code on stderr, exit code 65; the good ones are pushed."""
+    done = cli("push", given=jsonl(PUSH, PUSH | {"user_id": "secre\x07t"}, PUSH | {"thread_id": "t3"}))
+    assert done.returncode == 65
+    assert "push 2: E_USER_ID_CTRL" in done.stderr
+    assert "secre" not in done.stderr
+    assert len(done.stdout.splitlines()) == 2
+
+
+def test_flush_times_out_with_code_4(cli: Cli) -> None:
+    """With nobody at work, waiting ends with code 4 and says what waits."""
+    cli("push", given=json.dumps(PUSH))
+    done = cli("flush", "--wait", "--timeout", "0.3")
+    assert (done.returncode, done.stdout) == (4, "1 waiting\n")
+
+
+def test_flush_without_waiting_makes_keys_due(cli: Cli, memd: Memd) -> None:
+    """Without --wait the keys of the selection are due, others are not."""
+    cli("push", given=jsonl(PUSH, PUSH | {"user_id": "bob"}))
+    assert cli("flush", "--user", "ana").stdout == "1 waiting\n"
+    assert cli("flush", "--user", "nobody").stdout == "nothing was pending\n"
+
+
+def test_a_death_is_code_3(cli: Cli, client: redis.Redis, settings: Settings) -> None:
+    """When what was waited for died, the exit code is 3."""
+    cli("push", given=json.dumps(PUSH))
+    client.hset(f"{inbox.P}:ctx:{first_due(client)}", ".bucket", "0" * 32)  # as a wrong trusted client would
+    with daemon(settings):
+        assert cli("flush", "--wait").returncode == 3
+
+
+def test_status_in_words_and_json(cli: Cli) -> None:
+    """Figures for people and for scripts."""
+    cli("push", given=json.dumps(PUSH))
+    found = json.loads(cli("status", "--json").stdout)
+    assert found["pending"] == 1
+    assert found["server"]["durability"] == "append-only file"
+    text = cli("status").stdout
+    for word in ("pending", "due", "claimed", "dead", "stored", "skipped", "workers", "oldest waiting"):
+        assert word in text
+
+
+def test_config_says_where_values_come_from(cli: Cli) -> None:
+    """Each setting with its value and origin; secrets are masked."""
+    done = cli("config", "--json", MEMD_SCHEDULER__QUIET_S="1.5", MEMD_EXTRACTION__API_KEY="hush")
+    found = json.loads(done.stdout)
+    assert found["scheduler.quiet_s"] == {"value": 1.5, "origin": "environment"}
+    assert "hush" not in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "env", "code", "sentence"),
+    [
+        (["status"], {"MEMD_QUITE_S": "1"}, 78, "unknown setting quite_s"),
+        (["status"], {"MEMD_REDIS_URL": "unix:///nowhere/s"}, 69, "cannot be reached"),
+        (["--config", "/nowhere/memd.yaml", "status"], {}, 78, "cannot be read"),
+        (["receipt", "x"], {}, 65, "E_RECEIPT_ID"),
+        (["show", "a\x07"], {}, 65, "E_USER_ID_CTRL"),
+        (["push", "/nowhere/file"], {}, 2, "cannot be read"),
+        (["nonsense"], {}, 2, "nonsense"),
+    ],
+)
+def test_errors_are_one_sentence_with_a_code(
+    cli: Cli, words: list[str], env: dict[str, str], code: int, sentence: str
+) -> None:
+    """No traceback, ever; the exit code says what kind of error it was."""
+    done = cli(*words, **env)
+    assert done.returncode == code, done.stderr
+    assert sentence in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_an_unknown_user_has_an_empty_memory(cli: Cli) -> None:
+    """Nobody knows them yet: that is no error."""
+    assert cli("inject", "nobody").stdout == ""
+    assert cli("show", "nobody").returncode == 0
+
+
+def test_every_command_has_help_with_an_example(cli: Cli) -> None:
+    """`--help` of the commands that take arguments shows how to call them."""
+    for command in ("up", "push", "flush", "receipt", "show", "inject", "status", "config"):
+        assert "Example:" in cli(command, "--help").stdout, command
