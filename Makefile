@@ -34,7 +34,7 @@ tests: $(READY) ## The tests, against the built and installed wheel
 	$(BIN)/python -m build --no-isolation --wheel --outdir dist . >/dev/null
 	$(PYTHON) -m venv $(TEST_VENV)
 	$(TEST_VENV)/bin/pip install --quiet --disable-pip-version-check -c constraints.txt "$$(ls dist/*.whl)[embedded,dev]"
-	cd tests && env MEMD_TEST_INSTALLED=1 ../$(TEST_VENV)/bin/pytest -c ../pyproject.toml --rootdir=.. -p no:cacheprovider -n 4 .
+	cd tests && env INSTALLED_WHEEL=1 ../$(TEST_VENV)/bin/pytest -c ../pyproject.toml --rootdir=.. -p no:cacheprovider -n 4 .
 
 clean: ## Remove what was built
 	rm -rf dist build $(VENV) $(TEST_VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis

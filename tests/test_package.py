@@ -17,7 +17,7 @@ def run(*words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, *words], capture_output=True, text=True, timeout=60, check=False)
 
 
-@pytest.mark.skipif(not os.environ.get("MEMD_TEST_INSTALLED"), reason="not run: only `make test` installs the wheel")
+@pytest.mark.skipif(not os.environ.get("INSTALLED_WHEEL"), reason="not run: only `make test` installs the wheel")
 def test_the_tests_run_against_the_installed_wheel() -> None:
     """In CI it is the wheel that is tested, not the source tree beside the tests."""
     assert "site-packages" in str(Path(memd.__file__))

@@ -325,23 +325,28 @@ except StoreUnavailable as error:
 
 @pytest.mark.skipif(not _can_inject(), reason="needs strace and the right to trace")
 @pytest.mark.parametrize(
-    "fault",
-    ["fsync:error=EIO:when=1", "fsync:error=EIO:when=2", "rename:error=EDQUOT", "write:error=ENOSPC", "link:error=EIO"],
+    ("calls", "code", "when"),
+    [
+        ("fsync", "EIO", 1),
+        ("fsync", "EIO", 2),
+        ("?rename,?renameat,?renameat2", "EDQUOT", 1),
+        ("?link,linkat", "EIO", 1),
+        ("write", "ENOSPC", 1),
+    ],
 )
 def test_a_system_call_that_fails_leaves_the_old_document_and_no_temp_file(
-    store: JsonStore, file: Path, fault: str
+    store: JsonStore, file: Path, calls: str, code: str, when: int
 ) -> None:
     """Also when it is the fsync of the folder, after the rename: a name that may not last is taken back."""
     loaded = save(store, "The user likes tea")
-    call = fault.partition(":")[0]
-    only = ["-P", str(file.parent), "-P", str(file.with_name("memory.json.tmp")), "-P", str(file)]
+    only = [part for path in (file.parent, file, file.with_name("memory.json.tmp")) for part in ("-P", str(path))]
+    fault = ["-e", f"trace={calls}", "-e", f"inject={calls}:error={code}:when={when}"]
+    commit = [sys.executable, "-c", COMMIT, str(file.parents[2]), str(Path(__file__).parent)]
     process = subprocess.run(
-        ["strace", "-f", "-o", os.devnull, *only, "-e", f"trace={call}", "-e", f"inject={fault}",
-         sys.executable, "-c", COMMIT, str(file.parents[2]), str(Path(__file__).parent)],
-        check=True, capture_output=True, text=True,
-    )  # fmt: skip
+        ["strace", "-f", "-o", os.devnull, *only, *fault, *commit], check=True, capture_output=True, text=True
+    )
 
-    assert process.stdout.startswith(f"E_STORE_{fault.partition('error=')[2].partition(':')[0]}")
+    assert process.stdout.startswith(f"E_STORE_{code}")
     assert store.load(ALICE) == loaded
     assert names(file.parent) <= {"memory.json", "memory.prev.json"}
 

@@ -114,6 +114,8 @@ class Life:
             loaded = await self._in_thread(self._store.load, claim.key.bucket)
             work = self._choose(claim, loaded)
             if isinstance(work, Skipped):
+                if work.reason == "already_known":  # by a worker that may have died before its folder was synced
+                    await self._in_thread(self._store.sync, claim.key.bucket)
                 return work
             extraction = await self._extract(claim, loaded, work)
             if extraction is None:

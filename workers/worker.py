@@ -18,6 +18,7 @@ from memd.config import Settings
 from memd.connection import connect
 from memd.events import Event, logger
 from memd.extraction import preload
+from memd.memory.store import open_store
 from workers import drain
 from workers.job import ARGUMENT, BellJob, bell_queue
 
@@ -29,9 +30,12 @@ WORKER_TTL_S = 60
 
 def run(settings: Settings) -> None:
     """Answer bells until told to stop. Heavy imports happen here, once, before the first fork."""
+    open_store(settings)  # one that cannot be loaded stops the start
     preload(settings.extraction)
     drain.configure(settings)
     log = logger(part="worker")
+    if settings.store.shared:
+        log.warning(Event.SHARED_STORE)
     log.info(Event.WORKER_STARTED, pid=os.getpid())
     pause = 0.1
     while True:

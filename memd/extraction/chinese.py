@@ -6,11 +6,15 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 
-from memd.extraction.rules_zh import ENDINGS, RULES
+from memd.extraction.rules_zh import ENDINGS, KIN, RULES
 from memd.extraction.statements import MASK, MAX_VALUE_CHARS, Found, found_by
 
 HAN = re.compile("[\u4e00-\u9fff]")
 
+# What comes before a question that is tied on: 我对花生过敏，能吃什么零食？
+_TIED_QUESTION = re.compile(
+    r"[，,](?:所以|那|请问)?(?:有什么|有没有|能不能|可以|能|怎么|什么|哪|你能|我能|应该|该|要不要|推荐)[^，,。！!？?]*[？?]\s*$"
+)
 # Not a plain statement: questions, conditions, doubts, and what others say.
 _EXCLUDED = re.compile(
     r"[？?]\s*$|吗[。！!~\s]*$|呢[。！!~\s]*$|如果|要是|假如|假设|倘若|比如|例如|可能|也许|大概|好像|似乎|万一|会不会|是不是|能不能"
@@ -25,6 +29,9 @@ _LEAD = re.compile(
 )
 _CORRECTING = re.compile(r"不对|不是的|错了|更正|纠正|搞错|记错|说错|其实|抱歉|不好意思|对不起")
 _CLAUSE = re.compile(r"[，,](?!\s*(?:名字)?叫)\s*")
+_OTHERS = re.compile(rf"我(?:们|家|的|{KIN})")
+"""A clause about somebody else: the clauses after it, without a subject of their own, are not about the user."""
+
 _OPENINGS = (
     "请", "以后", "今后", "从现在", "回答", "回复", "叫我", "可以叫我", "你可以叫我", "大家都叫我", "不要", "别",
 )  # fmt: skip
@@ -44,6 +51,7 @@ _ENDS_NOT = re.compile(r"[，,](?:而)?不(?:是)?(?:住?在|叫)?([^，,。！!
 def read(sentence: str, *, corrects: bool = False) -> list[Found]:
     """The plain statements of one sentence. `corrects`: the sentence before was a bare 不对."""
     text = "".join(sentence.split()) if not re.search(r"[A-Za-z]", sentence) else " ".join(sentence.split())
+    text = _TIED_QUESTION.sub("", text)
     if _EXCLUDED.search(text) or MASK in text:
         return []
     lead = _LEAD.match(text)
@@ -66,11 +74,12 @@ def _statements(body: str, corrects: bool) -> Iterator[Found]:
     for raw in _CLAUSE.split(body):
         lead = _LEAD.match(raw)
         clause = raw[lead.end() :] if lead else raw
-        own = clause.startswith("我")
-        if (own or elided or clause.startswith(_OPENINGS)) and not _NOT_NOW.search(clause):
+        subject = clause.startswith("我") or elided
+        if (subject or clause.startswith(_OPENINGS)) and not _NOT_NOW.search(clause):
             for found in _read_clause(clause):
+                subject = subject and not found.person
                 yield replace(found, corrects=corrects, wrong=wrong_value)
-        elided = own or elided
+        elided = subject and _OTHERS.match(clause) is None
 
 
 def _read_clause(clause: str) -> Iterator[Found]:

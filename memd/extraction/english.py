@@ -9,6 +9,12 @@ from dataclasses import replace
 from memd.extraction.rules_en import ENDINGS, RULES
 from memd.extraction.statements import MASK, MAX_VALUE_CHARS, Found, Rule, found_by
 
+# What comes before a question that is tied on: "I'm allergic to nuts, so which bars can I eat?"
+_TIED_QUESTION = re.compile(
+    r",?\s+(?:so|and|but)[ ,]+"
+    r"(?:which|what|how|where|when|who|can|could|do|does|is|are|should|would|will|any)\b[^.!?]*\?\s*$",
+    re.I,
+)
 # Not a plain statement: questions, conditions, wishes, doubts, and what others say.
 _EXCLUDED = re.compile(
     r"\?\s*$|\b(?:if|unless|suppose|supposing|imagine|let's say|what if|would|wouldn't|i'd|wish|wished|hypothetically"
@@ -20,8 +26,9 @@ _LEAD = re.compile(
     r"(?:(?:hi|hello|hey|hiya|well|okay|ok|oh|ah|so|and|but|also|btw|by the way|actually|no|nope|nah|sorry|yes|yeah|yep"
     r"|right|correction|wait|wrong|not quite|fyi|for context|for the record|just so you know|for your information"
     r"|please note(?: that)?|note(?: that)?|(?:please )?remember(?: that)?|i mean|i meant|as i said|thanks|thank you"
-    r"|great|good|perfect|cool|ps|p\.s\.|one more thing|another thing|to be clear|these days|at work|at home|then|there"
-    r"|everyone|all|that's wrong|that's not right|from now on(?= (?:i|my)\b)|as of (?:today|this week|last week)"
+    r"|(?:big |good |quick |small )?(?:news|update)|something else|something different|next|great|good|perfect|cool"
+    r"|ps|p\.s\.|one more thing|another thing|to be clear|these days|at work|at home|then|there|everyone|all"
+    r"|that's wrong|that's not right|from now on(?= (?:i|my)\b)|as of (?:today|this week|last week)"
     r"|(?:last|this) (?:week|month|year|spring|summer|autumn|fall|winter))(?:[\s,:!.–—-]+|$))*",
     re.I,
 )
@@ -39,13 +46,11 @@ _ELIDED = re.compile(
 )
 _NOT = re.compile(r",?\s+(?:and )?not (?:in |at |for |to |as |on )?([^,.!]{1,60})[.!\s]*$", re.I)
 _CUT_SHORT = re.compile(
-    r"\s+(?:and|but|because|since|so|which|where|who|when|while|although|though|as|with|after|before|until|till|for"
+    r"\s+(?:and|but|because|since|so|which|where|who|while|although|though|as|with|after|before|for"
     r"|together|last|this|next|two|three|a (?:few|couple)|in (?:january|february|march|april|may|june|july|august"
     r"|september|october|november|december|\d{4}))\s"
 )
-_CUT_LONG = re.compile(
-    r",?\s+(?:but|because|since|so that|so|although|though|which|while|when|whenever)\s|\s[-–—]+\s|[:;(]"
-)
+_CUT_LONG = re.compile(r",?\s+(?:but|because|since|so that|so|although|though|which)\s|\s[-–—]+\s|[:;(]")
 _FILLER = re.compile(
     r",?\s+(?:now|nowadays|currently|these days|at the moment|right now|too|as well|btw|by the way|though|anyway|please"
     r"|actually|by now|already|lol|haha|thanks|thank you|instead|from now on|at present|originally|anymore|any more"
@@ -61,10 +66,20 @@ _VAGUE = re.compile(
 )
 # Speaks of the conversation, of the day, or takes itself back.
 _BAD_INSIDE = re.compile(
-    r"\b(?:i|i'm|i've|you|your|not|no longer|anymore|here|this|these|those|today|tonight|tomorrow)\b", re.I
+    r"\b(?:i|i'm|i've|you|your|not|no longer|anymore|here|it|this|these|those|today|tonight|tomorrow)\b",
+    re.I,
 )
-_MINE = {"my": "their", "our": "their", "me": "them", "us": "them", "mine": "theirs", "myself": "themselves"}
-_FIRST_PERSON = re.compile(r"\b(my|our|me|us|mine|myself)\b", re.I)
+_CONDITION = re.compile(r"\b(?:when|whenever|until|till|as long as|except)\b", re.I)
+_MINE = {
+    "we": "they",
+    "my": "their",
+    "our": "their",
+    "me": "them",
+    "us": "them",
+    "mine": "theirs",
+    "myself": "themselves",
+}
+_FIRST_PERSON = re.compile(r"\b(we|my|our|me|us|mine|myself)\b", re.I)
 _TRAILING = re.compile(r"[^\w+#%€$£°]+$")
 _LEADING = re.compile(r"^[\s\"'`*_~(,:–—-]+")
 _MEANT = re.compile(r"(?:i meant|i mean|it's|it is|that should be|it should be|make that) ([^,.!]{1,60})", re.I)
@@ -76,6 +91,7 @@ _NOT_BUT = re.compile(
 def read(sentence: str, *, corrects: bool = False) -> list[Found]:
     """The plain statements of one sentence. `corrects`: the sentence before was a bare "No."."""
     text = " ".join(sentence.replace("’", "'").replace("`", "").split())
+    text = _TIED_QUESTION.sub("", text)
     if _EXCLUDED.search(text):
         return []
     lead = _LEAD.match(text)
@@ -127,6 +143,8 @@ def _value(raw: str, *, long: bool) -> str:
     while match := _FILLER.search(value):
         value = _tidy(value[: match.start()])
     if not value or len(value) > MAX_VALUE_CHARS or MASK in raw or _VAGUE.match(value) or _BAD_INSIDE.search(value):
+        return ""
+    if not long and _CONDITION.search(raw):
         return ""
     return _FIRST_PERSON.sub(lambda match: _MINE[match[1].lower()], value)
 

@@ -103,6 +103,14 @@ def _is_language(value: str) -> bool:
     return value.split(maxsplit=1)[0].lower().strip(",") in LANGUAGES
 
 
+def _is_language_always(value: str) -> bool:
+    return _is_language(value) and " when " not in value
+
+
+def _is_language_sometimes(value: str) -> bool:
+    return _is_language(value) and " when " in value
+
+
 def _is_diet(value: str) -> bool:
     return re.fullmatch(_DIETS, value, re.I) is not None
 
@@ -193,13 +201,20 @@ RULES = (
         "The user switched to {0}.",
     ),
     _many("tool", "context", r"(?:at work )?we %use (.+)", "The user's group uses {0}."),
+    _many(
+        "answer_language_when",
+        "preference",
+        r"(?:please |always |only )+(?:answer|reply|respond|write|talk)(?: to)?(?: me)? in (.+ when .+)",
+        "The user wants answers in {0}.",
+        _is_language_sometimes,
+    ),
     _one(
         "answer_language",
         "preference",
         r"(?:please|always|only|from now on,?)(?: please| always| only)* (?:answer|reply|respond|write|talk)"
         r"(?: to)?(?: me)? in (.+)",
         "The user wants answers in {0}.",
-        _is_language,
+        _is_language_always,
     ),
     _one(
         "answer_language",
@@ -207,7 +222,7 @@ RULES = (
         r"(?:answer|reply|respond|write)(?: to)?(?: me)? (?:always )?in (.+?),?"
         r" (?:from now on|in (?:the )?future|going forward)",
         "The user wants answers in {0}.",
-        _is_language,
+        _is_language_always,
     ),
     _many(
         "answer_tone",
