@@ -117,3 +117,11 @@ def first_due(client: redis.Redis) -> str:
     """The hash of the key that is due first."""
     keys: list[bytes] = execute(client, "ZRANGE", f"{inbox.P}:due", 0, 0)
     return keys[0].decode()
+
+
+def alive(pid: object) -> bool:
+    """Whether a process runs; one that only waits to be reaped does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False

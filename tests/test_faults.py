@@ -14,7 +14,7 @@ from pathlib import Path
 import orjson
 import pytest
 import redis
-from support import first_due, part, wait_for
+from support import alive, first_due, part, wait_for
 
 from memd import inbox, library
 from memd.client import Memd
@@ -111,13 +111,6 @@ def has_calls(model: ModelServer, goal: int) -> bool:
 def children_of(pid: int) -> list[int]:
     path = Path(f"/proc/{pid}/task/{pid}/children")
     return [int(child) for child in path.read_text().split()] if path.exists() else []
-
-
-def alive(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
-    except (FileNotFoundError, ProcessLookupError):
-        return False
 
 
 def test_a_worker_killed_again_and_again_stores_everything_once(

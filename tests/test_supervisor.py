@@ -13,7 +13,7 @@ from typing import IO
 
 import orjson
 import pytest
-from support import environment, make_settings, wait_for
+from support import alive, environment, make_settings, wait_for
 
 from memd import server
 from memd.client import Memd
@@ -54,10 +54,6 @@ def ready(settings: Settings) -> bool:
             return len(app.status().workers) >= settings.drain.workers
     except MemdError:
         return False
-
-
-def alive(pid: object) -> bool:
-    return Path(f"/proc/{pid}").exists()
 
 
 @pytest.fixture
