@@ -18,6 +18,7 @@ from memd.config import Settings, as_environment
 from memd.connection import connect
 from memd.errors import AlreadyRunning, ConfigError, InboxUnavailable
 from memd.events import Event, logger
+from memd.extraction import chosen
 from memd.fitness import require
 
 STOP_S = 10.0
@@ -94,7 +95,13 @@ class Supervisor:
             signal.signal(number, self._on_signal)
         try:
             self._start_server()
-            self._log.info(Event.UP_READY, pid=os.getpid(), workers=self._settings.drain.workers)
+            self._log.info(
+                Event.UP_READY,
+                pid=os.getpid(),
+                workers=self._settings.drain.workers,
+                extractor=chosen(self._settings.extraction),
+                embedded=self._server is not None,
+            )
             while not self._signals and self._fatal is None:
                 self._look()
                 time.sleep(POLL_S)

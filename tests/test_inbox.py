@@ -7,6 +7,9 @@ from typing import Any
 
 import pytest
 import redis
+from hypothesis import HealthCheck, given
+from hypothesis import settings as settings_of
+from hypothesis import strategies as st
 from support import dead_letter, execute, wait_for
 
 from memd import inbox, library
@@ -331,3 +334,26 @@ def test_nothing_is_left_behind(client: redis.Redis, configured: Any) -> None:
     wait_for(lambda: not client.keys("*known*"), "the hint has expired")
     left = {key.decode().removeprefix("{memd}:") for key in execute(client, "KEYS", "*")}
     assert left <= {"config", "stats", "order", "wake"}
+
+
+STEP = st.tuples(st.sampled_from(["push", "again", "now", "big"]), st.integers(0, 30))
+
+
+@settings_of(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(STEP, min_size=1, max_size=8))
+def test_a_key_is_never_due_later_than_max_wait(
+    client: redis.Redis, settings: Settings, steps: list[tuple[str, int]]
+) -> None:
+    """Whatever is pushed: due ≤ min(last + quiet, first + max_wait), and at once for size and `now`."""
+    key = Key("thread", os.urandom(8).hex())
+    first: int | None = None
+    at_once = False
+    for number, (what, size) in enumerate(steps):
+        text = "x" * (14_000 if what == "big" else size) + f" {0 if what == 'again' else number}"
+        merged = push(client, text, key=key, now=what == "now", ids=True)
+        first = first or merged.now_ms
+        at_once = at_once or what in {"now", "big"}
+        assert merged.due_ms <= min(merged.now_ms + 150, first + 2000)
+        assert merged.due_ms <= merged.now_ms if at_once else merged.due_ms >= first
+    send(client, inbox.flush_page("keys", "0", (None, None, None), [key.hash]))
+    assert client.zscore(f"{inbox.P}:due", key.hash) is not None
