@@ -74,6 +74,13 @@ def _worker(key: bytes, row: list[bytes | None]) -> dict[str, str]:
     }
 
 
+def workers_listening(client: redis.Redis) -> int:
+    """How many workers have registered for our bells. Raises InboxUnavailable."""
+    pipeline = client.pipeline(transaction=False)
+    pipeline.scard(f"rq:workers:{BELLS}")
+    return int(execute(pipeline)[0])
+
+
 def bells(client: redis.Redis) -> tuple[int, int]:
     """How many bells RQ's queue holds, and how many of its workers are idle. Raises redis.RedisError."""
     pipeline = client.pipeline(transaction=False)

@@ -13,13 +13,16 @@ from pathlib import Path
 from types import FrameType
 from typing import IO
 
-from memd import server
+from memd import library, server
 from memd.config import Settings, as_environment
 from memd.connection import connect
 from memd.errors import AlreadyRunning, ConfigError, InboxUnavailable
 from memd.events import Event, logger
 from memd.extraction import chosen
 from memd.fitness import require
+from memd.memory.store import open_store
+from memd.signals import load_patterns
+from memd.snapshot import workers_listening
 
 STOP_S = 10.0
 """Seconds from SIGTERM to SIGKILL for a part; a drain hands back within three."""
@@ -47,6 +50,8 @@ class Part:
 
 def run(settings: Settings) -> int:
     """Keep the tree running until SIGTERM or SIGINT; answers the exit code. Raises MemdError when it cannot start."""
+    open_store(settings)  # what cannot work stops the start before anything is started
+    load_patterns(settings.signals.folder)
     with Lock(settings.data_dir):
         return Supervisor(settings).run()
 
@@ -87,6 +92,7 @@ class Supervisor:
         self._parts += [self._part(f"worker-{n + 1}", "worker") for n in range(settings.drain.workers)]
         self._signals = 0
         self._fatal: int | None = None
+        self._ready = False
         self._log = logger(part="up")
 
     def run(self) -> int:
@@ -95,15 +101,9 @@ class Supervisor:
             signal.signal(number, self._on_signal)
         try:
             self._start_server()
-            self._log.info(
-                Event.UP_READY,
-                pid=os.getpid(),
-                workers=self._settings.drain.workers,
-                extractor=chosen(self._settings.extraction),
-                embedded=self._server is not None,
-            )
             while not self._signals and self._fatal is None:
                 self._look()
+                self._tell_ready()
                 time.sleep(POLL_S)
         finally:
             self._stop()
@@ -133,6 +133,24 @@ class Supervisor:
                 time.sleep(BACKOFF_S)
         for part in self._parts:
             self._look_at(part)
+
+    def _tell_ready(self) -> None:
+        """Say once when the scheduler has set the inbox up and all workers listen."""
+        if self._ready:
+            return
+        try:
+            with connect(self._settings, retries=0) as client:
+                self._ready = library.installed(client) and workers_listening(client) >= self._settings.drain.workers
+        except InboxUnavailable:  # the next look restarts the server, and this is asked again
+            return
+        if self._ready:
+            self._log.info(
+                Event.UP_READY,
+                pid=os.getpid(),
+                workers=self._settings.drain.workers,
+                extractor=chosen(self._settings.extraction),
+                embedded=self._server is not None,
+            )
 
     def _look_at(self, part: Part) -> None:
         now = time.monotonic()

@@ -7,7 +7,7 @@ import os
 import random
 import signal
 import socket
-import time
+import threading
 
 import redis
 from rq import Queue, Worker
@@ -37,21 +37,30 @@ def run(settings: Settings) -> None:
     if settings.store.shared:
         log.warning(Event.SHARED_STORE)
     log.info(Event.WORKER_STARTED, pid=os.getpid())
+    stop = threading.Event()
     pause = 0.1
-    while True:
-        try:
-            worker = _worker(settings)
-            worker.work(logging_level="WARNING")
-            if worker.told_to_stop:
-                break
-            pause = 0.1 if worker.answered else pause
-        except redis.RedisError as error:  # RQ gave up on the server; no context is in hand here
-            log.warning(Event.OUTAGE_BEGAN, code=type(error).__name__)
-            if isinstance(error, redis.OutOfMemoryError):
-                _drain_directly()
-        time.sleep(pause * random.uniform(0.5, 1))  # noqa: S311  (jitter, not a secret)
-        pause = min(RECONNECT_MAX_S, pause * 2)
+    while not stop.is_set():
+        # RQ leaves its own handlers behind, which would ignore the next signal: ours come back before each try.
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: stop.set())
+        pause = 0.1 if _answer_bells(settings, stop) else min(RECONNECT_MAX_S, pause * 2)
+        stop.wait(pause * random.uniform(0.5, 1))  # noqa: S311  (jitter, not a secret)
     log.info(Event.WORKER_STOPPED, pid=os.getpid())
+
+
+def _answer_bells(settings: Settings, stop: threading.Event) -> bool:
+    """Be an RQ worker until told to stop, or until RQ gives the server up; answers whether any bell was answered."""
+    answered = False
+    try:
+        worker = _worker(settings)
+        worker.stop = stop
+        worker.work(logging_level="WARNING")
+        answered = worker.answered
+    except redis.RedisError as error:  # no context is in hand here: the child has its own connection and its leases
+        logger(part="worker").warning(Event.OUTAGE_BEGAN, code=type(error).__name__)
+        if isinstance(error, redis.OutOfMemoryError):
+            _drain_directly()
+    return answered
 
 
 class BellWorker(Worker):
@@ -59,12 +68,12 @@ class BellWorker(Worker):
 
     max_connection_wait_time = 2
     log_result_lifespan = False
-    told_to_stop = False
     answered = False
+    stop: threading.Event
 
     def handle_warm_shutdown_request(self) -> None:
         """Tell the drain in the child, which gives back what it holds within three seconds."""
-        self.told_to_stop = True
+        self.stop.set()
         if self.horse_pid:
             try:
                 os.kill(self.horse_pid, signal.SIGTERM)
