@@ -11,10 +11,10 @@ import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator, model_validator
 
 from memd.errors import ConfigError
 
@@ -147,6 +147,11 @@ class Settings(Section):
     recall: RecallSettings = RecallSettings()
     log: LogSettings = LogSettings()
 
+    @field_validator("data_dir")
+    @classmethod
+    def _at_home(cls, folder: Path) -> Path:
+        return folder.expanduser() if folder.parts[:1] == ("~",) else folder
+
 
 @dataclass(frozen=True)
 class Loaded:
@@ -169,9 +174,7 @@ def load(
     there. `flags` are dotted names with values that are not None. Raises ConfigError.
     """
     environ = os.environ if environ is None else environ
-    path = file or (Path(environ["MEMD_CONFIG"]) if environ.get("MEMD_CONFIG") else None)
-    if path is None and use_file and Path(CONFIG_FILE).is_file():
-        path = Path(CONFIG_FILE)
+    path = file or _found(environ) if use_file else None
     layers: list[tuple[str, Mapping[str, Any]]] = []
     if path is not None:
         layers.append((str(path), dict(_flatten(_read_yaml(path)))))
@@ -189,6 +192,12 @@ def load(
         raise ConfigError(_sentence(error, origins)) from None
 
 
+def _found(environ: Mapping[str, str]) -> Path | None:
+    if environ.get("MEMD_CONFIG"):
+        return Path(environ["MEMD_CONFIG"])
+    return Path(CONFIG_FILE) if Path(CONFIG_FILE).is_file() else None
+
+
 def as_environment(settings: Settings) -> dict[str, str]:
     """The MEMD_* variables that give a child process these settings; they say more than any file it may find."""
     tree = settings.model_dump(mode="json", by_alias=True)
@@ -202,12 +211,16 @@ def as_environment(settings: Settings) -> dict[str, str]:
 
 def names() -> Iterator[str]:
     """The dotted name of every setting, in order."""
+    return (name for name, _ in _annotations())
+
+
+def _annotations() -> Iterator[tuple[str, Any]]:
     for name, field in Settings.model_fields.items():
         if isinstance(field.annotation, type) and issubclass(field.annotation, Section):
             for inner, spec in field.annotation.model_fields.items():
-                yield f"{name}.{spec.alias or inner}"
+                yield f"{name}.{spec.alias or inner}", spec.annotation
         else:
-            yield name
+            yield name, field.annotation
 
 
 class _Loader(yaml.SafeLoader):
@@ -217,6 +230,8 @@ class _Loader(yaml.SafeLoader):
 def _mapping(loader: _Loader, node: yaml.MappingNode) -> dict[Any, Any]:
     seen: set[Any] = set()
     for key_node, _ in node.value:
+        if not isinstance(key_node, yaml.ScalarNode):
+            raise yaml.constructor.ConstructorError(None, None, "a name must be plain text", key_node.start_mark)
         key = loader.construct_object(key_node, deep=True)
         if key in seen:
             raise yaml.constructor.ConstructorError(None, None, f"{key} stands there twice", key_node.start_mark)
@@ -235,7 +250,7 @@ def _read_yaml(path: Path) -> dict[str, Any]:
     except yaml.constructor.ConstructorError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else "?"
         raise ConfigError(f"{path}, line {line}: {error.problem}") from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+    except (yaml.YAMLError, ValueError, RecursionError) as error:  # also no date, no UTF-8, endless brackets
         mark = getattr(error, "problem_mark", None)
         place = f" in line {mark.line + 1}" if mark else ""
         raise ConfigError(f"{path} is not YAML{place}") from None
@@ -256,14 +271,27 @@ def _flatten(tree: Mapping[Any, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def _from_environment(environ: Mapping[str, str]) -> Iterator[tuple[str, Any]]:
+    texts = set(_texts())
     for variable, text in environ.items():
         if not variable.startswith(ENV_PREFIX) or variable == "MEMD_CONFIG":
             continue
         name = variable[len(ENV_PREFIX) :].lower().replace("__", ".")
-        try:
-            yield name, yaml.safe_load(text) if text else None
-        except yaml.YAMLError:
-            yield name, text
+        verbatim = name in texts and text != "null" and not text.startswith('"')  # as_environment quotes its texts
+        yield name, text if verbatim and text else _value(text)
+
+
+def _value(text: str) -> Any:
+    try:
+        return yaml.safe_load(text) if text else None
+    except (yaml.YAMLError, ValueError, RecursionError):  # not YAML: the text itself, which its setting then judges
+        return text
+
+
+def _texts() -> Iterator[str]:
+    """The settings whose values are texts: a key of digits stays a text, a folder called `no` a folder."""
+    for name, annotation in _annotations():
+        if set(get_args(annotation) or (annotation,)) <= {str, Path, SecretStr, type(None)}:
+            yield name
 
 
 def _put(tree: dict[str, Any], name: str, value: Any) -> None:
@@ -286,5 +314,5 @@ def _sentence(error: ValidationError, origins: Mapping[str, str]) -> str:
         name = next((known for known in origins if known.startswith(f"{name}.")), name)
         where = f" (from {origins[name]})" if name in origins else where
         return f"unknown setting {name}{where}"
-    reason = first["msg"].removeprefix("Value error, ")
+    reason = "must be a path" if first["type"] == "path_type" else first["msg"].removeprefix("Value error, ")
     return f"setting {name}{where}: {reason[:1].lower()}{reason[1:]}"

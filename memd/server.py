@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from memd.config import Settings
-from memd.errors import InboxUnavailable, ServerUnfit
+from memd.errors import ConfigError, InboxUnavailable, ServerUnfit
 
 MAX_SOCKET_BYTES = 103
 """A socket path has at most 107 bytes on Linux, 103 on macOS."""
@@ -28,8 +28,8 @@ port 0
 unixsocket {socket}
 unixsocketperm 700
 dir {folder}
-pidfile {folder}/server.pid
-logfile {folder}/server.log
+pidfile {pidfile}
+logfile {logfile}
 appendonly yes
 appendfsync {appendfsync}
 aof-load-truncated yes
@@ -57,13 +57,16 @@ def socket_path(settings: Settings) -> Path:
 
 
 def start(settings: Settings, preexec: Callable[[], None] | None = None) -> subprocess.Popen[bytes]:
-    """Start the embedded server and wait until it answers. Raises ServerUnfit or InboxUnavailable."""
+    """Start the embedded server and wait until it answers. Raises ConfigError, ServerUnfit or InboxUnavailable."""
     path = socket_path(settings)
     folder = settings.data_dir.absolute() / "server"
     for private in (settings.data_dir.absolute(), folder, path.parent):
-        _private(private)
+        private_folder(private)
     conf = folder / "server.conf"
-    conf.write_text(_CONF.format(socket=path, folder=folder, appendfsync=settings.server.appendfsync))
+    try:
+        conf.write_bytes(_configuration(path, folder, settings.server.appendfsync))
+    except OSError as error:
+        raise InboxUnavailable(f"the embedded server cannot be set up in {folder} ({error.strerror})") from None
     process = subprocess.Popen(
         [_binary(), str(conf)],
         stdin=subprocess.DEVNULL,
@@ -125,12 +128,27 @@ def _binary() -> str:
     return str(get_binary_path())
 
 
-def _private(folder: Path) -> None:
-    """A folder that nobody else can enter. Raises ServerUnfit when somebody else owns it."""
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    if folder.stat().st_uid != os.getuid():
-        raise ServerUnfit(f"{folder} belongs to another user")
-    folder.chmod(0o700)
+def private_folder(folder: Path) -> None:
+    """Make a folder that nobody else can enter. Raises ConfigError when it cannot be made or is somebody else's."""
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if folder.stat().st_uid != os.getuid():
+            raise ConfigError(f"the folder {folder} belongs to another user")
+        folder.chmod(0o700)
+    except OSError as error:
+        raise ConfigError(f"the folder {folder} cannot be used ({error.strerror})") from None
+
+
+def _configuration(path: Path, folder: Path, appendfsync: str) -> bytes:
+    files = {"socket": path, "folder": folder, "pidfile": folder / "server.pid", "logfile": folder / "server.log"}
+    quoted = {name: _quoted(file) for name, file in files.items()}
+    return _CONF.format(**quoted, appendfsync=appendfsync).encode("ascii")
+
+
+def _quoted(path: Path) -> str:
+    """A path as the server's configuration reads it, whatever stands in it: every byte that may matter as \\xHH."""
+    plain = b"/._-+,@"
+    return '"' + "".join(chr(b) if chr(b).isalnum() and b < 128 or b in plain else f"\\x{b:02x}" for b in os.fsencode(path)) + '"'
 
 
 def _answers(path: Path) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
+import re
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -239,6 +240,16 @@ def test_a_fact_retires_only_with_a_quote_of_the_user() -> None:
     (gone,) = applied.document["archive"]
     assert (gone["archiveReason"], gone["archiveNote"]) == ("retired", "moved away")
     assert (applied.retired, reasons(applied)) == (("fact_00000001",), ["quote_not_found"])
+
+
+def test_a_new_fact_never_takes_an_id_that_the_archive_holds() -> None:
+    """Ids come from what is stored; where that id is taken, another one is made."""
+    first = run(Update(new_facts=(wanted(),))).added[0]
+    document = {**holding(), "archive": [known(first)]}
+
+    second = run(Update(new_facts=(wanted(),)), document).added[0]
+    assert re.fullmatch("fact_[0-9a-f]{8}", second)
+    assert second != first
 
 
 def test_an_update_that_retires_everything_is_capped() -> None:

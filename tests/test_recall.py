@@ -86,6 +86,14 @@ def test_corrections_have_a_budget_of_their_own() -> None:
     assert small.count("Never say") == 2
 
 
+def test_a_summary_never_pushes_a_correction_out() -> None:
+    """Where only one of the two fits, the correction is in."""
+    document = memory(fact("Never say " + "x" * 150, 0.7, "correction"), workContext="Works. " * 18)
+
+    assert "Never say" in inject(document, SETTINGS, 100)
+    assert "Never say" not in inject(document, RecallSettings(correction_tokens=0), 100)
+
+
 def test_a_long_line_makes_room_for_shorter_ones() -> None:
     """What does not fit is left out whole, and the next one is tried."""
     document = memory(fact("Likes " + "very " * 500 + "much", 1.0), fact("Likes tea", 0.8))
