@@ -8,6 +8,7 @@ import os
 import shutil
 import signal
 import socket
+import string
 import subprocess
 import tempfile
 import time
@@ -22,6 +23,8 @@ MAX_SOCKET_BYTES = 103
 
 READY_S = 10.0
 STOP_S = 10.0
+
+_PLAIN = frozenset(b"/._-+,@" + string.ascii_letters.encode() + string.digits.encode())
 
 _CONF = """\
 port 0
@@ -146,9 +149,8 @@ def _configuration(path: Path, folder: Path, appendfsync: str) -> bytes:
 
 
 def _quoted(path: Path) -> str:
-    """A path as the server's configuration reads it, whatever stands in it: every byte that may matter as \\xHH."""
-    plain = b"/._-+,@"
-    return '"' + "".join(chr(b) if chr(b).isalnum() and b < 128 or b in plain else f"\\x{b:02x}" for b in os.fsencode(path)) + '"'
+    r"""A path as the server's configuration reads it, whatever stands in it: each byte that may matter as \xHH."""
+    return '"' + "".join(chr(b) if b in _PLAIN else f"\\x{b:02x}" for b in os.fsencode(path)) + '"'
 
 
 def _answers(path: Path) -> bool:

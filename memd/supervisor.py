@@ -8,7 +8,9 @@ import signal
 import subprocess
 import sys
 import time
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import IO
@@ -16,7 +18,7 @@ from typing import IO
 from memd import library, server
 from memd.config import Settings, as_environment
 from memd.connection import connect
-from memd.errors import AlreadyRunning, ConfigError, InboxUnavailable
+from memd.errors import AlreadyRunning, ConfigError, InboxUnavailable, MemdError
 from memd.events import Event, logger
 from memd.extraction import chosen
 from memd.fitness import require
@@ -41,11 +43,18 @@ class Part:
     """One supervised process: how to start it, and how it has been doing."""
 
     name: str
-    command: list[str]
+    start: Callable[[], subprocess.Popen[bytes]]
     process: subprocess.Popen[bytes] | None = None
     started: float = 0.0
-    pause: float = BACKOFF_S
-    restart_at: float = field(default=0.0)
+    pause: float = BACKOFF_S / 2
+    restart_at: float = 0.0
+
+    def died(self) -> None:
+        """Plan the next start: the pause doubles unless this one had lived long enough."""
+        now = time.monotonic()
+        lived = self.process is not None and now - self.started >= HEALTHY_S
+        self.pause = BACKOFF_S if lived else min(BACKOFF_MAX_S, self.pause * 2)
+        self.process, self.restart_at = None, now + self.pause
 
 
 def run(settings: Settings) -> int:
@@ -63,8 +72,11 @@ class Lock:
         self._path = data_dir / "memd.pid"
 
     def __enter__(self) -> None:
-        self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self._file: IO[str] = self._path.open("a+", encoding="ascii")
+        server.private_folder(self._path.parent)
+        try:
+            self._file: IO[str] = self._path.open("a+", encoding="ascii")
+        except OSError as error:
+            raise ConfigError(f"{self._path} cannot be written ({error.strerror})") from None
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -87,9 +99,11 @@ class Supervisor:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._env = {**os.environ, **as_environment(settings)}
-        self._server: subprocess.Popen[bytes] | None = None
-        self._parts = [self._part("scheduler", "scheduler")]
-        self._parts += [self._part(f"worker-{n + 1}", "worker") for n in range(settings.drain.workers)]
+        self._server = Part("server", self._embedded) if settings.redis_url is None else None
+        self._parts = [Part("scheduler", partial(self._command, "scheduler"))]
+        self._parts += [
+            Part(f"worker-{n + 1}", partial(self._command, "worker")) for n in range(settings.drain.workers)
+        ]
         self._signals = 0
         self._fatal: int | None = None
         self._ready = False
@@ -112,25 +126,33 @@ class Supervisor:
     def _on_signal(self, _number: int, _frame: FrameType | None) -> None:
         self._signals += 1
 
-    def _part(self, name: str, command: str) -> Part:
-        return Part(name, [sys.executable, "-m", "memd", command])
+    def _embedded(self) -> subprocess.Popen[bytes]:
+        return server.start(self._settings, server.die_with(os.getpid()))
+
+    def _command(self, name: str) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(
+            [sys.executable, "-m", "memd", name],
+            env=self._env,
+            stdin=subprocess.DEVNULL,
+            start_new_session=True,  # Ctrl-C is for the supervisor, which stops its parts in order
+            preexec_fn=server.die_with(os.getpid()),  # noqa: PLW1509  (no threads here; it only asks the kernel)
+        )
 
     def _start_server(self) -> None:
-        if self._settings.redis_url is None:
-            self._server = server.start(self._settings, server.die_with(os.getpid()))
-            self._log.info(Event.SERVER_READY, pid=self._server.pid)
+        """The first start of the server, which has to succeed."""
+        if self._server is not None:
+            self._start(self._server)
         with connect(self._settings) as client:
             require(client, self._settings)
 
     def _look(self) -> None:
         """Start what is not running and may be; a server that died comes first."""
-        if self._server is not None and self._server.poll() is not None:
-            self._log.error(Event.PART_DIED, name="server", code=self._server.returncode)
+        if self._server is not None:
             try:
-                self._server = server.start(self._settings, server.die_with(os.getpid()))
-            except InboxUnavailable as error:  # the parts wait for it meanwhile, and the next look tries again
+                self._look_at(self._server)
+            except MemdError as error:  # the parts wait for it meanwhile, and a later look tries again
+                self._server.died()
                 self._log.error(Event.PART_DIED, name="server", error=str(error))
-                time.sleep(BACKOFF_S)
         for part in self._parts:
             self._look_at(part)
 
@@ -149,13 +171,13 @@ class Supervisor:
                 pid=os.getpid(),
                 workers=self._settings.drain.workers,
                 extractor=chosen(self._settings.extraction),
-                embedded=self._server is not None,
+                server="embedded" if self._server is not None else "redis_url",
+                data_dir=str(self._settings.data_dir.absolute()),
             )
 
     def _look_at(self, part: Part) -> None:
-        now = time.monotonic()
         if part.process is None:
-            if now >= part.restart_at:
+            if time.monotonic() >= part.restart_at:
                 self._start(part)
             return
         code = part.process.poll()
@@ -164,20 +186,13 @@ class Supervisor:
         if code in FATAL:
             self._fatal = code
             return
-        part.pause = BACKOFF_S if now - part.started >= HEALTHY_S else min(BACKOFF_MAX_S, part.pause * 2)
-        part.process, part.restart_at = None, now + part.pause
+        part.died()
         self._log.warning(Event.PART_DIED, name=part.name, code=code, restart_in_s=round(part.pause, 2))
 
     def _start(self, part: Part) -> None:
-        part.process = subprocess.Popen(
-            part.command,
-            env=self._env,
-            stdin=subprocess.DEVNULL,
-            start_new_session=True,  # Ctrl-C is for the supervisor, which stops its parts in order
-            preexec_fn=server.die_with(os.getpid()),  # noqa: PLW1509  (no threads here; it only asks the kernel)
-        )
-        part.started = time.monotonic()
-        self._log.info(Event.PART_STARTED, name=part.name, pid=part.process.pid)
+        part.process, part.started = part.start(), time.monotonic()
+        event = Event.SERVER_READY if part is self._server else Event.PART_STARTED
+        self._log.info(event, name=part.name, pid=part.process.pid)
 
     def _stop(self) -> None:
         """No new work, then a deadline, then the kill; the server last, so that everything could be handed back."""
@@ -196,6 +211,6 @@ class Supervisor:
                 self._log.warning(Event.PART_KILLED, pid=process.pid)
                 process.kill()  # its claims come back by their leases
                 process.wait()
-        if self._server is not None:
-            server.stop(self._server)
+        if self._server is not None and self._server.process is not None:
+            server.stop(self._server.process)
         self._log.info(Event.UP_STOPPED)

@@ -30,7 +30,7 @@ WORKER_TTL_S = 60
 
 def run(settings: Settings) -> None:
     """Answer bells until told to stop. Heavy imports happen here, once, before the first fork."""
-    open_store(settings)  # one that cannot be loaded stops the start
+    open_store(settings).sweep()  # a store that cannot be loaded stops the start
     preload(settings.extraction)
     drain.configure(settings)
     log = logger(part="worker")

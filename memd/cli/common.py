@@ -16,7 +16,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.")]
 User = Annotated[str, typer.Argument(help="The user's id.")]
 Agent = Annotated[str, typer.Option("--agent", help="The agent's own memory of the user.")]
 
-DIED, TIMED_OUT, INTERRUPTED = 3, 4, 130
+DIED, TIMED_OUT = 3, 4
 
 
 class Globals:
@@ -62,10 +62,3 @@ def echo_json(value: Any) -> None:
 def warn(text: str) -> None:
     """Print a line for people, on stderr."""
     typer.echo(text, err=True)
-
-
-def safe(text: object) -> str:
-    """Text for a terminal: what would steer it is shown, not obeyed."""
-    return "".join(
-        char if char.isprintable() or char in "\n\u200d\ufe0f" else f"\\x{ord(char):02x}" for char in str(text)
-    )

@@ -28,7 +28,9 @@ def show(user: User, agent: Agent = "", as_json: Json = False) -> None:
 def inject(
     user: User,
     agent: Agent = "",
-    max_tokens: Annotated[int | None, typer.Option("--max-tokens", help="The block's budget, estimated.")] = None,
+    max_tokens: Annotated[
+        int | None, typer.Option("--max-tokens", min=1, help="The block's budget, estimated.")
+    ] = None,
 ) -> None:
     """The <memory> block for the next prompt, within its budget; nothing when nothing is known.
 

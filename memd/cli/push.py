@@ -6,12 +6,15 @@ import sys
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from memd.cli.common import Json, echo, echo_json, settings, warn
 from memd.errors import Rejected
+
+if TYPE_CHECKING:
+    from memd.client import Memd
 
 
 def push(
@@ -21,29 +24,32 @@ def push(
 ) -> None:
     """Push conversations: one JSON object, a JSON array of them, or one a line.
 
-    A bad one is reported with its number and code, and the rest goes on; the exit code is then 65.
+    A bad one is reported with its number (in JSONL: its line) and code, and the rest goes on; the exit code is then 65.
 
     Example: memd push conversations.jsonl --now
     """
     from memd.client import Memd  # noqa: PLC0415
 
     answers: list[dict[str, Any]] = []
-    bad = 0
-    with Memd(settings()) as memd:
-        for number, raw in enumerate(_pushes(_read(file)), 1):
-            try:
-                answer = asdict(memd.push_json(raw, now=now))
-            except Rejected as error:  # nothing of this one was stored; the others are independent of it
-                bad += 1
-                answer = {"status": "rejected", "code": error.code, "error": str(error)}
-                warn(f"push {number}: {error}")
-            answers.append({"push": number, **answer})
-            if not as_json and "code" not in answer:
-                echo(_line(number, answer))
-    if as_json:
-        echo_json(answers)
-    if bad:
+    try:
+        with Memd(settings()) as memd:
+            for number, raw in _pushes(_read(file)):
+                answers.append({"push": number, **_answer(memd, raw, number, now=now)})
+                if not as_json and "code" not in answers[-1]:
+                    echo(_line(number, answers[-1]))
+    finally:  # also when the server went away half-way: what was accepted is accepted
+        if as_json:
+            echo_json(answers)
+    if any("code" in answer for answer in answers):
         raise typer.Exit(Rejected.exit_code)
+
+
+def _answer(memd: Memd, raw: bytes, number: int, *, now: bool) -> dict[str, Any]:
+    try:
+        return asdict(memd.push_json(raw, now=now))
+    except Rejected as error:  # nothing of this one was stored; the others are independent of it
+        warn(f"push {number}: {error}")
+        return {"status": "rejected", "code": error.code, "error": str(error)}
 
 
 def _read(file: str) -> bytes:
@@ -55,19 +61,19 @@ def _read(file: str) -> bytes:
         raise typer.BadParameter(f"{file} cannot be read ({error.strerror})") from None
 
 
-def _pushes(raw: bytes) -> Iterator[bytes]:
-    """The pushes in the bytes. What is not one whole JSON value is taken line by line."""
+def _pushes(raw: bytes) -> Iterator[tuple[int, bytes]]:
+    """The pushes in the bytes, numbered from 1. What is not one whole JSON value is taken line by line."""
     import orjson  # noqa: PLC0415
 
     try:
         value = orjson.loads(raw)
     except orjson.JSONDecodeError:  # JSONL, or a bad single push, which its line reports
-        yield from (line for line in raw.splitlines() if line.strip())
+        yield from ((number, line) for number, line in enumerate(raw.splitlines(), 1) if line.strip())
         return
     if isinstance(value, list):
-        yield from (orjson.dumps(part) for part in value)
+        yield from enumerate(map(orjson.dumps, value), 1)
     else:
-        yield raw
+        yield 1, raw
 
 
 def _line(number: int, answer: dict[str, Any]) -> str:

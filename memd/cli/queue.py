@@ -24,7 +24,7 @@ def flush(
     agent: Annotated[str | None, typer.Option("--agent", help="Only this agent's keys.")] = None,
     thread: Annotated[str | None, typer.Option("--thread", help="Only this thread's keys.")] = None,
     wait: Annotated[bool, typer.Option("--wait", help="Until what was accepted before has ended.")] = False,
-    timeout: Annotated[float, typer.Option("--timeout", help="Seconds to wait at most.")] = 60.0,
+    timeout: Annotated[float, typer.Option("--timeout", min=0, help="Seconds to wait at most.")] = 60.0,
     as_json: Json = False,
 ) -> None:
     """Make pending keys due now.

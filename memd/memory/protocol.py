@@ -46,6 +46,10 @@ class Store(Protocol):
         """A cheap value that changes whenever the stored document does. Raises StoreUnavailable."""
         ...
 
+    def sweep(self) -> int:
+        """Remove what crashes left behind; how many pieces. Called when a worker starts. Raises StoreUnavailable."""
+        ...
+
     def agents(self, user_id: str) -> list[str]:
         """The agents that have a memory of this user, sorted; the user's own memory is not one of them."""
         ...
