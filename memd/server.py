@@ -14,6 +14,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
+from urllib.parse import quote
 
 from memd.config import Settings
 from memd.errors import ConfigError, InboxUnavailable, ServerUnfit
@@ -46,7 +47,7 @@ def url(settings: Settings) -> str:
     """Where the inbox is: the configured server, or the embedded one's socket."""
     if settings.redis_url is not None:
         return settings.redis_url.get_secret_value()
-    return f"unix://{socket_path(settings)}"
+    return f"unix://{quote(os.fsencode(socket_path(settings)))}"
 
 
 def socket_path(settings: Settings) -> Path:
