@@ -22,6 +22,9 @@ class Claim:
     delays: int
     first: int
     last: int
+    suspect: bool = False
+    """Its lease ran out before: it may have killed its worker, and is worked on alone."""
+
     bad: str | None = None
     """Why the claim's content must not be worked on: the drain buries it with this code."""
 
@@ -59,6 +62,7 @@ def read_claim(settings: Settings, row: list[Any]) -> Claim:
         delays=int(fields.get(b".delays", 0)),
         first=int(fields[b".from"]),
         last=int(fields[b".to"]),
+        suspect=b".suspect" in fields,
         bad=bad,
     )
 

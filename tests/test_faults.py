@@ -226,3 +226,18 @@ def test_a_restarted_worker_recognises_what_it_stored(asking: Callable[..., Sett
         push(app, "ana", 1)
         assert app.flush(wait=True).counts == {"skipped": 1}
         assert app.document("ana") == before
+
+
+def test_a_context_that_kills_its_worker_dies_alone(asking: Callable[..., Settings], client: redis.Redis) -> None:
+    """Content that crashes its worker each time becomes a suspect, is tried alone, and is the only one to die."""
+    settings = asking(
+        drain__lease_s=1, drain__max_attempts=2, drain__concurrency=4, store__class="killing_store.KillingStore"
+    )
+    paths = {"PYTHONPATH": str(Path(__file__).parent)}
+    with Memd(asking()) as app, part("scheduler", settings), part("worker", settings, paths):
+        push(app, "poison", 0)
+        for number in range(1, 30):
+            push(app, f"user-{number}", number)
+        result = app.flush(wait=True, timeout_s=60)
+        assert result.counts == {"stored": 29, "dead": 1}
+        assert app.status().by_reason == {"E_WORKER_DIED": 1}

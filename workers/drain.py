@@ -103,8 +103,8 @@ class Drain:
             task = loop.create_task(self._life.run(claim))
             self._running[task] = claim
             task.add_done_callback(self._ended)
-        # A suspect may kill its worker, so it is only claimed by a drain that holds nothing else.
-        self._alone = bool(claims.suspects and self._running)
+        # A suspect may kill its worker, so it is only claimed by a drain that holds nothing else, nor takes any more.
+        self._alone = bool(claims.suspects and self._running) or any(claim.suspect for claim in claims.taken)
         return claims
 
     def _ended(self, task: asyncio.Task[None]) -> None:
