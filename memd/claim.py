@@ -36,6 +36,9 @@ class Claims:
     now_ms: int
     next_due_ms: int | None
     suspects: int
+    breaker: str
+    """Of the model endpoint: closed, open, probing, or half-open (then what was taken is the probe)."""
+
     taken: tuple[Claim, ...]
 
 

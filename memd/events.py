@@ -47,7 +47,8 @@ class Event(StrEnum):
     DRAIN_ENDED = "drain_ended"
     JOB_REFUSED = "job_refused"
 
-    EXTRACTED = "extracted"
+    MODEL_OUTAGE_BEGAN = "model_outage_began"
+    MODEL_OUTAGE_ENDED = "model_outage_ended"
     STORED = "stored"
     SKIPPED = "skipped"
     RELEASED = "released"

@@ -22,6 +22,8 @@
 --   P:outcome:<key>             hash   .seq .gen .claim .owner, and .ranges: lines "<from> <to> <record>", the last 50
 --   P:ended                     zset   key -> ms at which its outcome may be forgotten
 --   P:user:<owner>              set    the keys of a user: pending, claimed, dead, outcomes
+--   P:breaker:<endpoint>        hash   until (ms) while open, delay, code, opened, probe (claim), probe_until; failed: in a row
+--   P:breakers                  set    endpoints that have ever had a breaker open
 --   P:config                    hash   the settings the functions need, and the build of the loaded libraries
 --   P:stats                     hash   counters
 --   P:taken                     hash   raw list -> pushes taken in so far
@@ -370,11 +372,67 @@ local function take(P, cfg, key, meta, id, worker, now)
   return { id, call('HGETALL', claim) }
 end
 
--- memd_claim_1: KEYS P; ARGV room, holding, nonce, worker -> { now, next due or -1, suspects waiting, claim... }
+-- closed; open until a moment; probing (half-open, one claim is out to try); or half-open: one claim may be taken to try
+local function breaker_state(P, endpoint, now)
+  local b = call('HMGET', P .. ':breaker:' .. endpoint, 'until', 'probe_until')
+  if not b[1] then return 'closed', now end
+  if now < tonumber(b[1]) then return 'open', tonumber(b[1]) end
+  if b[2] and now < tonumber(b[2]) then return 'probing', tonumber(b[2]) end
+  return 'half-open', now
+end
+
+local FAILURES = 3 -- in a row, of a kind that may be the content's fault, until they are taken for an outage
+
+local function trip(P, b, argv, now)
+  local cfg = config(P)
+  local code, kind = argv[3], argv[4]
+  local asked, floor, jitter = tonumber(argv[5]), tonumber(argv[6]), tonumber(argv[7])
+  local was = call('HMGET', b, 'until', 'delay')
+  local failed = call('HINCRBY', b, 'failed', 1)
+  if not was[1] and kind == 'maybe' and failed < FAILURES then return { 'counted', 0, '' } end
+  if was[1] and now < tonumber(was[1]) then -- a call that was on its way when the breaker opened
+    if now + asked > tonumber(was[1]) then call('HSET', b, 'until', now + asked) end
+    return { 'open', math.max(tonumber(was[1]), now + asked) - now, '' }
+  end
+  local delay = was[2] and math.min(was[2] * 2, cfg.backoff_max_ms) or cfg.backoff_ms
+  delay = math.max(delay, floor)
+  local wait = math.max(math.floor(delay * (0.5 + jitter / 2)), floor, asked)
+  call('HSET', b, 'until', now + wait, 'delay', delay, 'code', code)
+  call('HSETNX', b, 'opened', now)
+  call('HDEL', b, 'probe', 'probe_until')
+  call('SADD', P .. ':breakers', argv[1])
+  if was[1] then return { 'open', wait, '' } end
+  count(P, { 'outages', 1 })
+  return { 'opened', wait, '' }
+end
+
+-- memd_breaker_1: KEYS P; ARGV endpoint, verb, ...: trip: code, outage or maybe, Retry-After in ms, least pause in ms, jitter 0-1;
+-- close: claim that succeeded; free: claim that made no call -> { opened, open, counted, closed or ok, pause in ms, code }
+local function memd_breaker(keys, argv)
+  local P, now, b = keys[1], clock(), keys[1] .. ':breaker:' .. argv[1]
+  if argv[2] == 'trip' then return trip(P, b, argv, now) end
+  local was = call('HMGET', b, 'until', 'probe', 'code')
+  if argv[2] == 'free' then
+    if was[2] == argv[3] then call('HDEL', b, 'probe', 'probe_until') end
+  elseif not was[1] then
+    call('DEL', b)
+  elseif was[2] == argv[3] then -- only the probe closes: a call from before the outage proves nothing
+    call('DEL', b)
+    wake(P)
+    return { 'closed', 0, was[3] }
+  end
+  return { 'ok', 0, '' }
+end
+
+-- memd_claim_1: KEYS P; ARGV room, holding, nonce, worker, endpoint
+-- -> { now, next due or -1, suspects waiting, state of the breaker, claim... }
 local function memd_claim(keys, argv)
   local P, now = keys[1], clock()
   local cfg = config(P)
   local room, holding = tonumber(argv[1]), tonumber(argv[2])
+  local state, moment = breaker_state(P, argv[5], now)
+  if state == 'open' or state == 'probing' then return { now, moment, 0, state } end
+  if state == 'half-open' then room = 1 end
   local claims, suspects = {}, 0
   for _, key in ipairs(call('ZRANGEBYSCORE', P .. ':due', '-inf', now, 'LIMIT', 0, room + 256)) do
     if #claims >= room then break end
@@ -393,8 +451,11 @@ local function memd_claim(keys, argv)
       if meta[2] then break end -- a suspect is worked on alone
     end
   end
+  if state == 'half-open' and #claims > 0 then
+    call('HSET', P .. ':breaker:' .. argv[5], 'probe', claims[1][1], 'probe_until', now + cfg.lease_ms)
+  end
   local ahead = call('ZRANGE', P .. ':due', 0, 0, 'WITHSCORES')
-  return { now, tonumber(ahead[2]) or -1, suspects, unpack(claims) }
+  return { now, tonumber(ahead[2]) or -1, suspects, state, unpack(claims) }
 end
 
 -- memd_extend_1: KEYS P; ARGV claim... -> 1 or 0 for each: ours still, or lost
@@ -603,7 +664,7 @@ local function memd_receipt(keys, argv)
   return answers
 end
 
--- memd_tick_1: KEYS P; ARGV grace in ms, limit -> { now, keys due for longer than grace, ms of the next one that will be or
+-- memd_tick_1: KEYS P; ARGV grace in ms, limit, endpoint -> { now, keys due for longer than grace, ms of the next one that will be or
 -- -1, ms of the next lease end or -1, claims whose lease ran out... }
 local function memd_tick(keys, argv)
   local P, now = keys[1], clock()
@@ -612,6 +673,9 @@ local function memd_tick(keys, argv)
   local ahead = call('ZRANGEBYSCORE', P .. ':due', '(' .. edge, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
   local expired = call('ZRANGEBYSCORE', P .. ':claimed', '-inf', now, 'LIMIT', 0, argv[2])
   local lease = call('ZRANGE', P .. ':claimed', 0, 0, 'WITHSCORES')
+  local state, moment = breaker_state(P, argv[3], now)
+  if state == 'half-open' then waiting = math.min(waiting, 1) end
+  if state == 'open' or state == 'probing' then return { now, 0, moment, tonumber(lease[2]) or -1, unpack(expired) } end
   return { now, waiting, ahead[2] and ahead[2] - edge + now or -1, tonumber(lease[2]) or -1, unpack(expired) }
 end
 
@@ -652,5 +716,6 @@ register('memd_take', memd_take)
 register('memd_flush', memd_flush)
 register('memd_sweep', memd_sweep)
 register('memd_full', memd_full)
+register('memd_breaker', memd_breaker)
 register('memd_tick', memd_tick, { 'no-writes' })
 register('memd_receipt', memd_receipt, { 'no-writes' })

@@ -142,16 +142,16 @@ def _merged(reply: list[Any]) -> Merged:
 # --- drain ---------------------------------------------------------------------------------------------------------
 
 
-def claim(settings: Settings, room: int, holding: int, worker: str) -> Call[Claims]:
-    """Take up to `room` due keys whose bucket is free."""
+def claim(settings: Settings, room: int, holding: int, worker: str, endpoint: str) -> Call[Claims]:
+    """Take up to `room` due keys whose bucket is free; none while the endpoint's breaker is open, one to try it."""
 
     def parse(reply: list[Any]) -> Claims:
-        now, ahead, suspects, *taken = reply
+        now, ahead, suspects, breaker, *taken = reply
         claims = tuple(read_claim(settings, row) for row in taken)
-        return Claims(int(now), _moment(ahead), int(suspects), claims)
+        return Claims(int(now), _moment(ahead), int(suspects), text(breaker), claims)
 
     nonce = os.urandom(12).hex()
-    return Call(("FCALL", "memd_claim_1", 1, P, room, holding, nonce, worker), parse)
+    return Call(("FCALL", "memd_claim_1", 1, P, room, holding, nonce, worker, endpoint), parse)
 
 
 def extend(claims: Iterable[str]) -> Call[list[bool]]:
@@ -268,14 +268,14 @@ class Tick:
     expired: tuple[str, ...]
 
 
-def tick(grace_ms: int, limit: int = 100) -> Call[Tick]:
+def tick(grace_ms: int, endpoint: str, limit: int = 100) -> Call[Tick]:
     """Look at the inbox. Only keys due for `grace_ms` count as waiting: a running drain is faster than a bell."""
 
     def parse(reply: list[Any]) -> Tick:
         now, waiting, due, lease, *expired = reply
         return Tick(int(now), int(waiting), _moment(due), _moment(lease), tuple(map(text, expired)))
 
-    return Call(("FCALL", "memd_tick_1", 1, P, grace_ms, limit), parse)
+    return Call(("FCALL", "memd_tick_1", 1, P, grace_ms, limit, endpoint), parse)
 
 
 def _moment(value: int) -> int | None:

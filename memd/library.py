@@ -74,6 +74,7 @@ def _config(settings: Settings) -> dict[str, int]:
         "lease_ms": int(settings.drain.lease_s * 1000),
         "claim_tokens": settings.drain.claim_tokens,
         "max_attempts": settings.drain.max_attempts,
+        "backoff_ms": int(settings.drain.backoff_s * 1000),
         "backoff_max_ms": int(settings.drain.backoff_max_s * 1000),
         "max_push_bytes": settings.client.max_push_bytes,
         "max_messages": settings.client.max_messages,

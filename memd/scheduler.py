@@ -20,6 +20,7 @@ from memd.duties.rescue import Rescue
 from memd.duties.watch import Watch
 from memd.errors import InboxUnavailable, MemdError, NotReady
 from memd.events import Event, logger
+from memd.extraction import endpoint
 from memd.inbox import Tick
 from memd.wake import Wake
 
@@ -48,6 +49,7 @@ class Scheduler:
         self._bells = Bells(settings, self._client)
         self._duties: list[Duty] = [Watch(settings, self._client), Intake(settings, self._client)]
         self._next = dict.fromkeys(range(len(self._duties)), 0.0)
+        self._endpoint = endpoint(settings.extraction)
         self._longest_s = settings.scheduler.tick_ms / 1000
         self._stopping = False
         self._failures = 0
@@ -82,7 +84,7 @@ class Scheduler:
         """All that is due now; answers the seconds to sleep."""
         try:
             pause = min(self._longest_s, *self._run_duties())
-            tick = send(self._client, inbox.tick(GRACE_MS))
+            tick = send(self._client, inbox.tick(GRACE_MS, self._endpoint))
             self._rescue.look(tick)
             self._bells.look(tick)
         except NotReady as error:

@@ -33,7 +33,7 @@ def push(client: redis.Redis, *texts: str, **options: Any) -> Merged:
 
 
 def claim(client: redis.Redis, settings: Settings, room: int = 10, holding: int = 0) -> Claims:
-    return send(client, inbox.claim(settings, room, holding, "w"))
+    return send(client, inbox.claim(settings, room, holding, "w", "model"))
 
 
 def claim_one(client: redis.Redis, settings: Settings) -> Claim:
@@ -217,7 +217,7 @@ def test_a_suspect_is_claimed_alone(client: redis.Redis, settings: Settings) -> 
 
 def expire(client: redis.Redis, held: Claim) -> None:
     client.zadd(f"{inbox.P}:claimed", {held.id: 1})
-    assert send(client, inbox.tick(0)).expired == (held.id,)
+    assert send(client, inbox.tick(0, "model")).expired == (held.id,)
     assert send(client, inbox.release(held.id, "expired")) == "released"
 
 

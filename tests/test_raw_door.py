@@ -89,7 +89,7 @@ def test_two_schedulers_take_each_push_in_once_and_in_order(
 def client_claim(client: redis.Redis, settings: Settings) -> list[str]:
     from memd.connection import send
 
-    taken = send(client, inbox.claim(settings, 1, 0, "w")).taken
+    taken = send(client, inbox.claim(settings, 1, 0, "w", "model")).taken
     return [message.content for message in taken[0].messages] if taken else []
 
 

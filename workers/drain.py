@@ -16,7 +16,7 @@ from memd.connection import connect, send
 from memd.context import WIRE_VERSION
 from memd.errors import MemdError
 from memd.events import Event, logger
-from memd.extraction import open_extractor
+from memd.extraction import endpoint, open_extractor
 from memd.memory.store import open_store
 from workers.life import Life
 
@@ -57,6 +57,7 @@ class Drain:
         self._extractor = open_extractor(settings.extraction, settings.drain.concurrency)
         self._life = Life(settings, self._client, open_store(settings), self._extractor, self._threads)
         self._running: dict[asyncio.Task[None], Claim] = {}
+        self._endpoint = endpoint(settings.extraction)
         self._worker = f"{socket.gethostname()}:{os.getpid()}"
         self._stopping = asyncio.Event()
         self._alone = False
@@ -96,10 +97,12 @@ class Drain:
         room = self._settings.drain.concurrency - len(self._running)
         if room <= 0 or self._alone:
             return None
-        call = inbox.claim(self._settings, room, len(self._running), self._worker)
+        call = inbox.claim(self._settings, room, len(self._running), self._worker, self._endpoint)
         loop = asyncio.get_running_loop()
         claims = await loop.run_in_executor(self._threads, send, self._client, call)
         for claim in claims.taken:
+            if claims.breaker == "half-open":
+                self._life.gate.probe(claim.id)
             task = loop.create_task(self._life.run(claim))
             self._running[task] = claim
             task.add_done_callback(self._ended)
@@ -118,7 +121,7 @@ class Drain:
     async def _wait(self, claims: Claims | None) -> None:
         """Wait until there may be something to claim: room, a due time, or a push that made a key due at once."""
         pause = POLL_S
-        if claims and claims.next_due_ms is not None and not claims.suspects:
+        if claims and claims.next_due_ms is not None and not claims.suspects and claims.breaker == "closed":
             pause = min(pause, max(0.001, (claims.next_due_ms - claims.now_ms) / 1000))
         if self._running:
             timeout = None if claims is None and not self._stopping.is_set() else pause

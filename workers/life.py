@@ -32,10 +32,12 @@ from memd.errors import (
     StoreUnavailable,
 )
 from memd.events import Event, logger
+from memd.extraction import endpoint
 from memd.extraction.protocol import Extraction, Extractor, Request
 from memd.memory import ledger
 from memd.memory.apply import Applied, Origin, apply
 from memd.memory.store import Loaded, Store
+from workers.gate import Gate
 from workers.outcome import Dead, Lost, Outcome, Retry, Skipped, Stored
 
 T = TypeVar("T")
@@ -65,11 +67,13 @@ class Life:
         self._threads = threads
         self._calls: dict[str, asyncio.Future[Extraction]] = {}
         self._handing_back = False
+        self.gate = Gate(client, endpoint(settings.extraction), self._in_thread)
         self._log = logger()
 
     async def run(self, claim: Claim) -> None:
         """Bring one claim to its end: stored, skipped, given back or dead. Never raises for the claim's sake."""
         outcome = await self._attempt(claim)
+        await self.gate.free(claim.id)
         await self._in_thread(self._settle, claim, outcome)
 
     def hand_back(self) -> None:
@@ -96,7 +100,8 @@ class Life:
         ):  # nothing was written; the lease runs out and the claim comes back
             return Lost("inbox_unavailable")
         except ModelUnavailable as error:
-            return Retry(error.code, str(error), costs=False, wait_s=error.retry_after_s or 0)
+            pause = error.retry_after_s
+            return Retry(error.code, str(error), costs=False, wait_s=pause or 0, backoff=pause is None)
         except (ContentRefused, ContentTooLong) as error:
             return Retry(error.code, str(error), costs=True)
         except (
@@ -147,7 +152,7 @@ class Life:
         if self._handing_back:
             return None
         request = Request(loaded.document, work.new, work.before, self._settings.extraction.deadline_s)
-        call = asyncio.ensure_future(self._extractor.extract(request))
+        call = asyncio.ensure_future(self.gate.call(claim.id, lambda: self._extractor.extract(request)))
         self._calls[claim.id] = call
         try:
             return await call
@@ -215,7 +220,7 @@ class Life:
     def _backoff_s(self, claim: Claim, retry: Retry) -> float:
         """Doubling with jitter: after n tries half to all of backoff_s * 2^n, at least what the endpoint asked for."""
         if not retry.backoff:
-            return 0.0
+            return retry.wait_s
         drain = self._settings.drain
         tries = claim.attempts if retry.costs else claim.delays
         ceiling = min(drain.backoff_max_s, drain.backoff_s * 2 ** min(tries, 30))

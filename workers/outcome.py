@@ -36,6 +36,7 @@ class Retry:
     costs: bool
     wait_s: float = 0.0
     backoff: bool = True
+    """Whether the key's own doubling backoff applies; an open breaker sets the pause instead."""
 
 
 @dataclass(frozen=True, slots=True)

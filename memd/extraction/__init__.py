@@ -6,6 +6,7 @@ import os
 from typing import Literal
 
 from memd.config import ExtractionSettings
+from memd.context import digest
 from memd.extraction.protocol import Extraction, Extractor, Request, Usage
 
 __all__ = ["Extraction", "Extractor", "Request", "Usage", "chosen", "open_extractor", "preload"]
@@ -21,6 +22,12 @@ def chosen(settings: ExtractionSettings) -> Literal["anthropic", "rules"]:
         return settings.extractor
     has_key = settings.api_key is not None and settings.api_key.get_secret_value().strip()
     return "anthropic" if has_key or any(os.environ.get(name, "").strip() for name in KEY_VARIABLES) else "rules"
+
+
+def endpoint(settings: ExtractionSettings) -> str:
+    """What stands for the endpoint and model in Redis names: calls that fail together share a breaker by it."""
+    base_url = settings.base_url or os.environ.get("ANTHROPIC_BASE_URL", "")
+    return digest("endpoint", chosen(settings), base_url, settings.model, size=8)
 
 
 def open_extractor(settings: ExtractionSettings, concurrency: int = 32) -> Extractor:
