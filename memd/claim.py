@@ -28,6 +28,11 @@ class Claim:
     bad: str | None = None
     """Why the claim's content must not be worked on: the drain buries it with this code."""
 
+    @property
+    def came_back(self) -> bool:
+        """Whether an earlier attempt at it ended without an ack: its messages may be in the document because of it."""
+        return self.suspect or self.attempts > 0 or self.delays > 0
+
 
 @dataclass(frozen=True, slots=True)
 class Claims:

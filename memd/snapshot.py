@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import redis
 
@@ -23,6 +24,7 @@ class Snapshot:
     raw: dict[str, int]
     stats: dict[str, int]
     oldest_waiting_s: float | None
+    breakers: tuple[dict[str, Any], ...]
     workers: tuple[dict[str, str], ...]
 
 
@@ -39,14 +41,17 @@ def snapshot(client: redis.Redis, lists: Sequence[str]) -> Snapshot:
     pipeline.hkeys(f"{P}:busy")
     pipeline.zrange(f"{P}:due", 0, 0)
     pipeline.smembers(f"rq:workers:{BELLS}")
+    pipeline.smembers(f"{P}:breakers")
     for name in lists:
         pipeline.llen(name)
-    due, waiting, claimed, dead, stats, busy, head, workers, *lengths = execute(pipeline)
+    due, waiting, claimed, dead, stats, busy, head, workers, endpoints, *lengths = execute(pipeline)
     pipeline = client.pipeline(transaction=False)
     for bucket in busy:
         pipeline.zcard(f"{P}:parked:{text(bucket)}")
     for worker in workers:
         pipeline.hmget(worker, "state", "birth", "pid", "hostname")
+    for endpoint in endpoints:
+        pipeline.hmget(f"{P}:breaker:{text(endpoint)}", "until", "code", "opened")
     pipeline.hget(f"{P}:ctx:{text(head[0])}" if head else f"{P}:ctx:", ".first")
     *rest, first = execute(pipeline)
     return Snapshot(
@@ -58,8 +63,14 @@ def snapshot(client: redis.Redis, lists: Sequence[str]) -> Snapshot:
         raw=dict(zip(lists, lengths, strict=True)),
         stats={text(name): int(count) for name, count in stats.items()},
         oldest_waiting_s=max(0, now - int(first)) / 1000 if first else None,
-        workers=tuple(map(_worker, workers, rest[len(busy) :])),
+        breakers=tuple(_breaker(now, row) for row in rest[len(busy) + len(workers) :] if row[0] is not None),
+        workers=tuple(map(_worker, workers, rest[len(busy) : len(busy) + len(workers)])),
     )
+
+
+def _breaker(now: int, row: list[bytes]) -> dict[str, Any]:
+    until, code, opened = row
+    return {"code": text(code), "open_s": (now - int(opened)) / 1000, "next_try_s": max(0, int(until) - now) / 1000}
 
 
 def _worker(key: bytes, row: list[bytes | None]) -> dict[str, str]:

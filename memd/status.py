@@ -35,6 +35,9 @@ class Status:
     facts: dict[str, int]
     usage: dict[str, int]
     oldest_waiting_s: float | None
+    paused: tuple[dict[str, Any], ...]
+    """Model endpoints whose breaker is open: the code, for how long, and seconds until the next try."""
+
     workers: tuple[dict[str, str], ...]
     server: dict[str, Any]
 
@@ -65,6 +68,7 @@ def read_status(client: redis.Redis, settings: Settings) -> Status:
         facts={name: stats.get(f"facts_{name}", 0) for name in ("added", "confirmed", "retired")},
         usage={name: stats.get(name, 0) for name in USAGE},
         oldest_waiting_s=shot.oldest_waiting_s,
+        paused=shot.breakers,
         workers=shot.workers,
         server={"version": found.version, "durability": found.durability, "unfit": list(found.problems)},
     )

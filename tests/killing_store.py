@@ -1,12 +1,19 @@
-"""A store that kills its worker for one user: what content that crashes a worker looks like from outside."""
+"""Stores that kill their worker: what content that crashes a worker, and a kill after the rename, look like."""
 
 from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Callable
+from pathlib import Path
 
+from memd.config import StoreSettings
 from memd.context import Bucket
+from memd.memory.document import Document
 from memd.memory.store import JsonStore, Loaded
+
+KILLS = 5
+EVERY = 8
 
 
 class KillingStore(JsonStore):
@@ -17,3 +24,21 @@ class KillingStore(JsonStore):
         if bucket.user_id == "poison":
             os.kill(os.getpid(), signal.SIGKILL)
         return super().load(bucket)
+
+
+class DyingStore(JsonStore):
+    """Dies after each eighth commit, between the rename and the ack, five times in all."""
+
+    def __init__(self, data_dir: Path, settings: StoreSettings) -> None:
+        super().__init__(data_dir, settings)
+        self._commits = data_dir / "commits"
+
+    def commit(self, bucket: Bucket, loaded: Loaded, document: Document, still_ours: Callable[[], bool]) -> Loaded:
+        """Commit, count, and maybe die."""
+        done = super().commit(bucket, loaded, document, still_ours)
+        with self._commits.open("ab") as file:
+            file.write(b".")
+        count = self._commits.stat().st_size
+        if count % EVERY == 0 and count <= KILLS * EVERY:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return done

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -10,7 +11,7 @@ from typing import Any
 
 import pytest
 import redis
-from support import daemon, environment, first_due
+from support import daemon, environment, first_due, wait_for
 
 from memd import inbox
 from memd.client import Memd
@@ -140,6 +141,7 @@ def test_config_says_where_values_come_from(cli: Cli) -> None:
         (["show", "a\x07"], {}, 65, "E_USER_ID_CTRL"),
         (["push", "/nowhere/file"], {}, 2, "cannot be read"),
         (["nonsense"], {}, 2, "nonsense"),
+        (["inject", "ana", "--max-tokens", "0"], {}, 2, "--max-tokens"),
     ],
 )
 def test_errors_are_one_sentence_with_a_code(
@@ -162,3 +164,50 @@ def test_every_command_has_help_with_an_example(cli: Cli) -> None:
     """`--help` of the commands that take arguments shows how to call them."""
     for command in ("up", "push", "flush", "receipt", "show", "inject", "status", "config"):
         assert "Example:" in cli(command, "--help").stdout, command
+
+
+def test_a_bad_line_is_named_by_its_line(cli: Cli) -> None:
+    """Empty lines count, so that an editor finds it; with --json the bad one has its place in the answer too."""
+    given = "\n\n" + json.dumps(PUSH) + "\n\n{bad\n"
+    done = cli("push", "--json", given=given)
+    assert done.returncode == 65
+    assert done.stderr.startswith("push 5: E_JSON")
+    assert [(answer["push"], answer["status"]) for answer in json.loads(done.stdout)] == [
+        (3, "queued"),
+        (5, "rejected"),
+    ]
+
+
+def test_an_outage_is_one_sentence_and_the_answer_stays_json(cli: Cli) -> None:
+    """What a script reads is JSON, whatever became of the server."""
+    done = cli("push", "--json", given=json.dumps(PUSH), MEMD_REDIS_URL="unix:///nowhere/s")
+    assert (done.returncode, json.loads(done.stdout), len(done.stderr.splitlines())) == (69, [], 1)
+
+
+def test_ctrl_c_is_quiet(cli: Cli, settings: Settings) -> None:
+    """Interrupting a wait ends with code 130 and says nothing."""
+    cli("push", given=json.dumps(PUSH))
+    with subprocess.Popen(
+        [sys.executable, "-m", "memd", "flush", "--wait"],
+        env=environment(settings),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as waiting:
+        wait_for(lambda: json.loads(cli("status", "--json").stdout)["due"], "the flush has begun")
+        waiting.send_signal(signal.SIGINT)
+        assert waiting.communicate(timeout=20) == (b"", b"")
+    assert waiting.returncode == 130
+
+
+def test_a_closed_pipe_is_quiet(settings: Settings) -> None:
+    """`memd config | head -1` ends without a word on stderr."""
+    with subprocess.Popen(
+        [sys.executable, "-u", "-m", "memd", "config"],
+        env=environment(settings),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as done:
+        assert done.stdout is not None
+        assert done.stderr is not None
+        done.stdout.close()
+        assert done.stderr.read() == b""

@@ -61,6 +61,11 @@ def test_later_layers_win_and_are_named(tmp_path: Path) -> None:
         ("a: [", "is not YAML in line"),
         ("- a", "must hold settings by name"),
         ("enabled: true\nenabled: false", "twice"),
+        ("scheduler:\n  quiet_s: 1\n  quiet_s: 2", "line 3: quiet_s stands there twice"),
+        ("? [a]\n: 1", "line 1: a name must be plain text"),
+        ("data_dir: 2024-13-45", "is not YAML"),
+        ("a: " + "[" * 20_000, "is not YAML"),
+        ("data_dir: 7", "setting data_dir"),
     ],
 )
 def test_what_is_wrong_is_said_in_one_sentence(tmp_path: Path, text: str, sentence: str) -> None:
@@ -98,3 +103,34 @@ def test_a_child_process_gets_the_same_settings() -> None:
     settings = config.load(environ={}, flags=flags, use_file=False).settings
     again = config.load(environ=config.as_environment(settings), use_file=False).settings
     assert again == settings
+
+
+@pytest.mark.parametrize("text", ["42", "007", "no", "2024-13-45", "a: b: c", "[", "#x"])
+def test_a_text_from_the_environment_is_taken_as_it_is(text: str) -> None:
+    """A user of digits, a key with a colon, a folder called `no`: YAML's idea of them does not matter."""
+    environ = {"MEMD_CLIENT__DEFAULT_USER": text, "MEMD_EXTRACTION__API_KEY": text, "MEMD_DATA_DIR": text}
+    found = config.load(environ=environ, use_file=False).settings
+    assert found.client.default_user == text
+    assert found.extraction.api_key is not None
+    assert found.extraction.api_key.get_secret_value() == text
+    assert found.data_dir == Path(text)
+
+
+def test_a_number_from_the_environment_must_be_one() -> None:
+    """What is no text is read as YAML, and judged by its setting when it is not even that."""
+    with pytest.raises(ConfigError, match=r"setting scheduler\.quiet_s"):
+        config.load(environ={"MEMD_SCHEDULER__QUIET_S": "2024-13-45"}, use_file=False)
+
+
+def test_the_data_folder_may_lie_at_home() -> None:
+    """A leading ~ is the home folder."""
+    assert config.load(environ={"MEMD_DATA_DIR": "~/memd"}, use_file=False).settings.data_dir == Path.home() / "memd"
+
+
+def test_no_file_means_no_file(tmp_path: Path) -> None:
+    """Without a file wanted, MEMD_CONFIG is not read either."""
+    file = tmp_path / "memd.yaml"
+    file.write_text("scheduler:\n  quiet_s: 10\n")
+    environ = {"MEMD_CONFIG": str(file)}
+    assert config.load(environ=environ).settings.scheduler.quiet_s == 10
+    assert config.load(environ=environ, use_file=False).settings.scheduler.quiet_s == 30

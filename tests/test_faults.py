@@ -48,13 +48,13 @@ def asking(configured: Configured, client: redis.Redis, model: ModelServer) -> C
     return make
 
 
-def push(app: Memd, user: str, number: int) -> None:
+def push(app: Memd, user: str, number: int) -> str:
     text = f"Statement number {number} of the user is that they own item {number}."
     turns = [
         {"role": "user", "content": text, "id": f"u{number}"},
         {"role": "assistant", "content": "I see you own it."},
     ]
-    app.push(turns, thread_id=f"thread-{number}", user_id=user, now=True)
+    return app.push(turns, thread_id=f"thread-{number}", user_id=user, now=True).id or ""
 
 
 def quotes(app: Memd, user: str) -> Counter[str]:
@@ -241,3 +241,20 @@ def test_a_context_that_kills_its_worker_dies_alone(asking: Callable[..., Settin
         result = app.flush(wait=True, timeout_s=60)
         assert result.counts == {"stored": 29, "dead": 1}
         assert app.status().by_reason == {"E_WORKER_DIED": 1}
+
+
+def test_killed_between_rename_and_ack_nothing_is_applied_twice(
+    asking: Callable[..., Settings], client: redis.Redis
+) -> None:
+    """W2: five workers die between commit and ack; what they had stored is recognised, and reported as stored."""
+    settings = asking(drain__lease_s=1, drain__concurrency=4, store__class="killing_store.DyingStore")
+    paths = {"PYTHONPATH": str(Path(__file__).parent)}
+    with Memd(asking()) as app, part("scheduler", settings), part("worker", settings, paths):
+        receipts = [push(app, f"user-{number % 12}", number) for number in range(60)]
+        assert app.flush(wait=True, timeout_s=60).counts == {"stored": 60}
+        for user in range(12):
+            assert quotes(app, f"user-{user}").total() == 5
+            assert set(quotes(app, f"user-{user}").values()) == {1}
+        outcomes = [app.receipt(receipt) for receipt in receipts]
+    assert {len(outcome.fact_ids) for outcome in outcomes} == {1}
+    assert len({outcome.fact_ids for outcome in outcomes}) == 60

@@ -6,10 +6,12 @@ import signal
 import stat
 from pathlib import Path
 
+import pytest
 from support import make_settings
 
 from memd import server
 from memd.connection import connect
+from memd.errors import ConfigError
 from memd.fitness import examine
 
 
@@ -45,3 +47,24 @@ def test_a_long_data_folder_gets_a_short_socket(data_dir: Path) -> None:
     assert server.socket_path(make_settings(other, None)) != path
     process = server.start(make_settings(deep, None))
     server.stop(process)
+
+
+@pytest.mark.parametrize("name", ["a b", 'it\'s "x"', "50%41 ?#", "记忆", "a\\b"])
+def test_a_data_folder_may_have_any_name(data_dir: Path, name: str) -> None:
+    """Blanks, quotes, Chinese and what means something in an address: the server starts there and is found there."""
+    (data_dir / name).mkdir()
+    settings = make_settings(data_dir / name, None)
+    process = server.start(settings)
+    try:
+        with connect(settings) as client:
+            assert client.config_get("dir")["dir"] == str(data_dir / name / "server")
+    finally:
+        server.stop(process)
+
+
+def test_a_data_folder_that_cannot_be_used_is_said_in_a_sentence(data_dir: Path) -> None:
+    """Where a file stands in the way of the folder, nothing is started."""
+    (data_dir / "file").touch()
+    settings = make_settings(data_dir, None).model_copy(update={"data_dir": data_dir / "file"})
+    with pytest.raises(ConfigError, match="cannot be used"):
+        server.start(settings)

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,6 +21,7 @@ from memd.client import Memd
 from memd.config import Settings
 from memd.connection import connect
 from memd.errors import MemdError
+from memd.supervisor import BACKOFF_MAX_S, BACKOFF_S, HEALTHY_S, Part
 
 
 @contextmanager
@@ -139,3 +141,52 @@ def test_an_unfit_server_stops_the_start(server_url: str, data_dir: Path) -> Non
     assert done.returncode == 78
     assert "allkeys-lru" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_a_part_that_a_restart_cannot_mend_stops_the_tree(embedded: Settings) -> None:
+    """Workers that end with code 78 are not started again and again: all stops, with their sentence and code."""
+    settings = make_settings(
+        embedded.data_dir, None, extraction__extractor="anthropic", extraction__base_url="no address"
+    )
+    done = subprocess.run(
+        [sys.executable, "-m", "memd", "up"],
+        env=environment(settings),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=30,
+    )
+    assert done.returncode == 78
+    assert "base_url" in next(line for line in done.stderr.splitlines() if line.startswith("memd: "))
+    assert "part_died" not in done.stderr
+    assert not server.socket_path(settings).exists()
+
+
+def test_restarts_wait_longer_each_time() -> None:
+    """0.1 s doubles to 10 s, and starts anew after a part has lived long enough."""
+
+    def nothing() -> subprocess.Popen[bytes]:
+        raise AssertionError("nothing is started here")
+
+    part = Part("worker-1", nothing)
+    pauses = []
+    for _ in range(9):
+        part.died()
+        pauses.append(part.pause)
+    assert pauses[:3] == [BACKOFF_S, 2 * BACKOFF_S, 4 * BACKOFF_S]
+    assert pauses[-1] == BACKOFF_MAX_S
+    with subprocess.Popen([sys.executable, "-c", ""]) as process:
+        part.process, part.started = process, time.monotonic() - HEALTHY_S
+    part.died()
+    assert part.pause == BACKOFF_S
+
+
+def test_a_data_folder_that_cannot_be_used_stops_the_start(embedded: Settings) -> None:
+    """One sentence and code 78, no traceback."""
+    (embedded.data_dir / "file").touch()
+    env = environment(embedded) | {"MEMD_DATA_DIR": str(embedded.data_dir / "file")}
+    done = subprocess.run(
+        [sys.executable, "-m", "memd", "up"], env=env, capture_output=True, text=True, check=False, timeout=30
+    )
+    assert (done.returncode, len(done.stderr.splitlines())) == (78, 1)
+    assert "cannot be used" in done.stderr

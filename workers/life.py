@@ -33,9 +33,10 @@ from memd.errors import (
 )
 from memd.events import Event, logger
 from memd.extraction import endpoint
-from memd.extraction.protocol import Extraction, Extractor, Request
+from memd.extraction.protocol import Extraction, Extractor, Request, Usage
 from memd.memory import ledger
 from memd.memory.apply import Applied, Origin, apply
+from memd.memory.facts import quotes_any
 from memd.memory.store import Loaded, Store
 from workers.gate import Gate
 from workers.outcome import Dead, Lost, Outcome, Retry, Skipped, Stored
@@ -119,9 +120,11 @@ class Life:
             loaded = await self._in_thread(self._store.load, claim.key.bucket)
             work = self._choose(claim, loaded)
             if isinstance(work, Skipped):
-                if work.reason == "already_known":  # by a worker that may have died before its folder was synced
-                    await self._in_thread(self._store.sync, claim.key.bucket)
-                return work
+                if work.reason != "already_known":
+                    return work
+                # Maybe by a worker that died before its folder was synced, or before its ack.
+                await self._in_thread(self._store.sync, claim.key.bucket)
+                return _stored_earlier(claim, loaded) if claim.came_back else work
             extraction = await self._extract(claim, loaded, work)
             if extraction is None:
                 return (
@@ -238,8 +241,14 @@ def _stored(work: Work, applied: Applied, extraction: Extraction) -> Stored:
         retired=len(applied.retired),
         refused=dict(Counter(refusal.reason for refusal in applied.refusals)),
         usage=extraction.usage,
-        model=extraction.model,
     )
+
+
+def _stored_earlier(claim: Claim, loaded: Loaded) -> Stored:
+    """What an attempt that was never acked has stored: the facts that quote the claim's messages."""
+    names = {name for message in claim.messages for name in (message.id, message.identity) if name}
+    found = (fact["id"] for fact in loaded.document["facts"] if quotes_any(fact, claim.key.thread_id, names))
+    return Stored(len(claim.messages), tuple(found), 0, 0, {}, usage=None)
 
 
 def _record(stored: Stored) -> dict[str, object]:
@@ -250,14 +259,14 @@ def _record(stored: Stored) -> dict[str, object]:
 
 
 def _stats(claim: Claim, stored: Stored) -> dict[str, int]:
-    usage = stored.usage
+    usage = stored.usage or Usage()
     stats = {
         "stored": claim.last - claim.first + 1,
         "messages_stored": stored.messages,
         "facts_added": len(stored.fact_ids),
         "facts_confirmed": stored.confirmed,
         "facts_retired": stored.retired,
-        "model_calls": 1,
+        "model_calls": int(stored.usage is not None),
         "input_tokens": usage.input_tokens,
         "output_tokens": usage.output_tokens,
         "cache_read_tokens": usage.cache_read_tokens,

@@ -16,8 +16,8 @@ class Stored:
     confirmed: int
     retired: int
     refused: dict[str, int]
-    usage: Usage
-    model: str
+    usage: Usage | None
+    """What the model's call has cost; None when an earlier attempt, which died before its ack, has made the call."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,9 +8,12 @@ import random
 import signal
 import socket
 import threading
+import time
 
 import redis
+from redis.client import Pipeline
 from rq import Queue, Worker
+from rq.exceptions import StopRequested
 from rq.job import Job
 from rq.serializers import JSONSerializer
 
@@ -24,6 +27,9 @@ from workers.job import ARGUMENT, BellJob, bell_queue
 
 PR_SET_PDEATHSIG = 1
 RECONNECT_MAX_S = 10.0
+STOP_S = 9.0
+"""Seconds from SIGTERM to the end, whatever hangs; less than the supervisor's patience."""
+
 WORKER_TTL_S = 60
 """How long RQ believes in a worker that says nothing; also bounds its blocking read."""
 
@@ -37,18 +43,18 @@ def run(settings: Settings) -> None:
     if settings.store.shared:
         log.warning(Event.SHARED_STORE)
     log.info(Event.WORKER_STARTED, pid=os.getpid())
-    stop = threading.Event()
+    stop = Stop()
     pause = 0.1
-    while not stop.is_set():
+    while not stop.told:
         # RQ leaves its own handlers behind, which would ignore the next signal: ours come back before each try.
         for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, lambda *_: stop.set())
+            signal.signal(number, lambda *_: stop.tell())
         pause = 0.1 if _answer_bells(settings, stop) else min(RECONNECT_MAX_S, pause * 2)
-        stop.wait(pause * random.uniform(0.5, 1))  # noqa: S311  (jitter, not a secret)
+        stop.sleep(pause * random.uniform(0.5, 1))  # noqa: S311  (jitter, not a secret)
     log.info(Event.WORKER_STOPPED, pid=os.getpid())
 
 
-def _answer_bells(settings: Settings, stop: threading.Event) -> bool:
+def _answer_bells(settings: Settings, stop: Stop) -> bool:
     """Be an RQ worker until told to stop, or until RQ gives the server up; answers whether any bell was answered."""
     answered = False
     try:
@@ -63,22 +69,48 @@ def _answer_bells(settings: Settings, stop: threading.Event) -> bool:
     return answered
 
 
+class Stop:
+    """Whether this worker was told to stop. No lock: signal handlers may come while one is held."""
+
+    told = False
+
+    def tell(self) -> None:
+        """Stop soon; at last by force, as a library that swallows the signal's exception must not leave an orphan."""
+        if not self.told:
+            self.told = True
+            last = threading.Timer(STOP_S, os._exit, [1])
+            last.daemon = True
+            last.start()
+
+    def sleep(self, seconds: float) -> None:
+        """Sleep, but not past the moment when it is told."""
+        until = time.monotonic() + seconds
+        while not self.told and time.monotonic() < until:
+            time.sleep(0.05)
+
+
 class BellWorker(Worker):
     """RQ's forking worker, which hands SIGTERM on to its child and takes the child along when it is killed."""
 
     max_connection_wait_time = 2
     log_result_lifespan = False
     answered = False
-    stop: threading.Event
+    stop: Stop
 
     def handle_warm_shutdown_request(self) -> None:
         """Tell the drain in the child, which gives back what it holds within three seconds."""
-        self.stop.set()
+        self.stop.tell()
         if self.horse_pid:
             try:
                 os.kill(self.horse_pid, signal.SIGTERM)
             except ProcessLookupError:  # it has ended by itself; nothing is in hand
                 return
+
+    def heartbeat(self, timeout: int | None = None, pipeline: Pipeline | None = None) -> None:
+        """Tell RQ that we live, which it also asks before each try to reach a server that is gone."""
+        if self.stop.told and not self.horse_pid:
+            raise StopRequested
+        super().heartbeat(timeout, pipeline)
 
     def execute_job(self, job: Job, queue: Queue) -> None:
         """Run one bell in a forked child."""

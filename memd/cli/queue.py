@@ -122,6 +122,8 @@ def _rows(found: dict[str, Any]) -> Iterator[tuple[str, str]]:
     for problem in server["unfit"]:
         yield "  unfit", problem
     yield "workers", _workers(found["workers"])
+    for pause in found["paused"]:
+        yield "paused", f"{pause['code']} for {pause['open_s']:.0f} s; next try in {pause['next_try_s']:.0f} s"
     yield "pending", f"{found['pending']} keys ({found['due']} due, {found['parked']} parked)"
     oldest = found["oldest_waiting_s"]
     yield "oldest waiting", "-" if oldest is None else f"{oldest:.1f} s"

@@ -45,8 +45,13 @@ def open_extractor(settings: ExtractionSettings, concurrency: int = 32) -> Extra
 
 
 def preload(settings: ExtractionSettings) -> None:
-    """Import what `open_extractor` will need; in a worker's parent, so that its forked children have it already."""
+    """Import what `open_extractor` will need; in a worker's parent, so that its forked children have it already.
+
+    Raises ConfigError for what can never be sent: an address or a key that is none.
+    """
     if chosen(settings) == "rules":
-        import memd.extraction.rules  # noqa: PLC0415 - as above
+        import memd.extraction.rules  # noqa: F401, PLC0415 - as above
     else:
-        import memd.extraction.anthropic  # noqa: F401, PLC0415 - as above
+        from memd.extraction.anthropic import check  # noqa: PLC0415 - as above
+
+        check(settings)

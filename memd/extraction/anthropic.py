@@ -114,6 +114,12 @@ class AnthropicExtractor:
         return answer.http_response.content, answer.headers.get("content-type", "")
 
 
+def check(settings: ExtractionSettings) -> None:
+    """Raises ConfigError when the address or the key is none that could ever be sent."""
+    _credential(settings)
+    _address(settings)
+
+
 def request_options(settings: ExtractionSettings) -> dict[str, Any]:
     """What is the same in each request: the model, its options and the cached prefix."""
     output: dict[str, Any] = {"format": {"type": "json_schema", "schema": json_schema()}}

@@ -58,6 +58,13 @@ def new_fact(
     return fact
 
 
+def quotes_any(fact: Fact, thread_id: str, names: Container[str]) -> bool:
+    """Whether a fact's evidence names a message of the thread by one of these ids or identities."""
+    pieces = fact.get("evidence")
+    named = [piece for piece in pieces if isinstance(piece, dict)] if isinstance(pieces, list) else []
+    return any(piece.get("thread") == thread_id and str(piece.get("message")) in names for piece in named)
+
+
 def aside(text: str) -> str:
     """A text that stands beside a fact, on one line and cut to its length."""
     return one_line(text)[:MAX_ASIDE_CHARS].strip()
