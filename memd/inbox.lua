@@ -424,6 +424,17 @@ local function memd_breaker(keys, argv)
   return { 'ok', 0, '' }
 end
 
+-- A claim whose answer was lost is sent again: it gets what it took. Taking more under the same ids would overwrite that.
+local function taken_before(P, nonce, room)
+  local ids, claims = {}, {}
+  for i = 1, room do ids[i] = P .. ':claim:' .. nonce .. '-' .. (i - 1) end
+  if call('EXISTS', unpack(ids)) == 0 then return nil end
+  for i, claim in ipairs(ids) do
+    if call('EXISTS', claim) == 1 then claims[#claims + 1] = { nonce .. '-' .. (i - 1), call('HGETALL', claim) } end
+  end
+  return claims
+end
+
 -- memd_claim_1: KEYS P; ARGV room, holding, nonce, worker, endpoint
 -- -> { now, next due or -1, suspects waiting, state of the breaker, claim... }
 local function memd_claim(keys, argv)
@@ -431,6 +442,8 @@ local function memd_claim(keys, argv)
   local cfg = config(P)
   local room, holding = tonumber(argv[1]), tonumber(argv[2])
   local state, moment = breaker_state(P, argv[5], now)
+  local again = taken_before(P, argv[3], room)
+  if again then return { now, -1, 0, state, unpack(again) } end
   if state == 'open' or state == 'probing' then return { now, moment, 0, state } end
   if state == 'half-open' then room = 1 end
   local claims, suspects = {}, 0
@@ -501,7 +514,17 @@ local function bury(P, cfg, id, m, code, err, text, now)
   close(P, id, m, now)
 end
 
--- The claim's messages go back before what came since: they keep their order. The newest text of an id stays.
+-- One message of a claim back into a key that has got new ones. Of a message that was sent again meanwhile the newest text
+-- stays, at its old place. Answers the tokens that this adds.
+local function put_back(ctx, field, value)
+  if call('HSETNX', ctx, field, value) == 1 then return tonumber((select(3, parts(value)))) end
+  local order, seq, _, signals = parts(value)
+  local _, _, tokens, newer, text = parts(call('HGET', ctx, field))
+  call('HSET', ctx, field, order .. ' ' .. seq .. ' ' .. tokens .. ' ' .. union(signals, newer) .. ' ' .. text)
+  return 0
+end
+
+-- The claim's messages go back before what came since: they keep their order.
 local function give_back(P, id, m, changes, now)
   local claim, ctx = P .. ':claim:' .. id, P .. ':ctx:' .. m.key
   if call('EXISTS', ctx) == 0 then
@@ -510,8 +533,8 @@ local function give_back(P, id, m, changes, now)
   else
     local flat, size, tokens = call('HGETALL', claim), 0, 0
     for i = 1, #flat, 2 do
-      if string.sub(flat[i], 1, 2) == 'm:' and call('HSETNX', ctx, flat[i], flat[i + 1]) == 1 then
-        size = size + tonumber((select(3, parts(flat[i + 1]))))
+      if string.sub(flat[i], 1, 2) == 'm:' then
+        size = size + put_back(ctx, flat[i], flat[i + 1])
       elseif flat[i] == '.first' or flat[i] == '.from' then
         call('HSET', ctx, flat[i], flat[i + 1])
       elseif flat[i] == '.tokens' then
