@@ -7,6 +7,7 @@ import importlib
 import os
 import time
 from collections.abc import Callable, Hashable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import orjson
@@ -121,9 +122,10 @@ class JsonStore:
         removed = 0
         try:
             for temp in self._data_dir.glob(f"**/{paths.TEMP}"):
-                if temp.lstat().st_mtime < oldest:
-                    temp.unlink(missing_ok=True)
-                    removed += 1
+                with suppress(FileNotFoundError):  # renamed by its commit just now
+                    if temp.lstat().st_mtime < oldest:
+                        temp.unlink()
+                        removed += 1
         except OSError as error:
             raise files.unavailable(error) from None
         return removed
