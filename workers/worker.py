@@ -19,8 +19,10 @@ from rq.serializers import JSONSerializer
 
 from memd.config import Settings
 from memd.connection import connect
+from memd.errors import MemdError
 from memd.events import Event, logger
 from memd.extraction import preload
+from memd.forget import Forgetting
 from memd.memory.store import open_store
 from workers import drain
 from workers.job import ARGUMENT, BellJob, bell_queue
@@ -58,6 +60,7 @@ def _answer_bells(settings: Settings, stop: Stop) -> bool:
     """Be an RQ worker until told to stop, or until RQ gives the server up; answers whether any bell was answered."""
     answered = False
     try:
+        _mend_forgetting(settings)
         worker = _worker(settings)
         worker.stop = stop
         worker.work(logging_level="WARNING")
@@ -67,6 +70,18 @@ def _answer_bells(settings: Settings, stop: Stop) -> bool:
         if isinstance(error, redis.OutOfMemoryError):
             _drain_directly()
     return answered
+
+
+def _mend_forgetting(settings: Settings) -> None:
+    """Finish what was to be forgotten while the server, or its forgetter, was away: before anything is claimed."""
+    with connect(settings) as client:
+        try:
+            wishes = Forgetting(settings, client, open_store(settings)).mend()
+        except MemdError as error:  # the tombstones stay open; each claim of such a user looks at them again
+            logger(part="worker").warning(Event.FORGOTTEN, code=type(error).__name__)
+            return
+    if wishes:
+        logger(part="worker").info(Event.FORGOTTEN, wishes=wishes)
 
 
 class Stop:

@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Any
 
 from memd.testing.http import MAX_HEAD, HttpRequest, head, read_request
-from memd.testing.replies import UPDATE_PARTS, Reply, error_body, facts_from_messages, message_body
+from memd.testing.replies import UPDATE_PARTS, Refused, Reply, error_body, facts_from_messages, message_body
 
 Responder = Callable[[dict[str, Any]], dict[str, Any]]
 
@@ -74,6 +74,8 @@ class ModelServer:
         self._prefixes: set[int] = set()
         self._changed = threading.Condition()
         self._loop = asyncio.new_event_loop()
+        self._answering = asyncio.Event()
+        self._answering.set()
         self._thread = threading.Thread(target=self._loop.run_forever, name="model-server", daemon=True)
         self._connections: set[asyncio.Task[None]] = set()
 
@@ -136,6 +138,14 @@ class ModelServer:
         with self._changed:
             self._script.clear()
 
+    def hold(self) -> None:
+        """Answer nobody until `go_on`."""
+        self._loop.call_soon_threadsafe(self._answering.clear)
+
+    def go_on(self) -> None:
+        """Answer those who wait, and everybody from now on."""
+        self._loop.call_soon_threadsafe(self._answering.set)
+
     def wait_for_calls(self, count: int, timeout_s: float = 10.0) -> None:
         """Wait until so many requests have arrived. Raises TimeoutError."""
         with self._changed:
@@ -173,7 +183,10 @@ class ModelServer:
         reply = self._arrived(request)
         try:
             await asyncio.sleep(self.delay + reply.delay_s)
-            body = reply.body if reply.body is not None else self._answer(request, reply)
+            await self._answering.wait()
+            if reply.body is None:
+                reply = self._answered(request, reply)
+            body = reply.body or b""
             if reply.drop_after == 0:
                 return False
             writer.write(head(reply.status, dict(reply.headers), len(body)))
@@ -213,6 +226,13 @@ class ModelServer:
         if times is None or times > 1:
             self._script.appendleft((reply, None if times is None else times - 1))
         return reply
+
+    def _answered(self, request: HttpRequest, reply: Reply) -> Reply:
+        """The reply with what the responder says, or refuses."""
+        try:
+            return replace(reply, body=self._answer(request, reply))
+        except Refused as refused:
+            return replace(reply, status=refused.status, body=error_body(refused.status, refused.message))
 
     def _answer(self, request: HttpRequest, reply: Reply) -> bytes:
         body = json.loads(request.body)
