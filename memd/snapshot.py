@@ -98,7 +98,7 @@ def bells(client: redis.Redis) -> tuple[int, int]:
     pipeline.llen(f"rq:queue:{BELLS}")
     pipeline.smembers(f"rq:workers:{BELLS}")
     queued, names = pipeline.execute()
-    if queued >= len(names):
+    if queued >= max(1, len(names)):
         return queued, 0
     for name in names:
         pipeline.hget(name, "state")
