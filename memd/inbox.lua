@@ -450,12 +450,28 @@ local function memd_breaker(keys, argv)
   return { 'ok', 0, '' }
 end
 
--- memd_claim_1: KEYS P; ARGV room, holding, nonce, worker, endpoint
+-- What this very call has taken already: a call whose reply was lost is sent again, with the same nonce. Without this the
+-- second one would take other keys under the same ids, and the messages of the first ones would be gone.
+local function taken_before(P, nonce, room)
+  local ids, claims = {}, {}
+  for i = 1, room do ids[i] = nonce .. '-' .. (i - 1) end
+  for i, lease in ipairs(call('ZMSCORE', P .. ':claimed', unpack(ids))) do
+    if lease then claims[#claims + 1] = { ids[i], call('HGETALL', P .. ':claim:' .. ids[i]) } end
+  end
+  return claims
+end
+
+-- memd_claim_1: KEYS P; ARGV room, holding, nonce, worker, endpoint; sent again it answers the same claims
 -- -> { now, next due or -1, suspects waiting, state of the breaker, claim... }
 local function memd_claim(keys, argv)
   local P, now = keys[1], clock()
   local cfg = config(P)
   local room, holding = tonumber(argv[1]), tonumber(argv[2])
+  local before = taken_before(P, argv[3], room)
+  if #before > 0 then
+    local probing = call('HGET', P .. ':breaker:' .. argv[5], 'probe') == before[1][1]
+    return { now, -1, 0, probing and 'half-open' or 'closed', unpack(before) }
+  end
   local state, moment = breaker_state(P, argv[5], now)
   if state == 'open' or state == 'probing' then return { now, moment, 0, state } end
   if state == 'half-open' then room = 1 end
