@@ -8,7 +8,7 @@ import redis
 
 from memd.config import Settings
 from memd.connection import translate
-from memd.errors import ServerUnfit
+from memd.errors import InboxUnavailable, ServerUnfit
 
 REDIS_MIN = (7, 0)
 VALKEY_MIN = (7, 2)
@@ -29,6 +29,8 @@ def examine(client: redis.Redis) -> Fitness:
         info = {**client.info("server"), **client.info("persistence"), **client.info("memory")}
     except redis.RedisError as error:
         translate(error)
+    if info.get("loading") in {1, "1"}:  # and says of itself that it has no append-only file: it is reading that
+        raise InboxUnavailable("the server is still loading its data")
     name = "Valkey" if "valkey_version" in info else "Redis"
     version = str(info.get("valkey_version") or info.get("redis_version", "0"))
     problems = []

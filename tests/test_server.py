@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import signal
 import stat
+import subprocess
 from pathlib import Path
 
 import pytest
-from support import make_settings
+import redis
+from support import make_settings, wait_for
 
 from memd import server
 from memd.connection import connect
-from memd.errors import ConfigError
+from memd.errors import ConfigError, InboxUnavailable
 from memd.fitness import examine
 
 
@@ -33,6 +35,43 @@ def test_the_embedded_server_is_private_and_durable(data_dir: Path) -> None:
             assert client.llen("memd:in") == 1000
     finally:
         server.stop(process)
+
+
+def test_a_loading_server_is_not_taken_for_one_without_persistence(data_dir: Path) -> None:
+    """While it reads its append-only file a server says it has none; that is a reason to wait, not to give up."""
+    settings = make_settings(data_dir, None)
+    process = server.start(settings)
+    with connect(settings) as client:
+        client.rpush("memd:in", *[b"x"] * 10)
+        for number in range(6000):
+            client.set(f"key-{number}", b"x")
+    server.stop(process)
+    slow = subprocess.Popen([*process.args, "--key-load-delay", "150"])  # type: ignore[misc]  # a list here
+    try:
+        with connect(settings, retries=0) as client:
+            loading = wait_for(lambda: persistence(client), "the server answers")
+            assert (loading["loading"], loading["aof_enabled"]) == (1, 0)
+            with pytest.raises(InboxUnavailable, match="loading"):
+                examine(client)
+            assert wait_for(lambda: found(client), "the server has loaded") == [()]
+    finally:
+        server.stop(slow)
+
+
+def persistence(client: redis.Redis) -> dict[str, int]:
+    """What the server says about its persistence; nothing while it cannot be reached."""
+    try:
+        return client.info("persistence")
+    except redis.ConnectionError:
+        return {}
+
+
+def found(client: redis.Redis) -> list[tuple[str, ...]]:
+    """The problems that `examine` finds, as one item; no item while the server is unavailable."""
+    try:
+        return [examine(client).problems]
+    except InboxUnavailable:
+        return []
 
 
 def test_a_long_data_folder_gets_a_short_socket(data_dir: Path) -> None:
