@@ -583,6 +583,16 @@ local function memd_part(keys, argv)
   return #names
 end
 
+-- One message back into a key that has got new ones. Of a message that was sent again meanwhile the newest text stays, at its
+-- old place. Answers the tokens that this adds.
+local function put_message_back(ctx, field, value)
+  if call('HSETNX', ctx, field, value) == 1 then return tonumber((select(3, parts(value)))) end
+  local order, seq, _, signals = parts(value)
+  local _, _, tokens, newer, text = parts(call('HGET', ctx, field))
+  call('HSET', ctx, field, order .. ' ' .. seq .. ' ' .. tokens .. ' ' .. union(signals, newer) .. ' ' .. text)
+  return 0
+end
+
 -- The messages of a claim or of a letter go back before what came since: they keep their order, and the newest text of an
 -- id stays.
 local function put_back(P, source, key, changes)
@@ -593,8 +603,8 @@ local function put_back(P, source, key, changes)
   else
     local flat, size, tokens = call('HGETALL', source), 0, nil
     for i = 1, #flat, 2 do
-      if string.sub(flat[i], 1, 2) == 'm:' and call('HSETNX', ctx, flat[i], flat[i + 1]) == 1 then
-        size = size + tonumber((select(3, parts(flat[i + 1]))))
+      if string.sub(flat[i], 1, 2) == 'm:' then
+        size = size + put_message_back(ctx, flat[i], flat[i + 1])
       elseif flat[i] == '.first' or flat[i] == '.from' then
         local now_there = tonumber((call('HGET', ctx, flat[i])))
         call('HSET', ctx, flat[i], math.min(now_there or math.huge, tonumber(flat[i + 1])))

@@ -166,6 +166,32 @@ def test_released_messages_come_before_what_came_since(client: redis.Redis, sett
     assert again.attempts == 1
 
 
+def test_a_message_sent_again_while_claimed_keeps_its_place(client: redis.Redis, settings: Settings) -> None:
+    """What is pushed again while it is claimed stands where it first stood once the claim is given back."""
+    turns = [Message("user", text, id=text) for text in ("one", "two", "three")]
+
+    def send_turns(*chosen: Message) -> None:
+        send(client, inbox.push(Context(KEY, identify("thread", chosen), now=True)))
+
+    send_turns(*turns[:2])
+    taken = claim_one(client, settings)
+    send_turns(Message("user", "one, edited", id="one"))
+    send_turns(turns[2])
+    assert send(client, inbox.release(taken.id, "paused", 0.0)) == "released"
+    assert texts(claim_one(client, settings)) == ["one, edited", "two", "three"]
+
+
+def test_a_claim_whose_answer_was_lost_is_answered_again(client: redis.Redis, settings: Settings) -> None:
+    """The same claim sent twice takes no more: its claims are handed out once more, and nothing of them is gone."""
+    for number in range(4):
+        push(client, f"text {number}", key=Key("thread", f"user-{number}"), now=True)
+    call = inbox.claim(settings, 2, 0, "w", "model")
+    first, second = send(client, call), send(client, call)
+    assert first.taken == second.taken
+    rest = claim(client, settings)
+    assert sorted(texts(each)[0] for each in (*first.taken, *rest.taken)) == [f"text {n}" for n in range(4)]
+
+
 def test_a_paused_release_costs_no_attempt(client: redis.Redis, settings: Settings) -> None:
     """An outage delays a key without costing attempts, however often."""
     push(client, "one", now=True)
