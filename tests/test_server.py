@@ -42,11 +42,12 @@ def test_a_loading_server_is_not_taken_for_one_without_persistence(data_dir: Pat
     settings = make_settings(data_dir, None)
     process = server.start(settings)
     with connect(settings) as client:
-        client.rpush("memd:in", *[b"x"] * 10)
-        for number in range(6000):
-            client.set(f"key-{number}", b"x")
+        writes = client.pipeline(transaction=False)
+        for _ in range(15_000):
+            writes.rpush("memd:in", b"x")
+        writes.execute()
     server.stop(process)
-    slow = subprocess.Popen([*process.args, "--key-load-delay", "150"])  # type: ignore[misc]  # a list here
+    slow = subprocess.Popen([*process.args, "--key-load-delay", "100"])  # type: ignore[misc]  # a list here
     try:
         with connect(settings, retries=0) as client:
             loading = wait_for(lambda: persistence(client), "the server answers")
