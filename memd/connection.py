@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Generic, NoReturn, TypeVar
@@ -12,7 +13,7 @@ from redis.backoff import ExponentialWithJitterBackoff, NoBackoff
 from redis.retry import Retry
 
 from memd.config import Settings
-from memd.errors import InboxFull, InboxUnavailable, MemdError, NotReady, Rejected
+from memd.errors import InboxFull, InboxUnavailable, MemdError, NotAllowed, NotReady, Rejected
 from memd.server import url
 
 T = TypeVar("T")
@@ -32,7 +33,9 @@ class Call(Generic[T]):
 def _options(retries: int) -> dict[str, Any]:
     # A lost reply makes redis-py send again; every command of the inbox may be sent twice, so that is safe.
     backoff = ExponentialWithJitterBackoff(cap=0.5, base=0.02) if retries else NoBackoff()
-    return {"socket_timeout": TIMEOUT_S, "socket_connect_timeout": TIMEOUT_S, "retry": (backoff, retries)}
+    timeouts = {"socket_timeout": TIMEOUT_S, "socket_connect_timeout": TIMEOUT_S}
+    # No CLIENT SETINFO at each connection: Redis 7.0 has none, and accounts need no right to it.
+    return {**timeouts, "retry": (backoff, retries), "driver_info": None}
 
 
 def connect(settings: Settings, retries: int = 2) -> redis.Redis:
@@ -96,6 +99,10 @@ def translated(error: redis.RedisError) -> MemdError:
         return InboxFull("the server is near its memory limit; push again when the backlog has drained")
     if text.startswith("MEMDNOTREADY") or "Function not found" in text:
         return NotReady("the inbox is not set up: start `memd up` or `memd scheduler` once on this server")
+    if isinstance(error, redis.exceptions.NoPermissionError) or "ACL failure" in text:
+        command = re.search(r"the '([a-z|]+)' command", text)
+        what = f"run {command[1].upper().replace('|', ' ')}" if command else "use this key"
+        return NotAllowed(f"the account may not {what} on the server; `memd acl` prints what each account needs")
     if isinstance(error, redis.TimeoutError):
         return InboxUnavailable(f"the server did not answer within {TIMEOUT_S:g} s")
     if isinstance(error, redis.AuthenticationError):

@@ -38,6 +38,12 @@ class InboxUnavailable(MemdError):
     exit_code = 69
 
 
+class NotAllowed(InboxUnavailable):
+    """The account lacks a right on the server; nothing was done. To a loop it is an outage: rights may be given."""
+
+    exit_code = 77
+
+
 class InboxFull(MemdError):
     """The server is near its memory limit and refuses pushes until the backlog has drained; push again later."""
 

@@ -679,10 +679,11 @@ end
 
 local function retry(P, cfg, letter, now)
   local dead = P .. ':dead:' .. letter
-  local m = call('HMGET', dead, '.key', '.bucket', '.owner', '.from', '.to', '.raw', '.origin', '.code')
+  local m = call('HMGET', dead, '.key', '.bucket', '.owner', '.from', '.to', '.code', '.raw', '.origin')
+  local raw, list = m[7], m[8]
   call('ZREM', P .. ':dead', letter)
-  if m[6] then -- never taken in: the scheduler looks at it again, first of all
-    call('LPUSH', m[7], m[6])
+  if raw then -- never taken in: the scheduler looks at it again, first of all
+    call('LPUSH', list, raw)
     call('DEL', dead)
   elseif m[1] then
     local key, ids = m[1], identities(dead)
@@ -693,7 +694,7 @@ local function retry(P, cfg, letter, now)
     call('HDEL', P .. ':ctx:' .. key, '.suspect')
     call('SADD', P .. ':user:' .. m[3], key)
     set_due(P, key, m[2], parked, now, now, cfg.tick_ms)
-    count(P, { 'dead', m[4] - m[5] - 1, 'dead:' .. m[8], m[4] - m[5] - 1 })
+    count(P, { 'dead', m[4] - m[5] - 1, 'dead:' .. m[6], m[4] - m[5] - 1 })
   else
     return 0
   end
