@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import orjson
 import redis
@@ -27,8 +27,11 @@ from memd.memory.tombstone import Tombstone, Tombstones, Wish
 TAKE_IN_S = 60.0
 """Seconds that raw pushes may take to be taken in; beyond them they are looked at where they lie."""
 
+REWRITE_S = 10.0
+"""Seconds that the embedded server gets to write its append-only file anew."""
+
+APPEND_ONLY_FILE = "the server's append-only file, until its next rewrite"
 OUT_OF_REACH = (
-    "the server's append-only file, until its next rewrite",
     "backups of the data folder and of the server",
     "what the model's provider keeps",
 )
@@ -48,7 +51,7 @@ class Forgotten:
     files: int = 0
     messages: int = 0
     complete: bool = True
-    unreachable: tuple[str, ...] = field(default=OUT_OF_REACH)
+    unreachable: tuple[str, ...] = (APPEND_ONLY_FILE, *OUT_OF_REACH)
 
 
 class Forgetting:
@@ -79,20 +82,22 @@ class Forgetting:
         return self.finish(wish)
 
     def finish(self, wish: Wish) -> Forgotten:
-        """Do what a tombstone says is to be done; safe to do again."""
-        pushes, letters, found, complete = 0, 0, set[str](), True
+        """Do what a tombstone says is to be done; safe to do again, wherever it was cut short."""
+        pushes, letters, complete = 0, 0, True
         try:
-            self._mirror(self._tombstones.of(user_hash(wish.user_id)))
+            # What is removed stands in the tombstone before: cut short in between, nobody could say what it was.
+            self._mirror(self._tombstones.extend(wish, self._traces(wish, remove=False)[0]))
             letters = dead.drop(self._client, self._letters(wish))
             found, pushes = self._traces(wish, remove=True)
         except (InboxUnavailable, NotReady):  # the documents go now, the rest when the server is back
-            complete = False
+            complete, found = False, set()
         erased = self._store.erase(wish.user_id, wish.agent_name)
-        found |= erased.identities
-        tombstone = self._tombstones.extend(wish, found, done=complete)
+        tombstone = self._tombstones.extend(wish, found | erased.identities)
         if complete:
             self._mirror(tombstone)
-        return self._report(pushes, letters, erased, len(tombstone.hashes), complete=complete)
+            self._tombstones.close(wish)
+        rewritten = complete and self._settings.redis_url is None and inbox.rewrite(self._client, REWRITE_S)
+        return self._report(pushes, letters, erased, len(tombstone.hashes), complete=complete, rewritten=rewritten)
 
     def mend(self) -> int:
         """Do what is left to do, and mirror tombstones that the server lost; answers how many wishes were open.
@@ -106,8 +111,19 @@ class Forgetting:
             self.finish(wish)
         return len(wishes)
 
-    def _report(self, pushes: int, letters: int, erased: Erased, messages: int, *, complete: bool = True) -> Forgotten:
-        beyond = (*OUT_OF_REACH, SHARED_STORE) if self._settings.store.shared else OUT_OF_REACH
+    def _report(
+        self,
+        pushes: int,
+        letters: int,
+        erased: Erased,
+        messages: int,
+        *,
+        complete: bool = True,
+        rewritten: bool = False,
+    ) -> Forgotten:
+        beyond = OUT_OF_REACH if rewritten else (APPEND_ONLY_FILE, *OUT_OF_REACH)
+        if self._settings.store.shared:
+            beyond = (*beyond, SHARED_STORE)
         return Forgotten(pushes, letters, erased.documents, erased.files, messages, complete, beyond)
 
     def _take_in(self) -> None:

@@ -7,6 +7,7 @@ travel in the header, so that the functions need not look into a message.
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -342,3 +343,18 @@ def unmirrored(client: redis.Redis, owners: Sequence[str]) -> list[str]:
     for owner in owners:
         pipeline.exists(f"{P}:forgotten:{owner}")
     return [owner for owner, there in zip(owners, execute(pipeline), strict=True) if not there]
+
+
+def rewrite(client: redis.Redis, timeout_s: float) -> bool:
+    """Have a server of our own write its append-only file anew, without what is gone; False: not within the time."""
+    until = time.monotonic() + timeout_s
+    try:
+        client.bgrewriteaof()
+        while time.monotonic() < until:
+            info = client.info("persistence")
+            if not (info.get("aof_rewrite_in_progress") or info.get("aof_rewrite_scheduled")):
+                return info.get("aof_last_bgrewrite_status") == "ok"
+            time.sleep(0.02)
+    except redis.RedisError:  # one is running already, or the server went away: the caller says that the text is there
+        return False
+    return False

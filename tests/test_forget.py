@@ -238,11 +238,34 @@ def test_no_trace_but_the_tombstone(memd: Memd, client: redis.Redis, settings: S
     assert memd.document("secret")["facts"] == []
 
 
+def test_the_embedded_server_writes_its_file_anew(data_dir: Path) -> None:
+    """The append-only file of a server of our own holds no trace either, and is not named as out of reach."""
+    settings = make_settings(data_dir, None)
+    process = server.start(settings)
+    try:
+        with Memd(settings) as app, connect(settings) as client:
+            library.install(client, settings)
+            app.push(TURNS, thread_id="thread-x", user_id="secret")
+            wait_for(lambda: traces_in_files(data_dir), "the text is in the append-only file")
+            found = app.forget("secret")
+            assert not any("append-only" in place for place in found.unreachable)
+            wait_for(lambda: traces_in_files(data_dir) == [], "the old file is gone")
+    finally:
+        server.stop(process)
+
+
 def traces_in_files(data_dir: Path) -> list[str]:
-    """Files that name the user, the thread or the text; those of the server lie elsewhere in these tests."""
+    """Files that name the user, the thread or the text."""
     words = (b"secret", b"Wolken", b"thread-x")
-    files = [file for file in data_dir.rglob("*") if file.is_file()]
-    return [str(file) for file in files if any(word in file.read_bytes() + file.name.encode() for word in words)]
+    found = []
+    for file in data_dir.rglob("*"):
+        try:
+            data = file.read_bytes() if file.is_file() else b""
+        except FileNotFoundError:  # replaced by the server since it was listed
+            continue
+        if any(word in data + file.name.encode() for word in words):
+            found.append(str(file))
+    return found
 
 
 def traces_in_keys(client: redis.Redis) -> list[str]:

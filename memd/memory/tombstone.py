@@ -101,23 +101,24 @@ class Tombstones:
 
     def begin(self, wish: Wish, identities: Iterable[str]) -> Tombstone:
         """Write down that this is to be forgotten, before anything is removed."""
-        owner = user_hash(wish.user_id)
         with locked(self._folder / "lock"):
-            found = self._read(owner) or Tombstone(owner, 0, os.urandom(16).hex(), frozenset())
+            found = self._found(wish)
             wishes = tuple(dict.fromkeys([*found.open, wish]))
-            self._write_open(owner, wishes)
-            return self._grown(found, found.hashed(identities, wish.bucket), wishes)
+            self._write_open(found.owner, wishes)
+            return self._write(replace(found, hashes=found.hashes | found.hashed(identities, wish.bucket), open=wishes))
 
-    def extend(self, wish: Wish, identities: Iterable[str], *, done: bool) -> Tombstone:
-        """Add what was found while removing; `done`: nothing of this wish is left to do."""
-        owner = user_hash(wish.user_id)
+    def extend(self, wish: Wish, identities: Iterable[str]) -> Tombstone:
+        """Add what was found on the way."""
         with locked(self._folder / "lock"):
-            found = self._read(owner) or Tombstone(owner, 0, os.urandom(16).hex(), frozenset())
-            wishes = tuple(other for other in found.open if not (done and other == wish))
-            grown = self._grown(found, found.hashed(identities, wish.bucket), wishes)
-            if wishes != found.open:
-                self._write_open(owner, wishes)
-            return grown
+            found = self._found(wish)
+            hashes = found.hashed(identities, wish.bucket)
+            return found if hashes <= found.hashes else self._write(replace(found, hashes=found.hashes | hashes))
+
+    def close(self, wish: Wish) -> None:
+        """Nothing of this wish is left to do."""
+        with locked(self._folder / "lock"):
+            found = self._found(wish)
+            self._write_open(found.owner, tuple(other for other in found.open if other != wish))
 
     def unfinished(self) -> list[Wish]:
         """The wishes that are still open."""
@@ -132,8 +133,12 @@ class Tombstones:
         """The tombstone of the user with this hash."""
         return self._read(owner)
 
-    def _grown(self, found: Tombstone, hashes: set[str], wishes: tuple[Wish, ...]) -> Tombstone:
-        grown = replace(found, generation=found.generation + 1, hashes=found.hashes | hashes, open=wishes)
+    def _found(self, wish: Wish) -> Tombstone:
+        owner = user_hash(wish.user_id)
+        return self._read(owner) or Tombstone(owner, 0, os.urandom(16).hex(), frozenset())
+
+    def _write(self, tombstone: Tombstone) -> Tombstone:
+        grown = replace(tombstone, generation=tombstone.generation + 1)
         fields = {
             "version": VERSION,
             "owner": grown.owner,
@@ -145,6 +150,7 @@ class Tombstones:
         return grown
 
     def _write_open(self, owner: str, wishes: tuple[Wish, ...]) -> None:
+        """What is open stands in a file of its own, so that a worker that starts need not read all tombstones."""
         file = self._open_file(owner)
         if wishes:
             _replace(file, {"open": [[wish.user_id, wish.agent_name] for wish in wishes]})
