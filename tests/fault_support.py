@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -83,14 +82,29 @@ def is_stopped(pid: int) -> bool:
         return False
 
 
-@contextmanager
-def own_server(settings: Settings) -> Iterator[subprocess.Popen[bytes]]:
-    """The embedded server of these settings, for tests that change or kill it."""
-    process = server.start(settings)
-    try:
-        yield process
-    finally:
-        if process.poll() is None:
-            process.send_signal(signal.SIGCONT)
-            process.kill()
-            process.wait()
+class OwnServer:
+    """The embedded server of some settings, for tests that change it or kill it."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+
+    def __enter__(self) -> OwnServer:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.kill()
+
+    @property
+    def pid(self) -> int:
+        """Of the server that runs now."""
+        return self._process.pid
+
+    def start(self) -> None:
+        """Start it, with what its append-only file holds."""
+        self._process = server.start(self._settings)
+
+    def kill(self) -> None:
+        """Kill it, as a crash of its machine's kernel would not: what it wrote stays written."""
+        self._process.kill()
+        self._process.wait()

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 import redis
-from fault_support import once, raw, tell
+from fault_support import OwnServer, events, once, raw, tell
 from proxy import Proxy
-from support import make_settings, part
+from support import make_settings, part, wait_for
 
 from memd import inbox, library
 from memd.client import Memd
 from memd.config import Settings
 from memd.connection import connect, send
 from memd.context import Context, Key, Message, identify
+from memd.errors import InboxUnavailable, NotReady
 
 Configured = Callable[..., Settings]
 
@@ -36,6 +40,90 @@ def behind(proxy: Proxy, settings: Settings, client: redis.Redis) -> Callable[..
         return slow
 
     return make
+
+
+@pytest.fixture
+def own(data_dir: Path) -> Settings:
+    """Settings whose server is one of this test's own, in the data folder."""
+    return make_settings(data_dir, None)
+
+
+def tell_again(app: Memd, user: str, number: int) -> None:
+    """Push until it is acknowledged, as an app does whose server comes and goes."""
+
+    def pushed() -> bool:
+        try:
+            return bool(tell(app, user, number))
+        except (InboxUnavailable, NotReady):
+            return False
+
+    wait_for(pushed, "the push was acknowledged")
+
+
+def has_logged(settings: Settings, event: str, times: int) -> None:
+    """Wait until the scheduler has logged an event so often."""
+    wait_for(lambda: len(events(settings, "scheduler", event)) >= times, f"{event} is logged")
+
+
+@contextmanager
+def own_daemon(settings: Settings) -> Iterator[tuple[OwnServer, Memd]]:
+    """A server of its own with a scheduler and a worker, which have started."""
+    with (
+        OwnServer(settings) as server,
+        Memd(settings) as app,
+        part("scheduler", settings),
+        part("worker", settings),
+    ):
+        wait_for(lambda: events(settings, "scheduler", "scheduler_started"), "the scheduler has started")
+        wait_for(lambda: app.status().workers, "the worker listens")
+        yield server, app
+
+
+def test_a_server_killed_again_and_again_loses_nothing(own: Settings) -> None:
+    """R1: five kills of the server while contexts come in: all are stored, once; one log line for each end of it."""
+    with own_daemon(own) as (server, app):
+        for number in range(100):
+            if number % 20 == 10:
+                outages = number // 20 + 1
+                server.kill()
+                has_logged(own, "outage_began", outages)
+                server.start()
+                has_logged(own, "outage_ended", outages)
+            tell_again(app, f"u{number % 7}", number)
+        assert not app.flush(wait=True).timed_out
+        assert once(app, range(100), 7)
+        assert len(events(own, "scheduler", "outage_began")) == 5
+
+
+def test_an_emptied_server_is_noticed_and_set_up_again(own: Settings) -> None:
+    """R1: restarted without its data: said loudly, the documents are untouched, and workers are rung as before."""
+    file = own.data_dir / "users" / "u0" / "memory.json"
+    with own_daemon(own) as (server, app):
+        tell(app, "u0", 0)
+        assert app.flush(wait=True).counts == {"stored": 1}
+        document = file.read_bytes()
+        server.kill()
+        shutil.rmtree(own.data_dir / "server" / "appendonlydir")
+        server.start()
+        has_logged(own, "server_emptied", 1)
+        assert events(own, "scheduler", "server_emptied")[0]["level"] == "error"
+        assert file.read_bytes() == document
+        tell_again(app, "u0", 1)
+        wait_for(lambda: once(app, range(2), 1), "what came since is remembered too")
+        assert [worker["state"] for worker in app.status().workers] != [""]
+
+
+def test_a_flushed_server_is_set_up_again_without_a_restart(
+    configured: Configured, client: redis.Redis, settings: Settings
+) -> None:
+    """R1: emptied under running connections: the same, at once, though no connection tells of it."""
+    with Memd(settings) as app, part("scheduler", settings), part("worker", settings):
+        wait_for(lambda: app.status().workers, "the worker listens")
+        client.flushall()
+        client.function_flush()
+        has_logged(settings, "server_emptied", 1)
+        tell_again(app, "u0", 0)
+        wait_for(lambda: once(app, range(1), 1), "what came since is remembered", timeout_s=10)
 
 
 def test_a_claim_whose_reply_was_lost_is_answered_again(client: redis.Redis, settings: Settings) -> None:

@@ -12,7 +12,7 @@ import time
 
 import redis
 from redis.client import Pipeline
-from rq import Queue, Worker
+from rq import Queue, Worker, worker_registration
 from rq.exceptions import StopRequested
 from rq.job import Job
 from rq.serializers import JSONSerializer
@@ -126,6 +126,10 @@ class BellWorker(Worker):
         if self.stop.told and not self.horse_pid:
             raise StopRequested
         super().heartbeat(timeout, pipeline)
+        # Told anew each time, as nobody rings for a worker that an emptied server has never heard of.
+        connection = self.connection if pipeline is None else pipeline
+        connection.hset(self.key, mapping={**self.serialize(), "state": self.get_state()})
+        worker_registration.register(self, pipeline)
 
     def execute_job(self, job: Job, queue: Queue) -> None:
         """Run one bell in a forked child."""
