@@ -93,10 +93,7 @@ def workers_listening(client: redis.Redis) -> int:
 
 
 def bells(client: redis.Redis) -> tuple[int, int]:
-    """How many bells RQ's queue holds, and how many of its workers are idle. Raises redis.RedisError.
-
-    When RQ knows of no worker, one is presumed: it may have lost its keys, and a bell too many changes nothing.
-    """
+    """How many bells RQ's queue holds, and how many of its workers are idle. Raises redis.RedisError."""
     pipeline = client.pipeline(transaction=False)
     pipeline.llen(f"rq:queue:{BELLS}")
     pipeline.smembers(f"rq:workers:{BELLS}")
@@ -105,5 +102,4 @@ def bells(client: redis.Redis) -> tuple[int, int]:
         return queued, 0
     for name in names:
         pipeline.hget(name, "state")
-    states = pipeline.execute()
-    return queued, states.count(b"idle") if any(states) else 1
+    return queued, pipeline.execute().count(b"idle")

@@ -407,6 +407,25 @@ def test_old_temp_files_are_swept_and_young_ones_left(store: JsonStore, file: Pa
     assert (old.exists(), young.exists()) == (False, True)
 
 
+def test_a_sweep_beside_running_commits_never_fails(store: JsonStore, file: Path) -> None:
+    """A temp that its commit renames while it is looked at is simply gone."""
+    save(store, "The user likes tea")
+    temp, stop = file.with_name("memory.json.tmp"), threading.Event()
+
+    def come_and_go() -> None:
+        while not stop.is_set():
+            temp.touch()
+            temp.unlink()
+
+    with ThreadPoolExecutor(1) as pool:
+        coming = pool.submit(come_and_go)
+        try:
+            assert sum(store.sweep() for _ in range(1_000)) == 0
+        finally:
+            stop.set()
+        coming.result()
+
+
 def _foreign(file: Path) -> None:
     document = orjson.loads(file.read_bytes())
     file.write_bytes(orjson.dumps({**document, "userId": "mallory"}))

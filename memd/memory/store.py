@@ -8,6 +8,7 @@ import os
 import shutil
 import time
 from collections.abc import Callable, Hashable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import orjson
@@ -122,9 +123,10 @@ class JsonStore:
         removed = 0
         try:
             for temp in self._data_dir.glob(f"**/{paths.TEMP}"):
-                if temp.lstat().st_mtime < oldest:
-                    temp.unlink(missing_ok=True)
-                    removed += 1
+                with suppress(FileNotFoundError):  # renamed by its commit just now
+                    if temp.lstat().st_mtime < oldest:
+                        temp.unlink()
+                        removed += 1
             for trash in paths.trash_folders(self._data_dir):  # a forgetting that was killed on its last step
                 shutil.rmtree(trash, ignore_errors=True)
                 removed += 1

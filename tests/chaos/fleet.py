@@ -1,0 +1,267 @@
+"""The fleet: every process of a run. What is killed, or dies by itself, is started again at once."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from pathlib import Path
+
+from support import environment
+
+from chaos.plan import Plan
+from memd import server
+
+STOP_S = 12.0
+"""Seconds from SIGTERM to the kill when a run ends; memd's own parts need at most ten."""
+
+ORPHAN_S = 1.0
+"""How long the child of a killed worker may live on."""
+
+Popen = subprocess.Popen[bytes]
+
+
+class Role(StrEnum):
+    """Whom a kill can hit. `child` is what a worker forks to drain."""
+
+    SERVER = "server"
+    SCHEDULER = "scheduler"
+    WORKER = "worker"
+    CHILD = "child"
+    PRODUCER = "producer"
+
+
+@dataclass
+class Part:
+    """One process that is kept running until it ends with code 0."""
+
+    role: Role
+    name: str
+    start: Callable[[], Popen]
+    process: Popen | None = None
+    done: bool = False
+    killed: bool = False
+    """Whether its present process was killed by us."""
+
+    @property
+    def running(self) -> bool:
+        """Whether its process is there and has not ended."""
+        return self.process is not None and self.process.poll() is None
+
+
+@dataclass
+class Tally:
+    """What happened to the processes besides their work."""
+
+    kills: Counter[str] = field(default_factory=Counter)
+    died_alone: list[str] = field(default_factory=list)
+    """Names and exit codes of parts that ended without having been killed."""
+
+    orphans: int = 0
+
+
+class Fleet:
+    """Starts, kills, restarts and stops. All but the server is started by the main thread."""
+
+    def __init__(self, plan: Plan, folder: Path, extra: Mapping[str, str]) -> None:
+        """`extra`: environment for all processes of memd (how a seeded bug is switched on)."""
+        self.tally = Tally()
+        self._folder = folder
+        self._extra = dict(extra)
+        plan.write(folder)
+        self._helpers: list[Popen] = []
+        self._model_url = self._start_model()
+        self.settings = plan.settings(folder, self._model_url)
+        self.plan = replace(plan, socket=str(server.socket_path(self.settings)))
+        self._parts = [Part(Role.SERVER, "server", lambda: server.start(self.settings, server.die_with(os.getpid())))]
+        self._starter = ThreadPoolExecutor(1, "server-starter")  # the server dies with the thread that started it
+        self._starting: Future[Popen] | None = None
+        self._doomed: list[tuple[float, int]] = []
+
+    # --- beginning and end ---
+
+    def start(self) -> None:
+        """The server, schedulers and workers; answers when all are started, if not ready."""
+        self._parts[0].process = self._starter.submit(self._parts[0].start).result()
+        for role, count in ((Role.SCHEDULER, self.plan.schedulers), (Role.WORKER, self.plan.workers)):
+            self._parts += [self._memd(role, number) for number in range(count)]
+        self.mend()
+
+    def start_pushing(self, begin: float) -> None:
+        """The producers and the watcher; `begin` is the moment of the first push, on the monotonic clock."""
+        self.plan = replace(self.plan, begin=begin)
+        self.plan.write(self._folder)
+        self._helpers.append(self._python("watcher", ["-m", "chaos.watcher", str(self._folder)]))
+        self._parts += [self._producer(number) for number in range(self.plan.producers)]
+        self.mend()
+
+    def stop(self) -> None:
+        """Stop everything in memd's own order: parts, then helpers, the server last."""
+        if self._starting is not None:
+            self._parts[0].process = self._starting.result()
+        memd = [part.process for part in self._parts[1:] if part.process is not None]
+        _stop([process for process in memd if process.poll() is None])
+        _stop(self._helpers)
+        if (process := self._parts[0].process) is not None and process.poll() is None:
+            server.stop(process)
+        self._starter.shutdown()
+
+    # --- while it runs ---
+
+    def mend(self) -> None:
+        """Start again what has died; look for orphans."""
+        for part in self._parts:
+            if not part.done and not part.running:
+                self._look_at(part)
+        now = time.monotonic()
+        for moment, pid in list(self._doomed):
+            if not alive(pid):
+                self._doomed.remove((moment, pid))
+            elif now > moment:
+                self._doomed.remove((moment, pid))
+                self.tally.orphans += 1
+
+    def victims(self, role: Role) -> list[tuple[Part, int]]:
+        """Living processes of a role, each with the part it belongs to."""
+        owner = Role.WORKER if role is Role.CHILD else role
+        living = [part for part in self._parts if part.role is owner and part.running and not part.killed]
+        found = [(part, part.process.pid) for part in living if part.process is not None]
+        return found if role is not Role.CHILD else [(part, child) for part, pid in found for child in children(pid)]
+
+    def kill(self, role: Role, rng: random.Random) -> bool:
+        """`kill -9` of one process of this role; False when there is none just now."""
+        victims = self.victims(role)
+        if not victims:
+            return False
+        part, pid = rng.choice(victims)
+        orphans = children(pid) if role is Role.WORKER else []
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except ProcessLookupError:  # a drain that ended just now
+            return False
+        part.killed = role is not Role.CHILD
+        self._doomed += [(time.monotonic() + ORPHAN_S, child) for child in orphans]
+        self.tally.kills[role] += 1
+        return True
+
+    @property
+    def pushed(self) -> bool:
+        """Whether every producer has had all of its contexts acknowledged."""
+        return all(part.done for part in self._parts if part.role is Role.PRODUCER)
+
+    @property
+    def whole(self) -> bool:
+        """Whether everything that should run does, and no orphan is waited for."""
+        return not self._doomed and all(part.running or part.done for part in self._parts)
+
+    def pids(self, role: Role) -> list[int]:
+        """The processes of a role."""
+        return [pid for _, pid in self.victims(role)]
+
+    # --- how each is started ---
+
+    def _look_at(self, part: Part) -> None:
+        if part.process is not None and self._starting is None:
+            code = part.process.wait()
+            part.done = part.role is Role.PRODUCER and code == 0
+            if not part.killed and not part.done:
+                self.tally.died_alone.append(f"{part.name}: {code}")
+            if part.done:
+                return
+        if part.role is Role.SERVER:
+            self._restart_server(part)
+        else:
+            part.process, part.killed = part.start(), False
+
+    def _restart_server(self, part: Part) -> None:
+        """In its own thread, since the start waits until the server answers; the kills go on meanwhile."""
+        if self._starting is None:
+            self._starting = self._starter.submit(part.start)
+        elif self._starting.done():
+            part.process, part.killed, self._starting = self._starting.result(), False, None
+
+    def _memd(self, role: Role, number: int) -> Part:
+        name = f"{role}-{number}"
+        return Part(role, name, lambda: self._python(name, ["-m", "memd", role.value]))
+
+    def _producer(self, number: int) -> Part:
+        name = f"producer-{number}"
+        words = ["-m", "chaos.producer", str(self._folder), str(number)]
+        return Part(Role.PRODUCER, name, lambda: self._python(name, words))
+
+    def _start_model(self) -> str:
+        with (self._folder / "model.log").open("ab") as log:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "chaos.model", str(self._folder)],
+                stdout=subprocess.PIPE,
+                stderr=log,
+                start_new_session=True,
+                preexec_fn=server.die_with(os.getpid()),  # noqa: PLW1509  (it only asks the kernel)
+            )
+        self._helpers.append(process)
+        assert process.stdout is not None
+        with process.stdout as output:
+            return output.readline().decode().strip()
+
+    def _python(self, name: str, words: list[str]) -> Popen:
+        with (self._folder / f"{name}.log").open("ab") as log:
+            return subprocess.Popen(
+                [sys.executable, *words],
+                env={**environment(self.settings), **self._extra},
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+                preexec_fn=server.die_with(os.getpid()),  # noqa: PLW1509  (it only asks the kernel)
+            )
+
+
+def children(pid: int) -> list[int]:
+    """The children of a process."""
+    try:
+        return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    except (FileNotFoundError, ProcessLookupError):
+        return []
+
+
+def alive(pid: int) -> bool:
+    """Whether a process runs; one that only waits to be reaped does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+def _stop(processes: list[Popen]) -> None:
+    for process in processes:
+        process.terminate()
+    until = time.monotonic() + STOP_S
+    for process in processes:
+        try:
+            process.wait(max(0.1, until - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def processes_of(folder: Path) -> Iterator[int]:
+    """Every process of this machine that has to do with a run's folder, by its environment or its arguments."""
+    needle = os.fsencode(folder)
+    for entry in os.scandir("/proc"):
+        if entry.name.isdigit() and int(entry.name) != os.getpid() and _names(Path(entry.path), needle):
+            yield int(entry.name)
+
+
+def _names(process: Path, needle: bytes) -> bool:
+    try:
+        return any(needle in (process / name).read_bytes() for name in ("environ", "cmdline"))
+    except OSError:  # it has ended, or is somebody else's
+        return False

@@ -1,0 +1,79 @@
+"""Leftovers: what a run must not leave behind: keys, temp files, open descriptors, processes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import redis
+from support import execute
+
+from chaos.fleet import Fleet, Role, children
+from memd import inbox
+from memd.inbox import BELLS
+from memd.memory import paths
+
+WORKING = ("ctx", "claim", "claimed", "busy", "parked", "due", "dead", "died")
+"""Kinds of keys that are there only while something is under way, or has died."""
+
+KEPT = (Role.SERVER, Role.SCHEDULER, Role.WORKER)
+"""Roles that run from the beginning to the end, if not as the same process."""
+
+SCAN = 1_000
+
+
+def working_keys(client: redis.Redis) -> Counter[str]:
+    """Keys of the inbox that say that something is under way, by kind."""
+    kinds: Counter[str] = Counter()
+    for name in client.scan_iter(match=f"{inbox.P}:*", count=SCAN):
+        kind = name.decode().removeprefix(f"{inbox.P}:").partition(":")[0]
+        if kind in WORKING:
+            kinds[kind] += 1
+    if client.exists(inbox.RAW):
+        kinds["raw"] += 1
+    return kinds
+
+
+def idle(client: redis.Redis) -> bool:
+    """Whether nothing is pending, due, claimed or waiting to be taken in; cheap enough to ask often."""
+    names = (f"{inbox.P}:due", f"{inbox.P}:claimed", f"{inbox.P}:busy", inbox.RAW)
+    return not client.exists(*names)
+
+
+def forgotten_jobs(client: redis.Redis) -> Counter[str]:
+    """RQ's jobs that would never go away: no time to live, and in none of the places where RQ's maintenance looks."""
+    places: list[list[bytes]] = [
+        *(execute(client, "LRANGE", f"rq:queue:{BELLS}{end}", 0, -1) for end in ("", ":intermediate")),
+        *(execute(client, "ZRANGE", f"rq:{registry}:{BELLS}", 0, -1) for registry in ("wip", "failed")),
+    ]
+    known = {member.partition(b":")[0] for members in places for member in members}
+    jobs = client.scan_iter(match="rq:job:*", count=SCAN)
+    forgotten = [job for job in jobs if client.ttl(job) == -1 and job.removeprefix(b"rq:job:") not in known]
+    return Counter({"rq:job": len(forgotten)})
+
+
+def temp_files(data_dir: Path) -> list[str]:
+    """Temp files that a commit should have renamed or removed."""
+    return sorted(str(file.relative_to(data_dir)) for file in data_dir.glob(f"**/{paths.TEMP}"))
+
+
+def quarantined(data_dir: Path) -> list[str]:
+    """Documents that were found damaged and set aside."""
+    return sorted(str(file.relative_to(data_dir)) for file in data_dir.glob(f"**/{paths.FILE}.corrupt-*"))
+
+
+def descriptors(fleet: Fleet) -> Counter[str]:
+    """The most that one process of each lasting role has open."""
+    return Counter({role.value: max(map(_open_files, fleet.pids(role)), default=0) for role in KEPT})
+
+
+def drains(fleet: Fleet) -> int:
+    """Forked children of the workers: none once nothing is due."""
+    return sum(len(children(pid)) for pid in fleet.pids(Role.WORKER))
+
+
+def _open_files(pid: int) -> int:
+    try:
+        return len(list(Path(f"/proc/{pid}/fd").iterdir()))
+    except OSError:  # killed meanwhile
+        return 0

@@ -1,0 +1,100 @@
+"""What is pushed: numbered contexts, from which the documents that a run must end with can be computed.
+
+Context n is the next turn of conversation n modulo all conversations. The same thread and message ids occur under
+every user, so that whatever mixed two users up would show. As producers in the field do, ours repeat themselves: every
+fifth push carries the turn before it once more, and after every twentieth an older turn is sent again.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from chaos.plan import Plan
+from memd.context import DEFAULT_AGENT, Bucket
+
+LINE_BYTES = 9
+"""A line of a producer's log: the number of an acknowledged context in eight digits."""
+
+_OWNED = re.compile(r"item (\d+) of (\S+) with (\S+) in (\S+)\.$")
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One context: its number over all, and where it belongs."""
+
+    number: int
+    bucket: Bucket
+    thread: str
+    place: int
+    """Its place in its thread, from 0."""
+
+    @property
+    def statement(self) -> str:
+        """What the user says, and what becomes a fact word by word."""
+        agent = self.bucket.agent_name or "nobody"
+        return f"The user owns item {self.number} of {self.bucket.user_id} with {agent} in {self.thread}."
+
+    @property
+    def messages(self) -> list[dict[str, str]]:
+        """The user's message with an id, and a reply without one."""
+        return [
+            {"role": "user", "content": self.statement, "id": f"m{self.place}"},
+            {"role": "assistant", "content": f"You own item {self.number}, as I see."},
+        ]
+
+
+def turn(plan: Plan, number: int) -> Turn:
+    """Context `number`."""
+    conversation = number % plan.conversations
+    thread, rest = conversation % plan.threads, conversation // plan.threads
+    agent = f"agent-{rest % plan.agents}" if plan.agents > 1 else DEFAULT_AGENT
+    bucket = Bucket(f"user-{rest // plan.agents}", agent)
+    return Turn(number, bucket, f"thread-{thread}", number // plan.conversations)
+
+
+def owner(statement: str) -> tuple[int, str, str, str] | None:
+    """Number, user, agent (`nobody` for none) and thread that a statement names; None when it is none of ours."""
+    found = _OWNED.search(statement)
+    return (int(found[1]), found[2], found[3], found[4]) if found else None
+
+
+def push(plan: Plan, number: int) -> dict[str, Any]:
+    """The push of a context, in the format of the raw door."""
+    this = turn(plan, number)
+    messages = this.messages
+    if number % 5 == 0 and this.place > 0:
+        messages = turn(plan, number - plan.conversations).messages + messages
+    body: dict[str, Any] = {"thread_id": this.thread, "user_id": this.bucket.user_id, "messages": messages}
+    if this.bucket.agent_name:
+        body["agent_name"] = this.bucket.agent_name
+    return body
+
+
+def repeated(plan: Plan, number: int) -> int | None:
+    """The older context that is sent again after this one; None mostly."""
+    return number - 2 * plan.conversations if number % 20 == 7 and number >= 2 * plan.conversations else None
+
+
+def share(plan: Plan, producer: int) -> range:
+    """The contexts of one producer, in order. A thread has one producer, since its order is what is checked."""
+    return range(producer, plan.contexts, plan.producers)
+
+
+def log_file(folder: Path, producer: int) -> Path:
+    """Where a producer notes what was acknowledged."""
+    return folder / f"acknowledged-{producer}.log"
+
+
+def acknowledged(folder: Path, plan: Plan) -> int:
+    """How many contexts were acknowledged so far."""
+    files = (log_file(folder, producer) for producer in range(plan.producers))
+    return sum(file.stat().st_size // LINE_BYTES for file in files if file.exists())
+
+
+def accepted(folder: Path, plan: Plan) -> list[int]:
+    """The numbers of the acknowledged contexts, producer by producer."""
+    files = (log_file(folder, producer) for producer in range(plan.producers))
+    return [int(line) for file in files if file.exists() for line in file.read_bytes().splitlines()]

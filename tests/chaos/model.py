@@ -1,0 +1,41 @@
+"""The model, as a process: one fact for each new user message, and a look at whose words a request holds."""
+
+from __future__ import annotations
+
+import re
+import signal
+import sys
+from pathlib import Path
+from typing import Any
+
+from chaos.plan import read_plan
+from memd.testing import ModelServer, facts_from_messages
+
+MIXED = "mixed-prompts.log"
+"""A line for each request that held words of more than one bucket."""
+
+_WHOSE = re.compile(r"item \d+ of (\S+ with \S+) in ")
+
+
+def main() -> None:
+    """`python -m chaos.model FOLDER`; the address is the first line of the output."""
+    folder = Path(sys.argv[1])
+    mixed = folder / MIXED
+
+    def answer(request: dict[str, Any]) -> dict[str, Any]:
+        whose = set(_WHOSE.findall(request["messages"][-1]["content"]))
+        if len(whose) > 1:
+            with mixed.open("a", encoding="utf-8") as file:
+                file.write(f"{sorted(whose)}\n")
+        return facts_from_messages(request)
+
+    stop = {signal.SIGINT, signal.SIGTERM}
+    signal.pthread_sigmask(signal.SIG_BLOCK, stop)
+    with ModelServer(answer, delay=read_plan(folder).model_delay_s, keep=10) as server:
+        sys.stdout.write(f"{server.base_url}\n")
+        sys.stdout.flush()
+        signal.sigwait(stop)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,153 @@
+"""The plan of one run: how much is pushed, by whom, how often is killed, and with which settings. Shared as a file."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from support import make_settings
+
+from memd.config import Settings
+
+FILE = "plan.json"
+DATA = "data"
+"""memd's data folder, inside the folder of the run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """All parameters of a run; times in seconds. The presets below are named after their make targets."""
+
+    seed: int
+    contexts: int = 10_000
+    users: int = 40
+    agents: int = 1
+    """Agents of a user: each is a bucket of its own."""
+
+    threads: int = 5
+    """Threads of a bucket."""
+
+    producers: int = 4
+    """Even ones push by RPUSH, odd ones by `Memd.push`."""
+
+    schedulers: int = 2
+    workers: int = 2
+    pushing_s: float = 42.0
+    """The pushes are spread evenly over this time, from the first one on."""
+
+    calm_s: float = 2.0
+    """Time before the first kill: what is open then is the baseline for descriptors."""
+
+    kill_every_s: float = 0.3
+    kills: int = 134
+    shares: tuple[tuple[str, int], ...] = (
+        ("server", 2),
+        ("child", 5),
+        ("producer", 3),
+        ("scheduler", 2),
+        ("worker", 1),  # starting one takes two seconds of a core
+    )
+    """How the kills are shared out among the roles."""
+
+    least_kills: int = 5
+    """Kills that each role named in `shares` must have seen in the end."""
+
+    lease_s: float = 2.0
+    quiet_s: float = 0.2
+    appendfsync: str = "always"
+    """With everysec the server answers while a slow fsync holds its writes back, and what it has answered then is lost
+    when it is killed: up to two seconds of it."""
+
+    concurrency: int = 16
+    model_delay_s: float = 0.02
+    drain_within_s: float = 10.0
+    """The inbox must be empty so soon after the last kill and the last push."""
+
+    patience_s: float = 30.0
+    """What is not drained by then never will be."""
+
+    watch_pause_s: float = 0.02
+    """Pause of the watcher between two looks at all documents."""
+
+    socket: str = ""
+    """The server's socket; filled in by the run."""
+
+    begin: float = 0.0
+    """`time.monotonic()` of the first push; filled in by the run."""
+
+    @property
+    def conversations(self) -> int:
+        """Threads over all buckets."""
+        return self.users * self.agents * self.threads
+
+    def settings(self, folder: Path, model_url: str) -> Settings:
+        """memd's settings for the run in this folder."""
+        data_dir = folder / DATA
+        data_dir.mkdir(mode=0o700, exist_ok=True)
+        return make_settings(
+            data_dir,
+            None,
+            server__appendfsync=self.appendfsync,
+            scheduler__quiet_s=self.quiet_s,
+            scheduler__max_wait_s=2,
+            drain__workers=self.workers,
+            drain__concurrency=self.concurrency,
+            drain__lease_s=self.lease_s,
+            drain__max_attempts=100,
+            drain__linger_s=0.5,
+            apply__max_facts=500,
+            extraction__extractor="anthropic",
+            extraction__base_url=model_url,
+            extraction__api_key="chaos-key",
+        )
+
+    def check(self) -> None:
+        """Raises ValueError for a plan whose end could not be told exactly."""
+        if self.conversations % self.producers:
+            raise ValueError("each thread needs one producer: users * agents * threads must divide by producers")
+        if self.contexts > 500 * self.users * self.agents:
+            raise ValueError("a memory holds at most 500 facts: more agents are needed")
+
+    def write(self, folder: Path) -> None:
+        """Leave the plan where the run's processes read it."""
+        (folder / FILE).write_text(json.dumps(asdict(self)), encoding="utf-8")
+
+
+def read_plan(folder: Path) -> Plan:
+    """The plan of the run in this folder."""
+    fields = json.loads((folder / FILE).read_text(encoding="utf-8"))
+    fields["shares"] = tuple((role, share) for role, share in fields["shares"])
+    return Plan(**fields)
+
+
+def gate(seed: int) -> Plan:
+    """`make chaos`: under 90 s."""
+    return Plan(seed)
+
+
+def long(seed: int) -> Plan:
+    """`make chaos-long`: half an hour, 250,000 contexts."""
+    return Plan(seed, contexts=250_000, agents=20, pushing_s=1_750, kills=5_700, patience_s=60)
+
+
+def small(seed: int) -> Plan:
+    """A few seconds, for the ordinary tests."""
+    return Plan(
+        seed,
+        contexts=300,
+        users=10,
+        threads=2,
+        producers=2,
+        schedulers=1,
+        pushing_s=4.5,
+        calm_s=0.5,
+        kills=10,
+        kill_every_s=0.4,
+        least_kills=1,
+        shares=(("server", 2), ("child", 2), ("producer", 2), ("scheduler", 2), ("worker", 2)),
+        lease_s=1.0,
+    )
+
+
+PRESETS = {"gate": gate, "long": long, "small": small}

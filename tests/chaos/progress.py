@@ -1,0 +1,52 @@
+"""How far a run is, on stderr: a bar on a terminal, else a line every few seconds."""
+
+from __future__ import annotations
+
+import sys
+import time
+from types import TracebackType
+from typing import Self
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+LINE_EVERY_S = 5.0
+
+
+class Display:
+    """Shows one number of contexts and one line of words."""
+
+    def __init__(self, total: int, *, quiet: bool = False) -> None:
+        self._total = total
+        self._quiet = quiet
+        self._start = time.monotonic()
+        self._next_line = 0.0
+        self._bar: Progress | None = None
+        if sys.stderr.isatty() and not quiet:
+            columns = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.description}"))
+            self._bar = Progress(*columns, console=Console(stderr=True))
+            self._task = self._bar.add_task("starting", total=total)
+
+    def show(self, done: int, words: str, *, now: bool = False) -> None:
+        """Show where the run is; `now` does not wait for the next line's time."""
+        if self._quiet:
+            return
+        if self._bar is not None:
+            self._bar.update(self._task, completed=done, description=words)
+            return
+        elapsed = time.monotonic() - self._start
+        if now or elapsed >= self._next_line:
+            self._next_line = elapsed + LINE_EVERY_S
+            sys.stderr.write(f"{elapsed:5.0f} s  {done:,} of {self._total:,}  {words}\n")
+            sys.stderr.flush()
+
+    def __enter__(self) -> Self:
+        if self._bar is not None:
+            self._bar.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._bar is not None:
+            self._bar.stop()

@@ -1,0 +1,206 @@
+"""The run: start, push and kill, drain, compare. `Run.run` is the story; the rest are its verbs."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tempfile
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import redis
+from support import wait_for
+
+from chaos import leftovers, load, watcher
+from chaos.compare import compare
+from chaos.fleet import Fleet, Role, processes_of
+from chaos.kills import Killer
+from chaos.model import MIXED
+from chaos.plan import DATA, Plan
+from chaos.progress import Display
+from chaos.report import Report
+from memd import library
+from memd.client import Memd
+from memd.connection import connect
+from memd.errors import MemdError
+from memd.snapshot import workers_listening
+
+TICK_S = 0.01
+"""Pause between two looks at the fleet: the dead are started again within it."""
+
+READY_S = 30.0
+SETTLE_S = 10.0
+"""How long descriptors and drains may take to go back to their baseline once the inbox is empty."""
+
+SHOWN = 5
+
+
+def chaos(plan: Plan, *, bug: str = "", extra: Mapping[str, str] | None = None, quiet: bool = False) -> Report:
+    """One run in a new folder, which stays only when the run has failed. `extra`: environment for memd's processes."""
+    plan.check()
+    folder = Path(tempfile.mkdtemp(prefix="memd-chaos-"))
+    with Display(plan.contexts, quiet=quiet) as display:
+        report = Run(plan, folder, display, extra or {}).run()
+        report.bug = bug
+        if report.passed:
+            shutil.rmtree(folder)
+        else:
+            display.show(report.stored, f"what is left of the run lies in {folder}", now=True)
+    return report
+
+
+class Run:
+    """One run in one folder."""
+
+    def __init__(self, plan: Plan, folder: Path, display: Display, extra: Mapping[str, str]) -> None:
+        self._folder = folder
+        self._display = display
+        self._started = time.monotonic()
+        self._report = Report(plan.seed, contexts=plan.contexts, least_kills=plan.least_kills)
+        self._report.drain_within_s = plan.drain_within_s
+        self._fleet = Fleet(plan, folder, extra)
+        self._client = connect(self._fleet.settings, retries=0)
+        self._baseline: Counter[str] = Counter()
+        self._pause = threading.Event()
+
+    @property
+    def _plan(self) -> Plan:
+        return self._fleet.plan
+
+    def run(self) -> Report:
+        """Answer what was found; every process has ended by then."""
+        try:
+            self._start()
+            killer = self._push_and_kill()
+            self._drain(killer)
+            self._look_for_leftovers()
+            self._compare()
+        finally:
+            self._fleet.stop()
+        self._look_at_the_rest()
+        self._report.wall_s = time.monotonic() - self._started
+        return self._report
+
+    def _start(self) -> None:
+        self._display.show(0, "starting")
+        self._fleet.start()
+        wait_for(self._ready, "the inbox is set up and all workers listen", READY_S)
+        self._warm_up()
+        self._fleet.start_pushing(time.monotonic())
+
+    def _ready(self) -> bool:
+        self._fleet.mend()
+        return library.installed(self._client) and workers_listening(self._client) >= self._plan.workers
+
+    def _warm_up(self) -> None:
+        """One context all the way, so that every part has opened what it opens for its work."""
+        with Memd(self._fleet.settings) as app:
+            app.push([{"role": "user", "content": "This is a warm-up."}], thread_id="warm-up", user_id="warm-up")
+            if app.flush(wait=True, timeout_s=READY_S).timed_out:
+                raise AssertionError(f"not within {READY_S:g} s: one context is stored")
+        self._baseline |= leftovers.descriptors(self._fleet)
+
+    def _push_and_kill(self) -> Killer:
+        """Until every context is acknowledged and every kill is done."""
+        first = self._plan.begin + self._plan.calm_s
+        killer = Killer(self._plan, self._fleet, first)
+        until = first + self._plan.kills * self._plan.kill_every_s + self._plan.pushing_s + self._plan.patience_s
+        while not (killer.finished and self._fleet.pushed) and time.monotonic() < until:
+            self._fleet.mend()
+            if time.monotonic() < first:
+                self._baseline |= leftovers.descriptors(self._fleet)
+            killer.tick()
+            self._show("pushing and killing")
+            self._pause.wait(TICK_S)
+        return killer
+
+    def _drain(self, killer: Killer) -> None:
+        """Wait until the inbox is empty, and how long it took from the last push and the last kill."""
+        ended = max(killer.ended, *(self._last_push(number) for number in range(self._plan.producers)))
+        self._until(self._flushed, self._plan.patience_s)
+        if self._until(lambda: leftovers.idle(self._client), ended + self._plan.patience_s - time.monotonic()):
+            self._report.drain_s = time.monotonic() - ended
+
+    def _last_push(self, producer: int) -> float:
+        """When a producer has logged its last context, on the monotonic clock."""
+        file = load.log_file(self._folder, producer)
+        age = time.time() - file.stat().st_mtime if file.exists() else 0.0
+        return time.monotonic() - age
+
+    def _flushed(self) -> bool:
+        with Memd(self._fleet.settings) as app:
+            return not app.flush(wait=True, timeout_s=0.2).timed_out
+
+    def _until(self, condition: Callable[[], bool], seconds: float) -> bool:
+        """Wait for a condition while the fleet is mended; False when the time is over first."""
+        until = time.monotonic() + seconds
+        while time.monotonic() < until:
+            self._fleet.mend()
+            try:
+                if condition():
+                    return True
+            except (MemdError, redis.RedisError):  # the last kill was the server's
+                pass
+            self._show("draining")
+            self._pause.wait(TICK_S)
+        return False
+
+    def _look_for_leftovers(self) -> None:
+        self._display.show(self._report.stored, "looking for leftovers", now=True)
+        self._until(lambda: self._fleet.whole and not leftovers.drains(self._fleet) and not self._surplus(), SETTLE_S)
+        surplus = self._surplus()
+        self._report.baseline, self._report.at_end = dict(self._baseline), dict(leftovers.descriptors(self._fleet))
+        self._report.put("left_descriptors", surplus.total(), [f"{role} +{more}" for role, more in surplus.items()])
+        keys = leftovers.working_keys(self._client) + leftovers.forgotten_jobs(self._client)
+        self._report.put("left_keys", keys.total(), [f"{kind} {count}" for kind, count in keys.items()])
+        files = leftovers.temp_files(self._folder / DATA)
+        self._report.put("left_files", len(files), files[:SHOWN])
+
+    def _surplus(self) -> Counter[str]:
+        return leftovers.descriptors(self._fleet) - self._baseline
+
+    def _compare(self) -> None:
+        self._display.show(self._report.stored, "comparing", now=True)
+        report, plan = self._report, self._plan
+        numbers = load.accepted(self._folder, plan)
+        with Memd(self._fleet.settings) as app:
+            status = app.status()
+            found = compare(plan, numbers, lambda bucket: app.document(bucket.user_id, agent_name=bucket.agent_name))
+        report.accepted, report.stored = len(set(numbers)), found.stored
+        report.skipped = {reason: count for reason, count in status.by_reason.items() if not reason.startswith("E_")}
+        report.put("not_accepted", plan.contexts - report.accepted)
+        report.put("dead", status.dead, [f"{code} {count}" for code, count in status.by_reason.items()])
+        for kind in ("lost", "twice", "out_of_order", "wrong_user", "foreign", "ledger"):
+            report.put(kind, getattr(found, kind), found.examples[kind])
+
+    def _look_at_the_rest(self) -> None:
+        """What is known only once everything has ended."""
+        report, tally = self._report, self._fleet.tally
+        report.kills = {role.value: tally.kills[role] for role in Role}
+        report.put("died_alone", len(tally.died_alone), tally.died_alone[:SHOWN])
+        report.put("orphans", tally.orphans)
+        left = list(processes_of(self._folder))
+        report.put("left_processes", len(left), [f"pid {pid}" for pid in left])
+        findings = [json.loads(line) for line in _lines(self._folder / watcher.FINDINGS)]
+        damaged = leftovers.quarantined(self._folder / DATA)
+        for kind in ("torn", "backwards"):
+            cases = [f"{each['file']}: {each['what']}" for each in findings if each["kind"] == kind]
+            cases += damaged if kind == "torn" else []
+            report.put(kind, len(cases), cases[:SHOWN])
+        mixed = _lines(self._folder / MIXED)
+        if mixed:
+            report.put("wrong_user", report.zeros["wrong_user"] + len(mixed), mixed[:SHOWN])
+        reads = _lines(self._folder / watcher.READS)
+        report.reads = int(reads[0]) if reads else 0
+
+    def _show(self, words: str) -> None:
+        kills = self._fleet.tally.kills
+        hits = ", ".join(f"{role.value} {kills[role]}" for role in Role)
+        self._display.show(load.acknowledged(self._folder, self._plan), f"{words}; kills {kills.total()} ({hits})")
+
+
+def _lines(file: Path) -> list[str]:
+    return file.read_text(encoding="utf-8").splitlines() if file.exists() else []
