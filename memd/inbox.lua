@@ -31,6 +31,7 @@
 --   P:taken                     hash   raw list -> pushes taken in so far
 --   P:order                     string the counter that orders messages
 --   P:wake                      list   at most one element: rings the scheduler
+--   rq:worker:<name>            hash   RQ's own, gone when the worker is; our field memd: the version it runs
 
 -- [shared]
 

@@ -121,14 +121,19 @@ def first_due(client: redis.Redis) -> str:
 
 
 @contextmanager
-def own_server(folder: Path, *options: str) -> Iterator[int]:
+def own_server(folder: Path, *options: str, preexec: Callable[[], None] | None = None) -> Iterator[int]:
     """A server of the test's own on the loopback, with an append-only file; answers its port."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port: int = free.getsockname()[1]
     common = ["--port", str(port), "--bind", "127.0.0.1", "--dir", str(folder), "--appendonly", "yes", "--save", ""]
     with (folder / "own-server.log").open("wb") as log:
-        process = subprocess.Popen([server.binary(), *common, *options], stdout=log, stderr=log)
+        process = subprocess.Popen(
+            [server.binary(), *common, *options],
+            stdout=log,
+            stderr=log,
+            preexec_fn=preexec,  # noqa: PLW1509  (a limit for this process)
+        )
     try:
         wait_for(lambda: _listens(port), "the test's own server listens", 10)
         yield port

@@ -107,6 +107,15 @@ def test_the_whole_of_memd_runs_under_its_accounts(site: Site, data_dir: Path) -
     assert site.denials() == []
 
 
+@pytest.mark.parametrize("account", ["memd-daemon", "memd-reader"])
+def test_the_doctor_may_ask_all_but_settings(site: Site, data_dir: Path, account: str) -> None:
+    """Every check is made; only `appendfsync` stays unknown, as CONFIG is for nobody."""
+    report = json.loads(run("doctor", "--json", settings=as_account(site, data_dir, account)).stdout)
+    assert [row for row in report if "not checked" in row["said"]] == []
+    assert "appendfsync unknown" in next(row["said"] for row in report if row["check"] == "persistence")
+    assert site.denials() == [(account, "toplevel", "config|get")]
+
+
 def test_a_worker_fails_jobs_dies_and_is_cleaned_up_after_under_its_account(site: Site, data_dir: Path) -> None:
     """RQ's rarer paths need no further right: a job that fails, a job that hangs in a killed worker, the clean-up."""
     settings = as_account(site, data_dir, "memd-daemon")

@@ -143,7 +143,7 @@ def test_an_unknown_user_has_an_empty_memory(cli: Cli) -> None:
 
 def test_every_command_has_help_with_an_example(cli: Cli) -> None:
     """`--help` of the commands that take arguments shows how to call them."""
-    for command in ("up", "push", "flush", "receipt", "show", "inject", "status", "config", "acl"):
+    for command in ("up", "push", "flush", "receipt", "show", "inject", "status", "config", "acl", "doctor"):
         assert "Example:" in cli(command, "--help").stdout, command
 
 

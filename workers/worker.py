@@ -17,6 +17,7 @@ from rq.exceptions import StopRequested
 from rq.job import Job
 from rq.serializers import JSONSerializer
 
+from memd import __version__
 from memd.config import Settings
 from memd.connection import connect
 from memd.errors import MemdError
@@ -120,6 +121,11 @@ class BellWorker(Worker):
                 os.kill(self.horse_pid, signal.SIGTERM)
             except ProcessLookupError:  # it has ended by itself; nothing is in hand
                 return
+
+    def register_birth(self) -> None:
+        """Say to RQ that we are here, and which memd; the field goes when RQ's hash of this worker goes."""
+        super().register_birth()  # type: ignore[no-untyped-call]  # RQ's gap
+        self.connection.hset(self.key, "memd", __version__)
 
     def heartbeat(self, timeout: int | None = None, pipeline: Pipeline | None = None) -> None:
         """Tell RQ that we live, which it also asks before each try to reach a server that is gone."""

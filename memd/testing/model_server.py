@@ -180,6 +180,9 @@ class ModelServer:
 
     async def _serve(self, request: HttpRequest, writer: asyncio.StreamWriter) -> bool:
         """Answer one request; whether the connection stays open."""
+        if request.method == "GET":
+            await _send(writer, self._description(request), None)
+            return True
         reply = self._arrived(request)
         try:
             await asyncio.sleep(self.delay + reply.delay_s)
@@ -215,6 +218,17 @@ class ModelServer:
         """The status for what is not a call with a key; 0 when it is one."""
         if (request.method, request.path) != ("POST", "/v1/messages"):
             return 404
+        return self._key_refused(request)
+
+    def _description(self, request: HttpRequest) -> bytes:
+        """The answer to a question for a model, which is no call: every `claude-` model is known here."""
+        name = request.path.removeprefix("/v1/models/")
+        status = self._key_refused(request) or (200 if name.startswith("claude-") else 404)
+        model = {"type": "model", "id": name, "display_name": name, "created_at": "2026-10-07T00:00:00Z"}
+        body = json.dumps(model).encode() if status == 200 else error_body(status, "refused")
+        return head(status, {}, len(body)) + body
+
+    def _key_refused(self, request: HttpRequest) -> int:
         key = request.headers.get("x-api-key") or request.headers.get("authorization", "")
         key = key.removeprefix("Bearer ")
         return 0 if key and self.api_key in (None, key) else 401
