@@ -362,18 +362,19 @@ local function split(P, ctx, claim, limit)
   end
   table.sort(rows, function(a, b) return a[3] < b[3] end)
   local took, n = 0, 0
-  local low, high = { rows[1][4], rows[1][4] }, nil
+  local high
   for i, row in ipairs(rows) do
     if i > 1 and took + row[5] > limit then break end
     took, n = took + row[5], i
-    low = { math.min(low[1], row[4]), math.max(low[2], row[4]) }
   end
   local fields, gone = meta, {}
   for i = 1, n do
     fields[#fields + 1], fields[#fields + 2] = rows[i][1], rows[i][2]
     gone[i] = rows[i][1]
   end
-  for _, value in ipairs({ '.from', low[1], '.to', low[2], '.size', took }) do fields[#fields + 1] = value end
+  -- A push that only changed messages has a number, but no message of its own: it ends with those before the next number.
+  local to = rows[n + 1] and math.max(rows[n][4], rows[n + 1][4] - 1) or call('HGET', ctx, '.to')
+  for _, value in ipairs({ '.to', to, '.size', took }) do fields[#fields + 1] = value end
   hset(claim, fields)
   if n == #rows then
     call('DEL', ctx)
@@ -858,8 +859,9 @@ local function flush_key(P, key, filter, now, tick)
     for i, wanted in ipairs(filter) do
       if wanted ~= cjson.null and wanted ~= m[4 + i] then return nil end
     end
+    local was = tonumber(call('ZSCORE', m[2] and P .. ':parked:' .. m[1] or P .. ':due', key))
     call('HSET', ctx, '.now', 1, '.after', 0)
-    set_due(P, key, m[1], m[2], now, now, tick)
+    set_due(P, key, m[1], m[2], math.min(was or now, now), now, tick) -- what is due keeps its place in the row
     return { key, m[3], m[4] }
   end
   local id = call('HGET', P .. ':outcome:' .. key, '.claim')

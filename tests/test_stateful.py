@@ -135,18 +135,28 @@ class Held:
     done: str = ""
 
 
+class World:
+    """What all histories of a test share: the server, the settings, and schedulers, which remember nothing."""
+
+    def __init__(self, client: redis.Redis, settings: Settings) -> None:
+        self.client = client
+        self.settings = settings
+        self.patterns = load_patterns(None)
+        self.intakes = [Intake(settings, client) for _ in range(2)]
+        self.rescues = [Rescue(client) for _ in range(2)]
+
+
 class InboxMachine(RuleBasedStateMachine):
     """Producers, schedulers and workers that do anything in any order; the model says what must come of it."""
 
-    def __init__(self, client: redis.Redis, settings: Settings) -> None:
+    def __init__(self, world: World) -> None:
         super().__init__()
+        self._world = world
+        self._client, self._settings = client, settings = world.client, world.settings
         client.flushall()
         shutil.rmtree(settings.data_dir / "users", ignore_errors=True)
         library.install(client, settings)
-        self._client = client
-        self._settings = settings
         self._store = JsonStore(settings.data_dir, settings.store)
-        self._patterns = load_patterns(None)
         self._model = Model(
             max_wait=int(settings.scheduler.max_wait_s * 1000),
             claim_tokens=settings.drain.claim_tokens,
@@ -185,11 +195,11 @@ class InboxMachine(RuleBasedStateMachine):
         self._client.rpush(inbox.RAW, raw)
 
     @rule(window=WINDOWS, everything=st.booleans())
+    @precondition(lambda self: self._under_way())
     def flush(self, window: Window, everything: bool) -> None:
         """All keys of a user, or all there are, are made due and noted, wherever they stand."""
         user = window.key.user_id
-        under_way = {*self._model.waiting, *(taken.key for taken in self._model.claims.values())}
-        chosen = {key for key in under_way if everything or key.user_id == user}
+        chosen = {key for key in self._under_way() if everything or key.user_id == user}
         sources = ["due", "claimed", "due"] if everything else ["user"]
         extra = [] if everything else [user_hash(user)]
         pages = [send(self._client, inbox.flush_page(source, "0", (None, None, None), extra)) for source in sources]
@@ -199,23 +209,24 @@ class InboxMachine(RuleBasedStateMachine):
     # --- schedulers ------------------------------------------------------------------------------------------------
 
     @rule()
+    @precondition(lambda self: self._raw)
     def take_in(self) -> None:
         """Two schedulers take in what lies in the raw list."""
-        for _ in range(2):
-            Intake(self._settings, self._client).tick()
+        for intake in self._world.intakes:
+            intake.tick()
         for raw in self._raw:
             self._take_in(raw)
         self._raw.clear()
 
     def _take_in(self, raw: bytes) -> None:
         if raw.startswith(b'{"thread_id":"t') and b'"messages":[]' not in raw:
-            self._model.push(to_context(parse_push(raw, self._settings.client), self._patterns), self._now())
+            self._model.push(to_context(parse_push(raw, self._settings.client), self._world.patterns), self._now())
         else:
             self._raw_dead += 1
 
-    @rule(which=WHICH, frozen=st.booleans())
+    @rule(which=WHICH)
     @precondition(lambda self: self._held)
-    def expire(self, which: int, frozen: bool) -> None:
+    def expire(self, which: int) -> None:
         """The lease of a claim runs out, and two schedulers rescue it."""
         self._expire(self._pick(which))
 
@@ -225,11 +236,12 @@ class InboxMachine(RuleBasedStateMachine):
         self.rescue()
 
     @rule()
+    @precondition(lambda self: self._model.claims)
     def rescue(self) -> None:
         """Two schedulers look for leases that ran out, at the same moment."""
         tick = send(self._client, inbox.tick(0, ENDPOINT))
-        for _ in range(2):
-            Rescue(self._client).look(tick)
+        for rescue in self._world.rescues:
+            rescue.look(tick)
         for claim_id in tick.expired:
             self._model.release(claim_id, "expired", self._now())
 
@@ -240,14 +252,14 @@ class InboxMachine(RuleBasedStateMachine):
         self._passed += seconds * 1000
 
     @rule()
+    @precondition(lambda self: self._receipts)
     def sweep(self) -> None:
         """Outcomes whose time is over are forgotten, unless something of their key is left."""
         before = look(self._client)
         swept = send(self._client, inbox.sweep())
         gone = before.family("outcome").keys() - look(self._client).family("outcome").keys()
         assert swept == len(gone)
-        left = {*self._model.waiting, *(taken.key for taken in self._model.claims.values())}
-        assert gone.isdisjoint(key.hash for key in left)
+        assert gone.isdisjoint(key.hash for key in self._under_way())
         assert all(before.zset("ended")[key] <= self._clock() for key in gone)
         self._receipts = {note: push for note, push in self._receipts.items() if note[0] not in gone}
 
@@ -306,7 +318,7 @@ class InboxMachine(RuleBasedStateMachine):
         new = ledger.unknown(held.loaded.document, claim.key.thread_id, claim.messages)
         origin = Origin(claim.key.thread_id, datetime.now(UTC), "model", "1")
         applied = apply(held.loaded.document, _said(new), new, claim.messages, origin, self._settings.apply)
-        assert not applied.refusals
+        assert {refusal.reason for refusal in applied.refusals} <= {"repeated"}
         held.wanted = applied.document
         held.done = "" if any(message.role == "user" for message in new) else "skipped"
         if not new:
@@ -393,6 +405,7 @@ class InboxMachine(RuleBasedStateMachine):
             self._model.bury(held.claim.id)
 
     @rule(worker=st.sampled_from(WORKERS))
+    @precondition(lambda self: self._held)
     def die(self, worker: str) -> None:
         """A worker is killed, and its successor knows nothing of what it held."""
         self._held = [held for held in self._held if held.worker != worker]
@@ -454,7 +467,7 @@ class InboxMachine(RuleBasedStateMachine):
         """A receipt tells what became of its push, and never more than is true."""
         notes = list(self._receipts)
         standings = send(self._client, inbox.standings([key for key, _, _ in notes])) if notes else []
-        under_way = {*self._model.waiting, *(taken.key for taken in self._model.claims.values())}
+        under_way = self._under_way()
         for (_, gen, seq), standing, (key, identities) in zip(notes, standings, self._receipts.values(), strict=True):
             state = judge(standing, gen, seq).state
             dead = self._model.dead[key]
@@ -526,6 +539,9 @@ class InboxMachine(RuleBasedStateMachine):
 
     # --- small things ----------------------------------------------------------------------------------------------
 
+    def _under_way(self) -> set[Key]:
+        return {*self._model.waiting, *(taken.key for taken in self._model.claims.values())}
+
     def _pick(self, which: int) -> Held:
         return self._held[which % len(self._held)]
 
@@ -569,9 +585,9 @@ def _breaker_state(view: View, now_ms: int) -> str:
 @pytest.mark.timeout(0 if EXAMPLES else 300)
 def test_any_history_comes_out_right(client: redis.Redis, configured: Callable[..., Settings], data_dir: Path) -> None:
     """Whatever producers, schedulers and workers do in whatever order: nothing is lost, doubled, mixed up or stuck."""
-    chosen = configured(**SETTINGS)
+    world = World(client, configured(**SETTINGS))
     run_state_machine_as_test(
-        lambda: InboxMachine(client, chosen),  # type: ignore[arg-type]  # any factory will do
+        lambda: InboxMachine(world),  # type: ignore[arg-type]  # any factory will do
         settings=settings_of(
             max_examples=EXAMPLES or 200,
             stateful_step_count=30,
