@@ -119,12 +119,13 @@ def test_a_flushed_server_is_set_up_again_without_a_restart(
     """R1: emptied under running connections: the same, at once, though no connection tells of it."""
     with Memd(settings) as app, part("scheduler", settings), part("worker", settings):
         has_logged(settings, "scheduler_started", 1)
-        wait_for(lambda: app.status().workers, "the worker listens")
+        wait_for(lambda: "blmove" in {row["cmd"] for row in client.client_list()}, "the worker waits for a bell")
         client.flushall()
         client.function_flush()
         has_logged(settings, "server_emptied", 1)
         tell_again(app, "u0", 0)
         wait_for(lambda: once(app, range(1), 1), "what came since is remembered", timeout_s=10)
+        wait_for(lambda: [worker["state"] for worker in app.status().workers] == ["idle"], "the worker is known again")
 
 
 def test_a_claim_whose_reply_was_lost_is_answered_again(client: redis.Redis, settings: Settings) -> None:
