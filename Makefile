@@ -6,10 +6,10 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 TEST_VENV := .ci-venv
 
-.PHONY: help setup demo test lint tests clean
+.PHONY: help setup demo test lint tests chaos chaos-long chaos-mutants clean
 
 help: ## Show this
-	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-10s %s\n", $$1, $$2}'
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-13s %s\n", $$1, $$2}'
 
 setup: $(READY) ## Create the environment with everything in it
 
@@ -22,7 +22,7 @@ $(READY): pyproject.toml constraints.txt
 demo: $(READY) ## Run the whole job on shipped conversations and show the memory that comes out
 	@$(BIN)/memd demo
 
-test: lint tests ## Everything that CI runs
+test: lint tests chaos ## Everything that CI runs
 
 lint: $(READY) ## Style and types
 	$(BIN)/ruff check .
@@ -35,6 +35,15 @@ tests: $(READY) ## The tests, against the built and installed wheel
 	$(PYTHON) -m venv $(TEST_VENV)
 	$(TEST_VENV)/bin/pip install --quiet --disable-pip-version-check -c constraints.txt "$$(ls dist/*.whl)[embedded,dev]"
 	cd tests && env INSTALLED_WHEEL=1 ../$(TEST_VENV)/bin/pytest -c ../pyproject.toml --rootdir=.. -p no:cacheprovider -n 4 .
+
+chaos: $(READY) ## Kill a process every 0.3 s for 40 s, and compare what is stored with what was acknowledged
+	@PYTHONPATH=tests $(BIN)/python -m chaos gate
+
+chaos-long: $(READY) ## The same for half an hour, with 250,000 contexts
+	@PYTHONPATH=tests $(BIN)/python -m chaos long
+
+chaos-mutants: $(READY) ## Seed eight bugs, one at a time, and see each one caught
+	@PYTHONPATH=tests $(BIN)/python -m chaos.mutants
 
 clean: ## Remove what was built
 	rm -rf dist build $(VENV) $(TEST_VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -26,6 +26,8 @@ STOP_S = 12.0
 ORPHAN_S = 1.0
 """How long the child of a killed worker may live on."""
 
+TESTS = Path(__file__).parent.parent
+
 Popen = subprocess.Popen[bytes]
 
 
@@ -75,7 +77,7 @@ class Fleet:
         """`extra`: environment for all processes of memd (how a seeded bug is switched on)."""
         self.tally = Tally()
         self._folder = folder
-        self._extra = dict(extra)
+        self._extra = {"PYTHONPATH": str(TESTS), **extra}
         plan.write(folder)
         self._helpers: list[Popen] = []
         self._model_url = self._start_model()
@@ -201,6 +203,7 @@ class Fleet:
         with (self._folder / "model.log").open("ab") as log:
             process = subprocess.Popen(
                 [sys.executable, "-m", "chaos.model", str(self._folder)],
+                env={**os.environ, **self._extra},
                 stdout=subprocess.PIPE,
                 stderr=log,
                 start_new_session=True,
@@ -209,7 +212,9 @@ class Fleet:
         self._helpers.append(process)
         assert process.stdout is not None
         with process.stdout as output:
-            return output.readline().decode().strip()
+            address = output.readline().decode().strip()
+        assert address, "the model has not started"
+        return address
 
     def _python(self, name: str, words: list[str]) -> Popen:
         with (self._folder / f"{name}.log").open("ab") as log:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Iterator
 
 from chaos.fleet import Fleet, Role
 from chaos.plan import Plan
+
+STANDING_IN = (Role.PRODUCER, Role.CHILD, Role.SCHEDULER, Role.SERVER, Role.WORKER)
+"""Who is hit when the one whose turn it is is not there; those that are cheap to start come first."""
 
 
 def order(plan: Plan, rng: random.Random) -> list[Role]:
@@ -18,40 +20,33 @@ def order(plan: Plan, rng: random.Random) -> list[Role]:
 
 
 class Killer:
-    """Kills one process every `kill_every_s`. A role with no process just now is kept for the next moment."""
+    """Kills one process every `kill_every_s`.
+
+    A role with no process at that moment is not lain in wait for: what is killed as soon as it is there never gets to
+    do anything. Another one stands in.
+    """
 
     def __init__(self, plan: Plan, fleet: Fleet, start: float) -> None:
         """`start`: the monotonic moment of the first kill."""
-        self._plan = plan
+        self._every_s = plan.kill_every_s
         self._fleet = fleet
         self._rng = random.Random(plan.seed)  # noqa: S311  (a repeatable choice of victims)
-        self._waiting = order(plan, self._rng)
-        self._start = start
-        self._done = 0
+        self._order = order(plan, self._rng)
+        self._next = start
         self.ended = start
+        """The monotonic moment of the last kill so far."""
 
     @property
     def finished(self) -> bool:
-        """Whether all kills are done, or nobody is left whom the rest are meant for."""
-        return not self._waiting
+        """Whether all kills are done."""
+        return not self._order
 
     def tick(self) -> None:
-        """Kill when it is time."""
-        if self.finished or time.monotonic() < self._start + self._done * self._plan.kill_every_s:
+        """Kill when it is time. A moment at which nobody could be hit is let pass."""
+        now = time.monotonic()
+        if self.finished or now < self._next:
             return
-        for index in self._candidates():
-            if self._fleet.kill(self._waiting[index], self._rng):
-                del self._waiting[index]
-                self._done += 1
-                self.ended = time.monotonic()
-                return
-        if self._fleet.pushed and set(self._waiting) == {Role.PRODUCER}:
-            self._waiting.clear()
-
-    def _candidates(self) -> Iterator[int]:
-        """The first place of each role that still waits, in order."""
-        seen: set[Role] = set()
-        for index, role in enumerate(self._waiting):
-            if role not in seen:
-                seen.add(role)
-                yield index
+        self._next = max(self._next + self._every_s, now)
+        if any(self._fleet.kill(role, self._rng) for role in (self._order[0], *STANDING_IN)):
+            self._order.pop(0)
+            self.ended = now

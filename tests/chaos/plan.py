@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from support import make_settings
-
-from memd.config import Settings
+if TYPE_CHECKING:
+    from memd.config import Settings
 
 FILE = "plan.json"
 DATA = "data"
@@ -28,7 +28,7 @@ class Plan:
     threads: int = 5
     """Threads of a bucket."""
 
-    producers: int = 4
+    producers: int = 8
     """Even ones push by RPUSH, odd ones by `Memd.push`."""
 
     schedulers: int = 2
@@ -43,8 +43,8 @@ class Plan:
     kills: int = 134
     shares: tuple[tuple[str, int], ...] = (
         ("server", 2),
-        ("child", 5),
-        ("producer", 3),
+        ("child", 10),
+        ("producer", 5),
         ("scheduler", 2),
         ("worker", 1),  # starting one takes two seconds of a core
     )
@@ -83,6 +83,8 @@ class Plan:
 
     def settings(self, folder: Path, model_url: str) -> Settings:
         """memd's settings for the run in this folder."""
+        from support import make_settings  # a producer reads the plan, too, and has no need of that
+
         data_dir = folder / DATA
         data_dir.mkdir(mode=0o700, exist_ok=True)
         return make_settings(
@@ -140,13 +142,15 @@ def small(seed: int) -> Plan:
         threads=2,
         producers=2,
         schedulers=1,
-        pushing_s=4.5,
-        calm_s=0.5,
+        pushing_s=5,
+        calm_s=1,
         kills=10,
         kill_every_s=0.4,
-        least_kills=1,
-        shares=(("server", 2), ("child", 2), ("producer", 2), ("scheduler", 2), ("worker", 2)),
+        least_kills=0,  # in so short a time a role may not be there when its turn comes
+        shares=(("server", 2), ("child", 4), ("producer", 2), ("scheduler", 1), ("worker", 1)),
         lease_s=1.0,
+        drain_within_s=30,  # a worker needs seconds to start where other tests run at the same time
+        patience_s=60,
     )
 
 

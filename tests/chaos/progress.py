@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 LINE_EVERY_S = 5.0
+LOOK_EVERY_S = 0.25
 
 
 class Display:
@@ -20,12 +21,21 @@ class Display:
         self._total = total
         self._quiet = quiet
         self._start = time.monotonic()
-        self._next_line = 0.0
+        self._next_line = self._next_look = 0.0
         self._bar: Progress | None = None
         if sys.stderr.isatty() and not quiet:
             columns = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.description}"))
             self._bar = Progress(*columns, console=Console(stderr=True))
             self._task = self._bar.add_task("starting", total=total)
+
+    @property
+    def wanted(self) -> bool:
+        """Whether it is time to find out how far the run is."""
+        now = time.monotonic()
+        if self._quiet or now < self._next_look:
+            return False
+        self._next_look = now + LOOK_EVERY_S
+        return True
 
     def show(self, done: int, words: str, *, now: bool = False) -> None:
         """Show where the run is; `now` does not wait for the next line's time."""

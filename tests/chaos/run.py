@@ -28,7 +28,7 @@ from memd.connection import connect
 from memd.errors import MemdError
 from memd.snapshot import workers_listening
 
-TICK_S = 0.01
+TICK_S = 0.02
 """Pause between two looks at the fleet: the dead are started again within it."""
 
 READY_S = 30.0
@@ -197,6 +197,8 @@ class Run:
         report.reads = int(reads[0]) if reads else 0
 
     def _show(self, words: str) -> None:
+        if not self._display.wanted:
+            return
         kills = self._fleet.tally.kills
         hits = ", ".join(f"{role.value} {kills[role]}" for role in Role)
         self._display.show(load.acknowledged(self._folder, self._plan), f"{words}; kills {kills.total()} ({hits})")
