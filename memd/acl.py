@@ -23,7 +23,7 @@ PASSWORD_MIN = 16
 DAEMON = (
     "ping info time function|load function|list acl|whoami scan",
     "client|setname client|list subscribe unsubscribe",
-    "fcall multi exec discard watch unwatch",
+    "fcall multi exec watch unwatch",
     "blpop blmove lpush rpush lpop llen lindex lrange lrem",
     "get set del exists expire pexpire persist rename incrby",
     "hget hmget hgetall hkeys hexists hset hsetnx hdel hincrby hincrbyfloat",

@@ -22,6 +22,10 @@ TIMEOUT_S = 5.0
 """Seconds that one command may take, and a connection."""
 
 
+NO_RIGHT_INSIDE = ("ACL failure in script", "The user executing the script can't")
+"""How a function's error begins when its caller lacks a right that it needs: since Redis 7.2, and before."""
+
+
 @dataclass(frozen=True, slots=True)
 class Call(Generic[T]):
     """A command and what its reply means, independent of who sends it."""
@@ -99,9 +103,9 @@ def translated(error: redis.RedisError) -> MemdError:
         return InboxFull("the server is near its memory limit; push again when the backlog has drained")
     if text.startswith("MEMDNOTREADY") or "Function not found" in text:
         return NotReady("the inbox is not set up: start `memd up` or `memd scheduler` once on this server")
-    if isinstance(error, redis.exceptions.NoPermissionError) or "ACL failure" in text:
+    if isinstance(error, redis.exceptions.NoPermissionError) or text.startswith(NO_RIGHT_INSIDE):
         command = re.search(r"the '([a-z|]+)' command", text)
-        what = f"run {command[1].upper().replace('|', ' ')}" if command else "use this key"
+        what = f"run {command[1].upper().replace('|', ' ')}" if command else "do all that this takes"
         return NotAllowed(f"the account may not {what} on the server; `memd acl` prints what each account needs")
     if isinstance(error, redis.TimeoutError):
         return InboxUnavailable(f"the server did not answer within {TIMEOUT_S:g} s")

@@ -123,9 +123,7 @@ def first_due(client: redis.Redis) -> str:
 @contextmanager
 def own_server(folder: Path, *options: str, preexec: Callable[[], None] | None = None) -> Iterator[int]:
     """A server of the test's own on the loopback, with an append-only file; answers its port."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port: int = free.getsockname()[1]
+    port = free_port()
     common = ["--port", str(port), "--bind", "127.0.0.1", "--dir", str(folder), "--appendonly", "yes", "--save", ""]
     with (folder / "own-server.log").open("wb") as log:
         process = subprocess.Popen(
@@ -140,6 +138,14 @@ def own_server(folder: Path, *options: str, preexec: Callable[[], None] | None =
     finally:
         process.kill()
         process.wait()
+
+
+def free_port() -> int:
+    """A port of the loopback that nobody listens on."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port: int = free.getsockname()[1]
+    return port
 
 
 def _listens(port: int) -> bool:

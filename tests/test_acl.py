@@ -22,7 +22,7 @@ from support import daemon, dead_letter, environment, execute, make_settings, ow
 from memd import inbox, library
 from memd.client import Memd
 from memd.config import Settings
-from memd.connection import connect, send
+from memd.connection import NO_RIGHT_INSIDE, connect, send
 from memd.errors import InboxUnavailable, NotAllowed
 from workers.job import bell_queue, ring
 
@@ -183,7 +183,7 @@ def test_a_function_cannot_do_what_its_account_cannot(site: Site) -> None:
     """The daemon's own library gets no further than the daemon."""
     code = "#!lua name=x\nredis.register_function('x', function() return redis.call('FLUSHALL') end)"
     site.client("memd-daemon").function_load(code)
-    with pytest.raises(redis.ResponseError, match="ACL failure"):
+    with pytest.raises(redis.ResponseError, match="|".join(NO_RIGHT_INSIDE)):
         site.client("memd-daemon").fcall("x", 0)
 
 
@@ -332,7 +332,7 @@ def test_rights_missing_inside_a_function_are_said_too(site: Site, data_dir: Pat
         execute(admin, "ACL", "SETUSER", "half", "reset", "on", "nopass", "~*", "+fcall")
         settings = make_settings(data_dir, f"redis://half:x@127.0.0.1:{site.port}")
         try:
-            with connect(settings) as client, pytest.raises(NotAllowed, match="may not run TIME"):
+            with connect(settings) as client, pytest.raises(NotAllowed, match="account may not"):
                 send(client, inbox.flush_page("due", "0", (None, None, None)))
         finally:
             execute(admin, "ACL", "DELUSER", "half")

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import pytest
 import redis
-from support import daemon, environment, execute, first_due, make_settings, own_server, part, wait_for
+from support import daemon, environment, execute, first_due, free_port, make_settings, own_server, part, wait_for
 
 from memd import __version__, breaker, inbox, library
 from memd.client import Memd
@@ -137,7 +137,7 @@ def test_what_an_account_may_not_ask_is_not_checked(client: redis.Redis, setting
 
 def test_a_cluster_is_bad(data_dir: Path) -> None:
     """memd's keys do not live in one slot."""
-    with own_server(data_dir, "--cluster-enabled", "yes") as port:
+    with own_server(data_dir, "--cluster-enabled", "yes", "--cluster-port", str(free_port())) as port:
         assert state(at_port(data_dir, port), "server") == "bad"
 
 
@@ -176,7 +176,7 @@ def test_memory_warns_and_then_is_bad(data_dir: Path) -> None:
     """Well, near its limit, at its limit, and a limit beyond the machine."""
     settings_states = []
     with own_server(data_dir) as port, redis.Redis(port=port) as admin:
-        admin.set("x", b"x" * 50_000_000)
+        admin.setrange("x", 50_000_000, "x")
         used = int(admin.info("memory")["used_memory"])
         for limit in (used * 10, int(used * 1.25), int(used * 1.02), 10**15):
             admin.config_set("maxmemory", limit)

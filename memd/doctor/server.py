@@ -10,7 +10,7 @@ import redis
 
 from memd import fitness
 from memd.doctor.patient import Patient, Verdict, bad, ok, size, warn
-from memd.errors import MemdError
+from memd.errors import MemdError, NotAllowed
 
 NEAR_FULL = 0.75
 """Share of the memory head-room at which there is still time to do something."""
@@ -103,8 +103,7 @@ def clock(patient: Patient) -> Verdict:
 
 def account(patient: Patient) -> Verdict:
     """Nobody comes in without a password."""
-    user = patient.ask(lambda client: client.acl_whoami())
-    name = user.decode(errors="replace") if isinstance(user, bytes) else str(user)
+    name = _own_name(patient)
     at: dict[str, Any] = patient.client.connection_pool.connection_kwargs
     if "path" in at:
         return ok(f"{name}, on a socket: who may open it is decided by its folder")
@@ -114,6 +113,14 @@ def account(patient: Patient) -> Verdict:
     open_to = "anybody on this machine" if only_local(stranger, str(at.get("host", ""))) else "anybody in the network"
     said = f"the user default has no password, so {open_to} may do anything; see memd acl"
     return warn(said) if "machine" in open_to else bad(said)
+
+
+def _own_name(patient: Patient) -> str:
+    try:
+        user = patient.ask(lambda client: client.acl_whoami())
+    except NotAllowed:  # an account of the operator's own making
+        return "an account"
+    return user.decode(errors="replace") if isinstance(user, bytes) else str(user)
 
 
 def _without_password(patient: Patient) -> dict[str, str] | None:
