@@ -151,5 +151,6 @@ def _stats(claim: Claim, stored: Stored) -> dict[str, int]:
         "cache_read_tokens": usage.cache_read_tokens,
         "cache_write_tokens": usage.cache_write_tokens,
         **{f"refused:{reason}": count for reason, count in stored.refused.items()},
+        **{f"redacted:{kind}": count for kind, count in stored.redacted.items()},
     }
     return {name: count for name, count in stats.items() if count}

@@ -30,6 +30,9 @@ class Stored:
     """What the model's call has cost; None when an earlier attempt, which died before its ack, has made the call."""
 
     calls: int = 1
+    redacted: dict[str, int] = field(default_factory=dict)
+    """Secrets cut out of the messages, by kind."""
+
     guilty: tuple[Guilty, ...] = ()
     """Messages of the claim that were found to spoil it: buried by themselves before the rest is acked."""
 
@@ -44,6 +47,7 @@ class Stored:
             dict(Counter(self.refused) + Counter(other.refused)),
             sum(usages, Usage()) if usages else None,
             self.calls + other.calls,
+            dict(Counter(self.redacted) + Counter(other.redacted)),
         )
 
 

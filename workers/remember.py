@@ -29,6 +29,7 @@ from memd.memory.apply import Applied, Origin, apply
 from memd.memory.facts import quotes_any
 from memd.memory.store import Loaded, Store
 from memd.memory.tombstone import Tombstone, Tombstones, Wish
+from memd.redaction import redact
 from workers.gate import Gate
 from workers.halving import Halving
 from workers.outcome import Dead, Lost, Outcome, Retry, Skipped, Stored
@@ -50,6 +51,9 @@ class Work:
 
     generation: int
     """Of the user's tombstone when this was chosen: nothing is written once more was forgotten."""
+
+    redacted: dict[str, int]
+    """Secrets that were cut out of the new messages, by kind: neither the extractor nor the document sees them."""
 
 
 class Remembering:
@@ -170,7 +174,10 @@ class Remembering:
         useful = [message for message in claim.messages if message.identity not in gone | avoid]
         start = next(place for place, message in enumerate(useful) if message.identity in fresh)
         back = self._settings.extraction.context_messages
-        return Work(new, tuple(useful[max(0, start - back) : start]), alive, grave.generation if grave else 0)
+        cut: Counter[str] = Counter()
+        before = tuple(_redacted(message, Counter()) for message in useful[max(0, start - back) : start])
+        generation = grave.generation if grave else 0
+        return Work(tuple(_redacted(message, cut) for message in new), before, alive, generation, dict(cut))
 
     async def _extract(self, claim: Claim, loaded: Loaded, work: Work) -> Extraction | None:
         """Ask the extractor; None when the call was ended because we stop or the claim was lost."""
@@ -210,6 +217,13 @@ class Remembering:
         return send(self._client, inbox.extend([claim.id]))[0]
 
 
+def _redacted(message: Message, counts: Counter[str]) -> Message:
+    """The message without its secrets. Its identity is that of the whole text, as it was when it came."""
+    content, found = redact(message.content)
+    counts.update(found)
+    return replace(message, content=content) if found else message
+
+
 def _stored(work: Work, applied: Applied, extraction: Extraction) -> Stored:
     return Stored(
         messages=len(work.new),
@@ -218,6 +232,7 @@ def _stored(work: Work, applied: Applied, extraction: Extraction) -> Stored:
         retired=len(applied.retired),
         refused=dict(Counter(refusal.reason for refusal in applied.refusals)),
         usage=extraction.usage,
+        redacted=work.redacted,
     )
 
 
