@@ -32,6 +32,7 @@ TICK_S = 0.02
 """Pause between two looks at the fleet: the dead are started again within it."""
 
 READY_S = 30.0
+WARM_UP_S = 15.0
 SETTLE_S = 10.0
 """How long descriptors and drains may take to go back to their baseline once the inbox is empty."""
 
@@ -39,13 +40,16 @@ SHOWN = 5
 
 
 def chaos(plan: Plan, *, bug: str = "", extra: Mapping[str, str] | None = None, quiet: bool = False) -> Report:
-    """One run in a new folder, which stays only when the run has failed. `extra`: environment for memd's processes."""
+    """One run in a new folder, which stays when the run has failed, unless it was to fail because of a bug.
+
+    `extra`: environment for memd's processes.
+    """
     plan.check()
     folder = Path(tempfile.mkdtemp(prefix="memd-chaos-"))
     with Display(plan.contexts, quiet=quiet) as display:
         report = Run(plan, folder, display, extra or {}).run()
         report.bug = bug
-        if report.passed:
+        if report.passed or bug:
             shutil.rmtree(folder)
         else:
             display.show(report.stored, f"what is left of the run lies in {folder}", now=True)
@@ -99,8 +103,7 @@ class Run:
         """One context all the way, so that every part has opened what it opens for its work."""
         with Memd(self._fleet.settings) as app:
             app.push([{"role": "user", "content": "This is a warm-up."}], thread_id="warm-up", user_id="warm-up")
-            if app.flush(wait=True, timeout_s=READY_S).timed_out:
-                raise AssertionError(f"not within {READY_S:g} s: one context is stored")
+            app.flush(wait=True, timeout_s=WARM_UP_S)  # if it takes longer, the end of the run will tell why
         self._baseline |= leftovers.descriptors(self._fleet)
 
     def _push_and_kill(self) -> Killer:

@@ -1,0 +1,188 @@
+"""The eight bugs, as edits of memd's source, and what has to catch each of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from chaos.plan import Plan
+
+LUA = "memd/inbox.lua"
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """One replacement in a file of the packages; `old` must stand there exactly once."""
+
+    file: str
+    old: str
+    new: str
+
+
+@dataclass(frozen=True, slots=True)
+class Bug:
+    """A bug and how it is to be caught: by any of these figures of a chaos run, or by an ordinary test."""
+
+    name: str
+    edits: tuple[Edit, ...]
+    figures: tuple[str, ...] = ()
+    """Names of `report.ZEROS`, or `drain` for a run that never ends."""
+
+    plan: Callable[[int], Plan] | None = None
+    test: str = ""
+    """A test of the ordinary suite, for what shows only when somebody else writes the document as well."""
+
+
+def busy(seed: int) -> Plan:
+    """Ten seconds under load in which mostly drains are killed."""
+    return Plan(
+        seed,
+        contexts=2_000,
+        users=20,
+        threads=4,
+        producers=4,
+        pushing_s=10,
+        calm_s=1,
+        kill_every_s=0.4,
+        kills=25,
+        shares=(("child", 8), ("scheduler", 1), ("producer", 1)),
+        least_kills=0,
+        lease_s=1.0,
+        drain_within_s=60,
+        patience_s=60,
+        watch_pause_s=0.001,
+    )
+
+
+def slow_model(seed: int) -> Plan:
+    """Model calls that take longer than a lease, and no kills."""
+    return Plan(
+        seed,
+        contexts=40,
+        users=10,
+        threads=2,
+        producers=2,
+        schedulers=1,
+        pushing_s=2,
+        kills=0,
+        least_kills=0,
+        lease_s=1.0,
+        model_delay_s=2.0,
+        drain_within_s=30,
+        patience_s=30,
+    )
+
+
+_LOAD = """\
+        owner = self._owner(bucket)
+        try:
+            return self._read(owner)
+        except DocumentTooNew:
+"""
+_LOAD_ONCE = """\
+        owner = self._owner(bucket)
+        try:
+            if owner not in _KEPT:
+                _KEPT[owner] = self._read(owner)
+            return _KEPT[owner]
+        except DocumentTooNew:
+"""
+_COMMIT = "self._store.commit(claim.key.bucket, loaded, applied.document, lambda: self._still_ours(claim))"
+_ACK_AND_COMMIT = """\
+send(self._client, inbox.ack(claim.id, {"state": "stored"}, {}))
+                self._store.commit(claim.key.bucket, loaded, applied.document, lambda: True)"""
+_CHECK = "            if _hash_on_disk(file) != loaded.file_hash:\n"
+_TAKEN = """\
+  call('LPOP', list)
+  call('HINCRBY', P .. ':taken', list, 1)
+  return 'taken'
+"""
+_HEAD = "  if not head or redis.sha1hex(head) ~= argv[1] then return 'moved' end\n"
+_TAKE_ALL = "        answers = send_many(self._client, [self._call(raw, source) for raw in heads])\n"
+_TAKE_THEN_POP = f"""\
+{_TAKE_ALL}\
+        if heads:
+            self._client.lpop(source, len(heads))
+            self._client.hincrby("{{memd}}:taken", source, len(heads))
+"""
+
+BUGS = (
+    Bug(
+        "no ledger",
+        (
+            Edit(
+                "memd/memory/ledger.py",
+                '    known = set(document.get("ledger", {}).get(thread_id, ()))\n    alike',
+                "    known: set[str] = set()\n    alike",
+            ),
+        ),
+        ("twice",),
+        busy,
+    ),
+    Bug("ack before write", (Edit("workers/life.py", _COMMIT, _ACK_AND_COMMIT),), ("lost",), busy),
+    Bug(
+        "write from a stale read",
+        (
+            Edit(
+                "memd/memory/store.py",
+                "\nclass JsonStore:\n",
+                "\n_KEPT: dict[Bucket, Loaded] = {}\n\n\nclass JsonStore:\n",
+            ),
+            Edit("memd/memory/store.py", _LOAD, _LOAD_ONCE),
+            Edit("memd/memory/store.py", _CHECK, "            if False:\n"),
+            Edit(
+                "memd/memory/store.py",
+                '        return Loaded(document, document["revision"], _hash(data))\n\n    def sync',
+                '        _KEPT[owner] = Loaded(document, document["revision"], _hash(data))\n'
+                "        return _KEPT[owner]\n\n    def sync",
+            ),
+        ),
+        ("lost", "backwards"),
+        busy,
+    ),
+    Bug(
+        "write in place",
+        (
+            Edit(
+                "memd/memory/files.py",
+                "        temp.replace(file)\n",
+                "        file.write_bytes(data)\n        temp.unlink()\n",
+            ),
+        ),
+        ("torn",),
+        busy,
+    ),
+    Bug(
+        "a raw push taken in in two steps",
+        (
+            Edit(LUA, _HEAD, "  if not head then return 'moved' end\n"),
+            Edit(LUA, _TAKEN, "  return 'taken'\n"),
+            Edit("memd/duties/intake.py", _TAKE_ALL, _TAKE_THEN_POP),
+        ),
+        ("lost",),
+        busy,
+    ),
+    Bug(
+        "no revision check",
+        (Edit("memd/memory/store.py", _CHECK, "            if False:\n"),),
+        test="test_store.py::test_a_stale_document_is_not_written",
+    ),
+    Bug(
+        "lease never extended",
+        (
+            Edit(
+                "workers/drain.py",
+                "            ids = [claim.id for claim in self._running.values()]\n",
+                "            ids: list[str] = []\n",
+            ),
+        ),
+        ("drain", "dead"),
+        slow_model,
+    ),
+    Bug(
+        "release that drops what it held",
+        (Edit(LUA, "        size = size + put_back(ctx, flat[i], flat[i + 1])\n", "        size = size + 0\n"),),
+        ("lost",),
+        busy,
+    ),
+)

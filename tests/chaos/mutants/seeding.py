@@ -1,0 +1,125 @@
+"""Seeding a bug: memd's modules are edited while they are loaded, its Lua while it is read."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
+from pathlib import Path
+from types import CodeType, ModuleType
+
+from chaos.mutants.bugs import BUGS, LUA, Bug, Edit
+
+VARIABLE = "CHAOS_BUG"
+"""The environment variable that names the bug."""
+
+HOOK = Path(__file__).parent / "hook"
+
+_READ = 'resources.files("memd").joinpath("inbox.lua").read_text(encoding="utf-8")'
+_READ_EDITED = f'__import__("chaos.mutants.seeding", fromlist=["lua"]).lua({_READ})'
+
+
+class Stale(Exception):
+    """An edit does not fit the code any more."""
+
+
+def edited(text: str, edits: Iterable[Edit]) -> str:
+    """The text with all edits made. Raises Stale when one of them does not find its place, or more than one."""
+    for edit in edits:
+        if text.count(edit.old) != 1:
+            raise Stale(f"{edit.file}: not exactly once in it: {edit.old!r}")
+        text = text.replace(edit.old, edit.new)
+    return text
+
+
+def by_module(bug: Bug) -> dict[str, list[Edit]]:
+    """The edits of a bug by the module that they change; Lua is changed where it is read."""
+    found: dict[str, list[Edit]] = defaultdict(list)
+    for edit in bug.edits:
+        if edit.file != LUA:
+            found[edit.file.removesuffix(".py").replace("/", ".")].append(edit)
+    if any(edit.file == LUA for edit in bug.edits):
+        found["memd.library"].append(Edit("memd/library.py", _READ, _READ_EDITED))
+    return found
+
+
+def lua(text: str) -> str:
+    """The source of the functions with the edits of the bug that is switched on."""
+    return edited(text, (edit for edit in named(os.environ[VARIABLE]).edits if edit.file == LUA))
+
+
+def named(name: str) -> Bug:
+    """The bug of this name. Raises Stale when there is none."""
+    for bug in BUGS:
+        if bug.name == name:
+            return bug
+    raise Stale(f"no bug is named {name!r}")
+
+
+def check(bug: Bug) -> None:
+    """Make all edits of a bug, without effect. Raises Stale."""
+    for module, edits in by_module(bug).items():
+        edited(_source(module), edits)
+    texts = [edit for edit in bug.edits if edit.file == LUA]
+    if texts:
+        edited(Path(_origin("memd")).with_name("inbox.lua").read_text(encoding="utf-8"), texts)
+
+
+def switch_on(name: str) -> None:
+    """Edit the modules of this process from now on as the bug says. Raises Stale."""
+    bug = named(name)
+    check(bug)
+    sys.meta_path.insert(0, Finder(by_module(bug)))
+
+
+def environment(bug: Bug, tests: Path) -> dict[str, str]:
+    """What switches a bug on in a process that is started with it."""
+    return {"PYTHONPATH": os.pathsep.join((str(HOOK), str(tests))), VARIABLE: bug.name}
+
+
+def _source(module: str) -> str:
+    package = Path(_origin(module.partition(".")[0])).parent.parent
+    return package.joinpath(*module.split(".")).with_suffix(".py").read_text(encoding="utf-8")
+
+
+def _origin(package: str) -> str:
+    spec = importlib.util.find_spec(package)
+    if spec is None or spec.origin is None:
+        raise Stale(f"the package {package} cannot be found")
+    return spec.origin
+
+
+class Finder(MetaPathFinder):
+    """Finds the modules that are to be edited, before anybody else does."""
+
+    def __init__(self, edits: dict[str, list[Edit]]) -> None:
+        self._edits = edits
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """The ordinary spec of a module, with a loader that edits."""
+        if fullname not in self._edits:
+            return None
+        spec = PathFinder.find_spec(fullname, path, target)
+        if spec is None or spec.origin is None:
+            raise Stale(f"the module {fullname} cannot be found")
+        spec.loader = Editor(fullname, spec.origin, self._edits[fullname])
+        return spec
+
+
+class Editor(SourceFileLoader):
+    """Loads one module from its edited source; nothing is cached."""
+
+    def __init__(self, fullname: str, path: str, edits: list[Edit]) -> None:
+        super().__init__(fullname, path)
+        self._edits = edits
+
+    def get_code(self, fullname: str) -> CodeType:
+        """The code of the edited source."""
+        source = self.get_data(self.path).decode()
+        return compile(edited(source, self._edits), self.path, "exec", dont_inherit=True)
