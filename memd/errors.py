@@ -38,6 +38,12 @@ class InboxUnavailable(MemdError):
     exit_code = 69
 
 
+class AccountRefused(InboxUnavailable):
+    """The server refuses the account: its user, password or rights. A start ends here; what runs goes on trying."""
+
+    exit_code = 77
+
+
 class InboxFull(MemdError):
     """The server is near its memory limit and refuses pushes until the backlog has drained; push again later."""
 
