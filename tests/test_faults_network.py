@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import partial
@@ -14,16 +15,18 @@ from pathlib import Path
 
 import pytest
 import redis
-from fault_support import OwnServer, events, once, raw, tell
+from fault_support import OwnServer, events, frozen, once, raw, tell
 from proxy import Proxy
 from support import environment, execute, make_settings, part, wait_for
 
 from memd import inbox, library
 from memd.client import Memd
 from memd.config import Settings
-from memd.connection import connect, send
+from memd.connection import TIMEOUT_S, connect, send
 from memd.context import Context, Key, Message, identify
 from memd.errors import AccountRefused, InboxUnavailable, NotReady
+from memd.server import url
+from memd.testing import ModelServer
 
 Configured = Callable[..., Settings]
 
@@ -330,3 +333,70 @@ def test_a_refused_account_stops_the_start(proxy: Proxy, settings: Settings, cli
     (line,) = done.stderr.splitlines()
     assert "redis_url" in line
     assert "right" not in line.replace("rights", "")
+
+
+# --- silence and slowness -------------------------------------------------------------------------------------------
+
+
+def frozen_server(server: OwnServer, proxy: Proxy) -> AbstractContextManager[None]:
+    """The server stands still: nothing is refused, nothing is answered."""
+    return frozen([server.pid])
+
+
+@contextmanager
+def silent_network(server: OwnServer, proxy: Proxy) -> Iterator[None]:
+    """The network swallows everything: nothing is reset."""
+    proxy.silent = True
+    yield
+    proxy.silent = False
+
+
+@pytest.mark.parametrize("silence", [frozen_server, silent_network])
+def test_silence_hangs_nobody_and_loses_no_lease(
+    own: Settings, silence: Callable[[OwnServer, Proxy], AbstractContextManager[None]]
+) -> None:
+    """R5: no answer in the middle of the work beyond the time-outs: back within 10 s, no lease lost, no call twice."""
+    with OwnServer(own) as server, Proxy(url(own)) as proxy, ModelServer(delay=0.3) as model:
+        settings = make_settings(
+            own.data_dir,
+            proxy.url,
+            drain__lease_s=12,
+            drain__concurrency=4,
+            extraction__extractor="anthropic",
+            extraction__base_url=model.base_url,
+            extraction__api_key="test-key",
+        )
+        with Memd(own) as app, part("scheduler", settings), part("worker", settings) as worker:
+            has_logged(settings, "scheduler_started", 1)
+            for number in range(20):
+                tell(app, f"u{number % 7}", number)
+            model.wait_for_calls(6)
+            with silence(server, proxy):
+                until = time.monotonic() + TIMEOUT_S + 1
+                wait_for(lambda: time.monotonic() > until, "commands have timed out")
+            assert not app.flush(wait=True, timeout_s=10).timed_out
+            assert once(app, range(20), 7)
+            assert worker.poll() is None
+        assert not events(settings, "scheduler", "lease_expired")
+        assert model.calls == 20
+
+
+def test_two_hundred_milliseconds_a_command_still_drain(
+    behind: Callable[..., Settings], proxy: Proxy, settings: Settings
+) -> None:
+    """R5: a server far away: everything takes longer, nothing fails."""
+    slow = behind()
+    with Memd(settings) as app, part("scheduler", slow), part("worker", slow), connect(settings) as direct:
+        wait_for(lambda: "blmove" in {row["cmd"] for row in direct.client_list()}, "the worker waits for a bell")
+        has_logged(slow, "scheduler_started", 1)
+        proxy.delay_s = 0.2
+        for number in range(8):
+            if number % 2:
+                tell(app, f"u{number % 8}", number)
+            else:
+                direct.rpush(inbox.RAW, raw(f"u{number % 8}", number))
+        assert app.flush(wait=True).counts == {"stored": 8}
+        assert once(app, range(8), 8)
+        proxy.delay_s = 0
+    for name in ("scheduler", "worker"):
+        assert not events(settings, name, "outage_began", "claim_lost", "lease_expired")
