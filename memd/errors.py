@@ -38,10 +38,14 @@ class InboxUnavailable(MemdError):
     exit_code = 69
 
 
-class NotAllowed(InboxUnavailable):
-    """The account lacks a right on the server; nothing was done. To a loop it is an outage: rights may be given."""
+class AccountRefused(InboxUnavailable):
+    """The server refuses the account: its user or password. A start ends here; what runs goes on trying."""
 
     exit_code = 77
+
+
+class NotAllowed(AccountRefused):
+    """The account lacks a right on the server; nothing was done."""
 
 
 class InboxFull(MemdError):
