@@ -10,15 +10,18 @@ from typing import Any, Self
 
 import redis.asyncio
 
-from memd import config, inbox
+from memd import config, dead, inbox
 from memd.config import Settings
 from memd.connection import Call, connect, connect_async, send, send_async
 from memd.context import DEFAULT_AGENT, Bucket
+from memd.dead import EVERY, Content, Letter, Which
 from memd.filtering import to_context
 from memd.flush import Flush, FlushProgress, FlushResult, Selection
+from memd.forget import Forgetting, Forgotten
 from memd.inbox import Merged, raw_lists
 from memd.memory.document import Document
 from memd.memory.store import CachedReader, open_store
+from memd.memory.tombstone import Wish
 from memd.recall.inject import inject
 from memd.receipt import Outcome, Receipt, judge, parse_id, receipt
 from memd.signals import Patterns, load_patterns
@@ -138,6 +141,35 @@ class Memd(_Door):
             return flush.wait(timeout_s, progress)
         return FlushResult({"waiting": flush.start()})
 
+    def forget(self, user_id: str, *, agent_name: str | None = None, dry_run: bool = False) -> Forgotten:
+        """Forget all that is known of a user, or what one agent knows of them; what is on its way cannot come back.
+
+        `dry_run`: only say what would be removed. With the server out of reach the documents go at once, and the
+        answer's `complete` is False: a worker does the rest when it is back. Raises StoreUnavailable.
+        """
+        wish = Wish(
+            check_identifier("user_id", user_id),
+            check_identifier("agent_name", agent_name) if agent_name else agent_name,
+        )
+        forgetting = Forgetting(self.settings, self._client, open_store(self.settings))
+        return forgetting.preview(wish) if dry_run else forgetting.run(wish)
+
+    def dead(self, which: Which = EVERY) -> list[Letter]:
+        """The dead letters that are meant: `Which(ids=…, code=…, user_id=…)`; by default all. The oldest first."""
+        return sorted(dead.letters(self._client, which), key=lambda letter: letter.died_at)
+
+    def dead_letter(self, letter_id: str) -> Content | None:
+        """One dead letter with what it carries; None when there is none."""
+        return dead.content(self._client, letter_id)
+
+    def retry(self, letters: Iterable[Letter]) -> int:
+        """Make dead letters pending again, each message in its old place; answers how many were still there."""
+        return dead.retry(self._client, letters)
+
+    def drop(self, letters: Iterable[Letter]) -> int:
+        """Throw dead letters away for good; answers how many were still there."""
+        return dead.drop(self._client, letters)
+
     def inject(self, user_id: str, *, agent_name: str = DEFAULT_AGENT, max_tokens: int | None = None) -> str:
         """The `<memory>` block for the next prompt, within `max_tokens` (estimated); empty when nothing is known."""
         return self._inject(user_id, agent_name, max_tokens)
@@ -215,6 +247,26 @@ class AsyncMemd(_Door):
             self._sync.flush,
             user_id=user_id, agent_name=agent_name, thread_id=thread_id, wait=wait, timeout_s=timeout_s,
         )  # fmt: skip
+
+    async def forget(self, user_id: str, *, agent_name: str | None = None, dry_run: bool = False) -> Forgotten:
+        """As `Memd.forget`."""
+        return await asyncio.to_thread(self._sync.forget, user_id, agent_name=agent_name, dry_run=dry_run)
+
+    async def dead(self, which: Which = EVERY) -> list[Letter]:
+        """As `Memd.dead`."""
+        return await asyncio.to_thread(self._sync.dead, which)
+
+    async def dead_letter(self, letter_id: str) -> Content | None:
+        """As `Memd.dead_letter`."""
+        return await asyncio.to_thread(self._sync.dead_letter, letter_id)
+
+    async def retry(self, letters: Iterable[Letter]) -> int:
+        """As `Memd.retry`."""
+        return await asyncio.to_thread(self._sync.retry, letters)
+
+    async def drop(self, letters: Iterable[Letter]) -> int:
+        """As `Memd.drop`."""
+        return await asyncio.to_thread(self._sync.drop, letters)
 
     async def inject(self, user_id: str, *, agent_name: str = DEFAULT_AGENT, max_tokens: int | None = None) -> str:
         """As `Memd.inject`."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Generic, NoReturn, TypeVar
@@ -12,13 +13,38 @@ from redis.backoff import ExponentialWithJitterBackoff, NoBackoff
 from redis.retry import Retry
 
 from memd.config import Settings
-from memd.errors import InboxFull, InboxUnavailable, MemdError, NotReady, Rejected
+from memd.errors import (
+    AccountRefused,
+    InboxFull,
+    InboxUnavailable,
+    MemdError,
+    NotAllowed,
+    NotReady,
+    Rejected,
+)
 from memd.server import url
 
 T = TypeVar("T")
 
 TIMEOUT_S = 5.0
 """Seconds that one command may take, and a connection."""
+
+_STATES = {
+    "LOADING": "the server is still loading its data",
+    "BUSY": "the server is busy with a script that does not end",
+    "READONLY": "the server is a read-only replica; memd needs its primary",
+    "MISCONF": "the server cannot write to its disk and takes nothing more",
+}
+"""States of a server that pass, or that are mended there: what is tried then is tried again."""
+
+_ACCOUNT = {
+    "NOAUTH": "the server asks for a password, and redis_url has none",
+    "WRONGPASS": "the server refuses the user or the password of redis_url",
+}
+
+
+NO_RIGHT_INSIDE = ("ACL failure in script", "The user executing the script can't")
+"""How a function's error begins when its caller lacks a right that it needs: since Redis 7.2, and before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +58,9 @@ class Call(Generic[T]):
 def _options(retries: int) -> dict[str, Any]:
     # A lost reply makes redis-py send again; every command of the inbox may be sent twice, so that is safe.
     backoff = ExponentialWithJitterBackoff(cap=0.5, base=0.02) if retries else NoBackoff()
-    return {"socket_timeout": TIMEOUT_S, "socket_connect_timeout": TIMEOUT_S, "retry": (backoff, retries)}
+    timeouts = {"socket_timeout": TIMEOUT_S, "socket_connect_timeout": TIMEOUT_S}
+    # No CLIENT SETINFO at each connection: Redis 7.0 has none, and accounts need no right to it.
+    return {**timeouts, "retry": (backoff, retries), "driver_info": None}
 
 
 def connect(settings: Settings, retries: int = 2) -> redis.Redis:
@@ -89,6 +117,8 @@ def translate(error: redis.RedisError) -> NoReturn:
 def translated(error: redis.RedisError) -> MemdError:
     """memd's error for one of redis-py; the server's words are kept only where they are memd's own."""
     text = str(error)
+    if text.startswith("Command # "):  # redis-py puts the command of a pipeline before the server's words
+        text = text.rpartition(" of pipeline caused error: ")[2]
     if text.startswith("MEMDREJECTED "):
         code, _, sentence = text.removeprefix("MEMDREJECTED ").partition(": ")
         return Rejected(code, sentence)
@@ -96,10 +126,19 @@ def translated(error: redis.RedisError) -> MemdError:
         return InboxFull("the server is near its memory limit; push again when the backlog has drained")
     if text.startswith("MEMDNOTREADY") or "Function not found" in text:
         return NotReady("the inbox is not set up: start `memd up` or `memd scheduler` once on this server")
+    if isinstance(error, redis.exceptions.NoPermissionError) or text.startswith(NO_RIGHT_INSIDE):
+        command = re.search(r"the '([a-z|]+)' command", text)
+        what = f"run {command[1].upper().replace('|', ' ')}" if command else "do all that this takes"
+        return NotAllowed(f"the account may not {what} on the server; `memd acl` prints what each account needs")
     if isinstance(error, redis.TimeoutError):
         return InboxUnavailable(f"the server did not answer within {TIMEOUT_S:g} s")
-    if isinstance(error, redis.AuthenticationError):
-        return InboxUnavailable("the server refused the account (user or password)")
+    code = error.status_code if error.status_code not in {None, "ERR"} else text.split(" ", 1)[0]
+    if code in _STATES:
+        return InboxUnavailable(_STATES[code])
+    if code in _ACCOUNT or isinstance(error, redis.AuthenticationError):
+        return AccountRefused(_ACCOUNT.get(code, _ACCOUNT["WRONGPASS"]))
+    if "max number of clients" in text:
+        return InboxUnavailable("the server has no connection left for us (maxclients)")
     if isinstance(error, redis.ConnectionError):
         return InboxUnavailable("the server cannot be reached; is `memd up` running?")
-    return InboxUnavailable(f"the server refused the command ({text.split(' ', 1)[0]})")
+    return InboxUnavailable(f"the server refused the command ({code})")

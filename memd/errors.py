@@ -38,6 +38,16 @@ class InboxUnavailable(MemdError):
     exit_code = 69
 
 
+class AccountRefused(InboxUnavailable):
+    """The server refuses the account: its user or password. A start ends here; what runs goes on trying."""
+
+    exit_code = 77
+
+
+class NotAllowed(AccountRefused):
+    """The account lacks a right on the server; nothing was done."""
+
+
 class InboxFull(MemdError):
     """The server is near its memory limit and refuses pushes until the backlog has drained; push again later."""
 

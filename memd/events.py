@@ -25,6 +25,7 @@ class Event(StrEnum):
     SERVER_READY = "server_ready"
     SERVER_UNFIT = "server_unfit"
     SERVER_EMPTIED = "server_emptied"
+    CLOCK_SET_BACK = "clock_set_back"
     PART_STARTED = "part_started"
     PART_DIED = "part_died"
     PART_KILLED = "part_killed"
@@ -53,7 +54,9 @@ class Event(StrEnum):
     SKIPPED = "skipped"
     RELEASED = "released"
     BURIED = "buried"
+    HALVED = "halved"
     CLAIM_LOST = "claim_lost"
+    FORGOTTEN = "forgotten"
 
     DOCUMENT_DAMAGED = "document_damaged"
     CONFLICT = "conflict"

@@ -19,16 +19,19 @@
 --   P:dead                      zset   id -> ms of death
 --   P:dead:<id>                 hash   what gave up: the fields of its claim, .code .error .died, or .raw .origin
 --   P:died:<key>                set    identities in the dead
---   P:outcome:<key>             hash   .seq .gen .claim .owner, and .ranges: lines "<from> <to> <record>", the last 50
+--   P:outcome:<key>             hash   .seq .gen .claim .owner .bucket, .letters: its dead letters, and
+--                                      .ranges: lines "<from> <to> <record>", the last 50
+--   P:forgotten:<owner>         hash   mirror of a user's tombstone: .salt, and a field for each salted hash of an identity
 --   P:ended                     zset   key -> ms at which its outcome may be forgotten
 --   P:user:<owner>              set    the keys of a user: pending, claimed, dead, outcomes
---   P:breaker:<endpoint>        hash   until (ms) while open, delay, code, opened, probe (claim), probe_until; failed: in a row
+--   P:breaker:<endpoint>        hash   until (ms) while open, wait, delay, code, opened, probe (claim), probe_until; failed: in a row
 --   P:breakers                  set    endpoints that have ever had a breaker open
 --   P:config                    hash   the settings the functions need, and the build of the loaded libraries
 --   P:stats                     hash   counters
 --   P:taken                     hash   raw list -> pushes taken in so far
 --   P:order                     string the counter that orders messages
 --   P:wake                      list   at most one element: rings the scheduler
+--   rq:worker:<name>            hash   RQ's own, gone when the worker is; our field memd: the version it runs
 
 -- [shared]
 
@@ -104,6 +107,24 @@ local function hints(P, name, key, ids)
   return call('SMISMEMBER', set, unpack(ids))
 end
 
+-- Which of these messages were forgotten: { index = true }, or nil. The hashes are those of memd/memory/tombstone.py.
+local function forgotten(P, owner, bucket, ids)
+  local tomb = P .. ':forgotten:' .. owner
+  local salt = call('HGET', tomb, '.salt')
+  if not salt then return nil end
+  local gone = {}
+  for i, identity in ipairs(ids) do
+    local forms = { identity }
+    if string.sub(identity, 1, 1) == 'n' and string.sub(identity, 26) == '000000000000' then forms[2] = string.sub(identity, 1, 25) end
+    for _, form in ipairs(forms) do
+      for _, scope in ipairs({ '', bucket }) do
+        if call('HEXISTS', tomb, redis.sha1hex(salt .. ':' .. scope .. ':' .. form)) == 1 then gone[i] = true end
+      end
+    end
+  end
+  return gone
+end
+
 -- The merge: both doors end here. `h` is the header, `at` the index of the first message in `argv`.
 -- Answers { status, key, gen, seq, due, now, reason }.
 local function merge(P, cfg, h, argv, at)
@@ -113,12 +134,14 @@ local function merge(P, cfg, h, argv, at)
   local fresh = not meta[1]
   local ids = {}
   for i, m in ipairs(h.m) do ids[i] = m[1] end
-  local known, died = hints(P, 'known', key, ids), hints(P, 'died', key, ids)
+  local known, died, gone = hints(P, 'known', key, ids), hints(P, 'died', key, ids), forgotten(P, h.owner, h.bucket, ids)
   local fields, added, counted, tokens, size, alive = {}, 0, 0, tonumber(meta[2]) or 0, tonumber(meta[3]) or 0, 0
-  local changes = {}
+  local changes, ghosts = {}, 0
   for i, m in ipairs(h.m) do
     local identity = m[1]
-    if not (died and died[i] == 1) then
+    if gone and gone[i] then
+      ghosts = ghosts + 1
+    elseif not (died and died[i] == 1) then
       alive = alive + 1
       local old = not fresh and call('HGET', ctx, 'm:' .. identity)
       if not old and not fresh then
@@ -144,14 +167,14 @@ local function merge(P, cfg, h, argv, at)
       if counts then counted = counted + 1 end
     end
   end
-  if alive == 0 then return { 'skipped', key, '', 0, 0, now, 'already_dead' } end
+  if alive == 0 then return { 'skipped', key, '', 0, 0, now, ghosts > 0 and 'forgotten' or 'already_dead' } end
 
   local gen, seq = meta[6], tonumber(meta[7])
   if added > 0 or #fields > 0 or fresh then
     seq = call('HINCRBY', outcome, '.seq', 1)
     if seq == 1 then
       gen = h.gen
-      call('HSET', outcome, '.gen', gen, '.owner', h.owner)
+      call('HSET', outcome, '.gen', gen, '.owner', h.owner, '.bucket', h.bucket)
     elseif not gen then
       gen = call('HGET', outcome, '.gen')
     end
@@ -293,13 +316,17 @@ local function free_bucket(P, bucket, id, now)
   end
 end
 
-local function record(P, cfg, key, from, to, text, now)
+local function note_end(P, key, from, to, text)
   local outcome = P .. ':outcome:' .. key
   local lines = (call('HGET', outcome, '.ranges') or '') .. from .. ' ' .. to .. ' ' .. text .. '\n'
   local count = select(2, string.gsub(lines, '\n', '\n'))
   if count > 50 then lines = string.match(lines, '^[^\n]*\n(.*)$') end
   call('HSET', outcome, '.ranges', lines)
-  call('HDEL', outcome, '.claim')
+end
+
+local function record(P, cfg, key, from, to, text, now)
+  note_end(P, key, from, to, text)
+  call('HDEL', P .. ':outcome:' .. key, '.claim')
   if call('EXISTS', P .. ':ctx:' .. key) == 0 then call('ZADD', P .. ':ended', now + cfg.receipt_ttl_ms, key) end
 end
 
@@ -335,18 +362,19 @@ local function split(P, ctx, claim, limit)
   end
   table.sort(rows, function(a, b) return a[3] < b[3] end)
   local took, n = 0, 0
-  local low, high = { rows[1][4], rows[1][4] }, nil
+  local high
   for i, row in ipairs(rows) do
     if i > 1 and took + row[5] > limit then break end
     took, n = took + row[5], i
-    low = { math.min(low[1], row[4]), math.max(low[2], row[4]) }
   end
   local fields, gone = meta, {}
   for i = 1, n do
     fields[#fields + 1], fields[#fields + 2] = rows[i][1], rows[i][2]
     gone[i] = rows[i][1]
   end
-  for _, value in ipairs({ '.from', low[1], '.to', low[2], '.size', took }) do fields[#fields + 1] = value end
+  -- A push that only changed messages has a number, but no message of its own: it ends with those before the next number.
+  local to = rows[n + 1] and math.max(rows[n][4], rows[n + 1][4] - 1) or call('HGET', ctx, '.to')
+  for _, value in ipairs({ '.to', to, '.size', took }) do fields[#fields + 1] = value end
   hset(claim, fields)
   if n == #rows then
     call('DEL', ctx)
@@ -391,13 +419,13 @@ local function trip(P, b, argv, now)
   local failed = call('HINCRBY', b, 'failed', 1)
   if not was[1] and kind == 'maybe' and failed < FAILURES then return { 'counted', 0, '' } end
   if was[1] and now < tonumber(was[1]) then -- a call that was on its way when the breaker opened
-    if now + asked > tonumber(was[1]) then call('HSET', b, 'until', now + asked) end
+    if now + asked > tonumber(was[1]) then call('HSET', b, 'until', now + asked, 'wait', asked) end
     return { 'open', math.max(tonumber(was[1]), now + asked) - now, '' }
   end
   local delay = was[2] and math.min(was[2] * 2, cfg.backoff_max_ms) or cfg.backoff_ms
   delay = math.max(delay, floor)
   local wait = math.max(math.floor(delay * (0.5 + jitter / 2)), floor, asked)
-  call('HSET', b, 'until', now + wait, 'delay', delay, 'code', code)
+  call('HSET', b, 'until', now + wait, 'wait', wait, 'delay', delay, 'code', code)
   call('HSETNX', b, 'opened', now)
   call('HDEL', b, 'probe', 'probe_until')
   call('SADD', P .. ':breakers', argv[1])
@@ -424,26 +452,29 @@ local function memd_breaker(keys, argv)
   return { 'ok', 0, '' }
 end
 
--- A claim whose answer was lost is sent again: it gets what it took. Taking more under the same ids would overwrite that.
+-- What this very call has taken already: a call whose reply was lost is sent again, with the same nonce. Without this the
+-- second one would take other keys under the same ids, and the messages of the first ones would be gone.
 local function taken_before(P, nonce, room)
   local ids, claims = {}, {}
-  for i = 1, room do ids[i] = P .. ':claim:' .. nonce .. '-' .. (i - 1) end
-  if call('EXISTS', unpack(ids)) == 0 then return nil end
-  for i, claim in ipairs(ids) do
-    if call('EXISTS', claim) == 1 then claims[#claims + 1] = { nonce .. '-' .. (i - 1), call('HGETALL', claim) } end
+  for i = 1, room do ids[i] = nonce .. '-' .. (i - 1) end
+  for i, lease in ipairs(call('ZMSCORE', P .. ':claimed', unpack(ids))) do
+    if lease then claims[#claims + 1] = { ids[i], call('HGETALL', P .. ':claim:' .. ids[i]) } end
   end
   return claims
 end
 
--- memd_claim_1: KEYS P; ARGV room, holding, nonce, worker, endpoint
+-- memd_claim_1: KEYS P; ARGV room, holding, nonce, worker, endpoint; sent again it answers the same claims
 -- -> { now, next due or -1, suspects waiting, state of the breaker, claim... }
 local function memd_claim(keys, argv)
   local P, now = keys[1], clock()
   local cfg = config(P)
   local room, holding = tonumber(argv[1]), tonumber(argv[2])
+  local before = taken_before(P, argv[3], room)
+  if #before > 0 then
+    local probing = call('HGET', P .. ':breaker:' .. argv[5], 'probe') == before[1][1]
+    return { now, -1, 0, probing and 'half-open' or 'closed', unpack(before) }
+  end
   local state, moment = breaker_state(P, argv[5], now)
-  local again = taken_before(P, argv[3], room)
-  if again then return { now, -1, 0, state, unpack(again) } end
   if state == 'open' or state == 'probing' then return { now, moment, 0, state } end
   if state == 'half-open' then room = 1 end
   local claims, suspects = {}, 0
@@ -503,20 +534,60 @@ local function memd_ack(keys, argv)
   return 1
 end
 
-local function bury(P, cfg, id, m, code, err, text, now)
-  local dead, died = P .. ':dead:' .. id, P .. ':died:' .. m.key
-  sadd(died, identities(P .. ':claim:' .. id))
-  call('RENAME', P .. ':claim:' .. id, dead)
+-- What gave up becomes a letter: its messages with the reason. `dead` holds the fields of its claim already.
+local function entomb(P, letter, key, code, err, now)
+  local dead = P .. ':dead:' .. letter
+  local died = P .. ':died:' .. key
+  sadd(died, identities(dead))
+  call('PERSIST', died)
   call('HSET', dead, '.code', code, '.error', err, '.died', now)
-  call('ZADD', P .. ':dead', now, id)
+  call('ZADD', P .. ':dead', now, letter)
+  call('HINCRBY', P .. ':outcome:' .. key, '.letters', 1)
+end
+
+local function bury(P, cfg, id, m, code, err, text, now)
+  call('RENAME', P .. ':claim:' .. id, P .. ':dead:' .. id)
+  entomb(P, id, m.key, code, err, now)
   record(P, cfg, m.key, m.from, m.to, text, now)
   count(P, { 'dead', m.to - m.from + 1, 'dead:' .. code, m.to - m.from + 1 })
   close(P, id, m, now)
 end
 
--- One message of a claim back into a key that has got new ones. Of a message that was sent again meanwhile the newest text
--- stays, at its old place. Answers the tokens that this adds.
-local function put_back(ctx, field, value)
+-- memd_part_1: KEYS P; ARGV claim, code, error, record, identity... -> how many of the claim's messages went to the dead.
+-- The rest stays claimed: a batch was halved until the guilty were alone.
+local function memd_part(keys, argv)
+  local P, id, now = keys[1], argv[1], clock()
+  local m = claim_meta(P, id)
+  if not m then return 0 end
+  local claim, fields, names, low, high = P .. ':claim:' .. id, {}, {}, nil, nil
+  for i = 5, #argv do
+    local name = 'm:' .. argv[i]
+    local value = call('HGET', claim, name)
+    if value then
+      local seq = tonumber((select(2, parts(value))))
+      low, high = math.min(low or seq, seq), math.max(high or seq, seq)
+      names[#names + 1] = name
+      fields[#fields + 1], fields[#fields + 2] = name, value
+    end
+  end
+  if #names == 0 then return 0 end
+  local letter = id .. '-' .. string.sub(names[1], 4, 11)
+  local meta = { '.key', '.thread', '.user', '.agent', '.bucket', '.owner', '.gen', '.first', '.last', '.attempts' }
+  for i, value in ipairs(call('HMGET', claim, unpack(meta))) do
+    if value then fields[#fields + 1], fields[#fields + 2] = meta[i], value end
+  end
+  for _, value in ipairs({ '.from', low, '.to', high }) do fields[#fields + 1] = value end
+  hset(P .. ':dead:' .. letter, fields)
+  for i = 1, #names, HSET_CHUNK do call('HDEL', claim, unpack(names, i, math.min(i + HSET_CHUNK - 1, #names))) end
+  entomb(P, letter, m.key, argv[2], argv[3], now)
+  note_end(P, m.key, low, high, argv[4])
+  count(P, { 'dead', high - low + 1, 'dead:' .. argv[2], high - low + 1 })
+  return #names
+end
+
+-- One message back into a key that has got new ones. Of a message that was sent again meanwhile the newest text stays, at its
+-- old place. Answers the tokens that this adds.
+local function put_message_back(ctx, field, value)
   if call('HSETNX', ctx, field, value) == 1 then return tonumber((select(3, parts(value)))) end
   local order, seq, _, signals = parts(value)
   local _, _, tokens, newer, text = parts(call('HGET', ctx, field))
@@ -524,30 +595,36 @@ local function put_back(ctx, field, value)
   return 0
 end
 
--- The claim's messages go back before what came since: they keep their order.
-local function give_back(P, id, m, changes, now)
-  local claim, ctx = P .. ':claim:' .. id, P .. ':ctx:' .. m.key
+-- The messages of a claim or of a letter go back before what came since: they keep their order, and the newest text of an
+-- id stays.
+local function put_back(P, source, key, changes)
+  local ctx = P .. ':ctx:' .. key
   if call('EXISTS', ctx) == 0 then
-    call('RENAME', claim, ctx)
-    call('HDEL', ctx, '.key', '.worker', '.now', '.suspect', '.parked')
+    call('RENAME', source, ctx)
+    call('HDEL', ctx, '.key', '.worker', '.now', '.suspect', '.parked', '.code', '.error', '.died')
   else
-    local flat, size, tokens = call('HGETALL', claim), 0, 0
+    local flat, size, tokens = call('HGETALL', source), 0, nil
     for i = 1, #flat, 2 do
       if string.sub(flat[i], 1, 2) == 'm:' then
-        size = size + put_back(ctx, flat[i], flat[i + 1])
+        size = size + put_message_back(ctx, flat[i], flat[i + 1])
       elseif flat[i] == '.first' or flat[i] == '.from' then
-        call('HSET', ctx, flat[i], flat[i + 1])
+        local now_there = tonumber((call('HGET', ctx, flat[i])))
+        call('HSET', ctx, flat[i], math.min(now_there or math.huge, tonumber(flat[i + 1])))
       elseif flat[i] == '.tokens' then
         tokens = tonumber(flat[i + 1])
       end
     end
     call('HINCRBY', ctx, '.size', size)
-    call('HINCRBY', ctx, '.tokens', math.min(size, tokens))
-    call('DEL', claim)
+    call('HINCRBY', ctx, '.tokens', math.min(size, tokens or size))
+    call('DEL', source)
   end
   hset(ctx, changes)
+  return call('HGET', ctx, '.parked')
+end
+
+local function give_back(P, id, m, changes, now)
+  local parked = put_back(P, P .. ':claim:' .. id, m.key, changes)
   call('HDEL', P .. ':outcome:' .. m.key, '.claim')
-  local parked = call('HGET', ctx, '.parked')
   close(P, id, m, now)
   return parked
 end
@@ -592,6 +669,162 @@ local function memd_bury(keys, argv)
   return 1
 end
 
+-- A letter is not dead any more: without the record of its end, its receipts tell what becomes of it now.
+local function strike(P, key, from, to)
+  local outcome, kept = P .. ':outcome:' .. key, {}
+  for line in string.gmatch(call('HGET', outcome, '.ranges') or '', '[^\n]+') do
+    local a, b, text = string.match(line, '^(%d+) (%d+) (.*)$')
+    if not (a == from and b == to and string.find(text, '"state":"dead"', 1, true)) then kept[#kept + 1] = line .. '\n' end
+  end
+  call('HSET', outcome, '.ranges', table.concat(kept))
+end
+
+local function retry(P, cfg, letter, now)
+  local dead = P .. ':dead:' .. letter
+  local m = call('HMGET', dead, '.key', '.bucket', '.owner', '.from', '.to', '.code', '.raw', '.origin')
+  local raw, list = m[7], m[8]
+  call('ZREM', P .. ':dead', letter)
+  if raw then -- never taken in: the scheduler looks at it again, first of all
+    call('LPUSH', list, raw)
+    call('DEL', dead)
+  elseif m[1] then
+    local key, ids = m[1], identities(dead)
+    for i = 1, #ids, HSET_CHUNK do call('SREM', P .. ':died:' .. key, unpack(ids, i, math.min(i + HSET_CHUNK - 1, #ids))) end
+    strike(P, key, m[4], m[5])
+    call('HINCRBY', P .. ':outcome:' .. key, '.letters', -1)
+    local parked = put_back(P, dead, key, { '.attempts', 0, '.delays', 0, '.after', 0 })
+    call('HDEL', P .. ':ctx:' .. key, '.suspect')
+    call('SADD', P .. ':user:' .. m[3], key)
+    set_due(P, key, m[2], parked, now, now, cfg.tick_ms)
+    count(P, { 'dead', m[4] - m[5] - 1, 'dead:' .. m[6], m[4] - m[5] - 1 })
+  else
+    return 0
+  end
+  count(P, { 'retried', 1 })
+  return 1
+end
+
+-- memd_retry_1: KEYS P; ARGV letter... -> how many of the dead are pending again, in their old places
+local function memd_retry(keys, argv)
+  local cfg, now, done = config(keys[1]), clock(), 0
+  for _, letter in ipairs(argv) do done = done + retry(keys[1], cfg, letter, now) end
+  return done
+end
+
+local function drop(P, cfg, letter, now)
+  local dead = P .. ':dead:' .. letter
+  local key = call('HGET', dead, '.key')
+  call('ZREM', P .. ':dead', letter)
+  if key and call('HINCRBY', P .. ':outcome:' .. key, '.letters', -1) <= 0 then
+    -- pushed again in the meantime, what was thrown away is still known to have died
+    call('PEXPIRE', P .. ':died:' .. key, cfg.receipt_ttl_ms)
+    call('ZADD', P .. ':ended', now + cfg.receipt_ttl_ms, key)
+  end
+  return call('DEL', dead)
+end
+
+-- memd_drop_1: KEYS P; ARGV letter... -> how many of the dead were thrown away
+local function memd_drop(keys, argv)
+  local cfg, now, done = config(keys[1]), clock(), 0
+  for _, letter in ipairs(argv) do done = done + drop(keys[1], cfg, letter, now) end
+  if done > 0 then count(keys[1], { 'dropped', done }) end
+  return done
+end
+
+local FORGET_PAGE = 100
+
+-- What a key of a user holds: { bucket, pushes under way, identity... }
+local function traces(P, key)
+  local outcome = call('HMGET', P .. ':outcome:' .. key, '.bucket', '.claim')
+  local found, pushes, bucket = {}, 0, outcome[1]
+  local hashes = { P .. ':ctx:' .. key }
+  if outcome[2] then hashes[2] = P .. ':claim:' .. outcome[2] end
+  for _, hash in ipairs(hashes) do
+    local m = call('HMGET', hash, '.from', '.to', '.bucket')
+    if m[1] then
+      pushes, bucket = pushes + m[2] - m[1] + 1, m[3]
+      for _, identity in ipairs(identities(hash)) do found[#found + 1] = identity end
+    end
+  end
+  for _, name in ipairs({ 'known', 'died' }) do
+    for _, identity in ipairs(call('SMEMBERS', P .. ':' .. name .. ':' .. key)) do found[#found + 1] = identity end
+  end
+  return bucket, pushes, found
+end
+
+-- Reads, or with `remove` takes away, one page of a user's keys
+local function forget(P, argv, remove)
+  local owner, wanted, now = argv[1], argv[2], clock()
+  local page = call('SSCAN', P .. ':user:' .. owner, argv[3], 'COUNT', FORGET_PAGE)
+  local answer, under_way = { page[1], 0 }, 0
+  for _, key in ipairs(page[2]) do
+    local bucket, pushes, found = traces(P, key)
+    if wanted == '' or wanted == bucket then
+      under_way = under_way + pushes
+      for _, identity in ipairs(found) do answer[#answer + 1] = identity end
+      if remove then remove(P, owner, key, bucket, now) end
+    end
+  end
+  answer[2] = under_way
+  if remove and under_way > 0 then count(P, { 'forgotten', under_way }) end
+  return answer
+end
+
+local function forget_key(P, owner, key, bucket, now)
+  local id = call('HGET', P .. ':outcome:' .. key, '.claim')
+  local m = id and claim_meta(P, id)
+  call('ZREM', P .. ':due', key)
+  if bucket then call('ZREM', P .. ':parked:' .. bucket, key) end
+  call('DEL', P .. ':ctx:' .. key, P .. ':known:' .. key, P .. ':died:' .. key, P .. ':outcome:' .. key)
+  call('ZREM', P .. ':ended', key)
+  call('SREM', P .. ':user:' .. owner, key)
+  if m then -- last, as freeing the bucket moves the next key of the row up
+    call('DEL', P .. ':claim:' .. id)
+    close(P, id, m, now)
+  end
+end
+
+-- memd_traces_1: KEYS P; ARGV owner, bucket or "" for all, cursor -> { cursor, pushes under way, identity... }: one page
+local function memd_traces(keys, argv) return forget(keys[1], argv, nil) end
+
+-- memd_forget_1: the same, and what it names is gone. The dead are dropped by their letters.
+local function memd_forget(keys, argv) return forget(keys[1], argv, forget_key) end
+
+-- memd_tombstone_1: KEYS P; ARGV owner, salt, hash... -> 1: these salted hashes are skipped as forgotten from now on
+local function memd_tombstone(keys, argv)
+  local tomb, fields = keys[1] .. ':forgotten:' .. argv[1], { '.salt', argv[2] }
+  for i = 3, #argv do fields[#fields + 1], fields[#fields + 2] = argv[i], 1 end
+  hset(tomb, fields)
+  return 1
+end
+
+local function clamp(set, limit, to)
+  local late = call('ZRANGEBYSCORE', set, '(' .. limit, '+inf', 'LIMIT', 0, HSET_CHUNK)
+  for _, member in ipairs(late) do call('ZADD', set, to, member) end
+  return #late
+end
+
+-- memd_rebase_1: KEYS P -> how many times were mended. A clock that was set back leaves times far ahead: nothing may be due
+-- later than the longest pause from now, no lease may end later than one lease from now.
+local function memd_rebase(keys)
+  local P, now = keys[1], clock()
+  local cfg = config(P)
+  local mended = clamp(P .. ':due', now + math.max(cfg.max_wait_ms, cfg.backoff_max_ms), now + cfg.quiet_ms)
+    + clamp(P .. ':claimed', now + cfg.lease_ms, now + cfg.lease_ms)
+    + clamp(P .. ':ended', now + cfg.receipt_ttl_ms, now + cfg.receipt_ttl_ms)
+  for _, endpoint in ipairs(call('SMEMBERS', P .. ':breakers')) do
+    local b = P .. ':breaker:' .. endpoint
+    local m = call('HMGET', b, 'until', 'wait', 'probe_until')
+    if m[1] and m[2] and tonumber(m[1]) > now + m[2] then
+      call('HSET', b, 'until', now + m[2])
+      mended = mended + 1
+    end
+    if m[3] and tonumber(m[3]) > now + cfg.lease_ms then call('HSET', b, 'probe_until', now + cfg.lease_ms) end
+  end
+  if mended > 0 then wake(P) end
+  return mended
+end
+
 -- memd_take_1: KEYS P, raw list; ARGV sha1 of the expected head, then one of
 --   push, header, message...  |  dead, id, code, error  |  skip, reason, counter, n...
 -- -> taken, or moved when the head is another one by now
@@ -626,8 +859,9 @@ local function flush_key(P, key, filter, now, tick)
     for i, wanted in ipairs(filter) do
       if wanted ~= cjson.null and wanted ~= m[4 + i] then return nil end
     end
+    local was = tonumber(call('ZSCORE', m[2] and P .. ':parked:' .. m[1] or P .. ':due', key))
     call('HSET', ctx, '.now', 1, '.after', 0)
-    set_due(P, key, m[1], m[2], now, now, tick)
+    set_due(P, key, m[1], m[2], math.min(was or now, now), now, tick) -- what is due keeps its place in the row
     return { key, m[3], m[4] }
   end
   local id = call('HGET', P .. ':outcome:' .. key, '.claim')
@@ -706,8 +940,8 @@ end
 local function memd_sweep(keys, argv)
   local P, now, swept = keys[1], clock(), 0
   for _, key in ipairs(call('ZRANGEBYSCORE', P .. ':ended', '-inf', now, 'LIMIT', 0, argv[1])) do
-    local busy = call('EXISTS', P .. ':ctx:' .. key, P .. ':died:' .. key) > 0
-      or call('HEXISTS', P .. ':outcome:' .. key, '.claim') == 1
+    local m = call('HMGET', P .. ':outcome:' .. key, '.claim', '.letters')
+    local busy = call('EXISTS', P .. ':ctx:' .. key) > 0 or m[1] or (tonumber(m[2]) or 0) > 0
     if not busy then
       local owner = call('HGET', P .. ':outcome:' .. key, '.owner')
       if owner then call('SREM', P .. ':user:' .. owner, key) end
@@ -735,6 +969,13 @@ register('memd_extend', memd_extend)
 register('memd_ack', memd_ack)
 register('memd_release', memd_release)
 register('memd_bury', memd_bury)
+register('memd_part', memd_part)
+register('memd_retry', memd_retry)
+register('memd_drop', memd_drop)
+register('memd_forget', memd_forget)
+register('memd_traces', memd_traces, { 'no-writes' })
+register('memd_tombstone', memd_tombstone)
+register('memd_rebase', memd_rebase)
 register('memd_take', memd_take)
 register('memd_flush', memd_flush)
 register('memd_sweep', memd_sweep)

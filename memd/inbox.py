@@ -7,6 +7,7 @@ travel in the header, so that the functions need not look into a message.
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -182,6 +183,12 @@ def bury(claim_id: str, code: str, error: str) -> Call[bool]:
     return Call(("FCALL", "memd_bury_1", 1, P, claim_id, code, error, record), bool)
 
 
+def bury_part(claim_id: str, code: str, error: str, identities: Sequence[str]) -> Call[int]:
+    """Move some messages of a claim to the dead; the rest stays claimed. Answers how many were moved."""
+    record = orjson.dumps({"state": "dead", "reason": code})
+    return Call(("FCALL", "memd_part_1", 1, P, claim_id, code, error, record, *identities), int)
+
+
 # --- flush and receipts --------------------------------------------------------------------------------------------
 
 
@@ -285,3 +292,69 @@ def _moment(value: int) -> int | None:
 def sweep(limit: int = 500) -> Call[int]:
     """Forget outcomes whose time is over."""
     return Call(("FCALL", "memd_sweep_1", 1, P, limit), int)
+
+
+def rebase() -> Call[int]:
+    """Mend times that lie too far ahead, because the server's clock was set back; answers how many."""
+    return Call(("FCALL", "memd_rebase_1", 1, P), int)
+
+
+# --- the dead and the forgotten ------------------------------------------------------------------------------------
+
+
+def retry(letters: Sequence[str]) -> Call[int]:
+    """Make letters pending again, in their old places; answers how many there were."""
+    return Call(("FCALL", "memd_retry_1", 1, P, *letters), int)
+
+
+def drop(letters: Sequence[str]) -> Call[int]:
+    """Throw letters away; answers how many there were."""
+    return Call(("FCALL", "memd_drop_1", 1, P, *letters), int)
+
+
+@dataclass(frozen=True, slots=True)
+class Traces:
+    """A page of what the inbox holds of a user: the cursor of the next one, pushes under way, and identities."""
+
+    cursor: str
+    pushes: int
+    identities: frozenset[str]
+
+
+def traces(owner: str, bucket: str, cursor: str, *, remove: bool) -> Call[Traces]:
+    """Look at one page of a user's keys, of one bucket or of all (""); with `remove` they are gone afterwards."""
+
+    def parse(reply: list[Any]) -> Traces:
+        after, pushes, *identities = reply
+        return Traces(text(after), int(pushes), frozenset(map(text, identities)))
+
+    name = "memd_forget_1" if remove else "memd_traces_1"
+    return Call(("FCALL", name, 1, P, owner, bucket, cursor), parse)
+
+
+def tombstone(owner: str, salt: str, hashes: Iterable[str]) -> Call[int]:
+    """Mirror a user's tombstone: pushes of what it names are skipped as forgotten."""
+    return Call(("FCALL", "memd_tombstone_1", 1, P, owner, salt, *hashes), int)
+
+
+def unmirrored(client: redis.Redis, owners: Sequence[str]) -> list[str]:
+    """Of these users those whose tombstone this server does not have."""
+    pipeline = client.pipeline(transaction=False)
+    for owner in owners:
+        pipeline.exists(f"{P}:forgotten:{owner}")
+    return [owner for owner, there in zip(owners, execute(pipeline), strict=True) if not there]
+
+
+def rewrite(client: redis.Redis, timeout_s: float) -> bool:
+    """Have a server of our own write its append-only file anew, without what is gone; False: not within the time."""
+    until = time.monotonic() + timeout_s
+    try:
+        client.bgrewriteaof()
+        while time.monotonic() < until:
+            info = client.info("persistence")
+            if not (info.get("aof_rewrite_in_progress") or info.get("aof_rewrite_scheduled")):
+                return info.get("aof_last_bgrewrite_status") == "ok"
+            time.sleep(0.02)
+    except redis.RedisError:  # one is running already, or the server went away: the caller says that the text is there
+        return False
+    return False

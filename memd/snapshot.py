@@ -49,7 +49,7 @@ def snapshot(client: redis.Redis, lists: Sequence[str]) -> Snapshot:
     for bucket in busy:
         pipeline.zcard(f"{P}:parked:{text(bucket)}")
     for worker in workers:
-        pipeline.hmget(worker, "state", "birth", "pid", "hostname")
+        pipeline.hmget(worker, "state", "birth", "pid", "hostname", "memd")
     for endpoint in endpoints:
         pipeline.hmget(f"{P}:breaker:{text(endpoint)}", "until", "code", "opened")
     pipeline.hget(f"{P}:ctx:{text(head[0])}" if head else f"{P}:ctx:", ".first")
@@ -75,13 +75,14 @@ def _breaker(now: int, row: list[bytes]) -> dict[str, Any]:
 
 def _worker(key: bytes, row: list[bytes | None]) -> dict[str, str]:
     texts = [text(value) if value is not None else "" for value in row]
-    state, born, pid, host = texts
+    state, born, pid, host, version = texts
     return {
         "name": text(key).removeprefix("rq:worker:"),
         "state": state,
         "born": born,
         "pid": pid,
         "host": host,
+        "version": version,
     }
 
 
@@ -98,8 +99,8 @@ def bells(client: redis.Redis) -> tuple[int, int]:
     pipeline.llen(f"rq:queue:{BELLS}")
     pipeline.smembers(f"rq:workers:{BELLS}")
     queued, names = pipeline.execute()
-    if queued >= len(names):
+    if queued >= max(1, len(names)):
         return queued, 0
     for name in names:
         pipeline.hget(name, "state")
-    return queued, sum(state == b"idle" for state in pipeline.execute())
+    return queued, pipeline.execute().count(b"idle")

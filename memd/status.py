@@ -32,6 +32,7 @@ class Status:
     by_reason: dict[str, int]
     dropped: dict[str, int]
     refused: dict[str, int]
+    redacted: dict[str, int]
     facts: dict[str, int]
     usage: dict[str, int]
     oldest_waiting_s: float | None
@@ -65,6 +66,7 @@ def read_status(client: redis.Redis, settings: Settings) -> Status:
         by_reason=_named(stats, "skipped:") | _named(stats, "dead:"),
         dropped=_named(stats, "dropped:"),
         refused=_named(stats, "refused:"),
+        redacted=_named(stats, "redacted:"),
         facts={name: stats.get(f"facts_{name}", 0) for name in ("added", "confirmed", "retired")},
         usage={name: stats.get(name, 0) for name in USAGE},
         oldest_waiting_s=shot.oldest_waiting_s,

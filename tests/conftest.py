@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import shutil
 import signal
+import subprocess
+import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 import redis
-from support import make_settings
+from support import environment, make_settings
 
 from memd import library, server
 from memd.client import Memd
@@ -39,6 +41,7 @@ def data_dir() -> Iterator[Path]:
 
 
 MakeSettings = Callable[..., Settings]
+Cli = Callable[..., subprocess.CompletedProcess[str]]
 
 
 @pytest.fixture
@@ -73,3 +76,21 @@ def memd(settings: Settings, client: redis.Redis) -> Iterator[Memd]:
     """An app's client."""
     with Memd(settings) as app:
         yield app
+
+
+@pytest.fixture
+def cli(settings: Settings, client: redis.Redis) -> Cli:
+    """Runs `memd` with the test's settings."""
+
+    def run(*words: str, given: str = "", **env: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "memd", *words],
+            env={**environment(settings), **env},
+            input=given,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+
+    return run

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 from memd.config import StoreSettings
-from memd.context import Bucket
+from memd.context import Bucket, user_hash
 from memd.memory.document import Document
 from memd.memory.store import JsonStore, Loaded
+from memd.memory.tombstone import FOLDER
 
 KILLS = 5
 EVERY = 8
@@ -42,3 +44,23 @@ class DyingStore(JsonStore):
         if count % EVERY == 0 and count <= KILLS * EVERY:
             os.kill(os.getpid(), signal.SIGKILL)
         return done
+
+
+class WaitingStore(JsonStore):
+    """Writes only after a tombstone stands, though it asked before: a forget between the two."""
+
+    def commit(self, bucket: Bucket, loaded: Loaded, document: Document, still_ours: Callable[[], bool]) -> Loaded:
+        """Ask, say that it was answered, and wait for the tombstone before the write."""
+
+        def asked() -> bool:
+            ours = still_ours()
+            folder = self._data_dir / "asked"
+            folder.mkdir(exist_ok=True)
+            (folder / bucket.hash).touch()
+            until = time.monotonic() + 10
+            while not (self._data_dir / FOLDER / f"{user_hash(bucket.user_id)}.json").exists():
+                assert time.monotonic() < until
+                time.sleep(0.002)
+            return ours
+
+        return super().commit(bucket, loaded, document, asked)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -15,7 +16,7 @@ from typing import Any, TypeVar
 
 import redis
 
-from memd import config, inbox
+from memd import config, inbox, server
 from memd.config import Settings
 
 T = TypeVar("T")
@@ -117,6 +118,39 @@ def first_due(client: redis.Redis) -> str:
     """The hash of the key that is due first."""
     keys: list[bytes] = execute(client, "ZRANGE", f"{inbox.P}:due", 0, 0)
     return keys[0].decode()
+
+
+@contextmanager
+def own_server(folder: Path, *options: str, preexec: Callable[[], None] | None = None) -> Iterator[int]:
+    """A server of the test's own on the loopback, with an append-only file; answers its port."""
+    port = free_port()
+    common = ["--port", str(port), "--bind", "127.0.0.1", "--dir", str(folder), "--appendonly", "yes", "--save", ""]
+    with (folder / "own-server.log").open("wb") as log:
+        process = subprocess.Popen(
+            [server.binary(), *common, *options],
+            stdout=log,
+            stderr=log,
+            preexec_fn=preexec,  # noqa: PLW1509  (a limit for this process)
+        )
+    try:
+        wait_for(lambda: _listens(port), "the test's own server listens", 10)
+        yield port
+    finally:
+        process.kill()
+        process.wait()
+
+
+def free_port() -> int:
+    """A port of the loopback that nobody listens on."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port: int = free.getsockname()[1]
+    return port
+
+
+def _listens(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
 def alive(pid: object) -> bool:

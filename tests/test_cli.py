@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 import redis
+from conftest import Cli
 from support import daemon, environment, first_due, wait_for
 
 from memd import inbox
@@ -26,31 +27,11 @@ PUSH = {
     ],
 }
 
-Cli = Callable[..., subprocess.CompletedProcess[str]]
-
 
 @pytest.fixture
 def settings(configured: Callable[..., Settings]) -> Settings:
     """A quiet time that no test waits for: keys are due when they are flushed."""
     return configured(scheduler__quiet_s=60, scheduler__max_wait_s=60)
-
-
-@pytest.fixture
-def cli(settings: Settings, client: redis.Redis) -> Cli:
-    """Runs `memd` with the test's settings."""
-
-    def run(*words: str, given: str = "", **env: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-m", "memd", *words],
-            env={**environment(settings), **env},
-            input=given,
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
-
-    return run
 
 
 def jsonl(*pushes: dict[str, Any]) -> str:
@@ -162,7 +143,7 @@ def test_an_unknown_user_has_an_empty_memory(cli: Cli) -> None:
 
 def test_every_command_has_help_with_an_example(cli: Cli) -> None:
     """`--help` of the commands that take arguments shows how to call them."""
-    for command in ("up", "push", "flush", "receipt", "show", "inject", "status", "config"):
+    for command in ("up", "push", "flush", "receipt", "show", "inject", "status", "config", "acl", "doctor"):
         assert "Example:" in cli(command, "--help").stdout, command
 
 

@@ -21,7 +21,7 @@ from memd.context import Message, estimate_tokens
 from memd.errors import ConfigError, ContentRefused, ContentTooLong, ExtractionFailed, ModelUnavailable
 from memd.extraction import Extraction, Request, Usage, chosen, open_extractor
 from memd.extraction.failures import retry_after
-from memd.extraction.prompt import INSTRUCTIONS, build, escape, parse_messages, unescape
+from memd.extraction.prompt import INSTRUCTIONS, PROMPT_VERSION, build, escape, parse_messages, unescape
 from memd.extraction.schema import BadReply, json_schema, parse_update
 from memd.memory.update import Evidence, Subject, Update
 from memd.testing import ModelServer
@@ -106,7 +106,7 @@ def test_an_update_comes_back_as_the_model_said_it(server: ModelServer) -> None:
     assert result.update.summaries == {"workContext": "Works in Porto."}
     assert result.update.confirmed_facts[0].id == "fact_00000002"
     assert result.update.retired_facts[0].reason == "over"
-    assert (result.model, result.prompt_version) == ("claude-haiku-5-5", "1")
+    assert (result.model, result.prompt_version) == ("claude-haiku-5-5", PROMPT_VERSION)
 
 
 def test_the_default_responder_quotes_each_user_message_exactly(server: ModelServer) -> None:

@@ -19,6 +19,7 @@ from memd.connection import send
 from memd.context import Context, Key, Message, identify
 from memd.errors import NotReady, Rejected
 from memd.inbox import Merged
+from memd.receipt import judge
 
 KEY = Key("thread", "user")
 
@@ -155,6 +156,30 @@ def test_a_flush_reaches_parked_keys(client: redis.Redis, settings: Settings) ->
     assert texts(claim_one(client, settings)) == ["b", "c"]
 
 
+def test_a_flush_leaves_due_keys_in_their_row(client: redis.Redis, settings: Settings) -> None:
+    """What is due already keeps its place, parked or not: flushing again and again keeps nobody waiting."""
+    for thread in ("a", "b"):
+        push(client, thread, key=Key(thread, "user"), now=True)
+    held = claim_one(client, settings)
+    assert not claim(client, settings).taken
+    push(client, "c", key=Key("c", "other"), now=True)
+    before = dues(client)
+    wait_for(lambda: push_time(client) > max(before.values()), "the server's clock moves on")
+    for source in ("due", "claimed"):
+        send(client, inbox.flush_page(source, "0", (None, None, None)))
+    assert dues(client) == before
+    assert len(before) == 2
+    assert held.key.user_id == "user"
+
+
+def dues(client: redis.Redis) -> dict[bytes, float]:
+    rows = [f"{inbox.P}:due", f"{inbox.P}:parked:{KEY.bucket.hash}"]
+    found: list[tuple[bytes, float]] = []
+    for row in rows:
+        found += client.zrange(row, 0, -1, withscores=True)  # type: ignore[arg-type]  # redis-py's gap
+    return dict(found)
+
+
 def test_released_messages_come_before_what_came_since(client: redis.Redis, settings: Settings) -> None:
     """A claim given back keeps its order; the newest text of an id stays."""
     push(client, "one", "two", now=True, ids=True)
@@ -281,6 +306,21 @@ def test_a_large_key_is_claimed_in_parts(client: redis.Redis, configured: Any) -
         assert (current.pending is None) == (len(seen) == 5)
         send(client, inbox.ack(held[0].id, {"state": "stored"}, {}))
     assert [text.split()[1] for text in seen] == list("01234")
+
+
+@pytest.mark.parametrize("edited", [0, 1, 4])
+def test_a_push_that_only_changes_messages_ends_with_a_part(client: redis.Redis, configured: Any, edited: int) -> None:
+    """A key claimed in parts forgets no push: one that brought no message of its own ends like the others."""
+    small = configured(drain__claim_tokens=30)
+    library.install(client, small)
+    turns = [Message("user", f"message {n} " + "x" * (200 if n == 4 else 60), id=str(n)) for n in range(5)]
+    changed = Message("user", turns[edited].content + "!", id=str(edited))
+    pushes = [turns[:1], [changed], turns[1:]] if edited == 0 else [turns, [changed]]
+    receipts = [send(client, inbox.push(Context(KEY, identify("thread", pushed), now=True))) for pushed in pushes]
+    while held := claim(client, small).taken:
+        assert {judge(standing(client), r.gen, r.seq).state for r in receipts} <= {"pending", "claimed", "stored"}
+        send(client, inbox.ack(held[0].id, {"state": "stored"}, {}))
+    assert {judge(standing(client), r.gen, r.seq).state for r in receipts} == {"stored"}
 
 
 def test_known_messages_do_not_count_towards_size(client: redis.Redis, settings: Settings) -> None:

@@ -1,15 +1,10 @@
-"""The life of one claim: load, extract, apply, store, ack. `Life.run` is the story; the rest are its verbs."""
+"""The life of one claim: it is remembered, and its outcome becomes exactly one move of the inbox."""
 
 from __future__ import annotations
 
-import asyncio
 import random
-from collections import Counter
-from collections.abc import Callable
 from concurrent.futures import Executor
-from dataclasses import dataclass
-from datetime import UTC, datetime
-from typing import TypeVar
+from itertools import groupby
 
 import redis
 import structlog
@@ -18,10 +13,8 @@ from memd import inbox
 from memd.claim import Claim
 from memd.config import Settings
 from memd.connection import send
-from memd.context import Message
 from memd.errors import (
     ClaimLost,
-    Conflict,
     ContentRefused,
     ContentTooLong,
     DocumentDamaged,
@@ -32,43 +25,25 @@ from memd.errors import (
     StoreUnavailable,
 )
 from memd.events import Event, logger
-from memd.extraction import endpoint
-from memd.extraction.protocol import Extraction, Extractor, Request, Usage
-from memd.memory import ledger
-from memd.memory.apply import Applied, Origin, apply
-from memd.memory.facts import quotes_any
-from memd.memory.store import Loaded, Store
-from workers.gate import Gate
+from memd.extraction.protocol import Extractor, Usage
+from memd.memory.store import Store
 from workers.outcome import Dead, Lost, Outcome, Retry, Skipped, Stored
-
-T = TypeVar("T")
-
-ROUNDS = 5
-"""How often a commit starts again because another writer was faster, before the claim is given back."""
-
-
-@dataclass(frozen=True, slots=True)
-class Work:
-    """What of a claim the extractor has to read: the new messages, and known ones before them for context."""
-
-    new: tuple[Message, ...]
-    before: tuple[Message, ...]
+from workers.remember import Remembering
 
 
 class Life:
-    """Works on claims, one `run` each, many at once. Blocking steps run in `threads`; the loop waits for models."""
+    """Lives through claims, one `run` each, many at once."""
 
     def __init__(
         self, settings: Settings, client: redis.Redis, store: Store, extractor: Extractor, threads: Executor
     ) -> None:
         self._settings = settings
         self._client = client
-        self._store = store
-        self._extractor = extractor
-        self._threads = threads
-        self._calls: dict[str, asyncio.Future[Extraction]] = {}
-        self._handing_back = False
-        self.gate = Gate(client, endpoint(settings.extraction), self._in_thread)
+        self._remembering = Remembering(settings, client, store, extractor, threads)
+        self._in_thread = self._remembering.in_thread
+        self.gate = self._remembering.gate
+        self.hand_back = self._remembering.hand_back
+        self.lose = self._remembering.lose
         self._log = logger()
 
     async def run(self, claim: Claim) -> None:
@@ -77,22 +52,11 @@ class Life:
         await self.gate.free(claim.id)
         await self._in_thread(self._settle, claim, outcome)
 
-    def hand_back(self) -> None:
-        """End all model calls now; their claims are given back at no cost."""
-        self._handing_back = True
-        for call in self._calls.values():
-            call.cancel()
-
-    def lose(self, claim_id: str) -> None:
-        """End the model call of a claim that is not ours any more."""
-        if call := self._calls.get(claim_id):
-            call.cancel()
-
     async def _attempt(self, claim: Claim) -> Outcome:
         if claim.bad:
             return Dead(claim.bad, f"{claim.bad}: what a trusted client pushed does not hold what it must")
         try:
-            return await self._remember(claim)
+            return await self._remembering.run(claim)
         except ClaimLost:  # another worker has the claim now
             return Lost()
         except (
@@ -114,76 +78,6 @@ class Life:
             self._log.error(Event.RELEASED, code="internal", exc_info=error)
             return Retry("E_INTERNAL", f"E_INTERNAL: {type(error).__name__}", costs=True)
 
-    async def _remember(self, claim: Claim) -> Outcome:
-        """Extract and store what the document does not know yet."""
-        for _ in range(ROUNDS):
-            loaded = await self._in_thread(self._store.load, claim.key.bucket)
-            work = self._choose(claim, loaded)
-            if isinstance(work, Skipped):
-                if work.reason != "already_known":
-                    return work
-                # Maybe by a worker that died before its folder was synced, or before its ack.
-                await self._in_thread(self._store.sync, claim.key.bucket)
-                return _stored_earlier(claim, loaded) if claim.came_back else work
-            extraction = await self._extract(claim, loaded, work)
-            if extraction is None:
-                return (
-                    Retry("stopping", "the worker stops", costs=False, backoff=False) if self._handing_back else Lost()
-                )
-            stored = await self._in_thread(self._commit, claim, loaded, work, extraction)
-            if stored is not None:
-                return stored
-        return Retry("conflict", "other writers were faster each time", costs=False)
-
-    def _choose(self, claim: Claim, loaded: Loaded) -> Work | Skipped:
-        """The messages the ledger does not hold, and why the rest of the claim may be let go when there are none."""
-        new = ledger.unknown(loaded.document, claim.key.thread_id, claim.messages)
-        if not new:
-            return Skipped("already_known")
-        roles = {message.role for message in new}
-        if "user" not in roles:
-            return Skipped("no_user_turn")
-        if self._settings.filtering.require_reply and "assistant" not in roles:
-            return Skipped("no_reply")
-        fresh = {message.identity for message in new}
-        start = next(i for i, message in enumerate(claim.messages) if message.identity in fresh)
-        back = self._settings.extraction.context_messages
-        return Work(new, claim.messages[max(0, start - back) : start])
-
-    async def _extract(self, claim: Claim, loaded: Loaded, work: Work) -> Extraction | None:
-        """Ask the extractor; None when the call was ended because we stop or the claim was lost."""
-        if self._handing_back:
-            return None
-        request = Request(loaded.document, work.new, work.before, self._settings.extraction.deadline_s)
-        call = asyncio.ensure_future(self.gate.call(claim.id, lambda: self._extractor.extract(request)))
-        self._calls[claim.id] = call
-        try:
-            return await call
-        except asyncio.CancelledError:
-            if call.cancelled():
-                return None
-            raise
-        finally:
-            del self._calls[claim.id]
-
-    def _commit(self, claim: Claim, loaded: Loaded, work: Work, extraction: Extraction) -> Stored | None:
-        """Apply and store; None when another writer took some of these messages in meanwhile."""
-        origin = Origin(claim.key.thread_id, datetime.now(UTC), extraction.model, extraction.prompt_version)
-        for _ in range(ROUNDS):
-            applied = apply(loaded.document, extraction.update, work.new, claim.messages, origin, self._settings.apply)
-            try:
-                self._store.commit(claim.key.bucket, loaded, applied.document, lambda: self._still_ours(claim))
-            except Conflict:  # the document moved on: what was extracted still holds unless the messages were taken in
-                loaded = self._store.load(claim.key.bucket)
-                if ledger.unknown(loaded.document, claim.key.thread_id, work.new) != work.new:
-                    return None
-                continue
-            return _stored(work, applied, extraction)
-        return None
-
-    def _still_ours(self, claim: Claim) -> bool:
-        return send(self._client, inbox.extend([claim.id]))[0]
-
     def _settle(self, claim: Claim, outcome: Outcome) -> None:
         """Turn an outcome into its one move. When the inbox is out of reach, the lease brings the claim back."""
         log = self._log.bind(key=claim.key.hash, bucket=claim.key.bucket.hash, claim=claim.id)
@@ -195,6 +89,11 @@ class Life:
     def _move(self, claim: Claim, outcome: Outcome, log: structlog.typing.FilteringBoundLogger) -> None:
         match outcome:
             case Stored():
+                for code, guilty in groupby(outcome.guilty, key=lambda one: one.code):
+                    letter = list(guilty)
+                    identities = [one.identity for one in letter]
+                    send(self._client, inbox.bury_part(claim.id, code, letter[0].error, identities))
+                    log.warning(Event.BURIED, code=code, messages=len(identities))
                 # Acked last: the document is durable, and only its ledger decides what is taken in.
                 send(self._client, inbox.ack(claim.id, _record(outcome), _stats(claim, outcome)))
                 log.info(
@@ -223,32 +122,12 @@ class Life:
     def _backoff_s(self, claim: Claim, retry: Retry) -> float:
         """Doubling with jitter: after n tries half to all of backoff_s * 2^n, at least what the endpoint asked for."""
         if not retry.backoff:
-            return retry.wait_s
+            # The breaker holds all keys back, however long; this one need not be away for longer than its own backoff.
+            return min(retry.wait_s, self._settings.drain.backoff_max_s)
         drain = self._settings.drain
         tries = claim.attempts if retry.costs else claim.delays
         ceiling = min(drain.backoff_max_s, drain.backoff_s * 2 ** min(tries, 30))
         return max(retry.wait_s, random.uniform(ceiling / 2, ceiling))  # noqa: S311  (jitter, not a secret)
-
-    async def _in_thread(self, step: Callable[..., T], *arguments: object) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._threads, step, *arguments)
-
-
-def _stored(work: Work, applied: Applied, extraction: Extraction) -> Stored:
-    return Stored(
-        messages=len(work.new),
-        fact_ids=applied.added,
-        confirmed=len(applied.confirmed),
-        retired=len(applied.retired),
-        refused=dict(Counter(refusal.reason for refusal in applied.refusals)),
-        usage=extraction.usage,
-    )
-
-
-def _stored_earlier(claim: Claim, loaded: Loaded) -> Stored:
-    """What an attempt that was never acked has stored: the facts that quote the claim's messages."""
-    names = {name for message in claim.messages for name in (message.id, message.identity) if name}
-    found = (fact["id"] for fact in loaded.document["facts"] if quotes_any(fact, claim.key.thread_id, names))
-    return Stored(len(claim.messages), tuple(found), 0, 0, {}, usage=None)
 
 
 def _record(stored: Stored) -> dict[str, object]:
@@ -266,11 +145,12 @@ def _stats(claim: Claim, stored: Stored) -> dict[str, int]:
         "facts_added": len(stored.fact_ids),
         "facts_confirmed": stored.confirmed,
         "facts_retired": stored.retired,
-        "model_calls": int(stored.usage is not None),
+        "model_calls": stored.calls,
         "input_tokens": usage.input_tokens,
         "output_tokens": usage.output_tokens,
         "cache_read_tokens": usage.cache_read_tokens,
         "cache_write_tokens": usage.cache_write_tokens,
         **{f"refused:{reason}": count for reason, count in stored.refused.items()},
+        **{f"redacted:{kind}": count for kind, count in stored.redacted.items()},
     }
     return {name: count for name, count in stats.items() if count}

@@ -12,15 +12,18 @@ import time
 
 import redis
 from redis.client import Pipeline
-from rq import Queue, Worker
+from rq import Queue, Worker, worker_registration
 from rq.exceptions import StopRequested
 from rq.job import Job
 from rq.serializers import JSONSerializer
 
+from memd import __version__
 from memd.config import Settings
 from memd.connection import connect
+from memd.errors import MemdError
 from memd.events import Event, logger
 from memd.extraction import preload
+from memd.forget import Forgetting
 from memd.memory.store import open_store
 from workers import drain
 from workers.job import ARGUMENT, BellJob, bell_queue
@@ -58,6 +61,7 @@ def _answer_bells(settings: Settings, stop: Stop) -> bool:
     """Be an RQ worker until told to stop, or until RQ gives the server up; answers whether any bell was answered."""
     answered = False
     try:
+        _mend_forgetting(settings)
         worker = _worker(settings)
         worker.stop = stop
         worker.work(logging_level="WARNING")
@@ -67,6 +71,18 @@ def _answer_bells(settings: Settings, stop: Stop) -> bool:
         if isinstance(error, redis.OutOfMemoryError):
             _drain_directly()
     return answered
+
+
+def _mend_forgetting(settings: Settings) -> None:
+    """Finish what was to be forgotten while the server, or its forgetter, was away: before anything is claimed."""
+    with connect(settings) as client:
+        try:
+            wishes = Forgetting(settings, client, open_store(settings)).mend()
+        except MemdError as error:  # the tombstones stay open; each claim of such a user looks at them again
+            logger(part="worker").warning(Event.FORGOTTEN, code=type(error).__name__)
+            return
+    if wishes:
+        logger(part="worker").info(Event.FORGOTTEN, wishes=wishes)
 
 
 class Stop:
@@ -106,11 +122,20 @@ class BellWorker(Worker):
             except ProcessLookupError:  # it has ended by itself; nothing is in hand
                 return
 
+    def register_birth(self) -> None:
+        """Say to RQ that we are here, and which memd; the field goes when RQ's hash of this worker goes."""
+        super().register_birth()  # type: ignore[no-untyped-call]  # RQ's gap
+        self.connection.hset(self.key, "memd", __version__)
+
     def heartbeat(self, timeout: int | None = None, pipeline: Pipeline | None = None) -> None:
         """Tell RQ that we live, which it also asks before each try to reach a server that is gone."""
         if self.stop.told and not self.horse_pid:
             raise StopRequested
         super().heartbeat(timeout, pipeline)
+        # Told anew each time, as nobody rings for a worker that an emptied server has never heard of.
+        connection = self.connection if pipeline is None else pipeline
+        connection.hset(self.key, mapping={**self.serialize(), "state": self.get_state()})
+        worker_registration.register(self, pipeline)
 
     def teardown(self) -> None:
         """Say goodbye to RQ and let go of thread and sockets, even where the server does not hear it any more.

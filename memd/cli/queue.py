@@ -132,7 +132,12 @@ def _rows(found: dict[str, Any]) -> Iterator[tuple[str, str]]:
     yield "stored", f"{found['stored']} of {found['pushes']} pushes"
     yield "skipped", str(found["skipped"])
     yield "dead", f"{found['dead']} ({found['dead_so_far']} so far)"
-    for title, key in (("reasons", "by_reason"), ("dropped turns", "dropped"), ("refused facts", "refused")):
+    for title, key in (
+        ("reasons", "by_reason"),
+        ("dropped turns", "dropped"),
+        ("refused facts", "refused"),
+        ("redacted", "redacted"),
+    ):
         if found[key]:
             yield title, ", ".join(f"{reason} {count}" for reason, count in found[key].items())
     yield "facts", ", ".join(f"{count} {name}" for name, count in found["facts"].items())

@@ -13,7 +13,7 @@ from workers.job import bell_queue, ring
 
 
 class Bells:
-    """Raises RQ's queue length to min(idle workers, ceil(waiting keys / concurrency))."""
+    """Raises RQ's queue length to min(idle workers, ceil(waiting keys / concurrency)), and to one at least."""
 
     name = "bells"
 
@@ -29,7 +29,8 @@ class Bells:
             return
         try:
             queued, idle = snapshot.bells(self._client)
-            wanted = min(idle, -(-tick.waiting // self._concurrency)) - queued
+            # At least one: RQ may not know its workers any more (a lost key, a clock that jumped past their lives).
+            wanted = max(1, min(idle, -(-tick.waiting // self._concurrency))) - queued
             for _ in range(wanted):
                 ring(self._queue)
         except redis.OutOfMemoryError:

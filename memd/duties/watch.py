@@ -1,4 +1,4 @@
-"""Watch: the server's memory head-room, its function libraries, and outcomes whose time is over."""
+"""Watch: the server's memory head-room, its function libraries, its clock, and outcomes whose time is over."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ INTERVAL_S = 1.0
 
 
 class Watch:
-    """Once a second: close the trusted door near the memory limit, notice an emptied server, sweep."""
+    """Once a second: guard the memory limit, notice an emptied server or a clock set back, sweep."""
 
     name = "watch"
 
@@ -29,4 +29,6 @@ class Watch:
             library.install(self._client, self._settings)
         library.mark_full(self._client, self._settings.inbox.memory_headroom)
         send(self._client, inbox.sweep())
+        if mended := send(self._client, inbox.rebase()):
+            self._log.warning(Event.CLOCK_SET_BACK, times=mended)
         return INTERVAL_S

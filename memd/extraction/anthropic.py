@@ -114,6 +114,23 @@ class AnthropicExtractor:
         return answer.http_response.content, answer.headers.get("content-type", "")
 
 
+async def probe(settings: ExtractionSettings, deadline_s: float) -> ExtractionFailed | None:
+    """What is wrong with the endpoint; None when it describes the model. Costs no tokens. Raises ConfigError."""
+    lines = _open_lines(settings, 1)
+    if not lines:
+        return failures.unavailable("no_key")
+    try:
+        async with asyncio.timeout(deadline_s):
+            await lines[0].client.models.with_raw_response.retrieve(settings.model, timeout=deadline_s)
+    except TimeoutError:
+        return failures.unavailable("timeout")
+    except anthropic.AnthropicError as error:
+        return _translated(error)
+    finally:
+        await lines[0].client.close()
+    return None
+
+
 def check(settings: ExtractionSettings) -> None:
     """Raises ConfigError when the address or the key is none that could ever be sent."""
     _credential(settings)

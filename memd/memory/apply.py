@@ -20,6 +20,7 @@ from memd.memory.said import Said
 from memd.memory.text import one_line, same_key
 from memd.memory.update import ConfirmedFact, NewFact, RetiredFact, Update
 from memd.memory.uploads import without_upload_events
+from memd.redaction import holds_secret, redact
 
 __all__ = ["Applied", "Origin", "Refusal", "apply"]
 
@@ -136,7 +137,7 @@ class _Draft:
             elif self._budget <= 0:
                 self._refuse("too_many_retired", "retiredFacts", index)
             else:
-                self._retire(piece.id, "retired", note=aside(piece.reason))
+                self._retire(piece.id, "retired", note=redact(aside(piece.reason))[0])
 
     def rewrite(self, wanted: Mapping[str, str]) -> None:
         """Rewrite the summaries that are named."""
@@ -148,6 +149,8 @@ class _Draft:
                 self._refuse("empty", "summaries", index)
             elif len(clean) > MAX_SUMMARY_CHARS:
                 self._refuse("too_long", "summaries", index)
+            elif holds_secret(clean):
+                self._refuse("secret", "summaries", index)
             else:
                 section = self._sections.setdefault(SECTIONS[name], dict(self._old[SECTIONS[name]]))
                 section[name] = {"summary": clean, "updatedAt": self._now}

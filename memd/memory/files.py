@@ -44,6 +44,12 @@ def read(file: Path, sibling: Path | None = None) -> bytes | None:
     except OSError as error:
         raise unavailable(error) from None
     finally:
+        close(descriptor)
+
+
+def close(descriptor: int) -> None:
+    """Close what was not written to: what was read or locked is not less true when a file system complains."""
+    with suppress(OSError):
         os.close(descriptor)
 
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from memd.config import ApplySettings
 from memd.memory.update import NewFact
 from memd.memory.uploads import is_upload_event
+from memd.redaction import holds_secret
 
 MAX_VALID_DAYS = 36_500
 """Days a fact may be valid; above it (a century) times overflow."""
@@ -31,10 +32,7 @@ def _reasons(fact: NewFact, content: str, settings: ApplySettings) -> Iterator[s
         yield "not_durable"
     if fact.authority != "descriptive":
         yield "not_descriptive"
-    if len(content) < settings.fact_min_chars:
-        yield "too_short"
-    if len(content) > settings.fact_max_chars:
-        yield "too_long"
+    yield from _length(content, settings)
     if not _is_confidence(fact.confidence):
         yield "bad_confidence"
     elif fact.confidence < settings.confidence_threshold:
@@ -43,6 +41,24 @@ def _reasons(fact: NewFact, content: str, settings: ApplySettings) -> Iterator[s
         yield "bad_valid_days"
     if is_upload_event(content):
         yield "upload_event"
+    if any(map(holds_secret, (content, *_asides(fact)))):
+        yield "secret"
+
+
+def _length(content: str, settings: ApplySettings) -> Iterator[str]:
+    if len(content) < settings.fact_min_chars:
+        yield "too_short"
+    if len(content) > settings.fact_max_chars:
+        yield "too_long"
+
+
+def _asides(fact: NewFact) -> Iterator[str]:
+    """What would be stored beside the fact's sentence."""
+    yield fact.source_error or ""
+    yield fact.backstory or ""
+    if fact.subject:
+        yield fact.subject.person
+        yield fact.subject.relationship
 
 
 def _is_confidence(value: object) -> bool:

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from memd.errors import StoreUnavailable
-from memd.memory.files import make_folder
+from memd.memory.files import close, make_folder
 
 WAIT_S = 10.0
 """How long a lock is waited for: a commit takes milliseconds, so a holder that long is frozen."""
@@ -26,7 +26,7 @@ def locked(file: Path) -> Iterator[None]:
         _acquire(descriptor)
         yield
     finally:
-        os.close(descriptor)
+        close(descriptor)
 
 
 def _open(file: Path) -> int:

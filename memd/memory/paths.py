@@ -7,6 +7,7 @@ where names are compared without case or in another Unicode form. One over 120 b
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 from functools import lru_cache
 from pathlib import Path
@@ -73,6 +74,16 @@ def folder(data_dir: Path, bucket: Bucket, *, shared: bool) -> Path:
     if bucket.agent_name == DEFAULT_AGENT:
         return user_folder(data_dir, bucket.user_id, shared=shared)
     return agents_folder(data_dir, bucket.user_id, shared=shared) / encode(bucket.agent_name)
+
+
+def trash_folder(data_dir: Path) -> Path:
+    """A new name for what is being erased; on the same file system as the documents."""
+    return data_dir / f"erased-{os.urandom(8).hex()}"
+
+
+def trash_folders(data_dir: Path) -> list[Path]:
+    """What was being erased when its process died."""
+    return list(data_dir.glob("erased-*"))
 
 
 def lock_file(data_dir: Path, bucket: Bucket) -> Path:

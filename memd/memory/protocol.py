@@ -19,6 +19,15 @@ class Loaded:
     file_hash: str | None
 
 
+@dataclass(frozen=True, slots=True)
+class Erased:
+    """What was erased, or would be: documents, files in all, and the identities that their ledgers held."""
+
+    documents: int = 0
+    files: int = 0
+    identities: frozenset[str] = frozenset()
+
+
 @runtime_checkable
 class Store(Protocol):
     """Keeps one document for each bucket. Safe to use from many threads."""
@@ -56,4 +65,11 @@ class Store(Protocol):
 
     def users(self) -> Iterator[str]:
         """The users that have a memory, in no order."""
+        ...
+
+    def erase(self, user_id: str, agent_name: str | None, *, dry_run: bool = False) -> Erased:
+        """Remove an agent's memory of a user, or all that there is of them (None), old versions and temps included.
+
+        Idempotent. A shared store erases nothing, as nobody knows whose a fact is. Raises StoreUnavailable.
+        """
         ...

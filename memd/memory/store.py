@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import importlib
 import os
+import shutil
 import time
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import suppress
@@ -16,13 +17,13 @@ from memd.config import Settings, StoreSettings
 from memd.context import DEFAULT_AGENT, Bucket
 from memd.errors import ClaimLost, ConfigError, Conflict, DocumentDamaged, DocumentTooNew
 from memd.events import Event, logger
-from memd.memory import damage, files, paths
+from memd.memory import damage, erase, files, paths
 from memd.memory.cache import CachedReader
 from memd.memory.document import Document, empty_document, parse
 from memd.memory.lock import locked
-from memd.memory.protocol import Loaded, Store
+from memd.memory.protocol import Erased, Loaded, Store
 
-__all__ = ["CachedReader", "JsonStore", "Loaded", "Store", "open_store"]
+__all__ = ["CachedReader", "Erased", "JsonStore", "Loaded", "Store", "open_store"]
 
 
 def open_store(settings: Settings) -> Store:
@@ -126,9 +127,24 @@ class JsonStore:
                     if temp.lstat().st_mtime < oldest:
                         temp.unlink()
                         removed += 1
+            for trash in paths.trash_folders(self._data_dir):  # a forgetting that was killed on its last step
+                shutil.rmtree(trash, ignore_errors=True)
+                removed += 1
         except OSError as error:
             raise files.unavailable(error) from None
         return removed
+
+    def erase(self, user_id: str, agent_name: str | None, *, dry_run: bool = False) -> Erased:
+        """Remove an agent's memory of a user, or all that there is of them (None). Raises StoreUnavailable."""
+        if self._shared:
+            return Erased()
+        whole = agent_name is None
+        folder = paths.folder(self._data_dir, Bucket(user_id, agent_name or DEFAULT_AGENT), shared=False)
+        if dry_run:
+            return erase.look(folder, whole=whole)
+        agents = ["", *self.agents(user_id)] if agent_name is None else [agent_name]
+        locks = [paths.lock_file(self._data_dir, Bucket(user_id, agent)) for agent in agents]
+        return erase.erase(folder, paths.trash_folder(self._data_dir), locks, whole=whole)
 
     def _owner(self, bucket: Bucket) -> Bucket:
         """Whose document it is: with a shared store nobody's in particular."""

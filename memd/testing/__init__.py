@@ -1,5 +1,6 @@
 """For people who build on memd: a real HTTP endpoint that plays the model. See `ModelServer`."""
 
 from memd.testing.model_server import ModelServer, Recorded, Reply, facts_from_messages
+from memd.testing.replies import Refused
 
-__all__ = ["ModelServer", "Recorded", "Reply", "facts_from_messages"]
+__all__ = ["ModelServer", "Recorded", "Refused", "Reply", "facts_from_messages"]

@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Any
 
 from memd.testing.http import MAX_HEAD, HttpRequest, head, read_request
-from memd.testing.replies import UPDATE_PARTS, Reply, error_body, facts_from_messages, message_body
+from memd.testing.replies import UPDATE_PARTS, Refused, Reply, error_body, facts_from_messages, message_body
 
 Responder = Callable[[dict[str, Any]], dict[str, Any]]
 
@@ -74,6 +74,8 @@ class ModelServer:
         self._prefixes: set[int] = set()
         self._changed = threading.Condition()
         self._loop = asyncio.new_event_loop()
+        self._answering = asyncio.Event()
+        self._answering.set()
         self._thread = threading.Thread(target=self._loop.run_forever, name="model-server", daemon=True)
         self._connections: set[asyncio.Task[None]] = set()
 
@@ -136,6 +138,14 @@ class ModelServer:
         with self._changed:
             self._script.clear()
 
+    def hold(self) -> None:
+        """Answer nobody until `go_on`."""
+        self._loop.call_soon_threadsafe(self._answering.clear)
+
+    def go_on(self) -> None:
+        """Answer those who wait, and everybody from now on."""
+        self._loop.call_soon_threadsafe(self._answering.set)
+
     def wait_for_calls(self, count: int, timeout_s: float = 10.0) -> None:
         """Wait until so many requests have arrived. Raises TimeoutError."""
         with self._changed:
@@ -170,10 +180,16 @@ class ModelServer:
 
     async def _serve(self, request: HttpRequest, writer: asyncio.StreamWriter) -> bool:
         """Answer one request; whether the connection stays open."""
+        if request.method == "GET":
+            await _send(writer, self._description(request), None)
+            return True
         reply = self._arrived(request)
         try:
             await asyncio.sleep(self.delay + reply.delay_s)
-            body = reply.body if reply.body is not None else self._answer(request, reply)
+            await self._answering.wait()
+            if reply.body is None:
+                reply = self._answered(request, reply)
+            body = reply.body or b""
             if reply.drop_after == 0:
                 return False
             writer.write(head(reply.status, dict(reply.headers), len(body)))
@@ -202,6 +218,17 @@ class ModelServer:
         """The status for what is not a call with a key; 0 when it is one."""
         if (request.method, request.path) != ("POST", "/v1/messages"):
             return 404
+        return self._key_refused(request)
+
+    def _description(self, request: HttpRequest) -> bytes:
+        """The answer to a question for a model, which is no call: every `claude-` model is known here."""
+        name = request.path.removeprefix("/v1/models/")
+        status = self._key_refused(request) or (200 if name.startswith("claude-") else 404)
+        model = {"type": "model", "id": name, "display_name": name, "created_at": "2026-10-07T00:00:00Z"}
+        body = json.dumps(model).encode() if status == 200 else error_body(status, "refused")
+        return head(status, {}, len(body)) + body
+
+    def _key_refused(self, request: HttpRequest) -> int:
         key = request.headers.get("x-api-key") or request.headers.get("authorization", "")
         key = key.removeprefix("Bearer ")
         return 0 if key and self.api_key in (None, key) else 401
@@ -213,6 +240,13 @@ class ModelServer:
         if times is None or times > 1:
             self._script.appendleft((reply, None if times is None else times - 1))
         return reply
+
+    def _answered(self, request: HttpRequest, reply: Reply) -> Reply:
+        """The reply with what the responder says, or refuses."""
+        try:
+            return replace(reply, body=self._answer(request, reply))
+        except Refused as refused:
+            return replace(reply, status=refused.status, body=error_body(refused.status, refused.message))
 
     def _answer(self, request: HttpRequest, reply: Reply) -> bytes:
         body = json.loads(request.body)

@@ -43,6 +43,15 @@ class Reply:
     """Send the body in pieces of so many bytes, with so many seconds after each."""
 
 
+class Refused(Exception):
+    """A responder raises it to answer with the API's error envelope, as a real endpoint does for some content."""
+
+    def __init__(self, status: int, message: str = "scripted") -> None:
+        super().__init__(message)
+        self.status = status
+        self.message = message
+
+
 def facts_from_messages(request: dict[str, Any]) -> dict[str, Any]:
     """The default responder: each new user message becomes one fact that says and quotes exactly its text.
 

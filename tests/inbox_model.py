@@ -1,0 +1,207 @@
+"""The inbox as it should be, by message: a reference in plain Python, without a server, hashes or files.
+
+Times are milliseconds of the machine's own clock, and only ever compared.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+
+from memd.context import Bucket, Context, Key, Message, estimate_tokens, is_single, loose
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A message that waits or is worked on, and its place in its key's order."""
+
+    order: int
+    message: Message
+
+    @property
+    def tokens(self) -> int:
+        return estimate_tokens(self.message.content)
+
+
+Entries = dict[str, Entry]
+"""By identity."""
+
+
+@dataclass
+class Waiting:
+    """What is pending of a key. `first`: its first push; `hurried`: when it was made due at once."""
+
+    first: int
+    entries: Entries = field(default_factory=dict)
+    attempts: int = 0
+    delays: int = 0
+    suspect: bool = False
+    not_before: int = 0
+    hurried: int | None = None
+
+
+@dataclass(frozen=True)
+class Taken:
+    """What a claim holds."""
+
+    key: Key
+    first: int
+    entries: Entries
+    attempts: int
+    delays: int
+    suspect: bool
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        return in_order(self.entries)
+
+
+def in_order(entries: Entries) -> tuple[Message, ...]:
+    """The messages as they came."""
+    return tuple(entry.message for entry in sorted(entries.values(), key=lambda entry: entry.order))
+
+
+class Model:
+    """All that a perfect inbox and a perfect store would hold."""
+
+    def __init__(self, max_wait: int, claim_tokens: int, max_attempts: int) -> None:
+        self._max_wait = max_wait
+        self._claim_tokens = claim_tokens
+        self._max_attempts = max_attempts
+        self._order = 0
+        self.waiting: dict[Key, Waiting] = {}
+        self.claims: dict[str, Taken] = {}
+        self.accepted: defaultdict[Key, set[str]] = defaultdict(set)
+        self.dead: defaultdict[Key, set[str]] = defaultdict(set)
+        self.skipped: defaultdict[Key, set[str]] = defaultdict(set)
+        self.ledger: defaultdict[Bucket, defaultdict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
+        self.facts: defaultdict[Bucket, dict[str, int]] = defaultdict(dict)
+        """What each document says, and how often it was said again."""
+
+    def push(self, context: Context, now: int) -> str:
+        """Merge a push; what the server must answer."""
+        key = context.key
+        alive = [message for message in context.messages if message.identity not in self.dead[key]]
+        if not alive:
+            return "skipped"
+        status = "merged" if key in self.waiting else "queued"
+        waiting = self.waiting.setdefault(key, Waiting(now))
+        before = dict(waiting.entries)
+        for message in alive:
+            self.accepted[key].add(self._merge(waiting, before, message))
+        if context.now:
+            self._hurry(waiting, now)
+        return status
+
+    def flush(self, keys: Iterable[Key], now: int) -> None:
+        """Make what is pending of these keys due at once."""
+        for key in keys:
+            if key in self.waiting:
+                self._hurry(self.waiting[key], now)
+
+    def latest(self, key: Key) -> int:
+        """The moment at which a pending key must be due: first push + max_wait, outside backoff."""
+        waiting = self.waiting[key]
+        due = waiting.first + self._max_wait
+        if waiting.hurried is not None:
+            due = min(due, waiting.hurried)
+        return max(due, waiting.not_before)
+
+    def claim(self, claim_id: str, key: Key) -> Taken:
+        """Take the oldest messages of a key, as many as one claim may hold."""
+        waiting = self.waiting[key]
+        taken, rest = self._split(waiting.entries)
+        if rest:
+            waiting.entries = rest
+        else:
+            del self.waiting[key]
+        found = Taken(key, waiting.first, taken, waiting.attempts, waiting.delays, waiting.suspect)
+        self.claims[claim_id] = found
+        return found
+
+    def new_in(self, taken: Taken) -> tuple[Message, ...]:
+        """The messages of a claim that the document has not taken in."""
+        known = set(self.ledger[taken.key.bucket][taken.key.thread_id])
+        fresh = []
+        for message in taken.messages:
+            name = message.identity
+            if name in known or (is_single(name) and any(loose(other) == loose(name) for other in known)):
+                continue
+            known.add(name)
+            fresh.append(message)
+        return tuple(fresh)
+
+    def commit(self, taken: Taken) -> None:
+        """Take a claim into its document: one fact for each new user message."""
+        facts, said = self.facts[taken.key.bucket], set()
+        for message in self.new_in(taken):
+            if message.role == "user" and message.content not in said:
+                facts[message.content] = facts.get(message.content, -1) + 1
+                said.add(message.content)
+        ledger = self.ledger[taken.key.bucket][taken.key.thread_id]
+        ledger += [message.identity for message in taken.messages if message.identity not in ledger]
+
+    def ack(self, claim_id: str) -> None:
+        """Forget a claim; what its document did not take in was skipped."""
+        taken = self.claims.pop(claim_id)
+        ledger = self.ledger[taken.key.bucket][taken.key.thread_id]
+        self.skipped[taken.key] |= taken.entries.keys() - set(ledger)
+
+    def bury(self, claim_id: str) -> None:
+        """Move a claim to the dead."""
+        taken = self.claims.pop(claim_id)
+        self.dead[taken.key] |= taken.entries.keys()
+
+    def release(self, claim_id: str, how: str, now: int, backoff: int = 0) -> str:
+        """Give a claim back as though it had never been taken; answers released or dead."""
+        taken = self.claims[claim_id]
+        costs = how == "failed" or (how == "expired" and taken.suspect)
+        attempts = taken.attempts + costs
+        if costs and attempts >= self._max_attempts:
+            self.bury(claim_id)
+            return "dead"
+        del self.claims[claim_id]
+        waiting = self.waiting.setdefault(taken.key, Waiting(now))
+        waiting.entries |= {name: _united(old, waiting.entries.get(name)) for name, old in taken.entries.items()}
+        waiting.first = taken.first
+        waiting.attempts = attempts
+        waiting.delays = 0 if costs else taken.delays + 1
+        waiting.not_before = now + backoff
+        waiting.suspect = waiting.suspect or how == "expired"
+        return "released"
+
+    def _merge(self, waiting: Waiting, before: Entries, message: Message) -> str:
+        """The newest text stays, in the oldest place, with the signals of both."""
+        name = _twin(before, message.identity) if message.identity not in before else message.identity
+        self._order += 1
+        new = Entry(self._order, replace(message, identity=name))
+        old = waiting.entries.get(name)
+        waiting.entries[name] = _united(old, new) if old else new
+        return name
+
+    def _hurry(self, waiting: Waiting, now: int) -> None:
+        waiting.hurried = now
+        waiting.not_before = 0
+
+    def _split(self, entries: Entries) -> tuple[Entries, Entries]:
+        names = sorted(entries, key=lambda name: entries[name].order)
+        total, count = 0, 0
+        for name in names:
+            total += entries[name].tokens
+            if count and total > self._claim_tokens:
+                break
+            count += 1
+        return {name: entries[name] for name in names[:count]}, {name: entries[name] for name in names[count:]}
+
+
+def _united(old: Entry, new: Entry | None) -> Entry:
+    if new is None:
+        return old
+    return Entry(old.order, replace(new.message, signals=old.message.signals | new.message.signals))
+
+
+def _twin(entries: Entries, identity: str) -> str:
+    """A message without id and predecessor is also known by thread, role and content alone."""
+    alike = (name for name in entries if loose(name) == loose(identity)) if is_single(identity) else ()
+    return next(iter(alike), identity)

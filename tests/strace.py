@@ -1,0 +1,101 @@
+"""System calls of one step, one by one: which there are, and what happens when one of them fails or is the last."""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import os
+import re
+import shutil
+import signal
+import subprocess
+import tempfile
+import traceback
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from support import wait_for
+
+PR_SET_PTRACER = 0x59616D61
+FILES = "%file,%desc"
+_LINE = re.compile(r"(\w+)\(")
+_NOISE = frozenset({"mmap", "munmap", "exit_group", "kill", "rt_sigreturn"})
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How the process ended that did the step: by a signal, or with a code."""
+
+    killed: bool
+    code: int
+
+
+def why_not() -> str:
+    """Why steps cannot be traced here; empty when they can."""
+    strace = shutil.which("strace")
+    if strace is None:
+        return "strace is not installed"
+    try:
+        calls(lambda: None)
+    except AssertionError:
+        return "strace may not attach to processes here"
+    return ""
+
+
+def calls(step: Callable[[], object]) -> list[tuple[str, int]]:
+    """The calls that a step makes on files: each name, with its number among those of that name."""
+    with tempfile.NamedTemporaryFile() as log:
+        _run(step, "-e", f"trace={FILES}", "-o", log.name)
+        names = [match[1] for line in log.read().decode().splitlines() if (match := _LINE.match(line))]
+    seen: Counter[str] = Counter()
+    found = []
+    for name in names:
+        seen[name] += 1
+        if name not in _NOISE:
+            found.append((name, seen[name]))
+    return found
+
+
+def inject(step: Callable[[], object], fault: str) -> Ended:
+    """Do a step in a process of its own in which calls go wrong: `fault` is what strace's `inject` takes."""
+    return _run(step, "-e", f"trace={FILES}", "-e", f"inject={fault}", "-o", os.devnull)
+
+
+def _run(step: Callable[[], object], *options: str) -> Ended:
+    child = _fork(step)
+    tracer = subprocess.Popen(["strace", "-q", "-p", str(child), *options], stderr=subprocess.DEVNULL)
+    try:
+        wait_for(lambda: _is_traced(child) or tracer.poll() is not None, "strace is attached", timeout_s=10)
+        assert tracer.poll() is None, "strace may not attach"
+        os.kill(child, signal.SIGCONT)
+        status = os.waitpid(child, 0)[1]
+    except BaseException:
+        os.kill(child, signal.SIGKILL)
+        tracer.kill()
+        raise
+    finally:
+        tracer.wait()
+    return Ended(os.WIFSIGNALED(status), os.waitstatus_to_exitcode(status))
+
+
+def _fork(step: Callable[[], object]) -> int:
+    child = os.fork()
+    if child == 0:
+        gc.disable()  # what is collected here would be calls of its own
+        ctypes.CDLL(None).prctl(PR_SET_PTRACER, -1, 0, 0, 0)  # where only parents may trace
+        os.kill(os.getpid(), signal.SIGSTOP)
+        try:
+            step()
+        except BaseException:  # noqa: BLE001  (there is nobody above to tell)
+            traceback.print_exc()
+            os._exit(1)
+        os._exit(0)
+    os.waitpid(child, os.WUNTRACED)
+    return child
+
+
+def _is_traced(pid: int) -> bool:
+    status = Path(f"/proc/{pid}/status").read_text()
+    return re.search(r"^TracerPid:\t0$", status, re.MULTILINE) is None

@@ -1,0 +1,243 @@
+"""Remembering: what of a claim is new goes to the extractor, and what it says goes into the document, once."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from functools import reduce
+from operator import add
+from typing import TypeVar
+
+import redis
+
+from memd import inbox
+from memd.claim import Claim
+from memd.config import Settings
+from memd.connection import send
+from memd.context import Message
+from memd.errors import Conflict, ContentRefused, ContentTooLong
+from memd.events import Event, logger
+from memd.extraction import endpoint
+from memd.extraction.protocol import Extraction, Extractor, Request
+from memd.forget import Forgetting
+from memd.memory import ledger
+from memd.memory.apply import Applied, Origin, apply
+from memd.memory.facts import quotes_any
+from memd.memory.store import Loaded, Store
+from memd.memory.tombstone import Tombstone, Tombstones, Wish
+from memd.redaction import redact
+from workers.gate import Gate
+from workers.halving import Halving
+from workers.outcome import Dead, Lost, Outcome, Retry, Skipped, Stored
+
+T = TypeVar("T")
+
+ROUNDS = 5
+"""How often a commit starts again because another writer was faster, before the claim is given back."""
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What of a claim the extractor has to read: the new messages, and known ones before them for context."""
+
+    new: tuple[Message, ...]
+    before: tuple[Message, ...]
+    taken: tuple[Message, ...]
+    """What the ledger is to hold afterwards: these, the known ones among them."""
+
+    generation: int
+    """Of the user's tombstone when this was chosen: nothing is written once more was forgotten."""
+
+    redacted: dict[str, int]
+    """Secrets that were cut out of the new messages, by kind: neither the extractor nor the document sees them."""
+
+
+class Remembering:
+    """Brings claims as far as the store, many at once. Blocking steps run in `threads`; the loop waits for models."""
+
+    def __init__(
+        self, settings: Settings, client: redis.Redis, store: Store, extractor: Extractor, threads: Executor
+    ) -> None:
+        self._settings = settings
+        self._client = client
+        self._store = store
+        self._extractor = extractor
+        self._threads = threads
+        self._tombstones = Tombstones(settings.data_dir)
+        self._calls: dict[str, asyncio.Future[Extraction]] = {}
+        self._handing_back = False
+        self.gate = Gate(client, endpoint(settings.extraction), self.in_thread)
+        self._log = logger()
+
+    def hand_back(self) -> None:
+        """End all model calls now; their claims are given back at no cost."""
+        self._handing_back = True
+        for call in self._calls.values():
+            call.cancel()
+
+    def lose(self, claim_id: str) -> None:
+        """End the model call of a claim that is not ours any more."""
+        if call := self._calls.get(claim_id):
+            call.cancel()
+
+    async def in_thread(self, step: Callable[..., T], *arguments: object) -> T:
+        """Run a blocking step beside the loop."""
+        return await asyncio.get_running_loop().run_in_executor(self._threads, step, *arguments)
+
+    async def run(self, claim: Claim) -> Outcome:
+        """Extract and store; what the model cannot take is halved until the guilty messages are alone.
+
+        Raises what the extractor, the store and the inbox raise; then nothing of the part in hand was stored.
+        """
+        try:
+            return await self._part(claim, claim.messages, frozenset())
+        except ContentTooLong as error:  # no other attempt would be shorter
+            failure: ContentTooLong | ContentRefused = error
+        except ContentRefused as error:
+            if claim.attempts + 1 < self._settings.drain.max_attempts:
+                raise
+            failure = error
+        return await self._halve(claim, failure)
+
+    async def _halve(self, claim: Claim, failure: ContentTooLong | ContentRefused) -> Outcome:
+        """Store all but the guilty messages; when nothing could be stored, the claim is dead as a whole."""
+
+        async def store(part: Sequence[Message]) -> Outcome:
+            return await self._part(claim, part, frozenset(halving.guilty))
+
+        halving = Halving(store)
+        halved = await halving.run(claim.messages, failure)
+        if halved.ended_by is not None:  # the claim comes back, and its ledger knows what was stored of it
+            return halved.ended_by
+        stored = [part for part in halved.parts if isinstance(part, Stored)]
+        if not stored:
+            return halved.parts[0] if not halved.guilty else Dead(failure.code, str(failure))
+        self._log.warning(Event.HALVED, claim=claim.id, code=failure.code, guilty=len(halved.guilty))
+        return replace(reduce(add, stored), guilty=halved.guilty)
+
+    async def _part(self, claim: Claim, part: Sequence[Message], avoid: frozenset[str]) -> Outcome:
+        """Extract and store what the document does not know yet of some of the claim's messages.
+
+        `avoid`: identities that must not even give context.
+        """
+        for _ in range(ROUNDS):
+            grave = await self.in_thread(self._tombstones.find, claim.key.user_id)
+            if grave is not None and grave.open:
+                await self.in_thread(self._finish_forgetting, grave.open)
+                return Lost("forgotten")
+            loaded = await self.in_thread(self._store.load, claim.key.bucket)
+            work = self._choose(claim, loaded, part, avoid, grave)
+            if isinstance(work, Skipped):
+                if work.reason != "already_known":
+                    return work
+                # Maybe by a worker that died before its folder was synced, or before its ack.
+                await self.in_thread(self._store.sync, claim.key.bucket)
+                return _stored_earlier(claim, loaded, part) if claim.came_back else work
+            extraction = await self._extract(claim, loaded, work)
+            if extraction is None:
+                return (
+                    Retry("stopping", "the worker stops", costs=False, backoff=False) if self._handing_back else Lost()
+                )
+            stored = await self.in_thread(self._commit, claim, loaded, work, extraction)
+            if stored is not None:
+                return stored
+        return Retry("conflict", "other writers were faster each time", costs=False)
+
+    def _finish_forgetting(self, wishes: Iterable[Wish]) -> None:
+        """A forgetting was cut short: it is finished first, and takes the claim along."""
+        for wish in wishes:
+            Forgetting(self._settings, self._client, self._store).finish(wish)
+        self._log.info(Event.FORGOTTEN)
+
+    def _choose(
+        self, claim: Claim, loaded: Loaded, part: Sequence[Message], avoid: frozenset[str], grave: Tombstone | None
+    ) -> Work | Skipped:
+        """The messages the ledger does not hold, and why the rest may be let go when there are none."""
+        bucket = claim.key.bucket
+        gone = {m.identity for m in claim.messages if grave is not None and grave.holds(bucket, m.identity)}
+        alive = tuple(message for message in part if message.identity not in gone)
+        if not alive:
+            return Skipped("forgotten")
+        new = ledger.unknown(loaded.document, claim.key.thread_id, alive)
+        if not new:
+            return Skipped("already_known")
+        roles = {message.role for message in new}
+        if "user" not in roles:
+            return Skipped("no_user_turn")
+        if self._settings.filtering.require_reply and "assistant" not in roles:
+            return Skipped("no_reply")
+        fresh = {message.identity for message in new}
+        useful = [message for message in claim.messages if message.identity not in gone | avoid]
+        start = next(place for place, message in enumerate(useful) if message.identity in fresh)
+        back = self._settings.extraction.context_messages
+        cut: Counter[str] = Counter()
+        before = tuple(_redacted(message, Counter()) for message in useful[max(0, start - back) : start])
+        generation = grave.generation if grave else 0
+        return Work(tuple(_redacted(message, cut) for message in new), before, alive, generation, dict(cut))
+
+    async def _extract(self, claim: Claim, loaded: Loaded, work: Work) -> Extraction | None:
+        """Ask the extractor; None when the call was ended because we stop or the claim was lost."""
+        if self._handing_back:
+            return None
+        request = Request(loaded.document, work.new, work.before, self._settings.extraction.deadline_s)
+        call = asyncio.ensure_future(self.gate.call(claim.id, lambda: self._extractor.extract(request)))
+        self._calls[claim.id] = call
+        try:
+            return await call
+        except asyncio.CancelledError:
+            if call.cancelled():
+                return None
+            raise
+        finally:
+            del self._calls[claim.id]
+
+    def _commit(self, claim: Claim, loaded: Loaded, work: Work, extraction: Extraction) -> Stored | None:
+        """Apply and store; None when another writer took some of these messages in meanwhile."""
+        origin = Origin(claim.key.thread_id, datetime.now(UTC), extraction.model, extraction.prompt_version)
+        for _ in range(ROUNDS):
+            applied = apply(loaded.document, extraction.update, work.new, work.taken, origin, self._settings.apply)
+            try:
+                self._store.commit(claim.key.bucket, loaded, applied.document, lambda: self._still_ours(claim, work))
+            except Conflict:  # the document moved on: what was extracted still holds unless the messages were taken in
+                loaded = self._store.load(claim.key.bucket)
+                if ledger.unknown(loaded.document, claim.key.thread_id, work.new) != work.new:
+                    return None
+                continue
+            return _stored(work, applied, extraction)
+        return None
+
+    def _still_ours(self, claim: Claim, work: Work) -> bool:
+        """Asked under the lock: nobody has rescued the claim, and nobody has forgotten anything of the user since."""
+        if self._tombstones.generation(claim.key.user_id) != work.generation:
+            return False
+        return send(self._client, inbox.extend([claim.id]))[0]
+
+
+def _redacted(message: Message, counts: Counter[str]) -> Message:
+    """The message without its secrets. Its identity is that of the whole text, as it was when it came."""
+    content, found = redact(message.content)
+    counts.update(found)
+    return replace(message, content=content) if found else message
+
+
+def _stored(work: Work, applied: Applied, extraction: Extraction) -> Stored:
+    return Stored(
+        messages=len(work.new),
+        fact_ids=applied.added,
+        confirmed=len(applied.confirmed),
+        retired=len(applied.retired),
+        refused=dict(Counter(refusal.reason for refusal in applied.refusals)),
+        usage=extraction.usage,
+        redacted=work.redacted,
+    )
+
+
+def _stored_earlier(claim: Claim, loaded: Loaded, part: Sequence[Message]) -> Stored:
+    """What an attempt that was never acked has stored: the facts that quote these messages."""
+    names = {name for message in part for name in (message.id, message.identity) if name}
+    found = (fact["id"] for fact in loaded.document["facts"] if quotes_any(fact, claim.key.thread_id, names))
+    return Stored(len(part), tuple(found), 0, 0, {}, usage=None, calls=0)
