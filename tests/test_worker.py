@@ -18,6 +18,7 @@ from memd.config import Settings
 from memd.connection import connect
 from memd.errors import InboxUnavailable, NotReady
 from workers.job import BellJob, RefusedJob, bell_queue, ring
+from workers.worker import pause_after
 
 MESSAGES = [
     {"role": "user", "content": "I live in Porto.", "id": "1"},
@@ -122,6 +123,13 @@ def stored_at_work(app: Memd, worker: int, number: int) -> None:
     wait_for(pushed, "the inbox takes a push")
     wait_for(lambda: app.status().stored == number, "it is stored")
     assert children(worker)
+
+
+def test_the_pause_of_a_worker_grows_only_while_nothing_comes_of_its_tries() -> None:
+    """It doubles up to ten seconds, and starts anew after a bell, or after a second with the server."""
+    assert [pause_after(pause, False, 0.01) for pause in (0.1, 3.2, 6.4)] == [0.2, 6.4, 10.0]
+    assert pause_after(10.0, True, 0.01) == 0.1
+    assert pause_after(10.0, False, 1.5) == 0.1
 
 
 def children(pid: int) -> list[str]:

@@ -30,6 +30,9 @@ from workers.job import ARGUMENT, BellJob, bell_queue
 
 PR_SET_PDEATHSIG = 1
 RECONNECT_MAX_S = 10.0
+HEALTHY_S = 1.0
+"""A worker that lasted this long starts its backoff anew, even if nobody rang: outages that repeat must not add up."""
+
 STOP_S = 9.0
 """Seconds from SIGTERM to the end, whatever hangs; less than the supervisor's patience."""
 
@@ -52,9 +55,16 @@ def run(settings: Settings) -> None:
         # RQ leaves its own handlers behind, which would ignore the next signal: ours come back before each try.
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: stop.tell())
-        pause = 0.1 if _answer_bells(settings, stop) else min(RECONNECT_MAX_S, pause * 2)
+        started = time.monotonic()
+        answered = _answer_bells(settings, stop)
+        pause = pause_after(pause, answered, time.monotonic() - started)
         stop.sleep(pause * random.uniform(0.5, 1))  # noqa: S311  (jitter, not a secret)
     log.info(Event.WORKER_STOPPED, pid=os.getpid())
+
+
+def pause_after(pause_s: float, answered: bool, lasted_s: float) -> float:
+    """Seconds until a worker that has ended tries again: doubling from one try that came to nothing to the next."""
+    return 0.1 if answered or lasted_s >= HEALTHY_S else min(RECONNECT_MAX_S, pause_s * 2)
 
 
 def _answer_bells(settings: Settings, stop: Stop) -> bool:
