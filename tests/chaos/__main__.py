@@ -8,7 +8,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-from chaos.plan import PRESETS, Plan
+from chaos.plan import PRESETS, Plan, shortened
 from chaos.run import chaos
 
 MAX_SEED = 1_000_000
@@ -27,13 +27,7 @@ def main() -> int:
 
 
 def _plan(options: argparse.Namespace, seed: int) -> Plan:
-    plan = replace(PRESETS[options.preset](seed), appendfsync=options.appendfsync)
-    if options.shorten != 1:
-        keep = 1 / options.shorten
-        plan = replace(
-            plan, contexts=int(plan.contexts * keep), pushing_s=plan.pushing_s * keep, kills=int(plan.kills * keep)
-        )
-    return plan
+    return shortened(replace(PRESETS[options.preset](seed), appendfsync=options.appendfsync), options.shorten)
 
 
 def _options() -> argparse.Namespace:
@@ -41,7 +35,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("preset", nargs="?", choices=sorted(PRESETS), default="gate", help="how big the run is")
     parser.add_argument("--seed", type=int, help="repeats the order of the kills; default: a new one, printed")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures to this file as well")
-    parser.add_argument("--shorten", type=float, default=1, metavar="N", help="an Nth of contexts, kills and time")
+    parser.add_argument("--shorten", type=int, default=1, metavar="N", help="an Nth of a long run's agents, and time")
     fsync = "of the server; everysec may lose what it acknowledged last when it is killed"
     parser.add_argument("--appendfsync", choices=("always", "everysec"), default="always", help=fsync)
     return parser.parse_args()

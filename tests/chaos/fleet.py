@@ -53,6 +53,9 @@ class Part:
     killed: bool = False
     """Whether its present process was killed by us."""
 
+    ready: bool = False
+    """Whether its present process has had a connection: what is killed while it still starts never does anything."""
+
     @property
     def running(self) -> bool:
         """Whether its process is there and has not ended."""
@@ -123,6 +126,8 @@ class Fleet:
         for part in self._parts:
             if not part.done and not part.running:
                 self._look_at(part)
+            elif not part.ready and part.process is not None:
+                part.ready = connected(part.process.pid)
         now = time.monotonic()
         for moment, pid in list(self._doomed):
             if not alive(pid):
@@ -132,9 +137,11 @@ class Fleet:
                 self.tally.orphans += 1
 
     def victims(self, role: Role) -> list[tuple[Part, int]]:
-        """Living processes of a role, each with the part it belongs to."""
+        """Processes of a role that are at work, each with the part it belongs to."""
         owner = Role.WORKER if role is Role.CHILD else role
-        living = [part for part in self._parts if part.role is owner and part.running and not part.killed]
+        living = [
+            part for part in self._parts if part.role is owner and part.running and part.ready and not part.killed
+        ]
         found = [(part, part.process.pid) for part in living if part.process is not None]
         return found if role is not Role.CHILD else [(part, child) for part, pid in found for child in children(pid)]
 
@@ -181,7 +188,7 @@ class Fleet:
         if part.role is Role.SERVER:
             self._restart_server(part)
         else:
-            part.process, part.killed = part.start(), False
+            part.process, part.killed, part.ready = part.start(), False, False
 
     def _restart_server(self, part: Part) -> None:
         """In its own thread, since the start waits until the server answers; the kills go on meanwhile."""
@@ -235,6 +242,14 @@ def children(pid: int) -> list[int]:
         return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
     except (FileNotFoundError, ProcessLookupError):
         return []
+
+
+def connected(pid: int) -> bool:
+    """Whether a process has a socket open."""
+    try:
+        return any(str(file.readlink()).startswith("socket:") for file in Path(f"/proc/{pid}/fd").iterdir())
+    except OSError:  # it has ended, or has just closed one of its files
+        return False
 
 
 def alive(pid: int) -> bool:

@@ -1,8 +1,9 @@
 """What is pushed: numbered contexts, from which the documents that a run must end with can be computed.
 
-Context n is the next turn of conversation n modulo all conversations. The same thread and message ids occur under
-every user, so that whatever mixed two users up would show. As producers in the field do, ours repeat themselves: every
-fifth push carries the turn before it once more, and after every twentieth an older turn is sent again.
+The agents have their turns one after the other; within one agent's the conversations go round, one context each. The
+same thread and message ids occur under every user, so that whatever mixed two users up would show. As producers in the
+field do, ours repeat themselves: every fifth push carries the turn before it once more, and after every twentieth an
+older turn is sent again.
 """
 
 from __future__ import annotations
@@ -48,11 +49,19 @@ class Turn:
 
 def turn(plan: Plan, number: int) -> Turn:
     """Context `number`."""
-    conversation = number % plan.conversations
-    thread, rest = conversation % plan.threads, conversation // plan.threads
-    agent = f"agent-{rest % plan.agents}" if plan.agents > 1 else DEFAULT_AGENT
-    bucket = Bucket(f"user-{rest // plan.agents}", agent)
-    return Turn(number, bucket, f"thread-{thread}", number // plan.conversations)
+    agent, within = divmod(number, -(-plan.contexts // plan.agents))
+    place, conversation = divmod(within, plan.conversations)
+    user, thread = divmod(conversation, plan.threads)
+    return Turn(number, Bucket(f"user-{user}", _agent(plan, agent)), f"thread-{thread}", place)
+
+
+def _agent(plan: Plan, index: int) -> str:
+    return f"agent-{index}" if plan.agents > 1 else DEFAULT_AGENT
+
+
+def buckets(plan: Plan) -> list[Bucket]:
+    """All buckets of a plan."""
+    return [Bucket(f"user-{user}", _agent(plan, agent)) for user in range(plan.users) for agent in range(plan.agents)]
 
 
 def owner(statement: str) -> tuple[int, str, str, str] | None:
@@ -75,7 +84,7 @@ def push(plan: Plan, number: int) -> dict[str, Any]:
 
 def repeated(plan: Plan, number: int) -> int | None:
     """The older context that is sent again after this one; None mostly."""
-    return number - 2 * plan.conversations if number % 20 == 7 and number >= 2 * plan.conversations else None
+    return number - 2 * plan.conversations if number % 20 == 7 and turn(plan, number).place >= 2 else None
 
 
 def share(plan: Plan, producer: int) -> range:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -78,8 +78,8 @@ class Plan:
 
     @property
     def conversations(self) -> int:
-        """Threads over all buckets."""
-        return self.users * self.agents * self.threads
+        """Threads of one agent over all users: those that are under way at the same time."""
+        return self.users * self.threads
 
     def settings(self, folder: Path, model_url: str) -> Settings:
         """memd's settings for the run in this folder."""
@@ -107,7 +107,9 @@ class Plan:
     def check(self) -> None:
         """Raises ValueError for a plan whose end could not be told exactly."""
         if self.conversations % self.producers:
-            raise ValueError("each thread needs one producer: users * agents * threads must divide by producers")
+            raise ValueError("each thread needs one producer: users * threads must divide by producers")
+        if self.contexts // self.agents % self.producers or self.contexts % self.agents:
+            raise ValueError("each thread needs one producer: the contexts of an agent must divide by producers")
         if self.contexts > 500 * self.users * self.agents:
             raise ValueError("a memory holds at most 500 facts: more agents are needed")
 
@@ -130,7 +132,16 @@ def gate(seed: int) -> Plan:
 
 def long(seed: int) -> Plan:
     """`make chaos-long`: half an hour, 250,000 contexts."""
-    return Plan(seed, contexts=250_000, agents=20, pushing_s=1_750, kills=5_700, patience_s=60)
+    return Plan(
+        seed,
+        contexts=250_000,
+        agents=25,
+        pushing_s=1_750,
+        kills=5_700,
+        patience_s=60,
+        watch_pause_s=0.2,
+        least_kills=100,
+    )
 
 
 def small(seed: int) -> Plan:
@@ -151,6 +162,20 @@ def small(seed: int) -> Plan:
         lease_s=1.0,
         drain_within_s=30,  # a worker needs seconds to start where other tests run at the same time
         patience_s=60,
+    )
+
+
+def shortened(plan: Plan, times: int) -> Plan:
+    """A plan with fewer agents, and contexts, kills and time in proportion."""
+    agents = max(1, plan.agents // times)
+    keep = agents / plan.agents
+    return replace(
+        plan,
+        agents=agents,
+        contexts=int(plan.contexts * keep),
+        pushing_s=plan.pushing_s * keep,
+        kills=int(plan.kills * keep),
+        least_kills=int(plan.least_kills * keep),
     )
 
 

@@ -52,6 +52,7 @@ def chaos(plan: Plan, *, bug: str = "", extra: Mapping[str, str] | None = None, 
         if report.passed or bug:
             shutil.rmtree(folder)
         else:
+            report.write(folder / "report.json")
             display.show(report.stored, f"what is left of the run lies in {folder}", now=True)
     return report
 
@@ -152,7 +153,7 @@ class Run:
         return False
 
     def _look_for_leftovers(self) -> None:
-        self._display.show(self._report.stored, "looking for leftovers", now=True)
+        self._display.show(self._plan.contexts, "looking for leftovers", now=True)
         self._until(lambda: self._fleet.whole and not leftovers.drains(self._fleet) and not self._surplus(), SETTLE_S)
         surplus = self._surplus()
         self._report.baseline, self._report.at_end = dict(self._baseline), dict(leftovers.descriptors(self._fleet))
@@ -166,7 +167,7 @@ class Run:
         return leftovers.descriptors(self._fleet) - self._baseline
 
     def _compare(self) -> None:
-        self._display.show(self._report.stored, "comparing", now=True)
+        self._display.show(self._plan.contexts, "comparing", now=True)
         report, plan = self._report, self._plan
         numbers = load.accepted(self._folder, plan)
         with Memd(self._fleet.settings) as app:

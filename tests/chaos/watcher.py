@@ -38,7 +38,7 @@ class Watcher:
 
     def __init__(self, folder: Path, plan: Plan) -> None:
         self._folder = folder
-        self._seen = {self._file(bucket): Seen() for bucket in buckets(plan)}
+        self._seen = {self._file(bucket): Seen() for bucket in load.buckets(plan)}
         self.reads = 0
 
     def look(self) -> None:
@@ -77,11 +77,6 @@ class Watcher:
 
     def _file(self, bucket: Bucket) -> Path:
         return paths.folder(self._folder / DATA, bucket, shared=False) / paths.FILE
-
-
-def buckets(plan: Plan) -> list[Bucket]:
-    """All buckets of a plan."""
-    return list(dict.fromkeys(load.turn(plan, number).bucket for number in range(plan.conversations)))
 
 
 def main() -> None:
