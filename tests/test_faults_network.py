@@ -24,7 +24,7 @@ from memd.client import Memd
 from memd.config import Settings
 from memd.connection import TIMEOUT_S, connect, send
 from memd.context import Context, Key, Message, identify
-from memd.errors import AccountRefused, InboxUnavailable, NotReady
+from memd.errors import AccountRefused, InboxUnavailable, NotAllowed, NotReady
 from memd.server import url
 from memd.testing import ModelServer
 
@@ -53,7 +53,7 @@ def behind(proxy: Proxy, settings: Settings, client: redis.Redis) -> Callable[..
 @pytest.fixture
 def own(data_dir: Path) -> Settings:
     """Settings whose server is one of this test's own, in the data folder."""
-    return make_settings(data_dir, None)
+    return make_settings(data_dir, None, server__appendfsync="always")
 
 
 def tell_again(app: Memd, user: str, number: int) -> None:
@@ -176,7 +176,7 @@ REFUSALS = {
     "MISCONF": ("MISCONF Errors writing to the AOF file: No space left on device", InboxUnavailable, "its disk"),
     "NOAUTH": ("NOAUTH Authentication required.", AccountRefused, "asks for a password"),
     "WRONGPASS": ("WRONGPASS invalid username-password pair or user is disabled.", AccountRefused, "the password"),
-    "NOPERM": ("NOPERM this user has no permissions to run the 'fcall' command", AccountRefused, "lacks rights"),
+    "NOPERM": ("NOPERM this user has no permissions to run the 'fcall' command", NotAllowed, "may not run FCALL"),
     "clients": ("ERR max number of clients reached", InboxUnavailable, "maxclients"),
 }
 """What a server says, which error of memd it becomes, and what that says."""
@@ -290,7 +290,7 @@ def too_many_clients(control: redis.Redis, settings: Settings) -> Iterator[None]
         (busy, "a script"),
         (read_only, "replica"),
         (misconfigured, "its disk"),
-        (without_rights, "rights"),
+        (without_rights, "may not"),
         (too_many_clients, "maxclients|cannot be reached"),  # the server may hang up before it is heard
     ],
 )
