@@ -604,8 +604,9 @@ local function flush_key(P, key, filter, now, tick)
     for i, wanted in ipairs(filter) do
       if wanted ~= cjson.null and wanted ~= m[4 + i] then return nil end
     end
+    local was = tonumber(call('ZSCORE', m[2] and P .. ':parked:' .. m[1] or P .. ':due', key))
     call('HSET', ctx, '.now', 1, '.after', 0)
-    set_due(P, key, m[1], m[2], now, now, tick)
+    set_due(P, key, m[1], m[2], math.min(was or now, now), now, tick) -- what is due keeps its place in the row
     return { key, m[3], m[4] }
   end
   local id = call('HGET', P .. ':outcome:' .. key, '.claim')

@@ -79,20 +79,20 @@ class Model:
         self.facts: defaultdict[Bucket, dict[str, int]] = defaultdict(dict)
         """What each document says, and how often it was said again."""
 
-    def push(self, context: Context, now: int) -> str:
-        """Merge a push; what the server must answer."""
+    def push(self, context: Context, now: int) -> tuple[str, frozenset[str]]:
+        """Merge a push; what the server must answer, and what its messages are known by."""
         key = context.key
         alive = [message for message in context.messages if message.identity not in self.dead[key]]
         if not alive:
-            return "skipped"
+            return "skipped", frozenset()
         status = "merged" if key in self.waiting else "queued"
         waiting = self.waiting.setdefault(key, Waiting(now))
         before = dict(waiting.entries)
-        for message in alive:
-            self.accepted[key].add(self._merge(waiting, before, message))
+        names = frozenset(self._merge(waiting, before, message) for message in alive)
+        self.accepted[key] |= names
         if context.now:
             self._hurry(waiting, now)
-        return status
+        return status, names
 
     def flush(self, keys: Iterable[Key], now: int) -> None:
         """Make what is pending of these keys due at once."""

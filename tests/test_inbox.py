@@ -156,6 +156,28 @@ def test_a_flush_reaches_parked_keys(client: redis.Redis, settings: Settings) ->
     assert texts(claim_one(client, settings)) == ["b", "c"]
 
 
+def test_a_flush_leaves_due_keys_in_their_row(client: redis.Redis, settings: Settings) -> None:
+    """What is due already keeps its place, parked or not: flushing again and again keeps nobody waiting."""
+    for thread in ("a", "b"):
+        push(client, thread, key=Key(thread, "user"), now=True)
+    held = claim_one(client, settings)
+    assert not claim(client, settings).taken
+    push(client, "c", key=Key("c", "other"), now=True)
+    before = dues(client)
+    wait_for(lambda: push_time(client) > max(before.values()), "the server's clock moves on")
+    for source in ("due", "claimed"):
+        send(client, inbox.flush_page(source, "0", (None, None, None)))
+    assert dues(client) == before
+    assert len(before) == 2
+    assert held.key.user_id == "user"
+
+
+def dues(client: redis.Redis) -> dict[bytes, int]:
+    rows = [f"{inbox.P}:due", f"{inbox.P}:parked:{KEY.bucket.hash}"]
+    flat = [part for row in rows for part in execute(client, "ZRANGE", row, 0, -1, "WITHSCORES")]
+    return {key: int(score) for key, score in flat}
+
+
 def test_released_messages_come_before_what_came_since(client: redis.Redis, settings: Settings) -> None:
     """A claim given back keeps its order; the newest text of an id stays."""
     push(client, "one", "two", now=True, ids=True)

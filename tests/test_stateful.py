@@ -177,10 +177,10 @@ class InboxMachine(RuleBasedStateMachine):
         """A trusted app pushes; a push that was sent before is the same as one sent again."""
         context = window.context
         merged = send(self._client, inbox.push(context))
-        assert merged.status == self._model.push(context, self._now())
-        if merged.status != "skipped":
-            alive = {message.identity for message in context.messages} - self._model.dead[context.key]
-            self._receipts[merged.key, merged.gen, merged.seq] = (context.key, frozenset(alive))
+        status, names = self._model.push(context, self._now())
+        assert merged.status == status
+        if names:
+            self._receipts[merged.key, merged.gen, merged.seq] = (context.key, names)
 
     @rule(window=WINDOWS)
     def push_raw(self, window: Window) -> None:
