@@ -502,7 +502,14 @@ local function bury(P, cfg, id, m, code, err, text, now)
   close(P, id, m, now)
 end
 
--- The claim's messages go back before what came since: they keep their order. The newest text of an id stays.
+-- A message that was pushed again while it was claimed: the newest text, in the place it had, with the signals of both.
+local function united(old, new)
+  local order, seq, _, signals = parts(old)
+  local _, _, tokens, more, text = parts(new)
+  return order .. ' ' .. seq .. ' ' .. tokens .. ' ' .. union(signals, more) .. ' ' .. text
+end
+
+-- The claim's messages go back before what came since: they keep their order.
 local function give_back(P, id, m, changes, now)
   local claim, ctx = P .. ':claim:' .. id, P .. ':ctx:' .. m.key
   if call('EXISTS', ctx) == 0 then
@@ -511,8 +518,10 @@ local function give_back(P, id, m, changes, now)
   else
     local flat, size, tokens = call('HGETALL', claim), 0, 0
     for i = 1, #flat, 2 do
-      if string.sub(flat[i], 1, 2) == 'm:' and call('HSETNX', ctx, flat[i], flat[i + 1]) == 1 then
-        size = size + tonumber((select(3, parts(flat[i + 1]))))
+      if string.sub(flat[i], 1, 2) == 'm:' then
+        local newer = call('HGET', ctx, flat[i])
+        call('HSET', ctx, flat[i], newer and united(flat[i + 1], newer) or flat[i + 1])
+        if not newer then size = size + tonumber((select(3, parts(flat[i + 1])))) end
       elseif flat[i] == '.first' or flat[i] == '.from' then
         call('HSET', ctx, flat[i], flat[i + 1])
       elseif flat[i] == '.tokens' then

@@ -189,6 +189,19 @@ def test_released_messages_come_before_what_came_since(client: redis.Redis, sett
     assert again.attempts == 1
 
 
+def test_what_was_pushed_again_while_claimed_comes_back_in_its_place(client: redis.Redis, settings: Settings) -> None:
+    """After a release it is as though the claim had never been: newest text, first place, the signals of both."""
+    said = Message("user", "draft", id="a", signals=frozenset({"correction"}))
+    send(client, inbox.push(Context(KEY, identify("thread", [said, Message("user", "second", id="b")]), now=True)))
+    held = claim_one(client, settings)
+    again = Message("user", "final", id="a", signals=frozenset({"reinforcement"}))
+    send(client, inbox.push(Context(KEY, identify("thread", [again]))))
+    assert send(client, inbox.release(held.id, "paused", 0, "E_TEST")) == "released"
+    back = claim_one(client, settings)
+    assert texts(back) == ["final", "second"]
+    assert back.messages[0].signals == {"correction", "reinforcement"}
+
+
 def test_a_paused_release_costs_no_attempt(client: redis.Redis, settings: Settings) -> None:
     """An outage delays a key without costing attempts, however often."""
     push(client, "one", now=True)
