@@ -30,7 +30,7 @@ Entries = dict[str, Entry]
 
 @dataclass
 class Waiting:
-    """What is pending of a key. `first`: its first push; `hurried`: when it was made due at once."""
+    """What is pending of a key. `first`: its first push; `hurried`: it was made due at once."""
 
     first: int
     entries: Entries = field(default_factory=dict)
@@ -38,7 +38,7 @@ class Waiting:
     delays: int = 0
     suspect: bool = False
     not_before: int = 0
-    hurried: int | None = None
+    hurried: bool = False
 
 
 @dataclass(frozen=True)
@@ -100,13 +100,10 @@ class Model:
             if key in self.waiting:
                 self._hurry(self.waiting[key], now)
 
-    def latest(self, key: Key) -> int:
-        """The moment at which a pending key must be due: first push + max_wait, outside backoff."""
+    def latest(self, key: Key, now: int) -> int:
+        """When a pending key must be due: first push + max_wait, or at once; outside backoff."""
         waiting = self.waiting[key]
-        due = waiting.first + self._max_wait
-        if waiting.hurried is not None:
-            due = min(due, waiting.hurried)
-        return max(due, waiting.not_before)
+        return max(now if waiting.hurried else waiting.first + self._max_wait, waiting.not_before)
 
     def claim(self, claim_id: str, key: Key) -> Taken:
         """Take the oldest messages of a key, as many as one claim may hold."""
@@ -181,8 +178,8 @@ class Model:
         return name
 
     def _hurry(self, waiting: Waiting, now: int) -> None:
-        waiting.hurried = now
-        waiting.not_before = 0
+        waiting.hurried = True
+        waiting.not_before = min(waiting.not_before, now)
 
     def _split(self, entries: Entries) -> tuple[Entries, Entries]:
         names = sorted(entries, key=lambda name: entries[name].order)
