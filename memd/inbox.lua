@@ -534,9 +534,10 @@ local function give_back(P, id, m, changes, now)
   end
   hset(ctx, changes)
   call('HDEL', P .. ':outcome:' .. m.key, '.claim')
-  local parked = call('HGET', ctx, '.parked')
+  -- It waits for its own time now: as the one key that the free bucket brings back, it would keep the others parked.
+  call('ZREM', P .. ':parked:' .. m.bucket, m.key)
+  call('HDEL', ctx, '.parked')
   close(P, id, m, now)
-  return parked
 end
 
 -- memd_release_1: KEYS P; ARGV claim, how (failed: costs an attempt, paused: costs none, expired: the lease ran out),
@@ -564,8 +565,8 @@ local function memd_release(keys, argv)
   local delays = costs and 0 or m.delays + 1
   local changes = { '.attempts', attempts, '.delays', delays, '.after', after }
   if how == 'expired' then changes[#changes + 1], changes[#changes + 2] = '.suspect', 1 end
-  local parked = give_back(P, id, m, changes, now)
-  set_due(P, m.key, m.bucket, parked, after, now, cfg.tick_ms)
+  give_back(P, id, m, changes, now)
+  set_due(P, m.key, m.bucket, nil, after, now, cfg.tick_ms)
   count(P, { 'released:' .. how, 1 })
   return 'released'
 end

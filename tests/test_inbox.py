@@ -144,6 +144,17 @@ def test_one_claim_for_each_bucket(client: redis.Redis, settings: Settings) -> N
     assert second[0].key.user_id == "user"
 
 
+def test_a_key_in_backoff_does_not_keep_its_bucket_waiting(client: redis.Redis, settings: Settings) -> None:
+    """A claim that goes back for a minute makes way for the other parked keys of its bucket at once."""
+    push(client, "a", key=Key("a", "user"), now=True)
+    held = claim_one(client, settings)
+    push(client, "a", "more", key=Key("a", "user"), now=True)
+    push(client, "b", key=Key("b", "user"), now=True)
+    assert not claim(client, settings).taken
+    assert send(client, inbox.release(held.id, "failed", 60, "E_TEST")) == "released"
+    assert [taken.key.thread_id for taken in claim(client, settings).taken] == ["b"]
+
+
 def test_a_flush_reaches_parked_keys(client: redis.Redis, settings: Settings) -> None:
     """A parked key that gets more messages is claimed when the bucket is free."""
     push(client, "a", key=Key("a", "user"), now=True)
