@@ -623,10 +623,12 @@ local function put_back(P, source, key, changes)
 end
 
 local function give_back(P, id, m, changes, now)
-  local parked = put_back(P, P .. ':claim:' .. id, m.key, changes)
+  put_back(P, P .. ':claim:' .. id, m.key, changes)
   call('HDEL', P .. ':outcome:' .. m.key, '.claim')
+  -- It waits for its own time now: as the one key that the free bucket brings back, it would keep the others parked.
+  call('ZREM', P .. ':parked:' .. m.bucket, m.key)
+  call('HDEL', P .. ':ctx:' .. m.key, '.parked')
   close(P, id, m, now)
-  return parked
 end
 
 -- memd_release_1: KEYS P; ARGV claim, how (failed: costs an attempt, paused: costs none, expired: the lease ran out),
@@ -654,8 +656,8 @@ local function memd_release(keys, argv)
   local delays = costs and 0 or m.delays + 1
   local changes = { '.attempts', attempts, '.delays', delays, '.after', after }
   if how == 'expired' then changes[#changes + 1], changes[#changes + 2] = '.suspect', 1 end
-  local parked = give_back(P, id, m, changes, now)
-  set_due(P, m.key, m.bucket, parked, after, now, cfg.tick_ms)
+  give_back(P, id, m, changes, now)
+  set_due(P, m.key, m.bucket, nil, after, now, cfg.tick_ms)
   count(P, { 'released:' .. how, 1 })
   return 'released'
 end
