@@ -5,15 +5,18 @@ from __future__ import annotations
 import os
 import zlib
 from collections.abc import Callable
+from pathlib import Path
 
 import orjson
 import pytest
 import redis
-from support import part, wait_for
+from support import make_settings, part, wait_for
 
+from memd import server
 from memd.client import Memd
 from memd.config import Settings
 from memd.connection import connect
+from memd.errors import InboxUnavailable, NotReady
 from workers.job import BellJob, RefusedJob, bell_queue, ring
 
 MESSAGES = [
@@ -85,3 +88,47 @@ def test_a_worker_outlives_its_server(
         memd.push(MESSAGES, thread_id="t", user_id="ana", now=True)
         wait_for(lambda: memd.document("ana")["facts"], "the push is remembered")
         os.kill(worker.pid, 0)
+
+
+def test_outages_leave_no_descriptors_behind(data_dir: Path) -> None:
+    """A worker whose server is killed at work again and again has no more files and threads than before."""
+    settings = make_settings(data_dir, None, drain__linger_s=30)
+    process = server.start(settings)
+    try:
+        with part("scheduler", settings), part("worker", settings) as worker, Memd(settings) as app:
+            stored_at_work(app, worker.pid, 1)
+            first = open_now(worker.pid)
+            for number in range(2, 5):
+                process.kill()
+                process.wait()
+                wait_for(lambda: not children(worker.pid), "the drain has given its server up")
+                process = server.start(settings)
+                stored_at_work(app, worker.pid, number)
+            wait_for(lambda: open_now(worker.pid) <= first, f"no more descriptors and threads than {first}")
+    finally:
+        server.stop(process)
+
+
+def stored_at_work(app: Memd, worker: int, number: int) -> None:
+    """Push for the `number`th time, and wait until it is stored by a drain that lingers."""
+    turns = [{"role": "user", "content": "I live in Porto.", "id": str(number)}]
+
+    def pushed() -> bool:
+        try:
+            return app.push(turns, thread_id="t", user_id="ana", now=True).id is not None
+        except (InboxUnavailable, NotReady):
+            return False
+
+    wait_for(pushed, "the inbox takes a push")
+    wait_for(lambda: app.status().stored == number, "it is stored")
+    assert children(worker)
+
+
+def children(pid: int) -> list[str]:
+    """The forked children of a process."""
+    return Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+
+
+def open_now(pid: int) -> tuple[int, int]:
+    """How many descriptors and threads a process has."""
+    return len(list(Path(f"/proc/{pid}/fd").iterdir())), len(list(Path(f"/proc/{pid}/task").iterdir()))

@@ -137,6 +137,18 @@ class BellWorker(Worker):
         connection.hset(self.key, mapping={**self.serialize(), "state": self.get_state()})
         worker_registration.register(self, pipeline)
 
+    def teardown(self) -> None:
+        """Say goodbye to RQ and let go of thread and sockets, even where the server does not hear it any more.
+
+        After each outage there is a new worker, so what the old ones keep would pile up.
+        """
+        try:
+            super().teardown()  # type: ignore[no-untyped-call]  # RQ's gap
+        finally:
+            if self.pubsub_thread is not None:
+                self.pubsub_thread.stop()
+            self.connection.connection_pool.disconnect()  # also wakes the thread, which then sees that it is to end
+
     def execute_job(self, job: Job, queue: Queue) -> None:
         """Run one bell in a forked child."""
         self.answered = True

@@ -87,7 +87,7 @@ _LOAD_ONCE = """\
             return _KEPT[owner]
         except DocumentTooNew:
 """
-_COMMIT = "self._store.commit(claim.key.bucket, loaded, applied.document, lambda: self._still_ours(claim))"
+_COMMIT = "self._store.commit(claim.key.bucket, loaded, applied.document, lambda: self._still_ours(claim, work))"
 _ACK_AND_COMMIT = """\
 send(self._client, inbox.ack(claim.id, {"state": "stored"}, {}))
                 self._store.commit(claim.key.bucket, loaded, applied.document, lambda: True)"""
@@ -119,7 +119,7 @@ BUGS = (
         ("twice",),
         busy,
     ),
-    Bug("ack before write", (Edit("workers/life.py", _COMMIT, _ACK_AND_COMMIT),), ("lost",), busy),
+    Bug("ack before write", (Edit("workers/remember.py", _COMMIT, _ACK_AND_COMMIT),), ("lost",), busy),
     Bug(
         "write from a stale read",
         (
@@ -181,7 +181,11 @@ BUGS = (
     ),
     Bug(
         "release that drops what it held",
-        (Edit(LUA, "        size = size + put_back(ctx, flat[i], flat[i + 1])\n", "        size = size + 0\n"),),
+        (
+            Edit(
+                LUA, "        size = size + put_message_back(ctx, flat[i], flat[i + 1])\n", "        size = size + 0\n"
+            ),
+        ),
         ("lost",),
         busy,
     ),
