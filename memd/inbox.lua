@@ -893,15 +893,19 @@ local function memd_flush(keys, argv)
     end
     cursor, found = page[1], page[2]
   end
-  local noted = { cursor }
+  local noted, looked = { cursor }, {}
   for i = 1, #found, step do
-    local key = found[i]
-    if source == 'claimed' then key = call('HGET', P .. ':claim:' .. key, '.key') end
+    local key, place = found[i], P .. ':ctx:' .. found[i]
+    if source == 'claimed' then
+      place = P .. ':claim:' .. found[i]
+      key = call('HGET', place, '.key')
+    end
     local note = key and flush_key(P, key, filter, now, tick)
     if note then noted[#noted + 1] = note end
-    if source == 'claimed' and key then
-      -- a claimed key's bucket may have others waiting in the row
-      local bucket = call('HGET', P .. ':claim:' .. found[i], '.bucket')
+    local bucket = step == 2 and call('HGET', place, '.bucket')
+    if bucket and not looked[bucket] then
+      -- others of its bucket may wait in the row, until this one has ended or, when the bucket is free, until it is claimed
+      looked[bucket] = true
       for _, other in ipairs(call('ZRANGE', P .. ':parked:' .. bucket, 0, 999)) do
         local waiting = other ~= key and flush_key(P, other, filter, now, tick)
         if waiting then noted[#noted + 1] = waiting end

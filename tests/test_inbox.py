@@ -167,6 +167,19 @@ def test_a_flush_reaches_parked_keys(client: redis.Redis, settings: Settings) ->
     assert texts(claim_one(client, settings)) == ["b", "c"]
 
 
+def test_a_flush_of_everything_notes_parked_keys_of_a_free_bucket(client: redis.Redis, settings: Settings) -> None:
+    """Between two claims of a bucket one key is due and the others are still parked: none of them is forgotten."""
+    for thread in ("a", "b", "c"):
+        push(client, thread, key=Key(thread, "user"), now=True)
+    held = claim_one(client, settings)
+    assert not claim(client, settings).taken
+    send(client, inbox.ack(held.id, {"state": "stored"}, {}))
+    noted = set()
+    for source in ("due", "claimed"):
+        noted |= {key for key, _, _ in send(client, inbox.flush_page(source, "0", (None, None, None)))[1]}
+    assert noted == {Key(thread, "user").hash for thread in ("a", "b", "c")} - {held.key.hash}
+
+
 def test_a_flush_leaves_due_keys_in_their_row(client: redis.Redis, settings: Settings) -> None:
     """What is due already keeps its place, parked or not: flushing again and again keeps nobody waiting."""
     for thread in ("a", "b"):
