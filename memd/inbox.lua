@@ -28,6 +28,7 @@
 --   P:breakers                  set    endpoints that have ever had a breaker open
 --   P:config                    hash   the settings the functions need, and the build of the loaded libraries
 --   P:stats                     hash   counters
+--   P:unread                    set    raw lists that no scheduler reads, as the config does not name their apps
 --   P:taken                     hash   raw list -> pushes taken in so far
 --   P:order                     string the counter that orders messages
 --   P:wake                      list   at most one element: rings the scheduler
