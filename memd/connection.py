@@ -126,19 +126,35 @@ def translated(error: redis.RedisError) -> MemdError:
         return InboxFull("the server is near its memory limit; push again when the backlog has drained")
     if text.startswith("MEMDNOTREADY") or "Function not found" in text:
         return NotReady("the inbox is not set up: start `memd up` or `memd scheduler` once on this server")
+    return _refused(error, text) or _unavailable(error, text)
+
+
+def _refused(error: redis.RedisError, text: str) -> MemdError | None:
+    """What is wrong with the account; None when it is not the account."""
     if isinstance(error, redis.exceptions.NoPermissionError) or text.startswith(NO_RIGHT_INSIDE):
         command = re.search(r"the '([a-z|]+)' command", text)
         what = f"run {command[1].upper().replace('|', ' ')}" if command else "do all that this takes"
-        return NotAllowed(f"the account may not {what} on the server; `memd acl` prints what each account needs")
-    if isinstance(error, redis.TimeoutError):
-        return InboxUnavailable(f"the server did not answer within {TIMEOUT_S:g} s")
-    code = error.status_code if error.status_code not in {None, "ERR"} else text.split(" ", 1)[0]
-    if code in _STATES:
-        return InboxUnavailable(_STATES[code])
+        return NotAllowed(f"the account of redis_url may not {what}; `memd acl` prints what each account needs")
+    code = _code(error, text)
     if code in _ACCOUNT or isinstance(error, redis.AuthenticationError):
         return AccountRefused(_ACCOUNT.get(code, _ACCOUNT["WRONGPASS"]))
+    return None
+
+
+def _unavailable(error: redis.RedisError, text: str) -> MemdError:
+    if isinstance(error, redis.TimeoutError):
+        return InboxUnavailable(f"the server did not answer within {TIMEOUT_S:g} s")
+    code = _code(error, text)
+    if code in _STATES:
+        return InboxUnavailable(_STATES[code])
     if "max number of clients" in text:
         return InboxUnavailable("the server has no connection left for us (maxclients)")
     if isinstance(error, redis.ConnectionError):
         return InboxUnavailable("the server cannot be reached; is `memd up` running?")
-    return InboxUnavailable(f"the server refused the command ({code})")
+    return InboxUnavailable(f"the server refused the command ({code if code.isupper() else 'no code'})")
+
+
+def _code(error: redis.RedisError, text: str) -> str:
+    """The first word of the server's answer, which is a code when it is in capitals."""
+    status = error.status_code
+    return status if status and status != "ERR" else text.split(" ", 1)[0]

@@ -21,6 +21,7 @@ class Event(StrEnum):
     PUSH_REFUSED = "push_refused"
     RAW_PUSH_DEAD = "raw_push_dead"
     RAW_PUSH_SKIPPED = "raw_push_skipped"
+    RAW_LIST_UNREAD = "raw_list_unread"
 
     SERVER_READY = "server_ready"
     SERVER_UNFIT = "server_unfit"

@@ -28,6 +28,7 @@
 --   P:breakers                  set    endpoints that have ever had a breaker open
 --   P:config                    hash   the settings the functions need, and the build of the loaded libraries
 --   P:stats                     hash   counters
+--   P:unread                    set    raw lists that no scheduler reads, as the config does not name their apps
 --   P:taken                     hash   raw list -> pushes taken in so far
 --   P:order                     string the counter that orders messages
 --   P:wake                      list   at most one element: rings the scheduler
@@ -623,10 +624,12 @@ local function put_back(P, source, key, changes)
 end
 
 local function give_back(P, id, m, changes, now)
-  local parked = put_back(P, P .. ':claim:' .. id, m.key, changes)
+  put_back(P, P .. ':claim:' .. id, m.key, changes)
   call('HDEL', P .. ':outcome:' .. m.key, '.claim')
+  -- It waits for its own time now: as the one key that the free bucket brings back, it would keep the others parked.
+  call('ZREM', P .. ':parked:' .. m.bucket, m.key)
+  call('HDEL', P .. ':ctx:' .. m.key, '.parked')
   close(P, id, m, now)
-  return parked
 end
 
 -- memd_release_1: KEYS P; ARGV claim, how (failed: costs an attempt, paused: costs none, expired: the lease ran out),
@@ -654,8 +657,8 @@ local function memd_release(keys, argv)
   local delays = costs and 0 or m.delays + 1
   local changes = { '.attempts', attempts, '.delays', delays, '.after', after }
   if how == 'expired' then changes[#changes + 1], changes[#changes + 2] = '.suspect', 1 end
-  local parked = give_back(P, id, m, changes, now)
-  set_due(P, m.key, m.bucket, parked, after, now, cfg.tick_ms)
+  give_back(P, id, m, changes, now)
+  set_due(P, m.key, m.bucket, nil, after, now, cfg.tick_ms)
   count(P, { 'released:' .. how, 1 })
   return 'released'
 end
@@ -859,7 +862,8 @@ local function flush_key(P, key, filter, now, tick)
     for i, wanted in ipairs(filter) do
       if wanted ~= cjson.null and wanted ~= m[4 + i] then return nil end
     end
-    local was = tonumber(call('ZSCORE', m[2] and P .. ':parked:' .. m[1] or P .. ':due', key))
+    local row = m[2] and P .. ':parked:' .. m[1] or P .. ':due'
+    local was = tonumber(call('ZSCORE', row, key))
     call('HSET', ctx, '.now', 1, '.after', 0)
     set_due(P, key, m[1], m[2], math.min(was or now, now), now, tick) -- what is due keeps its place in the row
     return { key, m[3], m[4] }
@@ -890,15 +894,19 @@ local function memd_flush(keys, argv)
     end
     cursor, found = page[1], page[2]
   end
-  local noted = { cursor }
+  local noted, looked = { cursor }, {}
   for i = 1, #found, step do
-    local key = found[i]
-    if source == 'claimed' then key = call('HGET', P .. ':claim:' .. key, '.key') end
+    local key, place = found[i], P .. ':ctx:' .. found[i]
+    if source == 'claimed' then
+      place = P .. ':claim:' .. found[i]
+      key = call('HGET', place, '.key')
+    end
     local note = key and flush_key(P, key, filter, now, tick)
     if note then noted[#noted + 1] = note end
-    if source == 'claimed' and key then
-      -- a claimed key's bucket may have others waiting in the row
-      local bucket = call('HGET', P .. ':claim:' .. found[i], '.bucket')
+    local bucket = step == 2 and call('HGET', place, '.bucket')
+    if bucket and not looked[bucket] then
+      -- others of its bucket may wait in the row, until this one has ended or, when the bucket is free, until it is claimed
+      looked[bucket] = true
       for _, other in ipairs(call('ZRANGE', P .. ':parked:' .. bucket, 0, 999)) do
         local waiting = other ~= key and flush_key(P, other, filter, now, tick)
         if waiting then noted[#noted + 1] = waiting end

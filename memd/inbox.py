@@ -256,6 +256,23 @@ def execute(pipeline: Any) -> list[Any]:
     return replies
 
 
+def raw_names(client: redis.Redis, cursor: int, page: int) -> tuple[int, set[str]]:
+    """The names of raw lists among one page of all keys, and the next cursor (0: that was the last page)."""
+    pipeline = client.pipeline(transaction=False)
+    pipeline.scan(cursor, match=f"{RAW}:*", count=page)
+    after, names = execute(pipeline)[0]
+    return int(after), set(map(text, names))
+
+
+def note_unread(client: redis.Redis, names: Sequence[str]) -> None:
+    """Replace what is known of raw lists that nobody reads."""
+    pipeline = client.pipeline(transaction=True)
+    pipeline.delete(f"{P}:unread")
+    if names:
+        pipeline.sadd(f"{P}:unread", *names)
+    execute(pipeline)
+
+
 # --- scheduler -----------------------------------------------------------------------------------------------------
 
 

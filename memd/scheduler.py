@@ -17,6 +17,7 @@ from memd.duties import Duty
 from memd.duties.bells import Bells
 from memd.duties.intake import Intake
 from memd.duties.rescue import Rescue
+from memd.duties.strays import Strays
 from memd.duties.watch import Watch
 from memd.errors import AccountRefused, InboxUnavailable, MemdError, NotReady
 from memd.events import Event, logger
@@ -47,7 +48,11 @@ class Scheduler:
         self._wake = Wake(settings)
         self._rescue = Rescue(self._client)
         self._bells = Bells(settings, self._client)
-        self._duties: list[Duty] = [Watch(settings, self._client), Intake(settings, self._client)]
+        self._duties: list[Duty] = [
+            Watch(settings, self._client),
+            Intake(settings, self._client),
+            Strays(settings, self._client),
+        ]
         self._next = dict.fromkeys(range(len(self._duties)), 0.0)
         self._endpoint = endpoint(settings.extraction)
         self._longest_s = settings.scheduler.tick_ms / 1000

@@ -22,6 +22,7 @@ class Snapshot:
     claimed: int
     dead: int
     raw: dict[str, int]
+    unread: tuple[str, ...]
     stats: dict[str, int]
     oldest_waiting_s: float | None
     breakers: tuple[dict[str, Any], ...]
@@ -42,9 +43,10 @@ def snapshot(client: redis.Redis, lists: Sequence[str]) -> Snapshot:
     pipeline.zrange(f"{P}:due", 0, 0)
     pipeline.smembers(f"rq:workers:{BELLS}")
     pipeline.smembers(f"{P}:breakers")
+    pipeline.smembers(f"{P}:unread")
     for name in lists:
         pipeline.llen(name)
-    due, waiting, claimed, dead, stats, busy, head, workers, endpoints, *lengths = execute(pipeline)
+    due, waiting, claimed, dead, stats, busy, head, workers, endpoints, unread, *lengths = execute(pipeline)
     pipeline = client.pipeline(transaction=False)
     for bucket in busy:
         pipeline.zcard(f"{P}:parked:{text(bucket)}")
@@ -61,6 +63,7 @@ def snapshot(client: redis.Redis, lists: Sequence[str]) -> Snapshot:
         claimed=claimed,
         dead=dead,
         raw=dict(zip(lists, lengths, strict=True)),
+        unread=tuple(sorted(map(text, unread))),
         stats={text(name): int(count) for name, count in stats.items()},
         oldest_waiting_s=max(0, now - int(first)) / 1000 if first else None,
         breakers=tuple(_breaker(now, row) for row in rest[len(busy) + len(workers) :] if row[0] is not None),

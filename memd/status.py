@@ -25,6 +25,9 @@ class Status:
     claimed: int
     dead: int
     raw: dict[str, int]
+    unread: tuple[str, ...]
+    """Raw lists that producers push to and no scheduler reads: their apps are missing in `client.apps`."""
+
     pushes: int
     stored: int
     skipped: int
@@ -59,6 +62,7 @@ def read_status(client: redis.Redis, settings: Settings) -> Status:
         claimed=shot.claimed,
         dead=shot.dead,
         raw=shot.raw,
+        unread=shot.unread,
         pushes=stats.get("pushes", 0),
         stored=stats.get("stored", 0),
         skipped=stats.get("skipped", 0),

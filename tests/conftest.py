@@ -18,6 +18,7 @@ from memd import library, server
 from memd.client import Memd
 from memd.config import Settings
 from memd.connection import connect
+from memd.testing import ModelServer
 
 
 @pytest.fixture(scope="session")
@@ -76,6 +77,30 @@ def memd(settings: Settings, client: redis.Redis) -> Iterator[Memd]:
     """An app's client."""
     with Memd(settings) as app:
         yield app
+
+
+@pytest.fixture
+def model() -> Iterator[ModelServer]:
+    """The HTTP model: one fact for each new user message."""
+    with ModelServer() as found:
+        yield found
+
+
+@pytest.fixture
+def asking(configured: MakeSettings, client: redis.Redis, model: ModelServer) -> MakeSettings:
+    """Settings that ask the HTTP model, with changes by keyword; written to the server as well."""
+
+    def make(**changes: object) -> Settings:
+        settings = configured(
+            extraction__extractor="anthropic",
+            extraction__base_url=model.base_url,
+            extraction__api_key="test-key",
+            **changes,
+        )
+        library.install(client, settings)
+        return settings
+
+    return make
 
 
 @pytest.fixture

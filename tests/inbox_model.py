@@ -30,7 +30,7 @@ Entries = dict[str, Entry]
 
 @dataclass
 class Waiting:
-    """What is pending of a key. `first`: its first push; `hurried`: when it was made due at once."""
+    """What is pending of a key. `first`: its first push; `hurried`: it was made due at once."""
 
     first: int
     entries: Entries = field(default_factory=dict)
@@ -38,7 +38,7 @@ class Waiting:
     delays: int = 0
     suspect: bool = False
     not_before: int = 0
-    hurried: int | None = None
+    hurried: bool = False
 
 
 @dataclass(frozen=True)
@@ -79,20 +79,20 @@ class Model:
         self.facts: defaultdict[Bucket, dict[str, int]] = defaultdict(dict)
         """What each document says, and how often it was said again."""
 
-    def push(self, context: Context, now: int) -> str:
-        """Merge a push; what the server must answer."""
+    def push(self, context: Context, now: int) -> tuple[str, frozenset[str]]:
+        """Merge a push; what the server must answer, and what its messages are known by."""
         key = context.key
         alive = [message for message in context.messages if message.identity not in self.dead[key]]
         if not alive:
-            return "skipped"
+            return "skipped", frozenset()
         status = "merged" if key in self.waiting else "queued"
         waiting = self.waiting.setdefault(key, Waiting(now))
         before = dict(waiting.entries)
-        for message in alive:
-            self.accepted[key].add(self._merge(waiting, before, message))
+        names = frozenset(self._merge(waiting, before, message) for message in alive)
+        self.accepted[key] |= names
         if context.now:
             self._hurry(waiting, now)
-        return status
+        return status, names
 
     def flush(self, keys: Iterable[Key], now: int) -> None:
         """Make what is pending of these keys due at once."""
@@ -100,13 +100,10 @@ class Model:
             if key in self.waiting:
                 self._hurry(self.waiting[key], now)
 
-    def latest(self, key: Key) -> int:
-        """The moment at which a pending key must be due: first push + max_wait, outside backoff."""
+    def latest(self, key: Key, now: int) -> int:
+        """When a pending key must be due: first push + max_wait, or at once; outside backoff."""
         waiting = self.waiting[key]
-        due = waiting.first + self._max_wait
-        if waiting.hurried is not None:
-            due = min(due, waiting.hurried)
-        return max(due, waiting.not_before)
+        return max(now if waiting.hurried else waiting.first + self._max_wait, waiting.not_before)
 
     def claim(self, claim_id: str, key: Key) -> Taken:
         """Take the oldest messages of a key, as many as one claim may hold."""
@@ -181,8 +178,8 @@ class Model:
         return name
 
     def _hurry(self, waiting: Waiting, now: int) -> None:
-        waiting.hurried = now
-        waiting.not_before = 0
+        waiting.hurried = True
+        waiting.not_before = min(waiting.not_before, now)
 
     def _split(self, entries: Entries) -> tuple[Entries, Entries]:
         names = sorted(entries, key=lambda name: entries[name].order)

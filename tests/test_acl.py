@@ -23,7 +23,7 @@ from memd import inbox, library
 from memd.client import Memd
 from memd.config import Settings
 from memd.connection import NO_RIGHT_INSIDE, connect, send
-from memd.errors import InboxUnavailable, NotAllowed
+from memd.errors import AccountRefused, NotAllowed
 from workers.job import bell_queue, ring
 
 MESSAGES = [
@@ -193,7 +193,7 @@ KEYS = {
     "ctx": "{memd}:ctx:x", "outcome": "{memd}:outcome:x", "claim": "{memd}:claim:x", "hash": "{memd}:claim:x",
     "known": "{memd}:known:x", "set": "{memd}:known:x", "dead": "{memd}:dead:x", "died": "{memd}:died:x",
     "row": "{memd}:parked:x", "b": "{memd}:breaker:x", "key": "{memd}:ctx:x", "list": "memd:in",
-    "P": "{memd}:due", "tomb": "{memd}:forgotten:x", "source": "{memd}:claim:x",
+    "P": "{memd}:due", "tomb": "{memd}:forgotten:x", "source": "{memd}:claim:x", "place": "{memd}:claim:x",
 }  # fmt: skip
 """What the variables of inbox.lua stand for where a command names its key by one; P: P .. ':' .. source."""
 
@@ -332,19 +332,21 @@ def test_rights_missing_inside_a_function_are_said_too(site: Site, data_dir: Pat
         execute(admin, "ACL", "SETUSER", "half", "reset", "on", "nopass", "~*", "+fcall")
         settings = make_settings(data_dir, f"redis://half:x@127.0.0.1:{site.port}")
         try:
-            with connect(settings) as client, pytest.raises(NotAllowed, match="account may not"):
+            with connect(settings) as client, pytest.raises(NotAllowed, match="may not"):
                 send(client, inbox.flush_page("due", "0", (None, None, None)))
         finally:
             execute(admin, "ACL", "DELUSER", "half")
 
 
 def test_a_scheduler_waits_for_its_rights(site: Site, data_dir: Path) -> None:
-    """A right that is missing is an outage, logged once; once it is given the scheduler goes on by itself."""
-    with site.admin() as admin, part("scheduler", as_account(site, data_dir, "memd-reader")) as scheduler:
+    """A right that is taken away is an outage, logged once; once it is given back the scheduler goes on by itself."""
+    with site.admin() as admin, part("scheduler", as_account(site, data_dir, "memd-daemon")) as scheduler:
         log = data_dir / "scheduler0.log"
-        wait_for(lambda: b"NotAllowed" in log.read_bytes(), "the outage is logged")
-        execute(admin, "ACL", "SETUSER", "memd-reader", "~*", "+@all")
         wait_for(lambda: b"scheduler_started" in log.read_bytes(), "it has begun")
+        execute(admin, "ACL", "SETUSER", "memd-daemon", "-fcall")
+        wait_for(lambda: b"NotAllowed" in log.read_bytes(), "the outage is logged")
+        execute(admin, "ACL", "SETUSER", "memd-daemon", "+fcall")
+        wait_for(lambda: b"outage_ended" in log.read_bytes(), "it goes on")
         assert scheduler.poll() is None
         assert log.read_bytes().count(b"NotAllowed") == 1
         execute(admin, "ACL", "LOAD")
@@ -354,7 +356,7 @@ def test_a_wrong_password_is_one_sentence(site: Site, settings: Settings) -> Non
     """And it does not say which."""
     url = f"redis://memd-daemon:wrong@127.0.0.1:{site.port}"
     done = run("status", settings=settings, MEMD_REDIS_URL=url)
-    assert (done.returncode, len(done.stderr.splitlines())) == (InboxUnavailable.exit_code, 1)
+    assert (done.returncode, len(done.stderr.splitlines())) == (AccountRefused.exit_code, 1)
     assert "wrong" not in done.stderr
 
 

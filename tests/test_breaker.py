@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
-import pytest
 import redis
 from support import part, wait_for
 
-from memd import breaker, inbox, library
+from memd import breaker, inbox
 from memd.breaker import Breaker
 from memd.client import Memd
 from memd.config import Settings
@@ -104,26 +103,10 @@ def test_a_probe_that_made_no_call_is_given_on(client: redis.Redis, settings: Se
     assert claimed(client, settings)[0] == "half-open"
 
 
-@pytest.fixture
-def model() -> Iterator[ModelServer]:
-    """The HTTP model."""
-    with ModelServer() as server:
-        yield server
-
-
-def test_an_outage_pauses_all_workers_and_ends_by_itself(
-    configured: Callable[..., Settings], client: redis.Redis, model: ModelServer
-) -> None:
+def test_an_outage_pauses_all_workers_and_ends_by_itself(asking: Callable[..., Settings], model: ModelServer) -> None:
     """60 contexts, two workers, an endpoint that limits for a while: few calls, no attempts, all stored."""
     model.fail(429, headers={"retry-after": "1"}, times=None)
-    settings = configured(
-        extraction__extractor="anthropic",
-        extraction__base_url=model.base_url,
-        extraction__api_key="test-key",
-        drain__max_attempts=1,
-        drain__concurrency=4,
-    )
-    library.install(client, settings)
+    settings = asking(drain__max_attempts=1, drain__concurrency=4)
     with Memd(settings) as app, part("scheduler", settings), part("worker", settings), part("worker", settings):
         for number in range(60):
             turns = [{"role": "user", "content": f"I own boat number {number}.", "id": "1"}]
@@ -140,9 +123,7 @@ def test_an_outage_pauses_all_workers_and_ends_by_itself(
     assert logs.count(b"model_outage_ended") == 1
 
 
-def test_a_failure_while_others_succeed_is_the_contents(
-    configured: Callable[..., Settings], client: redis.Redis, model: ModelServer
-) -> None:
+def test_a_failure_while_others_succeed_is_the_contents(asking: Callable[..., Settings], model: ModelServer) -> None:
     """One context that makes the endpoint fail dies of it; the breaker stays closed and the others are stored."""
     answer = model.responder
 
@@ -152,13 +133,7 @@ def test_a_failure_while_others_succeed_is_the_contents(
         return answer(request)
 
     model.responder = responder
-    settings = configured(
-        extraction__extractor="anthropic",
-        extraction__base_url=model.base_url,
-        extraction__api_key="test-key",
-        drain__max_attempts=2,
-    )
-    library.install(client, settings)
+    settings = asking(drain__max_attempts=2)
     model.delay = 0.05
     with Memd(settings) as app, part("scheduler", settings), part("worker", settings):
         for number in range(40):

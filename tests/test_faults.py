@@ -6,46 +6,21 @@ import os
 import random
 import signal
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 
 import orjson
-import pytest
 import redis
 from support import alive, first_due, part, wait_for
 
-from memd import inbox, library
+from memd import inbox
 from memd.client import Memd
 from memd.config import Settings
 from memd.testing import ModelServer
 
 Configured = Callable[..., Settings]
-
-
-@pytest.fixture
-def model() -> Iterator[ModelServer]:
-    """The HTTP model: one fact for each new user message."""
-    with ModelServer() as server:
-        yield server
-
-
-@pytest.fixture
-def asking(configured: Configured, client: redis.Redis, model: ModelServer) -> Callable[..., Settings]:
-    """Settings that ask the HTTP model, written to the server."""
-
-    def make(**changes: object) -> Settings:
-        settings = configured(
-            extraction__extractor="anthropic",
-            extraction__base_url=model.base_url,
-            extraction__api_key="test-key",
-            **changes,
-        )
-        library.install(client, settings)
-        return settings
-
-    return make
 
 
 def push(app: Memd, user: str, number: int) -> str:

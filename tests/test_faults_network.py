@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 import redis
-from fault_support import OwnServer, events, frozen, once, raw, tell
+from fault_support import OwnServer, events, family, frozen, once, raw, tell
 from proxy import Proxy
 from support import environment, execute, make_settings, part, wait_for
 
@@ -24,9 +24,10 @@ from memd.client import Memd
 from memd.config import Settings
 from memd.connection import TIMEOUT_S, connect, send
 from memd.context import Context, Key, Message, identify
-from memd.errors import AccountRefused, InboxUnavailable, NotReady
+from memd.errors import AccountRefused, InboxUnavailable, NotAllowed, NotReady
 from memd.server import url
 from memd.testing import ModelServer
+from memd.testing.replies import error_body
 
 Configured = Callable[..., Settings]
 
@@ -53,7 +54,7 @@ def behind(proxy: Proxy, settings: Settings, client: redis.Redis) -> Callable[..
 @pytest.fixture
 def own(data_dir: Path) -> Settings:
     """Settings whose server is one of this test's own, in the data folder."""
-    return make_settings(data_dir, None)
+    return make_settings(data_dir, None, server__appendfsync="always")
 
 
 def tell_again(app: Memd, user: str, number: int) -> None:
@@ -176,7 +177,7 @@ REFUSALS = {
     "MISCONF": ("MISCONF Errors writing to the AOF file: No space left on device", InboxUnavailable, "its disk"),
     "NOAUTH": ("NOAUTH Authentication required.", AccountRefused, "asks for a password"),
     "WRONGPASS": ("WRONGPASS invalid username-password pair or user is disabled.", AccountRefused, "the password"),
-    "NOPERM": ("NOPERM this user has no permissions to run the 'fcall' command", AccountRefused, "lacks rights"),
+    "NOPERM": ("NOPERM this user has no permissions to run the 'fcall' command", NotAllowed, "may not run FCALL"),
     "clients": ("ERR max number of clients reached", InboxUnavailable, "maxclients"),
 }
 """What a server says, which error of memd it becomes, and what that says."""
@@ -290,7 +291,7 @@ def too_many_clients(control: redis.Redis, settings: Settings) -> Iterator[None]
         (busy, "a script"),
         (read_only, "replica"),
         (misconfigured, "its disk"),
-        (without_rights, "rights"),
+        (without_rights, "may not"),
         (too_many_clients, "maxclients|cannot be reached"),  # the server may hang up before it is heard
     ],
 )
@@ -400,3 +401,53 @@ def test_two_hundred_milliseconds_a_command_still_drain(
         proxy.delay_s = 0
     for name in ("scheduler", "worker"):
         assert not events(settings, name, "outage_began", "claim_lost", "lease_expired")
+
+
+# --- a model that half answers --------------------------------------------------------------------------------------
+
+HALF_ANSWERS: dict[str, tuple[Callable[[ModelServer], None], str]] = {
+    "a slow drip": (lambda model: model.answer(drip=(1, 0.2)), "paused"),
+    "a reset within the body": (lambda model: model.drop(after=60), "paused"),
+    "a reply of 100 MB": (lambda model: model.raw(b"x" * 100_000_000), "failed"),
+    "not JSON": (lambda model: model.raw(b"<html>gateway</html>", content_type="text/html"), "paused"),
+    "status 200 with an error": (lambda model: model.raw(error_body(529, "overloaded")), "paused"),
+}
+"""What the endpoint does, and whose fault it is: its own (paused) or the content's (failed: an attempt is spent)."""
+
+
+def test_half_an_answer_is_no_answer(configured: Configured, client: redis.Redis) -> None:
+    """L4: broken off in time and in size, it changes no document and kills nothing; the next answer is taken."""
+    with ModelServer() as model:
+        settings = configured(
+            drain__max_attempts=2,
+            extraction__extractor="anthropic",
+            extraction__base_url=model.base_url,
+            extraction__api_key="test-key",
+            extraction__deadline_s=1,
+            extraction__max_reply_bytes=100_000,
+        )
+        library.install(client, settings)
+        with Memd(settings) as app, part("scheduler", settings), part("worker", settings) as worker:
+            for number, (name, (script, _)) in enumerate(HALF_ANSWERS.items()):
+                script(model)
+                receipt = tell(app, "u0", number)
+                wait_for(partial(is_stored, app, receipt), f"after {name} it is stored")
+                assert model.calls == 2 * (number + 1), name
+                first, again = model.requests[-2:]
+                assert again.at - first.at < 5, name
+            assert once(app, range(len(HALF_ANSWERS)), 1)
+            grown = [resident(pid) for pid in family(worker.pid)]
+        released = events(settings, "worker", "released")
+    assert [event["how"] for event in released] == [how for _, how in HALF_ANSWERS.values()]
+    assert max(grown) < 200
+
+
+def is_stored(app: Memd, receipt: str) -> bool:
+    """Whether a push has ended as stored."""
+    return app.receipt(receipt).state == "stored"
+
+
+def resident(pid: int) -> int:
+    """Megabytes of memory that a process has held at most."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    return int(re.findall(r"VmHWM:\s+(\d+)", status)[0]) // 1024

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import orjson
@@ -51,24 +51,6 @@ def nothing_comes_back(app: Memd, users: list[str] = USERS) -> None:
     assert remembered(app) == []
 
 
-@pytest.fixture
-def model() -> Iterator[ModelServer]:
-    """The HTTP model."""
-    with ModelServer() as found:
-        yield found
-
-
-def asking(configured: Callable[..., Settings], client: redis.Redis, model: ModelServer, **changes: object) -> Settings:
-    settings = configured(
-        extraction__extractor="anthropic",
-        extraction__base_url=model.base_url,
-        extraction__api_key="test-key",
-        **changes,
-    )
-    library.install(client, settings)
-    return settings
-
-
 def test_forgotten_while_pending(memd: Memd, settings: Settings) -> None:
     """What waits for its quiet time is gone, and pushed again it is skipped."""
     push_all(memd)
@@ -78,11 +60,9 @@ def test_forgotten_while_pending(memd: Memd, settings: Settings) -> None:
         nothing_comes_back(memd)
 
 
-def test_forgotten_in_the_model_call(
-    configured: Callable[..., Settings], client: redis.Redis, model: ModelServer
-) -> None:
+def test_forgotten_in_the_model_call(asking: Callable[..., Settings], model: ModelServer) -> None:
     """The claims are taken away; what the model says of them is not stored."""
-    settings = asking(configured, client, model, drain__concurrency=MANY)
+    settings = asking(drain__concurrency=MANY)
     model.hold()
     with Memd(settings) as app, daemon(settings):
         push_all(app, now=True)
@@ -94,11 +74,11 @@ def test_forgotten_in_the_model_call(
         assert app.status().claimed == 0
 
 
-def test_forgotten_in_the_commit(configured: Callable[..., Settings], client: redis.Redis, model: ModelServer) -> None:
+def test_forgotten_in_the_commit(asking: Callable[..., Settings]) -> None:
     """A commit that had asked before the tombstone, and writes after it: what it wrote is erased with the rest."""
-    settings = asking(configured, client, model, store__class="killing_store.WaitingStore")
+    settings = asking(store__class="killing_store.WaitingStore")
     paths = {"PYTHONPATH": str(Path(__file__).parent)}
-    with Memd(configured()) as app, part("scheduler", settings), part("worker", settings, paths):
+    with Memd(asking()) as app, part("scheduler", settings), part("worker", settings, paths):
         for user in USERS[:20]:
             app.push(TURNS, thread_id="thread-1", user_id=user, now=True)
             asked = settings.data_dir / "asked" / Bucket(user).hash
@@ -342,11 +322,9 @@ def test_the_command_line(memd: Memd, cli: Cli, settings: Settings) -> None:
     assert cli("forget", "a\x07").returncode == 65
 
 
-def test_a_frozen_worker_cannot_bring_it_back(
-    configured: Callable[..., Settings], client: redis.Redis, model: ModelServer
-) -> None:
+def test_a_frozen_worker_cannot_bring_it_back(asking: Callable[..., Settings], model: ModelServer) -> None:
     """A worker that sleeps through the forgetting, lease and all, writes nothing when it wakes."""
-    settings = asking(configured, client, model, drain__lease_s=1)
+    settings = asking(drain__lease_s=1)
     model.hold()
     with Memd(settings) as app, part("scheduler", settings), part("worker", settings) as worker:
         app.push(TURNS, thread_id="t", user_id="ana", now=True)

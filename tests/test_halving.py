@@ -2,44 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
-import redis
 from support import part, wait_for
 
-from memd import library
 from memd.client import Memd
 from memd.config import Settings
 from memd.testing import ModelServer, Refused
 
 Configured = Callable[..., Settings]
-
-
-@pytest.fixture
-def model() -> Iterator[ModelServer]:
-    """The HTTP model."""
-    with ModelServer() as server:
-        yield server
-
-
-@pytest.fixture
-def asking(configured: Configured, client: redis.Redis, model: ModelServer) -> Callable[..., Settings]:
-    """Settings that ask the HTTP model, written to the server."""
-
-    def make(**changes: object) -> Settings:
-        settings = configured(
-            extraction__extractor="anthropic",
-            extraction__base_url=model.base_url,
-            extraction__api_key="test-key",
-            extraction__context_messages=2,
-            **changes,
-        )
-        library.install(client, settings)
-        return settings
-
-    return make
 
 
 def refuse(model: ModelServer, status: int, *words: str) -> None:

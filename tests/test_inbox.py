@@ -144,6 +144,17 @@ def test_one_claim_for_each_bucket(client: redis.Redis, settings: Settings) -> N
     assert second[0].key.user_id == "user"
 
 
+def test_a_key_in_backoff_does_not_keep_its_bucket_waiting(client: redis.Redis, settings: Settings) -> None:
+    """A claim that goes back for a minute makes way for the other parked keys of its bucket at once."""
+    push(client, "a", key=Key("a", "user"), now=True)
+    held = claim_one(client, settings)
+    push(client, "a", "more", key=Key("a", "user"), now=True)
+    push(client, "b", key=Key("b", "user"), now=True)
+    assert not claim(client, settings).taken
+    assert send(client, inbox.release(held.id, "failed", 60, "E_TEST")) == "released"
+    assert [taken.key.thread_id for taken in claim(client, settings).taken] == ["b"]
+
+
 def test_a_flush_reaches_parked_keys(client: redis.Redis, settings: Settings) -> None:
     """A parked key that gets more messages is claimed when the bucket is free."""
     push(client, "a", key=Key("a", "user"), now=True)
@@ -154,6 +165,19 @@ def test_a_flush_reaches_parked_keys(client: redis.Redis, settings: Settings) ->
     send(client, inbox.flush_page("claimed", "0", (None, None, None)))
     send(client, inbox.ack(held.id, {"state": "stored"}, {}))
     assert texts(claim_one(client, settings)) == ["b", "c"]
+
+
+def test_a_flush_of_everything_notes_parked_keys_of_a_free_bucket(client: redis.Redis, settings: Settings) -> None:
+    """Between two claims of a bucket one key is due and the others are still parked: none of them is forgotten."""
+    for thread in ("a", "b", "c"):
+        push(client, thread, key=Key(thread, "user"), now=True)
+    held = claim_one(client, settings)
+    assert not claim(client, settings).taken
+    send(client, inbox.ack(held.id, {"state": "stored"}, {}))
+    noted = set()
+    for source in ("due", "claimed"):
+        noted |= {key for key, _, _ in send(client, inbox.flush_page(source, "0", (None, None, None)))[1]}
+    assert noted == {Key(thread, "user").hash for thread in ("a", "b", "c")} - {held.key.hash}
 
 
 def test_a_flush_leaves_due_keys_in_their_row(client: redis.Redis, settings: Settings) -> None:
@@ -172,12 +196,10 @@ def test_a_flush_leaves_due_keys_in_their_row(client: redis.Redis, settings: Set
     assert held.key.user_id == "user"
 
 
-def dues(client: redis.Redis) -> dict[bytes, float]:
+def dues(client: redis.Redis) -> dict[bytes, int]:
     rows = [f"{inbox.P}:due", f"{inbox.P}:parked:{KEY.bucket.hash}"]
-    found: list[tuple[bytes, float]] = []
-    for row in rows:
-        found += client.zrange(row, 0, -1, withscores=True)  # type: ignore[arg-type]  # redis-py's gap
-    return dict(found)
+    flat = [part for row in rows for part in execute(client, "ZRANGE", row, 0, -1, "WITHSCORES")]
+    return {key: int(score) for key, score in flat}
 
 
 def test_released_messages_come_before_what_came_since(client: redis.Redis, settings: Settings) -> None:
@@ -191,30 +213,17 @@ def test_released_messages_come_before_what_came_since(client: redis.Redis, sett
     assert again.attempts == 1
 
 
-def test_a_message_sent_again_while_claimed_keeps_its_place(client: redis.Redis, settings: Settings) -> None:
-    """What is pushed again while it is claimed stands where it first stood once the claim is given back."""
-    turns = [Message("user", text, id=text) for text in ("one", "two", "three")]
-
-    def send_turns(*chosen: Message) -> None:
-        send(client, inbox.push(Context(KEY, identify("thread", chosen), now=True)))
-
-    send_turns(*turns[:2])
-    taken = claim_one(client, settings)
-    send_turns(Message("user", "one, edited", id="one"))
-    send_turns(turns[2])
-    assert send(client, inbox.release(taken.id, "paused", 0.0)) == "released"
-    assert texts(claim_one(client, settings)) == ["one, edited", "two", "three"]
-
-
-def test_a_claim_whose_answer_was_lost_is_answered_again(client: redis.Redis, settings: Settings) -> None:
-    """The same claim sent twice takes no more: its claims are handed out once more, and nothing of them is gone."""
-    for number in range(4):
-        push(client, f"text {number}", key=Key("thread", f"user-{number}"), now=True)
-    call = inbox.claim(settings, 2, 0, "w", "model")
-    first, second = send(client, call), send(client, call)
-    assert first.taken == second.taken
-    rest = claim(client, settings)
-    assert sorted(texts(each)[0] for each in (*first.taken, *rest.taken)) == [f"text {n}" for n in range(4)]
+def test_what_was_pushed_again_while_claimed_comes_back_in_its_place(client: redis.Redis, settings: Settings) -> None:
+    """After a release it is as though the claim had never been: newest text, first place, the signals of both."""
+    said = Message("user", "draft", id="a", signals=frozenset({"correction"}))
+    send(client, inbox.push(Context(KEY, identify("thread", [said, Message("user", "second", id="b")]), now=True)))
+    held = claim_one(client, settings)
+    again = Message("user", "final", id="a", signals=frozenset({"reinforcement"}))
+    send(client, inbox.push(Context(KEY, identify("thread", [again]))))
+    assert send(client, inbox.release(held.id, "paused", 0, "E_TEST")) == "released"
+    back = claim_one(client, settings)
+    assert texts(back) == ["final", "second"]
+    assert back.messages[0].signals == {"correction", "reinforcement"}
 
 
 def test_a_paused_release_costs_no_attempt(client: redis.Redis, settings: Settings) -> None:

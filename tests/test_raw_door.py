@@ -101,3 +101,12 @@ def test_apps_have_lists_of_their_own(memd: Memd, client: redis.Redis, configure
     with daemon(settings):
         wait_for(lambda: memd.document("shopper")["facts"], "the app's push is remembered")
     assert client.llen("memd:in:other") == 1
+
+
+def test_a_list_that_nobody_reads_is_said_in_status(memd: Memd, client: redis.Redis, settings: Settings) -> None:
+    """An app that the config does not name: its pushes stay where they are, and status says so until it is named."""
+    client.rpush("memd:in:shop", b"{}")
+    with part("scheduler", settings):
+        wait_for(lambda: memd.status().unread == ("memd:in:shop",), "the stray list is said")
+        client.delete("memd:in:shop")
+        wait_for(lambda: memd.status().unread == (), "it is gone")

@@ -71,12 +71,12 @@ SETTINGS = {
 
 @dataclass(frozen=True)
 class Window:
-    """A push: some messages of a conversation from `start` on, with ids, times or neither."""
+    """A push: some messages of a conversation from `start` on, with ids or without; in thread t2 then with times."""
 
     key: Key
     start: int
     length: int
-    style: str
+    ids: bool
     version: int
     signal: str
     now: bool
@@ -101,13 +101,14 @@ class Window:
         )
 
     def _turn(self, number: int) -> Message:
-        version = self.version if self.style == "ids" else 0
+        version = self.version if self.ids else 0
+        timed = self.key.thread_id == "t2" and not self.ids
         content = f"{'/'.join(self.key)} number {number} version {version}" + " big" * 60 * (number == BIG)
         return Message(
             "assistant" if number % 3 == 1 else "user",
             content,
-            id=str(number) if self.style == "ids" else None,
-            created_at=f"2026-01-01T00:00:0{number}Z" if self.style == "times" else None,
+            id=str(number) if self.ids else None,
+            created_at=f"2026-01-01T00:00:0{number}Z" if timed else None,
         )
 
 
@@ -116,7 +117,7 @@ WINDOWS = st.builds(
     key=st.sampled_from(KEYS),
     start=st.integers(0, 5),
     length=st.integers(1, 4),
-    style=st.sampled_from(["ids", "none", "times"]),
+    ids=st.booleans(),
     version=st.integers(0, 1),
     signal=st.sampled_from(["", "correction", "reinforcement"]),
     now=st.booleans(),
@@ -177,10 +178,10 @@ class InboxMachine(RuleBasedStateMachine):
         """A trusted app pushes; a push that was sent before is the same as one sent again."""
         context = window.context
         merged = send(self._client, inbox.push(context))
-        assert merged.status == self._model.push(context, self._now())
-        if merged.status != "skipped":
-            alive = {message.identity for message in context.messages} - self._model.dead[context.key]
-            self._receipts[merged.key, merged.gen, merged.seq] = (context.key, frozenset(alive))
+        status, names = self._model.push(context, self._now())
+        assert merged.status == status
+        if names:
+            self._receipts[merged.key, merged.gen, merged.seq] = (context.key, names)
 
     @rule(window=WINDOWS)
     def push_raw(self, window: Window) -> None:
@@ -461,7 +462,7 @@ class InboxMachine(RuleBasedStateMachine):
     def _check_due(self, view: View) -> None:
         """No key is due later than it must be."""
         for key in self._model.waiting:
-            assert view.due(key.hash) + self._passed <= self._model.latest(key)
+            assert view.due(key.hash) + self._passed <= self._model.latest(key, self._now())
 
     def _check_receipts(self) -> None:
         """A receipt tells what became of its push, and never more than is true."""

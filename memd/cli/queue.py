@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from memd.cli.common import DIED, TIMED_OUT, Json, echo, echo_json, settings, warn
+from memd.recall.view import printable
 
 if TYPE_CHECKING:
     from memd.flush import FlushProgress
@@ -129,6 +130,8 @@ def _rows(found: dict[str, Any]) -> Iterator[tuple[str, str]]:
     yield "oldest waiting", "-" if oldest is None else f"{oldest:.1f} s"
     yield "claimed", f"{found['claimed']} keys"
     yield "raw", ", ".join(f"{name} {count}" for name, count in found["raw"].items())
+    if found["unread"]:
+        yield "  unread", f"{', '.join(map(printable, found['unread']))}: name the apps in client.apps"
     yield "stored", f"{found['stored']} of {found['pushes']} pushes"
     yield "skipped", str(found["skipped"])
     yield "dead", f"{found['dead']} ({found['dead_so_far']} so far)"
