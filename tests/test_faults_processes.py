@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
+import random
 import signal
+import subprocess
+import sys
+from collections import Counter
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
+from functools import partial
 from pathlib import Path
 
 import pytest
 import redis
-from fault_support import OwnServer, events, has_logged, once, raw, tell, tell_again
-from support import make_settings, part, wait_for
+from fault_support import OwnServer, events, frozen, has_logged, once, raw, tell, tell_again
+from support import environment, execute, make_settings, part, wait_for
 
 from memd import inbox, library
 from memd.client import Memd
 from memd.config import Settings
 from memd.connection import connect
-from memd.errors import InboxFull
+from memd.errors import InboxFull, ServerUnfit
 from memd.testing import ModelServer
 
 Configured = Callable[..., Settings]
+RANDOM = random.Random(11)  # noqa: S311  (a repeatable choice of victims)
 
 
 @pytest.fixture
@@ -122,3 +128,132 @@ def test_a_worker_that_drains_without_rq_stops_when_told(own: Settings) -> None:
             worker.send_signal(signal.SIGTERM)
             assert worker.wait(8) == 0
             assert (app.status().claimed, app.status().pending) == (0, 1)
+
+
+@pytest.mark.parametrize(
+    ("setting", "value", "words"),
+    [("maxmemory-policy", "allkeys-lru", "allkeys-lru"), ("appendonly", "no", "appendonly is off")],
+)
+def test_an_unfit_server_is_refused_or_said(own: Settings, setting: str, value: str, words: str) -> None:
+    """R3: a server that evicts or does not persist: no start, code 78; with the flag a start, and status says so."""
+    with OwnServer(own), Memd(own) as app, connect(own) as control:
+        control.config_set(setting, value)
+        done = subprocess.run(
+            [sys.executable, "-m", "memd", "scheduler"],
+            env=environment(own),
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=20,
+        )
+        assert done.returncode == ServerUnfit.exit_code == 78
+        (line,) = done.stderr.splitlines()
+        assert words in line
+        with part("scheduler", make_settings(own.data_dir, None, inbox__allow_unfit_server=True)):
+            has_logged(own, "scheduler_started", 1)
+            (problem,) = app.status().server["unfit"]
+            assert words in problem
+            assert tell(app, "u0", 0)
+
+
+# --- S1: many schedulers --------------------------------------------------------------------------------------------
+
+
+def assert_each_once(app: Memd, control: redis.Redis, numbers: int, raws: int) -> None:
+    """Each context was stored once, each raw push taken once, and no claim was ever lost."""
+    assert set(app.flush(wait=True).counts) <= {"stored"}
+    assert once(app, range(numbers), 7)
+    status = app.status()
+    assert (status.pushes, status.stored, status.dead) == (numbers, numbers, 0)
+    assert (status.pending, status.claimed, sum(status.raw.values())) == (0, 0, 0)
+    assert execute(control, "HGET", f"{inbox.P}:taken", inbox.RAW) == str(raws).encode()
+    assert execute(control, "HGET", f"{inbox.P}:stats", "released:expired") is None
+
+
+def tell_both(app: Memd, control: redis.Redis, number: int) -> None:
+    """A context by either door, in turn."""
+    if number % 2:
+        tell(app, f"u{number % 7}", number)
+    else:
+        control.rpush(inbox.RAW, raw(f"u{number % 7}", number))
+
+
+@pytest.mark.parametrize("schedulers", [2, 5])
+def test_many_schedulers_do_what_one_does(memd: Memd, client: redis.Redis, settings: Settings, schedulers: int) -> None:
+    """S1: two or five at once: each raw push is taken once, each context stored once."""
+    with ExitStack() as stack:
+        for _ in range(schedulers):
+            stack.enter_context(part("scheduler", settings))
+        stack.enter_context(part("worker", settings))
+        has_logged(settings, "scheduler_started", schedulers)
+        for number in range(200):
+            tell_both(memd, client, number)
+        assert_each_once(memd, client, 200, 100)
+
+
+def test_a_scheduler_killed_again_and_again_loses_nothing(memd: Memd, client: redis.Redis, settings: Settings) -> None:
+    """S1: killed at ten random moments of its work, each time followed by another one: the same result."""
+    with ExitStack() as stack:
+        stack.enter_context(part("worker", settings))
+        for kill in range(10):
+            scheduler = stack.enter_context(part("scheduler", settings))
+            for number in range(20 * kill, 20 * kill + 20):
+                tell_both(memd, client, number)
+            goal = 10 * kill + RANDOM.randrange(10)
+            wait_for(partial(has_taken, client, goal), "it is at work")
+            scheduler.kill()
+            scheduler.wait()
+        stack.enter_context(part("scheduler", settings))
+        assert_each_once(memd, client, 200, 100)
+
+
+def has_taken(client: redis.Redis, goal: int) -> bool:
+    """Whether so many raw pushes were taken in."""
+    return int(execute(client, "HGET", f"{inbox.P}:taken", inbox.RAW) or 0) >= goal
+
+
+def test_a_frozen_scheduler_that_thaws_changes_nothing(memd: Memd, client: redis.Redis, settings: Settings) -> None:
+    """S1: one of two stands still in the middle of its work while the other does all of it, and then goes on."""
+    with ExitStack() as stack:
+        first, _ = (stack.enter_context(part("scheduler", settings)) for _ in range(2))
+        stack.enter_context(part("worker", settings))
+        has_logged(settings, "scheduler_started", 2)
+        for freeze in range(5):
+            for number in range(40 * freeze, 40 * freeze + 20):
+                tell_both(memd, client, number)
+            wait_for(partial(has_taken, client, 20 * freeze + RANDOM.randrange(10)), "they are at work")
+            with frozen([first.pid]):
+                for number in range(40 * freeze + 20, 40 * freeze + 40):
+                    tell_both(memd, client, number)
+                assert not memd.flush(wait=True).timed_out
+        assert_each_once(memd, client, 200, 100)
+
+
+# --- Q1: RQ loses its keys ------------------------------------------------------------------------------------------
+
+
+def test_keys_that_rq_loses_cost_nothing(configured: Configured, client: redis.Redis) -> None:
+    """Q1: keys of RQ are deleted at random all the time: bells are rung again, workers are found again."""
+    settings = configured(drain__linger_s=0, drain__slice_s=1)
+    library.install(client, settings)
+    deleted: Counter[bytes] = Counter()
+    with Memd(settings) as app, part("scheduler", settings), part("worker", settings), part("worker", settings):
+        wait_for(lambda: len(app.status().workers) == 2, "both workers listen")
+        for number in range(120):
+            tell(app, f"u{number % 7}", number)
+            keys: list[bytes] = execute(client, "KEYS", "rq:*")
+            for key in RANDOM.sample(keys, RANDOM.randrange(len(keys) + 1)):
+                client.delete(key)
+                deleted[key.split(b":")[1]] += 1
+            if number % 4 == 3:
+                wait_for(partial(has_stored, app, number - 8), "it goes on", timeout_s=10)
+        assert app.flush(wait=True, timeout_s=10).counts.keys() <= {"stored"}
+        assert once(app, range(120), 7)
+        tell(app, "another", 1)
+        assert app.flush(wait=True, timeout_s=10).counts == {"stored": 1}
+        assert set(deleted) >= {b"worker", b"workers", b"queue", b"job"}
+
+
+def has_stored(app: Memd, goal: int) -> bool:
+    """Whether so many contexts were stored."""
+    return app.status().stored >= goal
