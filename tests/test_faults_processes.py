@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import signal
 import subprocess
@@ -14,7 +15,8 @@ from pathlib import Path
 
 import pytest
 import redis
-from fault_support import OwnServer, events, frozen, has_logged, once, raw, tell, tell_again
+from fault_support import OwnServer, events, family, frozen, has_logged, is_stopped, once, raw, tell, tell_again
+from proxy import Proxy
 from support import environment, execute, make_settings, part, wait_for
 
 from memd import inbox, library
@@ -25,6 +27,9 @@ from memd.errors import InboxFull, ServerUnfit
 from memd.testing import ModelServer
 
 Configured = Callable[..., Settings]
+PATHS = {"PYTHONPATH": str(Path(__file__).parent)}
+"""The environment of a worker that has a store of the tests."""
+
 RANDOM = random.Random(11)  # noqa: S311  (a repeatable choice of victims)
 
 
@@ -192,10 +197,10 @@ def test_many_schedulers_do_what_one_does(memd: Memd, client: redis.Redis, setti
 
 
 def test_a_scheduler_killed_again_and_again_loses_nothing(memd: Memd, client: redis.Redis, settings: Settings) -> None:
-    """S1: killed at ten random moments of its work, each time followed by another one: the same result."""
+    """S1: killed at six random moments of its work, each time followed by another one: the same result."""
     with ExitStack() as stack:
         stack.enter_context(part("worker", settings))
-        for kill in range(10):
+        for kill in range(6):
             scheduler = stack.enter_context(part("scheduler", settings))
             for number in range(20 * kill, 20 * kill + 20):
                 tell_both(memd, client, number)
@@ -204,7 +209,7 @@ def test_a_scheduler_killed_again_and_again_loses_nothing(memd: Memd, client: re
             scheduler.kill()
             scheduler.wait()
         stack.enter_context(part("scheduler", settings))
-        assert_each_once(memd, client, 200, 100)
+        assert_each_once(memd, client, 120, 60)
 
 
 def has_taken(client: redis.Redis, goal: int) -> bool:
@@ -257,3 +262,143 @@ def test_keys_that_rq_loses_cost_nothing(configured: Configured, client: redis.R
 def has_stored(app: Memd, goal: int) -> bool:
     """Whether so many contexts were stored."""
     return app.status().stored >= goal
+
+
+# --- W4, W5: one writer ---------------------------------------------------------------------------------------------
+
+
+def test_a_worker_frozen_past_its_leases_changes_nothing(own: Settings) -> None:
+    """W4: frozen in 16 model calls while another worker stores the same and a later batch: its thaw changes no byte."""
+    with ModelServer(delay=2) as model, OwnServer(own), Memd(own) as app:
+        settings = asking(own, model, drain__lease_s=1, drain__concurrency=16)
+        with part("scheduler", settings), ExitStack() as stack:
+            stale = stack.enter_context(part("worker", settings))
+            has_logged(own, "scheduler_started", 1)
+            for number in range(16):
+                tell(app, f"u{number}", number)
+            model.wait_for_calls(16, 20)
+            with frozen(family(stale.pid)):
+                model.delay = 0
+                for number in range(16, 32):
+                    tell(app, f"u{number % 16}", number)
+                stack.enter_context(part("worker", settings))
+                assert not app.flush(wait=True).timed_out
+                documents = {path: path.read_bytes() for path in own.data_dir.glob("users/*/memory.json")}
+            wait_for(lambda: len(events(own, "worker", "claim_lost")) >= 16, "it has found out for each claim")
+        assert documents == {path: path.read_bytes() for path in own.data_dir.glob("users/*/memory.json")}
+        assert once(app, range(32), 16)
+        assert app.status().dead == 0
+
+
+def test_a_worker_frozen_in_a_commit_loses_nothing(memd: Memd, configured: Configured, client: redis.Redis) -> None:
+    """W4: frozen with the lock held, past its leases: who took over waits for the lock, and finds what was stored."""
+    settings = configured(drain__lease_s=1, store__class="fault_stores.FreezingStore")
+    library.install(client, settings)
+    with part("scheduler", settings), ExitStack() as stack:
+        stale = stack.enter_context(part("worker", settings, PATHS))
+        for number in range(20):
+            tell(memd, f"u{number % 10}", number)
+        wait_for(lambda: any(map(is_stopped, family(stale.pid))), "it stands still in a commit")
+        has_logged(settings, "lease_expired", 10)
+        stack.enter_context(part("worker", configured(drain__lease_s=1)))
+        wait_for(lambda: memd.status().stored >= 5, "the other worker has taken over")
+        os.kill(next(filter(is_stopped, family(stale.pid))), signal.SIGCONT)
+        assert memd.flush(wait=True).counts.keys() <= {"stored"}
+    assert once(memd, range(20), 10)
+    assert {memd.document(f"u{user}")["revision"] for user in range(10)} == {2}
+
+
+def test_a_hundred_contexts_of_one_user_have_one_writer_at_a_time(
+    memd: Memd, configured: Configured, client: redis.Redis, data_dir: Path
+) -> None:
+    """W5: four workers, one user: each loads and commits before the next one loads, and no update is lost."""
+    settings = configured(store__class="fault_stores.WritingDownStore", apply__max_facts=200)
+    library.install(client, settings)
+    with ExitStack() as stack:
+        stack.enter_context(part("scheduler", settings))
+        for _ in range(4):
+            stack.enter_context(part("worker", settings, PATHS))
+        wait_for(lambda: len(memd.status().workers) == 4, "all workers listen")
+        for number in range(100):
+            tell(memd, "u0", number)
+        assert memd.flush(wait=True).counts == {"stored": 100}
+    assert once(memd, range(100), 1)
+    assert memd.document("u0")["revision"] == 100
+    steps = (data_dir / "steps").read_text().split()
+    assert [step for step, _ in (row.split(":") for row in steps)] == ["load", "commit"] * 100
+    assert steps[::2] == [step.replace("commit", "load") for step in steps[1::2]]
+
+
+def test_a_lease_is_held_for_as_long_as_the_work_takes(
+    memd: Memd, configured: Configured, client: redis.Redis, data_dir: Path
+) -> None:
+    """W5: a commit that takes three leases: they are renewed, nobody else gets the context, it is stored once."""
+    settings = configured(store__class="fault_stores.HangingStore", drain__lease_s=1)
+    library.install(client, settings)
+    url = settings.redis_url.get_secret_value() if settings.redis_url else ""
+    with Proxy(url) as proxy, part("scheduler", settings):
+        slow = make_settings(data_dir, proxy.url, store__class="fault_stores.HangingStore", drain__lease_s=1)
+        with part("worker", slow, PATHS):
+            tell(memd, "u0", 0)
+            wait_for((data_dir / "in-commit").exists, "it is in the commit")
+            proxy.commands.clear()
+            wait_for(lambda: proxy.commands["memd_extend_1"] >= 9, "its lease was renewed every third of a second")
+            (data_dir / "go").touch()
+            assert memd.flush(wait=True).counts.keys() <= {"stored"}
+    assert once(memd, range(1), 1)
+    assert not events(settings, "scheduler", "lease_expired")
+
+
+# --- W6: told to stop -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_an_idle_worker_stops_when_told(memd: Memd, settings: Settings, client: redis.Redis, times: int) -> None:
+    """W6: SIGTERM while it waits for a bell, once or twice: it ends at once, with code 0, and RQ forgets it."""
+    with part("worker", settings) as worker:
+        wait_for(lambda: "blmove" in {row["cmd"] for row in client.client_list()}, "it waits for a bell")
+        for _ in range(times):
+            worker.send_signal(signal.SIGTERM)
+        assert worker.wait(5) == 0
+        assert memd.status().workers == ()
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_a_worker_told_to_stop_in_a_commit_finishes_it(
+    memd: Memd, configured: Configured, client: redis.Redis, data_dir: Path, times: int
+) -> None:
+    """W6: SIGTERM in the commit, once or twice: the commit ends, is acked, and the worker ends with code 0."""
+    settings = configured(store__class="fault_stores.HangingStore")
+    library.install(client, settings)
+    with part("scheduler", settings), part("worker", settings, PATHS) as worker:
+        tell(memd, "u0", 0)
+        wait_for((data_dir / "in-commit").exists, "it is in the commit")
+        for _ in range(times):
+            worker.send_signal(signal.SIGTERM)
+        wait_for(lambda: worker.poll() is None and len(family(worker.pid)) == 2, "it waits for the commit")
+        (data_dir / "go").touch()
+        assert worker.wait(5) == 0
+        status = memd.status()
+    assert (status.stored, status.pending, status.claimed) == (1, 0, 0)
+    assert once(memd, range(1), 1)
+
+
+def test_a_worker_told_again_and_again_loses_nothing(
+    memd: Memd, configured: Configured, client: redis.Redis, data_dir: Path
+) -> None:
+    """W6: SIGTERM without end while a commit hangs: it ends soon, its claim comes back and is stored by another one."""
+    settings = configured(store__class="fault_stores.HangingStore", drain__lease_s=1)
+    library.install(client, settings)
+    with part("scheduler", settings):
+        with part("worker", settings, PATHS) as worker:
+            tell(memd, "u0", 0)
+            wait_for((data_dir / "in-commit").exists, "it is in the commit")
+
+            def has_ended() -> bool:
+                worker.send_signal(signal.SIGTERM)
+                return worker.poll() is not None
+
+            wait_for(has_ended, "it has ended", timeout_s=10)
+        with part("worker", configured(drain__lease_s=1)):
+            assert memd.flush(wait=True).counts == {"stored": 1}
+    assert once(memd, range(1), 1)
