@@ -40,6 +40,7 @@ class Event(StrEnum):
     DUTY_FAILED = "duty_failed"
     LEASE_EXPIRED = "lease_expired"
     BELL_RUNG = "bell_rung"
+    BELL_REFUSED = "bell_refused"
     OUTAGE_BEGAN = "outage_began"
     OUTAGE_ENDED = "outage_ended"
 

@@ -19,7 +19,7 @@ from memd.duties.intake import Intake
 from memd.duties.rescue import Rescue
 from memd.duties.strays import Strays
 from memd.duties.watch import Watch
-from memd.errors import AccountRefused, InboxUnavailable, MemdError, NotReady
+from memd.errors import AccountRefused, InboxFull, InboxUnavailable, MemdError, NotReady
 from memd.events import Event, logger
 from memd.extraction import endpoint
 from memd.inbox import Tick
@@ -48,11 +48,8 @@ class Scheduler:
         self._wake = Wake(settings)
         self._rescue = Rescue(self._client)
         self._bells = Bells(settings, self._client)
-        self._duties: list[Duty] = [
-            Watch(settings, self._client),
-            Intake(settings, self._client),
-            Strays(settings, self._client),
-        ]
+        self._watch = Watch(settings, self._client)
+        self._duties: list[Duty] = [self._watch, Intake(settings, self._client), Strays(settings, self._client)]
         self._next = dict.fromkeys(range(len(self._duties)), 0.0)
         self._endpoint = endpoint(settings.extraction)
         self._longest_s = settings.scheduler.tick_ms / 1000
@@ -77,15 +74,24 @@ class Scheduler:
         while not self._stopping:
             try:
                 fitness.require(self._client, self._settings)
-                library.install(self._client, self._settings)
+                self._install()
             except AccountRefused:  # nobody but a person can mend it, and the one who starts us is there
                 raise
-            except InboxUnavailable as error:
+            except (InboxUnavailable, InboxFull) as error:
                 self._wake.wait(self._failed(error))
             else:
                 self._recovered()
                 self._log.info(Event.SCHEDULER_STARTED)
                 return
+
+    def _install(self) -> None:
+        try:
+            library.install(self._client, self._settings)
+        except InboxFull:
+            # Those of an earlier start do until there is room; to wait for it would leave the raw lists full for ever.
+            if not library.installed(self._client):
+                raise
+            self._watch.stale = True
 
     def _round(self) -> float:
         """All that is due now; answers the seconds to sleep."""
@@ -95,7 +101,8 @@ class Scheduler:
             self._rescue.look(tick)
             self._bells.look(tick)
         except NotReady as error:
-            # The libraries are gone, so the server was emptied: the watch puts them back in the next round.
+            # The libraries are gone: the watch puts them back in the next round.
+            self._watch.stale = True
             self._next = dict.fromkeys(self._next, 0.0)
             return self._failed(error)
         except MemdError as error:  # nothing was half moved: every step is one atomic call

@@ -16,12 +16,25 @@ from support import wait_for
 from memd import server
 from memd.client import Memd
 from memd.config import Settings
+from memd.errors import InboxFull, InboxUnavailable, NotReady
 
 
 def tell(app: Memd, user: str, number: int, *, now: bool = True) -> str:
     """Push a context with one thing to remember, which the offline extractor finds; its receipt."""
     turns = [{"role": "user", "content": f"I like tea number {number}.", "id": f"u{number}"}]
     return app.push(turns, thread_id=f"thread-{number}", user_id=user, now=now).id or ""
+
+
+def tell_again(app: Memd, user: str, number: int) -> None:
+    """Push until it is acknowledged, as an app does whose server comes and goes, or is full."""
+
+    def pushed() -> bool:
+        try:
+            return bool(tell(app, user, number))
+        except (InboxUnavailable, InboxFull, NotReady):
+            return False
+
+    wait_for(pushed, "the push was acknowledged")
 
 
 def told(app: Memd, user: str) -> Counter[int]:
@@ -51,6 +64,11 @@ def events(settings: Settings, part: str, *names: str) -> list[dict[str, Any]]:
         rows = (orjson.loads(line) for line in log.read_bytes().splitlines() if line.startswith(b"{"))
         lines += [row for row in rows if row.get("event") in names]
     return lines
+
+
+def has_logged(settings: Settings, event: str, times: int) -> None:
+    """Wait until the scheduler has logged an event so often."""
+    wait_for(lambda: len(events(settings, "scheduler", event)) >= times, f"{event} is logged")
 
 
 def family(pid: int) -> list[int]:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 import redis
-from fault_support import OwnServer, events, family, frozen, once, raw, tell
+from fault_support import OwnServer, events, family, frozen, has_logged, once, raw, tell, tell_again
 from proxy import Proxy
 from support import environment, execute, make_settings, part, wait_for
 
@@ -24,7 +24,7 @@ from memd.client import Memd
 from memd.config import Settings
 from memd.connection import TIMEOUT_S, connect, send
 from memd.context import Context, Key, Message, identify
-from memd.errors import AccountRefused, InboxUnavailable, NotAllowed, NotReady
+from memd.errors import AccountRefused, InboxUnavailable, NotAllowed
 from memd.server import url
 from memd.testing import ModelServer
 from memd.testing.replies import error_body
@@ -55,23 +55,6 @@ def behind(proxy: Proxy, settings: Settings, client: redis.Redis) -> Callable[..
 def own(data_dir: Path) -> Settings:
     """Settings whose server is one of this test's own, in the data folder."""
     return make_settings(data_dir, None, server__appendfsync="always")
-
-
-def tell_again(app: Memd, user: str, number: int) -> None:
-    """Push until it is acknowledged, as an app does whose server comes and goes."""
-
-    def pushed() -> bool:
-        try:
-            return bool(tell(app, user, number))
-        except (InboxUnavailable, NotReady):
-            return False
-
-    wait_for(pushed, "the push was acknowledged")
-
-
-def has_logged(settings: Settings, event: str, times: int) -> None:
-    """Wait until the scheduler has logged an event so often."""
-    wait_for(lambda: len(events(settings, "scheduler", event)) >= times, f"{event} is logged")
 
 
 @contextmanager
@@ -371,7 +354,7 @@ def test_silence_hangs_nobody_and_loses_no_lease(
             has_logged(settings, "scheduler_started", 1)
             for number in range(20):
                 tell(app, f"u{number % 7}", number)
-            model.wait_for_calls(6)
+            model.wait_for_calls(6, 20)
             with silence(server, proxy):
                 until = time.monotonic() + TIMEOUT_S + 1
                 wait_for(lambda: time.monotonic() > until, "commands have timed out")

@@ -52,9 +52,7 @@ def run(settings: Settings) -> None:
     stop = Stop()
     pause = 0.1
     while not stop.told:
-        # RQ leaves its own handlers behind, which would ignore the next signal: ours come back before each try.
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, lambda *_: stop.tell())
+        stop.listen()
         started = time.monotonic()
         answered = _answer_bells(settings, stop)
         pause = pause_after(pause, answered, time.monotonic() - started)
@@ -79,7 +77,7 @@ def _answer_bells(settings: Settings, stop: Stop) -> bool:
     except redis.RedisError as error:  # no context is in hand here: the child has its own connection and its leases
         logger(part="worker").warning(Event.OUTAGE_BEGAN, code=type(error).__name__)
         if isinstance(error, redis.OutOfMemoryError):
-            _drain_directly()
+            _drain_directly(stop)
     return answered
 
 
@@ -99,6 +97,13 @@ class Stop:
     """Whether this worker was told to stop. No lock: signal handlers may come while one is held."""
 
     told = False
+    drain_pid = 0
+    """The child that drains without RQ, which has to be told as well."""
+
+    def listen(self) -> None:
+        """Take the signals. RQ leaves its own handlers behind, which would ignore the next one."""
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: self.tell())
 
     def tell(self) -> None:
         """Stop soon; at last by force, as a library that swallows the signal's exception must not leave an orphan."""
@@ -107,6 +112,8 @@ class Stop:
             last = threading.Timer(STOP_S, os._exit, [1])
             last.daemon = True
             last.start()
+        if self.drain_pid:
+            os.kill(self.drain_pid, signal.SIGTERM)
 
     def sleep(self, seconds: float) -> None:
         """Sleep, but not past the moment when it is told."""
@@ -197,13 +204,20 @@ def _worker(settings: Settings) -> BellWorker:
     )
 
 
-def _drain_directly() -> None:
+def _drain_directly(stop: Stop) -> None:
     """At its memory limit the server refuses RQ; the drain's functions still run there, and make room."""
+    stop.listen()
     parent, child = os.getpid(), os.fork()
     if child == 0:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)  # until the drain listens there is nothing in hand
         die_with_parent(parent)
         try:
             drain.drain(ARGUMENT)
         finally:
             os._exit(0)
+    stop.drain_pid = child
+    if stop.told:  # while we forked
+        stop.tell()
+    os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)  # still there to be told until the number is forgotten
+    stop.drain_pid = 0
     os.waitpid(child, 0)

@@ -20,6 +20,7 @@ class Bells:
     def __init__(self, settings: Settings, client: redis.Redis) -> None:
         self._client = client
         self._queue = bell_queue(connect(settings))
+        self._refused = False
         self._concurrency = settings.drain.concurrency
         self._log = logger(duty=self.name)
 
@@ -34,9 +35,12 @@ class Bells:
             for _ in range(wanted):
                 ring(self._queue)
         except redis.OutOfMemoryError:
-            self._log.warning(Event.BELL_RUNG, code="out_of_memory")
+            if not self._refused:
+                self._log.warning(Event.BELL_REFUSED, code="out_of_memory")
+            self._refused = True
             return
         except redis.RedisError as error:
             translate(error)
         if wanted > 0:
+            self._refused = False
             self._log.debug(Event.BELL_RUNG, bells=wanted, waiting=tick.waiting)

@@ -7,6 +7,7 @@ import redis
 from memd import inbox, library
 from memd.config import Settings
 from memd.connection import send
+from memd.errors import InboxFull
 from memd.events import Event, logger
 
 INTERVAL_S = 1.0
@@ -16,6 +17,8 @@ class Watch:
     """Once a second: guard the memory limit, notice an emptied server or a clock set back, sweep."""
 
     name = "watch"
+    stale = False
+    """Whether the functions and settings on the server may not be ours: they are installed with the next tick."""
 
     def __init__(self, settings: Settings, client: redis.Redis) -> None:
         self._settings = settings
@@ -26,9 +29,18 @@ class Watch:
         """Look at the server once."""
         if not library.installed(self._client):
             self._log.error(Event.SERVER_EMPTIED)
-            library.install(self._client, self._settings)
+            self.stale = True
+        if self.stale:
+            self._install()
         library.mark_full(self._client, self._settings.inbox.memory_headroom)
         send(self._client, inbox.sweep())
         if mended := send(self._client, inbox.rebase()):
             self._log.warning(Event.CLOCK_SET_BACK, times=mended)
         return INTERVAL_S
+
+    def _install(self) -> None:
+        try:
+            library.install(self._client, self._settings)
+        except InboxFull:  # at its memory limit the server takes no functions; those of an earlier start make room
+            return
+        self.stale = False
