@@ -21,7 +21,7 @@ from memd.connection import send
 from memd.context import Bucket, Key
 from memd.duties.intake import Intake
 from memd.duties.rescue import Rescue
-from memd.errors import ContentRefused, ModelUnavailable
+from memd.errors import ExtractionFailed
 from memd.extraction import Extraction, Request, Usage, endpoint
 from memd.memory import paths
 from memd.memory.document import Document
@@ -50,9 +50,9 @@ class World:
         shutil.rmtree(self.settings.data_dir / "users", ignore_errors=True)
         library.install(self.client, self.settings)
 
-    def live(self, claim: Claim, fate: str, *, probe: bool) -> None:
-        """The life of a claim as a worker runs it. `fate`: answered, refused (for its content) or unavailable."""
-        life = Life(self.settings, self.client, self.store, Answers(fate), self.threads)
+    def live(self, claim: Claim, error: ExtractionFailed | None = None, *, probe: bool = False) -> None:
+        """The life of a claim as a worker runs it; the model answers, or fails with this error."""
+        life = Life(self.settings, self.client, self.store, Answers(error), self.threads)
         if probe:
             life.gate.probe(claim.id)
         asyncio.run(life.run(claim))
@@ -73,15 +73,13 @@ class Answers:
 
     name = "answers"
 
-    def __init__(self, fate: str) -> None:
-        self._fate = fate
+    def __init__(self, error: ExtractionFailed | None) -> None:
+        self._error = error
 
     async def extract(self, request: Request) -> Extraction:
         """The answer, or the failure."""
-        if self._fate == "refused":
-            raise ContentRefused("refusal", "a test")
-        if self._fate == "unavailable":
-            raise ModelUnavailable("rate_limited", "a test")
+        if self._error:
+            raise self._error
         return Extraction(one_fact_each(request.messages), Usage(), "model", "1")
 
     async def aclose(self) -> None:

@@ -27,7 +27,7 @@ from memd import breaker, inbox
 from memd.config import Settings
 from memd.connection import send
 from memd.context import user_hash
-from memd.errors import ClaimLost, Conflict, ModelUnavailable
+from memd.errors import ClaimLost, Conflict, ContentRefused, ExtractionFailed, ModelUnavailable
 from memd.filtering import to_context
 from memd.inbox import P
 from memd.memory import ledger
@@ -52,6 +52,11 @@ SETTINGS = {
     "scheduler__flush_tokens": 70,
     "drain__claim_tokens": 60,
     "drain__max_attempts": 3,
+}
+FATES: dict[str, ExtractionFailed | None] = {
+    "answered": None,
+    "refused": ContentRefused("refusal", "a test"),
+    "unavailable": ModelUnavailable("rate_limited", "a test"),
 }
 LONGEST_S = 601
 """After so many seconds everything is over: quiet times, leases, backoff, outages and receipts."""
@@ -257,13 +262,13 @@ class InboxMachine(CheckedMachine):
             if held.done == "stored":
                 self._check_on_disk(held.claim)
 
-    @rule(which=WHICH, fate=st.sampled_from(["answered", "refused", "unavailable"]))
+    @rule(which=WHICH, fate=st.sampled_from(list(FATES)))
     @precondition(lambda self: self._held)
     def live(self, which: int, fate: str) -> None:
         """A worker runs the whole life of a claim, its own or lost, from load to the end that the model gives it."""
         held = self._held.pop(which % len(self._held))
         taken = self._model.claims.get(held.claim.id)
-        self._world.live(held.claim, fate, probe=held.probe)
+        self._world.live(held.claim, FATES[fate], probe=held.probe)
         if taken is None:
             return
         asks = any(message.role == "user" for message in self._model.new_in(taken))
