@@ -113,7 +113,7 @@ class CheckedMachine(RuleBasedStateMachine):
             max_attempts=settings.drain.max_attempts,
         )
         self._passed = 0
-        self._held: list[Held] = []
+        self.held: list[Held] = []
         self._raw: list[bytes] = []
         self._raw_dead = 0
         self._receipts: dict[inbox.Note, tuple[Key, frozenset[str]]] = {}
