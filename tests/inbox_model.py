@@ -101,9 +101,9 @@ class Model:
                 self._hurry(self.waiting[key], now)
 
     def latest(self, key: Key, now: int) -> int:
-        """When a pending key must be due: first push + max_wait, or at once; outside backoff."""
+        """Until when a key may wait: first push + max_wait, or not at all, or its backoff; at least until now."""
         waiting = self.waiting[key]
-        return max(now if waiting.hurried else waiting.first + self._max_wait, waiting.not_before)
+        return max(now, waiting.not_before, 0 if waiting.hurried else waiting.first + self._max_wait)
 
     def claim(self, claim_id: str, key: Key) -> Taken:
         """Take the oldest messages of a key, as many as one claim may hold."""
@@ -167,6 +167,10 @@ class Model:
         waiting.not_before = now + backoff
         waiting.suspect = waiting.suspect or how == "expired"
         return "released"
+
+    def ended(self, key: Key) -> set[str]:
+        """The messages of a key that are stored, skipped or dead."""
+        return {*self.ledger[key.bucket][key.thread_id], *self.skipped[key], *self.dead[key]}
 
     def _merge(self, waiting: Waiting, before: Entries, message: Message) -> str:
         """The newest text stays, in the oldest place, with the signals of both."""
