@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -36,7 +37,14 @@ class _MarkingStore(JsonStore):
 
 
 class FreezingStore(_MarkingStore):
-    """Its process freezes in the first commit there is."""
+    """Its process freezes in the first commit there is; one commit at a time, so it takes no more than one lock along."""
+
+    _turn = threading.Lock()
+
+    def commit(self, bucket: Bucket, loaded: Loaded, document: Document, still_ours: Callable[[], bool]) -> Loaded:
+        """Commit when it is its turn."""
+        with self._turn:
+            return super().commit(bucket, loaded, document, still_ours)
 
     def _stand_still(self) -> None:
         if not self._marker.exists():

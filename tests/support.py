@@ -27,7 +27,7 @@ SHORT = {
     "drain.linger_s": 0.2,
     "drain.backoff_s": 0.1,
     "drain.backoff_max_s": 0.5,
-    "drain.lease_s": 3,
+    "drain.lease_s": 15,
     "extraction.extractor": "rules",
 }
 

@@ -150,6 +150,7 @@ def test_there_and_back(settings: Settings, step: Step) -> None:
         step(0)
         push(app, 3)
         wait_for(lambda: stored_once(app, range(1, 4)), "all is stored", timeout_s=40)
+        app.flush(wait=True, timeout_s=40)  # what is stored may not be acked yet
         push(app, 1)
         assert app.flush(wait=True, timeout_s=40).counts == {"skipped": 1}
 

@@ -154,7 +154,7 @@ def test_a_retry_after_is_a_floor(asking: Callable[..., Settings], model: ModelS
 
 
 def test_bad_answers_end_in_the_dead(asking: Callable[..., Settings], model: ModelServer) -> None:
-    """An answer that is no update costs an attempt; after max_attempts the context is dead, the document unchanged."""
+    """An answer that is no update costs an attempt; the last one also tries the question alone; then it is dead."""
     model.raw(b'{"type": "message", "content": [{"type": "text", "text": "I could not"}]}', times=None)
     settings = asking(drain__max_attempts=2)
     with Memd(settings) as app, part("scheduler", settings), part("worker", settings):
@@ -162,7 +162,7 @@ def test_bad_answers_end_in_the_dead(asking: Callable[..., Settings], model: Mod
         assert app.flush(wait=True, timeout_s=30).counts == {"dead": 1}
         assert app.document("ana")["facts"] == []
         assert app.status().dead == 1
-    assert model.calls == 2
+    assert model.calls == 3
 
 
 def test_a_killed_scheduler_loses_nothing(asking: Callable[..., Settings], client: redis.Redis) -> None:

@@ -321,7 +321,8 @@ def test_a_hundred_contexts_of_one_user_have_one_writer_at_a_time(
         wait_for(lambda: len(memd.status().workers) == 4, "all workers listen")
         for number in range(100):
             tell(memd, "u0", number)
-        assert memd.flush(wait=True).counts == {"stored": 100}
+        assert memd.flush(wait=True).counts.keys() <= {"stored"}
+    assert memd.status().stored == 100
     assert once(memd, range(100), 1)
     assert memd.document("u0")["revision"] == 100
     steps = (data_dir / "steps").read_text().split()
