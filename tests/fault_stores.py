@@ -37,7 +37,7 @@ class _MarkingStore(JsonStore):
 
 
 class FreezingStore(_MarkingStore):
-    """Its process freezes in the first commit there is; one commit at a time, so it takes no more than one lock along."""
+    """Its process freezes in the first commit there is, and holds no other lock meanwhile."""
 
     _turn = threading.Lock()
 

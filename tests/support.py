@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import os
-import signal
 import socket
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -14,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
+import forkserver
 import redis
 
 from memd import config, inbox, server
@@ -65,32 +64,25 @@ def environment(settings: Settings) -> dict[str, str]:
 
 
 @contextmanager
-def part(name: str, settings: Settings, extra: Mapping[str, str] | None = None) -> Iterator[subprocess.Popen[bytes]]:
+def part(name: str, settings: Settings, extra: Mapping[str, str] | None = None) -> Iterator[forkserver.Part]:
     """One part of memd as a process of its own; ended at the end, its log in the data folder."""
     number = len(list(settings.data_dir.glob(f"{name}*.log")))
-    with (settings.data_dir / f"{name}{number}.log").open("wb") as log:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "memd", name],
-            env={**environment(settings), **(extra or {})},
-            stderr=log,
-            stdout=log,
-            start_new_session=True,
-            cwd=settings.data_dir,
-        )
+    log = settings.data_dir / f"{name}{number}.log"
+    log.touch()
+    process = forkserver.start([name], {**environment(settings), **(extra or {})}, settings.data_dir, log)
+    try:
+        yield process
+    finally:
+        process.terminate()
         try:
-            yield process
-        finally:
-            if process.poll() is None:
-                process.send_signal(signal.SIGTERM)
-                try:
-                    process.wait(10)
-                except subprocess.TimeoutExpired:
-                    process.kill()
-                    process.wait()
+            process.wait(10)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
 
 
 @contextmanager
-def daemon(settings: Settings, workers: int = 1) -> Iterator[list[subprocess.Popen[bytes]]]:
+def daemon(settings: Settings, workers: int = 1) -> Iterator[list[forkserver.Part]]:
     """A scheduler and workers, as processes; the list is [scheduler, worker, …]."""
     from contextlib import ExitStack
 
