@@ -8,6 +8,11 @@ import unicodedata
 # C0 and C1 controls, bidi overrides and isolates, lone surrogates, tag characters.
 _UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\U000e0000-\U000e007f]")
 _MARKS = str.maketrans({"‘": "'", "’": "'", "“": '"', "”": '"'})
+_CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
+# Neither letters, digits nor signs with a meaning of their own; a point or dash only counts next to a digit.
+_PUNCTUATION = re.compile(r"[^\w\s#%&@*/+=<>$€£¥°^|~.,:'−-]|_|[.,:−-](?!\d)")
+# White space beside a CJK character, which some writers set and others do not.
+_GAP = re.compile(f"(?<=[{_CJK}]) | (?=[{_CJK}])")
 _TRIMMED = str.maketrans({"\u200b": None, "\ufeff": None})
 
 
@@ -29,3 +34,11 @@ def fold(text: str) -> str:
 def same_key(content: str) -> str:
     """Two facts with the same key are one (the established system's rule)."""
     return content.strip().casefold()
+
+
+def normal_key(content: str) -> str:
+    """What is left when width, case, punctuation and spacing do not count: equal keys, equal facts.
+
+    Signs that make a difference stay: those of "C#" and "50%", and what stands before a digit ("1.5", "-3").
+    """
+    return _GAP.sub("", " ".join(_PUNCTUATION.sub(" ", fold(content).replace("'", "")).split()))
