@@ -45,6 +45,22 @@ class ByHand:
 
         return Transfer(self.settings, self._editing)
 
+    def inspect(self, user_id: str, agent_name: str = DEFAULT_AGENT) -> list[str]:
+        """A sentence for each field of a document that a hand broke so that it is read as absent.
+
+        Raises DocumentDamaged where nothing can be read; the file is left as it is, unlike by `document`, which sets
+        it aside and goes on with the version before it.
+        """
+        from memd.memory.oddities import odd  # noqa: PLC0415  (as above)
+
+        return list(odd(self._editing.load(bucket_of(user_id, agent_name)).document))
+
+    def why(self, user_id: str, fact_id: str, *, agent_name: str = DEFAULT_AGENT) -> dict[str, Any]:
+        """Where a fact comes from: quotes, times, model, what it replaced, what became of it. Raises FactUnknown."""
+        from memd.recall.why import why  # noqa: PLC0415  (as above)
+
+        return why(self._editing.load(bucket_of(user_id, agent_name)).document, fact_id)
+
     def facts(self, user_id: str, agent_name: str = DEFAULT_AGENT) -> list[Fact]:
         """The facts of a memory, in the order they came."""
         return self._editing.facts(bucket_of(user_id, agent_name))
@@ -114,6 +130,14 @@ class AsyncByHand:
         by_hand = ByHand()
         by_hand.settings = self.settings
         return by_hand
+
+    async def inspect(self, user_id: str, agent_name: str = DEFAULT_AGENT) -> list[str]:
+        """As `Memd.inspect`."""
+        return await asyncio.to_thread(self._by_hand.inspect, user_id, agent_name)
+
+    async def why(self, user_id: str, fact_id: str, *, agent_name: str = DEFAULT_AGENT) -> dict[str, Any]:
+        """As `Memd.why`."""
+        return await asyncio.to_thread(self._by_hand.why, user_id, fact_id, agent_name=agent_name)
 
     async def facts(self, user_id: str, agent_name: str = DEFAULT_AGENT) -> list[Fact]:
         """As `Memd.facts`."""

@@ -17,10 +17,14 @@ from memd.transfer.merge import Merged, merge
 
 @dataclass(frozen=True, slots=True)
 class ImportedMemory:
-    """What came into one memory. `added`: ids of facts; `known`: facts it had; `refused`: the rest, by reason."""
+    """What came into one memory. `added`: ids of facts, `contents`: what they say; `known`: facts it had.
+
+    `summaries`, `archived`: how many came in; `refused`: the rest, by reason.
+    """
 
     agent_name: str
     added: tuple[str, ...]
+    contents: tuple[str, ...]
     known: int
     summaries: int
     archived: int
@@ -70,6 +74,7 @@ class Transfer:
         return ImportedMemory(
             bucket.agent_name,
             merged.added,
+            tuple(fact["content"] for fact in merged.document["facts"] if fact["id"] in set(merged.added)),
             merged.known,
             merged.summaries,
             merged.archived,
