@@ -31,9 +31,10 @@ def why(document: Document, fact_id: str) -> dict[str, Any]:
         raise FactUnknown("E_FACT_ID", "neither the memory nor its archive has a fact with this id", "fact_id")
     found = {**_version(versions[0]), "id": fact_id}
     replaced = versions[0].get("replaces")
-    found["replaced"] = [_named(document, one) for one in (replaced if isinstance(replaced, list) else ())]
+    active, archived = document.get("facts", []), archive[::-1]
+    found["replaced"] = [_named([*archived, *active], one) for one in (replaced if isinstance(replaced, list) else ())]
     if isinstance(versions[0].get("replacedBy"), str):
-        found["replacedBy"] = _named(document, versions[0]["replacedBy"])
+        found["replacedBy"] = _named([*active, *archived], versions[0]["replacedBy"])
     found["earlier"] = [_version(version) for version in versions[1:]]
     return found
 
@@ -72,10 +73,9 @@ def _with_id(facts: Iterable[Fact], fact_id: str) -> list[Fact]:
     return [fact for fact in facts if fact.get("id") == fact_id]
 
 
-def _named(document: Document, fact_id: object) -> dict[str, Any]:
-    """Another fact by its id, as far as it is known."""
-    everything: list[Fact] = [*document.get("archive", ())[::-1], *document.get("facts", ())]
-    for fact in everything:
+def _named(facts: Iterable[Fact], fact_id: object) -> dict[str, Any]:
+    """Another fact by its id, as far as it is known; the first that there is of it."""
+    for fact in facts:
         if fact.get("id") == fact_id:
             about: dict[str, Any] = {name: fact.get(name) for name in ("archiveReason", "archivedAt") if name in fact}
             return {"id": fact_id, "content": fact["content"], **about}
