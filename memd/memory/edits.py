@@ -15,7 +15,7 @@ from memd.errors import FactUnknown, Rejected
 from memd.memory import archive, removed
 from memd.memory.document import Document, Fact, complete, iso
 from memd.memory.facts import new_id
-from memd.memory.gates import flaw
+from memd.memory.gates import content_refusal
 from memd.memory.text import normal_key, one_line
 
 SOURCE = "manual"
@@ -127,7 +127,7 @@ def checked_content(content: object, settings: ApplySettings) -> str:
     if not isinstance(content, str):
         _refuse("E_FACT_TYPE", "content must be text", "content")
     clean = one_line(content)
-    reason = flaw(clean, (), settings)
+    reason = content_refusal(clean, settings)
     if reason:
         sentence = _SENTENCES.get(reason, "content is nothing that may be remembered")
         _refuse(f"E_FACT_{reason.upper()}", sentence.format(settings=settings), "content")

@@ -6,8 +6,7 @@ Only what the user said about themselves, what lasts, and what describes passes;
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
-from itertools import chain
+from collections.abc import Iterator
 
 from memd.config import ApplySettings
 from memd.memory.update import NewFact
@@ -26,12 +25,20 @@ def refusal(fact: NewFact, content: str, settings: ApplySettings) -> str | None:
     return next(_reasons(fact, content, settings), None)
 
 
-def flaw(content: str, asides: Iterable[str], settings: ApplySettings) -> str | None:
-    """Why nobody may have this remembered, be it the model, a hand or an import; None when there is no reason.
+def content_refusal(content: str, settings: ApplySettings) -> str | None:
+    """The first gate that a sentence fails at, whoever wrote it; None when it passes."""
+    return next(_content_reasons(content, settings), None)
 
-    `content` is a fact's sentence as it would be stored, `asides` what would stand beside it.
-    """
-    return next(chain(_length(content, settings), _unfit(content, asides)), None)
+
+def _content_reasons(content: str, settings: ApplySettings) -> Iterator[str]:
+    if len(content) < settings.fact_min_chars:
+        yield "too_short"
+    if len(content) > settings.fact_max_chars:
+        yield "too_long"
+    if is_upload_event(content):
+        yield "upload_event"
+    if holds_secret(content):
+        yield "secret"
 
 
 def _reasons(fact: NewFact, content: str, settings: ApplySettings) -> Iterator[str]:
@@ -41,28 +48,15 @@ def _reasons(fact: NewFact, content: str, settings: ApplySettings) -> Iterator[s
         yield "not_durable"
     if fact.authority != "descriptive":
         yield "not_descriptive"
-    yield from _length(content, settings)
     if not _is_confidence(fact.confidence):
         yield "bad_confidence"
     elif fact.confidence < settings.confidence_threshold:
         yield "low_confidence"
     if fact.valid_days is not None and not 0 < fact.valid_days <= MAX_VALID_DAYS:
         yield "bad_valid_days"
-    yield from _unfit(content, _asides(fact))
-
-
-def _unfit(content: str, asides: Iterable[str]) -> Iterator[str]:
-    if is_upload_event(content):
-        yield "upload_event"
-    if any(map(holds_secret, (content, *asides))):
+    yield from _content_reasons(content, settings)
+    if any(map(holds_secret, _asides(fact))):
         yield "secret"
-
-
-def _length(content: str, settings: ApplySettings) -> Iterator[str]:
-    if len(content) < settings.fact_min_chars:
-        yield "too_short"
-    if len(content) > settings.fact_max_chars:
-        yield "too_long"
 
 
 def _asides(fact: NewFact) -> Iterator[str]:

@@ -15,6 +15,8 @@ REASONS = {
     "evicted": "evicted: there was no room for it",
     "expired": "expired: its time was over",
     "edited": "edited by hand",
+    "stale": "stale: nobody had confirmed it for long",
+    "merged": "merged with others into one",
 }
 """The archive's reasons in words; one that is not here is shown as it is."""
 

@@ -17,7 +17,7 @@ from memd.memory import ledger, removed
 from memd.memory.apply import MAX_SUMMARY_CHARS
 from memd.memory.document import SECTIONS, Document, Fact, complete, iso, moment, rank, summary
 from memd.memory.facts import aside, new_id
-from memd.memory.gates import flaw
+from memd.memory.gates import content_refusal
 from memd.memory.said import MAX_QUOTE_CHARS
 from memd.memory.text import fold, normal_key, one_line
 from memd.memory.uploads import without_upload_events
@@ -27,7 +27,7 @@ from memd.transfer.formats import Parcel
 UNKNOWN = "unknown"
 """The source of a fact that came without one (the established system's word)."""
 
-_OVER = frozenset({"edited", "replaced", "retired"})
+_OVER = frozenset({"edited", "replaced", "retired", "merged"})
 """Reasons of the archive that mean: this is not so any more."""
 
 Key = tuple[str, str]
@@ -135,7 +135,7 @@ class _Merging:
         for entry in self._parcel.archive:
             if _version(entry) in have:
                 continue
-            if reason := flaw(one_line(entry["content"]), _asides(entry), self._settings) or self._gone(entry):
+            if reason := self._flaw(entry, one_line(entry["content"])):
                 self.refused[f"archive_{reason}"] += 1
                 continue
             have.add(_version(entry))
@@ -148,10 +148,13 @@ class _Merging:
             return "expired"
         if self._parcel.source != "memd" and clean["confidence"] < self._settings.confidence_threshold:
             return "low_confidence"
-        return flaw(clean["content"], _asides(fact), self._settings) or self._gone(clean)
+        return self._flaw(fact, clean["content"])
 
-    def _gone(self, fact: Fact) -> str | None:
-        return removed.refusal(self._removed, fact["content"])
+    def _flaw(self, fact: Fact, content: str) -> str | None:
+        """Why this may not be remembered, whoever kept it."""
+        if reason := content_refusal(content, self._settings) or removed.refusal(self._removed, content):
+            return reason
+        return "secret" if any(map(holds_secret, _asides(fact))) else None
 
     def _clean(self, fact: Fact) -> Fact:
         """The fact as the document keeps it, still with the id that it came with."""
