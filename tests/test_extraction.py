@@ -172,7 +172,7 @@ def test_unescape_is_the_inverse_of_escape(text: str) -> None:
 
 
 def test_the_request_shows_memory_as_compact_lines() -> None:
-    """Facts are id and content below their category; summaries only where there are any; broken entries are passed over."""
+    """Facts stand below their category; summaries only where there are any; broken entries are passed over."""
     document = {
         "user": {"workContext": {"summary": "Nurse in\nPorto."}, "topOfMind": {"summary": ""}},
         "history": "damaged",
