@@ -13,7 +13,7 @@ from types import MappingProxyType
 
 from memd.config import ApplySettings
 from memd.context import Message
-from memd.memory import eviction, ledger, merging, review
+from memd.memory import eviction, ledger, merging, removed, review
 from memd.memory.document import SECTIONS, Document
 from memd.memory.draft import Applied, Draft, Refusal
 from memd.memory.duplicates import Contents
@@ -82,6 +82,7 @@ class _Changes:
         self._said = said
         self._settings = draft.settings
         self._contents = Contents((), 1.0)
+        self._removed = removed.hashes(draft.old)
 
     def confirm(self, wanted: Iterable[ConfirmedFact]) -> None:
         """Count facts that the user stated again."""
@@ -126,7 +127,7 @@ class _Changes:
     def _store(self, index: int, piece: NewFact) -> None:
         """Add one fact, or confirm the one that says the same."""
         content = one_line(piece.content)
-        reason = refusal(piece, content, self._settings)
+        reason = refusal(piece, content, self._settings) or removed.refusal(self._removed, content)
         evidence = [] if reason else self._said.evidence(piece.evidence)
         if not evidence:
             reason = reason or ("quote_not_found" if piece.evidence else "no_evidence")
