@@ -13,6 +13,7 @@ from typing import Any
 from memd.config import ApplySettings
 from memd.filtering import is_acknowledgement
 from memd.memory.document import SECTIONS, Document, Fact, moment, summary
+from memd.memory.facts import is_manual
 from memd.memory.gates import content_refusal
 from memd.memory.injection import markup, orders
 from memd.memory.oddities import odd
@@ -153,7 +154,7 @@ def _secrets(piece: _Piece) -> str:
 def _stale(document: Document, now: datetime, _: ApplySettings) -> Iterator[Finding]:
     """Facts past their time, and facts that nobody has confirmed for long."""
     for place, fact in _facts(document):
-        if fact.get("source") == "manual" or fact.get("category") == "correction":
+        if is_manual(fact) or fact.get("category") == "correction":
             continue
         until = moment(fact.get("validUntil"))
         times = [time for name in _TIMES if (time := moment(fact.get(name))) is not None]
@@ -167,7 +168,7 @@ def _unevidenced(document: Document, _: datetime, __: ApplySettings) -> Iterator
     """Facts that nobody can prove; what a hand wrote needs no proof."""
     for place, fact in _facts(document):
         proofs = (piece for piece in _evidence(fact) if isinstance(piece.get("quote"), str) and piece["quote"].strip())
-        if fact.get("source") != "manual" and next(proofs, None) is None:
+        if not is_manual(fact) and next(proofs, None) is None:
             origin = fact.get("origin")
             imported = origin.get("importedFrom") if isinstance(origin, dict) else None
             yield _finding("unevidenced", place, fact, f"imported from {imported}" if imported else "no quote")

@@ -14,11 +14,10 @@ from memd.config import ApplySettings
 from memd.errors import FactUnknown, Rejected
 from memd.memory import archive, removed
 from memd.memory.document import Document, Fact, complete, iso
-from memd.memory.facts import new_id
+from memd.memory.facts import MANUAL, is_manual, new_id
 from memd.memory.gates import content_refusal
 from memd.memory.text import normal_key, one_line
 
-SOURCE = "manual"
 CONFIDENCE = 1.0
 DEFAULT_CATEGORY = "context"
 
@@ -54,7 +53,7 @@ def add(document: Document, content: str, category: str | None, now: datetime, s
     if known is not None:
         return _rewritten(document, known, clean, chosen or known.get("category"), now, settings)
     facts = document["facts"]
-    if sum(fact.get("source") == SOURCE for fact in facts) >= settings.max_facts:
+    if sum(map(is_manual, facts)) >= settings.max_facts:
         _refuse("E_MEMORY_FULL", f"{settings.max_facts} facts were added by hand already; remove one first", "content")
     used = {fact.get("id") for fact in (*facts, *document["archive"])}
     fact_id = new_id(document, document["revision"] + 1, clean, 0, used)
@@ -64,7 +63,7 @@ def add(document: Document, content: str, category: str | None, now: datetime, s
         "category": chosen or DEFAULT_CATEGORY,
         "confidence": CONFIDENCE,
         "createdAt": iso(now),
-        "source": SOURCE,
+        "source": MANUAL,
     }
     return Edited(_next({**removed.lifted(document, clean), "facts": [*facts, fact]}, now), fact_id)
 
@@ -147,7 +146,7 @@ def checked_category(category: object, settings: ApplySettings) -> str | None:
 def _rewritten(
     document: Document, fact: Fact, content: str, category: str | None, now: datetime, settings: ApplySettings
 ) -> Edited:
-    changed: dict[str, Any] = {"content": content, "confidence": CONFIDENCE, "source": SOURCE}
+    changed: dict[str, Any] = {"content": content, "confidence": CONFIDENCE, "source": MANUAL}
     if category is not None:
         changed["category"] = category
     if all(fact.get(name) == value for name, value in changed.items()):

@@ -13,6 +13,7 @@ from typing import Any
 
 from memd.memory import removed
 from memd.memory.document import SECTIONS, Document, Fact, iso, moment, summary
+from memd.memory.facts import is_manual
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +48,7 @@ def _was_believed(fact: Fact, at: datetime) -> bool:
 
 
 def _begin(fact: Fact) -> datetime | None:
-    edited = moment(fact.get("updatedAt")) if fact.get("source") == "manual" else None
+    edited = moment(fact.get("updatedAt")) if is_manual(fact) else None
     return edited or moment(fact.get("createdAt"))
 
 

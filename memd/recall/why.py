@@ -7,6 +7,7 @@ from typing import Any
 
 from memd.errors import FactUnknown
 from memd.memory.document import Document, Fact, confidence_of
+from memd.memory.facts import is_manual
 from memd.recall.view import printable
 
 REASONS = {
@@ -48,7 +49,7 @@ def why_text(found: dict[str, Any]) -> str:
 
 def how(fact: dict[str, Any]) -> str:
     """One clause about where a fact comes from."""
-    if fact.get("source") == "manual":
+    if is_manual(fact):
         return "by hand"
     if fact.get("importedFrom"):
         return f"imported from {printable(fact['importedFrom'])}"
