@@ -22,12 +22,6 @@ from memd.memory.text import fold, normal_key, one_line, same_key
 from memd.memory.uploads import is_upload_event
 from memd.redaction import find, holds_secret, redact
 
-NEAR = 0.85
-"""Likeness from which two facts are near-duplicates."""
-
-STALE_DAYS = 180
-"""Days after which a fact that nobody confirmed is stale; corrections and facts by hand never are."""
-
 _NOTHING = re.compile(
     r"n/?a|none|null|nothing|unknown|no (?:new )?(?:information|facts?|data)(?: (?:available|found|provided))?"
     r"|(?:the )?user (?:(?:has |just )?(?:said (?:hello|hi|thanks?|goodbye)|greeted|thanked|acknowledged"
@@ -99,12 +93,13 @@ def _junk(document: Document, _: datetime, settings: ApplySettings) -> Iterator[
             yield _piece_finding("junk", piece, "upload_event")
 
 
-def _duplicate(document: Document, _: datetime, __: ApplySettings) -> Iterator[Finding]:
+def _duplicate(document: Document, _: datetime, settings: ApplySettings) -> Iterator[Finding]:
     """Facts that say what an earlier one says already: in the same words, spelled otherwise, or nearly."""
+    near = settings.near_duplicate
     before: list[tuple[str, Fact]] = []
     for place, fact in _facts(document):
         person = _person(fact)
-        kinds = ((_alike(fact["content"], other["content"]), other) for whose, other in before if whose == person)
+        kinds = ((_alike(fact["content"], other["content"], near), other) for whose, other in before if whose == person)
         best = max(kinds, key=lambda kind: _STRENGTH.index(kind[0]), default=("", {}))
         if best[0]:
             yield _finding("duplicate", place, fact, f"{best[0]}, of {best[1].get('id')}")
@@ -114,12 +109,12 @@ def _duplicate(document: Document, _: datetime, __: ApplySettings) -> Iterator[F
 _STRENGTH = ("", "near", "normalised", "exact")
 
 
-def _alike(one: str, other: str) -> str:
+def _alike(one: str, other: str, near: float) -> str:
     if same_key(one) == same_key(other):
         return "exact"
     if normal_key(one) == normal_key(other):
         return "normalised"
-    return "near" if similarity(one, other, NEAR) >= NEAR else ""
+    return "near" if near < 1 and similarity(one, other, near) >= near else ""
 
 
 def _echo(document: Document, _: datetime, __: ApplySettings) -> Iterator[Finding]:
@@ -151,8 +146,9 @@ def _secrets(piece: _Piece) -> str:
     return " and ".join(sorted(kinds))
 
 
-def _stale(document: Document, now: datetime, _: ApplySettings) -> Iterator[Finding]:
+def _stale(document: Document, now: datetime, settings: ApplySettings) -> Iterator[Finding]:
     """Facts past their time, and facts that nobody has confirmed for long."""
+    oldest = now - timedelta(days=settings.stale_after_days) if settings.stale_after_days else None
     for place, fact in _facts(document):
         if is_manual(fact) or fact.get("category") == "correction":
             continue
@@ -160,7 +156,7 @@ def _stale(document: Document, now: datetime, _: ApplySettings) -> Iterator[Find
         times = [time for name in _TIMES if (time := moment(fact.get(name))) is not None]
         if until is not None and until < now:
             yield _finding("stale", place, fact, f"valid until {until.date()}")
-        elif times and max(times) < now - timedelta(days=STALE_DAYS):
+        elif times and oldest is not None and max(times) < oldest:
             yield _finding("stale", place, fact, f"not confirmed since {max(times).date()}")
 
 
