@@ -183,34 +183,34 @@ def planted(user: str) -> Document:
     return parse(orjson.dumps(document), Bucket(user))
 
 
-def test_the_command_has_table_json_and_exit_code(cli: Cli, settings: Settings) -> None:
+def test_the_command_has_table_json_and_exit_code(here: Cli, settings: Settings) -> None:
     """0 within the limit, 1 above it; the table and the JSON name rule, fact and text."""
     write(settings, "ana", clean())
-    done = cli("audit", "ana")
+    done = here("audit", "ana")
     assert (done.returncode, done.stdout) == (0, f"{len(clean()['facts'])} facts in 1 memories: nothing found\n")
     write(settings, "bob", planted("bob"))
-    done = cli("audit", "bob")
+    done = here("audit", "bob")
     assert done.returncode == 1
     for word in ("duplicate", "exact, of fact_00000000", "fact_000003ea", "[redacted:key]", "1 duplicate, 1 secret"):
         assert word in done.stdout, word
     assert TOKEN not in done.stdout
-    assert cli("audit", "bob", "--limit", "2").returncode == 0
-    found = json.loads(cli("audit", "--all", "--json").stdout)
+    assert here("audit", "bob", "--limit", "2").returncode == 0
+    found = json.loads(here("audit", "--all", "--json").stdout)
     assert (found["memories"], found["counts"]) == (2, {"duplicate": 1, "secret": 1})
     assert [(one["user_id"], one["rule"]) for one in found["findings"]] == [("bob", "duplicate"), ("bob", "secret")]
-    assert cli("audit").returncode == 2
+    assert here("audit").returncode == 2
 
 
-def test_one_damaged_document_does_not_hide_the_others(cli: Cli, settings: Settings) -> None:
+def test_one_damaged_document_does_not_hide_the_others(here: Cli, settings: Settings) -> None:
     """With --all it is a finding with its place, alone it is the error; the file stays as it is."""
     file = write(settings, "ana", b'{"version": "1.0", "facts": [{"content": "x"}, {"content": 7}]}')
     write(settings, "bob", planted("bob"))
     before = file.read_bytes()
-    found = json.loads(cli("audit", "--all", "--json").stdout)
+    found = json.loads(here("audit", "--all", "--json").stdout)
     assert [(one["user_id"], one["rule"], one["place"]) for one in found["findings"]][:1] == [
         ("ana", "unreadable", "facts[1].content")
     ]
     assert found["counts"] == {"unreadable": 1, "duplicate": 1, "secret": 1}
-    alone = cli("audit", "ana")
+    alone = here("audit", "ana")
     assert (alone.returncode, "facts[1].content" in alone.stderr) == (65, True)
     assert file.read_bytes() == before

@@ -4,36 +4,18 @@ from __future__ import annotations
 
 import json
 import stat
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import orjson
 import pytest
 from conftest import Cli
-from support import environment, make_settings
+from support import make_settings
 
-from memd.cli import main
 from memd.client import Memd
 from memd.config import Settings
 from memd.errors import DocumentDamaged
 from memd.memory.document import Document
-
-
-@pytest.fixture
-def here(settings: Settings, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Cli:
-    """Runs `memd` in this process: for the many calls that differ in what they say only."""
-    for name, value in environment(settings).items():
-        monkeypatch.setenv(name, value)
-
-    def run(*words: str) -> subprocess.CompletedProcess[str]:
-        monkeypatch.setattr(sys, "argv", ["memd", *words])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        return subprocess.CompletedProcess(words, int(ended.value.code or 0), *capfd.readouterr())
-
-    return run
 
 
 def write(settings: Settings, document: object) -> Path:
@@ -44,19 +26,21 @@ def write(settings: Settings, document: object) -> Path:
     return file
 
 
-def test_facts_are_added_listed_edited_and_removed(cli: Cli) -> None:
+def test_facts_are_added_listed_edited_and_removed(here: Cli) -> None:
     """The whole way by hand, in words and JSON; secrets can come by stdin."""
-    added = json.loads(cli("facts", "add", "ana", "Prefers short answers", "--category", "preference", "--json").stdout)
+    added = json.loads(
+        here("facts", "add", "ana", "Prefers short answers", "--category", "preference", "--json").stdout
+    )
     fact_id = added["id"]
     assert (added["changed"], added["before"], added["after"]["source"]) == (True, None, "manual")
-    assert cli("facts", "add", "ana", "-", given="用户住在里斯本\n").stdout.endswith("+ [context] 用户住在里斯本\n")
-    listed = cli("facts", "list", "ana", "--category", "preference").stdout.splitlines()
+    assert here("facts", "add", "ana", "-", given="用户住在里斯本\n").stdout.endswith("+ [context] 用户住在里斯本\n")
+    listed = here("facts", "list", "ana", "--category", "preference").stdout.splitlines()
     assert [line.split()[0] for line in listed] == ["id", fact_id]
-    would = cli("facts", "edit", "ana", fact_id, "--content", "Prefers long answers", "--dry-run").stdout
+    would = here("facts", "edit", "ana", fact_id, "--content", "Prefers long answers", "--dry-run").stdout
     assert would.splitlines()[0] == f"{fact_id} would be changed"
-    assert cli("facts", "edit", "ana", fact_id, "--content", "Prefers long answers").returncode == 0
-    assert cli("facts", "rm", "ana", fact_id).stdout == f"{fact_id} removed\n  - [preference] Prefers long answers\n"
-    assert [fact["content"] for fact in json.loads(cli("facts", "list", "ana", "--json").stdout)] == ["用户住在里斯本"]
+    assert here("facts", "edit", "ana", fact_id, "--content", "Prefers long answers").returncode == 0
+    assert here("facts", "rm", "ana", fact_id).stdout == f"{fact_id} removed\n  - [preference] Prefers long answers\n"
+    assert [fact["content"] for fact in json.loads(here("facts", "list", "ana", "--json").stdout)] == ["用户住在里斯本"]
 
 
 @pytest.mark.parametrize(
@@ -83,7 +67,7 @@ def test_errors_are_one_sentence(here: Cli, words: list[str], code: int, sentenc
     assert "Hunter2" not in done.stderr
 
 
-def test_why_and_the_past_from_the_shell(cli: Cli, settings: Settings) -> None:
+def test_why_and_the_past_from_the_shell(here: Cli, settings: Settings) -> None:
     """The quote with its place, what was replaced, and what was believed before; what is missing goes to stderr."""
     old: Document = {
         "id": "fact_1",
@@ -102,14 +86,14 @@ def test_why_and_the_past_from_the_shell(cli: Cli, settings: Settings) -> None:
     new |= {"origin": {"model": "claude-haiku-5-5", "promptVersion": "3"}, "source": "t9", "replaces": ["fact_1"]}
     summary = {"workContext": {"summary": "Nurse.", "updatedAt": "2026-05-01T00:00:00Z"}}
     write(settings, {"version": "1.0", "facts": [new], "archive": [old], "user": summary})
-    text = cli("why", "ana", "fact_2").stdout
+    text = here("why", "ana", "fact_2").stdout
     for word in ("搬到里斯本了", "thread t9, message m4", "claude-haiku-5-5, prompt version 3", "replaced fact_1"):
         assert word in text, word
-    assert json.loads(cli("why", "ana", "fact_1", "--json").stdout)["replacedBy"]["content"] == "Lives in Lisbon"
-    past = cli("show", "ana", "--at", "2026-03-01")
+    assert json.loads(here("why", "ana", "fact_1", "--json").stdout)["replacedBy"]["content"] == "Lives in Lisbon"
+    past = here("show", "ana", "--at", "2026-03-01")
     assert ("Porto" in past.stdout, "Lisbon" in past.stdout, "Nurse" in past.stdout) == (True, False, False)
     assert "summaries have no history: workContext" in past.stderr
-    found = json.loads(cli("show", "ana", "--at", "2026-03-02", "--json").stdout)
+    found = json.loads(here("show", "ana", "--at", "2026-03-02", "--json").stdout)
     assert ([fact["content"] for fact in found["facts"]], len(found["missing"])) == (["Lives in Lisbon"], 1)
 
 
@@ -181,11 +165,11 @@ def test_the_commands_say_it_too(here: Cli, settings: Settings, words: list[str]
     assert file.exists()
 
 
-def test_fields_that_are_read_as_absent_are_said(cli: Cli, settings: Settings) -> None:
+def test_fields_that_are_read_as_absent_are_said(here: Cli, settings: Settings) -> None:
     """A confidence in words, a time that is none: the memory is shown, and stderr names the places."""
     fact: Document = {"id": "x", "content": "Likes tea", "confidence": "very", "createdAt": "once", "evidence": ["y"]}
     write(settings, {"version": "1.0", "facts": [fact], "user": {"workContext": "Nurse"}})
-    done = cli("show", "ana")
+    done = here("show", "ana")
     assert (done.returncode, "Likes tea" in done.stdout) == (0, True)
     for place in ("user.workContext", "facts[0].confidence", "facts[0].createdAt", "facts[0].evidence[0]"):
         assert f"{place} should be" in done.stderr, place

@@ -95,26 +95,37 @@ def _junk(document: Document, _: datetime, settings: ApplySettings) -> Iterator[
 
 def _duplicate(document: Document, _: datetime, settings: ApplySettings) -> Iterator[Finding]:
     """Facts that say what an earlier one says already: in the same words, spelled otherwise, or nearly."""
-    near = settings.near_duplicate
-    before: list[tuple[str, Fact]] = []
+    before: list[_Said] = []
     for place, fact in _facts(document):
-        person = _person(fact)
-        kinds = ((_alike(fact["content"], other["content"], near), other) for whose, other in before if whose == person)
-        best = max(kinds, key=lambda kind: _STRENGTH.index(kind[0]), default=("", {}))
-        if best[0]:
-            yield _finding("duplicate", place, fact, f"{best[0]}, of {best[1].get('id')}")
-        before.append((person, fact))
+        said = _Said(fact, _person(fact), same_key(fact["content"]), normal_key(fact["content"]))
+        kinds = [(_alike(said, other, settings.near_duplicate), other) for other in before]
+        kind, other = max(kinds, key=lambda kind: _STRENGTH.index(kind[0]), default=("", said))
+        if kind:
+            yield _finding("duplicate", place, fact, f"{kind}, of {other.fact.get('id')}")
+        before.append(said)
+
+
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """A fact, and what of it is compared: of whom, in which words, in which words however spelled."""
+
+    fact: Fact
+    person: str
+    same: str
+    normal: str
 
 
 _STRENGTH = ("", "near", "normalised", "exact")
 
 
-def _alike(one: str, other: str, near: float) -> str:
-    if same_key(one) == same_key(other):
+def _alike(one: _Said, other: _Said, near: float) -> str:
+    if one.person != other.person:
+        return ""
+    if one.same == other.same:
         return "exact"
-    if normal_key(one) == normal_key(other):
+    if one.normal == other.normal:
         return "normalised"
-    return "near" if near < 1 and similarity(one, other, near) >= near else ""
+    return "near" if near < 1 and similarity(one.fact["content"], other.fact["content"], near) >= near else ""
 
 
 def _echo(document: Document, _: datetime, __: ApplySettings) -> Iterator[Finding]:
