@@ -16,6 +16,7 @@ from memd.memory import archive, ledger
 from memd.memory.document import SECTIONS, Document, Fact, complete, iso, rank
 from memd.memory.facts import Origin, aside, new_fact, new_id
 from memd.memory.gates import refusal
+from memd.memory.orders import refused_as
 from memd.memory.said import Said
 from memd.memory.text import one_line, same_key
 from memd.memory.update import ConfirmedFact, NewFact, RetiredFact, Update
@@ -151,6 +152,8 @@ class _Draft:
                 self._refuse("too_long", "summaries", index)
             elif holds_secret(clean):
                 self._refuse("secret", "summaries", index)
+            elif reason := refused_as(text):
+                self._refuse(reason, "summaries", index)
             else:
                 section = self._sections.setdefault(SECTIONS[name], dict(self._old[SECTIONS[name]]))
                 section[name] = {"summary": clean, "updatedAt": self._now}

@@ -9,6 +9,7 @@ import math
 from collections.abc import Iterator
 
 from memd.config import ApplySettings
+from memd.memory.orders import refused_as
 from memd.memory.update import NewFact
 from memd.memory.uploads import is_upload_event
 from memd.redaction import holds_secret
@@ -43,6 +44,7 @@ def _reasons(fact: NewFact, content: str, settings: ApplySettings) -> Iterator[s
         yield "upload_event"
     if any(map(holds_secret, (content, *_asides(fact)))):
         yield "secret"
+    yield from filter(None, map(refused_as, (fact.content, *_asides(fact))))
 
 
 def _length(content: str, settings: ApplySettings) -> Iterator[str]:
