@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import codecs
 import html
 import re
 import unicodedata
@@ -19,6 +20,7 @@ from types import MappingProxyType
 from urllib.parse import unquote
 
 from memd.memory import orders_en, orders_zh
+from memd.memory.addressed import addresses
 
 LOOK_AT = 10_000
 """Characters of a text that are looked at; the gates let no longer one through."""
@@ -39,6 +41,7 @@ KINDS: Mapping[str, str] = MappingProxyType(
         "exfiltration": "instruction",
         "steering": "instruction",
         "order": "instruction",
+        "addressed": "instruction",
     }
 )
 """What a text can be besides a statement, in the order of looking, and the gate's reason for refusing it."""
@@ -54,6 +57,13 @@ _SPELLED = re.compile(r"(?<!\w)(?:[^\W\d_][ .*_-]{1,3}){7,}[^\W\d_](?!\w)")
 
 _BASE64 = re.compile(r"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{20,}={0,2}")
 _HEX = re.compile(r"(?<![0-9A-Za-z])(?:[0-9A-Fa-f]{2}){10,}(?![0-9A-Za-z])")
+_ROT13 = re.compile(r"\b(?:gur|lbh|naq|nyy|hfre|jvgubhg|vtaber|cerivbhf|vafgehpgvbaf)\b")
+"""Words of English in rot13 that are words of no language."""
+
+_DIGITS = re.compile(r"(?<![\w.@/])(?=\w*[a-z])(?=\w*[0134578])[a-z0134578]{3,}(?![\w.@/])")
+_LETTERS = str.maketrans("0134578", "oieastb")
+"""Words with digits in place of letters."""
+
 _LOOKALIKES = str.maketrans(
     "аеорсухіјѕһԁԛԝкмтвнгпзԍ" + "αεορυχικνητωγ" + "ɑɡıℓ’‘“”«»„",
     "aeopcyxijshdqwkmtbhrn3g" + "aeopuxiknhtwy" + 'agil\'\'"""""',
@@ -80,7 +90,7 @@ def _kind(text: str) -> str | None:
             return kind
         if cjk and any(pattern.search(text) for pattern in chinese):
             return kind
-    return None
+    return "addressed" if addresses(text) else None
 
 
 def _hidden(text: str) -> str | None:
@@ -95,6 +105,11 @@ def _readings(text: str) -> Iterator[str]:
         yield _plain("".join(chr(ord(tag) - 0xE0000) for tag in tags))
     for decoded in _decoded(text):
         yield _plain(decoded)
+    plain = _plain(text)
+    if _ROT13.search(plain):
+        yield codecs.decode(plain, "rot13")
+    if _DIGITS.search(plain):
+        yield _DIGITS.sub(lambda found: found[0].translate(_LETTERS), plain)
 
 
 def _plain(text: str) -> str:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 LINK = (
-    r"(?:https?://\S+|www\.\S+|[\w.+-]+@[\w-]+(?:\.[\w-]+)+"
-    r"|\b[\w-]+(?:\.[\w-]+)*\.(?:example|com|net|org|io|ru|cn|co|xyz|top|info|dev|app|site|link|click|onion)\b)"
+    r"(?:https?://\S+|www\.\S+|[a-z0-9._%+-]{1,64}@[a-z0-9-]{1,63}(?:\.[a-z0-9-]{1,63}){1,6}"
+    r"|(?<![a-z0-9.-])(?:[a-z0-9-]{1,63}\.){1,5}"
+    r"(?:example|com|net|org|io|ru|cn|co|xyz|top|info|dev|app|site|link|click|onion)\b)"
 )
 """An address on the network, of a page or of a mailbox."""
 
@@ -78,7 +79,8 @@ _TAGS = (
 
 PATTERNS: dict[str, tuple[str, ...]] = {
     "forged_tag": (
-        rf"(?<!\w)(?<!include )<\s*/?\s*{_TAGS}(?:\s[^<>]{{0,200}})?/?\s*>",
+        rf"(?<!\w)(?<!include )<\s*/?\s*(?:\w{{1,20}}[-_])?{_TAGS}(?:[-_]\w{{1,20}})?(?:\s[^<>]{{0,200}})?/?\s*>",
+        r"-{2,}\s*(?:begin|end|start) [^-\n]{1,40}-{2,}",
         r"(?<!\w)<\s*/?\s*(?:m i=|invoke name=|antml:)",
         r"<\s?\|[^|<>\n]{1,40}\|\s?>|\[/?inst\]|<<\s*/?\s*sys\s*>>|<(?:start|end)_of_turn>|<\|?(?:bos|eos"
         r"|endoftext)\|?>",
@@ -123,6 +125,10 @@ PATTERNS: dict[str, tuple[str, ...]] = {
         r" (?:prompt|instructions?|message)\b",
     ),
     "role": (
+        r"\byour (?:new |real |true )?name is\b|\bhidden (?:tools?|features?|modes?|commands?|functions?)\b",
+        r"\b(?:platform|security|system|admin|developer|support|operations|safety|trust) (?:team|department"
+        r"|staff)\b[^.!?]{0,40}"
+        r"\b(?:unlock|enabl|grant|authori[sz]|approv|requir|instruct|order|verif)\w*",
         r"\byou (?:are|'re) (?:now|no longer|henceforth|from now on|hereby|in (?:\w+ )?mode)\b"
         r"|\bfrom now on,? you are\b|\byou're now\b",
         rf"\b(?:{_AI}|user's assistant) (?:is|are) (?:now )?(?:called )?(?:dan|jailbroken|unfiltered|unrestricted"
@@ -152,6 +158,8 @@ PATTERNS: dict[str, tuple[str, ...]] = {
         r" (?:access|rights?|privileges?|permissions?|status|authority)\b",
     ),
     "permission": (
+        r"\b(?:standing|blanket|general|permanent|unlimited|advance) (?:consent|permission|approval|authori[sz]ation"
+        r"|ok)\b",
         rf"\b{_AI} (?:\w+ ){{0,2}}?(?:is|are|am|has been|have been|was|were) (?:\w+ )?(?:allowed|permitted"
         rf"|authori[sz]ed|cleared"
         r"|entitled|free|welcome|empowered|approved) (?:to|for)\b",
@@ -192,15 +200,22 @@ PATTERNS: dict[str, tuple[str, ...]] = {
         r"|not (?:needed|required|necessary))\b|\bskip (?:all |any |the |every )?(?:confirmations?|approvals?)\b",
     ),
     "trigger": (
+        rf"(?:^|[.!?;]\s*)(?:on|every|each|at|before|after|in|by|whatever|no matter"
+        rf"|regardless)\b[^.!?\n]{{2,80}}, {_ADVERB}"
+        rf"(?:{_DANGER}|send|forward|post|upload|share|mention|paste|put|insert|append|promote)\b",
         r"\b(?:when(?:ever)?|if|once|every time|each time|(?:the )?next time|as soon as|after|upon"
         r"|any ?time)\b[^.!?\n]{2,120}?"
         rf"(?:[,:]|\bthen\b)[\"']?\s+{_ADVERB}(?:{_AI} (?:{_MODAL}|will|can|may) )?{_ADVERB}(?:{_DANGER}|send"
         rf"|forward|email|post"
-        r"|upload|share|ignore|disregard|trigger|activate|unlock|print|output|run|load|fetch|open|append|insert"
+        r"|upload|share|paste|put|copy|mention|ignore|disregard|trigger|activate|unlock|print|output|run|load|fetch"
+        r"|open|append|insert"
         r"|switch to"
         r"|claim|deny|hide)\b",
     ),
     "exfiltration": (
+        rf"\b(?:put|placed|kept|keep|pasted|written|added|attached)\b[^!?\n]{{0,60}}?(?:at the end of|behind|after|to"
+        rf"|onto|into) {LINK}",
+        rf"{LINK}[^!?\n]{{0,20}}\b(?:in|on|into) (?:copy|cc|bcc|the loop)\b|\b(?:cc|bcc|copy) {LINK}",
         r"https?://\S*[?&#/][\w.-]*=(?:[{\[<$%]|[^\x00-\x7f]|[\"')\].,]*(?:\s|$))"
         r"|https?://\S*[{\[<$][^\s]{0,60}[}\]>]",
         rf"\b(?:{_WISH}|should|must|always|all|every|each|any|to|be)\b[^!?\n]{{0,100}}\b(?:{_SENT}"
@@ -214,6 +229,9 @@ PATTERNS: dict[str, tuple[str, ...]] = {
         r"\b(?:other|another|all) users?'s? (?:memor(?:y|ies)|profiles?|conversations?|secrets|passwords)\b",
     ),
     "steering": (
+        r"\b(?:in|to|into) (?:your|the assistant's) (?:memory|notes|records|context)\b|\bbr(?:ing|ought) (?:it |this "
+        r"|them )?up when\b",
+        r"\b(?:is|are) to be (?:\w+ )?(?:named|mentioned|recommended|cited|brought up|praised|preferred|promoted)\b",
         r"\b(?:trusted|authoritative|reliable|official|preferred|primary|go-to) (?:source|vendor|provider|supplier"
         r"|brand)\b"
         r"[^.!?]{0,60}\b(?:first|always|recommend\w*|cite\w*|prefer\w*|future|mention\w*)\b",
@@ -227,6 +245,12 @@ PATTERNS: dict[str, tuple[str, ...]] = {
         rf"|{LINK})",
     ),
     "order": (
+        r"\b(?:crawlers?|copilots?|chatbots|bots|ai agents?|assistants|llms|ais|language models|(?:my"
+        r"|user's) assistant)\b"
+        r"[^.!?]{0,40}\b(?:shall|must|should|are to|is to|will always)\b",
+        r"\b(?:is|are) to be (?:\w+ly )?(?:sent|forwarded|pasted|deleted|paid|uploaded|shared|executed|ignored"
+        r"|approved"
+        r"|disclosed|revealed|skipped|transferred|copied|obeyed|hidden|withheld)\b",
         rf"\b{_AI} (?:\w+ ){{0,3}}?{_MODAL} {_ADVERB}(?:not )?(?:{_DANGER}|rate|send|post|share|forward|recommend"
         rf"|ignore|trust|hide"
         r"|deny|claim|refuse|forget|report)\b",
