@@ -12,8 +12,8 @@ from memd.config import Settings
 from memd.context import DEFAULT_AGENT
 from memd.memory.document import Document
 from memd.recall.inject import Injection
-from memd.recall.reader import Reader
-from memd.recall.search import Found, check
+from memd.recall.reader import Reader, named
+from memd.recall.search import Found, check, everything
 
 if TYPE_CHECKING:
     import redis
@@ -46,8 +46,8 @@ class Reading:
         """The `<memory>` block for the next prompt, within `max_tokens` (estimated); empty when nothing is known.
 
         `agent_name`: that agent's memory of the user, together with the user's own (`recall.with_user_memory`).
-        `query`: the facts that answer it best come first. `include_pending`: also what the user has said and nothing
-        was extracted from yet; this asks the server. The same memory gives the same bytes.
+        `query`: the facts that answer it best come first; an empty one is none. `include_pending`: also what the user
+        has said and nothing was extracted from yet; this asks the server. The same memory gives the same bytes.
         Raises Rejected, StoreUnavailable, DocumentDamaged; with `include_pending` InboxUnavailable and NotReady.
         """
         return self.injection(
@@ -64,7 +64,9 @@ class Reading:
         include_pending: bool = False,
     ) -> Injection:
         """The block of `inject` with its version, which is equal exactly when the text is: an ETag."""
-        return self._reader.injection(user_id, agent_name, max_tokens, query, include_pending=include_pending)
+        bucket = named(user_id, agent_name)
+        wanted = everything(query) if query else None
+        return self._reader.injection(bucket, max_tokens, wanted, include_pending=include_pending)
 
     def search(
         self,
@@ -84,11 +86,11 @@ class Reading:
         `agent_name`, `include_pending`: as in `inject`. Raises as `inject`.
         """
         wanted = check(query, limit, categories, since, until)
-        return self._reader.search(user_id, agent_name, wanted, include_pending=include_pending)
+        return self._reader.search(named(user_id, agent_name), wanted, include_pending=include_pending)
 
     def document(self, user_id: str, *, agent_name: str = DEFAULT_AGENT) -> Document:
         """The whole memory document of the user, or of one agent, as it stands in the store."""
-        return self._reader.document(user_id, agent_name)
+        return self._reader.document(named(user_id, agent_name))
 
 
 class AsyncReading:

@@ -7,7 +7,8 @@ Built in memory in a few milliseconds and asked in less than one, so it needs no
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 
 from memd.memory.document import Fact
 from memd.recall.words import terms
@@ -18,39 +19,59 @@ K1, B = 1.2, 0.5
 ASIDE_WEIGHT = 0.4
 """What a word counts that stands beside the fact (the user's own words, circumstance, what was wrong), not in it."""
 
+MAX_TIMES = 3
+"""A word that a query repeats counts at most this often: a whole message may be the query."""
+
 
 class Index:
-    """Facts by the words they hold; a fact is known by its place in the list."""
+    """Facts by the words they hold; a fact is known by its place in the list.
 
-    def __init__(self, facts: Sequence[Fact]) -> None:
+    `like`: an index whose average length counts, so that the scores of both can be compared.
+    """
+
+    def __init__(self, facts: Sequence[Fact], like: Index | None = None) -> None:
         counted = [_counted(fact) for fact in facts]
         lengths = [sum(counts.values()) for counts in counted]
         average = sum(lengths) / len(lengths) if any(lengths) else 1.0
-        self._size = len(facts)
+        self._average: float = like._average if like else average
+        self.size = len(facts)
         self._postings: dict[str, list[tuple[int, float]]] = {}
         for place, counts in enumerate(counted):
-            norm = K1 * (1 - B + B * lengths[place] / average)
+            norm = K1 * (1 - B + B * lengths[place] / self._average)
             for term, count in counts.items():
                 self._postings.setdefault(term, []).append((place, count * (K1 + 1) / (count + norm)))
 
-    def similarities(self, query: str) -> dict[int, float]:
-        """How well each fact answers the query: BM25 as a share of the best one's, above 0 to 1; no word, no place."""
+    def frequency(self, term: str) -> int:
+        """How many facts hold the term."""
+        return len(self._postings.get(term, ()))
+
+    def scores(self, weights: Mapping[str, float]) -> dict[int, float]:
+        """The BM25 score of each fact that holds any of the terms."""
         scores: dict[int, float] = {}
-        for term, times in _times(terms(query)).items():
-            found = self._postings.get(term, ())
-            # The usual inverse document frequency, which never falls below zero.
-            weight = math.log(1 + (self._size - len(found) + 0.5) / (len(found) + 0.5)) * min(times, 3)
-            for place, share in found:
+        for term, weight in weights.items():
+            for place, share in self._postings.get(term, ()):
                 scores[place] = scores.get(place, 0.0) + weight * share
-        best = max(scores.values(), default=0.0)
-        return {place: score / best for place, score in scores.items()}
+        return scores
 
 
-def _times(found: Iterable[str]) -> dict[str, int]:
-    counts: dict[str, int] = {}
-    for term in found:
-        counts[term] = counts.get(term, 0) + 1
-    return counts
+def similarities(query: str, indexes: Sequence[Index]) -> dict[int, float]:
+    """How well facts answer: BM25 as a share of the best one's, above 0 to 1; what holds no word is not there.
+
+    Places are counted through all indexes, as if they were one.
+    """
+    size = sum(index.size for index in indexes)
+    weights: dict[str, float] = {}
+    for term, times in Counter(terms(query)).items():
+        held = sum(index.frequency(term) for index in indexes)
+        # The inverse document frequency in the form that never falls below zero.
+        weights[term] = math.log(1 + (size - held + 0.5) / (held + 0.5)) * min(times, MAX_TIMES)
+    found: dict[int, float] = {}
+    start = 0
+    for index in indexes:
+        found |= {start + place: score for place, score in index.scores(weights).items()}
+        start += index.size
+    best = max(found.values(), default=1.0)
+    return {place: score / best for place, score in found.items()}
 
 
 def _counted(fact: Fact) -> dict[str, float]:

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from memd.context import DEFAULT_AGENT
 from memd.memory.document import SECTIONS, Document, Fact, summary
 from memd.memory.text import normal_key
 
+if TYPE_CHECKING:
+    from memd.recall.pending import Pending
+
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """A document to read, and for each of its facts the agent whose memory it stands in ("": the user's own)."""
+    """A document to read, and for each of its facts the agent whose memory it stands in ("": the user's own).
+
+    `pending`: the facts from this place on are messages that were only said.
+    """
 
     document: Document
     agents: tuple[str, ...]
+    pending: int
 
     @property
     def facts(self) -> list[Fact]:
@@ -26,7 +35,7 @@ class Memory:
 def alone(document: Document) -> Memory:
     """One document as it is."""
     agent = str(document.get("agentName") or DEFAULT_AGENT)
-    return Memory(document, (agent,) * len(document["facts"]))
+    return Memory(document, (agent,) * len(document["facts"]), len(document["facts"]))
 
 
 def merged(own: Document, agents: Document) -> Memory:
@@ -43,7 +52,15 @@ def merged(own: Document, agents: Document) -> Memory:
     for name, section in SECTIONS.items():
         texts = dict.fromkeys(filter(None, (summary(own, name), summary(agents, name))))
         document[section][name] = {"summary": " ".join(texts)}
-    return Memory(document, (DEFAULT_AGENT,) * len(ours) + (str(agents["agentName"]),) * len(theirs))
+    names = (DEFAULT_AGENT,) * len(ours) + (str(agents["agentName"]),) * len(theirs)
+    return Memory(document, names, len(names))
+
+
+def with_pending(memory: Memory, said: Sequence[Pending]) -> Memory:
+    """The memory with messages that were only said, after its facts."""
+    facts = [*memory.facts, *(pending.as_fact() for pending in said)]
+    agents = (*memory.agents, *(pending.bucket.agent_name for pending in said))
+    return Memory({**memory.document, "facts": facts}, agents, memory.pending)
 
 
 def replaced(fact: Fact) -> list[str]:

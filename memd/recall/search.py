@@ -72,10 +72,15 @@ def check(query: object, limit: object, categories: Collection[str], since: obje
         raise Rejected("E_LIMIT", f"limit must be a whole number of 1 to {MAX_LIMIT}", "limit")
     if isinstance(categories, str) or not all(isinstance(name, str) for name in categories):
         raise Rejected("E_CATEGORIES", "categories must be a list of names", "categories")
-    return Wanted(check_query(query), limit, frozenset(categories), _moment("since", since), _moment("until", until))
+    return Wanted(_checked(query), limit, frozenset(categories), _moment("since", since), _moment("until", until))
 
 
-def check_query(query: object) -> str:
+def everything(query: object) -> Wanted:
+    """All that answers a query. Raises Rejected."""
+    return check(query, MAX_LIMIT, (), None, None)
+
+
+def _checked(query: object) -> str:
     """A query that can be searched for. Raises Rejected."""
     if not isinstance(query, str):
         raise Rejected("E_QUERY_TYPE", "query must be text", "query")
@@ -90,7 +95,7 @@ def rank(memory: Memory, similarities: Mapping[int, float], wanted: Wanted) -> l
     """The facts with a similarity, best first. Of equals the one that stands first in the memory is first."""
     known = dict(similarities)
     hops = _inherit(memory, known)
-    found = {place: _found(memory.facts[place], share, memory.agents[place]) for place, share in known.items()}
+    found = {place: _found(memory, place, share) for place, share in known.items()}
     for old, news in hops.items():
         if old in found:
             ceiling = min(found[new].score for new in news)
@@ -99,10 +104,12 @@ def rank(memory: Memory, similarities: Mapping[int, float], wanted: Wanted) -> l
     return [found[place] for place in order if wanted.takes(memory.facts[place])]
 
 
-def _found(fact: Fact, similarity: float, agent_name: str) -> Found:
+def _found(memory: Memory, place: int, similarity: float) -> Found:
+    fact = memory.facts[place]
     confidence = confidence_of(fact)
     scope = SCOPES.get(str(fact.get("scope")), SCOPES["user"])
-    return Found(fact, score_of(similarity, confidence, scope), similarity, confidence, scope, agent_name=agent_name)
+    score = score_of(similarity, confidence, scope)
+    return Found(fact, score, similarity, confidence, scope, place >= memory.pending, memory.agents[place])
 
 
 def score_of(similarity: float, confidence: float, scope: float) -> float:
@@ -171,11 +178,6 @@ def _moment(name: str, value: object) -> datetime | None:
     if time is None or time.tzinfo:
         return time
     return time.replace(tzinfo=UTC)
-
-
-def best(found: Iterable[Found], limit: int) -> list[Found]:
-    """The best of several rankings, in the order of the score; of equals, those that were ranked first."""
-    return sorted(found, key=lambda one: -one.score)[:limit]
 
 
 def places(found: Iterable[Found], memory: Memory) -> Iterator[int]:
