@@ -253,7 +253,7 @@ def test_a_new_fact_never_takes_an_id_that_the_archive_holds() -> None:
 
 
 def test_an_update_that_retires_everything_is_capped() -> None:
-    """At most the share and the number of the settings go; the rest is refused."""
+    """L6: at most the share and the number of the settings go; the rest is refused."""
     document = holding(*(known(f"fact_{n:08x}", f"The user has cat number {n}") for n in range(20)))
     update = Update(
         new_facts=(wanted(replaces=tuple(f"fact_{n:08x}" for n in range(3))),),
@@ -268,7 +268,7 @@ def test_an_update_that_retires_everything_is_capped() -> None:
 
 
 def test_ids_of_other_documents_are_refused() -> None:
-    """An update can only touch facts of this document."""
+    """L6: an update can only touch facts of this document."""
     update = Update(
         new_facts=(wanted(replaces=("fact_deadbeef",)),),
         confirmed_facts=(ConfirmedFact("fact_deadbeef", "I live in Porto"),),

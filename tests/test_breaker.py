@@ -104,7 +104,7 @@ def test_a_probe_that_made_no_call_is_given_on(client: redis.Redis, settings: Se
 
 
 def test_an_outage_pauses_all_workers_and_ends_by_itself(asking: Callable[..., Settings], model: ModelServer) -> None:
-    """60 contexts, two workers, an endpoint that limits for a while: few calls, no attempts, all stored."""
+    """L1: 60 contexts, two workers, an endpoint that limits for a while: few calls, no attempts, all stored."""
     model.fail(429, headers={"retry-after": "1"}, times=None)
     settings = asking(drain__max_attempts=1, drain__concurrency=4)
     with Memd(settings) as app, part("scheduler", settings), part("worker", settings), part("worker", settings):

@@ -58,7 +58,7 @@ def test_a_thousand_contexts_of_200_users_are_each_stored_once(
 
 
 def test_a_killed_worker_loses_nothing(asking: Callable[..., Settings], model: ModelServer) -> None:
-    """`kill -9` of a worker in its model calls: its child dies too, its claims come back, all is stored once."""
+    """W1: `kill -9` of a worker in its model calls: its child dies too, its claims come back, all is stored once."""
     model.delay = 0.3
     settings = asking(drain__lease_s=1, drain__concurrency=8)
     with Memd(settings) as app, ExitStack() as stack:
@@ -153,7 +153,7 @@ def test_a_retry_after_is_a_floor(asking: Callable[..., Settings], model: ModelS
 
 
 def test_bad_answers_end_in_the_dead(asking: Callable[..., Settings], model: ModelServer) -> None:
-    """An answer that is no update costs an attempt; the last one also tries the question alone; then it is dead."""
+    """L5: an answer that is no update costs an attempt; the last one also tries the question alone; then it is dead."""
     model.raw(b'{"type": "message", "content": [{"type": "text", "text": "I could not"}]}', times=None)
     settings = asking(drain__max_attempts=2)
     with Memd(settings) as app, part("scheduler", settings), part("worker", settings):
@@ -203,7 +203,7 @@ def test_a_restarted_worker_recognises_what_it_stored(asking: Callable[..., Sett
 
 
 def test_a_context_that_kills_its_worker_dies_alone(asking: Callable[..., Settings], client: redis.Redis) -> None:
-    """Content that crashes its worker each time becomes a suspect, is tried alone, and is the only one to die."""
+    """W7: content that crashes its worker each time becomes a suspect, is tried alone, and is the only one to die."""
     settings = asking(
         drain__lease_s=1, drain__max_attempts=2, drain__concurrency=4, store__class="killing_store.KillingStore"
     )
