@@ -66,13 +66,13 @@ class Vectors:
         """The cosine of the query and each of the texts nearest to it, above 0. Raises EmbedderFailed."""
         if not texts:
             return {}
-        numpy = self._numpy
+        np = self._numpy
         wanted = self._vector(query)
         rows = [self._vector(text) for text in texts]
         if any(row.shape != wanted.shape for row in rows):
             raise EmbedderFailed("recall.embedder answers vectors of different lengths")
-        cosines = numpy.stack(rows) @ wanted
-        nearest = numpy.argsort(-cosines, kind="stable")[:CANDIDATES]
+        cosines = np.stack(rows) @ wanted
+        nearest = np.argsort(-cosines, kind="stable")[:CANDIDATES]
         return {int(place): float(cosines[place]) for place in nearest if cosines[place] > 0}
 
     def _vector(self, text: str) -> NDArray[numpy.float32]:
@@ -90,14 +90,14 @@ class Vectors:
 
     def _asked(self, text: str) -> NDArray[numpy.float32]:
         """A new vector, of length one; one without direction stays as it is and is near to nothing."""
-        numpy = self._numpy
+        np = self._numpy
         try:
-            vector = numpy.array(self._embed(text), dtype=numpy.float32)
+            vector = np.array(self._embed(text), dtype=np.float32)
         except Exception as error:  # noqa: BLE001  (the app's own code; the search fails, aloud)
             raise EmbedderFailed(f"recall.embedder failed ({type(error).__name__})") from None
-        if vector.ndim != 1 or not vector.size or not numpy.isfinite(vector).all():
+        if vector.ndim != 1 or not vector.size or not np.isfinite(vector).all():
             raise EmbedderFailed("recall.embedder must answer one vector of finite numbers")
-        length = float(numpy.linalg.norm(vector))
+        length = float(np.linalg.norm(vector))
         unit: NDArray[numpy.float32] = vector / length if length > 0 else vector
         return unit
 
