@@ -172,9 +172,7 @@ def by_memd(labelled: Labelled, data_dir: Path, embedder: str | None) -> Search:
 def by_fts5(labelled: Labelled) -> Search:
     """SQLite's full text search over the same texts, with pairs of characters for Chinese."""
     tables = {group: Fts5([fact["content"] for fact in facts]) for group, facts in labelled.groups.items()}
-    return lambda group, text: [
-        labelled.groups[group][place]["id"] for place in tables[group].search(text, DEPTHS[-1])
-    ]
+    return lambda group, text: [labelled.groups[group][place]["id"] for place in tables[group].search(text, DEPTHS[-1])]
 
 
 def main() -> None:
@@ -193,7 +191,11 @@ def main() -> None:
             found["fts5"] = measure(labelled, by_fts5(labelled))
     if wanted.json:
         figures = {name: {group: score.figures() for group, score in scores.items()} for name, scores in found.items()}
-        about = {"memd": __version__, "python": platform.python_version(), "files": [file.name for file in wanted.files]}
+        about = {
+            "memd": __version__,
+            "python": platform.python_version(),
+            "files": [file.name for file in wanted.files],
+        }
         print(json.dumps({**about, "figures": figures}, indent=2))
     else:
         show(found, misses=wanted.misses)

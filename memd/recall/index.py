@@ -11,13 +11,19 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from memd.memory.document import Fact
-from memd.recall.words import terms
+from memd.recall.words import BEGINNING, terms
 
 K1, B = 1.2, 0.5
 """BM25's saturation and length weight (Robertson and Zaragoza 2009); facts differ little in length."""
 
 ASIDE_WEIGHT = 0.4
 """What a word counts that stands beside the fact (the user's own words, circumstance, what was wrong), not in it."""
+
+BEGINNING_WEIGHT = 0.5
+"""What it counts that a word of the fact only begins like one of the query."""
+
+FULL_SHARE = 0.5
+"""A fact is fully similar that gets this share of what one with every word of the query, and no other, would get."""
 
 MAX_TIMES = 3
 """A word that a query repeats counts at most this often: a whole message may be the query."""
@@ -55,23 +61,25 @@ class Index:
 
 
 def similarities(query: str, indexes: Sequence[Index]) -> dict[int, float]:
-    """How well facts answer: BM25 as a share of the best one's, above 0 to 1; what holds no word is not there.
+    """How well facts answer, above 0 to 1; what holds no word of the query is not there.
 
-    Places are counted through all indexes, as if they were one.
+    BM25 as a share of the best one's, or of `FULL_SHARE` of all that the query could give when even the best one has
+    less. Places are counted through all indexes, as if they were one.
     """
     size = sum(index.size for index in indexes)
     weights: dict[str, float] = {}
     for term, times in Counter(terms(query)).items():
         held = sum(index.frequency(term) for index in indexes)
         # The inverse document frequency in the form that never falls below zero.
-        weights[term] = math.log(1 + (size - held + 0.5) / (held + 0.5)) * min(times, MAX_TIMES)
+        rarity = math.log(1 + (size - held + 0.5) / (held + 0.5))
+        weights[term] = rarity * min(times, MAX_TIMES) * (BEGINNING_WEIGHT if term[0] == BEGINNING else 1.0)
     found: dict[int, float] = {}
     start = 0
     for index in indexes:
         found |= {start + place: score for place, score in index.scores(weights).items()}
         start += index.size
-    best = max(found.values(), default=1.0)
-    return {place: score / best for place, score in found.items()}
+    full = max(FULL_SHARE * sum(weights.values()), max(found.values(), default=0.0))
+    return {place: score / full for place, score in found.items()}
 
 
 def _counted(fact: Fact) -> dict[str, float]:

@@ -17,6 +17,12 @@ _UNSPACED = (
 )
 """Thai, Lao, Burmese, Khmer, kana, Han, Hangul: a word has no space around it, or its endings stick to it."""
 
+BEGINNING = "^"
+"""What the beginning of a word is marked with; it stands in no word."""
+
+_BEGINNINGS = (3, 5)
+"""Letters of the beginnings."""
+
 _LETTER = f"[^\\W_{_UNSPACED}]"
 # Marks belong to the letter before them; "+" and "#" to the name they end ("C++", "C#").
 _TOKEN = re.compile(f"[{_UNSPACED}]+|{_LETTER}(?:{_LETTER}|[\u0300-\u036f\u0900-\u0dff]|['’](?=[a-z]))*[+#]*")
@@ -41,7 +47,8 @@ _FUNCTION_CHARACTERS = frozenset(
 def terms(text: str) -> list[str]:
     """The terms of a text in order, repetitions included, without function words; these alone when there is no other.
 
-    For example "Does she like green teas?" has lik, green, tea; "喜欢绿茶" has 喜 喜欢 欢 欢绿 绿 绿茶 茶.
+    For example "Does she like teas?" has lik ^lik tea ^tea, with the beginnings of words that tell insurer and
+    insurance to be related; "喜欢绿茶" has 喜 喜欢 欢 欢绿 绿 绿茶 茶.
     """
     tokens = _TOKEN.findall(fold(text))
     return _terms(tokens, keep=False) or _terms(tokens, keep=True)
@@ -53,7 +60,10 @@ def _terms(tokens: list[str], *, keep: bool) -> list[str]:
         if token[0] >= _FIRST_UNSPACED and token[0] != "’":
             found += _pieces(token, keep=keep)
         elif (word := _plain(token)) and (keep or word not in _FUNCTION_WORDS):
-            found.append(stem(word))
+            root = stem(word)
+            found.append(root)
+            if root.isalpha():
+                found += [BEGINNING + root[:size] for size in _BEGINNINGS if len(root) >= size]
     return found
 
 
