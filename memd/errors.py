@@ -125,6 +125,12 @@ class DocumentTooNew(DocumentDamaged):
     """The document was written by a newer memd: it is left alone until this one is upgraded."""
 
 
+class EmbedderFailed(MemdError):
+    """The app's own function from text to vector failed; nothing was searched."""
+
+    exit_code = 69
+
+
 class ClaimLost(MemdError):
     """The lease ran out and the claim belongs to somebody else; nothing was written for it."""
 

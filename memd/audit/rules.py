@@ -15,8 +15,8 @@ from memd.filtering import is_acknowledgement
 from memd.memory.document import SECTIONS, Document, Fact, moment, summary
 from memd.memory.facts import is_manual
 from memd.memory.gates import content_refusal
-from memd.memory.injection import markup, orders
 from memd.memory.oddities import odd
+from memd.memory.orders import refused_as
 from memd.memory.similar import similarity
 from memd.memory.text import fold, normal_key, one_line, same_key
 from memd.memory.uploads import is_upload_event
@@ -182,17 +182,17 @@ def _unevidenced(document: Document, _: datetime, __: ApplySettings) -> Iterator
 
 
 def _instruction(document: Document, _: datetime, __: ApplySettings) -> Iterator[Finding]:
-    """Orders to an assistant."""
+    """Orders to an assistant, and text that hides."""
     for piece in _active(document):
-        if orders(piece.text):
-            yield _piece_finding("instruction", piece, "an order")
+        if refused_as(piece.text) == "instruction":
+            yield _piece_finding("instruction", piece, "an order, or hidden text")
 
 
 def _markup(document: Document, _: datetime, __: ApplySettings) -> Iterator[Finding]:
-    """Tags, role marks, invisible characters."""
+    """Tags and role marks."""
     for piece in _active(document):
-        if markup(piece.text):
-            yield _piece_finding("markup", piece, "tags or invisible characters")
+        if refused_as(piece.text) == "markup":
+            yield _piece_finding("markup", piece, "tags of a prompt")
 
 
 def _malformed(document: Document, _: datetime, __: ApplySettings) -> Iterator[Finding]:

@@ -19,6 +19,7 @@ from memd.memory.draft import Applied, Draft, Refusal
 from memd.memory.duplicates import Contents
 from memd.memory.facts import EXPLICIT_CONFIDENCE, Origin, aside, new_fact, new_id
 from memd.memory.gates import refusal
+from memd.memory.orders import refused_as
 from memd.memory.said import Said
 from memd.memory.similar import says_more
 from memd.memory.text import fold, one_line
@@ -117,7 +118,7 @@ class _Changes:
         """Rewrite the summaries that are named."""
         for index, (name, text) in enumerate(wanted.items()):
             clean = without_upload_events(one_line(text))
-            if reason := _summary_refusal(name, clean):
+            if reason := _summary_refusal(name, clean) or refused_as(text):
                 self._draft.refuse(reason, "summaries", index)
                 continue
             section = SECTIONS[name]

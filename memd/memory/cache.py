@@ -25,7 +25,10 @@ class CachedReader:
         self._kept: OrderedDict[Bucket, tuple[Hashable, Document]] = OrderedDict()
 
     def read(self, bucket: Bucket) -> Document:
-        """The bucket's document. It is shared with every other reader: callers must not change it. Raises as `load`."""
+        """The bucket's document without ledger and archive, which only writers need and which are most of its size.
+
+        It is shared with every other reader: callers must not change it. Raises as `load`.
+        """
         # The mark is taken first: a change in between makes the next read load again, never keep what is old.
         mark = self._store.mark(bucket)
         with self._lock:
@@ -33,10 +36,14 @@ class CachedReader:
             if kept is not None and kept[0] == mark:
                 self._kept.move_to_end(bucket)
                 return kept[1]
-        document = self._store.load(bucket).document
+        document = _readable(self._store.load(bucket).document)
         with self._lock:
             self._kept[bucket] = (mark, document)
             self._kept.move_to_end(bucket)
             while len(self._kept) > self._cap:
                 self._kept.popitem(last=False)
         return document
+
+
+def _readable(document: Document) -> Document:
+    return {name: value for name, value in document.items() if name not in {"ledger", "archive"}}

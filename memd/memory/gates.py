@@ -9,6 +9,7 @@ import math
 from collections.abc import Iterator
 
 from memd.config import ApplySettings
+from memd.memory.orders import refused_as
 from memd.memory.update import NewFact
 from memd.memory.uploads import is_upload_event
 from memd.redaction import holds_secret
@@ -39,6 +40,8 @@ def _content_reasons(content: str, settings: ApplySettings) -> Iterator[str]:
         yield "upload_event"
     if holds_secret(content):
         yield "secret"
+    if reason := refused_as(content):
+        yield reason
 
 
 def _reasons(fact: NewFact, content: str, settings: ApplySettings) -> Iterator[str]:
@@ -57,6 +60,9 @@ def _reasons(fact: NewFact, content: str, settings: ApplySettings) -> Iterator[s
     yield from _content_reasons(content, settings)
     if any(map(holds_secret, _asides(fact))):
         yield "secret"
+    # What stood there before invisible characters were taken out counts as well.
+    hidden = () if fact.content == content else (fact.content,)
+    yield from filter(None, map(refused_as, (*hidden, *filter(None, _asides(fact)))))
 
 
 def _asides(fact: NewFact) -> Iterator[str]:
