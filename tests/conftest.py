@@ -10,6 +10,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import hypothesis
 import pytest
 import redis
 from support import environment, make_settings
@@ -19,6 +20,10 @@ from memd.client import Memd
 from memd.config import Settings
 from memd.connection import connect
 from memd.testing import ModelServer
+
+# On a busy machine everything is slow; that is no property of the code under test.
+hypothesis.settings.register_profile("here", suppress_health_check=[hypothesis.HealthCheck.too_slow], deadline=None)
+hypothesis.settings.load_profile("here")
 
 
 @pytest.fixture(scope="session")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import redis
-from support import part, wait_for
+from support import ended, part, wait_for
 
 from memd import breaker, inbox
 from memd.breaker import Breaker
@@ -104,7 +104,7 @@ def test_a_probe_that_made_no_call_is_given_on(client: redis.Redis, settings: Se
 
 
 def test_an_outage_pauses_all_workers_and_ends_by_itself(asking: Callable[..., Settings], model: ModelServer) -> None:
-    """60 contexts, two workers, an endpoint that limits for a while: few calls, no attempts, all stored."""
+    """L1: 60 contexts, two workers, an endpoint that limits for a while: few calls, no attempts, all stored."""
     model.fail(429, headers={"retry-after": "1"}, times=None)
     settings = asking(drain__max_attempts=1, drain__concurrency=4)
     with Memd(settings) as app, part("scheduler", settings), part("worker", settings), part("worker", settings):
@@ -116,7 +116,7 @@ def test_an_outage_pauses_all_workers_and_ends_by_itself(asking: Callable[..., S
         wait_for(lambda: model.calls >= 9, "it was tried again")
         assert model.calls <= 10
         model.clear()
-        assert app.flush(wait=True, timeout_s=30).counts == {"stored": 60}
+        assert ended(app) == {"stored": 60}
         assert app.status().paused == ()
     logs = b"".join(log.read_bytes() for log in settings.data_dir.glob("worker*.log"))
     assert logs.count(b"model_outage_began") == 1

@@ -86,7 +86,7 @@ def push_time(client: redis.Redis) -> int:
 
 
 def test_max_wait_ends_a_steady_stream(client: redis.Redis, settings: Settings) -> None:
-    """A key that is pushed without pause is due max_wait after its first push."""
+    """S2: a key that is pushed without pause is due max_wait after its first push."""
     first = push(client, "0")
     count = 0
 

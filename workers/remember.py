@@ -25,10 +25,11 @@ from memd.extraction import endpoint
 from memd.extraction.protocol import Extraction, Extractor, Request
 from memd.forget import Forgetting
 from memd.memory import ledger
-from memd.memory.apply import Applied, Origin, apply
+from memd.memory.apply import Applied, Origin, apply, asked
 from memd.memory.facts import quotes_any
 from memd.memory.store import Loaded, Store
 from memd.memory.tombstone import Tombstone, Tombstones, Wish
+from memd.memory.update import Asked
 from memd.redaction import redact
 from workers.gate import Gate
 from workers.halving import Halving
@@ -51,6 +52,9 @@ class Work:
 
     generation: int
     """Of the user's tombstone when this was chosen: nothing is written once more was forgotten."""
+
+    about: Asked
+    """What the extractor is asked of the document itself."""
 
     redacted: dict[str, int]
     """Secrets that were cut out of the new messages, by kind: neither the extractor nor the document sees them."""
@@ -177,13 +181,15 @@ class Remembering:
         cut: Counter[str] = Counter()
         before = tuple(_redacted(message, Counter()) for message in useful[max(0, start - back) : start])
         generation = grave.generation if grave else 0
-        return Work(tuple(_redacted(message, cut) for message in new), before, alive, generation, dict(cut))
+        about = asked(loaded.document, datetime.now(UTC), self._settings.apply)
+        return Work(tuple(_redacted(message, cut) for message in new), before, alive, generation, about, dict(cut))
 
     async def _extract(self, claim: Claim, loaded: Loaded, work: Work) -> Extraction | None:
         """Ask the extractor; None when the call was ended because we stop or the claim was lost."""
         if self._handing_back:
             return None
-        request = Request(loaded.document, work.new, work.before, self._settings.extraction.deadline_s)
+        deadline_s = self._settings.extraction.deadline_s
+        request = Request(loaded.document, work.new, work.before, deadline_s, work.about)
         call = asyncio.ensure_future(self.gate.call(claim.id, lambda: self._extractor.extract(request)))
         self._calls[claim.id] = call
         try:
@@ -199,7 +205,15 @@ class Remembering:
         """Apply and store; None when another writer took some of these messages in meanwhile."""
         origin = Origin(claim.key.thread_id, datetime.now(UTC), extraction.model, extraction.prompt_version)
         for _ in range(ROUNDS):
-            applied = apply(loaded.document, extraction.update, work.new, work.taken, origin, self._settings.apply)
+            applied = apply(
+                loaded.document,
+                extraction.update,
+                work.new,
+                work.taken,
+                origin,
+                self._settings.apply,
+                about=work.about,
+            )
             try:
                 self._store.commit(claim.key.bucket, loaded, applied.document, lambda: self._still_ours(claim, work))
             except Conflict:  # the document moved on: what was extracted still holds unless the messages were taken in

@@ -16,7 +16,8 @@ from memd.validation import parse_push
 
 BATCH = 100
 BATCHES_A_TICK = 10
-"""One list gets this many batches a tick, so that a flood on one does not keep the others waiting."""
+"""After so many rounds the other duties have their turn. A round takes one batch of each list, so that a flood on one
+keeps the others waiting for a batch at most."""
 
 
 class Intake:
@@ -34,18 +35,16 @@ class Intake:
 
     def tick(self) -> float:
         """Take in what is there, up to a share for each list."""
-        more = [self._take_list(source) for source in self._lists]
-        return 0.0 if any(more) else self._pause_s
-
-    def _take_list(self, source: str) -> bool:
+        waiting = self._lists
         for _ in range(BATCHES_A_TICK):
-            heads = send(self._client, inbox.raw_heads(source, BATCH))
-            if not self._take_batch(source, heads):
-                return False
-        return True
+            waiting = tuple(source for source in waiting if self._take_batch(source))
+            if not waiting:
+                return self._pause_s
+        return 0.0
 
-    def _take_batch(self, source: str, heads: list[bytes]) -> bool:
-        """Take in what was at the head; True when there may be more. Stops where another scheduler was faster."""
+    def _take_batch(self, source: str) -> bool:
+        """Take in what is at the head; True when there may be more. Stops where another scheduler was faster."""
+        heads = send(self._client, inbox.raw_heads(source, BATCH))
         answers = send_many(self._client, [self._call(raw, source) for raw in heads])
         for raw, answer in zip(heads, answers, strict=True):
             if isinstance(answer, Rejected):

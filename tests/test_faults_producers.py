@@ -1,0 +1,93 @@
+"""P1, P2, L2: producers that die, send again or flood, and an account that is refused for a while."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable
+
+import orjson
+import redis
+from fault_support import once, raw, tell
+from support import ended, part, wait_for
+
+from memd import inbox
+from memd.client import Memd
+from memd.config import Settings
+from memd.duties.intake import BATCH, BATCHES_A_TICK, Intake
+from memd.extraction import endpoint
+from memd.testing import ModelServer
+
+Configured = Callable[..., Settings]
+
+
+def test_what_is_sent_again_is_remembered_once(memd: Memd, client: redis.Redis, settings: Settings) -> None:
+    """P1: 200 messages of 50 threads, each sent twice by a door or both, as by producers that never saw an answer."""
+    for number in range(200):
+        user, thread = f"u{number % 50}", f"thread-{number % 50}"
+        message = {"role": "user", "content": f"I like tea number {number}.", "id": f"u{number}"}
+        push = orjson.dumps({"thread_id": thread, "user_id": user, "messages": [message]})
+        for turn in range(2):
+            if (number + turn) % 3:
+                memd.push_json(push)
+            else:
+                client.rpush(inbox.RAW, push)
+    with part("scheduler", settings), part("worker", settings):
+        assert not memd.flush(wait=True, timeout_s=60).timed_out
+    assert once(memd, range(200), 50)
+    assert memd.status().dead == 0
+
+
+def test_half_a_push_is_none(memd: Memd, client: redis.Redis, settings: Settings) -> None:
+    """P1: a producer dies in the middle of its command: nothing of it was accepted, the next one's is."""
+    assert settings.redis_url
+    path = settings.redis_url.get_secret_value().removeprefix("unix://")
+    words = [b"RPUSH", inbox.RAW.encode(), raw("u0", 0)]
+    command = b"*%d\r\n" % len(words) + b"".join(b"$%d\r\n%b\r\n" % (len(word), word) for word in words)
+    with part("scheduler", settings), part("worker", settings):
+        for cut in range(1, len(command), 40):
+            with socket.socket(socket.AF_UNIX) as producer:
+                producer.connect(path)
+                producer.sendall(command[:cut])
+        tell(memd, "u0", 1)
+        assert ended(memd) == {"stored": 1}
+    assert [fact["evidence"][0]["message"] for fact in memd.document("u0")["facts"]] == ["u1"]
+
+
+def test_a_flood_of_one_app_keeps_no_other_waiting(client: redis.Redis, configured: Configured) -> None:
+    """P2: lists get their share in turn: another app's push is taken in behind one batch of the flood."""
+    settings = configured(client__apps=["flood", "shop"])
+    flood = BATCH * BATCHES_A_TICK * 2
+    client.rpush("memd:in:flood", *(raw(f"u{number}", number) for number in range(flood)))
+    client.rpush("memd:in:shop", raw("shopper", 1))
+    taken: list[int] = []
+    intake = Intake(settings, client)
+    with client.monitor() as watched:  # type: ignore[no-untyped-call]  # redis-py's gap
+        assert intake.tick() == 0
+        client.ping()
+        for line in iter(watched.next_command, None):
+            if "memd_take" in line["command"]:
+                taken.append("memd:in:shop" in line["command"])
+            if line["command"] == "PING":
+                break
+    assert taken.index(True) == BATCH
+    assert client.llen("memd:in:flood") == flood - BATCH * BATCHES_A_TICK
+
+
+def test_a_refused_account_is_waited_for(asking: Configured, client: redis.Redis, model: ModelServer) -> None:
+    """L2: a 401 is said in `status`, asked about once a minute at most, costs nothing, and ends without a restart."""
+    model.fail(401, times=None)
+    settings = asking(drain__max_attempts=1)
+    with Memd(settings) as app, part("scheduler", settings), part("worker", settings):
+        for number in range(20):
+            tell(app, f"u{number}", number)
+        wait_for(lambda: app.status().paused, "it is said")
+        assert app.status().paused[0]["code"] == "unauthorized"
+        wait_for(lambda: app.status().claimed == 0, "all is given back")
+        asked = model.calls
+        model.clear()
+        key = f"{inbox.P}:breaker:{endpoint(settings.extraction)}"
+        assert int(client.hget(key, "until") or 0) - int(client.time()[0]) * 1000 > 55_000
+        client.hset(key, "until", 0)  # as when the minute is over
+        assert ended(app) == {"stored": 20}
+    assert asked <= 20
+    assert model.calls == asked + 20
