@@ -32,6 +32,10 @@ class Rejected(MemdError):
         self.field = field
 
 
+class FactUnknown(Rejected):
+    """The memory has no such fact (any more); nothing was changed."""
+
+
 class InboxUnavailable(MemdError):
     """The server cannot be reached or does not answer; whatever was being moved stays where it was."""
 

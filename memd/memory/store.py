@@ -60,6 +60,13 @@ class JsonStore:
             with locked(paths.lock_file(self._data_dir, owner)):
                 return self._mend(owner)
 
+    def inspect(self, bucket: Bucket) -> None:
+        """Read the bucket's file and leave it as it is, whatever it holds.
+
+        Raises DocumentDamaged with the place of what is wrong, DocumentTooNew, StoreUnavailable.
+        """
+        self._read(self._owner(bucket))
+
     def commit(self, bucket: Bucket, loaded: Loaded, document: Document, still_ours: Callable[[], bool]) -> Loaded:
         """Replace what was loaded, durably and all at once; the old version is kept as `memory.prev.json`.
 
