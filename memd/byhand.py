@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from memd.config import Settings
 from memd.context import DEFAULT_AGENT, Bucket
@@ -13,6 +13,7 @@ from memd.validation import check_identifier
 
 if TYPE_CHECKING:
     from memd.edit import Editing
+    from memd.transfer import Imported, Transfer
 
 
 def bucket_of(user_id: str, agent_name: str) -> Bucket:
@@ -37,6 +38,12 @@ class ByHand:
         from memd.edit import Editing  # noqa: PLC0415  (the gates' patterns are not for an app that only pushes)
 
         return Editing(self.settings)
+
+    @cached_property
+    def _transfer(self) -> Transfer:
+        from memd.transfer import Transfer  # noqa: PLC0415  (as above)
+
+        return Transfer(self.settings, self._editing)
 
     def facts(self, user_id: str, agent_name: str = DEFAULT_AGENT) -> list[Fact]:
         """The facts of a memory, in the order they came."""
@@ -75,6 +82,26 @@ class ByHand:
     ) -> None:
         """Remove a fact for good: no conversation brings it back, only `add_fact` does. Raises FactUnknown."""
         self._editing.remove(bucket_of(user_id, agent_name), fact_id, dry_run=dry_run)
+
+    def export(self, user_id: str, *, agent_name: str | None = None) -> dict[str, Any]:
+        """All that is kept of a user as JSON values: every agent's memory too, or only that of `agent_name`."""
+        return self._transfer.export(*_names(user_id, agent_name))
+
+    def import_memory(
+        self,
+        user_id: str,
+        document: object,
+        *,
+        agent_name: str | None = None,
+        format: str = "auto",
+        dry_run: bool = False,
+    ) -> Imported:
+        """Merge what memd (`export`), DeerFlow (memory.json) or mem0 (`get_all()`) kept; twice is once.
+
+        Nothing that is there changes. `dry_run`: only say what would come in. One write for each memory.
+        """
+        user, agent = _names(user_id, agent_name)
+        return self._transfer.import_(user, document, agent_name=agent, form=format, dry_run=dry_run)
 
 
 class AsyncByHand:
@@ -127,3 +154,28 @@ class AsyncByHand:
     ) -> None:
         """As `Memd.remove_fact`."""
         await asyncio.to_thread(self._by_hand.remove_fact, user_id, fact_id, agent_name=agent_name, dry_run=dry_run)
+
+    async def export(self, user_id: str, *, agent_name: str | None = None) -> dict[str, Any]:
+        """As `Memd.export`."""
+        return await asyncio.to_thread(self._by_hand.export, user_id, agent_name=agent_name)
+
+    async def import_memory(
+        self,
+        user_id: str,
+        document: object,
+        *,
+        agent_name: str | None = None,
+        format: str = "auto",
+        dry_run: bool = False,
+    ) -> Imported:
+        """As `Memd.import_memory`."""
+        return await asyncio.to_thread(
+            self._by_hand.import_memory,
+            user_id, document, agent_name=agent_name, format=format, dry_run=dry_run,
+        )  # fmt: skip
+
+
+def _names(user_id: str, agent_name: str | None) -> tuple[str, str | None]:
+    """Ids that come from outside, where None stands for every agent. Raises Rejected."""
+    user = check_identifier("user_id", user_id)
+    return user, check_identifier("agent_name", agent_name) if agent_name else agent_name

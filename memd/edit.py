@@ -6,9 +6,10 @@ here needs the server.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Protocol, TypeVar
 
 from memd.config import Settings
 from memd.context import Bucket
@@ -23,7 +24,18 @@ from memd.memory.tombstone import Tombstones
 ROUNDS = 50
 """How often an edit starts again because another writer was faster; each time that writer got something done."""
 
-Step = Callable[[Document, datetime], Edited]
+
+class Result(Protocol):
+    """What an edit comes to: the next document, of the same revision when nothing had to change."""
+
+    @property
+    def document(self) -> Document:
+        """The document after it."""
+        ...
+
+
+R = TypeVar("R", bound=Result)
+Step = Callable[[Document, datetime], R]
 """An edit of one document at one moment; it may be asked more than once."""
 
 
@@ -55,11 +67,8 @@ class Editing:
 
     def add(self, bucket: Bucket, content: str, category: str | None = None, *, dry_run: bool = False) -> Change:
         """Add a fact by hand."""
-        return self.change(
-            bucket,
-            lambda document, now: edits.add(document, content, category, now, self._settings.apply),
-            dry_run=dry_run,
-        )
+        settings = self._settings.apply
+        return self._one(bucket, lambda document, now: edits.add(document, content, category, now, settings), dry_run)
 
     def edit(
         self,
@@ -71,15 +80,22 @@ class Editing:
         dry_run: bool = False,
     ) -> Change:
         """Change a fact. Raises FactUnknown."""
-        return self.change(
-            bucket,
-            lambda document, now: edits.edit(document, fact_id, content, category, now, self._settings.apply),
-            dry_run=dry_run,
+        settings = self._settings.apply
+        return self._one(
+            bucket, lambda document, now: edits.edit(document, fact_id, content, category, now, settings), dry_run
         )
 
     def remove(self, bucket: Bucket, fact_id: str, *, dry_run: bool = False) -> Change:
         """Remove a fact for good. Raises FactUnknown."""
-        return self.change(bucket, lambda document, now: edits.remove(document, fact_id, now), dry_run=dry_run)
+        return self._one(bucket, lambda document, now: edits.remove(document, fact_id, now), dry_run)
+
+    def agents(self, user_id: str) -> list[str]:
+        """The agents that have a memory of this user."""
+        return self._store.agents(user_id)
+
+    def users(self) -> Iterator[str]:
+        """The users that have a memory, in no order."""
+        return self._store.users()
 
     def load(self, bucket: Bucket) -> Loaded:
         """A document as it is; one that is damaged is reported and not mended."""
@@ -87,20 +103,27 @@ class Editing:
             self._store.inspect(bucket)
         return self._store.load(bucket)
 
-    def change(self, bucket: Bucket, step: Step, *, dry_run: bool = False) -> Change:
-        """Do one edit, in one write. Raises Conflict when other writers were faster every time."""
+    def change(self, bucket: Bucket, step: Step[R], *, dry_run: bool = False) -> tuple[Document, R]:
+        """Do one edit, in one write; the document before it, and what it came to.
+
+        Raises Conflict when other writers were faster every time.
+        """
         for _ in range(ROUNDS):
             loaded = self.load(bucket)
-            edited = step(loaded.document, datetime.now(UTC))
-            change = _change(loaded.document, edited)
-            if dry_run or not change.changed:
-                return change
+            result = step(loaded.document, datetime.now(UTC))
+            if dry_run or not has_changed(loaded.document, result):
+                return loaded.document, result
             try:
-                self._store.commit(bucket, loaded, edited.document, lambda: self._is_free(bucket))
+                self._store.commit(bucket, loaded, result.document, lambda: self._is_free(bucket))
             except Conflict:  # nothing was written: the edit is done again on what is there now
                 continue
-            return change
+            return loaded.document, result
         raise Conflict("E_CONFLICT: other writers were faster each time; nothing was changed, try again")
+
+    def _one(self, bucket: Bucket, step: Step[Edited], dry_run: bool) -> Change:
+        before, edited = self.change(bucket, step, dry_run=dry_run)
+        facts = (edits.with_id(document["facts"], edited.fact_id) for document in (before, edited.document))
+        return Change(edited.fact_id, has_changed(before, edited), *facts)
 
     def _is_free(self, bucket: Bucket) -> bool:
         """Asked under the lock: what is added while a forgetting is unfinished would be erased with the rest."""
@@ -110,7 +133,6 @@ class Editing:
         return True
 
 
-def _change(before: Document, edited: Edited) -> Change:
-    changed = edited.document["revision"] != before["revision"]
-    named = (next((f for f in d["facts"] if f.get("id") == edited.fact_id), None) for d in (before, edited.document))
-    return Change(edited.fact_id, changed, *named)
+def has_changed(before: Document, result: Result) -> bool:
+    """Whether an edit changed anything."""
+    return bool(result.document["revision"] != before["revision"])

@@ -114,10 +114,10 @@ def remove(document: Document, fact_id: str, now: datetime) -> Edited:
 def found(document: Document, fact_id: str) -> Fact:
     """The fact with this id. Raises FactUnknown, Rejected."""
     _checked_id(fact_id)
-    fact = _with_id(document.get("facts", ()), fact_id)
+    fact = with_id(document.get("facts", ()), fact_id)
     if fact is not None:
         return fact
-    if _with_id(document.get("archive", ()), fact_id) is not None:
+    if with_id(document.get("archive", ()), fact_id) is not None:
         raise FactUnknown("E_FACT_ARCHIVED", "this fact is in the archive, it does not hold any more", "fact_id")
     raise _unknown()
 
@@ -188,7 +188,8 @@ def _checked_id(fact_id: object) -> str:
     return fact_id
 
 
-def _with_id(entries: Iterable[Fact], fact_id: str) -> Fact | None:
+def with_id(entries: Iterable[Fact], fact_id: str) -> Fact | None:
+    """The first of them with this id."""
     return next((entry for entry in entries if entry.get("id") == fact_id), None)
 
 

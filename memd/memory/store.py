@@ -175,9 +175,9 @@ class JsonStore:
         except DocumentTooNew:
             raise
         except DocumentDamaged as error:
-            code = str(error).partition(":")[0]
+            code, place = str(error).partition(":")[0], error.place
         restored = damage.mend(self._file(owner), lambda data: parse(data, owner))
-        logger().error(Event.DOCUMENT_DAMAGED, bucket=owner.hash, code=code, restored=restored)
+        logger().error(Event.DOCUMENT_DAMAGED, bucket=owner.hash, code=code, place=place, restored=restored)
         return self._read(owner)
 
 
