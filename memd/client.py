@@ -11,9 +11,10 @@ from typing import Any, Self
 import redis.asyncio
 
 from memd import config, dead, inbox
+from memd.byhand import AsyncByHand, ByHand, bucket_of
 from memd.config import Settings
 from memd.connection import Call, connect, connect_async, send, send_async
-from memd.context import DEFAULT_AGENT, Bucket, user_hash
+from memd.context import DEFAULT_AGENT, user_hash
 from memd.dead import EVERY, Content, Letter, Which
 from memd.filtering import to_context
 from memd.flush import Flush, FlushProgress, FlushResult, Selection
@@ -75,14 +76,10 @@ class _Door:
         return inject(self._document(user_id, agent_name), self.settings.recall, max_tokens)
 
     def _document(self, user_id: str, agent_name: str) -> Document:
-        bucket = Bucket(
-            check_identifier("user_id", user_id),
-            check_identifier("agent_name", agent_name) if agent_name else "",
-        )
-        return self._reader.read(bucket)
+        return self._reader.read(bucket_of(user_id, agent_name))
 
 
-class Memd(_Door):
+class Memd(_Door, ByHand):
     """The client for apps without an event loop. Thread-safe. Also a context manager.
 
     `settings`: as `memd.config.load` gives them; None reads config.yaml and the environment as the daemon does.
@@ -204,7 +201,7 @@ class Memd(_Door):
         self.close()
 
 
-class AsyncMemd(_Door):
+class AsyncMemd(_Door, AsyncByHand):
     """The client for apps with an event loop; the methods of `Memd`, awaited. Also an async context manager.
 
     `push` and `receipt` are one round trip each; what reads files or waits runs in a thread. A cancelled push may or

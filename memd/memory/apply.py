@@ -12,7 +12,7 @@ from typing import Literal
 
 from memd.config import ApplySettings
 from memd.context import Message
-from memd.memory import archive, ledger
+from memd.memory import archive, ledger, removed
 from memd.memory.document import SECTIONS, Document, Fact, complete, iso, rank
 from memd.memory.facts import Origin, aside, new_fact, new_id
 from memd.memory.gates import refusal
@@ -91,6 +91,7 @@ class _Draft:
         self._budget = _retirement_budget(len(self._facts), settings)
         self._sections: dict[str, dict[str, object]] = {}
         self._archived: list[Fact] = []
+        self._removed = removed.hashes(self._old)
         self._ids_by_content: dict[str, str] = {}
         self._indexes: dict[str, int] = {}
         self._confirmed: dict[str, None] = {}
@@ -188,7 +189,7 @@ class _Draft:
     def _store(self, index: int, piece: NewFact, used: Container[str]) -> str | None:
         """Add one fact, or confirm the one that says the same; its id, or None when it is refused."""
         content = one_line(piece.content)
-        reason = refusal(piece, content, self._settings)
+        reason = refusal(piece, content, self._settings) or removed.refusal(self._removed, content)
         evidence = [] if reason else self._said.evidence(piece.evidence)
         if not evidence:
             self._refuse(reason or _unproven(piece), "newFacts", index)

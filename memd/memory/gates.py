@@ -6,7 +6,8 @@ Only what the user said about themselves, what lasts, and what describes passes;
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import chain
 
 from memd.config import ApplySettings
 from memd.memory.update import NewFact
@@ -25,6 +26,14 @@ def refusal(fact: NewFact, content: str, settings: ApplySettings) -> str | None:
     return next(_reasons(fact, content, settings), None)
 
 
+def flaw(content: str, asides: Iterable[str], settings: ApplySettings) -> str | None:
+    """Why nobody may have this remembered, be it the model, a hand or an import; None when there is no reason.
+
+    `content` is a fact's sentence as it would be stored, `asides` what would stand beside it.
+    """
+    return next(chain(_length(content, settings), _unfit(content, asides)), None)
+
+
 def _reasons(fact: NewFact, content: str, settings: ApplySettings) -> Iterator[str]:
     if fact.scope != "user":
         yield "not_user_scope"
@@ -39,9 +48,13 @@ def _reasons(fact: NewFact, content: str, settings: ApplySettings) -> Iterator[s
         yield "low_confidence"
     if fact.valid_days is not None and not 0 < fact.valid_days <= MAX_VALID_DAYS:
         yield "bad_valid_days"
+    yield from _unfit(content, _asides(fact))
+
+
+def _unfit(content: str, asides: Iterable[str]) -> Iterator[str]:
     if is_upload_event(content):
         yield "upload_event"
-    if any(map(holds_secret, (content, *_asides(fact)))):
+    if any(map(holds_secret, (content, *asides))):
         yield "secret"
 
 
