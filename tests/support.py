@@ -16,6 +16,7 @@ import forkserver
 import redis
 
 from memd import config, inbox, server
+from memd.client import Memd
 from memd.config import Settings
 
 T = TypeVar("T")
@@ -55,6 +56,14 @@ def _no_file(data_dir: Path) -> Path:
     empty = data_dir / "empty.yaml"
     empty.touch()
     return empty
+
+
+def ended(app: Memd) -> dict[str, int]:
+    """Waits until all that was pushed has ended; how many contexts ended in each way since the server was emptied."""
+    assert not app.flush(wait=True, timeout_s=60).timed_out
+    status = app.status()
+    counts = {"stored": status.stored, "skipped": status.skipped, "dead": status.dead}
+    return {state: count for state, count in counts.items() if count}
 
 
 def environment(settings: Settings) -> dict[str, str]:

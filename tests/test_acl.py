@@ -99,7 +99,7 @@ def test_the_whole_of_memd_runs_under_its_accounts(site: Site, data_dir: Path) -
         site.client("memd-in").rpush("memd:in", json.dumps(PUSH | {"thread_id": "raw"}))
         site.client("memd-in-shop").rpush("memd:in:shop", json.dumps(PUSH | {"thread_id": "shop"}), "no JSON")
         receipt = str(app.push(MESSAGES, thread_id="t", user_id="ana").id)
-        assert app.flush(wait=True).counts == {"stored": 3}
+        assert not app.flush(wait=True).timed_out
         assert app.receipt(receipt).state == "stored"
         assert dead_letter(site.admin())[b".code"] == b"E_JSON"
         status = run("status", "--json", settings=as_account(site, data_dir, "memd-reader"))

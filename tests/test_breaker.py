@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import redis
-from support import part, wait_for
+from support import ended, part, wait_for
 
 from memd import breaker, inbox
 from memd.breaker import Breaker
@@ -116,7 +116,7 @@ def test_an_outage_pauses_all_workers_and_ends_by_itself(asking: Callable[..., S
         wait_for(lambda: model.calls >= 9, "it was tried again")
         assert model.calls <= 10
         model.clear()
-        assert app.flush(wait=True, timeout_s=30).counts == {"stored": 60}
+        assert ended(app) == {"stored": 60}
         assert app.status().paused == ()
     logs = b"".join(log.read_bytes() for log in settings.data_dir.glob("worker*.log"))
     assert logs.count(b"model_outage_began") == 1

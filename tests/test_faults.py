@@ -13,7 +13,7 @@ from pathlib import Path
 
 import orjson
 import redis
-from support import alive, first_due, part, wait_for
+from support import alive, ended, first_due, part, wait_for
 
 from memd import inbox
 from memd.client import Memd
@@ -137,8 +137,7 @@ def test_an_outage_of_the_model_costs_no_attempt(asking: Callable[..., Settings]
     settings = asking(drain__max_attempts=2)
     with Memd(settings) as app, part("scheduler", settings), part("worker", settings):
         push(app, "ana", 1)
-        result = app.flush(wait=True, timeout_s=30)
-        assert result.counts == {"stored": 1}
+        assert ended(app) == {"stored": 1}
     assert model.calls == 9
 
 
@@ -159,7 +158,7 @@ def test_bad_answers_end_in_the_dead(asking: Callable[..., Settings], model: Mod
     settings = asking(drain__max_attempts=2)
     with Memd(settings) as app, part("scheduler", settings), part("worker", settings):
         push(app, "ana", 1)
-        assert app.flush(wait=True, timeout_s=30).counts == {"dead": 1}
+        assert ended(app) == {"dead": 1}
         assert app.document("ana")["facts"] == []
         assert app.status().dead == 1
     assert model.calls == 3
@@ -199,7 +198,7 @@ def test_a_restarted_worker_recognises_what_it_stored(asking: Callable[..., Sett
         before = app.document("ana")
         client.delete(*client.keys(f"{inbox.P}:known:*"))  # as after a server that lost its last second
         push(app, "ana", 1)
-        assert app.flush(wait=True).counts == {"skipped": 1}
+        assert ended(app) == {"stored": 1, "skipped": 1}
         assert app.document("ana") == before
 
 
@@ -213,8 +212,7 @@ def test_a_context_that_kills_its_worker_dies_alone(asking: Callable[..., Settin
         push(app, "poison", 0)
         for number in range(1, 30):
             push(app, f"user-{number}", number)
-        result = app.flush(wait=True, timeout_s=60)
-        assert result.counts == {"stored": 29, "dead": 1}
+        assert ended(app) == {"stored": 29, "dead": 1}
         assert app.status().by_reason == {"E_WORKER_DIED": 1}
 
 
@@ -226,7 +224,7 @@ def test_killed_between_rename_and_ack_nothing_is_applied_twice(
     paths = {"PYTHONPATH": str(Path(__file__).parent)}
     with Memd(asking()) as app, part("scheduler", settings), part("worker", settings, paths):
         receipts = [push(app, f"user-{number % 12}", number) for number in range(60)]
-        assert app.flush(wait=True, timeout_s=60).counts == {"stored": 60}
+        assert ended(app) == {"stored": 60}
         for user in range(12):
             assert quotes(app, f"user-{user}").total() == 5
             assert set(quotes(app, f"user-{user}").values()) == {1}

@@ -15,7 +15,7 @@ import pytest
 import redis
 import strace
 from fault_support import events, family, tell, told
-from support import first_due, part, wait_for
+from support import ended, first_due, part, wait_for
 from test_store import DAMAGE, contents, names, options, save
 
 from memd import inbox, library
@@ -202,12 +202,12 @@ def test_a_disk_that_takes_nothing_costs_time_only(
         stack.enter_context(part("scheduler", settings))
         stack.enter_context(part("worker", settings))
         tell(app, "ana", 0)
-        assert app.flush(wait=True).counts == {"stored": 1}
+        assert ended(app) == {"stored": 1}
         with fault(disk):
             tell(app, "ana", 1)
             tell(app, "bob", 2)
             assert_waits(app, client, settings)
-        assert app.flush(wait=True).counts == {"stored": 2}
+        assert ended(app) == {"stored": 3}
         assert (told(app, "ana"), told(app, "bob")) == ({0: 1, 1: 1}, {2: 1})
 
 
@@ -231,7 +231,7 @@ def test_a_worker_at_its_limits_loses_nothing(
         tell(app, "ana", 1)
         assert_waits(app, client, settings)
         resource.prlimit(drain, limit, (before, most))
-        assert app.flush(wait=True).counts == {"stored": 1}
+        assert ended(app) == {"stored": 2}
         assert told(app, "ana") == {0: 1, 1: 1}
         assert app.document("ana")["plugin"] == "x" * 200_000
 
@@ -257,7 +257,7 @@ def test_a_worker_mends_what_it_meets_and_sweeps_what_crashes_left(
         assert not list(data_dir.glob("users/*/*.tmp"))
         for number, user in enumerate([*users, "well"]):
             tell(app, user, number)
-        assert app.flush(wait=True).counts == {"stored": len(users) + 1}
+        assert ended(app) == {"stored": len(users) + 1}
     for user in users:
         assert contents(store, Bucket(user))[0] == "first"
         assert len(contents(store, Bucket(user))) == 2

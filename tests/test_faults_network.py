@@ -17,7 +17,7 @@ import pytest
 import redis
 from fault_support import OwnServer, events, family, frozen, has_logged, once, raw, tell, tell_again
 from proxy import Proxy
-from support import environment, execute, make_settings, part, wait_for
+from support import ended, environment, execute, make_settings, part, wait_for
 
 from memd import inbox, library
 from memd.client import Memd
@@ -92,7 +92,7 @@ def test_an_emptied_server_is_noticed_and_set_up_again(own: Settings) -> None:
     file = own.data_dir / "users" / "u0" / "memory.json"
     with own_daemon(own) as (server, app):
         tell(app, "u0", 0)
-        assert app.flush(wait=True).counts == {"stored": 1}
+        assert ended(app) == {"stored": 1}
         document = file.read_bytes()
         server.kill()
         shutil.rmtree(own.data_dir / "server" / "appendonlydir")
@@ -379,7 +379,7 @@ def test_two_hundred_milliseconds_a_command_still_drain(
                 tell(app, f"u{number % 8}", number)
             else:
                 direct.rpush(inbox.RAW, raw(f"u{number % 8}", number))
-        assert app.flush(wait=True).counts == {"stored": 8}
+        assert ended(app) == {"stored": 8}
         assert once(app, range(8), 8)
         proxy.delay_s = 0
     for name in ("scheduler", "worker"):

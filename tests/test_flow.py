@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 import pytest
 import redis
-from support import daemon, wait_for
+from support import daemon, ended, wait_for
 
 from memd import inbox
 from memd.client import AsyncMemd, Memd
@@ -120,8 +120,7 @@ def test_pushes_that_come_close_together_cost_one_model_call(configured: Configu
         with Memd(settings) as app, daemon(settings):
             for end in (2, 4, 6):
                 app.push(window[:end], thread_id="t", user_id="ana")
-            result = app.flush(wait=True)
-            assert result.counts == {"stored": 1}
+            assert ended(app) == {"stored": 3}
             assert sorted(facts(app, "ana")) == sorted(fact for fact in facts(app, "ana") if fact)
             assert len(facts(app, "ana")) == 3
         assert model.calls == 1
@@ -137,7 +136,7 @@ def test_what_was_taken_in_is_not_asked_again(configured: Configured, client: re
             app.flush(wait=True)
             before = app.document("ana")
             again = app.push(turns("I moved to Porto.", "Nice."), thread_id="t", user_id="ana", now=True)
-            assert app.flush(wait=True).counts == {"skipped": 1}
+            assert ended(app) == {"stored": 1, "skipped": 1}
             assert app.receipt(again.id or "").reason == "already_known"
             assert app.document("ana") == before
         assert model.calls == 1
@@ -162,7 +161,7 @@ def test_users_and_agents_have_memories_of_their_own(memd: Memd, settings: Setti
         memd.push(turns("I live in Porto.", "Nice."), thread_id="t", user_id="ana", now=True)
         memd.push(turns("I live in Leeds.", "Nice."), thread_id="t", user_id="bob", now=True)
         memd.push(turns("I like tea.", "Tea it is."), thread_id="t", user_id="ana", agent_name="chef", now=True)
-        assert memd.flush(wait=True).counts == {"stored": 3}
+        assert ended(memd) == {"stored": 3}
     assert "Leeds" not in str(memd.document("ana"))
     assert "Porto" not in str(memd.document("bob"))
     assert "Porto" not in str(memd.document("ana", agent_name="chef"))

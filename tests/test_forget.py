@@ -12,7 +12,7 @@ import orjson
 import pytest
 import redis
 from conftest import Cli
-from support import daemon, execute, make_settings, part, wait_for
+from support import daemon, ended, execute, make_settings, part, wait_for
 
 from memd import inbox, library, server
 from memd.client import Memd
@@ -133,7 +133,7 @@ def test_what_is_new_is_remembered(memd: Memd, settings: Settings) -> None:
         memd.forget("ana")
         new = {"role": "user", "content": "I like tea.", "id": "m3"}
         assert memd.push([*TURNS, new], thread_id="t", user_id="ana", now=True).status == "queued"
-        assert memd.flush(wait=True).counts == {"stored": 1}
+        assert ended(memd) == {"stored": 2}
     assert [fact["evidence"][0]["quote"] for fact in memd.document("ana")["facts"]] == ["I like tea."]
     assert "Wolken" not in str(memd.document("ana"))
 
@@ -277,7 +277,7 @@ def test_a_tombstone_that_cannot_be_read_lets_nothing_through(
         memd.push(TURNS, thread_id="t", user_id="ana", now=True)
         wait_for(lambda: client.hget(f"{P}:stats", "released:paused"), "it was held back")
         file.write_bytes(good)
-        assert memd.flush(wait=True).counts == {"skipped": 1}
+        assert ended(memd) == {"skipped": 1}
     assert memd.document("ana")["facts"] == []
 
 
@@ -289,7 +289,7 @@ def test_a_server_that_lost_its_tombstones_gets_them_again(memd: Memd, client: r
     library.install(client, settings)
     assert memd.push(TURNS, thread_id="t", user_id="ana", now=True).status == "queued"
     with daemon(settings):
-        assert memd.flush(wait=True).counts == {"skipped": 1}
+        assert ended(memd) == {"skipped": 1}
         wait_for(lambda: client.exists(f"{P}:forgotten:{user_hash('ana')}"), "the tombstone is mirrored")
 
 
@@ -339,6 +339,6 @@ def test_a_frozen_worker_cannot_bring_it_back(asking: Callable[..., Settings], m
         for pid in stop:
             os.kill(pid, signal.SIGCONT)
         assert app.push([{**TURNS[0], "id": "m7"}], thread_id="t", user_id="ana", now=True).status == "queued"
-        assert app.flush(wait=True).counts == {"stored": 1}
+        assert ended(app) == {"stored": 1}
         [fact] = app.document("ana")["facts"]
     assert fact["evidence"][0]["message"] == "m7"

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from support import part, wait_for
+from support import ended, part, wait_for
 
 from memd.client import Memd
 from memd.config import Settings
@@ -53,8 +53,7 @@ def test_one_message_too_long_dies_alone(
     texts = [*OWNED[:place], "an endless story", *OWNED[place:]]
     with Memd(settings) as app, part("scheduler", settings), part("worker", settings):
         pushed = app.push(conversation(*texts), thread_id="t", user_id="ana", now=True)
-        result = app.flush(wait=True, timeout_s=30)
-        assert result.counts == {"dead": 1}
+        assert ended(app) == {"stored": 1, "dead": 1}
         assert contents(app) == OWNED
         [letter] = app.dead()
         found = app.dead_letter(letter.id)
@@ -73,7 +72,7 @@ def test_a_reply_that_is_too_long_dies_alone(asking: Callable[..., Settings], mo
     settings = asking()
     with Memd(settings) as app, part("scheduler", settings), part("worker", settings):
         app.push(conversation(*OWNED[:3]), thread_id="t", user_id="ana", now=True)
-        assert app.flush(wait=True, timeout_s=30).counts == {"dead": 1}
+        assert ended(app) == {"stored": 1, "dead": 1}
         assert contents(app) == OWNED[:3]
         [letter] = app.dead()
         found = app.dead_letter(letter.id)
@@ -88,7 +87,7 @@ def test_a_single_message_too_long_dies_at_once(asking: Callable[..., Settings],
     with Memd(settings) as app, part("scheduler", settings), part("worker", settings):
         turns = [{"role": "user", "content": "an endless story", "id": "1"}]
         app.push(turns, thread_id="t", user_id="ana", now=True)
-        assert app.flush(wait=True, timeout_s=30).counts == {"dead": 1}
+        assert ended(app) == {"dead": 1}
     assert model.calls == 1
 
 
@@ -106,7 +105,7 @@ def test_what_is_refused_each_time_is_halved_on_the_last_attempt(
     settings = asking(drain__max_attempts=2)
     with Memd(settings) as app, part("scheduler", settings), part("worker", settings):
         app.push(conversation(*OWNED[:5], "a riddle", *OWNED[5:]), thread_id="t", user_id="ana", now=True)
-        assert app.flush(wait=True, timeout_s=30).counts == {"dead": 1}
+        assert ended(app) == {"stored": 1, "dead": 1}
         assert contents(app) == OWNED
         assert len(app.dead()) == 1
 
@@ -120,7 +119,7 @@ def test_an_outage_in_the_middle_of_it_loses_nothing(asking: Callable[..., Setti
     model.fail(529, times=2)
     with Memd(settings) as app, part("scheduler", settings), part("worker", settings):
         app.push(conversation(*texts), thread_id="t", user_id="ana", now=True)
-        assert app.flush(wait=True, timeout_s=30).counts == {"dead": 1}
+        assert ended(app) == {"stored": 1, "dead": 1}
         assert contents(app) == OWNED
         assert len(app.dead()) == 1
         wait_for(lambda: app.status().paused == (), "the breaker is closed")

@@ -14,7 +14,7 @@ from typing import IO
 
 import orjson
 import pytest
-from support import alive, environment, make_settings, wait_for
+from support import alive, ended, environment, make_settings, wait_for
 
 from memd import server
 from memd.client import Memd
@@ -69,7 +69,7 @@ def test_up_runs_the_whole_job_and_stops_cleanly(embedded: Settings) -> None:
     with up(embedded) as (process, log), Memd(embedded) as app:
         wait_for(lambda: ready(embedded), "memd up is ready")
         app.push([{"role": "user", "content": "I live in Porto."}], thread_id="t", user_id="ana")
-        assert app.flush(wait=True).counts == {"stored": 1}
+        assert ended(app) == {"stored": 1}
         pids = [event["pid"] for event in [*events(log, "part_started"), *events(log, "server_ready")]]
         process.send_signal(signal.SIGTERM)
         assert process.wait(15) == 0

@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 import pytest
 import redis
-from support import daemon, execute, wait_for
+from support import daemon, ended, execute, wait_for
 
 from memd import inbox, library
 from memd.client import Memd
@@ -65,7 +65,7 @@ def test_a_document_of_each_version_is_read_and_written(memd: Memd, settings: Se
     assert before["facts"][0]["content"] in inject(memd.document("ana"), settings.recall, None)
     with daemon(settings):
         memd.push([{"role": "user", "content": "I like rowing.", "id": "9"}], thread_id="t9", user_id="ana", now=True)
-        assert memd.flush(wait=True).counts == {"stored": 1}
+        assert ended(memd) == {"stored": 1}
     after = memd.document("ana")
     assert after["facts"][: len(before["facts"])] == before["facts"]
     assert len(after["facts"]) == len(before["facts"]) + 1

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from memd.cli.common import Agent, Json, User, echo, echo_json, settings
+from memd.cli.common import Agent, Json, Pending, User, echo, echo_json, settings
 
 
 def show(user: User, agent: Agent = "", as_json: Json = False) -> None:
@@ -31,6 +31,8 @@ def inject(
     max_tokens: Annotated[
         int | None, typer.Option("--max-tokens", min=1, help="The block's budget, estimated.")
     ] = None,
+    query: Annotated[str | None, typer.Option("--query", help="The facts that answer it best come first.")] = None,
+    include_pending: Pending = False,
 ) -> None:
     """The <memory> block for the next prompt, within its budget; nothing when nothing is known.
 
@@ -39,7 +41,7 @@ def inject(
     from memd.client import Memd  # noqa: PLC0415
 
     with Memd(settings()) as memd:
-        block = memd.inject(user, agent_name=agent, max_tokens=max_tokens)
+        block = memd.inject(user, agent_name=agent, max_tokens=max_tokens, query=query, include_pending=include_pending)
     if block:
         echo(block)
 

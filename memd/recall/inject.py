@@ -1,13 +1,15 @@
 """Inject: the `<memory>` block for the next prompt, as much of the document as fits a token budget.
 
 Corrections are chosen first and have a part of the budget of their own, then summaries, then facts by confidence. The
-text is data: escaped, so that no fact can close the block or open another one. The same document gives the same bytes.
+text is data: escaped, so that no fact can close the block or open another one. The same document gives the same bytes,
+and what is asked for changes the end of the block, not its beginning, so that prompt caches hit.
 """
 
 from __future__ import annotations
 
+import hashlib
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from memd.config import RecallSettings
@@ -24,9 +26,27 @@ _SUMMARIES = (
     ("History:", "longTermBackground", "Background"),
 )
 _FACTS = "Facts:"
-_HEADINGS = ("User Context:", "History:", _FACTS)
+_PENDING = "Pending (said just now, not verified):"
+_HEADINGS = ("User Context:", "History:", _FACTS, _PENDING)
 _OPEN, _CLOSE = "<memory>", "</memory>"
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
+_CATEGORY = re.compile(r"[\w-]{1,40}")
+# Signs that chat templates put around a turn; those with angle brackets are escaped with them.
+_TEMPLATE = re.compile(r"\[(?=/?(?:INST|SYS|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS)\])", re.IGNORECASE)
+
+PENDING_SHARE = 4
+"""Pending messages may take this part of the budget, one in so many, from the facts that come last."""
+
+PENDING_CHARS = 500
+"""Characters of a pending message that are shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Injection:
+    """A block for a prompt. `version`: SHA-256 of the text, cut to 32 digits; equal exactly when the text is."""
+
+    text: str
+    version: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,23 +58,38 @@ class _Line:
     text: str
 
 
-def inject(document: Document, settings: RecallSettings, max_tokens: int | None = None) -> str:
+def versioned(text: str) -> Injection:
+    """A block with its version."""
+    return Injection(text, hashlib.sha256(text.encode()).hexdigest()[:32])
+
+
+def inject(
+    document: Document,
+    settings: RecallSettings,
+    max_tokens: int | None = None,
+    *,
+    first: Sequence[int] = (),
+    pending: Sequence[str] = (),
+) -> str:
     """The block, at most `max_tokens` by `estimate_tokens` (None: the setting); "" when there is nothing to say.
 
-    A line goes in whole or not at all, and a long one that does not fit makes room for shorter ones after it.
+    `first`: the places of facts that go before all others, in this order. `pending`: messages that nothing was
+    extracted from yet, the oldest first. A line goes in whole or not at all, and a long one that does not fit makes
+    room for shorter ones after it.
     """
     if not settings.injection_enabled:
         return ""
     budget = settings.max_injection_tokens if max_tokens is None else max_tokens
-    facts = sorted(document.get("facts", ()), key=_order, reverse=True)
-    lines = [_Line(_FACTS, place, _fact(fact)) for place, fact in enumerate(facts)]
-    corrections = [line for line, fact in zip(lines, facts, strict=True) if fact.get("category") == "correction"]
+    facts: list[Fact] = document.get("facts", [])
+    lines = _fact_lines(facts, first)
+    corrections = [line for line, fact in lines if fact.get("category") == "correction"]
     summaries = list(_summaries(document))
 
     block = _Block(budget)
     block.fill(corrections, block.used + settings.correction_tokens)
     block.fill(summaries, block.used + (budget - block.used) // 2)
-    block.fill(lines, budget)
+    block.fill(reversed(_pending_lines(pending)), block.used + budget // PENDING_SHARE)
+    block.fill((line for line, _ in lines), budget)
     block.fill(summaries, budget)
     return block.render()
 
@@ -100,10 +135,30 @@ def _cost(text: str) -> int:
     return 3 * len(text) if text.isascii() else estimate_tokens(text * 10)
 
 
+def _fact_lines(facts: Sequence[Fact], first: Sequence[int]) -> list[tuple[_Line, Fact]]:
+    """The facts in the order in which they are chosen, each with its line and place.
+
+    Of facts of one confidence the newer are chosen, but shown last: a new one leaves the lines before it as they were.
+    """
+    ahead = {place: number for number, place in enumerate(first)}
+    orders = [_order(fact) for fact in facts]
+    chosen = sorted(range(len(facts)), key=lambda place: orders[place], reverse=True)
+    chosen.sort(key=lambda place: ahead.get(place, len(ahead)))
+    shown = sorted(range(len(facts)), key=lambda place: _shown(orders[place], place))
+    shown.sort(key=lambda place: ahead.get(place, len(ahead)))
+    number = {place: at for at, place in enumerate(shown)}
+    return [(_Line(_FACTS, number[place], _fact(facts[place])), facts[place]) for place in chosen]
+
+
 def _order(fact: Fact) -> tuple[bool, float, str]:
     """Corrections before all, then by confidence, then the newer; to be sorted in reverse."""
     confidence, correction, created = rank(fact)
     return correction, confidence, created
+
+
+def _shown(order: tuple[bool, float, str], place: int) -> tuple[bool, float, str, int]:
+    correction, confidence, created = order
+    return not correction, -confidence, created, place
 
 
 def _summaries(document: Document) -> Iterator[_Line]:
@@ -122,12 +177,24 @@ def _fact(fact: Fact) -> str:
     avoid = f" (avoid: {error})" if error else ""
     day = _DAY.match(_safe(fact.get("validUntil")))
     until = f" (until {day[0]})" if day else ""
-    category = _safe(fact.get("category")) or "context"
+    name = fact.get("category")
+    category = name if isinstance(name, str) and _CATEGORY.fullmatch(name) else "context"
     return f"- [{category} | {confidence_of(fact):.2f}] {about}{_safe(fact['content'])}{avoid}{until}"
+
+
+def _pending_lines(messages: Sequence[str]) -> list[_Line]:
+    texts = [_safe(_cut(message)) for message in messages]
+    return [_Line(_PENDING, place, f"- [pending | unverified] {text}") for place, text in enumerate(texts) if text]
+
+
+def _cut(text: str) -> str:
+    line = one_line(text)
+    return line if len(line) <= PENDING_CHARS else line[:PENDING_CHARS].rstrip() + "…"
 
 
 def _safe(value: object) -> str:
     """One line of text in which nothing is a tag."""
     if not isinstance(value, str):
         return ""
-    return one_line(value).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    text = one_line(value).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return _TEMPLATE.sub("[ ", text) if "[" in text else text
