@@ -6,6 +6,7 @@ Everything is strict: an unknown field, a field named twice and a number written
 from __future__ import annotations
 
 import re
+from datetime import datetime
 from functools import partial
 from typing import Annotated, Any
 from urllib.parse import parse_qsl
@@ -14,13 +15,15 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainValidat
 
 from memd.context import DEFAULT_AGENT
 from memd.errors import Rejected
+from memd.recall.search import MAX_LIMIT, MAX_QUERY_CHARS, check_query
 from memd.validation import MAX_ID_BYTES, check_identifier, parse_json
 
 MAX_BODY_BYTES = 512 * 1024
-"""Bytes of a body that is no push; a query of 100,000 characters fits, in any language."""
+"""Bytes of a body that is no push; the longest query fits, however its characters are escaped."""
 
-MAX_QUERY_CHARS = 100_000
 MAX_QUERY_FIELDS = 32
+MAX_TOKENS = 100_000
+PENDING = "Also what was said and not looked at yet."
 
 ID_PATTERN = (
     r"^[^\s\u0000-\u001f\u007f-\u009f]([^\u0000-\u001f\u007f-\u009f\u2028\u2029]*[^\s\u0000-\u001f\u007f-\u009f])?$"
@@ -33,6 +36,9 @@ ID_SCHEMA = {
     "format": "memd-id",
     "description": f"Opaque; 1 to {MAX_ID_BYTES} bytes of UTF-8, without control, bidi, tag or non-characters.",
 }
+_MOMENT = re.compile(
+    r"^[0-9]{4}-[0-9]{2}-[0-9]{2}(T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?(Z|[+-][0-9]{2}:[0-9]{2})?)?$"
+)
 _INTEGER = re.compile(r"-?[0-9]{1,15}")
 
 
@@ -44,6 +50,30 @@ _EMPTY = {"type": "string", "maxLength": 0}
 UserId = Annotated[str, PlainValidator(partial(check_identifier, "user_id")), WithJsonSchema(ID_SCHEMA)]
 ThreadId = Annotated[str, PlainValidator(partial(check_identifier, "thread_id")), WithJsonSchema(ID_SCHEMA)]
 AgentName = Annotated[str, PlainValidator(_agent), WithJsonSchema({"anyOf": [ID_SCHEMA, _EMPTY]})]
+
+
+def _moment(value: object) -> str:
+    if not isinstance(value, str) or not _MOMENT.fullmatch(value):
+        raise Rejected("E_TIME", "a time is written 2026-11-21 or 2026-11-21T09:30:00Z")
+    try:
+        datetime.fromisoformat(value)
+    except ValueError:  # the thirtieth of February, or the like
+        raise Rejected("E_TIME", "there is no such time") from None
+    return value
+
+
+Query = Annotated[
+    str,
+    PlainValidator(check_query),
+    WithJsonSchema({"type": "string", "minLength": 1, "maxLength": MAX_QUERY_CHARS, "pattern": r"\S"}),
+]
+Moment = Annotated[
+    str, PlainValidator(_moment), WithJsonSchema({"type": "string", "pattern": _MOMENT.pattern, "format": "memd-time"})
+]
+Content = Annotated[str, WithJsonSchema({"type": "string", "format": "memd-fact"})]
+"""One sentence; the gates of `apply` judge it."""
+
+Category = Annotated[str, WithJsonSchema({"type": "string", "format": "memd-category"})]
 
 
 def _spelled(value: Any, *, kind: type) -> Any:
@@ -105,9 +135,52 @@ class Flush(Input):
 
 
 class InjectQuery(Whose):
-    """A memory block for a prompt."""
+    """A memory block for a prompt; `query` and `include_pending` as in search."""
 
-    max_tokens: Int | None = Field(None, ge=1, le=100_000, description="Budget of the block, estimated.")
+    max_tokens: Int | None = Field(None, ge=1, le=MAX_TOKENS, description="Budget of the block, estimated.")
+    query: Query | None = Field(None, description="The facts that answer it best come first.")
+    include_pending: Bool = Field(False, description=PENDING)
+
+
+class Inject(Whose):
+    """The same in a body, for queries that should not stand in an address."""
+
+    max_tokens: int | None = Field(None, ge=1, le=MAX_TOKENS, description="Budget of the block, estimated.")
+    query: Query | None = Field(None, description="The facts that answer it best come first.")
+    include_pending: bool = Field(False, description=PENDING)
+
+
+class Search(Whose):
+    """What to look for, and where."""
+
+    query: Query
+    limit: int = Field(10, ge=1, le=MAX_LIMIT, description="Facts at most.")
+    categories: list[str] = Field([], max_length=100, description="Only these.")
+    since: Moment | None = Field(None, description="Learned or changed then or later.")
+    until: Moment | None = Field(None, description="Learned or changed before.")
+    include_pending: bool = Field(False, description=PENDING)
+    explain: bool = Field(False, description="With the factors of each score.")
+
+
+class NewFact(Whose):
+    """A fact to add by hand."""
+
+    content: Content
+    category: Category | None = None
+
+
+class FactEdit(Whose):
+    """What a fact says from now on."""
+
+    content: Content | None = None
+    category: Category | None = None
+
+
+class Export(Input):
+    """Whose memories to take out."""
+
+    user_id: UserId
+    agent_name: AgentName | None = Field(None, description="Only that of this agent; all of them when not named.")
 
 
 class Forget(Input):

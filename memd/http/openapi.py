@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 
 from memd import __version__
-from memd.config import Settings
+from memd.config import ApplySettings, Settings
 from memd.http import schemas
 from memd.http.endpoint import Operation
 from memd.http.inputs import Input
@@ -89,6 +89,8 @@ def _of_token(operation: Operation) -> tuple[int, ...]:
 
 
 def _answer(status: int, kind: Any, operation: Operation, parts: dict[str, Any]) -> dict[str, Any]:
+    if kind is None:
+        return {"description": HTTPStatus(status).phrase}
     if isinstance(kind, str):
         content = {kind: {"schema": {"type": "string"}}}
     else:
@@ -129,7 +131,9 @@ def _without_null(schema: dict[str, Any]) -> dict[str, Any]:
 
 def _body(kind: Any, settings: Settings, parts: dict[str, Any]) -> dict[str, Any]:
     if issubclass(kind, Input):
-        return _lifted(kind.model_json_schema(ref_template="#/components/schemas/{model}"), parts)
+        schema = _lifted(kind.model_json_schema(ref_template="#/components/schemas/{model}"), parts)
+        _put_limits(schema, settings.apply)
+        return schema
     return schemas.push(settings.client)
 
 
@@ -137,3 +141,17 @@ def _lifted(schema: dict[str, Any], parts: dict[str, Any]) -> dict[str, Any]:
     """A schema with its definitions put where all can refer to them."""
     parts.update(schema.get("$defs", {}))
     return {name: value for name, value in schema.items() if name != "$defs"}
+
+
+def _put_limits(schema: Any, settings: ApplySettings) -> None:
+    """What the settings say about facts and categories, where these are meant."""
+    if isinstance(schema, list):
+        for inner in schema:
+            _put_limits(inner, settings)
+    elif isinstance(schema, dict):
+        if schema.get("format") == "memd-category":
+            schema["enum"] = list(settings.categories)
+        if schema.get("format") == "memd-fact":
+            schema |= {"minLength": settings.fact_min_chars, "maxLength": settings.fact_max_chars}
+        for inner in schema.values():
+            _put_limits(inner, settings)

@@ -4,9 +4,20 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
+import orjson
 from starlette.responses import Response
 
 from memd.http.endpoint import Call, answer
+
+
+async def export(call: Call) -> Response:
+    """All that is kept of a user: every agent's memory, or only that of one."""
+    wanted = call.query
+
+    def work() -> bytes:
+        return orjson.dumps(call.door.memd.export(wanted.user_id, agent_name=wanted.agent_name))
+
+    return answer(await call.door.run(call.door.long, work))
 
 
 async def forget(call: Call) -> Response:

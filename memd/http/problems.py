@@ -12,6 +12,7 @@ from starlette.responses import Response
 from memd.errors import (
     Conflict,
     DocumentDamaged,
+    FactUnknown,
     InboxFull,
     InboxUnavailable,
     MemdError,
@@ -88,6 +89,8 @@ def unavailable(code: str, detail: str) -> Problem:
 
 def problem_of(error: MemdError) -> Problem:
     """What an error of the library is to a client."""
+    if isinstance(error, FactUnknown):
+        return not_found()
     if isinstance(error, Rejected):
         status = 413 if error.code == "E_PUSH_SIZE" else 400 if error.code in _FORM else 422
         return Problem(status, error.code, _sentence(error), field=error.field, limit=error.limit)

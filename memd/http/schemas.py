@@ -55,6 +55,51 @@ DOCUMENT: Schema = {
     },
 }
 
+FACTS: Schema = {
+    "type": "object",
+    "required": ["facts"],
+    "properties": {"facts": {"type": "array", "items": FACT}},
+}
+
+FACT_ID: Schema = {"type": "object", "required": ["id"], "properties": {"id": _TEXT}}
+
+BLOCK: Schema = {
+    "type": "object",
+    "required": ["text", "version"],
+    "properties": {
+        "text": {
+            "type": "string",
+            "description": "The block, for a prompt as it is; empty when nothing is known.",
+        },
+        "version": {"type": "string", "description": "Equal exactly when the text is; what the ETag holds."},
+    },
+}
+
+_SHARE: Schema = {"type": "number", "minimum": 0, "maximum": 1}
+_NAMES = ("similarity", "confidence", "scope")
+FOUND: Schema = {
+    "type": "object",
+    "required": ["found"],
+    "properties": {
+        "found": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "required": ["fact", "score", "pending", "agent_name"],
+                "properties": {
+                    "fact": {"type": "object", "required": ["content"]},
+                    "score": _SHARE,
+                    "pending": {"type": "boolean", "description": "Said, and not looked at yet: not verified."},
+                    "agent_name": _TEXT,
+                    "explain": {"type": "object", "required": [*_NAMES], "properties": dict.fromkeys(_NAMES, _SHARE)},
+                },
+            },
+        }
+    },
+}
+
+EXPORT: Schema = {"type": "object", "description": "What `memd import` takes; see docs/operations.md."}
+
 OUTCOME: Schema = of(Outcome)
 FORGOTTEN: Schema = of(Forgotten)
 FORGOTTEN["properties"]["dry_run"] = {"type": "boolean"}

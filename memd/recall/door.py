@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from memd.config import Settings
-from memd.context import DEFAULT_AGENT
+from memd.context import DEFAULT_AGENT, Bucket
 from memd.memory.document import Document
 from memd.recall.inject import Injection
 from memd.recall.reader import Reader
@@ -65,6 +65,10 @@ class Reading:
     ) -> Injection:
         """The block of `inject` with its version, which is equal exactly when the text is: an ETag."""
         return self._reader.injection(user_id, agent_name, max_tokens, query, include_pending=include_pending)
+
+    def injection_at_hand(self, bucket: Bucket, *, max_tokens: int | None = None) -> Injection | None:
+        """The block if it was made before and its memory has not changed: for an event loop, which must not wait."""
+        return self._reader.at_hand(bucket, max_tokens)
 
     def search(
         self,

@@ -71,6 +71,19 @@ class Reader:
         first = list(places(found, kept.memory))
         return versioned(inject(kept.memory.document, self._settings.recall, max_tokens, first=first))
 
+    def at_hand(self, bucket: Bucket, max_tokens: int | None = None) -> Injection | None:
+        """The block if it was made before and nothing has changed since: costs a `stat`. Raises StoreUnavailable."""
+        with self._lock:
+            kept = self._kept.get(bucket)
+            if kept is not None:
+                self._kept.move_to_end(bucket)
+        block = kept.blocks.get(max_tokens) if kept else None
+        if kept is None or block is None:
+            return None
+        documents = map(self._documents.at_hand, self._buckets(bucket))
+        same = all(here is there for here, there in zip(documents, kept.documents, strict=True))
+        return block if same else None
+
     def search(self, user_id: str, agent_name: str, wanted: Wanted, *, include_pending: bool = False) -> list[Found]:
         """The facts that answer. Raises Rejected, StoreUnavailable, DocumentDamaged."""
         kept = self._look(_bucket(user_id, agent_name))
