@@ -6,13 +6,15 @@ uvicorn itself only ends connections that are idle between two requests.
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import uvicorn
-from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
 if TYPE_CHECKING:
-    from uvicorn.protocols.http.h11_impl import RequestResponseCycle
+    from uvicorn.protocols.http.h11_impl import H11Protocol as Protocol
+else:  # httptools where it is installed: half the work, the same interface
+    Protocol = AutoHTTPProtocol
 
 CLOSE_S = 5.0
 """Seconds in which a client must have read the end of its last answer."""
@@ -24,7 +26,7 @@ SWEEP_TICKS = 5
 """uvicorn ticks ten times a second; connections are looked at twice a second."""
 
 
-class Connection(H11Protocol):
+class Connection(Protocol):
     """A connection that knows until when it may go on as it is; None: for as long as uvicorn lets it idle."""
 
     read_timeout_s = 10.0
@@ -32,7 +34,7 @@ class Connection(H11Protocol):
     """Set once by `Server`."""
 
     until: float | None = None
-    _answering: RequestResponseCycle | None = None
+    _answering: Any = None
     _in_head = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn's
