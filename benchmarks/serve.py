@@ -35,7 +35,7 @@ TARGET_RATE, TARGET_P99_MS = 1_000, 20.0
 def main() -> None:
     options = _options()
     cores = sorted(os.sched_getaffinity(0))
-    with tempfile.TemporaryDirectory(prefix="memd-") as folder:
+    with tempfile.TemporaryDirectory(prefix="bench-") as folder:
         block = _fill(Path(folder))
         port = _free_port()
         with _served(Path(folder), port, cores[0], tokens=not options.open) as (process, token):
@@ -128,6 +128,7 @@ def _measured(
         target=_client, args=(there, port, token, options.connections, options.seconds, rate, core)
     )
     client.start()
+    there.close()  # a client that died is then seen
     found: tuple[list[float], float] = here.recv()
     client.join()
     return found

@@ -191,10 +191,11 @@ def _token(row: dict[str, Any]) -> Token:
 def _users(value: Any) -> Users:
     if value == "all":
         return Users(every=True)
-    if isinstance(value.get("list"), list):
-        return Users(listed=frozenset(value["list"]))
-    if isinstance(value["prefix"], str) and value["prefix"]:
-        return Users(prefix=value["prefix"])
+    match value:
+        case {"list": list(listed)}:
+            return Users(listed=frozenset(listed))
+        case {"prefix": str(prefix)} if prefix:
+            return Users(prefix=prefix)
     raise ValueError
 
 

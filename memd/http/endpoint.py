@@ -84,14 +84,17 @@ class Endpoint:
         began = time.perf_counter()
         headers = Headers(scope=scope)
         operation = self._operations.get(scope["method"])
-        consumed = False
+        unread = has_body(headers)
         try:
             if operation is None:
                 raise self._no_such_method()
             async with asyncio.timeout(self._time_s):
-                call = await self._let_in(operation, scope, headers, receive)
-                consumed = operation.body is not None
-                response = await operation.run(call)
+                token = self._token(operation, headers)
+                raw = b""
+                if operation.body is not None:
+                    raw = await self._read(operation.body, headers, receive)
+                    unread = False
+                response = await operation.run(await self._let_in(operation, token, scope, headers, raw))
         except ClientGone:
             return
         except Problem as problem:
@@ -103,32 +106,33 @@ class Endpoint:
         except Exception as error:  # noqa: BLE001  (a fault of ours: said in the log, by its place only)
             logger(part="http").error(Event.HTTP_FAILED, route=self._path, exc_info=error)
             response = Problem(500, "E_INTERNAL", "memd could not do this; its log says why").response()
-        if not consumed and has_body(headers):
+        if unread:
             response.headers["connection"] = "close"  # what was not read may have no end
         self._door.served.count(self._path, response.status_code, time.perf_counter() - began)
         await response(scope, receive, send)
 
-    async def _let_in(self, operation: Operation, scope: Scope, headers: Headers, receive: Receive) -> Call:
-        door = self._door
-        token = EVERYBODY
-        if operation.scope is not None:
-            token = door.token(headers.get("authorization"), operation.scope)
-        query = _query(operation.query, scope["query_string"])
-        body: Input | RawPush | None = None
-        if operation.body is not None:
-            body = await self._body(operation.body, headers, receive)
-        if operation.scope not in (None, "status"):
-            door.check_user(token, _whose(query, body))
-        return Call(door, token, query, body, scope["path_params"], headers)
+    def _token(self, operation: Operation, headers: Headers) -> Token:
+        if operation.scope is None:
+            return EVERYBODY
+        return self._door.token(headers.get("authorization"), operation.scope)
 
-    async def _body(self, kind: type[Input] | type[RawPush], headers: Headers, receive: Receive) -> Input | RawPush:
+    async def _read(self, kind: type[Input] | type[RawPush], headers: Headers, receive: Receive) -> bytes:
         settings = self._door.settings
+        limit = MAX_BODY_BYTES if issubclass(kind, Input) else settings.client.max_push_bytes
+        return await read_body(headers, receive, limit, settings.http.read_timeout_s)
+
+    async def _let_in(self, operation: Operation, token: Token, scope: Scope, headers: Headers, raw: bytes) -> Call:
+        query = _query(operation.query, scope["query_string"])
+        body = await self._body(operation.body, raw) if operation.body is not None else None
+        if operation.scope not in (None, "status"):
+            self._door.check_user(token, _whose(query, body))
+        return Call(self._door, token, query, body, scope["path_params"], headers)
+
+    async def _body(self, kind: type[Input] | type[RawPush], raw: bytes) -> Input | RawPush:
         if issubclass(kind, Input):
-            raw = await read_body(headers, receive, MAX_BODY_BYTES, settings.http.read_timeout_s)
             return inputs.parse_body(kind, raw)
-        raw = await read_body(headers, receive, settings.client.max_push_bytes, settings.http.read_timeout_s)
         # Of a large push the reading alone takes tens of milliseconds, in which the loop has others to answer.
-        return await self._door.run(self._door.inbox, lambda: parse_push(raw, settings.client))
+        return await self._door.run(self._door.inbox, lambda: parse_push(raw, self._door.settings.client))
 
     def _no_such_method(self) -> Problem:
         allowed = ", ".join(sorted(self._operations))
