@@ -6,6 +6,8 @@ import http.client
 import json
 import shutil
 import socket
+import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -14,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from forkserver import Part
-from support import free_port, make_settings, part, wait_for
+from support import environment, free_port, make_settings, part, wait_for
 
 from memd import library, tokens
 from memd.config import Settings
@@ -56,7 +58,7 @@ class Site:
     """A server that runs, and how to ask it."""
 
     settings: Settings
-    process: Part
+    process: Part | subprocess.Popen[bytes]
     token: str = ""
 
     @property
@@ -138,7 +140,7 @@ def serving(server_url: str | None, *, locked: bool = False, only_h11: bool = Fa
     changes = {"scheduler__quiet_s": 60, "scheduler__max_wait_s": 60, "http__port": free_port(), **changes}
     settings = make_settings(folder, server_url, **changes)
     try:
-        with part("serve", settings, _without_httptools(folder) if only_h11 else None) as process:
+        with _without_httptools(settings) if only_h11 else part("serve", settings) as process:
             site = Site(settings, process, text)
             wait_for(lambda: _ready(site), "memd serve is ready")
             yield site
@@ -160,9 +162,17 @@ def _ready(site: Site) -> bool:
         return False
 
 
-def _without_httptools(folder: Path) -> dict[str, str]:
-    """An environment in which uvicorn finds no httptools, as after an installation of the extra `http`."""
-    hidden = folder / "hidden"
+@contextmanager
+def _without_httptools(settings: Settings) -> Iterator[subprocess.Popen[bytes]]:
+    """A server in whose process uvicorn finds no httptools, as after an installation of the extra `http`."""
+    hidden = settings.data_dir / "hidden"
     hidden.mkdir()
     (hidden / "httptools.py").write_text("raise ImportError\n")
-    return {"PYTHONPATH": str(hidden)}
+    env = {**environment(settings), "PYTHONPATH": str(hidden)}
+    with (settings.data_dir / "serve0.log").open("wb") as log:
+        process = subprocess.Popen([sys.executable, "-m", "memd", "serve"], env=env, stdout=log, stderr=log)
+    try:
+        yield process
+    finally:
+        process.terminate()
+        process.wait(10)

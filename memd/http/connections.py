@@ -6,6 +6,8 @@ uvicorn itself only ends connections that are idle between two requests.
 from __future__ import annotations
 
 import asyncio
+import socket
+import struct
 from typing import TYPE_CHECKING, Any
 
 import uvicorn
@@ -24,6 +26,9 @@ GRACE_S = 2.0
 
 SWEEP_TICKS = 5
 """uvicorn ticks ten times a second; connections are looked at twice a second."""
+
+_AT_ONCE = struct.pack("ii", 1, 0)
+"""SO_LINGER, on, for no seconds."""
 
 
 class Connection(Protocol):
@@ -52,8 +57,12 @@ class Connection(Protocol):
         self._see()
 
     def on_response_complete(self) -> None:
-        """An answer is out, or at least on its way."""
-        self.until = self.loop.time() + CLOSE_S if self.transport.is_closing() else None
+        """An answer is out, or at least on its way: what is not sent yet has its time, too."""
+        self.until = None
+        if self.transport.is_closing():
+            self.until = self.loop.time() + CLOSE_S
+        elif not self._all_sent():
+            self.until = self.loop.time() + self.request_timeout_s
         super().on_response_complete()
         self._see()
 
@@ -64,8 +73,17 @@ class Connection(Protocol):
 
     def cut_when_over(self, now: float) -> None:
         """Cut the connection, whatever is on its way, when its time is over."""
-        if self.until is not None and now > self.until:
+        if self.until is None or now <= self.until:
+            return
+        if self._idle() and not self._in_head and not self.transport.is_closing() and self._all_sent():
+            self.until = None  # an answer that took long, but was read
+        else:
+            # A reset: else the kernel goes on offering what it still holds for minutes, to who does not take it.
+            self.transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _AT_ONCE)
             self.transport.abort()
+
+    def _all_sent(self) -> bool:
+        return self.transport.get_write_buffer_size() == 0
 
     def _idle(self) -> bool:
         return self.cycle is None or self.cycle.response_complete

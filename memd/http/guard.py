@@ -25,8 +25,7 @@ class Guard:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on, or refuse it."""
         if scope["type"] == "http":
-            hosts = [value for name, value in scope["headers"] if name == b"host"]
-            problem = self._wrong(hosts)
+            problem = self._wrong(scope["headers"])
             if problem is not None:
                 response = problem.response()
                 response.headers["connection"] = "close"
@@ -34,7 +33,12 @@ class Guard:
                 return
         await self._app(scope, receive, send)
 
-    def _wrong(self, hosts: list[bytes]) -> Problem | None:
+    def _wrong(self, headers: list[tuple[bytes, bytes]]) -> Problem | None:
+        names = [name for name, _ in headers]
+        if b"transfer-encoding" in names and b"content-length" in names:
+            # A proxy may have believed the other of the two, and taken another part of the bytes for a request.
+            return Problem(400, "E_LENGTH", "a body has a length or comes in chunks, not both")
+        hosts = [value for name, value in headers if name == b"host"]
         match = _HOST.fullmatch(hosts[0]) if len(hosts) == 1 else None
         if match is None:
             return Problem(400, "E_HOST", "a request has one Host", field="Host")

@@ -18,8 +18,8 @@ from memd.errors import Rejected
 from memd.recall.search import MAX_LIMIT, MAX_QUERY_CHARS, check_query
 from memd.validation import MAX_ID_BYTES, check_identifier, parse_json
 
-MAX_BODY_BYTES = 512 * 1024
-"""Bytes of a body that is no push; the longest query fits, however its characters are escaped."""
+MAX_BODY_BYTES = 1024 * 1024
+"""Bytes of a body that is no push; a query of 100,000 characters is told that it is too long, however it is escaped."""
 
 MAX_QUERY_FIELDS = 32
 MAX_TOKENS = 100_000
