@@ -16,7 +16,7 @@ setup: $(READY) ## Create the environment with everything in it
 $(READY): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit("memd needs Python 3.11 or newer, this is " + sys.version.split()[0] if sys.version_info < (3, 11) else 0)'
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[embedded,dev]'
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[embedded,http-fast,dev]'
 	@touch $(READY)
 
 demo: $(READY) ## Run the whole job on shipped conversations and show the memory that comes out
@@ -33,7 +33,7 @@ tests: $(READY) ## The tests, against the built and installed wheel
 	rm -rf dist $(TEST_VENV)
 	$(BIN)/python -m build --no-isolation --wheel --outdir dist . >/dev/null
 	$(PYTHON) -m venv $(TEST_VENV)
-	$(TEST_VENV)/bin/pip install --quiet --disable-pip-version-check -c constraints.txt "$$(ls dist/*.whl)[embedded,dev]"
+	$(TEST_VENV)/bin/pip install --quiet --disable-pip-version-check -c constraints.txt "$$(ls dist/*.whl)[embedded,http-fast,dev]"
 	cd tests && env INSTALLED_WHEEL=1 ../$(TEST_VENV)/bin/pytest -c ../pyproject.toml --rootdir=.. -p no:cacheprovider -n 4 .
 
 chaos: $(READY) ## Kill a process every 0.3 s for 40 s, and compare what is stored with what was acknowledged

@@ -41,7 +41,7 @@ APP_KEYS = (
     (f"~{P}:ctx:*", "hget hmget hkeys hscan hset hdel"),
     (f"~{P}:outcome:*", "hget hmget hset hincrby"),
     (f"~{P}:due ~{P}:parked:*", "zadd zrem zscore zrange zscan"),
-    (f"~{P}:user:*", "sadd sscan"),
+    (f"~{P}:user:*", "sadd sscan smismember"),
     (f"~{P}:wake", "llen lpush"),
     (f"~{P}:order", "incrby"),
     (f"~{P}:stats", "hincrby"),

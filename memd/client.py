@@ -14,7 +14,7 @@ from memd import config, dead, inbox
 from memd.byhand import AsyncByHand, ByHand
 from memd.config import Settings
 from memd.connection import Call, connect, connect_async, send, send_async
-from memd.context import DEFAULT_AGENT
+from memd.context import DEFAULT_AGENT, user_hash
 from memd.dead import EVERY, Content, Letter, Which
 from memd.filtering import to_context
 from memd.flush import Flush, FlushProgress, FlushResult, Selection
@@ -23,7 +23,7 @@ from memd.inbox import Merged, raw_lists
 from memd.memory.store import open_store
 from memd.memory.tombstone import Wish
 from memd.recall.door import AsyncReading, Reading
-from memd.receipt import Outcome, Receipt, judge, parse_id, receipt
+from memd.receipt import UNKNOWN, Outcome, Receipt, judge, parse_id, receipt
 from memd.signals import Patterns, load_patterns
 from memd.status import Status, read_status
 from memd.validation import RawPush, check_identifier, check_push, parse_push
@@ -106,9 +106,19 @@ class Memd(_Door, ByHand, Reading):
         call, answer = self._prepared_json(raw, now)
         return answer(send(self._client, call))
 
-    def receipt(self, receipt_id: str) -> Outcome:
-        """Where a push stands or how it ended. Raises Rejected when the id is not one."""
+    def push_parsed(self, push: RawPush) -> Receipt:
+        """Push what `memd.validation` has checked. Raises InboxFull, NotReady."""
+        call, answer = self._call(push)
+        return answer(send(self._client, call))
+
+    def receipt(self, receipt_id: str, *, user_id: str | None = None) -> Outcome:
+        """Where a push stands or how it ended. With `user_id` the push of anybody else is unknown.
+
+        Raises Rejected when the id is not one.
+        """
         key, gen, seq = parse_id(receipt_id)
+        if user_id is not None and not send(self._client, inbox.holds(user_hash(user_id), key)):
+            return UNKNOWN
         return judge(send(self._client, inbox.standings([key]))[0], gen, seq)
 
     def flush(
@@ -212,9 +222,11 @@ class AsyncMemd(_Door, AsyncByHand, AsyncReading):
         call, answer = self._prepared_json(raw, now)
         return answer(await send_async(self._client, call))
 
-    async def receipt(self, receipt_id: str) -> Outcome:
+    async def receipt(self, receipt_id: str, *, user_id: str | None = None) -> Outcome:
         """As `Memd.receipt`."""
         key, gen, seq = parse_id(receipt_id)
+        if user_id is not None and not await send_async(self._client, inbox.holds(user_hash(user_id), key)):
+            return UNKNOWN
         return judge((await send_async(self._client, inbox.standings([key])))[0], gen, seq)
 
     async def flush(

@@ -209,6 +209,11 @@ def standings(keys: Sequence[str]) -> Call[list[Standing]]:
     return Call(("FCALL", "memd_receipt_1", 1, P, *keys), lambda reply: [_standing(row) for row in reply])
 
 
+def holds(owner: str, key: str) -> Call[bool]:
+    """Whether a key (its hash) is one of a user (its hash): pending, claimed, dead, or with an outcome still known."""
+    return Call(("SMISMEMBER", f"{P}:user:{owner}", key), lambda reply: bool(reply[0]))
+
+
 def _standing(row: list[Any]) -> Standing:
     gen, start, end, due, taken_start, taken_end, ranges = row
     return Standing(
