@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 TEST_VENV := .ci-venv
 
-.PHONY: help setup demo test lint tests chaos chaos-long chaos-mutants clean
+.PHONY: help setup demo test lint tests chaos chaos-long chaos-mutants http-fuzz clean
 
 help: ## Show this
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-13s %s\n", $$1, $$2}'
@@ -44,6 +44,9 @@ chaos-long: $(READY) ## The same for half an hour, with 250,000 contexts
 
 chaos-mutants: $(READY) ## Seed eight bugs, one at a time, and see each one caught
 	@PYTHONPATH=tests $(BIN)/python -m chaos.mutants
+
+http-fuzz: $(READY) ## Hold memd serve against its own OpenAPI document, with many made-up requests
+	@PYTHONPATH=tests $(BIN)/python -m http_fuzz --examples 200
 
 clean: ## Remove what was built
 	rm -rf dist build $(VENV) $(TEST_VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -21,6 +21,9 @@ from memd.validation import MAX_ID_BYTES, check_identifier, parse_json
 MAX_BODY_BYTES = 1024 * 1024
 """Bytes of a body that is no push; a query of 100,000 characters is told that it is too long, however it is escaped."""
 
+MAX_THREAD_BYTES = MAX_ID_BYTES - 65
+"""Bytes of a thread id that comes with a token: the app's name, of 64 at most, and a slash go before it."""
+
 MAX_QUERY_FIELDS = 32
 MAX_TOKENS = 100_000
 PENDING = "Also what was said and not looked at yet."
@@ -37,7 +40,8 @@ ID_SCHEMA = {
     "description": f"Opaque; 1 to {MAX_ID_BYTES} bytes of UTF-8, without control, bidi, tag or non-characters.",
 }
 _MOMENT = re.compile(
-    r"^[0-9]{4}-[0-9]{2}-[0-9]{2}(T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?(Z|[+-][0-9]{2}:[0-9]{2})?)?$"
+    r"^[1-9][0-9]{3}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])"
+    r"(T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]{1,6})?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])?)?$"
 )
 _INTEGER = re.compile(r"-?[0-9]{1,15}")
 
@@ -49,6 +53,8 @@ def _agent(value: object) -> str:
 _EMPTY = {"type": "string", "maxLength": 0}
 UserId = Annotated[str, PlainValidator(partial(check_identifier, "user_id")), WithJsonSchema(ID_SCHEMA)]
 ThreadId = Annotated[str, PlainValidator(partial(check_identifier, "thread_id")), WithJsonSchema(ID_SCHEMA)]
+RECEIPT_SCHEMA = {"type": "string", "pattern": r"^[0-9a-f]{32}\.[0-9a-f]{8}\.[1-9][0-9]{0,15}$"}
+FACT_ID_SCHEMA = {"type": "string", "minLength": 1}
 AgentName = Annotated[str, PlainValidator(_agent), WithJsonSchema({"anyOf": [ID_SCHEMA, _EMPTY]})]
 
 
@@ -85,7 +91,13 @@ def _spelled(value: Any, *, kind: type) -> Any:
     return value
 
 
-Int = Annotated[int, BeforeValidator(partial(_spelled, kind=int))]
+def _whole(value: Any) -> Any:
+    """A number as JSON may write it: 10.0 is a whole one."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+Whole = Annotated[int, BeforeValidator(_whole)]
+Tokens = Annotated[int, Field(ge=1, le=MAX_TOKENS, description="Budget of the block, estimated.")]
 Bool = Annotated[bool, BeforeValidator(partial(_spelled, kind=bool))]
 
 
@@ -137,7 +149,7 @@ class Flush(Input):
 class InjectQuery(Whose):
     """A memory block for a prompt; `query` and `include_pending` as in search."""
 
-    max_tokens: Int | None = Field(None, ge=1, le=MAX_TOKENS, description="Budget of the block, estimated.")
+    max_tokens: Annotated[Tokens, BeforeValidator(partial(_spelled, kind=int))] | None = None
     query: Query | None = Field(None, description="The facts that answer it best come first.")
     include_pending: Bool = Field(False, description=PENDING)
 
@@ -145,7 +157,7 @@ class InjectQuery(Whose):
 class Inject(Whose):
     """The same in a body, for queries that should not stand in an address."""
 
-    max_tokens: int | None = Field(None, ge=1, le=MAX_TOKENS, description="Budget of the block, estimated.")
+    max_tokens: Annotated[Tokens, BeforeValidator(_whole)] | None = None
     query: Query | None = Field(None, description="The facts that answer it best come first.")
     include_pending: bool = Field(False, description=PENDING)
 
@@ -154,7 +166,7 @@ class Search(Whose):
     """What to look for, and where."""
 
     query: Query
-    limit: int = Field(10, ge=1, le=MAX_LIMIT, description="Facts at most.")
+    limit: Whole = Field(10, ge=1, le=MAX_LIMIT, description="Facts at most.")
     categories: list[str] = Field([], max_length=100, description="Only these.")
     since: Moment | None = Field(None, description="Learned or changed then or later.")
     until: Moment | None = Field(None, description="Learned or changed before.")

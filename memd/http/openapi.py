@@ -11,7 +11,7 @@ from memd import __version__
 from memd.config import ApplySettings, Settings
 from memd.http import schemas
 from memd.http.endpoint import Operation
-from memd.http.inputs import Input
+from memd.http.inputs import FACT_ID_SCHEMA, RECEIPT_SCHEMA, Input
 from memd.http.problems import MEDIA_TYPE
 
 _PROBLEM = {"$ref": "#/components/schemas/Problem"}
@@ -31,6 +31,7 @@ _REFUSALS = {
     503: "Not now: the inbox or the file system is out of reach or full, or it took too long; ask again",
 }
 _ALWAYS = (400, 405, 421, 422, 500, 503)
+_IN_PATHS = {"receipt_id": RECEIPT_SCHEMA, "fact_id": FACT_ID_SCHEMA}
 _ETAG = {"description": "The version of what was read.", "schema": {"type": "string"}}
 
 
@@ -107,7 +108,7 @@ def _refusal(status: int) -> dict[str, Any]:
 
 def _path_parameters(operation: Operation) -> list[dict[str, Any]]:
     names = [part[1:-1] for part in operation.path.split("/") if part.startswith("{")]
-    return [{"name": n, "in": "path", "required": True, "schema": {"type": "string", "minLength": 1}} for n in names]
+    return [{"name": name, "in": "path", "required": True, "schema": _IN_PATHS[name]} for name in names]
 
 
 def _query_parameters(model: type[Input], parts: dict[str, Any]) -> list[dict[str, Any]]:
@@ -134,7 +135,7 @@ def _body(kind: Any, settings: Settings, parts: dict[str, Any]) -> dict[str, Any
         schema = _lifted(kind.model_json_schema(ref_template="#/components/schemas/{model}"), parts)
         _put_limits(schema, settings.apply)
         return schema
-    return schemas.push(settings.client)
+    return schemas.push(settings)
 
 
 def _lifted(schema: dict[str, Any], parts: dict[str, Any]) -> dict[str, Any]:

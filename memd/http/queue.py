@@ -7,10 +7,12 @@ from dataclasses import replace
 
 from starlette.responses import Response
 
+from memd.errors import Rejected
 from memd.flush import FlushProgress, FlushResult
 from memd.http.endpoint import Call, answer
+from memd.http.inputs import MAX_THREAD_BYTES
 from memd.http.problems import not_found
-from memd.validation import RawPush, check_identifier
+from memd.validation import RawPush
 
 MARGIN_S = 5.0
 """Seconds before the request's own time is over at which a waiting flush answers."""
@@ -27,8 +29,11 @@ def in_namespace(push: RawPush, app: str) -> RawPush:
     """The push with its thread in the namespace of the app, so that no app can change what another has pending."""
     if not app:
         return push
-    thread_id = check_identifier("thread_id", thread_of(push.key.thread_id, app))
-    return replace(push, key=push.key._replace(thread_id=thread_id))
+    size = len(push.key.thread_id.encode())
+    if size > MAX_THREAD_BYTES:
+        sentence = f"thread_id must have 1 to {MAX_THREAD_BYTES} bytes where there are tokens, it has {size}"
+        raise Rejected("E_THREAD_ID_LENGTH", sentence, "thread_id", MAX_THREAD_BYTES)
+    return replace(push, key=push.key._replace(thread_id=thread_of(push.key.thread_id, app)))
 
 
 def thread_of(thread_id: str, app: str) -> str:

@@ -6,9 +6,9 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from memd.config import ClientSettings
+from memd.config import ClientSettings, Settings
 from memd.forget import Forgotten
-from memd.http.inputs import ID_SCHEMA
+from memd.http.inputs import ID_SCHEMA, MAX_THREAD_BYTES
 from memd.memory.document import SECTIONS
 from memd.receipt import Outcome
 from memd.signals import SIGNALS
@@ -127,8 +127,10 @@ PROBLEM: Schema = {
 }
 
 
-def push(limits: ClientSettings) -> Schema:
-    """A push, as `validation.check_push` takes it."""
+def push(settings: Settings) -> Schema:
+    """A push, as `validation.check_push` takes it; with tokens the app's name goes before its threads."""
+    limits = settings.client
+    thread = ID_SCHEMA if settings.http.tokens is None else {**ID_SCHEMA, "maxLength": MAX_THREAD_BYTES}
     optional = {"anyOf": [ID_SCHEMA, {"type": "string", "maxLength": 0}, {"type": "null"}]}
     user = {"anyOf": [ID_SCHEMA, {"type": "null"}]} if limits.default_user is not None else ID_SCHEMA
     return {
@@ -137,7 +139,7 @@ def push(limits: ClientSettings) -> Schema:
         "required": ["thread_id", "messages", *(() if limits.default_user is not None else ("user_id",))],
         "properties": {
             "v": {"const": 1},
-            "thread_id": ID_SCHEMA,
+            "thread_id": thread,
             "user_id": user,
             "agent_name": optional,
             "messages": {"type": "array", "minItems": 1, "maxItems": limits.max_messages, "items": _message(limits)},
