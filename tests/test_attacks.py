@@ -108,7 +108,7 @@ def test_what_only_looks_like_an_attack_is_stored(row: Row) -> None:
 
 @pytest.mark.parametrize("row", LIMITS, ids=ids(LIMITS))
 def test_what_no_code_tells_from_a_statement(row: Row) -> None:
-    """Known limit: a plain statement in a text that the user pasted. Only the model can know that it is not theirs."""
+    """Known limits, so that they are seen when they move; only the model can tell these from what the user says."""
     assert len(applied(row).added) == 1
 
 

@@ -191,8 +191,8 @@ def _instruction(document: Document, _: datetime, __: ApplySettings) -> Iterator
 def _markup(document: Document, _: datetime, __: ApplySettings) -> Iterator[Finding]:
     """Tags and role marks."""
     for piece in _active(document):
-        if refused_as(piece.text) == "markup":
-            yield _piece_finding("markup", piece, "tags of a prompt")
+        if refused_as(piece.text) == "markup" or one_line(piece.text) != " ".join(piece.text.split()):
+            yield _piece_finding("markup", piece, "tags or invisible characters")
 
 
 def _malformed(document: Document, _: datetime, __: ApplySettings) -> Iterator[Finding]:

@@ -26,9 +26,9 @@ _SENTENCES = {
     "too_short": "content must have at least {settings.fact_min_chars} characters",
     "too_long": "content must have at most {settings.fact_max_chars} characters",
     "secret": "content holds a secret (a key, token, password or card number); secrets are not remembered",
-    "instruction": "content orders, permits or plays a part; a memory tells how things are",
-    "markup": "content holds tags or markup that a prompt would take for its own",
     "upload_event": "content only says that a file was uploaded; that is true for one session and not remembered",
+    "instruction": "content orders, permits or addresses the assistant; say what the user is, does or likes instead",
+    "markup": "content holds tags, links or images written as markup, which a prompt could take for its own",
 }
 """What a person is told of the gate they met."""
 

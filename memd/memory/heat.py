@@ -2,8 +2,7 @@
 
 `<data>/heat/<hash of user>/<hash of bucket>` holds lines. A search appends one, `<seconds> <id> <id> …`; a file that
 has grown is folded into one line a fact, `= <last> <count> <heat> <id>`, and goes on from there. It is a hint, not a
-promise: nothing is synced to the disk, what is appended in the moment of a fold may not count, nor does a line that
-cannot be read; and without any of it no memory is lost.
+promise: nothing is synced to the disk, a line that cannot be read counts for nothing, and without it no memory is lost.
 """
 
 from __future__ import annotations
@@ -13,8 +12,9 @@ import math
 import os
 import re
 import shutil
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+import time
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -30,6 +30,9 @@ FOLD_BYTES = 49_152
 
 MAX_BYTES = 4 * FOLD_BYTES
 """Where folding fails, the file grows no further than this."""
+
+TRIES, PAUSE_S = 5, 0.001
+"""How often, and how many seconds apart, an append is tried while another one folds, which takes a millisecond."""
 
 MAX_TOUCHED = 50
 """Facts of one search that count; who asks for more does not look for something."""
@@ -80,18 +83,10 @@ class HeatFiles:
         names = [fact_id for fact_id in fact_ids if _ID.fullmatch(fact_id)][:MAX_TOUCHED]
         if not names:
             return True
-        file = self._file(bucket)
         try:
-            with _appended(file) as descriptor:
-                size = os.fstat(descriptor).st_size
-                if size > MAX_BYTES:
-                    return False
-                os.write(descriptor, f"{now:.0f} {' '.join(names)}\n".encode())
-                if size > FOLD_BYTES:
-                    _fold(file, descriptor, now)
+            return _append(self._file(bucket), f"{now:.0f} {' '.join(names)}\n".encode(), now)
         except OSError:  # a reader without the right to write, a full disk: what was found is answered all the same
             return False
-        return True
 
     def read(self, bucket: Bucket, now: float) -> Heat:
         """The heat of a memory's facts. Raises StoreUnavailable, DocumentDamaged when the file is not one of ours."""
@@ -116,38 +111,58 @@ class HeatFiles:
         return self._folder / user_hash(owner.user_id) / owner.hash
 
 
-@contextmanager
-def _appended(file: Path) -> Iterator[int]:
+def _append(file: Path, line: bytes, now: float) -> bool:
+    """Append a line; the file is folded when it has grown. False: it is full, or a fold took too long."""
+    for _ in range(TRIES):
+        descriptor = _open(file)
+        try:
+            if _is_ours(descriptor, file):
+                size = os.fstat(descriptor).st_size
+                if size > MAX_BYTES:
+                    return False
+                os.write(descriptor, line)
+                if size > FOLD_BYTES:
+                    _fold(file, descriptor, now)
+                return True
+        finally:
+            with suppress(OSError):
+                os.close(descriptor)
+        time.sleep(PAUSE_S)
+    return False
+
+
+def _open(file: Path) -> int:
     """The file, made when it is missing; what is written goes to its end."""
     flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
     try:
-        descriptor = os.open(file, flags, 0o600)
+        return os.open(file, flags, 0o600)
     except FileNotFoundError:
         for folder in (file.parent.parent, file.parent):
             with suppress(FileExistsError):
                 folder.mkdir(0o700)
-        descriptor = os.open(file, flags, 0o600)
+        return os.open(file, flags, 0o600)
+
+
+def _is_ours(descriptor: int, file: Path) -> bool:
+    """Whether nobody folds the file, now or since it was opened; nobody will until it is closed."""
     try:
-        yield descriptor
-    finally:
-        with suppress(OSError):
-            os.close(descriptor)
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        return os.path.samestat(os.fstat(descriptor), file.lstat())
+    except (BlockingIOError, FileNotFoundError):
+        return False
 
 
 def _fold(file: Path, descriptor: int, now: float) -> None:
-    """Replace the file by a shorter one that says the same of the hottest facts. One at a time folds, others go on."""
+    """Replace the file by a shorter one that says the same of the hottest facts, unless others are at it."""
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
+    except BlockingIOError:  # somebody appends: who comes next folds
         return
-    if not os.path.samestat(os.fstat(descriptor), file.lstat()):  # folded since it was opened
+    if not os.path.samestat(os.fstat(descriptor), file.lstat()):  # folded while the lock changed hands
         return
-    data = os.pread(descriptor, 2 * MAX_BYTES, 0)
     temp = file.with_suffix(".tmp")
-    temp.write_bytes(_folded(_parsed(data), now))
-    temp.chmod(0o600)
-    with temp.open("ab") as rest:
-        rest.write(os.pread(descriptor, MAX_BYTES, len(data)))  # appended meanwhile
+    temp.touch(0o600)
+    temp.write_bytes(_folded(_parsed(os.pread(descriptor, 2 * MAX_BYTES, 0)), now))
     temp.replace(file)
 
 

@@ -99,6 +99,10 @@ PATTERNS: dict[str, tuple[str, ...]] = {
         r"<script\b[^<>]{0,200}>|javascript:\s*\w+\(|data:text/html",
     ),
     "override": (
+        r"\b(?:as if|as though|like) (?:no|there were no) (?:\w+ )?(?:polic(?:y|ies)|rules?|limits?|restrictions?"
+        r"|guidelines?)\b",
+        r"\bsafety (?:mode|filters?|checks?|settings?|features?)\b[^.!?]{0,30}\b(?:off|disabled|lifted|removed"
+        r"|unlocked)\b",
         r"\b(?:ignor(?:e|ing)|disregard(?:ing)?|forget|overrid(?:e|ing)|bypass(?:ing)?|discard|drop|overlook"
         r"|circumvent"
         r"|disobey|abandon|break|violate|erase|reset|unlearn|(?:do not|don't|stop|not|never) (?:follow(?:ing)?"
@@ -158,6 +162,11 @@ PATTERNS: dict[str, tuple[str, ...]] = {
         r" (?:access|rights?|privileges?|permissions?|status|authority)\b",
     ),
     "permission": (
+        r"\b(?:account|details|data|address|phone|number|passwords?|files|card|location|calendar|money|photos?"
+        r"|secrets?)"
+        r"[^.!?]{0,20} (?:may|can) be (?:handed|given|shared|disclosed|used|sent|deleted|told|published|spent)\b",
+        r"\bwithout bothering (?:me|the user|them|him|her)\b|\baccepts? (?:on principle|by default|in advance"
+        r"|whatever)\b",
         r"\b(?:standing|blanket|general|permanent|unlimited|advance) (?:consent|permission|approval|authori[sz]ation"
         r"|ok)\b",
         rf"\b{_AI} (?:\w+ ){{0,2}}?(?:is|are|am|has been|have been|was|were) (?:\w+ )?(?:allowed|permitted"
@@ -200,6 +209,8 @@ PATTERNS: dict[str, tuple[str, ...]] = {
         r"|not (?:needed|required|necessary))\b|\bskip (?:all |any |the |every )?(?:confirmations?|approvals?)\b",
     ),
     "trigger": (
+        r"\b(?:code ?word|safe ?word|trigger word|keyword|passphrase)\b[^.!?]{0,40}\b(?:stands for|means|triggers?)\b",
+        rf"\b(?:when(?:ever)?|if|once)\b[^.!?\n]{{2,80}}, {_ADVERB}(?:finish|end|start|begin|close|open) with\b",
         rf"(?:^|[.!?;]\s*)(?:on|every|each|at|before|after|in|by|whatever|no matter"
         rf"|regardless)\b[^.!?\n]{{2,80}}, {_ADVERB}"
         rf"(?:{_DANGER}|send|forward|post|upload|share|mention|paste|put|insert|append|promote)\b",
@@ -213,6 +224,9 @@ PATTERNS: dict[str, tuple[str, ...]] = {
         r"|claim|deny|hide)\b",
     ),
     "exfiltration": (
+        rf"\b(?:digests?|summar(?:y|ies)|cop(?:y|ies)|transcripts?|logs?|talks|chats?|conversations?"
+        rf"|history)\b[^!?\n]{{0,60}}"
+        rf"\b(?:goes|go|is sent|are sent|sent) to {LINK}",
         rf"\b(?:put|placed|kept|keep|pasted|written|added|attached)\b[^!?\n]{{0,60}}?(?:at the end of|behind|after|to"
         rf"|onto|into) {LINK}",
         rf"{LINK}[^!?\n]{{0,20}}\b(?:in|on|into) (?:copy|cc|bcc|the loop)\b|\b(?:cc|bcc|copy) {LINK}",
@@ -245,6 +259,7 @@ PATTERNS: dict[str, tuple[str, ...]] = {
         rf"|{LINK})",
     ),
     "order": (
+        r"(?<!we )(?<!i )\bshall (?:call|describe|name|rate|praise|mention|recommend|say|state)\b",
         r"\b(?:crawlers?|copilots?|chatbots|bots|ai agents?|assistants|llms|ais|language models|(?:my"
         r"|user's) assistant)\b"
         r"[^.!?]{0,40}\b(?:shall|must|should|are to|is to|will always)\b",

@@ -95,7 +95,7 @@ def _counted(fact: Fact) -> dict[str, float]:
 
 
 def _asides(fact: Fact) -> Iterator[str]:
-    values = [fact.get("category"), fact.get("sourceError"), fact.get("backstory")]
+    values = [fact.get("sourceError"), fact.get("backstory")]
     subject, evidence = fact.get("subject"), fact.get("evidence")
     if isinstance(subject, dict):
         values += [subject.get("person"), subject.get("relationship")]

@@ -51,11 +51,38 @@ class Injection:
 
 @dataclass(frozen=True, slots=True)
 class _Line:
-    """One line that may go in: its heading, its place in the block, and its text."""
+    """One line that may go in: its heading, its place in the block, its text, and what it costs."""
 
     heading: str
     place: int
     text: str
+    cost: int
+
+
+class Lines:
+    """What a document comes to line by line, whatever the budget and the query. Made once, never changed."""
+
+    def __init__(self, document: Document) -> None:
+        facts: list[Fact] = document.get("facts", [])
+        texts = map(_fact, facts)
+        self._facts = [_line(_FACTS, place, text) for place, text in enumerate(texts)]
+        orders = [_order(fact) for fact in facts]
+        self._corrections = {place for place, order in enumerate(orders) if order[0]}
+        self._chosen = sorted(range(len(facts)), key=lambda place: orders[place], reverse=True)
+        self._shown = sorted(range(len(facts)), key=lambda place: _shown(orders[place], place))
+        self.summaries = list(_summaries(document))
+
+    def facts(self, first: Sequence[int]) -> tuple[list[_Line], list[_Line]]:
+        """The corrections and all facts, each in the order in which they are chosen, `first` before the others.
+
+        Of facts of one confidence the newer are chosen, but shown last: a new one leaves the lines before it.
+        """
+        ahead = set(first)
+        chosen = [*first, *(place for place in self._chosen if place not in ahead)]
+        shown = [*first, *(place for place in self._shown if place not in ahead)]
+        number = {place: at for at, place in enumerate(shown)}
+        lines = [_Line(_FACTS, number[place], self._facts[place].text, self._facts[place].cost) for place in chosen]
+        return [line for line, place in zip(lines, chosen, strict=True) if place in self._corrections], lines
 
 
 def versioned(text: str) -> Injection:
@@ -64,7 +91,7 @@ def versioned(text: str) -> Injection:
 
 
 def inject(
-    document: Document,
+    document: Document | Lines,
     settings: RecallSettings,
     max_tokens: int | None = None,
     *,
@@ -79,18 +106,16 @@ def inject(
     """
     if not settings.injection_enabled:
         return ""
+    lines = document if isinstance(document, Lines) else Lines(document)
     budget = settings.max_injection_tokens if max_tokens is None else max_tokens
-    facts: list[Fact] = document.get("facts", [])
-    lines = _fact_lines(facts, first)
-    corrections = [line for line, fact in lines if fact.get("category") == "correction"]
-    summaries = list(_summaries(document))
+    corrections, facts = lines.facts(first)
 
     block = _Block(budget)
     block.fill(corrections, block.used + settings.correction_tokens)
-    block.fill(summaries, block.used + (budget - block.used) // 2)
+    block.fill(lines.summaries, block.used + (budget - block.used) // 2)
     block.fill(reversed(_pending_lines(pending)), block.used + budget // PENDING_SHARE)
-    block.fill((line for line, _ in lines), budget)
-    block.fill(summaries, budget)
+    block.fill(facts, budget)
+    block.fill(lines.summaries, budget)
     return block.render()
 
 
@@ -110,12 +135,13 @@ class _Block:
 
     def fill(self, lines: Iterable[_Line], limit: int) -> None:
         """Add the lines that fit while the block stays within `limit` tokens."""
+        room = 10 * min(limit, self._budget)
         for line in lines:
-            cost = _cost(line.text + "\n")
+            cost = line.cost
             if line.heading not in self._headings:
                 # One blank line stands before every heading but the first; it is counted for each.
                 cost += _cost(f"\n{line.heading}\n")
-            if (line.heading, line.place) not in self._chosen and self._cost + cost <= 10 * min(limit, self._budget):
+            if self._cost + cost <= room and (line.heading, line.place) not in self._chosen:
                 self._chosen[line.heading, line.place] = line.text
                 self._headings.add(line.heading)
                 self._cost += cost
@@ -135,21 +161,6 @@ def _cost(text: str) -> int:
     return 3 * len(text) if text.isascii() else estimate_tokens(text * 10)
 
 
-def _fact_lines(facts: Sequence[Fact], first: Sequence[int]) -> list[tuple[_Line, Fact]]:
-    """The facts in the order in which they are chosen, each with its line and place.
-
-    Of facts of one confidence the newer are chosen, but shown last: a new one leaves the lines before it as they were.
-    """
-    ahead = {place: number for number, place in enumerate(first)}
-    orders = [_order(fact) for fact in facts]
-    chosen = sorted(range(len(facts)), key=lambda place: orders[place], reverse=True)
-    chosen.sort(key=lambda place: ahead.get(place, len(ahead)))
-    shown = sorted(range(len(facts)), key=lambda place: _shown(orders[place], place))
-    shown.sort(key=lambda place: ahead.get(place, len(ahead)))
-    number = {place: at for at, place in enumerate(shown)}
-    return [(_Line(_FACTS, number[place], _fact(facts[place])), facts[place]) for place in chosen]
-
-
 def _order(fact: Fact) -> tuple[bool, float, str]:
     """Corrections before all, then by confidence, then the newer; to be sorted in reverse."""
     confidence, correction, created = rank(fact)
@@ -164,7 +175,7 @@ def _shown(order: tuple[bool, float, str], place: int) -> tuple[bool, float, str
 def _summaries(document: Document) -> Iterator[_Line]:
     for place, (heading, name, label) in enumerate(_SUMMARIES):
         if text := _safe(summary(document, name)):
-            yield _Line(heading, place, f"- {label}: {text}")
+            yield _line(heading, place, f"- {label}: {text}")
 
 
 def _fact(fact: Fact) -> str:
@@ -184,7 +195,11 @@ def _fact(fact: Fact) -> str:
 
 def _pending_lines(messages: Sequence[str]) -> list[_Line]:
     texts = [_safe(_cut(message)) for message in messages]
-    return [_Line(_PENDING, place, f"- [pending | unverified] {text}") for place, text in enumerate(texts) if text]
+    return [_line(_PENDING, place, f"- [pending | unverified] {text}") for place, text in enumerate(texts) if text]
+
+
+def _line(heading: str, place: int, text: str) -> _Line:
+    return _Line(heading, place, text, _cost(text + "\n"))
 
 
 def _cut(text: str) -> str:

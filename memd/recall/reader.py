@@ -19,7 +19,7 @@ from memd.memory.document import Document
 from memd.memory.heat import HeatFiles
 from memd.memory.store import CachedReader, open_store
 from memd.recall.index import Index, similarities
-from memd.recall.inject import Injection, inject, versioned
+from memd.recall.inject import Injection, Lines, inject, versioned
 from memd.recall.memory import Memory, alone, merged, with_pending
 from memd.recall.pending import Pending, PendingMessages
 from memd.recall.search import Found, Wanted, places, rank
@@ -44,6 +44,10 @@ class _Kept:
     @cached_property
     def index(self) -> Index:
         return Index(self.memory.facts)
+
+    @cached_property
+    def lines(self) -> Lines:
+        return Lines(self.memory.document)
 
     def rests_on(self, documents: tuple[Document, ...]) -> bool:
         """Whether these very documents are the ones it was made of."""
@@ -71,12 +75,12 @@ class Reader:
         kept = self._look(bucket)
         if wanted is None and not include_pending:
             return self._block(kept, max_tokens)
-        document, first = kept.memory.document, list[int]()
+        first: list[int] = []
         if wanted is not None:
             near = self._similarities(wanted.query, kept.memory, [kept.index])
             first = list(places(rank(kept.memory, near, wanted), kept.memory))
         said = [pending.text for pending in self._said(bucket)] if include_pending else []
-        return versioned(inject(document, self._settings.recall, max_tokens, first=first, pending=said))
+        return versioned(inject(kept.lines, self._settings.recall, max_tokens, first=first, pending=said))
 
     def search(self, bucket: Bucket, wanted: Wanted, *, include_pending: bool) -> list[Found]:
         """The facts that answer, best first. Raises StoreUnavailable, DocumentDamaged, EmbedderFailed."""
@@ -109,7 +113,7 @@ class Reader:
     def _block(self, kept: _Kept, max_tokens: int | None) -> Injection:
         block = kept.blocks.get(max_tokens)
         if block is None:
-            block = versioned(inject(kept.memory.document, self._settings.recall, max_tokens))
+            block = versioned(inject(kept.lines, self._settings.recall, max_tokens))
             if len(kept.blocks) >= MAX_BLOCKS:
                 kept.blocks.clear()
             kept.blocks[max_tokens] = block
