@@ -178,7 +178,8 @@ def _summaries(document: Document) -> Iterator[_Line]:
             yield _line(heading, place, f"- {label}: {text}")
 
 
-def _fact(fact: Fact) -> str:
+def fact_line(fact: Fact) -> str:
+    """One fact as a line of the block, in which nothing is a tag."""
     subject = fact.get("subject")
     about = ""
     if isinstance(subject, dict) and (person := _safe(subject.get("person"))):
