@@ -62,5 +62,6 @@ def options(
     }
 
 
-for group in (daemon, push, queue, dead, memory, search, facts, transfer, audit, forget, doctor, acl, token, mcp, setup):
+GROUPS = (daemon, push, queue, dead, memory, search, facts, transfer, audit, forget, doctor, acl, token, mcp, setup)
+for group in GROUPS:
     group.register(app)

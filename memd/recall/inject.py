@@ -64,7 +64,7 @@ class Lines:
 
     def __init__(self, document: Document) -> None:
         facts: list[Fact] = document.get("facts", [])
-        texts = map(_fact, facts)
+        texts = map(fact_line, facts)
         self._facts = [_line(_FACTS, place, text) for place, text in enumerate(texts)]
         orders = [_order(fact) for fact in facts]
         self._corrections = {place for place, order in enumerate(orders) if order[0]}
