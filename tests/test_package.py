@@ -45,6 +45,7 @@ def test_what_is_light_does_not_load_the_sdk(module: str) -> None:
 
 def test_a_push_from_the_shell_loads_neither_rq_nor_rich() -> None:
     """`memd push` pays for nothing that it does not use."""
-    code = "import sys, memd.cli.app, memd.client; sys.exit(any(m in sys.modules for m in ('rq', 'rich', 'anthropic', 'mcp', 'langchain')))"
+    heavy = ("rq", "rich", "anthropic", "mcp", "langchain")
+    code = f"import sys, memd.cli.app, memd.client; sys.exit(any(name in sys.modules for name in {heavy}))"
     done = run("-c", code)
     assert done.returncode == 0, done.stderr
