@@ -64,6 +64,7 @@ class Event(StrEnum):
     HTTP_READY = "http_ready"
     HTTP_STOPPED = "http_stopped"
     HTTP_FAILED = "http_failed"
+    MCP_READY = "mcp_ready"
     TOKENS_UNREADABLE = "tokens_unreadable"
 
     INJECT_FAILED = "inject_failed"

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from memd import __version__
-from memd.cli import acl, daemon, dead, doctor, forget, memory, push, queue, search, setup, token
+from memd.cli import acl, daemon, dead, doctor, forget, mcp, memory, push, queue, search, setup, token
 from memd.cli.common import Globals
 
 app = typer.Typer(
@@ -46,5 +46,5 @@ def options(
     }
 
 
-for group in (daemon, push, queue, dead, memory, search, forget, doctor, acl, token, setup):
+for group in (daemon, push, queue, dead, memory, search, forget, doctor, acl, token, mcp, setup):
     group.register(app)

@@ -147,7 +147,7 @@ def _fact_lines(facts: Sequence[Fact], first: Sequence[int]) -> list[tuple[_Line
     shown = sorted(range(len(facts)), key=lambda place: _shown(orders[place], place))
     shown.sort(key=lambda place: ahead.get(place, len(ahead)))
     number = {place: at for at, place in enumerate(shown)}
-    return [(_Line(_FACTS, number[place], _fact(facts[place])), facts[place]) for place in chosen]
+    return [(_Line(_FACTS, number[place], fact_line(facts[place])), facts[place]) for place in chosen]
 
 
 def _order(fact: Fact) -> tuple[bool, float, str]:
@@ -167,7 +167,8 @@ def _summaries(document: Document) -> Iterator[_Line]:
             yield _Line(heading, place, f"- {label}: {text}")
 
 
-def _fact(fact: Fact) -> str:
+def fact_line(fact: Fact) -> str:
+    """One fact as a line of the block, in which nothing is a tag."""
     subject = fact.get("subject")
     about = ""
     if isinstance(subject, dict) and (person := _safe(subject.get("person"))):
