@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from datetime import datetime
-
 from memd.byhand import bucket_of
 from memd.config import Settings
 from memd.context import DEFAULT_AGENT
-from memd.edit import Editing
+from memd.edit import Editing, Step
 from memd.memory import notes
 from memd.memory.document import Document
 from memd.memory.edits import Edited
@@ -37,10 +34,15 @@ class AgentHand:
         """Move a fact to the archive. Raises FactUnknown."""
         self._do(lambda document, now: notes.retire(document, fact_id, reason, now, self._rules))
 
-    def change(self, step: Callable[[Document, datetime], Edited]) -> None:
-        """Do several edits in one write: all of them, or none when one is refused."""
-        self._do(step)
+    def document(self) -> Document:
+        """The memory as it is, for reading."""
+        return self._editing.load(self._bucket).document
 
-    def _do(self, step: Callable[[Document, datetime], Edited]) -> str:
+    def change(self, step: Step[Edited]) -> tuple[Document, Document]:
+        """Do several edits in one write, all or none; the document before and after. `step` may be asked again."""
+        before, edited = self._editing.change(self._bucket, step)
+        return before, edited.document
+
+    def _do(self, step: Step[Edited]) -> str:
         _, edited = self._editing.change(self._bucket, step)
         return edited.fact_id
