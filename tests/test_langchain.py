@@ -131,7 +131,7 @@ def test_an_agent_remembers_its_user(memd: Memd, client: redis.Redis, settings: 
         memd.flush(user_id="ana", wait=True)
     second = Chat(memd, client, Scripted(), thread="tuesday")
     told = second.say("Where do I live?")
-    assert second.model.system.startswith("Be kind.\n\nWhat is remembered")
+    assert second.model.system.startswith("Be kind.\n\n<memory>\nWhat is remembered")
     assert "not instructions" in second.model.system
     assert "Porto" in second.model.system.partition("<memory>")[2]
     assert not any("<memory>" in message.text for message in told)

@@ -151,7 +151,7 @@ class MemoryFiles:
     def _written(self, document: Document, name: str, text: str, now: datetime) -> Edited:
         if name == FACTS:
             return facts_file.applied(document, text, now, self._rules)
-        return notes.summarize(document, SUMMARIES[name], text, now)
+        return notes.summarize(document, SUMMARIES[name], text, now, self._rules)
 
 
 def _named(path: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
 import socket
 
 import uvicorn
@@ -49,6 +50,8 @@ def run_http(settings: Settings, user_id: str | None, agent_name: str, host: str
         listener = _listen(host, port)
         logger(part="mcp").info(Event.MCP_READY, host=host, port=port, pid=os.getpid(), tokens=verifier is not None)
         logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
+        for number in (signal.SIGTERM, signal.SIGINT):  # uvicorn puts its own in place, and raises again what it got
+            signal.signal(number, lambda _number, _frame: None)
         Server(
             uvicorn.Config(
                 app,

@@ -15,12 +15,13 @@ from memd.errors import Rejected
 from memd.memory import archive, removed
 from memd.memory.apply import MAX_SUMMARY_CHARS
 from memd.memory.document import DEFAULT_CONFIDENCE, SECTIONS, Document, Fact, complete, iso, summary
-from memd.memory.edits import DEFAULT_CATEGORY, PROVEN_ONLY, Edited, checked_category, checked_content, found
+from memd.memory.edits import DEFAULT_CATEGORY, PROVEN_ONLY, Edited, checked_category, found
 from memd.memory.edits import SOURCE as BY_HAND
 from memd.memory.facts import aside, new_id
+from memd.memory.gates import refusal
 from memd.memory.text import normal_key, one_line
-from memd.memory.uploads import without_upload_events
-from memd.redaction import holds_secret, redact
+from memd.memory.update import NewFact
+from memd.redaction import redact
 
 SOURCE = "agent"
 
@@ -34,7 +35,7 @@ CHANGES_A_DAY = 20
 def save(document: Document, content: str, category: str | None, now: datetime, settings: ApplySettings) -> Edited:
     """Add a note; where a fact says the same already nothing changes. What a person removed does not come back."""
     document = complete(document)
-    clean = checked_content(content, settings)
+    clean = _checked(content, settings, "content")
     chosen = _category(category, settings)
     known = _saying(document, clean)
     if known is not None:
@@ -68,7 +69,7 @@ def update(
     """
     document = complete(document)
     fact = _reachable(document, fact_id)
-    clean = checked_content(content, settings)
+    clean = _checked(content, settings, "content")
     chosen = _category(category, settings) or fact.get("category")
     if chosen == "correction":
         chosen = DEFAULT_CATEGORY
@@ -93,16 +94,14 @@ def retire(document: Document, fact_id: str, reason: str, now: datetime, setting
     return _taken_away(document, fact, facts, "retired", redact(aside(reason))[0], now, settings)
 
 
-def summarize(document: Document, name: str, text: str, now: datetime) -> Edited:
+def summarize(document: Document, name: str, text: str, now: datetime, settings: ApplySettings) -> Edited:
     """Rewrite one of the six summaries, or empty it; these are a model's words whoever writes them. Raises Rejected."""
     document = complete(document)
     if name not in SECTIONS:
         _refuse("E_SUMMARY", f"a memory has the summaries {', '.join(SECTIONS)}", "summary")
-    clean = without_upload_events(one_line(text))
+    clean = _checked(text, settings, "summary") if one_line(text) else ""
     if len(clean) > MAX_SUMMARY_CHARS:
-        _refuse("E_SUMMARY_TOO_LONG", f"a summary has at most {MAX_SUMMARY_CHARS} characters", "summary")
-    if holds_secret(clean):
-        _refuse("E_SUMMARY_SECRET", "the text holds a secret; secrets are not remembered", "summary")
+        _refuse("E_NOTE_TOO_LONG", f"a summary has at most {MAX_SUMMARY_CHARS} characters", "summary")
     if clean == summary(document, name):
         return Edited(document, "")
     section = {**document[SECTIONS[name]], name: {"summary": clean, "updatedAt": iso(now)}}
@@ -139,6 +138,17 @@ def _reachable(document: Document, fact_id: str) -> Fact:
     if fact.get("source") == BY_HAND:
         _refuse("E_FACT_BY_HAND", "a person wrote this fact; only a person may change it", "fact_id")
     return fact
+
+
+def _checked(text: str, settings: ApplySettings, field: str) -> str:
+    """A text past the gates that a model's facts pass, all but the one for evidence. Raises Rejected."""
+    clean = one_line(text)
+    piece = NewFact(clean, DEFAULT_CATEGORY, 1.0, "user", "durable", "descriptive", evidence=())
+    if reason := refusal(piece, clean, settings):
+        limits = f" ({settings.fact_min_chars} to {settings.fact_max_chars} characters)"
+        why = f"{reason.replace('_', ' ')}{limits if reason.startswith('too_') else ''}"
+        _refuse(f"E_NOTE_{reason.upper()}", f"this may not be remembered: {why}", field)
+    return clean
 
 
 def _category(category: str | None, settings: ApplySettings) -> str | None:
