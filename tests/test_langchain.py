@@ -288,6 +288,23 @@ def test_a_run_that_failed_is_made_up_for(chat: Chat) -> None:
     assert [text for role, text in talk.pending if role == "user"] == ["I live in Porto.", "I like tea."]
 
 
+def test_a_small_budget_holds_what_the_message_is_about(chat: Chat) -> None:
+    """With `relevant`, the facts that answer the last message come first; without it, the block is the same for all."""
+    chat.memd.add_fact("ana", "The user is allergic to peanuts.")
+    for number in range(20):
+        chat.memd.add_fact("ana", f"The user collects stamps of the year {1900 + number}.")
+    system = {}
+    for relevant in (True, False):
+        talk = Chat(chat.memd, chat.client, Scripted(), [MemdMiddleware(chat.memd, max_tokens=60, relevant=relevant)])
+        talk.say("May I eat peanuts?")
+        system[relevant] = talk.model.system
+    assert "peanuts" in system[True]
+    assert "peanuts" not in system[False]
+    long = Chat(chat.memd, chat.client, Scripted(), [MemdMiddleware(chat.memd, relevant=True)])
+    long.say("x" * 30_000)
+    assert "<memory>" in long.model.system
+
+
 def test_an_app_that_sends_all_of_it_again_is_not_heard_twice(
     memd: Memd, asking: Configured, model: ModelServer, client: redis.Redis
 ) -> None:

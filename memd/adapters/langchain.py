@@ -28,6 +28,7 @@ from memd.client import Memd
 from memd.context import DEFAULT_AGENT
 from memd.errors import MemdError, Rejected
 from memd.events import Event
+from memd.recall.search import MAX_QUERY_CHARS
 from memd.validation import check_identifier
 
 _log = logging.getLogger("memd")
@@ -60,6 +61,8 @@ class MemdMiddleware(AgentMiddleware[MemdState, Any, Any]):
     `memd`: the client; None makes one from config.yaml and the environment. `user_id`: the only user this agent serves;
     then what the run says is not looked at. `resent`: the app sends the whole conversation with each run and no
     checkpointer keeps it; messages are then known by what they say, since LangGraph gives them new ids each time.
+    `relevant`: the facts that answer the user's last message come first, so that a small budget holds these; the block
+    is then another one for each message, which a prompt cache cannot hold.
 
     An outage of memd does not stop the agent: it is logged, and what was to be pushed waits in the thread's state.
     """
@@ -74,6 +77,7 @@ class MemdMiddleware(AgentMiddleware[MemdState, Any, Any]):
         agent_name: str = DEFAULT_AGENT,
         max_tokens: int | None = None,
         resent: bool = False,
+        relevant: bool = False,
     ) -> None:
         super().__init__()
         self._memd = memd or Memd()
@@ -81,6 +85,7 @@ class MemdMiddleware(AgentMiddleware[MemdState, Any, Any]):
         self._agent_name = agent_name
         self._max_tokens = max_tokens
         self._resent = resent
+        self._relevant = relevant
 
     def before_agent(self, state: MemdState, runtime: Runtime[Any]) -> Update | None:
         """Note what this run has to push: the user's new message above all."""
@@ -105,11 +110,11 @@ class MemdMiddleware(AgentMiddleware[MemdState, Any, Any]):
 
     def wrap_model_call(self, request: ModelRequest[Any], handler: Call) -> ModelResponse[Any]:
         """Add the memory to the system message of this call."""
-        return handler(self._remembering(request, self._block(self._asked(request.runtime))))
+        return handler(self._remembering(request, self._block(self._asked(request.runtime), request)))
 
     async def awrap_model_call(self, request: ModelRequest[Any], handler: AsyncCall) -> ModelResponse[Any]:
         """As `wrap_model_call`."""
-        block = await asyncio.to_thread(self._block, self._asked(request.runtime))
+        block = await asyncio.to_thread(self._block, self._asked(request.runtime), request)
         return await handler(self._remembering(request, block))
 
     def after_agent(self, state: MemdState, runtime: Runtime[Any]) -> Update | None:
@@ -128,9 +133,12 @@ class MemdMiddleware(AgentMiddleware[MemdState, Any, Any]):
             check_identifier("thread_id", _named(runtime, "thread_id")),
         )
 
-    def _block(self, asked: _Asked) -> str:
+    def _block(self, asked: _Asked, request: ModelRequest[Any]) -> str:
+        query = _last_said(request.messages) if self._relevant else None
         try:
-            block = self._memd.inject(asked.user_id, agent_name=self._agent_name, max_tokens=self._max_tokens)
+            block = self._memd.inject(
+                asked.user_id, agent_name=self._agent_name, max_tokens=self._max_tokens, query=query
+            )
         except MemdError as error:  # the agent answers without its memory, which stays where it is
             _log.warning("%s %s", Event.INJECT_FAILED, error)
             return ""
@@ -227,6 +235,12 @@ def _is_said(message: AnyMessage) -> bool:
     if extra.get("hide_from_ui") or extra.get("lc_source") == "summarization":
         return False
     return isinstance(message, HumanMessage) or (isinstance(message, AIMessage) and not message.tool_calls)
+
+
+def _last_said(messages: Sequence[AnyMessage]) -> str | None:
+    """What the user said last, as far as it can be searched for."""
+    said = (m.text for m in reversed(messages) if isinstance(m, HumanMessage) and _is_said(m))
+    return next(said, "")[:MAX_QUERY_CHARS].strip() or None
 
 
 def _turn(message: AnyMessage, *, with_id: bool) -> dict[str, Any]:
