@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 from memd.config import Settings
@@ -96,6 +97,11 @@ def _message(settings: Settings, name: bytes, value: bytes) -> tuple[int, Messag
     named = frozenset() if signals == b"-" else frozenset(text(signals).split(","))
     identity = text(name[2:])
     return int(order), Message(message.role, message.content, message.id, message.created_at, named, identity)
+
+
+def moment(milliseconds: float) -> datetime:
+    """A moment of the server's clock."""
+    return datetime.fromtimestamp(float(milliseconds) / 1000, UTC)
 
 
 def text(value: Any) -> str:

@@ -10,7 +10,7 @@ from typing import Any, Self
 
 import redis.asyncio
 
-from memd import config, dead, inbox
+from memd import budget, config, dead, inbox
 from memd.config import Settings
 from memd.connection import Call, connect, connect_async, send, send_async
 from memd.context import DEFAULT_AGENT, Bucket
@@ -23,7 +23,7 @@ from memd.memory.document import Document
 from memd.memory.store import CachedReader, open_store
 from memd.memory.tombstone import Wish
 from memd.recall.inject import inject
-from memd.receipt import Outcome, Receipt, judge, parse_id, receipt
+from memd.receipt import Outcome, Receipt, explain, judge, parse_id, receipt
 from memd.signals import Patterns, load_patterns
 from memd.status import Status, read_status
 from memd.validation import RawPush, check_identifier, check_push, parse_push
@@ -120,7 +120,10 @@ class Memd(_Door):
     def receipt(self, receipt_id: str) -> Outcome:
         """Where a push stands or how it ended. Raises Rejected when the id is not one."""
         key, gen, seq = parse_id(receipt_id)
-        return judge(send(self._client, inbox.standings([key]))[0], gen, seq)
+        outcome = judge(send(self._client, inbox.standings([key]))[0], gen, seq)
+        if outcome.state != "pending":
+            return outcome
+        return explain(outcome, send(self._client, budget.rationed([key]))[0])
 
     def flush(
         self,
@@ -134,12 +137,13 @@ class Memd(_Door):
     ) -> FlushResult:
         """Make pending keys due now: of one user, agent, thread, or all.
 
-        With `wait`, until all that was accepted before has ended, or `timeout_s` is over, calling `progress`.
+        With `wait`, until all that was accepted before has ended, or `timeout_s` is over, calling `progress`. A flush
+        overrides no budget of tokens: when nothing but such keys is left that wait for longer, it ends at once.
         """
         flush = Flush(self._client, raw_lists(self.settings), Selection(user_id, agent_name, thread_id))
         if wait:
             return flush.wait(timeout_s, progress)
-        return FlushResult({"waiting": flush.start()})
+        return flush.start()
 
     def forget(self, user_id: str, *, agent_name: str | None = None, dry_run: bool = False) -> Forgotten:
         """Forget all that is known of a user, or what one agent knows of them; what is on its way cannot come back.
@@ -231,7 +235,10 @@ class AsyncMemd(_Door):
     async def receipt(self, receipt_id: str) -> Outcome:
         """As `Memd.receipt`."""
         key, gen, seq = parse_id(receipt_id)
-        return judge((await send_async(self._client, inbox.standings([key])))[0], gen, seq)
+        outcome = judge((await send_async(self._client, inbox.standings([key])))[0], gen, seq)
+        if outcome.state != "pending":
+            return outcome
+        return explain(outcome, (await send_async(self._client, budget.rationed([key])))[0])
 
     async def flush(
         self,

@@ -25,6 +25,7 @@ AppName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]{1,64}$")]
 Seconds = Annotated[float, Field(gt=0, le=31_536_000)]
 Share = Annotated[float, Field(ge=0, le=1)]
 Count = Annotated[int, Field(ge=1, le=10_000_000)]
+Tokens = Annotated[int, Field(ge=1, le=1_000_000_000_000)]
 
 
 class Section(BaseModel):
@@ -85,6 +86,11 @@ class DrainSettings(Section):
     linger_s: Annotated[float, Field(ge=0, le=60)] = 2
 
 
+class BudgetSettings(Section):
+    user_tokens_per_day: Tokens | None = None
+    total_tokens_per_day: Tokens | None = None
+
+
 class ExtractionSettings(Section):
     extractor: Literal["auto", "anthropic", "rules"] = "auto"
     model: str = "claude-haiku-5-5"
@@ -141,6 +147,7 @@ class Settings(Section):
     inbox: InboxSettings = InboxSettings()
     scheduler: SchedulerSettings = SchedulerSettings()
     drain: DrainSettings = DrainSettings()
+    budget: BudgetSettings = BudgetSettings()
     extraction: ExtractionSettings = ExtractionSettings()
     apply: ApplySettings = ApplySettings()
     store: StoreSettings = Field(default_factory=lambda: StoreSettings.model_validate({}))

@@ -39,6 +39,7 @@ class Event(StrEnum):
     SCHEDULER_STOPPED = "scheduler_stopped"
     DUTY_FAILED = "duty_failed"
     LEASE_EXPIRED = "lease_expired"
+    BUDGET_REACHED = "budget_reached"
     BELL_RUNG = "bell_rung"
     BELL_REFUSED = "bell_refused"
     OUTAGE_BEGAN = "outage_began"

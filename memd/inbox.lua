@@ -9,9 +9,11 @@
 --        .size .tokens                 tokens of all messages; of those that count towards flush_tokens
 --        .from .to .gen                the sequence numbers pending, the receipt generation
 --        .attempts .delays             attempts that content cost; releases that cost nothing, since the last attempt
---        .after .now .parked .suspect  not before (ms); flushed; waits for its bucket; its lease ran out once
+--        .after .now .suspect          not before (ms); flushed; its lease ran out once
+--        .parked                       where it waits if not in due: 1 (for its bucket) or rationed
 --   P:due                       zset   key -> ms at which it may be claimed
---   P:claim:<id>                hash   what a claim took: the fields of ctx, and .key .worker
+--   P:rationed                  zset   key -> ms until which it waits for a budget of tokens
+--   P:claim:<id>                hash   what a claim took: the fields of ctx, and .key .worker; .held: tokens held back for it
 --   P:claimed                   zset   claim -> ms of lease end
 --   P:busy                      hash   bucket -> claim now working on it
 --   P:parked:<bucket>           zset   due keys that wait for their bucket, by due time
@@ -26,6 +28,10 @@
 --   P:user:<owner>              set    the keys of a user: pending, claimed, dead, outcomes
 --   P:breaker:<endpoint>        hash   until (ms) while open, wait, delay, code, opened, probe (claim), probe_until; failed: in a row
 --   P:breakers                  set    endpoints that have ever had a breaker open
+--   P:spent:<day>               hash   hash of user, .total -> tokens that calls of a day (UTC) used; while there is a budget (TTL)
+--   P:held                      hash   hash of user, .total -> tokens held back for the claims under way; while there is a budget
+--   P:usage:<day>               hash   "<kind>:<model>" -> what calls of a day (UTC) used (TTL)
+--   P:notices                   list   "<hash of user, or total> <tokens> <ms>": budgets that were reached; the scheduler says them
 --   P:config                    hash   the settings the functions need, and the build of the loaded libraries
 --   P:stats                     hash   counters
 --   P:unread                    set    raw lists that no scheduler reads, as the config does not name their apps
@@ -39,6 +45,7 @@
 local function call(...) return redis.call(...) end -- redis.call is not there yet while a library loads
 local OPEN = { '.thread', '.user', '.agent', '.bucket', '.owner' }
 local HSET_CHUNK = 1000 -- unpack() takes some 8,000 values at most
+local DAY = 86400000 -- ms; days are UTC's, by the server's clock
 
 local function clock()
   local t = call('TIME')
@@ -67,6 +74,7 @@ end
 
 -- Puts a key where it waits. A parked key stays parked while its bucket is busy, and only its place in the row changes.
 local function set_due(P, key, bucket, parked, due, now, tick)
+  if parked == 'rationed' then return end -- no push brings it back: a budget is no debounce
   if parked then
     if call('HEXISTS', P .. ':busy', bucket) == 1 then
       call('ZADD', P .. ':parked:' .. bucket, due, key)
@@ -217,6 +225,7 @@ local function merge(P, cfg, h, argv, at)
   end
   hset(ctx, fields)
   set_due(P, key, h.bucket, meta[5], due, now, cfg.tick_ms)
+  if meta[5] == 'rationed' then due = tonumber(call('ZSCORE', P .. ':rationed', key)) or due end
   return { fresh and 'queued' or 'merged', key, gen, seq, due, now, '' }
 end
 
@@ -300,9 +309,61 @@ end)
 
 -- [drain]
 
-local function free_bucket(P, bucket, id, now)
-  if call('HGET', P .. ':busy', bucket) ~= id then return end
-  call('HDEL', P .. ':busy', bucket)
+local function day_end(now) return (math.floor(now / DAY) + 1) * DAY end
+
+-- Until when the calls of a user wait for a budget of tokens; nil when they need not. What is only held back for claims under
+-- way may come to less, so that is looked at again soon.
+local function broke(P, cfg, owner, now)
+  local limits, wait = { cfg.total_day_tokens or 0, cfg.user_day_tokens or 0 }, nil
+  if limits[1] == 0 and limits[2] == 0 then return nil end
+  local spent = call('HMGET', P .. ':spent:' .. math.floor(now / DAY), '.total', owner)
+  local held = call('HMGET', P .. ':held', '.total', owner)
+  for i, limit in ipairs(limits) do
+    local used = tonumber(spent[i]) or 0
+    if limit > 0 and used >= limit then return day_end(now) end
+    if limit > 0 and used + (tonumber(held[i]) or 0) >= limit then wait = math.min(now + cfg.backoff_max_ms, day_end(now)) end
+  end
+  return wait
+end
+
+local CALL_TOKENS = 2000 -- held back for a call besides its text: roughly its instructions, facts and answer
+
+local function hold(P, owner, tokens)
+  for _, who in ipairs({ '.total', owner }) do
+    if call('HINCRBY', P .. ':held', who, tokens) <= 0 then call('HDEL', P .. ':held', who) end
+  end
+end
+
+-- Counts tokens against one budget of the day. When this reaches it, the scheduler is to say so, once.
+local function charge(P, spent, who, limit, tokens, now)
+  if limit == 0 then return end
+  local used = call('HINCRBY', spent, who, tokens)
+  call('PEXPIRE', spent, 2 * DAY)
+  if used >= limit and used - tokens < limit then
+    call('RPUSH', P .. ':notices', (who == '.total' and 'total' or who) .. ' ' .. limit .. ' ' .. day_end(now))
+    call('PEXPIRE', P .. ':notices', 2 * DAY)
+  end
+end
+
+-- Counts what calls used, "used:<kind>:<model>" among the stats, by day and model, and against the budgets.
+local function spend(P, cfg, owner, stats, now)
+  local tokens, day = 0, math.floor(now / DAY)
+  local usage = P .. ':usage:' .. day
+  for i = 1, #stats, 2 do
+    local kind, model = string.match(stats[i], '^used:([a-z_]+):(.+)$')
+    if kind then
+      call('HINCRBY', usage, kind .. ':' .. model, stats[i + 1])
+      if not string.find(kind, 'calls', 1, true) then tokens = tokens + stats[i + 1] end
+    end
+  end
+  if tokens == 0 then return end
+  call('PEXPIRE', usage, 2 * DAY)
+  charge(P, P .. ':spent:' .. day, '.total', cfg.total_day_tokens or 0, tokens, now)
+  charge(P, P .. ':spent:' .. day, owner, cfg.user_day_tokens or 0, tokens, now)
+end
+
+-- Brings the earliest parked key of a free bucket back.
+local function unpark(P, bucket, now)
   local row = P .. ':parked:' .. bucket
   local moved = call('ZPOPMIN', row)
   -- One key is enough while it can be claimed at once; if even the earliest lies ahead, none of them needs the row.
@@ -315,6 +376,26 @@ local function free_bucket(P, bucket, id, now)
     end
     moved = call('ZPOPMIN', row)
   end
+end
+
+local function free_bucket(P, bucket, id, now)
+  if call('HGET', P .. ':busy', bucket) ~= id then return end
+  call('HDEL', P .. ':busy', bucket)
+  unpark(P, bucket, now)
+end
+
+local function ration(P, key, bucket, moment, now)
+  call('ZREM', P .. ':due', key)
+  call('ZADD', P .. ':rationed', moment, key)
+  call('HSET', P .. ':ctx:' .. key, '.parked', 'rationed')
+  -- Nothing of its bucket may be left to wait for a key that is not going to be claimed.
+  if call('HEXISTS', P .. ':busy', bucket) == 0 then unpark(P, bucket, now) end
+end
+
+local function unration(P, key, due)
+  call('ZREM', P .. ':rationed', key)
+  call('HDEL', P .. ':ctx:' .. key, '.parked')
+  call('ZADD', P .. ':due', due, key)
 end
 
 local function note_end(P, key, from, to, text)
@@ -344,10 +425,11 @@ local function sadd(set, ids)
 end
 
 local function claim_meta(P, id)
-  local m = call('HMGET', P .. ':claim:' .. id, '.key', '.bucket', '.from', '.to', '.attempts', '.suspect', '.delays')
+  local m = call('HMGET', P .. ':claim:' .. id, '.key', '.bucket', '.from', '.to', '.attempts', '.suspect', '.delays',
+    '.owner', '.held')
   if not m[1] then return nil end
   return { key = m[1], bucket = m[2], from = m[3], to = m[4], attempts = tonumber(m[5]) or 0,
-           suspect = m[6], delays = tonumber(m[7]) or 0 }
+           suspect = m[6], delays = tonumber(m[7]) or 0, owner = m[8], held = tonumber(m[9]) or 0 }
 end
 
 -- The oldest messages of a key up to claim_tokens go into the claim; the rest stays pending, and due.
@@ -398,6 +480,11 @@ local function take(P, cfg, key, meta, id, worker, now)
   call('HSET', P .. ':busy', meta[1], id)
   call('ZADD', P .. ':claimed', now + cfg.lease_ms, id)
   call('HSET', P .. ':outcome:' .. key, '.claim', id)
+  if (cfg.total_day_tokens or 0) + (cfg.user_day_tokens or 0) > 0 then
+    local held = math.min(tonumber(meta[3]) or 0, cfg.claim_tokens) + CALL_TOKENS
+    call('HSET', claim, '.held', held)
+    hold(P, meta[4], held)
+  end
   return { id, call('HGETALL', claim) }
 end
 
@@ -479,9 +566,11 @@ local function memd_claim(keys, argv)
   if state == 'open' or state == 'probing' then return { now, moment, 0, state } end
   if state == 'half-open' then room = 1 end
   local claims, suspects = {}, 0
+  for _, key in ipairs(call('ZRANGEBYSCORE', P .. ':rationed', '-inf', now, 'LIMIT', 0, room + 256)) do unration(P, key, now) end
   for _, key in ipairs(call('ZRANGEBYSCORE', P .. ':due', '-inf', now, 'LIMIT', 0, room + 256)) do
     if #claims >= room then break end
-    local meta = call('HMGET', P .. ':ctx:' .. key, '.bucket', '.suspect', '.size')
+    local meta = call('HMGET', P .. ':ctx:' .. key, '.bucket', '.suspect', '.size', '.owner')
+    local rest = meta[1] and broke(P, cfg, meta[4], now)
     if not meta[1] then
       call('ZREM', P .. ':due', key)
     elseif call('HEXISTS', P .. ':busy', meta[1]) == 1 then
@@ -489,6 +578,8 @@ local function memd_claim(keys, argv)
       call('ZREM', P .. ':due', key)
       call('ZADD', P .. ':parked:' .. meta[1], score, key)
       call('HSET', P .. ':ctx:' .. key, '.parked', 1)
+    elseif rest then
+      ration(P, key, meta[1], rest, now)
     elseif meta[2] and holding + #claims > 0 then
       suspects = suspects + 1
     else
@@ -515,6 +606,7 @@ local function memd_extend(keys, argv)
 end
 
 local function close(P, id, m, now)
+  if m.held > 0 then hold(P, m.owner, -m.held) end
   call('ZREM', P .. ':claimed', id)
   free_bucket(P, m.bucket, id, now)
 end
@@ -530,7 +622,9 @@ local function memd_ack(keys, argv)
   call('PEXPIRE', known, cfg.known_ttl_ms)
   call('DEL', P .. ':claim:' .. id)
   record(P, cfg, m.key, m.from, m.to, argv[2], now)
-  count(P, { unpack(argv, 3) })
+  local stats = { unpack(argv, 3) }
+  count(P, stats)
+  spend(P, cfg, m.owner, stats, now)
   close(P, id, m, now)
   return 1
 end
@@ -602,7 +696,7 @@ local function put_back(P, source, key, changes)
   local ctx = P .. ':ctx:' .. key
   if call('EXISTS', ctx) == 0 then
     call('RENAME', source, ctx)
-    call('HDEL', ctx, '.key', '.worker', '.now', '.suspect', '.parked', '.code', '.error', '.died')
+    call('HDEL', ctx, '.key', '.worker', '.now', '.suspect', '.parked', '.held', '.code', '.error', '.died')
   else
     local flat, size, tokens = call('HGETALL', source), 0, nil
     for i = 1, #flat, 2 do
@@ -628,12 +722,13 @@ local function give_back(P, id, m, changes, now)
   call('HDEL', P .. ':outcome:' .. m.key, '.claim')
   -- It waits for its own time now: as the one key that the free bucket brings back, it would keep the others parked.
   call('ZREM', P .. ':parked:' .. m.bucket, m.key)
+  call('ZREM', P .. ':rationed', m.key)
   call('HDEL', P .. ':ctx:' .. m.key, '.parked')
   close(P, id, m, now)
 end
 
 -- memd_release_1: KEYS P; ARGV claim, how (failed: costs an attempt, paused: costs none, expired: the lease ran out),
--- backoff in ms, code, error, record for the case that it is buried -> released, dead, or lost
+-- backoff in ms, code, error, record for the case that it is buried, stat, n... -> released, dead, or lost
 local function memd_release(keys, argv)
   local P, id, how, now = keys[1], argv[1], argv[2], clock()
   local m = claim_meta(P, id)
@@ -646,6 +741,9 @@ local function memd_release(keys, argv)
     local lease = tonumber(call('ZSCORE', P .. ':claimed', id))
     if lease and lease > now then return 'lost' end -- extended meanwhile
   end
+  local stats = { unpack(argv, 7) }
+  count(P, stats)
+  spend(P, cfg, m.owner, stats, now)
   local costs = how == 'failed' or (how == 'expired' and m.suspect)
   local attempts = m.attempts + (costs and 1 or 0)
   if costs and attempts >= cfg.max_attempts then
@@ -663,12 +761,15 @@ local function memd_release(keys, argv)
   return 'released'
 end
 
--- memd_bury_1: KEYS P; ARGV claim, code, error, record -> 1, or 0 when the claim is not there any more
+-- memd_bury_1: KEYS P; ARGV claim, code, error, record, stat, n... -> 1, or 0 when the claim is not there any more
 local function memd_bury(keys, argv)
-  local P, id = keys[1], argv[1]
+  local P, id, now = keys[1], argv[1], clock()
   local m = claim_meta(P, id)
   if not m then return 0 end
-  bury(P, config(P), id, m, argv[2], argv[3], argv[4], clock())
+  local cfg, stats = config(P), { unpack(argv, 5) }
+  count(P, stats)
+  spend(P, cfg, m.owner, stats, now)
+  bury(P, cfg, id, m, argv[2], argv[3], argv[4], now)
   return 1
 end
 
@@ -769,6 +870,9 @@ local function forget(P, argv, remove)
     end
   end
   answer[2] = under_way
+  if remove and wanted == '' then -- how much the user has talked on these days is a trace, too
+    for day = math.floor(now / DAY) - 1, math.floor(now / DAY) do call('HDEL', P .. ':spent:' .. day, owner) end
+  end
   if remove and under_way > 0 then count(P, { 'forgotten', under_way }) end
   return answer
 end
@@ -777,6 +881,7 @@ local function forget_key(P, owner, key, bucket, now)
   local id = call('HGET', P .. ':outcome:' .. key, '.claim')
   local m = id and claim_meta(P, id)
   call('ZREM', P .. ':due', key)
+  call('ZREM', P .. ':rationed', key)
   if bucket then call('ZREM', P .. ':parked:' .. bucket, key) end
   call('DEL', P .. ':ctx:' .. key, P .. ':known:' .. key, P .. ':died:' .. key, P .. ':outcome:' .. key)
   call('ZREM', P .. ':ended', key)
@@ -813,6 +918,7 @@ local function memd_rebase(keys)
   local P, now = keys[1], clock()
   local cfg = config(P)
   local mended = clamp(P .. ':due', now + math.max(cfg.max_wait_ms, cfg.backoff_max_ms), now + cfg.quiet_ms)
+    + clamp(P .. ':rationed', day_end(now), day_end(now))
     + clamp(P .. ':claimed', now + cfg.lease_ms, now + cfg.lease_ms)
     + clamp(P .. ':ended', now + cfg.receipt_ttl_ms, now + cfg.receipt_ttl_ms)
   for _, endpoint in ipairs(call('SMEMBERS', P .. ':breakers')) do
@@ -854,18 +960,28 @@ local function memd_take(keys, argv)
   return 'taken'
 end
 
--- Makes one pending key due now; answers { key, gen, seq } of what was accepted before, or nil when nothing is under way.
-local function flush_key(P, key, filter, now, tick)
+-- Makes one pending key due now, or as soon as its budget allows; answers { key, gen, seq } of what was accepted before, or nil
+-- when nothing is under way.
+local function flush_key(P, cfg, key, filter, now)
   local ctx = P .. ':ctx:' .. key
-  local m = call('HMGET', ctx, '.bucket', '.parked', '.gen', '.to', '.thread', '.user', '.agent')
+  local m = call('HMGET', ctx, '.bucket', '.parked', '.gen', '.to', '.thread', '.user', '.agent', '.owner')
   if m[1] then
     for i, wanted in ipairs(filter) do
       if wanted ~= cjson.null and wanted ~= m[4 + i] then return nil end
     end
+    call('HSET', ctx, '.now', 1, '.after', 0)
+    local rest = m[2] ~= '1' and broke(P, cfg, m[8], now)
+    if rest then
+      ration(P, key, m[1], rest, now)
+      return { key, m[3], m[4] }
+    end
+    if m[2] == 'rationed' then
+      unration(P, key, now)
+      m[2] = false
+    end
     local row = m[2] and P .. ':parked:' .. m[1] or P .. ':due'
     local was = tonumber(call('ZSCORE', row, key))
-    call('HSET', ctx, '.now', 1, '.after', 0)
-    set_due(P, key, m[1], m[2], math.min(was or now, now), now, tick) -- what is due keeps its place in the row
+    set_due(P, key, m[1], m[2], math.min(was or now, now), now, cfg.tick_ms) -- what is due keeps its place in the row
     return { key, m[3], m[4] }
   end
   local id = call('HGET', P .. ':outcome:' .. key, '.claim')
@@ -877,11 +993,11 @@ local function flush_key(P, key, filter, now, tick)
   return m[1] and { key, m[1], m[2] }
 end
 
--- memd_flush_1: KEYS P; ARGV source (keys, user, due, claimed), cursor, filter [thread, user, agent] with null for any, and
+-- memd_flush_1: KEYS P; ARGV source (keys, user, due, rationed, claimed), cursor, filter [thread, user, agent] with null for any, and
 -- for keys: key hashes; for user: the hash of the user -> { cursor, { key, gen, seq }... }; at most some 1,000 keys a call
 local function memd_flush(keys, argv)
   local P, source, cursor, now = keys[1], argv[1], argv[2], clock()
-  local filter, tick = cjson.decode(argv[3]), tonumber(call('HGET', P .. ':config', 'tick_ms'))
+  local filter, cfg = cjson.decode(argv[3]), config(P)
   local found, step = {}, 1
   if source == 'keys' then
     found, cursor = { unpack(argv, 4) }, '0'
@@ -901,14 +1017,14 @@ local function memd_flush(keys, argv)
       place = P .. ':claim:' .. found[i]
       key = call('HGET', place, '.key')
     end
-    local note = key and flush_key(P, key, filter, now, tick)
+    local note = key and flush_key(P, cfg, key, filter, now)
     if note then noted[#noted + 1] = note end
     local bucket = step == 2 and call('HGET', place, '.bucket')
     if bucket and not looked[bucket] then
       -- others of its bucket may wait in the row, until this one has ended or, when the bucket is free, until it is claimed
       looked[bucket] = true
       for _, other in ipairs(call('ZRANGE', P .. ':parked:' .. bucket, 0, 999)) do
-        local waiting = other ~= key and flush_key(P, other, filter, now, tick)
+        local waiting = other ~= key and flush_key(P, cfg, other, filter, now)
         if waiting then noted[#noted + 1] = waiting end
       end
     end
@@ -922,7 +1038,7 @@ local function memd_receipt(keys, argv)
   for i, key in ipairs(argv) do
     local o = call('HMGET', P .. ':outcome:' .. key, '.gen', '.claim', '.ranges')
     local c = call('HMGET', P .. ':ctx:' .. key, '.from', '.to')
-    local due = c[1] and call('ZSCORE', P .. ':due', key)
+    local due = c[1] and (call('ZSCORE', P .. ':due', key) or call('ZSCORE', P .. ':rationed', key))
     local taken = o[2] and call('HMGET', P .. ':claim:' .. o[2], '.from', '.to') or {}
     answers[i] = { o[1] or '', c[1] or '', c[2] or '', due or '', taken[1] or '', taken[2] or '', o[3] or '' }
   end
@@ -934,14 +1050,16 @@ end
 local function memd_tick(keys, argv)
   local P, now = keys[1], clock()
   local edge = now - tonumber(argv[1])
-  local waiting = call('ZCOUNT', P .. ':due', '-inf', edge)
-  local ahead = call('ZRANGEBYSCORE', P .. ':due', '(' .. edge, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
+  local waiting = call('ZCOUNT', P .. ':due', '-inf', edge) + call('ZCOUNT', P .. ':rationed', '-inf', edge)
+  local ahead = call('ZRANGEBYSCORE', P .. ':due', '(' .. edge, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)[2]
+  local later = call('ZRANGEBYSCORE', P .. ':rationed', '(' .. edge, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)[2]
+  if later and (not ahead or tonumber(later) < tonumber(ahead)) then ahead = later end
   local expired = call('ZRANGEBYSCORE', P .. ':claimed', '-inf', now, 'LIMIT', 0, argv[2])
   local lease = call('ZRANGE', P .. ':claimed', 0, 0, 'WITHSCORES')
   local state, moment = breaker_state(P, argv[3], now)
   if state == 'half-open' then waiting = math.min(waiting, 1) end
   if state == 'open' or state == 'probing' then return { now, 0, moment, tonumber(lease[2]) or -1, unpack(expired) } end
-  return { now, waiting, ahead[2] and ahead[2] - edge + now or -1, tonumber(lease[2]) or -1, unpack(expired) }
+  return { now, waiting, ahead and ahead - edge + now or -1, tonumber(lease[2]) or -1, unpack(expired) }
 end
 
 -- memd_sweep_1: KEYS P; ARGV limit -> how many outcomes were forgotten because their time is over

@@ -118,10 +118,11 @@ def check(view: View, now_ms: int) -> None:
 
 
 def _check_places(view: View) -> None:
-    """Every pending key is in exactly one of due and parked, and knows in which."""
-    due = view.zset("due")
+    """Every pending key is in exactly one of due, parked and rationed, and knows in which."""
+    due, rationed = view.zset("due"), view.zset("rationed")
     parked = {(bucket, key) for bucket, row in view.parked.items() for key in row}
-    assert parked == {(f[".bucket"], key) for key, f in view.pending.items() if ".parked" in f}
+    assert parked == {(f[".bucket"], key) for key, f in view.pending.items() if f.get(".parked") == "1"}
+    assert rationed.keys() == {key for key, fields in view.pending.items() if fields.get(".parked") == "rationed"}
     assert due.keys() == {key for key, fields in view.pending.items() if ".parked" not in fields}
 
 

@@ -19,7 +19,7 @@ from memd.claim import Claim
 from memd.config import Settings
 from memd.connection import send
 from memd.context import Message
-from memd.errors import Conflict, ContentRefused, ContentTooLong
+from memd.errors import Conflict, ContentRefused, ContentTooLong, ExtractionFailed
 from memd.events import Event, logger
 from memd.extraction import endpoint
 from memd.extraction.protocol import Extraction, Extractor, Request
@@ -33,6 +33,7 @@ from memd.redaction import redact
 from workers.gate import Gate
 from workers.halving import Halving
 from workers.outcome import Dead, Lost, Outcome, Retry, Skipped, Stored
+from workers.spending import Spending
 
 T = TypeVar("T")
 
@@ -70,6 +71,7 @@ class Remembering:
         self._tombstones = Tombstones(settings.data_dir)
         self._calls: dict[str, asyncio.Future[Extraction]] = {}
         self._handing_back = False
+        self.spending = Spending()
         self.gate = Gate(client, endpoint(settings.extraction), self.in_thread)
         self._log = logger()
 
@@ -187,11 +189,18 @@ class Remembering:
         call = asyncio.ensure_future(self.gate.call(claim.id, lambda: self._extractor.extract(request)))
         self._calls[claim.id] = call
         try:
-            return await call
+            extraction = await call
         except asyncio.CancelledError:
             if call.cancelled():
                 return None
             raise
+        except ExtractionFailed as error:
+            if error.usage is not None:
+                self.spending.add(claim.id, self._settings.extraction.model, error.usage)
+            raise
+        else:
+            self.spending.add(claim.id, extraction.model, extraction.usage)
+            return extraction
         finally:
             del self._calls[claim.id]
 
@@ -207,7 +216,7 @@ class Remembering:
                 if ledger.unknown(loaded.document, claim.key.thread_id, work.new) != work.new:
                     return None
                 continue
-            return _stored(work, applied, extraction)
+            return _stored(work, applied)
         return None
 
     def _still_ours(self, claim: Claim, work: Work) -> bool:
@@ -224,14 +233,13 @@ def _redacted(message: Message, counts: Counter[str]) -> Message:
     return replace(message, content=content) if found else message
 
 
-def _stored(work: Work, applied: Applied, extraction: Extraction) -> Stored:
+def _stored(work: Work, applied: Applied) -> Stored:
     return Stored(
         messages=len(work.new),
         fact_ids=applied.added,
         confirmed=len(applied.confirmed),
         retired=len(applied.retired),
         refused=dict(Counter(refusal.reason for refusal in applied.refusals)),
-        usage=extraction.usage,
         redacted=work.redacted,
     )
 
@@ -240,4 +248,4 @@ def _stored_earlier(claim: Claim, loaded: Loaded, part: Sequence[Message]) -> St
     """What an attempt that was never acked has stored: the facts that quote these messages."""
     names = {name for message in part for name in (message.id, message.identity) if name}
     found = (fact["id"] for fact in loaded.document["facts"] if quotes_any(fact, claim.key.thread_id, names))
-    return Stored(len(part), tuple(found), 0, 0, {}, usage=None, calls=0)
+    return Stored(len(part), tuple(found), 0, 0, {})

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
+from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -45,6 +46,8 @@ def flush(
     else:
         counts = ", ".join(f"{count} {state}" for state, count in result.counts.items() if count)
         echo(counts or "nothing was pending")
+    if result.rationed:
+        warn(f"{result.rationed} keys wait for a budget, which no flush overrides, until {when(result.rationed_until)}")
     if result.timed_out:
         raise typer.Exit(TIMED_OUT)
     if result.counts.get("dead"):
@@ -65,6 +68,11 @@ def _progress(*, shown: bool) -> Iterator[Callable[[FlushProgress], None] | None
             yield lambda at: bar.update(task, total=at.total, completed=at.ended)
     else:
         yield _Lines()
+
+
+def when(moment: datetime | None) -> str:
+    """A moment for people."""
+    return f"{moment:%Y-%m-%d %H:%M:%S} UTC" if moment else "-"
 
 
 class _Lines:
@@ -96,7 +104,8 @@ def receipt(
         return
     detail = outcome.reason or ", ".join(outcome.fact_ids)
     if outcome.due_at:
-        detail = f"due {outcome.due_at:%H:%M:%S}"
+        due = f"due {outcome.due_at:%H:%M:%S}"
+        detail = f"waits for a budget until {when(outcome.due_at)}" if outcome.reason == "budget" else due
     refused = ", ".join(f"{count} {reason}" for reason, count in outcome.refused.items())
     echo(outcome.state + (f": {detail}" if detail else "") + (f"; refused: {refused}" if refused else ""))
 
@@ -126,6 +135,8 @@ def _rows(found: dict[str, Any]) -> Iterator[tuple[str, str]]:
     for pause in found["paused"]:
         yield "paused", f"{pause['code']} for {pause['open_s']:.0f} s; next try in {pause['next_try_s']:.0f} s"
     yield "pending", f"{found['pending']} keys ({found['due']} due, {found['parked']} parked)"
+    if found["rationed"]:
+        yield "  rationed", f"{found['rationed']} keys wait for a budget until {when(found['rationed_until'])}"
     oldest = found["oldest_waiting_s"]
     yield "oldest waiting", "-" if oldest is None else f"{oldest:.1f} s"
     yield "claimed", f"{found['claimed']} keys"
