@@ -14,6 +14,7 @@ from memd import budget, config, dead, inbox
 from memd.config import Settings
 from memd.connection import Call, connect, connect_async, send, send_async
 from memd.context import DEFAULT_AGENT, Bucket
+from memd.cost import Cost, read_cost
 from memd.dead import EVERY, Content, Letter, Which
 from memd.filtering import to_context
 from memd.flush import Flush, FlushProgress, FlushResult, Selection
@@ -186,6 +187,10 @@ class Memd(_Door):
         """The inbox, the workers and the server in figures."""
         return read_status(self._client, self.settings)
 
+    def cost(self) -> Cost:
+        """What the model's calls have used, in tokens and money."""
+        return read_cost(self._client, self.settings)
+
     def close(self) -> None:
         """Close the connections."""
         if "_client" in self.__dict__:
@@ -286,6 +291,10 @@ class AsyncMemd(_Door):
     async def status(self) -> Status:
         """As `Memd.status`."""
         return await asyncio.to_thread(self._sync.status)
+
+    async def cost(self) -> Cost:
+        """As `Memd.cost`."""
+        return await asyncio.to_thread(self._sync.cost)
 
     async def aclose(self) -> None:
         """Close the connections."""

@@ -25,6 +25,7 @@ AppName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]{1,64}$")]
 Seconds = Annotated[float, Field(gt=0, le=31_536_000)]
 Share = Annotated[float, Field(ge=0, le=1)]
 Count = Annotated[int, Field(ge=1, le=10_000_000)]
+Dollars = Annotated[float, Field(ge=0, le=1_000_000)]
 Tokens = Annotated[int, Field(ge=1, le=1_000_000_000_000)]
 
 
@@ -91,6 +92,19 @@ class BudgetSettings(Section):
     total_tokens_per_day: Tokens | None = None
 
 
+class PriceSettings(Section):
+    """Of one model: US dollars per million tokens."""
+
+    input: Dollars
+    output: Dollars
+    cache_read: Dollars
+    cache_write: Dollars
+
+
+# Anthropic's price list of October 2026; a cache write is one for an hour, as memd asks for it.
+PRICES = {"claude-haiku-5-5": PriceSettings(input=0.10, output=0.50, cache_read=0.01, cache_write=0.20)}
+
+
 class ExtractionSettings(Section):
     extractor: Literal["auto", "anthropic", "rules"] = "auto"
     model: str = "claude-haiku-5-5"
@@ -100,6 +114,7 @@ class ExtractionSettings(Section):
     deadline_s: Annotated[float, Field(ge=0.1, le=90)] = 90
     max_reply_bytes: Annotated[int, Field(ge=10_000)] = 2_097_152
     context_messages: Annotated[int, Field(ge=0, le=20)] = 2
+    prices: Mapping[str, PriceSettings] = PRICES
 
 
 class ApplySettings(Section):

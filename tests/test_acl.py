@@ -104,6 +104,7 @@ def test_the_whole_of_memd_runs_under_its_accounts(site: Site, data_dir: Path) -
         assert dead_letter(site.admin())[b".code"] == b"E_JSON"
         status = run("status", "--json", settings=as_account(site, data_dir, "memd-reader"))
         assert (json.loads(status.stdout)["stored"], len(json.loads(status.stdout)["workers"])) == (3, 1)
+        assert run("status", "--cost", settings=as_account(site, data_dir, "memd-reader")).returncode == 0
     assert site.denials() == []
 
 

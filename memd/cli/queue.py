@@ -110,13 +110,21 @@ def receipt(
     echo(outcome.state + (f": {detail}" if detail else "") + (f"; refused: {refused}" if refused else ""))
 
 
-def status(as_json: Json = False) -> None:
-    """The inbox, the workers and the server in figures.
+def status(
+    cost: Annotated[
+        bool, typer.Option("--cost", help="Tokens and money by model instead, today and in total.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """The inbox, the workers and the server in figures; with --cost what the model's calls have used.
 
     Example: memd status --json
     """
     from memd.client import Memd  # noqa: PLC0415
 
+    if cost:
+        _cost(as_json)
+        return
     with Memd(settings()) as memd:
         found = memd.status().as_dict()
     if as_json:
@@ -124,6 +132,19 @@ def status(as_json: Json = False) -> None:
         return
     for name, value in _rows(found):
         echo(f"{name:<18}{value}")
+
+
+def _cost(as_json: bool) -> None:
+    from memd.cli.cost import cost_lines  # noqa: PLC0415
+    from memd.client import Memd  # noqa: PLC0415
+
+    with Memd(settings()) as memd:
+        found = memd.cost()
+    if as_json:
+        echo_json(found.as_dict())
+        return
+    for line in cost_lines(found):
+        echo(line)
 
 
 def _rows(found: dict[str, Any]) -> Iterator[tuple[str, str]]:
