@@ -39,7 +39,7 @@ APP_KEYS = (
     (f"%R~{P}:config %R~{P}:taken", "hget hgetall"),
     (f"~{P}:ctx:*", "hget hmget hkeys hset hdel"),
     (f"~{P}:outcome:*", "hget hmget hset hincrby"),
-    (f"~{P}:due ~{P}:parked:* ~{P}:rationed", "zadd zrem zscore zmscore zpopmin zrange zscan"),
+    (f"~{P}:due ~{P}:parked:* ~{P}:rationed ~{P}:batched", "zadd zrem zscore zmscore zpopmin zrange zscan"),
     (f"%R~{P}:spent:* %R~{P}:held", "hmget"),
     (f"~{P}:user:*", "sadd sscan"),
     (f"~{P}:wake", "llen lpush"),
@@ -56,7 +56,10 @@ APP_KEYS = (
 
 READER = "ping info time scan acl|whoami function|list"
 READER_KEYS = (
-    (f"%R~{P}:due %R~{P}:rationed %R~{P}:claimed %R~{P}:dead %R~{P}:parked:*", "zcard zcount"),
+    (
+        f"%R~{P}:due %R~{P}:rationed %R~{P}:batched %R~{P}:batches %R~{P}:claimed %R~{P}:dead %R~{P}:parked:*",
+        "zcard zcount",
+    ),
     (f"%R~{P}:due %R~{P}:rationed", "zrange"),
     (f"%R~{P}:ctx:*", "hget"),
     (f"%R~{P}:busy", "hkeys"),

@@ -13,6 +13,14 @@ from memd.validation import check_identifier, parse_wire_message
 
 
 @dataclass(frozen=True, slots=True)
+class Answer:
+    """The answer that a batch gave to a request for the claim's messages: what was asked, and the answer as packed."""
+
+    asked: str
+    raw: bytes
+
+
+@dataclass(frozen=True, slots=True)
 class Claim:
     """One attempt at one key by one worker: its lease is extended while the worker lives."""
 
@@ -25,6 +33,12 @@ class Claim:
     last: int
     suspect: bool = False
     """Its lease ran out before: it may have killed its worker, and is worked on alone."""
+
+    urgent: bool = False
+    """It was pushed or flushed to be done now."""
+
+    answer: Answer | None = None
+    """What a batch has answered already."""
 
     bad: str | None = None
     """Why the claim's content must not be worked on: the drain buries it with this code."""
@@ -72,6 +86,8 @@ def read_claim(settings: Settings, row: list[Any]) -> Claim:
         first=int(fields[b".from"]),
         last=int(fields[b".to"]),
         suspect=b".suspect" in fields,
+        urgent=b".urgent" in fields,
+        answer=Answer(text(fields[b".print"]), fields[b".answer"]) if b".answer" in fields else None,
         bad=bad,
     )
 

@@ -107,6 +107,8 @@ PRICES = {"claude-haiku-5-5": PriceSettings(input=0.10, output=0.50, cache_read=
 
 class ExtractionSettings(Section):
     extractor: Literal["auto", "anthropic", "rules"] = "auto"
+    mode: Literal["now", "batch"] = "now"
+    batch_poll_s: Annotated[float, Field(ge=0.05, le=3_600)] = 60
     model: str = "claude-haiku-5-5"
     base_url: str | None = None
     api_key: SecretStr | None = None

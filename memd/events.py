@@ -53,6 +53,11 @@ class Event(StrEnum):
 
     MODEL_OUTAGE_BEGAN = "model_outage_began"
     MODEL_OUTAGE_ENDED = "model_outage_ended"
+    DEFERRED = "deferred"
+    BATCH_SENT = "batch_sent"
+    BATCH_ENDED = "batch_ended"
+    BATCH_GIVEN_UP = "batch_given_up"
+    BATCH_FAILED = "batch_failed"
     STORED = "stored"
     SKIPPED = "skipped"
     RELEASED = "released"

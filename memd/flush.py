@@ -130,8 +130,9 @@ class Flush:
         if self._selection.user_id is not None:
             return [("user", (user_hash(self._selection.user_id),))]
         # Keys move from due to claimed while we look, and back when they are given back; so due is looked at twice.
-        # So are those that wait for a budget: such a key goes either way.
-        return [("due", ()), ("rationed", ()), ("claimed", ()), ("due", ()), ("rationed", ())]
+        # So are those that wait for a budget or a batch: such a key goes either way.
+        waiting: list[tuple[str, tuple[str, ...]]] = [("due", ()), ("rationed", ()), ("batched", ())]
+        return [*waiting, ("claimed", ()), *waiting]
 
     def _settle(self) -> list[Outcome]:
         """Ask for all notes; those that have ended leave the list."""

@@ -88,6 +88,7 @@ def _config(settings: Settings) -> dict[str, int]:
         "max_messages": settings.client.max_messages,
         "total_day_tokens": settings.budget.total_tokens_per_day or 0,
         "user_day_tokens": settings.budget.user_tokens_per_day or 0,
+        "batch_poll_ms": int(settings.extraction.batch_poll_s * 1000),
         "receipt_ttl_ms": int(settings.inbox.receipt_ttl_s * 1000),
         "known_ttl_ms": int(settings.inbox.known_ttl_s * 1000),
     }

@@ -20,6 +20,8 @@ class Snapshot:
     due: int
     waiting: int
     parked: int
+    batched: int
+    batches: int
     rationed: int
     rationed_until: datetime | None
     """When the last of these keys is looked at again."""
@@ -41,6 +43,8 @@ def snapshot(client: redis.Redis, lists: Sequence[str]) -> Snapshot:
     pipeline = client.pipeline(transaction=False)
     pipeline.zcard(f"{P}:due")
     pipeline.zcount(f"{P}:due", "-inf", now)
+    pipeline.zcard(f"{P}:batched")
+    pipeline.zcard(f"{P}:batches")
     pipeline.zcard(f"{P}:rationed")
     pipeline.zrange(f"{P}:rationed", -1, -1, withscores=True)
     pipeline.zcard(f"{P}:claimed")
@@ -53,7 +57,7 @@ def snapshot(client: redis.Redis, lists: Sequence[str]) -> Snapshot:
     pipeline.smembers(f"{P}:unread")
     for name in lists:
         pipeline.llen(name)
-    due, waiting, rationed, last, *others = execute(pipeline)
+    due, waiting, batched, batches, rationed, last, *others = execute(pipeline)
     claimed, dead, stats, busy, head, workers, endpoints, unread, *lengths = others
     pipeline = client.pipeline(transaction=False)
     for bucket in busy:
@@ -68,6 +72,8 @@ def snapshot(client: redis.Redis, lists: Sequence[str]) -> Snapshot:
         due=due,
         waiting=waiting,
         parked=sum(rest[: len(busy)]),
+        batched=batched,
+        batches=batches,
         rationed=rationed,
         rationed_until=moment(last[0][1]) if last else None,
         claimed=claimed,

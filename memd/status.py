@@ -23,6 +23,10 @@ class Status:
     pending: int
     due: int
     parked: int
+    batched: int
+    batches: int
+    """Of the pending keys those that wait for the answer of a batch, and how many batches are out."""
+
     rationed: int
     rationed_until: datetime | None
     """Of the pending keys those that wait for a budget of tokens, and when the last of them is looked at again."""
@@ -61,9 +65,11 @@ def read_status(client: redis.Redis, settings: Settings) -> Status:
     shot = snapshot(client, raw_lists(settings))
     stats = shot.stats
     return Status(
-        pending=shot.due + shot.parked + shot.rationed,
+        pending=shot.due + shot.parked + shot.rationed + shot.batched,
         due=shot.waiting,
         parked=shot.parked,
+        batched=shot.batched,
+        batches=shot.batches,
         rationed=shot.rationed,
         rationed_until=shot.rationed_until,
         claimed=shot.claimed,

@@ -9,7 +9,7 @@ from itertools import groupby
 import redis
 import structlog
 
-from memd import inbox
+from memd import batches, inbox
 from memd.claim import Claim
 from memd.config import Settings
 from memd.connection import send
@@ -25,9 +25,10 @@ from memd.errors import (
     StoreUnavailable,
 )
 from memd.events import Event, logger
-from memd.extraction.protocol import Extractor
+from memd.extraction import address
+from memd.extraction.protocol import Batches, Extractor
 from memd.memory.store import Store
-from workers.outcome import Dead, Lost, Outcome, Retry, Skipped, Stored
+from workers.outcome import Dead, Deferred, Lost, Outcome, Retry, Skipped, Stored
 from workers.remember import Remembering
 
 
@@ -35,12 +36,19 @@ class Life:
     """Lives through claims, one `run` each, many at once."""
 
     def __init__(
-        self, settings: Settings, client: redis.Redis, store: Store, extractor: Extractor, threads: Executor
+        self,
+        settings: Settings,
+        client: redis.Redis,
+        store: Store,
+        extractor: Extractor,
+        threads: Executor,
+        by_batch: Batches | None = None,
     ) -> None:
         self._settings = settings
         self._client = client
-        self._remembering = Remembering(settings, client, store, extractor, threads)
-        self._in_thread = self._remembering.in_thread
+        self._remembering = Remembering(settings, client, store, extractor, threads, by_batch)
+        self.in_thread = self._remembering.in_thread
+        self.aclose = self._remembering.aclose
         self.gate = self._remembering.gate
         self.hand_back = self._remembering.hand_back
         self.lose = self._remembering.lose
@@ -50,7 +58,7 @@ class Life:
         """Bring one claim to its end: stored, skipped, given back or dead. Never raises for the claim's sake."""
         outcome = await self._attempt(claim)
         await self.gate.free(claim.id)
-        await self._in_thread(self._settle, claim, outcome)
+        await self.in_thread(self._settle, claim, outcome)
 
     async def _attempt(self, claim: Claim) -> Outcome:
         if claim.bad:
@@ -117,6 +125,9 @@ class Life:
                 end = send(self._client, inbox.release(claim.id, how, wait_s, outcome.code, outcome.error, spent))
                 event = Event.BURIED if end == "dead" else Event.RELEASED
                 log.warning(event, code=outcome.code, how=how, wait_s=round(wait_s, 2))
+            case Deferred(batch, asked):
+                send(self._client, batches.defer(claim.id, batch, address(self._settings.extraction), asked))
+                log.info(Event.DEFERRED, batch=batch)
             case Dead(code, error):
                 send(self._client, inbox.bury(claim.id, code, error, spent))
                 log.warning(Event.BURIED, code=code)

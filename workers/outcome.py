@@ -62,6 +62,14 @@ class Retry:
 
 
 @dataclass(frozen=True, slots=True)
+class Deferred:
+    """The claim's request is in a batch: it is given back until that is answered. `asked`: what it is about."""
+
+    batch: str
+    asked: str
+
+
+@dataclass(frozen=True, slots=True)
 class Dead:
     """The claim's content can never be worked on."""
 
@@ -76,4 +84,4 @@ class Lost:
     code: str = field(default="claim_lost")
 
 
-Outcome = Stored | Skipped | Retry | Dead | Lost
+Outcome = Stored | Skipped | Retry | Deferred | Dead | Lost

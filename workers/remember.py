@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import reduce
 from operator import add
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import redis
 
@@ -21,8 +21,8 @@ from memd.connection import send
 from memd.context import Message
 from memd.errors import Conflict, ContentRefused, ContentTooLong, ExtractionFailed
 from memd.events import Event, logger
-from memd.extraction import endpoint
-from memd.extraction.protocol import Extraction, Extractor, Request
+from memd.extraction import endpoint, results
+from memd.extraction.protocol import Batches, Extraction, Extractor, Request
 from memd.forget import Forgetting
 from memd.memory import ledger
 from memd.memory.apply import Applied, Origin, apply
@@ -30,9 +30,10 @@ from memd.memory.facts import quotes_any
 from memd.memory.store import Loaded, Store
 from memd.memory.tombstone import Tombstone, Tombstones, Wish
 from memd.redaction import redact
+from workers.batching import Batching
 from workers.gate import Gate
 from workers.halving import Halving
-from workers.outcome import Dead, Lost, Outcome, Retry, Skipped, Stored
+from workers.outcome import Dead, Deferred, Lost, Outcome, Retry, Skipped, Stored
 from workers.spending import Spending
 
 T = TypeVar("T")
@@ -61,7 +62,13 @@ class Remembering:
     """Brings claims as far as the store, many at once. Blocking steps run in `threads`; the loop waits for models."""
 
     def __init__(
-        self, settings: Settings, client: redis.Redis, store: Store, extractor: Extractor, threads: Executor
+        self,
+        settings: Settings,
+        client: redis.Redis,
+        store: Store,
+        extractor: Extractor,
+        threads: Executor,
+        batches: Batches | None = None,
     ) -> None:
         self._settings = settings
         self._client = client
@@ -69,11 +76,17 @@ class Remembering:
         self._extractor = extractor
         self._threads = threads
         self._tombstones = Tombstones(settings.data_dir)
-        self._calls: dict[str, asyncio.Future[Extraction]] = {}
+        self._calls: dict[str, asyncio.Future[Any]] = {}
         self._handing_back = False
         self.spending = Spending()
         self.gate = Gate(client, endpoint(settings.extraction), self.in_thread)
+        self._batching = Batching(settings, batches, self.gate)
         self._log = logger()
+
+    async def aclose(self) -> None:
+        """Let go of the endpoints."""
+        await self._batching.aclose()
+        await self._extractor.aclose()
 
     def hand_back(self) -> None:
         """End all model calls now; their claims are given back at no cost."""
@@ -139,11 +152,15 @@ class Remembering:
                 # Maybe by a worker that died before its folder was synced, or before its ack.
                 await self.in_thread(self._store.sync, claim.key.bucket)
                 return _stored_earlier(claim, loaded, part) if claim.came_back else work
-            extraction = await self._extract(claim, loaded, work)
+            extraction = self._answered(claim, work)
+            if extraction is None and self._batching.wants(claim) and len(part) == len(claim.messages):
+                deferred = await self._defer(claim, loaded, work)
+                if deferred is not None:
+                    return deferred
             if extraction is None:
-                return (
-                    Retry("stopping", "the worker stops", costs=False, backoff=False) if self._handing_back else Lost()
-                )
+                extraction = await self._extract(claim, loaded, work)
+            if extraction is None:
+                return _stopping() if self._handing_back else Lost()
             stored = await self.in_thread(self._commit, claim, loaded, work, extraction)
             if stored is not None:
                 return stored
@@ -180,6 +197,36 @@ class Remembering:
         before = tuple(_redacted(message, Counter()) for message in useful[max(0, start - back) : start])
         generation = grave.generation if grave else 0
         return Work(tuple(_redacted(message, cut) for message in new), before, alive, generation, dict(cut))
+
+    def _answered(self, claim: Claim, work: Work) -> Extraction | None:
+        """What a batch has answered, if that is about just these messages; raises as a call does."""
+        if claim.answer is None or not results.fits(claim.answer, work.new):
+            return None
+        try:
+            extraction = results.read(claim.answer, work.new)
+        except ExtractionFailed as error:
+            if error.usage is not None:
+                self.spending.add(claim.id, self._settings.extraction.model, error.usage, batch=True)
+            raise
+        self.spending.add(claim.id, extraction.model, extraction.usage, batch=True)
+        return extraction
+
+    async def _defer(self, claim: Claim, loaded: Loaded, work: Work) -> Outcome | None:
+        """Put the request into a batch; None when it has to be asked for alone."""
+        if self._handing_back:
+            return _stopping()
+        request = Request(loaded.document, work.new, work.before)
+        joined = self._batching.join(claim.id, request)
+        self._calls[claim.id] = joined
+        try:
+            batch = await joined
+        except asyncio.CancelledError:
+            if joined.cancelled():
+                return _stopping() if self._handing_back else Lost()
+            raise
+        finally:
+            del self._calls[claim.id]
+        return None if batch is None else Deferred(batch, results.asked(work.new, self._settings.extraction.model))
 
     async def _extract(self, claim: Claim, loaded: Loaded, work: Work) -> Extraction | None:
         """Ask the extractor; None when the call was ended because we stop or the claim was lost."""
@@ -224,6 +271,10 @@ class Remembering:
         if self._tombstones.generation(claim.key.user_id) != work.generation:
             return False
         return send(self._client, inbox.extend([claim.id]))[0]
+
+
+def _stopping() -> Retry:
+    return Retry("stopping", "the worker stops", costs=False, backoff=False)
 
 
 def _redacted(message: Message, counts: Counter[str]) -> Message:

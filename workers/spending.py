@@ -15,17 +15,18 @@ class Spending:
     def __init__(self) -> None:
         self._claims: dict[str, Counter[str]] = {}
 
-    def add(self, claim_id: str, model: str, usage: Usage) -> None:
-        """A call for the claim was answered."""
-        self._claims.setdefault(claim_id, Counter()).update(_stats(model, usage))
+    def add(self, claim_id: str, model: str, usage: Usage, *, batch: bool = False) -> None:
+        """A call for the claim was answered, maybe in a batch."""
+        self._claims.setdefault(claim_id, Counter()).update(stats(model, usage, batch=batch))
 
     def take(self, claim_id: str) -> dict[str, int]:
         """The counters of a claim that ends, as its move carries them."""
         return {name: count for name, count in self._claims.pop(claim_id, Counter()).items() if count}
 
 
-def _stats(model: str, usage: Usage) -> dict[str, int]:
+def stats(model: str, usage: Usage, *, batch: bool) -> dict[str, int]:
     """Totals, and `used:<kind>:<model>`, which the inbox also counts by day and against the budgets."""
+    way = "batch_" if batch else ""
     kinds = {
         "input": usage.input_tokens,
         "output": usage.output_tokens,
@@ -35,4 +36,4 @@ def _stats(model: str, usage: Usage) -> dict[str, int]:
     totals = {CALLS: 1, **{f"{kind}_tokens": count for kind, count in kinds.items()}}
     if not any(kinds.values()):  # the offline extractor, or an endpoint that does not count
         return totals
-    return totals | {f"used:{kind}:{model}": count for kind, count in {"calls": 1, **kinds}.items()}
+    return totals | {f"used:{way}{kind}:{model}": count for kind, count in {"calls": 1, **kinds}.items()}

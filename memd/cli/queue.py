@@ -158,6 +158,8 @@ def _rows(found: dict[str, Any]) -> Iterator[tuple[str, str]]:
     yield "pending", f"{found['pending']} keys ({found['due']} due, {found['parked']} parked)"
     if found["rationed"]:
         yield "  rationed", f"{found['rationed']} keys wait for a budget until {when(found['rationed_until'])}"
+    if found["batched"] or found["batches"]:
+        yield "  batched", f"{found['batched']} keys wait for an answer, {found['batches']} batches are out"
     oldest = found["oldest_waiting_s"]
     yield "oldest waiting", "-" if oldest is None else f"{oldest:.1f} s"
     yield "claimed", f"{found['claimed']} keys"
