@@ -7,7 +7,6 @@ goes the way of a claim: filtering, redaction, the prompt, the update's schema, 
 from __future__ import annotations
 
 import json
-import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
@@ -18,7 +17,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from made_secrets import TOKENS
+from made_secrets import with_tokens
 
 from memd.config import ApplySettings, ClientSettings
 from memd.context import Bucket, Message
@@ -38,21 +37,15 @@ DATA = Path(__file__).parent / "data" / "attacks"
 NOW = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
 KNOWN = ("The user lives in Porto.", "The user works as a nurse.", "用户喜欢绿茶。")
 PATTERNS = load_patterns()
-SECRET = re.compile("«([a-z_0-9]+)»")
 
 Row = dict[str, Any]
 
 
 def rows() -> Iterator[Row]:
-    """Every line, with tokens made for the places that name one; the same place of one line gets the same token."""
+    """Every line, with tokens made for the places that name one."""
     for file in sorted(DATA.glob("*.jsonl")):
         for line in file.read_text(encoding="utf-8").splitlines():
-            made: dict[str, str] = {}
-            yield json.loads(SECRET.sub(lambda found: made.setdefault(found[1], _token(found[1])), line))  # noqa: B023  (called at once)
-
-
-def _token(name: str) -> str:
-    return json.dumps(TOKENS[name]().strip("«»"))[1:-1]
+            yield json.loads(with_tokens(line))
 
 
 ROWS = list(rows())
