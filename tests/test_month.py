@@ -162,7 +162,7 @@ def check_sizes(played: Played) -> None:
 def play(settings: Settings, shim: Path, model: ModelServer) -> Played:
     """Push the conversations one after the other, each on its day; then all of them once more."""
     names, refused = month.Names(), {}
-    with Memd(settings) as app, part("scheduler", settings), worker_of(settings, shim) as set_calendar:
+    with Memd(settings) as app, worker_of(settings, shim) as set_calendar, part("scheduler", settings):
         for talk in CONVERSATIONS:
             set_calendar(talk.at)
             model.responder = answering(names.resolved(talk.answer, app.document(month.USER)))
