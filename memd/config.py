@@ -22,6 +22,7 @@ ENV_PREFIX = "MEMD_"
 CONFIG_FILE = "config.yaml"
 
 AppName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]{1,64}$")]
+HostName = Annotated[str, Field(pattern=r"^[A-Za-z0-9.:\[\]-]{1,255}$")]
 Seconds = Annotated[float, Field(gt=0, le=31_536_000)]
 Share = Annotated[float, Field(ge=0, le=1)]
 Count = Annotated[int, Field(ge=1, le=10_000_000)]
@@ -127,6 +128,20 @@ class RecallSettings(Section):
     injection_enabled: bool = True
     max_injection_tokens: Annotated[int, Field(ge=100, le=8_000)] = 2_000
     correction_tokens: Annotated[int, Field(ge=0, le=8_000)] = 500
+    with_user_memory: bool = True
+    embedder: str | None = None
+
+
+class HttpSettings(Section):
+    enabled: bool = False
+    host: Annotated[str, Field(min_length=1, max_length=255)] = "127.0.0.1"
+    port: Annotated[int, Field(ge=0, le=65_535)] = 8477
+    hosts: tuple[HostName, ...] = ()
+    tokens: Path | None = None
+    read_timeout_s: Annotated[float, Field(ge=0.1, le=300)] = 10
+    request_timeout_s: Annotated[float, Field(ge=1, le=600)] = 30
+    keep_alive_s: Annotated[int, Field(ge=1, le=3_600)] = 75
+    max_connections: Annotated[int, Field(ge=2, le=100_000)] = 500
 
 
 class LogSettings(Section):
@@ -151,6 +166,7 @@ class Settings(Section):
     apply: ApplySettings = ApplySettings()
     store: StoreSettings = Field(default_factory=lambda: StoreSettings.model_validate({}))
     recall: RecallSettings = RecallSettings()
+    http: HttpSettings = HttpSettings()
     log: LogSettings = LogSettings()
 
     @field_validator("data_dir")

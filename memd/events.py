@@ -60,6 +60,11 @@ class Event(StrEnum):
     CLAIM_LOST = "claim_lost"
     FORGOTTEN = "forgotten"
 
+    HTTP_READY = "http_ready"
+    HTTP_STOPPED = "http_stopped"
+    HTTP_FAILED = "http_failed"
+    TOKENS_UNREADABLE = "tokens_unreadable"
+
     DOCUMENT_DAMAGED = "document_damaged"
     CONFLICT = "conflict"
     LIBRARY_LOG = "library_log"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import shutil
 import signal
 import subprocess
@@ -16,6 +17,7 @@ import redis
 from support import environment, make_settings
 
 from memd import library, server
+from memd.cli import main
 from memd.client import Memd
 from memd.config import Settings
 from memd.connection import connect
@@ -136,3 +138,19 @@ def shim(tmp_path_factory: pytest.TempPathFactory) -> Path:
     source = Path(__file__).parent / "clock.c"
     subprocess.run([compiler, "-shared", "-fPIC", "-o", str(library_file), str(source), "-ldl"], check=True)
     return library_file
+
+
+@pytest.fixture
+def here(settings: Settings, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Cli:
+    """Runs `memd` in this process: for the many calls that differ in what they say only."""
+    for name, value in environment(settings).items():
+        monkeypatch.setenv(name, value)
+
+    def run(*words: str, given: str = "") -> subprocess.CompletedProcess[str]:
+        monkeypatch.setattr(sys, "argv", ["memd", *words])
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(given.encode())))
+        with pytest.raises(SystemExit) as ended:
+            main()
+        return subprocess.CompletedProcess(words, int(ended.value.code or 0), *capfd.readouterr())
+
+    return run

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Executor
@@ -27,6 +28,7 @@ from memd.forget import Forgetting
 from memd.memory import ledger
 from memd.memory.apply import Applied, Origin, apply, asked
 from memd.memory.facts import quotes_any
+from memd.memory.heat import HeatFiles
 from memd.memory.store import Loaded, Store
 from memd.memory.tombstone import Tombstone, Tombstones, Wish
 from memd.memory.update import Asked
@@ -72,6 +74,7 @@ class Remembering:
         self._extractor = extractor
         self._threads = threads
         self._tombstones = Tombstones(settings.data_dir)
+        self._heat = HeatFiles(settings)
         self._calls: dict[str, asyncio.Future[Extraction]] = {}
         self._handing_back = False
         self.gate = Gate(client, endpoint(settings.extraction), self.in_thread)
@@ -213,6 +216,7 @@ class Remembering:
                 origin,
                 self._settings.apply,
                 about=work.about,
+                heat=self._heat_of(claim, loaded),
             )
             try:
                 self._store.commit(claim.key.bucket, loaded, applied.document, lambda: self._still_ours(claim, work))
@@ -223,6 +227,13 @@ class Remembering:
                 continue
             return _stored(work, applied, extraction)
         return None
+
+    def _heat_of(self, claim: Claim, loaded: Loaded) -> dict[str, float]:
+        """How much each fact was read lately; only where eviction asks for it."""
+        if self._settings.apply.eviction != "hybrid":
+            return {}
+        heat = self._heat.read(claim.key.bucket, time.time())
+        return {fact["id"]: heat.heat(fact["id"]) for fact in loaded.document["facts"]}
 
     def _still_ours(self, claim: Claim, work: Work) -> bool:
         """Asked under the lock: nobody has rescued the claim, and nobody has forgotten anything of the user since."""

@@ -22,12 +22,6 @@ from memd.memory.text import fold, normal_key, one_line, same_key
 from memd.memory.uploads import is_upload_event
 from memd.redaction import find, holds_secret, redact
 
-NEAR = 0.85
-"""Likeness from which two facts are near-duplicates."""
-
-STALE_DAYS = 180
-"""Days after which a fact that nobody confirmed is stale; corrections and facts by hand never are."""
-
 _NOTHING = re.compile(
     r"n/?a|none|null|nothing|unknown|no (?:new )?(?:information|facts?|data)(?: (?:available|found|provided))?"
     r"|(?:the )?user (?:(?:has |just )?(?:said (?:hello|hi|thanks?|goodbye)|greeted|thanked|acknowledged"
@@ -99,27 +93,39 @@ def _junk(document: Document, _: datetime, settings: ApplySettings) -> Iterator[
             yield _piece_finding("junk", piece, "upload_event")
 
 
-def _duplicate(document: Document, _: datetime, __: ApplySettings) -> Iterator[Finding]:
+def _duplicate(document: Document, _: datetime, settings: ApplySettings) -> Iterator[Finding]:
     """Facts that say what an earlier one says already: in the same words, spelled otherwise, or nearly."""
-    before: list[tuple[str, Fact]] = []
+    before: list[_Said] = []
     for place, fact in _facts(document):
-        person = _person(fact)
-        kinds = ((_alike(fact["content"], other["content"]), other) for whose, other in before if whose == person)
-        best = max(kinds, key=lambda kind: _STRENGTH.index(kind[0]), default=("", {}))
-        if best[0]:
-            yield _finding("duplicate", place, fact, f"{best[0]}, of {best[1].get('id')}")
-        before.append((person, fact))
+        said = _Said(fact, _person(fact), same_key(fact["content"]), normal_key(fact["content"]))
+        kinds = [(_alike(said, other, settings.near_duplicate), other) for other in before]
+        kind, other = max(kinds, key=lambda kind: _STRENGTH.index(kind[0]), default=("", said))
+        if kind:
+            yield _finding("duplicate", place, fact, f"{kind}, of {other.fact.get('id')}")
+        before.append(said)
+
+
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """A fact, and what of it is compared: of whom, in which words, in which words however spelled."""
+
+    fact: Fact
+    person: str
+    same: str
+    normal: str
 
 
 _STRENGTH = ("", "near", "normalised", "exact")
 
 
-def _alike(one: str, other: str) -> str:
-    if same_key(one) == same_key(other):
+def _alike(one: _Said, other: _Said, near: float) -> str:
+    if one.person != other.person:
+        return ""
+    if one.same == other.same:
         return "exact"
-    if normal_key(one) == normal_key(other):
+    if one.normal == other.normal:
         return "normalised"
-    return "near" if similarity(one, other, NEAR) >= NEAR else ""
+    return "near" if near < 1 and similarity(one.fact["content"], other.fact["content"], near) >= near else ""
 
 
 def _echo(document: Document, _: datetime, __: ApplySettings) -> Iterator[Finding]:
@@ -151,8 +157,9 @@ def _secrets(piece: _Piece) -> str:
     return " and ".join(sorted(kinds))
 
 
-def _stale(document: Document, now: datetime, _: ApplySettings) -> Iterator[Finding]:
+def _stale(document: Document, now: datetime, settings: ApplySettings) -> Iterator[Finding]:
     """Facts past their time, and facts that nobody has confirmed for long."""
+    oldest = now - timedelta(days=settings.stale_after_days) if settings.stale_after_days else None
     for place, fact in _facts(document):
         if is_manual(fact) or fact.get("category") == "correction":
             continue
@@ -160,7 +167,7 @@ def _stale(document: Document, now: datetime, _: ApplySettings) -> Iterator[Find
         times = [time for name in _TIMES if (time := moment(fact.get(name))) is not None]
         if until is not None and until < now:
             yield _finding("stale", place, fact, f"valid until {until.date()}")
-        elif times and max(times) < now - timedelta(days=STALE_DAYS):
+        elif times and oldest is not None and max(times) < oldest:
             yield _finding("stale", place, fact, f"not confirmed since {max(times).date()}")
 
 
@@ -175,14 +182,14 @@ def _unevidenced(document: Document, _: datetime, __: ApplySettings) -> Iterator
 
 
 def _instruction(document: Document, _: datetime, __: ApplySettings) -> Iterator[Finding]:
-    """Orders to an assistant."""
+    """Orders to an assistant, and text that hides."""
     for piece in _active(document):
         if refused_as(piece.text) == "instruction":
-            yield _piece_finding("instruction", piece, "an order")
+            yield _piece_finding("instruction", piece, "an order, or hidden text")
 
 
 def _markup(document: Document, _: datetime, __: ApplySettings) -> Iterator[Finding]:
-    """Tags, role marks, invisible characters."""
+    """Tags and role marks."""
     for piece in _active(document):
         if refused_as(piece.text) == "markup" or one_line(piece.text) != " ".join(piece.text.split()):
             yield _piece_finding("markup", piece, "tags or invisible characters")

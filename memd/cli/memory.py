@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from memd.cli.common import Agent, Json, User, echo, echo_json, settings, warn
+from memd.cli.common import Agent, Json, Pending, User, echo, echo_json, settings, warn
 
 if TYPE_CHECKING:
     from memd.client import Memd
@@ -70,6 +70,8 @@ def inject(
     max_tokens: Annotated[
         int | None, typer.Option("--max-tokens", min=1, help="The block's budget, estimated.")
     ] = None,
+    query: Annotated[str | None, typer.Option("--query", help="The facts that answer it best come first.")] = None,
+    include_pending: Pending = False,
 ) -> None:
     """The <memory> block for the next prompt, within its budget; nothing when nothing is known.
 
@@ -79,7 +81,7 @@ def inject(
 
     with Memd(settings()) as memd:
         tell_oddities(memd, user, agent)
-        block = memd.inject(user, agent_name=agent, max_tokens=max_tokens)
+        block = memd.inject(user, agent_name=agent, max_tokens=max_tokens, query=query, include_pending=include_pending)
     if block:
         echo(block)
 

@@ -60,8 +60,9 @@ def _reasons(fact: NewFact, content: str, settings: ApplySettings) -> Iterator[s
     yield from _content_reasons(content, settings)
     if any(map(holds_secret, _asides(fact))):
         yield "secret"
-    hidden = (fact.content,) if fact.content != content else ()
-    yield from filter(None, map(refused_as, (*hidden, *_asides(fact))))
+    # What stood there before invisible characters were taken out counts as well.
+    hidden = () if fact.content == content else (fact.content,)
+    yield from filter(None, map(refused_as, (*hidden, *filter(None, _asides(fact)))))
 
 
 def _asides(fact: NewFact) -> Iterator[str]:
