@@ -11,6 +11,7 @@ from typing import Any, Self
 import redis.asyncio
 
 from memd import config, dead, inbox
+from memd.byhand import AsyncByHand, ByHand
 from memd.config import Settings
 from memd.connection import Call, connect, connect_async, send, send_async
 from memd.context import DEFAULT_AGENT
@@ -67,7 +68,7 @@ class _Door:
         return inbox.push(context), lambda merged: receipt(merged, len(context.messages), context.dropped)
 
 
-class Memd(_Door, Reading):
+class Memd(_Door, ByHand, Reading):
     """The client for apps without an event loop. Thread-safe. Also a context manager.
 
     `settings`: as `memd.config.load` gives them; None reads config.yaml and the environment as the daemon does.
@@ -174,7 +175,7 @@ class Memd(_Door, Reading):
         self.close()
 
 
-class AsyncMemd(_Door, AsyncReading):
+class AsyncMemd(_Door, AsyncByHand, AsyncReading):
     """The client for apps with an event loop; the methods of `Memd`, awaited. Also an async context manager.
 
     `push` and `receipt` are one round trip each; what reads files or waits runs in a thread. A cancelled push may or

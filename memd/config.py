@@ -105,8 +105,14 @@ class ApplySettings(Section):
     )  # fmt: skip
     fact_min_chars: Annotated[int, Field(ge=1, le=100)] = 5
     fact_max_chars: Annotated[int, Field(ge=50, le=10_000)] = 2_000
+    near_duplicate: Share = 0.85
+    max_new_per_thread_day: Annotated[int, Field(ge=0, le=10_000)] = 0
     max_retired_facts: Annotated[int, Field(ge=0, le=500)] = 10
     max_retired_share: Share = 0.2
+    stale_after_days: Annotated[int, Field(ge=0, le=36_500)] = 180
+    review_max: Annotated[int, Field(ge=0, le=50)] = 5
+    consolidate_from: Annotated[int, Field(ge=0, le=500)] = 8
+    eviction: Literal["confidence", "hybrid"] = "confidence"
     archive_cap: Annotated[int, Field(ge=0, le=10_000)] = 200
     ledger_cap: Annotated[int, Field(ge=100, le=1_000_000)] = 20_000
 

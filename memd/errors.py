@@ -32,6 +32,10 @@ class Rejected(MemdError):
         self.field = field
 
 
+class FactUnknown(Rejected):
+    """The memory has no such fact (any more); nothing was changed."""
+
+
 class InboxUnavailable(MemdError):
     """The server cannot be reached or does not answer; whatever was being moved stays where it was."""
 
@@ -105,9 +109,16 @@ class StoreUnavailable(MemdError):
 
 
 class DocumentDamaged(MemdError):
-    """A memory document cannot be read as one, or belongs to someone else; it was left where it is."""
+    """A memory document cannot be read as one, or belongs to someone else; it was left where it is.
+
+    `place`: where in it something is wrong (`facts[3].content`), empty when it is about the whole file.
+    """
 
     exit_code = 65
+
+    def __init__(self, sentence: str, place: str = "") -> None:
+        super().__init__(sentence)
+        self.place = place
 
 
 class DocumentTooNew(DocumentDamaged):

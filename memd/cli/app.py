@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from memd import __version__
-from memd.cli import acl, daemon, dead, doctor, forget, memory, push, queue, search, setup
+from memd.cli import acl, audit, daemon, dead, doctor, facts, forget, memory, push, queue, search, setup, transfer
 from memd.cli.common import Globals
 
 app = typer.Typer(
@@ -46,5 +46,5 @@ def options(
     }
 
 
-for group in (daemon, push, queue, dead, memory, search, forget, doctor, acl, setup):
+for group in (daemon, push, queue, dead, memory, search, facts, transfer, audit, forget, doctor, acl, setup):
     group.register(app)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from memd.context import Message
-from memd.memory.update import Update
+from memd.memory.update import Asked, Update
 
 if TYPE_CHECKING:
     from memd.memory.document import Document
@@ -17,6 +17,7 @@ class Request:
     """One question: what do these messages change in this document?
 
     `messages` are new; evidence indexes count them from 0. `before` are known ones that only give context.
+    `about`: what is asked of the document itself: facts to review, categories to merge in.
     `deadline_s`: seconds the whole answer may take; the extractor's own setting may be shorter.
     """
 
@@ -24,6 +25,7 @@ class Request:
     messages: tuple[Message, ...]
     before: tuple[Message, ...] = ()
     deadline_s: float = 90.0
+    about: Asked = field(default_factory=Asked)
 
 
 @dataclass(frozen=True, slots=True)
