@@ -151,6 +151,7 @@ class RecallSettings(Section):
     injection_enabled: bool = True
     max_injection_tokens: Annotated[int, Field(ge=100, le=8_000)] = 2_000
     correction_tokens: Annotated[int, Field(ge=0, le=8_000)] = 500
+    order: Literal["stable", "established"] = "stable"
     with_user_memory: bool = True
     embedder: str | None = None
 
