@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
@@ -77,11 +78,16 @@ def environment(settings: Settings) -> dict[str, str]:
 
 
 @contextmanager
-def process(words: list[str], env: Mapping[str, str], log: Path, ready: str = "") -> Iterator[Process]:
-    """A Python process, ended at the end. With `ready` it must print a line that begins so before this answers."""
+def process(
+    words: list[str], env: Mapping[str, str], log: Path, ready: str = "", prefix: tuple[str, ...] = ()
+) -> Iterator[Process]:
+    """A Python process, ended at the end. With `ready` it must print a line that begins so before this answers.
+
+    `prefix`: a command that becomes the process, such as one that enters a namespace.
+    """
     with log.open("ab") as out:
         running = subprocess.Popen(
-            [sys.executable, *words], env=dict(env), stdin=subprocess.DEVNULL, stdout=out, stderr=out
+            [*prefix, sys.executable, *words], env=dict(env), stdin=subprocess.DEVNULL, stdout=out, stderr=out
         )
     try:
         if ready:
@@ -101,6 +107,32 @@ def _said(log: Path, ready: str) -> bool:
 
 
 @contextmanager
+def tcp_ground(host: str, *options: str, **changes: Any) -> Iterator[Ground]:
+    """As `ground`, with a server that listens on an address, and these options of its own."""
+    folder = Path(tempfile.mkdtemp(prefix="memd-bench-"))
+    with socket.socket() as free:
+        free.bind((host, 0))
+        port = free.getsockname()[1]
+    common = ["--port", str(port), "--bind", host, "--dir", str(folder), "--appendonly", "yes", "--save", ""]
+    with (folder / "server.log").open("wb") as log:
+        process = subprocess.Popen([server.binary(), *common, "--protected-mode", "no", *options], stdout=log)
+    settings = make_settings(folder, redis_url=f"redis://{host}:{port}/0", **changes)
+    try:
+        with connect(settings) as client:
+            wait_until(lambda: _listens(host, port), "the server listens", 10)
+            library.install(client, settings)
+            yield Ground(settings, client, process)
+    finally:
+        server.stop(process)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _listens(host: str, port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex((host, port)) == 0
+
+
+@contextmanager
 def daemon(place: Ground, workers: int = 1, *, scheduler: bool = True) -> Iterator[list[Process]]:
     """A scheduler and workers as processes of their own; answers [scheduler, worker, …] once the workers listen."""
     env = environment(place.settings)
@@ -115,10 +147,12 @@ def daemon(place: Ground, workers: int = 1, *, scheduler: bool = True) -> Iterat
 
 
 @contextmanager
-def model(folder: Path, delay_s: float) -> Iterator[tuple[str, Process]]:
-    """An HTTP model that takes `delay_s` for each answer, as a process of its own; answers its address."""
+def model(folder: Path, delay_s: float, host: str = "127.0.0.1", limit: int = 0) -> Iterator[tuple[str, Process]]:
+    """An HTTP model that takes `delay_s` for each answer, `limit` at once, as a process; answers its address."""
     log = folder / f"model-{delay_s}.log"
     env = {**os.environ, "PYTHONPATH": str(ROOT)}
-    with process(["-m", "benchmarks.model", str(delay_s)], env, log, ready="http") as running:
+    with process(
+        ["-m", "benchmarks.model", str(delay_s), "--host", host, "--limit", str(limit)], env, log, ready="http"
+    ) as running:
         address = next(line for line in log.read_text().splitlines() if line.startswith("http"))
         yield address, running
