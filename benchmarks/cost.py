@@ -45,7 +45,7 @@ def measure(size: Size) -> Iterator[Measurement]:
     """Medians over contexts of the thread's CPU in each step; and the server's for all of them."""
     count = max(ROOM, size.contexts // 4 // ROOM * ROOM)
     with ground(scheduler__quiet_s=300) as place:
-        _documents(place, count)
+        fill(place, count)
         push_all(place, count)
         with Memd(place.settings) as memd:
             memd.flush()
@@ -135,10 +135,10 @@ class Steps:
         return held
 
 
-def _documents(place: Ground, count: int) -> None:
+def fill(place: Ground, count: int, start: int = 0) -> None:
     """A full document for each user."""
     store = open_store(place.settings)
-    for number in range(count):
+    for number in range(start, start + count):
         bucket = Bucket(f"user-{number}")
         loaded = store.load(bucket)
         store.commit(bucket, loaded, {**full_document(bucket), "revision": 1}, lambda: True)
