@@ -80,7 +80,7 @@ def _push(number: int, body: str) -> Call[Merged]:
 
 def _fill(place: Ground, start: int, end: int) -> None:
     """New keys through the trusted door, many to a pipeline."""
-    body = text(CHARS, 1)
+    body = text(CHARS, 1, 0)
     for first in range(start, end, BATCH):
         pipeline = place.client.pipeline(transaction=False)
         for number in range(first, min(end, first + BATCH)):
@@ -91,7 +91,7 @@ def _fill(place: Ground, start: int, end: int) -> None:
 def _probe(place: Ground, keys: int, count: int) -> tuple[float, float, float]:
     """Median µs of a push of a new key and of a SET of its bytes, in turns of `count / TURNS`; server CPU of a push."""
     client = place.client
-    body = text(CHARS, 2)
+    body = text(CHARS, 2, 0)
     bytes_ = orjson.dumps({"a": body, "b": body})
     pushed: list[float] = []
     put: list[float] = []

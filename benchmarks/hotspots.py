@@ -43,7 +43,7 @@ def profiled() -> Iterator[list[cProfile.Profile]]:
         yield found
     finally:
         found[0].disable()
-        threading.setprofile(None)  # type: ignore[arg-type]  # how it is switched off
+        threading.setprofile(None)
 
 
 def show(title: str, profiles: list[cProfile.Profile], count: int) -> None:

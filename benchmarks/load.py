@@ -55,14 +55,13 @@ TOWNS = ["Porto", "Lisbon", "Berlin", "Graz", "Lyon", "Turin", "Ghent", "Leeds",
 """Chinese is a tenth of the sentences: two scripts take two ways through signals and token counts."""
 
 
-def text(chars: int, seed: int) -> str:
-    """Sentences of so many characters: small talk that holds nothing to remember."""
+def text(chars: int, seed: int, chinese: float = 0.1) -> str:
+    """Sentences of so many characters, a share of them Chinese: small talk that holds nothing to remember."""
     rng = random.Random(seed)  # noqa: S311  (the same text in every run)
     parts: list[str] = []
     size = 0
     while size < chars:
-        chinese = rng.random() < 0.1
-        part = CHINESE[:20] + "。" if chinese else " ".join(rng.choices(WORDS, k=12)).capitalize() + ". "
+        part = CHINESE[:20] + "。" if rng.random() < chinese else " ".join(rng.choices(WORDS, k=12)).capitalize() + ". "
         parts.append(part)
         size += len(part)
     return "".join(parts)[:chars].strip()
@@ -87,14 +86,16 @@ def statement(number: int, chars: int = 512) -> str:
 
 
 def full_document(bucket: Bucket, facts: int = 100) -> Document:
-    """A document with so many facts of 60 to 100 characters, each with evidence, and all six summaries."""
+    """A document with so many facts of some 60 characters, a tenth Chinese, with evidence; and all six summaries."""
     document = empty_document(bucket)
     stamp = "2026-11-01T10:00:00.000Z"
     for section in ("user", "history"):
         for name in document[section]:
-            document[section][name] = {"summary": text(200, len(name)).capitalize(), "updatedAt": stamp}
+            document[section][name] = {"summary": text(160, len(name)), "updatedAt": stamp}
     for number in range(facts):
-        content = f"The user keeps note {number}: {text(60, number)}"
+        content = f"The user keeps note {number} on {text(36, number, 0)}"
+        if number % 10 == 9:
+            content = f"用户在项目里记下了第 {number} 条笔记。"
         document["facts"].append(
             {
                 "id": f"fact_{number:08x}",
@@ -103,7 +104,7 @@ def full_document(bucket: Bucket, facts: int = 100) -> Document:
                 "confidence": 0.8 + number % 20 / 100,
                 "createdAt": stamp,
                 "source": f"thread-{number % 7}",
-                "evidence": [{"thread": f"thread-{number % 7}", "message": f"m{number}", "quote": content[-50:]}],
+                "evidence": [{"thread": f"thread-{number % 7}", "message": f"m{number}", "quote": content[-40:]}],
             }
         )
     document["ledger"] = {f"thread-{n}": [f"i{n:036x}" for n in range(n * 40, n * 40 + 40)] for n in range(7)}
