@@ -22,14 +22,15 @@ class ConfigError(MemdError):
 
 
 class Rejected(MemdError):
-    """Input was refused: `code` says why, `field` where. Nothing of it was stored."""
+    """Input was refused: `code` says why, `field` where, `limit` what is allowed. Nothing of it was stored."""
 
     exit_code = 65
 
-    def __init__(self, code: str, sentence: str, field: str = "") -> None:
+    def __init__(self, code: str, sentence: str, field: str = "", limit: int | None = None) -> None:
         super().__init__(f"{code}: {sentence}")
         self.code = code
         self.field = field
+        self.limit = limit
 
 
 class FactUnknown(Rejected):

@@ -31,11 +31,9 @@ class CachedReader:
         """
         # The mark is taken first: a change in between makes the next read load again, never keep what is old.
         mark = self._store.mark(bucket)
-        with self._lock:
-            kept = self._kept.get(bucket)
-            if kept is not None and kept[0] == mark:
-                self._kept.move_to_end(bucket)
-                return kept[1]
+        kept = self._look(bucket, mark)
+        if kept is not None:
+            return kept
         document = _readable(self._store.load(bucket).document)
         with self._lock:
             self._kept[bucket] = (mark, document)
@@ -43,6 +41,18 @@ class CachedReader:
             while len(self._kept) > self._cap:
                 self._kept.popitem(last=False)
         return document
+
+    def at_hand(self, bucket: Bucket) -> Document | None:
+        """The document if it is kept and has not changed: for who must not wait for a file. Raises StoreUnavailable."""
+        return self._look(bucket, self._store.mark(bucket))
+
+    def _look(self, bucket: Bucket, mark: Hashable) -> Document | None:
+        with self._lock:
+            kept = self._kept.get(bucket)
+            if kept is None or kept[0] != mark:
+                return None
+            self._kept.move_to_end(bucket)
+            return kept[1]
 
 
 def _readable(document: Document) -> Document:

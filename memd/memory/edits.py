@@ -16,6 +16,7 @@ from memd.memory import archive, removed
 from memd.memory.document import Document, Fact, complete, iso
 from memd.memory.facts import MANUAL, is_manual, new_id
 from memd.memory.gates import content_refusal
+from memd.memory.orders import refused_as
 from memd.memory.text import normal_key, one_line
 
 CONFIDENCE = 1.0
@@ -31,7 +32,7 @@ _SENTENCES = {
 }
 """What a person is told of the gate they met."""
 
-_PROVEN_ONLY = ("evidence", "origin", "confirmations", "lastConfirmedAt")
+PROVEN_ONLY = ("evidence", "origin", "confirmations", "lastConfirmedAt")
 """Fields that speak of a fact's old words: they go with these to the archive."""
 
 
@@ -128,7 +129,8 @@ def checked_content(content: object, settings: ApplySettings) -> str:
     if not isinstance(content, str):
         _refuse("E_FACT_TYPE", "content must be text", "content")
     clean = one_line(content)
-    reason = content_refusal(clean, settings)
+    # What stood there before invisible characters were taken out counts as well.
+    reason = content_refusal(clean, settings) or refused_as(content)
     if reason:
         sentence = _SENTENCES.get(reason, "content is nothing that may be remembered")
         _refuse(f"E_FACT_{reason.upper()}", sentence.format(settings=settings), "content")
@@ -155,7 +157,7 @@ def _rewritten(
         return Edited(document, fact["id"])
     kept = fact
     if content != fact["content"]:
-        kept = {name: value for name, value in fact.items() if name not in _PROVEN_ONLY}
+        kept = {name: value for name, value in fact.items() if name not in PROVEN_ONLY}
     new = {**kept, **changed, "updatedAt": iso(now)}
     old = archive.entry(fact, "edited", iso(now))
     fields = {

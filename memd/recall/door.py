@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from memd.config import Settings
-from memd.context import DEFAULT_AGENT
+from memd.context import DEFAULT_AGENT, Bucket
 from memd.memory.document import Document
 from memd.recall.inject import Injection
 from memd.recall.reader import Reader, named
@@ -67,6 +67,10 @@ class Reading:
         bucket = named(user_id, agent_name)
         wanted = everything(query) if query else None
         return self._reader.injection(bucket, max_tokens, wanted, include_pending=include_pending)
+
+    def injection_at_hand(self, bucket: Bucket, *, max_tokens: int | None = None) -> Injection | None:
+        """The block if it was made before and its memory has not changed: for an event loop, which must not wait."""
+        return self._reader.at_hand(bucket, max_tokens)
 
     def search(
         self,

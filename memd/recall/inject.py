@@ -74,7 +74,7 @@ class Lines:
 
     def __init__(self, document: Document, settings: RecallSettings) -> None:
         facts: list[Fact] = document.get("facts", [])
-        texts = map(_fact, facts)
+        texts = map(fact_line, facts)
         self._facts = [_line(_FACTS, place, text) for place, text in enumerate(texts)]
         orders = [_order(fact) for fact in facts]
         self._corrections = {place for place, order in enumerate(orders) if order[0]}
@@ -188,7 +188,8 @@ def _summaries(document: Document, order: Sequence[tuple[str, str, str]]) -> Ite
             yield _line(heading, place, f"- {label}: {text}")
 
 
-def _fact(fact: Fact) -> str:
+def fact_line(fact: Fact) -> str:
+    """One fact as a line of the block, in which nothing is a tag."""
     subject = fact.get("subject")
     about = ""
     if isinstance(subject, dict) and (person := _safe(subject.get("person"))):

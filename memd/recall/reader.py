@@ -83,6 +83,19 @@ class Reader:
         said = [pending.text for pending in self._said(bucket)] if include_pending else []
         return versioned(inject(kept.lines, self._settings.recall, max_tokens, first=first, pending=said))
 
+    def at_hand(self, bucket: Bucket, max_tokens: int | None = None) -> Injection | None:
+        """The block if it was made before and nothing has changed since: costs a `stat`. Raises StoreUnavailable."""
+        with self._lock:
+            kept = self._kept.get(bucket)
+            if kept is not None:
+                self._kept.move_to_end(bucket)
+        block = kept.blocks.get(max_tokens) if kept else None
+        if kept is None or block is None:
+            return None
+        documents = map(self._documents.at_hand, self._buckets(bucket))
+        same = all(here is there for here, there in zip(documents, kept.documents, strict=True))
+        return block if same else None
+
     def search(self, bucket: Bucket, wanted: Wanted, *, include_pending: bool) -> list[Found]:
         """The facts that answer, best first. Raises StoreUnavailable, DocumentDamaged, EmbedderFailed."""
         kept = self._look(bucket)

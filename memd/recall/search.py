@@ -69,10 +69,10 @@ class Wanted:
 def check(query: object, limit: object, categories: Collection[str], since: object, until: object) -> Wanted:
     """A search as it was asked for. Raises Rejected."""
     if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= MAX_LIMIT:
-        raise Rejected("E_LIMIT", f"limit must be a whole number of 1 to {MAX_LIMIT}", "limit")
+        raise Rejected("E_LIMIT", f"limit must be a whole number of 1 to {MAX_LIMIT}", "limit", MAX_LIMIT)
     if isinstance(categories, str) or not all(isinstance(name, str) for name in categories):
         raise Rejected("E_CATEGORIES", "categories must be a list of names", "categories")
-    return Wanted(_checked(query), limit, frozenset(categories), _moment("since", since), _moment("until", until))
+    return Wanted(check_query(query), limit, frozenset(categories), _moment("since", since), _moment("until", until))
 
 
 def everything(query: object) -> Wanted:
@@ -80,12 +80,12 @@ def everything(query: object) -> Wanted:
     return check(query, MAX_LIMIT, (), None, None)
 
 
-def _checked(query: object) -> str:
+def check_query(query: object) -> str:
     """A query that can be searched for. Raises Rejected."""
     if not isinstance(query, str):
         raise Rejected("E_QUERY_TYPE", "query must be text", "query")
     if len(query) > MAX_QUERY_CHARS:
-        raise Rejected("E_QUERY_LENGTH", f"query has at most {MAX_QUERY_CHARS} characters", "query")
+        raise Rejected("E_QUERY_LENGTH", f"query has at most {MAX_QUERY_CHARS} characters", "query", MAX_QUERY_CHARS)
     if not query.strip():
         raise Rejected("E_QUERY_EMPTY", "query must not be empty", "query")
     return query

@@ -18,6 +18,7 @@ from memd.memory.apply import MAX_SUMMARY_CHARS
 from memd.memory.document import SECTIONS, Document, Fact, complete, iso, moment, rank, summary
 from memd.memory.facts import aside, new_id
 from memd.memory.gates import content_refusal
+from memd.memory.orders import refused_as
 from memd.memory.said import MAX_QUOTE_CHARS
 from memd.memory.text import fold, normal_key, one_line
 from memd.memory.uploads import without_upload_events
@@ -154,7 +155,10 @@ class _Merging:
         """Why this may not be remembered, whoever kept it."""
         if reason := content_refusal(content, self._settings) or removed.refusal(self._removed, content):
             return reason
-        return "secret" if any(map(holds_secret, _asides(fact))) else None
+        if any(map(holds_secret, _asides(fact))):
+            return "secret"
+        # What stood there before invisible characters were taken out counts as well.
+        return next(filter(None, map(refused_as, (fact["content"], *_asides(fact)))), None)
 
     def _clean(self, fact: Fact) -> Fact:
         """The fact as the document keeps it, still with the id that it came with."""
@@ -227,7 +231,8 @@ def _with_safe_evidence(fact: Fact) -> Fact:
 def _summary_refusal(text: str) -> str | None:
     if len(text) > MAX_SUMMARY_CHARS:
         return "summary_too_long"
-    return "summary_secret" if holds_secret(text) else None
+    reason = "secret" if holds_secret(text) else refused_as(text)
+    return f"summary_{reason}" if reason else None
 
 
 def _ledger(old: Document, parcel: Parcel, cap: int) -> dict[str, Any]:
