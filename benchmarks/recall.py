@@ -13,6 +13,7 @@ import argparse
 import json
 import os
 import platform
+import random
 import sys
 import tempfile
 import time
@@ -131,9 +132,15 @@ def many_users(memd: Memd, data_dir: Path, users: int) -> list[float]:
 def prefix_kept(order: str) -> dict[str, float]:
     """The share of a block that stays as it was, from its first byte on, when a fact or the focus changes."""
     settings = RecallSettings.model_validate({"order": order})
+    known = [record for record in RECORDS if record.get("document", "").startswith("en")]
+    random.Random(1).shuffle(known)  # noqa: S311  (an order in which they may have been learned)
+    learned = [
+        {"id": str(day), "content": one["text"], "createdAt": f"2026-{1 + day // 28:02}-{1 + day % 28:02}"} | one
+        for day, one in enumerate(known)
+    ]
 
     def block(count: int, focus: str) -> str:
-        document: Document = {**empty_document(Bucket("one")), "facts": facts(count)}
+        document: Document = {**empty_document(Bucket("one")), "facts": learned[:count]}
         for section, name, text in (
             ("user", "workContext", "Backend engineer at a logistics company; migrates the billing service."),
             ("user", "personalContext", "Lives in Porto with husband and daughter."),
@@ -144,8 +151,8 @@ def prefix_kept(order: str) -> dict[str, float]:
             document[section][name]["summary"] = text
         return inject(document, settings)
 
-    grown = [kept(block(count, "An exam."), block(count + 1, "An exam.")) for count in range(20, 60)]
-    return {"a new fact": sum(grown) / len(grown), "a new focus": kept(block(40, "Moving."), block(40, "An exam."))}
+    grown = [kept(block(count, "An exam."), block(count + 1, "An exam.")) for count in range(20, 90)]
+    return {"a new fact": sum(grown) / len(grown), "a new focus": kept(block(60, "Moving."), block(60, "An exam."))}
 
 
 def kept(before: str, after: str) -> float:

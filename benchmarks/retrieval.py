@@ -33,7 +33,7 @@ import orjson
 from benchmarks.fts5 import Fts5
 from memd import __version__, config
 from memd.client import Memd
-from memd.context import Bucket
+from memd.context import Bucket, digest
 from memd.memory.document import Document, empty_document
 from memd.memory.paths import FILE, folder
 
@@ -158,7 +158,7 @@ def written(labelled: Labelled, data_dir: Path) -> None:
 
 def user_of(group: str) -> str:
     """The user whose memory a group is."""
-    return f"group {group}"
+    return f"group-{digest(group)}"
 
 
 def by_memd(labelled: Labelled, data_dir: Path, embedder: str | None) -> Search:
