@@ -19,6 +19,7 @@ class Event(StrEnum):
     """What can happen, in the order of the flow."""
 
     PUSH_REFUSED = "push_refused"
+    PUSH_DELAYED = "push_delayed"
     RAW_PUSH_DEAD = "raw_push_dead"
     RAW_PUSH_SKIPPED = "raw_push_skipped"
     RAW_LIST_UNREAD = "raw_list_unread"
@@ -39,6 +40,7 @@ class Event(StrEnum):
     SCHEDULER_STOPPED = "scheduler_stopped"
     DUTY_FAILED = "duty_failed"
     LEASE_EXPIRED = "lease_expired"
+    BUDGET_REACHED = "budget_reached"
     BELL_RUNG = "bell_rung"
     BELL_REFUSED = "bell_refused"
     OUTAGE_BEGAN = "outage_began"
@@ -52,6 +54,11 @@ class Event(StrEnum):
 
     MODEL_OUTAGE_BEGAN = "model_outage_began"
     MODEL_OUTAGE_ENDED = "model_outage_ended"
+    DEFERRED = "deferred"
+    BATCH_SENT = "batch_sent"
+    BATCH_ENDED = "batch_ended"
+    BATCH_GIVEN_UP = "batch_given_up"
+    BATCH_FAILED = "batch_failed"
     STORED = "stored"
     SKIPPED = "skipped"
     RELEASED = "released"
@@ -63,8 +70,10 @@ class Event(StrEnum):
     HTTP_READY = "http_ready"
     HTTP_STOPPED = "http_stopped"
     HTTP_FAILED = "http_failed"
+    MCP_READY = "mcp_ready"
     TOKENS_UNREADABLE = "tokens_unreadable"
 
+    INJECT_FAILED = "inject_failed"
     DOCUMENT_DAMAGED = "document_damaged"
     CONFLICT = "conflict"
     LIBRARY_LOG = "library_log"

@@ -16,6 +16,7 @@ from memd.cli import (
     doctor,
     facts,
     forget,
+    mcp,
     memory,
     push,
     queue,
@@ -61,5 +62,12 @@ def options(
     }
 
 
-for group in (daemon, push, queue, dead, memory, search, facts, transfer, audit, forget, doctor, acl, token, setup):
+GROUPS = (
+    *(daemon, push, queue, dead),
+    *(memory, search, facts, transfer, audit, forget),
+    *(doctor, acl, token, mcp, setup),
+)
+"""In the order of `memd --help`."""
+
+for group in GROUPS:
     group.register(app)

@@ -32,7 +32,7 @@ _SENTENCES = {
 }
 """What a person is told of the gate they met."""
 
-_PROVEN_ONLY = ("evidence", "origin", "confirmations", "lastConfirmedAt")
+PROVEN_ONLY = ("evidence", "origin", "confirmations", "lastConfirmedAt")
 """Fields that speak of a fact's old words: they go with these to the archive."""
 
 
@@ -157,7 +157,7 @@ def _rewritten(
         return Edited(document, fact["id"])
     kept = fact
     if content != fact["content"]:
-        kept = {name: value for name, value in fact.items() if name not in _PROVEN_ONLY}
+        kept = {name: value for name, value in fact.items() if name not in PROVEN_ONLY}
     new = {**kept, **changed, "updatedAt": iso(now)}
     old = archive.entry(fact, "edited", iso(now))
     fields = {
