@@ -47,7 +47,7 @@ def test_the_whole_job(site: Site) -> None:
         path = f"/v1/receipts/{pushed.json['id']}?user_id=ann"
         assert site.ask("GET", path).json["state"] == "pending"
         flushed = site.ask("POST", "/v1/flush", {"user_id": "ann", "wait": True})
-        assert flushed.json == {"counts": {"stored": 1}, "timed_out": False}
+        assert (flushed.json["counts"], flushed.json["timed_out"]) == ({"stored": 1}, False)
     assert site.ask("GET", path).json["state"] == "stored"
     contents = {fact["content"] for fact in site.ask("GET", "/v1/memory?user_id=ann").json["facts"]}
     assert len(contents) == 2
