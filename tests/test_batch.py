@@ -97,7 +97,7 @@ def test_a_batch_that_is_out_blocks_nothing(
         assert contents(app, "ana") == [f"I like tea number {number}." for number in (3, 1, 9)]
         wait_for(lambda: nothing_is_left(client), "no batch is out")
         assert contents(app, "bob") == ["I like tea number 2."]
-        assert int(client.hget(f"{P}:stats", "unused_answers") or 0) == 1
+        assert app.status().usage["unused_answers"] == 1
         assert app.cost().today[0].batch_calls == model.batches.requests
 
 
@@ -353,6 +353,22 @@ def _at(app: Memd, model: ModelServer, moment: str, polls: int) -> bool:
     if moment == "polled":
         return model.batches.polls > polls or app.status().pending == 0
     return model.batches.requests > 0 if moment == "made" else bool(app.status().batched) or app.status().pending == 0
+
+
+def test_a_worker_that_is_told_to_stop_gives_back_what_is_not_in_a_batch_yet(
+    batching: Callable[..., Settings], client: redis.Redis, model: ModelServer
+) -> None:
+    """It does not wait for the endpoint; its claims are pending again, and no suspects."""
+    settings = batching(drain__lease_s=60)
+    model.hold()
+    with Memd(settings) as app, part("scheduler", settings), part("worker", settings) as worker:
+        tell(app, "u0", 0, now=False)
+        wait_for(lambda: model.batches.requests == 1, "the batch is being made")
+        worker.terminate()
+        assert worker.wait(15) == 0
+        status, [fields] = app.status(), look(client).pending.values()
+    assert (status.pending, status.claimed, status.batches) == (1, 0, 0)
+    assert not {".suspect", ".batch", ".attempts"} & {name for name, value in fields.items() if value != "0"}
 
 
 # --- time, budgets, and the functions -------------------------------------------------------------------------------
