@@ -26,7 +26,7 @@ DAEMON = (
     "fcall multi exec watch unwatch",
     "blpop blmove lpush rpush lpop llen lindex lrange lrem",
     "get set del exists expire pexpire persist rename incrby",
-    "hget hmget hgetall hkeys hlen hexists hset hsetnx hdel hincrby hincrbyfloat",
+    "hget hmget hgetall hkeys hlen hscan hexists hset hsetnx hdel hincrby hincrbyfloat",
     "sadd srem scard smembers smismember sscan",
     "zadd zrem zcard zcount zscore zmscore zrange zrangebyscore zremrangebyscore zpopmin zscan zunionstore",
     "xadd",
@@ -36,12 +36,13 @@ DAEMON = (
 APP = "ping time multi exec"
 APP_KEYS = (
     (f"~{P}", f"fcall|memd_push fcall|memd_receipt_{WIRE_VERSION} fcall|memd_flush_{WIRE_VERSION}"),
+    (f"~{P}", f"fcall|memd_pending_{WIRE_VERSION}"),
     (f"%R~{P}:config %R~{P}:taken", "hget hgetall"),
-    (f"~{P}:ctx:*", "hget hmget hkeys hset hdel"),
+    (f"~{P}:ctx:*", "hget hmget hkeys hscan hset hdel"),
     (f"~{P}:outcome:*", "hget hmget hset hincrby"),
     (f"~{P}:due ~{P}:parked:* ~{P}:rationed ~{P}:batched", "zadd zrem zscore zmscore zpopmin zrange zscan"),
     (f"%R~{P}:spent:* %R~{P}:held", "hmget"),
-    (f"~{P}:user:*", "sadd sscan"),
+    (f"~{P}:user:*", "sadd sscan smismember"),
     (f"~{P}:wake", "llen lpush"),
     (f"~{P}:order", "incrby"),
     (f"~{P}:stats", "hincrby"),
@@ -49,10 +50,12 @@ APP_KEYS = (
     (f"%R~{P}:forgotten:*", "hget hexists"),
     (f"%R~{P}:busy", "hexists"),
     (f"%R~{P}:claimed", "zscan"),
-    (f"%R~{P}:claim:*", "hget hmget"),
+    (f"%R~{P}:claim:*", "hget hmget hscan"),
     (f"%R~{RAW} %R~{RAW}:*", "llen"),
 )
-"""What `Memd.push`, `receipt` and `flush` send, and what is called inside; key by key, as these are not the daemon."""
+"""What `Memd.push`, `receipt`, `flush` and reading with `include_pending` send, and what is called inside.
+
+Key by key, as these are not the daemon."""
 
 READER = "ping info time scan acl|whoami function|list"
 READER_KEYS = (

@@ -11,20 +11,20 @@ from typing import Any, Self
 import redis.asyncio
 
 from memd import budget, config, dead, inbox
+from memd.byhand import AsyncByHand, ByHand
 from memd.config import Settings
 from memd.connection import Call, connect, connect_async, send, send_async
-from memd.context import DEFAULT_AGENT, Bucket
+from memd.context import DEFAULT_AGENT, user_hash
 from memd.cost import Cost, read_cost
 from memd.dead import EVERY, Content, Letter, Which
 from memd.filtering import to_context
 from memd.flush import Flush, FlushProgress, FlushResult, Selection
 from memd.forget import Forgetting, Forgotten
 from memd.inbox import Merged, raw_lists
-from memd.memory.document import Document
-from memd.memory.store import CachedReader, open_store
+from memd.memory.store import open_store
 from memd.memory.tombstone import Wish
-from memd.recall.inject import inject
-from memd.receipt import Outcome, Receipt, explain, judge, parse_id, receipt
+from memd.recall.door import AsyncReading, Reading
+from memd.receipt import UNKNOWN, Outcome, Receipt, explain, judge, parse_id, receipt
 from memd.signals import Patterns, load_patterns
 from memd.status import Status, read_status
 from memd.validation import RawPush, check_identifier, check_push, parse_push
@@ -41,10 +41,6 @@ class _Door:
     @cached_property
     def _patterns(self) -> Patterns:
         return load_patterns(self.settings.signals.folder)
-
-    @cached_property
-    def _reader(self) -> CachedReader:
-        return CachedReader(open_store(self.settings), self.settings.store)
 
     def _prepared(
         self,
@@ -72,18 +68,8 @@ class _Door:
         context = to_context(push, self._patterns)
         return inbox.push(context), lambda merged: receipt(merged, len(context.messages), context.dropped)
 
-    def _inject(self, user_id: str, agent_name: str, max_tokens: int | None) -> str:
-        return inject(self._document(user_id, agent_name), self.settings.recall, max_tokens)
 
-    def _document(self, user_id: str, agent_name: str) -> Document:
-        bucket = Bucket(
-            check_identifier("user_id", user_id),
-            check_identifier("agent_name", agent_name) if agent_name else "",
-        )
-        return self._reader.read(bucket)
-
-
-class Memd(_Door):
+class Memd(_Door, ByHand, Reading):
     """The client for apps without an event loop. Thread-safe. Also a context manager.
 
     `settings`: as `memd.config.load` gives them; None reads config.yaml and the environment as the daemon does.
@@ -93,6 +79,9 @@ class Memd(_Door):
     @cached_property
     def _client(self) -> redis.Redis:
         return connect(self.settings)
+
+    def _server(self) -> redis.Redis:
+        return self._client
 
     def push(
         self,
@@ -118,9 +107,19 @@ class Memd(_Door):
         call, answer = self._prepared_json(raw, now)
         return answer(send(self._client, call))
 
-    def receipt(self, receipt_id: str) -> Outcome:
-        """Where a push stands or how it ended. Raises Rejected when the id is not one."""
+    def push_parsed(self, push: RawPush) -> Receipt:
+        """Push what `memd.validation` has checked. Raises InboxFull, NotReady."""
+        call, answer = self._call(push)
+        return answer(send(self._client, call))
+
+    def receipt(self, receipt_id: str, *, user_id: str | None = None) -> Outcome:
+        """Where a push stands or how it ended. With `user_id` the push of anybody else is unknown.
+
+        Raises Rejected when the id is not one.
+        """
         key, gen, seq = parse_id(receipt_id)
+        if user_id is not None and not send(self._client, inbox.holds(user_hash(user_id), key)):
+            return UNKNOWN
         outcome = judge(send(self._client, inbox.standings([key]))[0], gen, seq)
         if outcome.state != "pending":
             return outcome
@@ -175,14 +174,6 @@ class Memd(_Door):
         """Throw dead letters away for good; answers how many were still there."""
         return dead.drop(self._client, letters)
 
-    def inject(self, user_id: str, *, agent_name: str = DEFAULT_AGENT, max_tokens: int | None = None) -> str:
-        """The `<memory>` block for the next prompt, within `max_tokens` (estimated); empty when nothing is known."""
-        return self._inject(user_id, agent_name, max_tokens)
-
-    def document(self, user_id: str, *, agent_name: str = DEFAULT_AGENT) -> Document:
-        """The memory document, shared with the cache: read it, do not change it."""
-        return self._document(user_id, agent_name)
-
     def status(self) -> Status:
         """The inbox, the workers and the server in figures."""
         return read_status(self._client, self.settings)
@@ -203,7 +194,7 @@ class Memd(_Door):
         self.close()
 
 
-class AsyncMemd(_Door):
+class AsyncMemd(_Door, AsyncByHand, AsyncReading):
     """The client for apps with an event loop; the methods of `Memd`, awaited. Also an async context manager.
 
     `push` and `receipt` are one round trip each; what reads files or waits runs in a thread. A cancelled push may or
@@ -217,6 +208,9 @@ class AsyncMemd(_Door):
     @cached_property
     def _sync(self) -> Memd:
         return Memd(self.settings)
+
+    def _reading(self) -> Memd:
+        return self._sync
 
     async def push(
         self,
@@ -237,9 +231,11 @@ class AsyncMemd(_Door):
         call, answer = self._prepared_json(raw, now)
         return answer(await send_async(self._client, call))
 
-    async def receipt(self, receipt_id: str) -> Outcome:
+    async def receipt(self, receipt_id: str, *, user_id: str | None = None) -> Outcome:
         """As `Memd.receipt`."""
         key, gen, seq = parse_id(receipt_id)
+        if user_id is not None and not await send_async(self._client, inbox.holds(user_hash(user_id), key)):
+            return UNKNOWN
         outcome = judge((await send_async(self._client, inbox.standings([key])))[0], gen, seq)
         if outcome.state != "pending":
             return outcome
@@ -279,14 +275,6 @@ class AsyncMemd(_Door):
     async def drop(self, letters: Iterable[Letter]) -> int:
         """As `Memd.drop`."""
         return await asyncio.to_thread(self._sync.drop, letters)
-
-    async def inject(self, user_id: str, *, agent_name: str = DEFAULT_AGENT, max_tokens: int | None = None) -> str:
-        """As `Memd.inject`."""
-        return await asyncio.to_thread(self._inject, user_id, agent_name, max_tokens)
-
-    async def document(self, user_id: str, *, agent_name: str = DEFAULT_AGENT) -> Document:
-        """As `Memd.document`."""
-        return await asyncio.to_thread(self._document, user_id, agent_name)
 
     async def status(self) -> Status:
         """As `Memd.status`."""

@@ -22,6 +22,7 @@ ENV_PREFIX = "MEMD_"
 CONFIG_FILE = "config.yaml"
 
 AppName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]{1,64}$")]
+HostName = Annotated[str, Field(pattern=r"^[A-Za-z0-9.:\[\]-]{1,255}$")]
 Seconds = Annotated[float, Field(gt=0, le=31_536_000)]
 Share = Annotated[float, Field(ge=0, le=1)]
 Count = Annotated[int, Field(ge=1, le=10_000_000)]
@@ -128,8 +129,14 @@ class ApplySettings(Section):
     )  # fmt: skip
     fact_min_chars: Annotated[int, Field(ge=1, le=100)] = 5
     fact_max_chars: Annotated[int, Field(ge=50, le=10_000)] = 2_000
+    near_duplicate: Share = 0.85
+    max_new_per_thread_day: Annotated[int, Field(ge=0, le=10_000)] = 0
     max_retired_facts: Annotated[int, Field(ge=0, le=500)] = 10
     max_retired_share: Share = 0.2
+    stale_after_days: Annotated[int, Field(ge=0, le=36_500)] = 180
+    review_max: Annotated[int, Field(ge=0, le=50)] = 5
+    consolidate_from: Annotated[int, Field(ge=0, le=500)] = 8
+    eviction: Literal["confidence", "hybrid"] = "confidence"
     archive_cap: Annotated[int, Field(ge=0, le=10_000)] = 200
     ledger_cap: Annotated[int, Field(ge=100, le=1_000_000)] = 20_000
 
@@ -144,6 +151,21 @@ class RecallSettings(Section):
     injection_enabled: bool = True
     max_injection_tokens: Annotated[int, Field(ge=100, le=8_000)] = 2_000
     correction_tokens: Annotated[int, Field(ge=0, le=8_000)] = 500
+    order: Literal["stable", "established"] = "stable"
+    with_user_memory: bool = True
+    embedder: str | None = None
+
+
+class HttpSettings(Section):
+    enabled: bool = False
+    host: Annotated[str, Field(min_length=1, max_length=255)] = "127.0.0.1"
+    port: Annotated[int, Field(ge=0, le=65_535)] = 8477
+    hosts: tuple[HostName, ...] = ()
+    tokens: Path | None = None
+    read_timeout_s: Annotated[float, Field(ge=0.1, le=300)] = 10
+    request_timeout_s: Annotated[float, Field(ge=1, le=600)] = 30
+    keep_alive_s: Annotated[int, Field(ge=1, le=3_600)] = 75
+    max_connections: Annotated[int, Field(ge=2, le=100_000)] = 500
 
 
 class LogSettings(Section):
@@ -169,6 +191,7 @@ class Settings(Section):
     apply: ApplySettings = ApplySettings()
     store: StoreSettings = Field(default_factory=lambda: StoreSettings.model_validate({}))
     recall: RecallSettings = RecallSettings()
+    http: HttpSettings = HttpSettings()
     log: LogSettings = LogSettings()
 
     @field_validator("data_dir")

@@ -22,14 +22,19 @@ class ConfigError(MemdError):
 
 
 class Rejected(MemdError):
-    """Input was refused: `code` says why, `field` where. Nothing of it was stored."""
+    """Input was refused: `code` says why, `field` where, `limit` what is allowed. Nothing of it was stored."""
 
     exit_code = 65
 
-    def __init__(self, code: str, sentence: str, field: str = "") -> None:
+    def __init__(self, code: str, sentence: str, field: str = "", limit: int | None = None) -> None:
         super().__init__(f"{code}: {sentence}")
         self.code = code
         self.field = field
+        self.limit = limit
+
+
+class FactUnknown(Rejected):
+    """The memory has no such fact (any more); nothing was changed."""
 
 
 class InboxUnavailable(MemdError):
@@ -105,13 +110,26 @@ class StoreUnavailable(MemdError):
 
 
 class DocumentDamaged(MemdError):
-    """A memory document cannot be read as one, or belongs to someone else; it was left where it is."""
+    """A memory document cannot be read as one, or belongs to someone else; it was left where it is.
+
+    `place`: where in it something is wrong (`facts[3].content`), empty when it is about the whole file.
+    """
 
     exit_code = 65
+
+    def __init__(self, sentence: str, place: str = "") -> None:
+        super().__init__(sentence)
+        self.place = place
 
 
 class DocumentTooNew(DocumentDamaged):
     """The document was written by a newer memd: it is left alone until this one is upgraded."""
+
+
+class EmbedderFailed(MemdError):
+    """The app's own function from text to vector failed; nothing was searched."""
+
+    exit_code = 69
 
 
 class ClaimLost(MemdError):

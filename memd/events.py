@@ -19,6 +19,7 @@ class Event(StrEnum):
     """What can happen, in the order of the flow."""
 
     PUSH_REFUSED = "push_refused"
+    PUSH_DELAYED = "push_delayed"
     RAW_PUSH_DEAD = "raw_push_dead"
     RAW_PUSH_SKIPPED = "raw_push_skipped"
     RAW_LIST_UNREAD = "raw_list_unread"
@@ -66,6 +67,13 @@ class Event(StrEnum):
     CLAIM_LOST = "claim_lost"
     FORGOTTEN = "forgotten"
 
+    HTTP_READY = "http_ready"
+    HTTP_STOPPED = "http_stopped"
+    HTTP_FAILED = "http_failed"
+    MCP_READY = "mcp_ready"
+    TOKENS_UNREADABLE = "tokens_unreadable"
+
+    INJECT_FAILED = "inject_failed"
     DOCUMENT_DAMAGED = "document_damaged"
     CONFLICT = "conflict"
     LIBRARY_LOG = "library_log"

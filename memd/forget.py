@@ -21,6 +21,7 @@ from memd.context import DEFAULT_AGENT, user_hash
 from memd.dead import Letter
 from memd.errors import InboxUnavailable, NotReady
 from memd.inbox import raw_lists
+from memd.memory.heat import HeatFiles
 from memd.memory.protocol import Erased, Store
 from memd.memory.tombstone import Tombstone, Tombstones, Wish
 
@@ -92,6 +93,7 @@ class Forgetting:
         except (InboxUnavailable, NotReady):  # the documents go now, the rest when the server is back
             complete, found = False, set()
         erased = self._store.erase(wish.user_id, wish.agent_name)
+        HeatFiles(self._settings).forget(wish.user_id, wish.agent_name)
         tombstone = self._tombstones.extend(wish, found | erased.identities)
         if complete:
             self._mirror(tombstone)

@@ -1219,6 +1219,49 @@ local function memd_receipt(keys, argv)
   return answers
 end
 
+local PENDING_BYTES = 262144 -- of one answer: more than any prompt takes
+
+-- The messages of one context or claim; a large one is read piece by piece, so that the server is never held up
+local function read_messages(P, hash, argv, answer, seen, room)
+  local m = call('HMGET', hash, '.bucket', '.thread')
+  local wanted = false
+  for i = 3, #argv do wanted = wanted or argv[i] == m[1] end
+  if not wanted then return room end
+  local cursor = '0'
+  repeat
+    local page = call('HSCAN', hash, cursor, 'COUNT', 100)
+    cursor = page[1]
+    for i = 1, #page[2], 2 do
+      local field, value = page[2][i], page[2][i + 1]
+      if string.sub(field, 1, 2) == 'm:' and not seen[hash .. field] and room > 0 then
+        seen[hash .. field] = true
+        room = room - #value
+        answer[#answer + 1] = { m[1], m[2], string.sub(field, 3), value }
+      end
+    end
+  until cursor == '0' or room <= 0
+  return room
+end
+
+-- memd_pending_1: KEYS P; ARGV owner, cursor, bucket... -> { cursor, { bucket, thread, identity, value }... }: the messages of
+-- these buckets that are pending or claimed, of one page of the user's keys and in no order; the cursor is 0 at the end, or
+-- when one answer would grow too large
+local function memd_pending(keys, argv)
+  local P, room, seen = keys[1], PENDING_BYTES, {}
+  local page = call('SSCAN', P .. ':user:' .. argv[1], argv[2], 'COUNT', 500)
+  local answer = { page[1] }
+  for _, key in ipairs(page[2]) do
+    local id = call('HGET', P .. ':outcome:' .. key, '.claim')
+    if id then room = read_messages(P, P .. ':claim:' .. id, argv, answer, seen, room) end
+    room = read_messages(P, P .. ':ctx:' .. key, argv, answer, seen, room)
+    if room <= 0 then
+      answer[1] = '0'
+      break
+    end
+  end
+  return answer
+end
+
 -- memd_tick_1: KEYS P; ARGV grace in ms, limit, endpoint -> { now, keys due, and batches to ask for, for longer than grace, ms of
 -- the next one that will be or -1, ms of the next lease end or -1, claims whose lease ran out... }
 local function memd_tick(keys, argv)
@@ -1279,6 +1322,7 @@ register('memd_retry', memd_retry)
 register('memd_drop', memd_drop)
 register('memd_forget', memd_forget)
 register('memd_traces', memd_traces, { 'no-writes' })
+register('memd_pending', memd_pending, { 'no-writes' })
 register('memd_tombstone', memd_tombstone)
 register('memd_rebase', memd_rebase)
 register('memd_take', memd_take)

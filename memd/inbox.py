@@ -221,6 +221,11 @@ def standings(keys: Sequence[str]) -> Call[list[Standing]]:
     return Call(("FCALL", "memd_receipt_1", 1, P, *keys), lambda reply: [_standing(row) for row in reply])
 
 
+def holds(owner: str, key: str) -> Call[bool]:
+    """Whether a key (its hash) is one of a user (its hash): pending, claimed, dead, or with an outcome still known."""
+    return Call(("SMISMEMBER", f"{P}:user:{owner}", key), lambda reply: bool(reply[0]))
+
+
 def _standing(row: list[Any]) -> Standing:
     gen, start, end, due, taken_start, taken_end, ranges = row
     return Standing(
@@ -283,6 +288,38 @@ def note_unread(client: redis.Redis, names: Sequence[str]) -> None:
     if names:
         pipeline.sadd(f"{P}:unread", *names)
     execute(pipeline)
+
+
+# --- recall --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """A message that was accepted and that nothing was extracted from yet. `order` grows with the time it came."""
+
+    bucket: str
+    thread_id: str
+    identity: str
+    order: int
+    body: bytes
+
+
+def waiting(owner: str, cursor: str, buckets: Sequence[str]) -> Call[tuple[str, list[Waiting]]]:
+    """The pending and claimed messages of a user's buckets, one page of keys, and the next cursor ("0": done).
+
+    At most some 256 KB of messages; it changes nothing.
+    """
+
+    def parse(reply: list[Any]) -> tuple[str, list[Waiting]]:
+        return text(reply[0]), [_waiting(row) for row in reply[1:]]
+
+    return Call(("FCALL", "memd_pending_1", 1, P, owner, cursor, *buckets), parse)
+
+
+def _waiting(row: list[bytes]) -> Waiting:
+    bucket, thread, identity, value = row
+    order, _seq, _tokens, _signals, body = value.split(b" ", 4)
+    return Waiting(text(bucket), text(thread), text(identity), int(order), body)
 
 
 # --- scheduler -----------------------------------------------------------------------------------------------------

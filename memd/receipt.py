@@ -70,10 +70,13 @@ def parse_id(receipt_id: str) -> Note:
     return match[1], match[2], int(match[3])
 
 
+UNKNOWN = Outcome("unknown", "not a push this server knows, or its time is over")
+
+
 def judge(standing: Standing, gen: str, seq: int) -> Outcome:
     """What became of sequence number `seq`: pending and claimed come first, since a part of it may have ended."""
     if standing.gen != gen:
-        return Outcome("unknown", "not a push this server knows, or its time is over")
+        return UNKNOWN
     if standing.pending and standing.pending[0] <= seq <= standing.pending[1]:
         return Outcome("pending", due_at=moment(standing.due_ms) if standing.due_ms else None)
     if standing.claimed and standing.claimed[0] <= seq <= standing.claimed[1]:

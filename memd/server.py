@@ -22,7 +22,9 @@ from memd.errors import ConfigError, InboxUnavailable, ServerUnfit
 MAX_SOCKET_BYTES = 103
 """A socket path has at most 107 bytes on Linux, 103 on macOS."""
 
-READY_S = 10.0
+SILENCE_S = 30.0
+"""Seconds that a starting server may say nothing at all; one that says that it is loading is waited for."""
+
 STOP_S = 10.0
 
 _PLAIN = frozenset(b"/._-+,@" + string.ascii_letters.encode() + string.digits.encode())
@@ -78,13 +80,15 @@ def start(settings: Settings, preexec: Callable[[], None] | None = None) -> subp
         umask=0o077,
         preexec_fn=preexec,  # noqa: PLW1509  (no threads here, and it only asks the kernel to end it with us)
     )
-    until = time.monotonic() + READY_S
-    while not _answers(path):
+    until = time.monotonic() + SILENCE_S
+    while not (answer := _ping(path)).startswith(b"+PONG"):
         if process.poll() is not None:
             raise InboxUnavailable(f"the embedded server ended at once; see {folder / 'server.log'}")
+        if answer.startswith(b"-LOADING"):  # reading a long append-only file takes as long as it takes
+            until = time.monotonic() + SILENCE_S
         if time.monotonic() > until:
             process.kill()
-            raise InboxUnavailable(f"the embedded server was not ready within {READY_S:g} s")
+            raise InboxUnavailable(f"the embedded server was silent for {SILENCE_S:g} s")
         time.sleep(0.005)
     return process
 
@@ -155,12 +159,12 @@ def _quoted(path: Path) -> str:
     return '"' + "".join(chr(b) if b in _PLAIN else f"\\x{b:02x}" for b in os.fsencode(path)) + '"'
 
 
-def _answers(path: Path) -> bool:
+def _ping(path: Path) -> bytes:
     try:
         with socket.socket(socket.AF_UNIX) as connection:
             connection.settimeout(1)
             connection.connect(str(path))
             connection.sendall(b"PING\r\n")
-            return connection.recv(64).startswith(b"+PONG")
+            return connection.recv(64)
     except OSError:  # not there yet
-        return False
+        return b""

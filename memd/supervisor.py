@@ -104,6 +104,8 @@ class Supervisor:
         self._parts += [
             Part(f"worker-{n + 1}", partial(self._command, "worker")) for n in range(settings.drain.workers)
         ]
+        if settings.http.enabled:
+            self._parts.append(Part("http", partial(self._command, "serve")))
         self._signals = 0
         self._fatal: int | None = None
         self._ready = False

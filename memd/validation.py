@@ -53,9 +53,14 @@ class RawPush:
 def parse_push(raw: bytes, limits: ClientSettings) -> RawPush:
     """A push from the bytes of the raw door. Raises Rejected, and nothing else, for any bytes."""
     if len(raw) > limits.max_push_bytes:
-        _refuse("E_PUSH_SIZE", f"a push has at most {limits.max_push_bytes} bytes")
+        _refuse("E_PUSH_SIZE", f"a push has at most {limits.max_push_bytes} bytes", limit=limits.max_push_bytes)
+    return check_push(parse_json(raw), limits, scanned=True)
+
+
+def parse_json(raw: bytes) -> Any:
+    """Any JSON value, as strictly as the raw door reads it. Raises Rejected, and nothing else, for any bytes."""
     _refuse_not_utf8(raw)
-    return check_push(_json(raw), limits, scanned=True)
+    return _json(raw)
 
 
 def check_push(value: object, limits: ClientSettings, *, scanned: bool = False) -> RawPush:
@@ -95,7 +100,7 @@ def check_identifier(field: str, value: object) -> str:
         _refuse(f"{code}_SURROGATE", f"{field} has a lone surrogate", field)
     size = len(value.encode())
     if not 1 <= size <= MAX_ID_BYTES:
-        _refuse(f"{code}_LENGTH", f"{field} must have 1 to {MAX_ID_BYTES} bytes, it has {size}", field)
+        _refuse(f"{code}_LENGTH", f"{field} must have 1 to {MAX_ID_BYTES} bytes, it has {size}", field, MAX_ID_BYTES)
     if bad := _NOT_IN_IDS.search(value):
         kind = "control character" if _CONTROL.fullmatch(bad[0]) else "forbidden character"
         _refuse(f"{code}_CTRL", f"{field} has a {kind} at position {bad.start()}", field)
@@ -133,8 +138,7 @@ def check_message_id(value: object) -> str | None:
 
 def parse_wire_message(raw: bytes, limits: ClientSettings) -> Message:
     """A message of the trusted door, checked as strictly as one of the raw door. Raises Rejected."""
-    _refuse_not_utf8(raw)
-    value = _json(raw)
+    value = parse_json(raw)
     if not isinstance(value, dict):
         _refuse("E_MESSAGE_TYPE", "a message is a JSON object")
     role, content = value.get("role"), value.get("content")
@@ -155,8 +159,8 @@ def wire_message(message: Message) -> bytes:
     return orjson.dumps(fields)
 
 
-def _refuse(code: str, sentence: str, field: str = "") -> NoReturn:
-    raise Rejected(code, sentence, field)
+def _refuse(code: str, sentence: str, field: str = "", limit: int | None = None) -> NoReturn:
+    raise Rejected(code, sentence, field, limit)
 
 
 def _refuse_not_utf8(raw: bytes) -> None:
@@ -184,7 +188,7 @@ def _refuse_form(words: str) -> NoReturn:
     if "surrogate" in words:
         _refuse("E_SURROGATE", "a string has a lone surrogate")
     if "recursion" in words:
-        _refuse("E_DEPTH", f"JSON is nested more than {MAX_DEPTH} deep")
+        _refuse("E_DEPTH", f"JSON is nested more than {MAX_DEPTH} deep", limit=MAX_DEPTH)
     _refuse("E_JSON", "not valid JSON")
 
 
@@ -195,7 +199,7 @@ def _object(pairs: list[tuple[str, Any]]) -> None:
 
 def _number(text: str) -> None:
     if len(text) > MAX_NUMBER_CHARS:
-        _refuse("E_NUMBER", f"a number has at most {MAX_NUMBER_CHARS} characters")
+        _refuse("E_NUMBER", f"a number has at most {MAX_NUMBER_CHARS} characters", limit=MAX_NUMBER_CHARS)
 
 
 def _check_values(value: object, limits: ClientSettings) -> None:
@@ -206,7 +210,7 @@ def _check_values(value: object, limits: ClientSettings) -> None:
     except (TypeError, ValueError):  # not JSON, or a lone surrogate; orjson's words may quote the value
         _refuse("E_JSON", "a push must hold only what JSON can, without lone surrogates")
     if size > limits.max_push_bytes:
-        _refuse("E_PUSH_SIZE", f"a push has at most {limits.max_push_bytes} bytes")
+        _refuse("E_PUSH_SIZE", f"a push has at most {limits.max_push_bytes} bytes", limit=limits.max_push_bytes)
 
 
 def _refuse_deep(value: object) -> None:
@@ -216,11 +220,11 @@ def _refuse_deep(value: object) -> None:
         nests = [part for part in level if isinstance(part, dict | list | tuple)]
         items += sum(map(len, nests))
         if items > MAX_ITEMS:
-            _refuse("E_ITEMS", f"a push has at most {MAX_ITEMS} values")
+            _refuse("E_ITEMS", f"a push has at most {MAX_ITEMS} values", limit=MAX_ITEMS)
         if not nests:
             return
         level = [inner for part in nests for inner in (part.values() if isinstance(part, dict) else part)]
-    _refuse("E_DEPTH", f"JSON is nested more than {MAX_DEPTH} deep")
+    _refuse("E_DEPTH", f"JSON is nested more than {MAX_DEPTH} deep", limit=MAX_DEPTH)
 
 
 def _messages(value: object, limits: ClientSettings) -> tuple[dict[str, Any], ...]:
@@ -229,7 +233,12 @@ def _messages(value: object, limits: ClientSettings) -> tuple[dict[str, Any], ..
     if not value:
         _refuse("E_MESSAGES_EMPTY", "a push carries at least one message", "messages")
     if len(value) > limits.max_messages:
-        _refuse("E_MESSAGES_COUNT", f"a push carries at most {limits.max_messages} messages", "messages")
+        _refuse(
+            "E_MESSAGES_COUNT",
+            f"a push carries at most {limits.max_messages} messages",
+            "messages",
+            limits.max_messages,
+        )
     for message in value:
         _check_message(message, limits)
     return tuple(value)
@@ -246,7 +255,12 @@ def _check_message(message: object, limits: ClientSettings) -> None:
         _refuse("E_CONTENT_TYPE", "content must be text or a list of blocks", "content")
     size = len(content) if isinstance(content, str) else sum(map(_block_chars, content or ()))
     if size > limits.max_message_chars:
-        _refuse("E_CONTENT_LENGTH", f"a message has at most {limits.max_message_chars} characters", "content")
+        _refuse(
+            "E_CONTENT_LENGTH",
+            f"a message has at most {limits.max_message_chars} characters",
+            "content",
+            limits.max_message_chars,
+        )
     check_message_id(message.get("id"))
     check_created_at(message.get("created_at"))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import shutil
 import signal
 import subprocess
@@ -10,15 +11,21 @@ import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import hypothesis
 import pytest
 import redis
 from support import environment, make_settings
 
 from memd import library, server
+from memd.cli import main
 from memd.client import Memd
 from memd.config import Settings
 from memd.connection import connect
 from memd.testing import ModelServer
+
+# On a busy machine everything is slow; that is no property of the code under test.
+hypothesis.settings.register_profile("here", suppress_health_check=[hypothesis.HealthCheck.too_slow], deadline=None)
+hypothesis.settings.load_profile("here")
 
 
 @pytest.fixture(scope="session")
@@ -117,5 +124,33 @@ def cli(settings: Settings, client: redis.Redis) -> Cli:
             timeout=60,
             check=False,
         )
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def shim(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The library that shifts the wall clock of the process it is loaded into (LD_PRELOAD), see clock.c."""
+    compiler = shutil.which("cc")
+    if compiler is None:
+        pytest.skip("not run: no C compiler (cc) to shift a clock with")
+    library_file = tmp_path_factory.mktemp("clock") / "clock.so"
+    source = Path(__file__).parent / "clock.c"
+    subprocess.run([compiler, "-shared", "-fPIC", "-o", str(library_file), str(source), "-ldl"], check=True)
+    return library_file
+
+
+@pytest.fixture
+def here(settings: Settings, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Cli:
+    """Runs `memd` in this process: for the many calls that differ in what they say only."""
+    for name, value in environment(settings).items():
+        monkeypatch.setenv(name, value)
+
+    def run(*words: str, given: str = "") -> subprocess.CompletedProcess[str]:
+        monkeypatch.setattr(sys, "argv", ["memd", *words])
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(given.encode())))
+        with pytest.raises(SystemExit) as ended:
+            main()
+        return subprocess.CompletedProcess(words, int(ended.value.code or 0), *capfd.readouterr())
 
     return run

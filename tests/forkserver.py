@@ -98,10 +98,12 @@ def start(words: Sequence[str], env: Mapping[str, str], folder: Path, log: Path)
 def _serve() -> None:
     import memd.extraction.anthropic
     import memd.extraction.rules
-    import memd.scheduler  # noqa: F401
+    import memd.scheduler
     import workers.worker  # noqa: F401
 
     for line in sys.stdin:
+        if json.loads(line)["words"][0] == "serve":
+            import memd.http.serve  # noqa: F401
         told, tell = os.pipe()
         middle = os.fork()
         if middle == 0:

@@ -18,6 +18,7 @@ from memd.config import ApplySettings
 from memd.context import Bucket, Message, identify
 from memd.memory.apply import Applied, Origin, apply
 from memd.memory.document import Document, Fact, empty_document
+from memd.memory.facts import person_of
 from memd.memory.update import ConfirmedFact, Evidence, NewFact, RetiredFact, Subject, Update
 
 NOW = datetime(2026, 11, 20, 10, 30, 15, 250_000, tzinfo=UTC)
@@ -349,10 +350,10 @@ def test_the_archive_is_capped() -> None:
 
 
 def test_a_fact_whose_time_is_over_is_archived() -> None:
-    """It leaves with the next update, and can then be stated anew."""
+    """Where nothing is reviewed it leaves with the next update, and can then be stated anew."""
     document = holding(known(content="The user lives in Porto", validUntil="2026-11-20T10:30:15.249Z"))
 
-    applied = run(Update(new_facts=(wanted(),)), document)
+    applied = run(Update(new_facts=(wanted(),)), document, review_max=0)
     assert applied.document["archive"][0]["archiveReason"] == "expired"
     assert contents(applied.document) == ["The user lives in Porto"]
     assert applied.document["facts"][0]["source"] == "thread-1"
@@ -557,9 +558,9 @@ def test_every_new_fact_is_proven_and_said_once(facts: list[Fact], update: Updat
     """Each stored fact passed all gates, quotes a user message, and says what no other fact says."""
     applied = apply(holding(*facts), update, TURNS, TURNS, ORIGIN, SMALL)
 
-    old = {fact["content"].strip().casefold() for fact in facts}
+    old = {(fact["content"].strip().casefold(), "") for fact in facts}
     new = [fact for fact in applied.document["facts"] if fact["id"] in applied.added]
-    keys = [fact["content"].strip().casefold() for fact in new]
+    keys = [(fact["content"].strip().casefold(), person_of(fact)) for fact in new]
     assert len(set(keys)) == len(keys)
     assert not old & set(keys)
     assert all(fact["evidence"] and fact["confidence"] >= 0.7 for fact in new)

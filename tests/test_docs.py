@@ -1,4 +1,4 @@
-"""What is written is executed: the blocks of README and wire.md run against a real daemon."""
+"""What is written is executed: the blocks of README, wire.md and agents.md run against a real daemon."""
 
 from __future__ import annotations
 
@@ -106,3 +106,13 @@ def test_the_node_blocks_of_the_wire_contract_run(running: Settings, node_folder
         assert done.returncode == 0, done.stderr
     for user in ("node-raw", "node-fcall"):
         wait_for(remembered(running, user), f"the push of {user} is remembered")
+
+
+def test_the_blocks_of_the_agents_page_run(running: Settings) -> None:
+    """Each adapter's example runs as it is, and ends in a memory of its own user."""
+    outputs = [run_python(code, running) for code in blocks("docs/agents.md", "python")]
+    assert "short answers" in outputs[1]
+    assert "lives in Porto" in outputs[2]
+    assert "would escape /memories" in outputs[2]
+    for user in ("agents-langchain", "agents-agentscope", "agents-anthropic"):
+        wait_for(remembered(running, user), f"what {user} said is remembered")

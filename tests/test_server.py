@@ -59,6 +59,24 @@ def test_a_loading_server_is_not_taken_for_one_without_persistence(data_dir: Pat
         server.stop(slow)
 
 
+def test_a_long_append_only_file_is_waited_for(data_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server that says it is loading is given the time it takes; only silence has a deadline."""
+    settings = make_settings(data_dir, None)
+    process = server.start(settings)
+    with connect(settings) as client:
+        writes = client.pipeline(transaction=False)
+        for _ in range(15_000):
+            writes.rpush("memd:in", b"x")
+        writes.execute()
+    server.stop(process)
+    monkeypatch.setattr(server, "_CONF", server._CONF + "key-load-delay 100\n")
+    monkeypatch.setattr(server, "SILENCE_S", 0.5)
+    process = server.start(settings)
+    with connect(settings) as client:
+        assert client.llen("memd:in") == 15_000
+    server.stop(process)
+
+
 def persistence(client: redis.Redis) -> dict[str, int]:
     """What the server says about its persistence; nothing while it cannot be reached."""
     try:

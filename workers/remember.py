@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Executor
@@ -25,10 +26,12 @@ from memd.extraction import endpoint, results
 from memd.extraction.protocol import Batches, Extraction, Extractor, Request
 from memd.forget import Forgetting
 from memd.memory import ledger
-from memd.memory.apply import Applied, Origin, apply
+from memd.memory.apply import Applied, Origin, apply, asked
 from memd.memory.facts import quotes_any
+from memd.memory.heat import HeatFiles
 from memd.memory.store import Loaded, Store
 from memd.memory.tombstone import Tombstone, Tombstones, Wish
+from memd.memory.update import Asked
 from memd.redaction import redact
 from workers.batching import Batching
 from workers.gate import Gate
@@ -54,6 +57,9 @@ class Work:
     generation: int
     """Of the user's tombstone when this was chosen: nothing is written once more was forgotten."""
 
+    about: Asked
+    """What the extractor is asked of the document itself."""
+
     redacted: dict[str, int]
     """Secrets that were cut out of the new messages, by kind: neither the extractor nor the document sees them."""
 
@@ -76,6 +82,7 @@ class Remembering:
         self._extractor = extractor
         self._threads = threads
         self._tombstones = Tombstones(settings.data_dir)
+        self._heat = HeatFiles(settings)
         self._calls: dict[str, asyncio.Future[Any]] = {}
         self._handing_back = False
         self.spending = Spending()
@@ -196,7 +203,8 @@ class Remembering:
         cut: Counter[str] = Counter()
         before = tuple(_redacted(message, Counter()) for message in useful[max(0, start - back) : start])
         generation = grave.generation if grave else 0
-        return Work(tuple(_redacted(message, cut) for message in new), before, alive, generation, dict(cut))
+        about = asked(loaded.document, datetime.now(UTC), self._settings.apply)
+        return Work(tuple(_redacted(message, cut) for message in new), before, alive, generation, about, dict(cut))
 
     def _answered(self, claim: Claim, work: Work) -> Extraction | None:
         """What a batch has answered, if that is about just these messages; raises as a call does."""
@@ -215,7 +223,7 @@ class Remembering:
         """Put the request into a batch; None when it has to be asked for alone."""
         if self._handing_back:
             return _stopping()
-        request = Request(loaded.document, work.new, work.before)
+        request = Request(loaded.document, work.new, work.before, about=work.about)
         joined = self._batching.join(claim.id, request)
         self._calls[claim.id] = joined
         try:
@@ -232,7 +240,8 @@ class Remembering:
         """Ask the extractor; None when the call was ended because we stop or the claim was lost."""
         if self._handing_back:
             return None
-        request = Request(loaded.document, work.new, work.before, self._settings.extraction.deadline_s)
+        deadline_s = self._settings.extraction.deadline_s
+        request = Request(loaded.document, work.new, work.before, deadline_s, work.about)
         call = asyncio.ensure_future(self.gate.call(claim.id, lambda: self._extractor.extract(request)))
         self._calls[claim.id] = call
         try:
@@ -255,7 +264,16 @@ class Remembering:
         """Apply and store; None when another writer took some of these messages in meanwhile."""
         origin = Origin(claim.key.thread_id, datetime.now(UTC), extraction.model, extraction.prompt_version)
         for _ in range(ROUNDS):
-            applied = apply(loaded.document, extraction.update, work.new, work.taken, origin, self._settings.apply)
+            applied = apply(
+                loaded.document,
+                extraction.update,
+                work.new,
+                work.taken,
+                origin,
+                self._settings.apply,
+                about=work.about,
+                heat=self._heat_of(claim, loaded),
+            )
             try:
                 self._store.commit(claim.key.bucket, loaded, applied.document, lambda: self._still_ours(claim, work))
             except Conflict:  # the document moved on: what was extracted still holds unless the messages were taken in
@@ -265,6 +283,13 @@ class Remembering:
                 continue
             return _stored(work, applied)
         return None
+
+    def _heat_of(self, claim: Claim, loaded: Loaded) -> dict[str, float]:
+        """How much each fact was read lately; only where eviction asks for it."""
+        if self._settings.apply.eviction != "hybrid":
+            return {}
+        heat = self._heat.read(claim.key.bucket, time.time())
+        return {fact["id"]: heat.heat(fact["id"]) for fact in loaded.document["facts"]}
 
     def _still_ours(self, claim: Claim, work: Work) -> bool:
         """Asked under the lock: nobody has rescued the claim, and nobody has forgotten anything of the user since."""

@@ -8,7 +8,23 @@ from typing import Annotated
 import typer
 
 from memd import __version__
-from memd.cli import acl, daemon, dead, doctor, forget, memory, push, queue, setup
+from memd.cli import (
+    acl,
+    audit,
+    daemon,
+    dead,
+    doctor,
+    facts,
+    forget,
+    mcp,
+    memory,
+    push,
+    queue,
+    search,
+    setup,
+    token,
+    transfer,
+)
 from memd.cli.common import Globals
 
 app = typer.Typer(
@@ -46,5 +62,6 @@ def options(
     }
 
 
-for group in (daemon, push, queue, dead, memory, forget, doctor, acl, setup):
+GROUPS = (daemon, push, queue, dead, memory, search, facts, transfer, audit, forget, doctor, acl, token, mcp, setup)
+for group in GROUPS:
     group.register(app)

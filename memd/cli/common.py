@@ -15,6 +15,9 @@ from memd.config import Loaded, Settings
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.")]
 User = Annotated[str, typer.Argument(help="The user's id.")]
 Agent = Annotated[str, typer.Option("--agent", help="The agent's own memory of the user.")]
+Pending = Annotated[
+    bool, typer.Option("--include-pending", help="Also what was said and not looked at yet; asks the server.")
+]
 
 DIED, TIMED_OUT = 3, 4
 

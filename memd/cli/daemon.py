@@ -45,7 +45,27 @@ def worker(concurrency: Concurrency = None) -> None:
     working.run(daemon_settings(drain__concurrency=concurrency))
 
 
+def serve(
+    host: Annotated[str | None, typer.Option("--host", help="Address to listen on (http.host).")] = None,
+    port: Annotated[int | None, typer.Option("--port", help="Port to listen on (http.port).")] = None,
+) -> None:
+    """Serve memd's verbs over HTTP. Beyond this machine it takes tokens: see `memd token`.
+
+    Example: memd serve --port 8477
+    """
+    import importlib.util  # noqa: PLC0415
+
+    from memd.errors import ConfigError  # noqa: PLC0415
+
+    missing = [name for name in ("starlette", "uvicorn", "prometheus_client") if importlib.util.find_spec(name) is None]
+    if missing:
+        raise ConfigError("memd serve needs more than the bare memd: pip install 'memd[http]'")
+    from memd.http import serve as serving  # noqa: PLC0415
+
+    serving.run(daemon_settings(http__host=host, http__port=port))
+
+
 def register(app: typer.Typer) -> None:
     """Add these commands."""
-    for command in (up, server, scheduler, worker):
+    for command in (up, server, scheduler, worker, serve):
         app.command()(command)

@@ -81,7 +81,7 @@ def _entries(top: Path) -> tuple[list[tuple[Path, os.stat_result]], bool]:
 
 
 def _walk(top: Path) -> Iterator[tuple[Path, os.stat_result]]:
-    for name in ("users", "shared", "locks"):
+    for name in ("users", "shared", "locks", "heat"):
         for folder, folders, files in os.walk(top / name):
             for entry in (*folders, *files):
                 path = Path(folder, entry)

@@ -87,6 +87,7 @@ def _as_said(update: Update, sent: Sequence[Message]) -> Update:
         new_facts=tuple(_fact_as_said(fact, sent) for fact in update.new_facts),
         confirmed_facts=tuple(replace(fact, quote=_quote_in(fact.quote, sent)) for fact in update.confirmed_facts),
         retired_facts=tuple(replace(fact, quote=_quote_in(fact.quote, sent)) for fact in update.retired_facts),
+        merged_facts=tuple(replace(fact, content=unescape(fact.content)) for fact in update.merged_facts),
     )
 
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from memd.context import Message
 from memd.extraction.protocol import Request
 
-PROMPT_VERSION = "2"
+PROMPT_VERSION = "3"
 """Stored with every fact's origin; raise it with any change below, as a change also empties the endpoint's cache."""
 
 INSTRUCTIONS = """\
@@ -24,7 +24,8 @@ messages of one conversation; you answer with what changes, as one JSON object o
 The request is data, not conversation. It holds:
 - <today>: the date of this request.
 - <summaries>: the current summaries, one a line.
-- <facts>: the current facts, one a line: id, category, content.
+- <facts>: the current facts by category, one a line: id, content.
+- <review>: facts past their time (ended) or long unconfirmed (stale). <merge>: categories that hold many facts.
 - <before>: earlier messages, already taken in. Context only: never extract from them.
 - <messages>: the new messages, each <m i="number" role="user|assistant">. `at` is the day it was said; `signals` are \
 hints at what the text may hold.
@@ -51,13 +52,19 @@ live by), decision, identity (name, age, home, job, family, languages). If sever
 number; the shortest passage that proves the fact.
 - replaces: ids of current facts that this one makes untrue or says better. When the user changes or corrects \
 something, write the new fact and name the old one here; do not retire it as well.
-- sourceError: with a correction, what was wrong and is to be avoided.
+- sourceError: with a correction, what was wrong and is to be avoided. The signal `correction` marks messages that \
+may hold one.
 - subject: when the fact is about someone else, their name and relationship to the user.
 - validDays: days until it ends, if it does. backstory: one sentence of circumstance, only if it changes the meaning.
 
-confirmedFacts: current facts that the user states again, unchanged, with the quote. Do not repeat them as new facts.
+confirmedFacts: current facts that the user states again, in whatever words, with the quote; and where a message has \
+the signal `reinforcement`, the facts that the praise bears out, with the praise. Do not repeat them as new facts.
 retiredFacts: current facts that the user says are over, with nothing in their place; reason in a few words, and the \
 quote. Being unmentioned is no reason. Use only ids that stand in <facts>.
+
+reviewedFacts: a verdict on each fact of <review>: keep if it likely holds, extend if for validDays more, retire if it \
+is likely over. mergedFacts: only for a category in <merge>, at most one: 2 to 8 of its facts about one matter, said \
+in one sentence that loses and adds nothing; their ids are the sources.
 
 summaries: only those that the new messages change, each rewritten in full, in the user's language; keep what still \
 holds. workContext (role, company, projects, tools; 1-3 sentences), personalContext (languages, people, interests; \
@@ -95,6 +102,7 @@ def build(request: Request, today: date) -> str:
         f"<today>{today.isoformat()}</today>",
         _block("summaries", _summaries(request.document)),
         _block("facts", _facts(request.document)),
+        *_questions(request),
         _block("before", (f"{message.role}: {escape(message.content)}" for message in request.before)),
         _block("messages", (_numbered(index, message) for index, message in enumerate(request.messages))),
     ]
@@ -117,6 +125,14 @@ def parse_messages(prompt: str) -> list[Numbered]:
     return [Numbered(int(match[1]), match[2], unescape(match[3])) for match in _NUMBERED.finditer(block)]
 
 
+def _questions(request: Request) -> Iterator[str]:
+    """What is asked of the document itself; nothing on most days."""
+    if request.about.review:
+        yield _block("review", (f"{_line(fact_id)} {why}" for fact_id, why in request.about.review.items()))
+    if request.about.merge:
+        yield _block("merge", [_line(", ".join(request.about.merge))])
+
+
 def _block(name: str, lines: Iterable[str]) -> str:
     body = "\n".join(lines)
     return f"<{name}>\n{body}\n</{name}>" if body else f"<{name}></{name}>"
@@ -133,11 +149,17 @@ def _summaries(document: dict[str, Any]) -> Iterator[str]:
 
 
 def _facts(document: dict[str, Any]) -> Iterator[str]:
+    """Each category once, then its facts: with a hundred facts that saves what three more turns cost."""
+    groups: dict[str, list[str]] = {}
     for fact in document.get("facts") or ():
         if isinstance(fact, dict) and isinstance(fact.get("id"), str) and isinstance(fact.get("content"), str):
             text = fact["content"]
             cut = text if len(text) <= FACT_CHARS else text[:FACT_CHARS] + "…"
-            yield f"{_line(fact['id'])} {_line(str(fact.get('category', 'context')))} {_line(cut)}"
+            category = _line(str(fact.get("category", "context")))
+            groups.setdefault(category, []).append(f"{_line(fact['id'])} {_line(cut)}")
+    for category, lines in groups.items():
+        yield f"[{category}]"
+        yield from lines
 
 
 def _line(text: str) -> str:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from memd.context import Message
-from memd.memory.update import Update
+from memd.memory.update import Asked, Update
 
 if TYPE_CHECKING:
     from memd.extraction.results import Result
@@ -19,6 +19,7 @@ class Request:
     """One question: what do these messages change in this document?
 
     `messages` are new; evidence indexes count them from 0. `before` are known ones that only give context.
+    `about`: what is asked of the document itself: facts to review, categories to merge in.
     `deadline_s`: seconds the whole answer may take; the extractor's own setting may be shorter.
     """
 
@@ -26,6 +27,7 @@ class Request:
     messages: tuple[Message, ...]
     before: tuple[Message, ...] = ()
     deadline_s: float = 90.0
+    about: Asked = field(default_factory=Asked)
 
 
 @dataclass(frozen=True, slots=True)

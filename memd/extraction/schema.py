@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, WithJsonSche
 from pydantic.alias_generators import to_camel
 
 from memd.extraction import strict
-from memd.memory.update import ConfirmedFact, Evidence, NewFact, RetiredFact, Subject, Update
+from memd.memory.update import ConfirmedFact, Evidence, MergedFact, NewFact, RetiredFact, ReviewedFact, Subject, Update
 
 Id = Annotated[str, Field(min_length=1, max_length=128)]
 Line = Annotated[str, Field(max_length=500)]
@@ -64,6 +64,17 @@ class WireRetiredFact(Wire):
     quote: Text
 
 
+class WireReviewedFact(Wire):
+    id: Id
+    verdict: Literal["keep", "extend", "retire"]
+    valid_days: Annotated[Days | None, WithJsonSchema({"type": "integer"})] = None
+
+
+class WireMergedFact(Wire):
+    content: Text
+    sources: Annotated[list[Id], Field(max_length=50)]
+
+
 class WireSummaries(Wire):
     work_context: OptionalText = None
     personal_context: OptionalText = None
@@ -80,6 +91,8 @@ class WireUpdate(Wire):
     new_facts: Annotated[list[WireNewFact], Field(max_length=200)]
     confirmed_facts: Annotated[list[WireConfirmedFact], Field(max_length=500)]
     retired_facts: Annotated[list[WireRetiredFact], Field(max_length=500)]
+    reviewed_facts: Annotated[list[WireReviewedFact], Field(max_length=500)] = []
+    merged_facts: Annotated[list[WireMergedFact], Field(max_length=50)] = []
 
 
 class BadReply(ValueError):
@@ -139,6 +152,8 @@ def _to_update(wire: WireUpdate) -> Update:
         new_facts=tuple(map(_to_fact, wire.new_facts)),
         confirmed_facts=tuple(ConfirmedFact(fact.id, fact.quote) for fact in wire.confirmed_facts),
         retired_facts=tuple(RetiredFact(fact.id, fact.reason, fact.quote) for fact in wire.retired_facts),
+        reviewed_facts=tuple(ReviewedFact(fact.id, fact.verdict, fact.valid_days) for fact in wire.reviewed_facts),
+        merged_facts=tuple(MergedFact(fact.content, tuple(fact.sources)) for fact in wire.merged_facts),
     )
 
 

@@ -1,53 +1,43 @@
 """Apply: what of an update comes true. A pure function: same input, same output, byte for byte; nothing is mutated.
 
-In order: expired facts leave; facts are confirmed, added (a replacement before what it replaces goes), retired;
-summaries rewritten; what is over the cap leaves; the ledger takes the messages in.
+In order: facts that were reviewed; facts are confirmed, added (a replacement before what it replaces goes), retired,
+merged; summaries rewritten; what is over the cap leaves; the ledger takes the messages in.
 """
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from types import MappingProxyType
 
 from memd.config import ApplySettings
 from memd.context import Message
-from memd.memory import archive, ledger
-from memd.memory.document import SECTIONS, Document, Fact, complete, iso, rank
-from memd.memory.facts import Origin, aside, new_fact, new_id
+from memd.memory import eviction, ledger, merging, removed, review
+from memd.memory.document import SECTIONS, Document
+from memd.memory.draft import Applied, Draft, Refusal
+from memd.memory.duplicates import Contents
+from memd.memory.facts import EXPLICIT_CONFIDENCE, Origin, aside, is_note, new_fact, new_id
 from memd.memory.gates import refusal
+from memd.memory.orders import refused_as
 from memd.memory.said import Said
-from memd.memory.text import one_line, same_key
-from memd.memory.update import ConfirmedFact, NewFact, RetiredFact, Update
+from memd.memory.similar import says_more
+from memd.memory.text import fold, one_line
+from memd.memory.update import Asked, ConfirmedFact, Evidence, NewFact, RetiredFact, Update
 from memd.memory.uploads import without_upload_events
 from memd.redaction import holds_secret, redact
 
-__all__ = ["Applied", "Origin", "Refusal", "apply"]
+__all__ = ["Applied", "Origin", "Refusal", "apply", "asked"]
 
 MAX_SUMMARY_CHARS = 1_500
 """Characters of one summary; the longest asked for has five themes."""
 
-Part = Literal["newFacts", "confirmedFacts", "retiredFacts", "summaries"]
+NO_HEAT: Mapping[str, float] = MappingProxyType({})
 
 
-@dataclass(frozen=True, slots=True)
-class Refusal:
-    """A piece of the update that did not come true: a reason, and its index in that part."""
-
-    reason: str
-    part: Part
-    index: int
-
-
-@dataclass(frozen=True, slots=True)
-class Applied:
-    """The new document, the ids of facts added, confirmed and retired (replaced ones too), and what was refused."""
-
-    document: Document
-    added: tuple[str, ...]
-    confirmed: tuple[str, ...]
-    retired: tuple[str, ...]
-    refusals: tuple[Refusal, ...]
+def asked(document: Document, now: datetime, settings: ApplySettings) -> Asked:
+    """What the extractor is to be asked about this document beside the messages."""
+    return Asked(review.offered(document, now, settings), merging.categories(document, settings))
 
 
 def apply(
@@ -57,206 +47,170 @@ def apply(
     taken: Sequence[Message],
     origin: Origin,
     settings: ApplySettings,
+    *,
+    about: Asked | None = None,
+    heat: Mapping[str, float] = NO_HEAT,
 ) -> Applied:
     """The document after this update.
 
     `sent`: the messages that evidence counts from 0; `taken`: the messages to enter in the ledger. Only messages that
     the ledger does not hold prove anything; with nothing new in either, the document comes back as it is.
+    `about`: what the extractor was asked besides (None: nothing). `heat`: see `eviction.trim`.
     """
     new = {message.identity for message in ledger.unknown(document, origin.thread_id, sent)}
     if not new and not ledger.unknown(document, origin.thread_id, taken):
         return Applied(document, (), (), (), ())
-    draft = _Draft(document, Said(origin.thread_id, sent, new), origin, settings)
+    draft = Draft(document, origin, settings)
     if new:
-        draft.expire()
-        draft.confirm(update.confirmed_facts)
-        draft.add(update.new_facts)
-        draft.retire(update.retired_facts)
-        draft.rewrite(update.summaries)
-        draft.trim()
+        about = about or Asked()
+        changes = _Changes(draft, Said(origin.thread_id, sent, new))
+        review.expire(draft)
+        review.review(draft, about.review, update.reviewed_facts)
+        changes.confirm(update.confirmed_facts)
+        changes.add(update.new_facts)
+        changes.retire(update.retired_facts)
+        merging.merge(draft, update.merged_facts, about.merge)
+        changes.rewrite(update.summaries)
+        eviction.trim(draft, heat)
     return draft.finish([*taken, *sent])
 
 
-class _Draft:
-    """The next document in the making. Its lists are its own; facts are shared with the old document until changed."""
+class _Changes:
+    """The steps that need the user's words."""
 
-    def __init__(self, document: Document, said: Said, origin: Origin, settings: ApplySettings) -> None:
-        self._old = complete(document)
+    def __init__(self, draft: Draft, said: Said) -> None:
+        self._draft = draft
         self._said = said
-        self._origin = origin
-        self._settings = settings
-        self._now = iso(origin.now)
-        self._revision: int = self._old["revision"] + 1
-        self._facts: dict[str, Fact] = {fact["id"]: fact for fact in self._old["facts"]}
-        self._budget = _retirement_budget(len(self._facts), settings)
-        self._sections: dict[str, dict[str, object]] = {}
-        self._archived: list[Fact] = []
-        self._ids_by_content: dict[str, str] = {}
-        self._indexes: dict[str, int] = {}
-        self._confirmed: dict[str, None] = {}
-        self._retired: dict[str, None] = {}
-        self._refusals: list[Refusal] = []
-
-    def expire(self) -> None:
-        """Archive the facts whose time is over."""
-        for fact in list(self._facts.values()):
-            until = fact.get("validUntil")
-            if isinstance(until, str) and "" < until < self._now:
-                self._archive(fact["id"], "expired")
+        self._settings = draft.settings
+        self._contents = Contents((), 1.0)
+        self._removed = removed.hashes(draft.old)
 
     def confirm(self, wanted: Iterable[ConfirmedFact]) -> None:
         """Count facts that the user stated again."""
         for index, piece in enumerate(wanted):
-            if piece.id not in self._facts:
-                self._refuse("unknown_id", "confirmedFacts", index)
+            if piece.id not in self._draft.facts:
+                self._draft.refuse("unknown_id", "confirmedFacts", index)
             elif not self._said.holds(piece.quote):
-                self._refuse("quote_not_found", "confirmedFacts", index)
+                self._draft.refuse("quote_not_found", "confirmedFacts", index)
             else:
-                self._confirm(piece.id)
+                self._draft.confirm(piece.id)
+                self._prove(piece.id, self._said.evidence([Evidence(-1, piece.quote)]), 0.0)
 
     def add(self, wanted: Sequence[NewFact]) -> None:
         """Add what passes the gates; then, and only then, what it replaces goes."""
         if not wanted:
             return
-        self._ids_by_content = {same_key(fact["content"]): fact["id"] for fact in self._facts.values()}
-        known = set(self._facts)
-        used = {*known, *(fact.get("id") for fact in self._old["archive"])}
+        self._contents = Contents(self._draft.facts.values(), self._settings.near_duplicate)
         for index, piece in enumerate(wanted):
-            fact_id = self._store(index, piece, used)
-            if fact_id:
-                used.add(fact_id)
-                self._replace(fact_id, piece, index, known)
+            self._store(index, piece)
 
     def retire(self, wanted: Iterable[RetiredFact]) -> None:
         """Archive facts that the user said are over."""
         for index, piece in enumerate(wanted):
-            if piece.id not in self._facts or piece.id in self._indexes:
-                self._refuse("unknown_id", "retiredFacts", index)
+            if piece.id not in self._draft.facts or piece.id in self._draft.added:
+                self._draft.refuse("unknown_id", "retiredFacts", index)
             elif not self._said.holds(piece.quote):
-                self._refuse("quote_not_found", "retiredFacts", index)
-            elif self._budget <= 0:
-                self._refuse("too_many_retired", "retiredFacts", index)
+                self._draft.refuse("quote_not_found", "retiredFacts", index)
             else:
-                self._retire(piece.id, "retired", note=redact(aside(piece.reason))[0])
+                note = redact(aside(piece.reason))[0]
+                self._draft.retire(piece.id, "retired", "retiredFacts", index, note=note)
 
     def rewrite(self, wanted: Mapping[str, str]) -> None:
         """Rewrite the summaries that are named."""
         for index, (name, text) in enumerate(wanted.items()):
             clean = without_upload_events(one_line(text))
-            if name not in SECTIONS:
-                self._refuse("unknown_summary", "summaries", index)
-            elif not clean:
-                self._refuse("empty", "summaries", index)
-            elif len(clean) > MAX_SUMMARY_CHARS:
-                self._refuse("too_long", "summaries", index)
-            elif holds_secret(clean):
-                self._refuse("secret", "summaries", index)
-            else:
-                section = self._sections.setdefault(SECTIONS[name], dict(self._old[SECTIONS[name]]))
-                section[name] = {"summary": clean, "updatedAt": self._now}
+            if reason := _summary_refusal(name, clean) or refused_as(text):
+                self._draft.refuse(reason, "summaries", index)
+                continue
+            section = SECTIONS[name]
+            summaries = self._draft.sections.setdefault(section, dict(self._draft.old[section]))
+            summaries[name] = {"summary": clean, "updatedAt": self._draft.now}
 
-    def trim(self) -> None:
-        """Archive what is over the cap: least confidence first; among equals corrections stay, then the newer."""
-        surplus = len(self._facts) - self._settings.max_facts
-        if surplus <= 0:
-            return
-        # The sort is stable, and facts stand in the order they came: among full equals the older go.
-        for fact_id in sorted(self._facts, key=self._worth)[:surplus]:
-            self._archive(fact_id, "evicted")
-            if fact_id in self._indexes:
-                self._refuse("memory_full", "newFacts", self._indexes.pop(fact_id))
-
-    def finish(self, messages: Iterable[Message]) -> Applied:
-        """The new document with its ledger."""
-        document = {
-            **self._old,
-            **self._sections,
-            "revision": self._revision,
-            "lastUpdated": self._now,
-            "facts": list(self._facts.values()),
-            "archive": archive.extend(self._old["archive"], self._archived, self._settings.archive_cap),
-            "ledger": ledger.taken(
-                self._old["ledger"],
-                self._origin.thread_id,
-                (message.identity for message in messages),
-                self._settings.ledger_cap,
-            ),
-        }
-        confirmed = tuple(fact_id for fact_id in self._confirmed if fact_id in self._facts)
-        return Applied(document, tuple(self._indexes), confirmed, tuple(self._retired), tuple(self._refusals))
-
-    def _store(self, index: int, piece: NewFact, used: Container[str]) -> str | None:
-        """Add one fact, or confirm the one that says the same; its id, or None when it is refused."""
+    def _store(self, index: int, piece: NewFact) -> None:
+        """Add one fact, or confirm the one that says the same."""
         content = one_line(piece.content)
-        reason = refusal(piece, content, self._settings)
+        reason = refusal(piece, content, self._settings) or removed.refusal(self._removed, content)
         evidence = [] if reason else self._said.evidence(piece.evidence)
         if not evidence:
-            self._refuse(reason or _unproven(piece), "newFacts", index)
-            return None
-        same = self._ids_by_content.get(same_key(content))
-        if same is None:
-            fact_id = new_id(self._old, self._revision, content, index, used)
-            self._facts[fact_id] = new_fact(fact_id, piece, content, evidence, self._origin, self._settings)
-            self._ids_by_content[same_key(content)] = fact_id
-            self._indexes[fact_id] = index
-            return fact_id
-        if same in self._indexes or same not in self._facts:
-            self._refuse("repeated", "newFacts", index)
-            return None
-        self._confirm(same)
-        return same
-
-    def _confirm(self, fact_id: str) -> None:
-        if fact_id in self._confirmed:
+            reason = reason or ("quote_not_found" if piece.evidence else "no_evidence")
+        elif self._thread_is_full():
+            reason = "rate"
+        if reason:
+            self._draft.refuse(reason, "newFacts", index)
             return
-        self._confirmed[fact_id] = None
-        fact = self._facts[fact_id]
-        before = fact.get("confirmations")
-        count = before + 1 if type(before) is int and before >= 0 else 1
-        self._facts[fact_id] = {**fact, "confirmations": count, "lastConfirmedAt": self._now}
+        if piece.category.strip().casefold() == "correction" and self._said.signalled(evidence, "correction"):
+            piece = replace(piece, confidence=max(piece.confidence, EXPLICIT_CONFIDENCE))
+        person = fold(aside(piece.subject.person)) if piece.subject else ""
+        same = self._contents.same(content, person)
+        near = self._contents.near(content, person) if same is None else None
+        if near in self._draft.known and says_more(content, self._draft.facts[near]["content"]):
+            piece = replace(piece, replaces=(*piece.replaces, near))
+        elif near is not None:
+            same = near
+        if same is None:
+            same = self._put(index, piece, content, evidence)
+        elif same in self._draft.added:
+            self._draft.refuse("repeated", "newFacts", index)
+            return
+        else:
+            self._draft.confirm(same)
+            self._prove(same, evidence, piece.confidence)
+        self._replace(same, piece, index)
 
-    def _replace(self, fact_id: str, piece: NewFact, index: int, known: Container[str]) -> None:
+    def _prove(self, fact_id: str, evidence: list[dict[str, object]], confidence: float) -> None:
+        """An agent's note that the user says as well rests on the user's words from then on."""
+        draft = self._draft
+        if not is_note(draft.facts[fact_id]):
+            return
+        draft.change(
+            fact_id,
+            source=draft.origin.thread_id,
+            confidence=max(confidence, self._settings.confidence_threshold),
+            evidence=evidence,
+            origin={"model": draft.origin.model, "promptVersion": draft.origin.prompt_version},
+        )
+
+    def _put(self, index: int, piece: NewFact, content: str, evidence: list[dict[str, object]]) -> str:
+        draft = self._draft
+        fact_id = new_id(draft.old, draft.revision, content, index, draft.used)
+        draft.put(new_fact(fact_id, piece, content, evidence, draft.origin, self._settings), index)
+        self._contents.put(draft.facts[fact_id])
+        return fact_id
+
+    def _replace(self, fact_id: str, piece: NewFact, index: int) -> None:
         """Retire what the fact replaces and note it there; the fact stays even where the old one may not go."""
-        gone: list[str] = []
+        draft, gone = self._draft, []
         for old_id in dict.fromkeys(piece.replaces):
-            if old_id == fact_id or old_id in self._retired:
+            if old_id == fact_id or draft.is_retired(old_id):
                 continue
-            if old_id not in known:
-                self._refuse("unknown_id", "newFacts", index)
-            elif self._budget <= 0:
-                self._refuse("too_many_retired", "newFacts", index)
-            else:
+            if old_id not in draft.known or old_id not in draft.facts:
+                draft.refuse("unknown_id", "newFacts", index)
+            elif draft.retire(old_id, "replaced", "newFacts", index, replaced_by=fact_id):
                 gone.append(old_id)
-                self._retire(old_id, "replaced", replaced_by=fact_id)
+                self._contents.drop(old_id)
         if gone:
-            fact = self._facts[fact_id]
-            self._facts[fact_id] = {**fact, "replaces": [*fact.get("replaces", ()), *gone]}
+            draft.change(fact_id, replaces=[*draft.facts[fact_id].get("replaces", ()), *gone])
 
-    def _retire(self, fact_id: str, reason: archive.Reason, *, note: str = "", replaced_by: str = "") -> None:
-        self._budget -= 1
-        self._retired[fact_id] = None
-        self._archive(fact_id, reason, note=note, replaced_by=replaced_by)
-
-    def _archive(self, fact_id: str, reason: archive.Reason, *, note: str = "", replaced_by: str = "") -> None:
-        fact = self._facts.pop(fact_id)
-        self._archived.append(archive.entry(fact, reason, self._now, note=note, replaced_by=replaced_by))
-
-    def _worth(self, fact_id: str) -> tuple[float, bool, str]:
-        """A replacement is worth at least what it replaced, so that a full memory never loses both for a third."""
-        fact = self._facts[fact_id]
-        if fact_id not in self._indexes or "replaces" not in fact:
-            return rank(fact)
-        replaced = [rank(entry) for entry in self._archived if entry.get("replacedBy") == fact_id]
-        return max([rank(fact), *replaced])
-
-    def _refuse(self, reason: str, part: Part, index: int) -> None:
-        self._refusals.append(Refusal(reason, part, index))
+    def _thread_is_full(self) -> bool:
+        """Whether the thread has added all that it may today (UTC)."""
+        most, draft = self._settings.max_new_per_thread_day, self._draft
+        if not most:
+            return False
+        facts = [*draft.facts.values(), *draft.old["archive"], *draft.archived]
+        today = draft.now[:10]
+        mine = {
+            fact.get("id")
+            for fact in facts
+            if fact.get("source") == draft.origin.thread_id and str(fact.get("createdAt", "")).startswith(today)
+        }
+        return len(mine) >= most
 
 
-def _retirement_budget(facts: int, settings: ApplySettings) -> int:
-    """How many facts one update may retire: the share, but at least one, and never more than the maximum."""
-    return min(settings.max_retired_facts, max(1, int(settings.max_retired_share * facts)))
-
-
-def _unproven(piece: NewFact) -> str:
-    return "quote_not_found" if piece.evidence else "no_evidence"
+def _summary_refusal(name: str, clean: str) -> str | None:
+    if name not in SECTIONS:
+        return "unknown_summary"
+    if not clean:
+        return "empty"
+    if len(clean) > MAX_SUMMARY_CHARS:
+        return "too_long"
+    return "secret" if holds_secret(clean) else None

@@ -6,7 +6,7 @@ from typing import Literal
 
 from memd.memory.document import Fact
 
-Reason = Literal["replaced", "retired", "evicted", "expired"]
+Reason = Literal["replaced", "retired", "evicted", "expired", "stale", "merged", "edited"]
 
 
 def entry(fact: Fact, reason: Reason, now: str, *, note: str = "", replaced_by: str = "") -> Fact:

@@ -14,6 +14,7 @@ import orjson
 
 from memd.context import Bucket, digest
 from memd.errors import DocumentDamaged, DocumentTooNew
+from memd.memory.shape import check, wrong
 
 Document = dict[str, Any]
 Fact = dict[str, Any]
@@ -62,6 +63,17 @@ def iso(moment: datetime) -> str:
     return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
+def moment(value: object) -> datetime | None:
+    """A time of a document, in UTC where it names no zone; None when it is not one."""
+    if not isinstance(value, str):
+        return None
+    try:
+        found = datetime.fromisoformat(value)
+        return (found if found.tzinfo else found.replace(tzinfo=UTC)).astimezone(UTC)
+    except (ValueError, OverflowError):  # no time, or one that its zone moves out of the calendar
+        return None
+
+
 def confidence_of(fact: Fact) -> float:
     """A fact's confidence, between 0 and 1 whatever the file says."""
     value = fact.get("confidence")
@@ -94,15 +106,16 @@ def parse(data: bytes, bucket: Bucket) -> Document:
     """
     try:
         document = orjson.loads(data.removeprefix(b"\xef\xbb\xbf"))
-    except orjson.JSONDecodeError:
-        raise DocumentDamaged("E_DOCUMENT_JSON: a memory document is not JSON") from None
+    except orjson.JSONDecodeError as error:
+        place = f"line {error.lineno}, column {error.colno}"
+        raise DocumentDamaged(f"E_DOCUMENT_JSON: a memory document is not JSON at {place}", place) from None
     if not isinstance(document, dict):
-        raise _wrong("document")
+        raise wrong("the top level", "an object")
     _check_version(document)
     document = complete({**document, **{name: document.get(name, ours) for name, ours in _owner(bucket).items()}})
-    _check_shape(document)
+    check(document)
     if (document["userId"], document["agentName"]) != bucket:
-        raise DocumentDamaged("E_DOCUMENT_OWNER: a memory document belongs to another user or agent")
+        raise DocumentDamaged("E_DOCUMENT_OWNER: a memory document belongs to another user or agent", "userId")
     _give_ids(document["facts"])
     return document
 
@@ -111,38 +124,13 @@ def _owner(bucket: Bucket) -> Document:
     return {"userId": bucket.user_id, "agentName": bucket.agent_name}
 
 
-def _wrong(field: str) -> DocumentDamaged:
-    return DocumentDamaged(f"E_DOCUMENT_SHAPE: {field} of a memory document has the wrong type")
-
-
 def _check_version(document: Document) -> None:
     version = document.get("version", "1.0")
     found = _VERSION.fullmatch(version) if isinstance(version, str) else None
     if not found:
-        raise _wrong("version")
+        raise wrong("version", 'text such as "1.0"')
     if (int(found[1]), int(found[2])) > VERSION:
         raise DocumentTooNew("E_DOCUMENT_TOO_NEW: a memory document was written by a newer version; upgrade memd")
-
-
-def _check_shape(document: Document) -> None:
-    revision = document["revision"]
-    if type(revision) is not int or revision < 0:
-        raise _wrong("revision")
-    for name in ("user", "history", "ledger"):
-        if not isinstance(document[name], dict):
-            raise _wrong(name)
-    for name in ("facts", "archive"):
-        if not _are_facts(document[name]):
-            raise _wrong(name)
-    for identities in document["ledger"].values():
-        if not isinstance(identities, list) or not set(map(type, identities)) <= {str}:
-            raise _wrong("ledger")
-
-
-def _are_facts(values: Any) -> bool:
-    if not isinstance(values, list) or not set(map(type, values)) <= {dict}:
-        return False
-    return {type(value.get("content")) for value in values} <= {str}
 
 
 def _give_ids(facts: list[Fact]) -> None:

@@ -10,11 +10,21 @@ from typing import Any
 from memd.config import ApplySettings
 from memd.context import digest
 from memd.memory.document import Document, Fact, iso
-from memd.memory.text import one_line
+from memd.memory.text import fold, one_line
 from memd.memory.update import NewFact
 
 MAX_ASIDE_CHARS = 500
 """Characters of what stands beside a fact: what was wrong, circumstance, a person, a relationship."""
+
+
+MANUAL = "manual"
+"""The source of facts that a person wrote."""
+
+AGENT = "agent"
+"""The source of notes: facts that an agent wrote by a tool."""
+
+EXPLICIT_CONFIDENCE = 0.95
+"""Least confidence of a correction that the user made in so many words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +66,23 @@ def new_fact(
         fact["validUntil"] = iso(origin.now + timedelta(days=wanted.valid_days))
     fact["origin"] = {"model": origin.model, "promptVersion": origin.prompt_version}
     return fact
+
+
+def is_manual(fact: Fact) -> bool:
+    """Whether a person wrote the fact: no update replaces, retires or evicts it."""
+    return fact.get("source") == MANUAL
+
+
+def is_note(fact: Fact) -> bool:
+    """Whether an agent wrote the fact and no word of the user's proves it. (A thread may be called `agent`, too.)"""
+    return fact.get("source") == AGENT and not fact.get("evidence")
+
+
+def person_of(fact: Fact) -> str:
+    """Whom the fact is about, folded; "" for the user."""
+    subject = fact.get("subject")
+    person = subject.get("person") if isinstance(subject, dict) else None
+    return fold(person) if isinstance(person, str) else ""
 
 
 def quotes_any(fact: Fact, thread_id: str, names: Container[str]) -> bool:

@@ -9,6 +9,7 @@ import math
 from collections.abc import Iterator
 
 from memd.config import ApplySettings
+from memd.memory.orders import refused_as
 from memd.memory.update import NewFact
 from memd.memory.uploads import is_upload_event
 from memd.redaction import holds_secret
@@ -25,6 +26,24 @@ def refusal(fact: NewFact, content: str, settings: ApplySettings) -> str | None:
     return next(_reasons(fact, content, settings), None)
 
 
+def content_refusal(content: str, settings: ApplySettings) -> str | None:
+    """The first gate that a sentence fails at, whoever wrote it; None when it passes."""
+    return next(_content_reasons(content, settings), None)
+
+
+def _content_reasons(content: str, settings: ApplySettings) -> Iterator[str]:
+    if len(content) < settings.fact_min_chars:
+        yield "too_short"
+    if len(content) > settings.fact_max_chars:
+        yield "too_long"
+    if is_upload_event(content):
+        yield "upload_event"
+    if holds_secret(content):
+        yield "secret"
+    if reason := refused_as(content):
+        yield reason
+
+
 def _reasons(fact: NewFact, content: str, settings: ApplySettings) -> Iterator[str]:
     if fact.scope != "user":
         yield "not_user_scope"
@@ -32,24 +51,18 @@ def _reasons(fact: NewFact, content: str, settings: ApplySettings) -> Iterator[s
         yield "not_durable"
     if fact.authority != "descriptive":
         yield "not_descriptive"
-    yield from _length(content, settings)
     if not _is_confidence(fact.confidence):
         yield "bad_confidence"
     elif fact.confidence < settings.confidence_threshold:
         yield "low_confidence"
     if fact.valid_days is not None and not 0 < fact.valid_days <= MAX_VALID_DAYS:
         yield "bad_valid_days"
-    if is_upload_event(content):
-        yield "upload_event"
-    if any(map(holds_secret, (content, *_asides(fact)))):
+    yield from _content_reasons(content, settings)
+    if any(map(holds_secret, _asides(fact))):
         yield "secret"
-
-
-def _length(content: str, settings: ApplySettings) -> Iterator[str]:
-    if len(content) < settings.fact_min_chars:
-        yield "too_short"
-    if len(content) > settings.fact_max_chars:
-        yield "too_long"
+    # What stood there before invisible characters were taken out counts as well.
+    hidden = () if fact.content == content else (fact.content,)
+    yield from filter(None, map(refused_as, (*hidden, *filter(None, _asides(fact)))))
 
 
 def _asides(fact: NewFact) -> Iterator[str]:

@@ -73,3 +73,15 @@ class Store(Protocol):
         Idempotent. A shared store erases nothing, as nobody knows whose a fact is. Raises StoreUnavailable.
         """
         ...
+
+
+@runtime_checkable
+class Inspected(Protocol):
+    """A store whose documents people may change with an editor, so that they can be wrong."""
+
+    def inspect(self, bucket: Bucket) -> None:
+        """Read the document and change nothing, not even one that is damaged.
+
+        Raises DocumentDamaged with the place of what is wrong, DocumentTooNew, StoreUnavailable.
+        """
+        ...

@@ -47,6 +47,11 @@ class Said:
                     found.append(entry)
         return found
 
+    def signalled(self, evidence: Sequence[dict[str, Any]], signal: str) -> bool:
+        """Whether a message that these entries quote carries the signal."""
+        named = {entry["message"] for entry in evidence}
+        return any(signal in m.signals for m in self._messages.values() if (m.id or m.identity) in named)
+
     def _place(self, quote: str, named: int) -> int | None:
         wanted = fold(quote)
         if not any(map(str.isalnum, wanted)):

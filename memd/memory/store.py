@@ -60,6 +60,13 @@ class JsonStore:
             with locked(paths.lock_file(self._data_dir, owner)):
                 return self._mend(owner)
 
+    def inspect(self, bucket: Bucket) -> None:
+        """Read the bucket's file and leave it as it is, whatever it holds.
+
+        Raises DocumentDamaged with the place of what is wrong, DocumentTooNew, StoreUnavailable.
+        """
+        self._read(self._owner(bucket))
+
     def commit(self, bucket: Bucket, loaded: Loaded, document: Document, still_ours: Callable[[], bool]) -> Loaded:
         """Replace what was loaded, durably and all at once; the old version is kept as `memory.prev.json`.
 
@@ -168,9 +175,9 @@ class JsonStore:
         except DocumentTooNew:
             raise
         except DocumentDamaged as error:
-            code = str(error).partition(":")[0]
+            code, place = str(error).partition(":")[0], error.place
         restored = damage.mend(self._file(owner), lambda data: parse(data, owner))
-        logger().error(Event.DOCUMENT_DAMAGED, bucket=owner.hash, code=code, restored=restored)
+        logger().error(Event.DOCUMENT_DAMAGED, bucket=owner.hash, code=code, place=place, restored=restored)
         return self._read(owner)
 
 

@@ -58,6 +58,31 @@ class RetiredFact:
 
 
 @dataclass(frozen=True, slots=True)
+class ReviewedFact:
+    """The verdict on a fact that was offered for review: `keep`, `extend` (by so many days) or `retire`."""
+
+    id: str
+    verdict: str
+    valid_days: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MergedFact:
+    """Facts of one category that overlap, said in one sentence; `sources` are their ids."""
+
+    content: str
+    sources: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What an extractor is asked beside the messages: ids to review, each with why, and categories to merge in."""
+
+    review: Mapping[str, str] = field(default_factory=dict)
+    merge: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Update:
     """Everything one answer of an extractor wants changed."""
 
@@ -65,3 +90,5 @@ class Update:
     new_facts: tuple[NewFact, ...] = ()
     confirmed_facts: tuple[ConfirmedFact, ...] = ()
     retired_facts: tuple[RetiredFact, ...] = ()
+    reviewed_facts: tuple[ReviewedFact, ...] = ()
+    merged_facts: tuple[MergedFact, ...] = ()

@@ -1,13 +1,15 @@
 """Inject: the `<memory>` block for the next prompt, as much of the document as fits a token budget.
 
 Corrections are chosen first and have a part of the budget of their own, then summaries, then facts by confidence. The
-text is data: escaped, so that no fact can close the block or open another one. The same document gives the same bytes.
+text is data: escaped, so that no fact can close the block or open another one. The same document gives the same bytes,
+and what changes often stands last, so that prompt caches hit.
 """
 
 from __future__ import annotations
 
+import hashlib
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from memd.config import RecallSettings
@@ -15,47 +17,115 @@ from memd.context import estimate_tokens
 from memd.memory.document import Document, Fact, confidence_of, rank, summary
 from memd.memory.text import one_line
 
-_SUMMARIES = (
-    ("User Context:", "workContext", "Work"),
-    ("User Context:", "personalContext", "Personal"),
-    ("User Context:", "topOfMind", "Current Focus"),
-    ("History:", "recentMonths", "Recent"),
-    ("History:", "earlierContext", "Earlier"),
-    ("History:", "longTermBackground", "Background"),
-)
 _FACTS = "Facts:"
-_HEADINGS = ("User Context:", "History:", _FACTS)
+_USER, _HISTORY, _NOW = "User Context:", "History:", "Now:"
+_PENDING = "Pending (said just now, not verified):"
+_HEADINGS = (_USER, _HISTORY, _FACTS, _NOW, _PENDING)
+_ESTABLISHED = (
+    (_USER, "workContext", "Work"),
+    (_USER, "personalContext", "Personal"),
+    (_USER, "topOfMind", "Current Focus"),
+    (_HISTORY, "recentMonths", "Recent"),
+    (_HISTORY, "earlierContext", "Earlier"),
+    (_HISTORY, "longTermBackground", "Background"),
+)
+# The two that change with most conversations stand behind the facts; docs/decisions/0008-what-changes-stands-last.md.
+_STABLE = (
+    (_USER, "workContext", "Work"),
+    (_USER, "personalContext", "Personal"),
+    (_HISTORY, "earlierContext", "Earlier"),
+    (_HISTORY, "longTermBackground", "Background"),
+    (_NOW, "recentMonths", "Recent"),
+    (_NOW, "topOfMind", "Current Focus"),
+)
 _OPEN, _CLOSE = "<memory>", "</memory>"
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
+_CATEGORY = re.compile(r"[\w-]{1,40}")
+# Signs that chat templates put around a turn; those with angle brackets are escaped with them.
+_TEMPLATE = re.compile(r"\[(?=/?(?:INST|SYS|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS)\])", re.IGNORECASE)
+
+PENDING_SHARE = 4
+"""Pending messages may take this part of the budget, one in so many, from the facts that come last."""
+
+PENDING_CHARS = 500
+"""Characters of a pending message that are shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Injection:
+    """A block for a prompt. `version`: SHA-256 of the text, cut to 32 digits; equal exactly when the text is."""
+
+    text: str
+    version: str
 
 
 @dataclass(frozen=True, slots=True)
 class _Line:
-    """One line that may go in: its heading, its place in the block, and its text."""
+    """One line that may go in: its heading, its place in the block, its text, and what it costs."""
 
     heading: str
     place: int
     text: str
+    cost: int
 
 
-def inject(document: Document, settings: RecallSettings, max_tokens: int | None = None) -> str:
+class Lines:
+    """What a document comes to line by line, whatever the budget and the query. Made once, never changed."""
+
+    def __init__(self, document: Document, settings: RecallSettings) -> None:
+        facts: list[Fact] = document.get("facts", [])
+        texts = map(fact_line, facts)
+        self._facts = [_line(_FACTS, place, text) for place, text in enumerate(texts)]
+        orders = [_order(fact) for fact in facts]
+        self._corrections = {place for place, order in enumerate(orders) if order[0]}
+        self._chosen = sorted(range(len(facts)), key=lambda place: orders[place], reverse=True)
+        self._shown = sorted(range(len(facts)), key=lambda place: _shown(orders[place], place))
+        self.summaries = list(_summaries(document, _ESTABLISHED if settings.order == "established" else _STABLE))
+
+    def facts(self, first: Sequence[int]) -> tuple[list[_Line], list[_Line]]:
+        """The corrections and all facts, each in the order in which they are chosen, `first` before the others.
+
+        Of facts of one confidence the newer are chosen, but shown last: a new one leaves the lines before it.
+        """
+        ahead = set(first)
+        chosen = [*first, *(place for place in self._chosen if place not in ahead)]
+        shown = [*first, *(place for place in self._shown if place not in ahead)]
+        number = {place: at for at, place in enumerate(shown)}
+        lines = [_Line(_FACTS, number[place], self._facts[place].text, self._facts[place].cost) for place in chosen]
+        return [line for line, place in zip(lines, chosen, strict=True) if place in self._corrections], lines
+
+
+def versioned(text: str) -> Injection:
+    """A block with its version."""
+    return Injection(text, hashlib.sha256(text.encode()).hexdigest()[:32])
+
+
+def inject(
+    document: Document | Lines,
+    settings: RecallSettings,
+    max_tokens: int | None = None,
+    *,
+    first: Sequence[int] = (),
+    pending: Sequence[str] = (),
+) -> str:
     """The block, at most `max_tokens` by `estimate_tokens` (None: the setting); "" when there is nothing to say.
 
-    A line goes in whole or not at all, and a long one that does not fit makes room for shorter ones after it.
+    `first`: the places of facts that go before all others, in this order. `pending`: messages that nothing was
+    extracted from yet, the oldest first. A line goes in whole or not at all, and a long one that does not fit makes
+    room for shorter ones after it.
     """
     if not settings.injection_enabled:
         return ""
+    lines = document if isinstance(document, Lines) else Lines(document, settings)
     budget = settings.max_injection_tokens if max_tokens is None else max_tokens
-    facts = sorted(document.get("facts", ()), key=_order, reverse=True)
-    lines = [_Line(_FACTS, place, _fact(fact)) for place, fact in enumerate(facts)]
-    corrections = [line for line, fact in zip(lines, facts, strict=True) if fact.get("category") == "correction"]
-    summaries = list(_summaries(document))
+    corrections, facts = lines.facts(first)
 
     block = _Block(budget)
     block.fill(corrections, block.used + settings.correction_tokens)
-    block.fill(summaries, block.used + (budget - block.used) // 2)
-    block.fill(lines, budget)
-    block.fill(summaries, budget)
+    block.fill(lines.summaries, block.used + (budget - block.used) // 2)
+    block.fill(reversed(_pending_lines(pending)), block.used + budget // PENDING_SHARE)
+    block.fill(facts, budget)
+    block.fill(lines.summaries, budget)
     return block.render()
 
 
@@ -75,12 +145,13 @@ class _Block:
 
     def fill(self, lines: Iterable[_Line], limit: int) -> None:
         """Add the lines that fit while the block stays within `limit` tokens."""
+        room = 10 * min(limit, self._budget)
         for line in lines:
-            cost = _cost(line.text + "\n")
+            cost = line.cost
             if line.heading not in self._headings:
                 # One blank line stands before every heading but the first; it is counted for each.
                 cost += _cost(f"\n{line.heading}\n")
-            if (line.heading, line.place) not in self._chosen and self._cost + cost <= 10 * min(limit, self._budget):
+            if self._cost + cost <= room and (line.heading, line.place) not in self._chosen:
                 self._chosen[line.heading, line.place] = line.text
                 self._headings.add(line.heading)
                 self._cost += cost
@@ -106,13 +177,19 @@ def _order(fact: Fact) -> tuple[bool, float, str]:
     return correction, confidence, created
 
 
-def _summaries(document: Document) -> Iterator[_Line]:
-    for place, (heading, name, label) in enumerate(_SUMMARIES):
+def _shown(order: tuple[bool, float, str], place: int) -> tuple[bool, float, str, int]:
+    correction, confidence, created = order
+    return not correction, -confidence, created, place
+
+
+def _summaries(document: Document, order: Sequence[tuple[str, str, str]]) -> Iterator[_Line]:
+    for place, (heading, name, label) in enumerate(order):
         if text := _safe(summary(document, name)):
-            yield _Line(heading, place, f"- {label}: {text}")
+            yield _line(heading, place, f"- {label}: {text}")
 
 
-def _fact(fact: Fact) -> str:
+def fact_line(fact: Fact) -> str:
+    """One fact as a line of the block, in which nothing is a tag."""
     subject = fact.get("subject")
     about = ""
     if isinstance(subject, dict) and (person := _safe(subject.get("person"))):
@@ -122,12 +199,28 @@ def _fact(fact: Fact) -> str:
     avoid = f" (avoid: {error})" if error else ""
     day = _DAY.match(_safe(fact.get("validUntil")))
     until = f" (until {day[0]})" if day else ""
-    category = _safe(fact.get("category")) or "context"
+    name = fact.get("category")
+    category = name if isinstance(name, str) and _CATEGORY.fullmatch(name) else "context"
     return f"- [{category} | {confidence_of(fact):.2f}] {about}{_safe(fact['content'])}{avoid}{until}"
+
+
+def _pending_lines(messages: Sequence[str]) -> list[_Line]:
+    texts = [_safe(_cut(message)) for message in messages]
+    return [_line(_PENDING, place, f"- [pending | unverified] {text}") for place, text in enumerate(texts) if text]
+
+
+def _line(heading: str, place: int, text: str) -> _Line:
+    return _Line(heading, place, text, _cost(text + "\n"))
+
+
+def _cut(text: str) -> str:
+    line = one_line(text)
+    return line if len(line) <= PENDING_CHARS else line[:PENDING_CHARS].rstrip() + "…"
 
 
 def _safe(value: object) -> str:
     """One line of text in which nothing is a tag."""
     if not isinstance(value, str):
         return ""
-    return one_line(value).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    text = one_line(value).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return _TEMPLATE.sub("[ ", text) if "[" in text else text

@@ -1,0 +1,150 @@
+"""Anthropic's memory tool (`memory_20250818`) over a user's memory, for the SDK's tool runner.
+
+What Claude writes becomes notes and changes of facts by the rules for agents (`memory/notes.py`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from anthropic.tools import BetaAbstractMemoryTool, BetaAsyncAbstractMemoryTool, ToolError
+from anthropic.types.beta import (
+    BetaCacheControlEphemeralParam,
+    BetaMemoryTool20250818CreateCommand,
+    BetaMemoryTool20250818DeleteCommand,
+    BetaMemoryTool20250818InsertCommand,
+    BetaMemoryTool20250818RenameCommand,
+    BetaMemoryTool20250818StrReplaceCommand,
+    BetaMemoryTool20250818ViewCommand,
+)
+
+from memd.adapters.hand import AgentHand
+from memd.adapters.memory_files import MemoryFiles
+from memd.client import Memd
+from memd.context import DEFAULT_AGENT
+from memd.errors import MemdError
+
+
+class MemdMemoryTool(BetaAbstractMemoryTool):
+    """The memory tool of one user: `client.beta.messages.tool_runner(tools=[MemdMemoryTool(memd, user_id=…)], …)`.
+
+    `/memories` holds `facts.md` and a file for each summary that there is. Raises ToolError, which the runner hands to
+    the model as an error.
+    """
+
+    def __init__(
+        self,
+        memd: Memd,
+        *,
+        user_id: str,
+        agent_name: str = DEFAULT_AGENT,
+        cache_control: BetaCacheControlEphemeralParam | None = None,
+    ) -> None:
+        super().__init__(cache_control=cache_control)
+        self._files = MemoryFiles(AgentHand(memd.settings, user_id, agent_name), memd.settings.apply)
+
+    def view(self, command: BetaMemoryTool20250818ViewCommand) -> str:
+        """The folder, or a file with line numbers."""
+        return _told(lambda: self._files.view(_text(command, "path"), _view_range(command)))
+
+    def create(self, command: BetaMemoryTool20250818CreateCommand) -> str:
+        """Write a file that is not there yet."""
+        return _told(lambda: self._files.create(_text(command, "path"), _text(command, "file_text")))
+
+    def str_replace(self, command: BetaMemoryTool20250818StrReplaceCommand) -> str:
+        """Replace a text that stands once in a file."""
+        return _told(
+            lambda: self._files.str_replace(
+                _text(command, "path"), _text(command, "old_str"), _text(command, "new_str", "")
+            )
+        )
+
+    def insert(self, command: BetaMemoryTool20250818InsertCommand) -> str:
+        """Insert text behind a line of a file."""
+        return _told(
+            lambda: self._files.insert(
+                _text(command, "path"), _number(command, "insert_line"), _text(command, "insert_text")
+            )
+        )
+
+    def delete(self, command: BetaMemoryTool20250818DeleteCommand) -> str:
+        """Empty a file."""
+        return _told(lambda: self._files.delete(_text(command, "path")))
+
+    def rename(self, command: BetaMemoryTool20250818RenameCommand) -> str:
+        """Move a summary."""
+        return _told(lambda: self._files.rename(_text(command, "old_path"), _text(command, "new_path")))
+
+
+class AsyncMemdMemoryTool(BetaAsyncAbstractMemoryTool):
+    """As `MemdMemoryTool`, for the async tool runner: each command runs in a thread."""
+
+    def __init__(
+        self,
+        memd: Memd,
+        *,
+        user_id: str,
+        agent_name: str = DEFAULT_AGENT,
+        cache_control: BetaCacheControlEphemeralParam | None = None,
+    ) -> None:
+        super().__init__(cache_control=cache_control)
+        self._tool = MemdMemoryTool(memd, user_id=user_id, agent_name=agent_name)
+
+    async def view(self, command: BetaMemoryTool20250818ViewCommand) -> str:
+        """As `MemdMemoryTool.view`."""
+        return await asyncio.to_thread(self._tool.view, command)
+
+    async def create(self, command: BetaMemoryTool20250818CreateCommand) -> str:
+        """As `MemdMemoryTool.create`."""
+        return await asyncio.to_thread(self._tool.create, command)
+
+    async def str_replace(self, command: BetaMemoryTool20250818StrReplaceCommand) -> str:
+        """As `MemdMemoryTool.str_replace`."""
+        return await asyncio.to_thread(self._tool.str_replace, command)
+
+    async def insert(self, command: BetaMemoryTool20250818InsertCommand) -> str:
+        """As `MemdMemoryTool.insert`."""
+        return await asyncio.to_thread(self._tool.insert, command)
+
+    async def delete(self, command: BetaMemoryTool20250818DeleteCommand) -> str:
+        """As `MemdMemoryTool.delete`."""
+        return await asyncio.to_thread(self._tool.delete, command)
+
+    async def rename(self, command: BetaMemoryTool20250818RenameCommand) -> str:
+        """As `MemdMemoryTool.rename`."""
+        return await asyncio.to_thread(self._tool.rename, command)
+
+
+def _told(work: Callable[[], str]) -> str:
+    try:
+        return work()
+    except MemdError as error:  # nothing was changed; the model reads why
+        raise ToolError(str(error)) from None
+
+
+def _text(command: Any, name: str, default: str | None = None) -> str:
+    """A field of a command, which the SDK takes from the model unchecked. Raises ToolError."""
+    value = getattr(command, name, None)
+    if value is None and default is not None:
+        return default
+    if not isinstance(value, str):
+        raise ToolError(f"The parameter `{name}` must be text.")
+    return value
+
+
+def _number(command: Any, name: str) -> int:
+    value = getattr(command, name, None)
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise ToolError(f"The parameter `{name}` must be a whole number.")
+    return value
+
+
+def _view_range(command: Any) -> list[int] | None:
+    value = getattr(command, "view_range", None)
+    if value is None:
+        return None
+    if not isinstance(value, list) or not all(isinstance(part, int) for part in value):
+        raise ToolError("The parameter `view_range` must be two whole numbers.")
+    return value

@@ -1,0 +1,199 @@
+"""Facts by hand: list, add, edit, remove."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from memd.cli.common import Agent, Json, User, echo, echo_json, settings, warn
+from memd.cli.memory import tell_oddities
+from memd.recall.view import printable
+
+if TYPE_CHECKING:
+    from memd.edit import Change, Editing
+
+MAX_STDIN_CHARS = 100_000
+"""Read from stdin at most; far above what a fact may have, so that the limit is what refuses it."""
+
+FactId = Annotated[str, typer.Argument(metavar="FACT_ID", help="As `memd facts list` has it.")]
+Content = Annotated[str, typer.Argument(help="What is to be remembered, one sentence; - reads it from stdin.")]
+NewContent = Annotated[str | None, typer.Option("--content", help="The new words; - reads them from stdin.")]
+Category = Annotated[str | None, typer.Option("--category", help="One of the categories of `apply.categories`.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say what would change.")]
+
+facts = typer.Typer(help="Facts by hand: a person's word, which the model does not touch.", no_args_is_help=True)
+
+
+@facts.command("list")
+def list_(user: User, agent: Agent = "", category: Category = None, as_json: Json = False) -> None:
+    """The facts of a memory, in the order they came.
+
+    Example: memd facts list ana --category preference
+    """
+    from memd.byhand import bucket_of  # noqa: PLC0415  (each command imports what it needs)
+    from memd.client import Memd  # noqa: PLC0415
+    from memd.memory.edits import checked_category  # noqa: PLC0415
+
+    chosen = checked_category(category, settings().apply)
+    bucket = bucket_of(user, agent)
+    with Memd(settings()) as memd:
+        tell_oddities(memd, *bucket)
+        found = [fact for fact in memd.facts(*bucket) if chosen in (None, fact.get("category"))]
+    if as_json:
+        echo_json(found)
+    else:
+        _table(found)
+
+
+@facts.command()
+def archived(
+    user: User,
+    agent: Agent = "",
+    reason: Annotated[str | None, typer.Option("--reason", help="Only these: evicted, replaced, retired, …")] = None,
+    as_json: Json = False,
+) -> None:
+    """The facts that went, and why: replaced, retired, expired, stale, merged, evicted or edited.
+
+    Example: memd facts archived ana --reason evicted
+    """
+    from typing import get_args  # noqa: PLC0415
+
+    from memd.errors import Rejected  # noqa: PLC0415
+    from memd.memory.archive import Reason  # noqa: PLC0415
+
+    if reason is not None and reason not in get_args(Reason):
+        raise Rejected("E_REASON", f"reason must be one of {', '.join(get_args(Reason))}", "reason")
+    editing, bucket = _editing(user, agent)
+    found = editing.archived(bucket, reason)
+    if as_json:
+        echo_json(found)
+        return
+    for fact in found:
+        since = printable(fact.get("archivedAt") or "?")[:10]
+        note = fact.get("archiveNote") or (f"by {fact['replacedBy']}" if fact.get("replacedBy") else "")
+        why = printable(fact.get("archiveReason") or "?") + (f" ({printable(note)})" if note else "")
+        echo(f"{printable(fact.get('id', '?'))}  {since}  {printable(fact['content'])}\n    {why}")
+    if not found:
+        echo("nothing")
+
+
+@facts.command()
+def withheld(user: User, agent: Agent = "", as_json: Json = False) -> None:
+    """What the model wanted gone and may not have; `memd facts rm` or `edit` settles it.
+
+    Example: memd facts withheld ana
+    """
+    editing, bucket = _editing(user, agent)
+    found = editing.withheld(bucket)
+    if as_json:
+        echo_json(found)
+        return
+    contents = {fact["id"]: fact["content"] for fact in editing.facts(bucket)}
+    for entry in found:
+        fact_id, note = entry.get("fact"), entry.get("note")
+        asked = ", ".join(printable(entry.get(name)) for name in ("wanted", "why", "at"))
+        echo(f"{printable(fact_id)}  {printable(contents.get(fact_id, '(gone)'))}")
+        echo(f"    {asked}" + (f": {printable(note)}" if note else ""))
+    if not found:
+        echo("nothing")
+
+
+@facts.command()
+def add(
+    user: User, content: Content, agent: Agent = "", category: Category = None, dry_run: DryRun = False,
+    as_json: Json = False,
+) -> None:  # fmt: skip
+    """Add a fact by hand: confidence 1.0, never changed or evicted by the model.
+
+    What was removed before may come back this way. A fact that says the same becomes a person's word.
+
+    Example: memd facts add ana "Prefers short answers" --category preference
+    """
+    editing, bucket = _editing(user, agent)
+    _tell(editing.add(bucket, _given(content), category, dry_run=dry_run), "added", dry_run, as_json)
+
+
+@facts.command()
+def edit(
+    user: User, fact_id: FactId, content: NewContent = None, category: Category = None, agent: Agent = "",
+    dry_run: DryRun = False, as_json: Json = False,
+) -> None:  # fmt: skip
+    """Change a fact's words, its category, or both; the archive keeps what it was.
+
+    Example: memd facts edit ana fact_0badcafe --content "Lives in Lisbon"
+    """
+    editing, bucket = _editing(user, agent)
+    new = None if content is None else _given(content)
+    _tell(editing.edit(bucket, fact_id, new, category, dry_run=dry_run), "changed", dry_run, as_json)
+
+
+@facts.command("rm")
+def remove(user: User, fact_id: FactId, agent: Agent = "", dry_run: DryRun = False, as_json: Json = False) -> None:
+    """Remove a fact for good, out of the archive too: no conversation brings it back, only `memd facts add` does.
+
+    Summaries are left as they are.
+
+    Example: memd facts rm ana fact_0badcafe
+    """
+    editing, bucket = _editing(user, agent)
+    _tell(editing.remove(bucket, fact_id, dry_run=dry_run), "removed", dry_run, as_json)
+    document = editing.load(bucket).document
+    if any(_is_summarised(document, name) for name in ("user", "history")):
+        warn("summaries are left as they are: see `memd show` whether one of them still says it")
+
+
+def _editing(user: str, agent: str) -> tuple[Editing, Any]:
+    from memd.byhand import bucket_of  # noqa: PLC0415
+    from memd.edit import Editing  # noqa: PLC0415
+
+    bucket = bucket_of(user, agent)
+    return Editing(settings()), bucket
+
+
+def _given(content: str) -> str:
+    """The words of the command line, or of stdin, which no list of processes shows."""
+    return sys.stdin.read(MAX_STDIN_CHARS) if content == "-" else content
+
+
+def _tell(change: Change, done: str, dry_run: bool, as_json: bool) -> None:
+    if as_json:
+        fields = {"before": change.before, "after": change.after}
+        echo_json({"id": change.fact_id, "changed": change.changed, "dry_run": dry_run, **fields})
+        return
+    if not change.changed:
+        echo(f"{printable(change.fact_id)} is so already")
+        return
+    echo(f"{printable(change.fact_id)} {'would be ' if dry_run else ''}{done}")
+    for sign, fact in (("-", change.before), ("+", change.after)):
+        if fact is not None:
+            echo(f"  {sign} [{printable(fact.get('category', 'context'))}] {printable(fact['content'])}")
+
+
+def _table(found: list[dict[str, Any]]) -> None:
+    from memd.memory.document import confidence_of  # noqa: PLC0415
+    from memd.memory.facts import is_manual, is_note  # noqa: PLC0415
+
+    if not found:
+        echo("no facts")
+        return
+    width = max(len(printable(fact["id"])) for fact in found)
+    echo(f"{'id':<{width}}  {'conf':>4}  {'category':<10}  {'since':<10}  {'by':<6}  content")
+    for fact in found:
+        by = "hand" if is_manual(fact) else "agent" if is_note(fact) else "model"
+        since = printable(fact.get("createdAt") or "?")[:10]
+        category = printable(fact.get("category") or "context")
+        echo(
+            f"{printable(fact['id']):<{width}}  {confidence_of(fact):>4.2f}  {category:<10}  {since:<10}  {by:<6}  "
+            f"{printable(fact['content'])}"
+        )
+
+
+def _is_summarised(document: dict[str, Any], section: str) -> bool:
+    return any(isinstance(entry, dict) and entry.get("summary") for entry in document[section].values())
+
+
+def register(app: typer.Typer) -> None:
+    """Add this group."""
+    app.add_typer(facts, name="facts")

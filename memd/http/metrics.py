@@ -1,0 +1,103 @@
+"""The figures of `memd status`, and of this server process, as Prometheus reads them. No ids: codes and counts."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, SummaryMetricFamily
+from prometheus_client.metrics_core import Metric
+from prometheus_client.registry import Collector
+
+from memd.status import Status
+
+
+class Served:
+    """How many requests were answered, by route and status, and the seconds they took."""
+
+    def __init__(self) -> None:
+        self.counts: Counter[tuple[str, int]] = Counter()
+        self.seconds: Counter[str] = Counter()
+
+    def count(self, route: str, status: int, seconds: float) -> None:
+        """One more."""
+        self.counts[route, status] += 1
+        self.seconds[route] += seconds  # type: ignore[assignment]  # a Counter adds floats as well
+
+
+def render(status: Status, served: Served) -> bytes:
+    """The text of `/metrics`."""
+    registry = CollectorRegistry()
+    registry.register(_Figures(status, served))
+    return generate_latest(registry)
+
+
+class _Figures(Collector):
+    def __init__(self, status: Status, served: Served) -> None:
+        self._status = status
+        self._served = served
+
+    def collect(self) -> Iterable[Metric]:
+        yield from self._keys()
+        yield from self._counted()
+        yield from self._requests()
+
+    def _keys(self) -> Iterator[Metric]:
+        status = self._status
+        yield _gauge("memd_keys", "Keys by state", "state", {
+            "pending": status.pending, "due": status.due, "parked": status.parked,
+            "claimed": status.claimed, "dead": status.dead,
+        })  # fmt: skip
+        yield _gauge("memd_raw_pushes", "Pushes in each raw list", "list", status.raw)
+        yield GaugeMetricFamily("memd_unread_lists", "Raw lists that nobody reads", value=len(status.unread))
+        waiting = status.oldest_waiting_s or 0.0
+        yield GaugeMetricFamily("memd_oldest_waiting_seconds", "Age of the key that has been due longest", waiting)
+        states = Counter(worker["state"] for worker in status.workers)
+        yield _gauge("memd_workers", "Workers by state", "state", states)
+        paused = Counter(str(pause["code"]) for pause in status.paused)
+        yield _gauge("memd_paused_endpoints", "Model endpoints whose breaker is open, by code", "code", paused)
+        yield GaugeMetricFamily("memd_unfit", "What is wrong with the server", len(status.server["unfit"]))
+
+    def _counted(self) -> Iterator[Metric]:
+        status = self._status
+        yield CounterMetricFamily("memd_pushes", "Pushes accepted", value=status.pushes)
+        yield _counter("memd_ended", "Pushes by how they ended", "state", {
+            "stored": status.stored, "skipped": status.skipped, "dead": status.dead_so_far,
+        })  # fmt: skip
+        yield _counter("memd_ended_reasons", "Skipped and dead pushes by reason", "reason", status.by_reason)
+        yield _counter("memd_dropped_turns", "Turns that filtering dropped", "reason", status.dropped)
+        yield _counter("memd_refused_facts", "Proposed facts that were refused", "reason", status.refused)
+        yield _counter("memd_redacted", "Secrets cut out before the model saw them", "kind", status.redacted)
+        yield _counter("memd_facts", "Facts by what became of them", "change", status.facts)
+        tokens = {name.removesuffix("_tokens"): n for name, n in status.usage.items() if name.endswith("_tokens")}
+        yield _counter("memd_model_tokens", "Tokens of the model", "kind", tokens)
+        yield CounterMetricFamily("memd_model_calls", "Calls of the model", value=status.usage["model_calls"])
+
+    def _requests(self) -> Iterator[Metric]:
+        counts = dict(self._served.counts)
+        answers = CounterMetricFamily(
+            "memd_http_requests", "Requests answered by this process", labels=["route", "status"]
+        )
+        for (route, status), count in counts.items():
+            answers.add_metric([route, str(status)], count)
+        yield answers
+        times = SummaryMetricFamily("memd_http_request_seconds", "Seconds that they took", labels=["route"])
+        for route, seconds in dict(self._served.seconds).items():
+            total = sum(count for (name, _), count in counts.items() if name == route)
+            times.add_metric([route], total, seconds)
+        yield times
+
+
+def _gauge(name: str, meaning: str, label: str, values: dict[str, int] | Counter[str]) -> Metric:
+    family = GaugeMetricFamily(name, meaning, labels=[label])
+    for value, count in sorted(values.items()):
+        family.add_metric([value], count)
+    return family
+
+
+def _counter(name: str, meaning: str, label: str, values: dict[str, int]) -> Metric:
+    family = CounterMetricFamily(name, meaning, labels=[label])
+    for value, count in sorted(values.items()):
+        family.add_metric([value], count)
+    return family

@@ -1,0 +1,171 @@
+"""JSON schemas of answers that no dataclass describes as they are, and of a push."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from memd.config import ClientSettings, Settings
+from memd.forget import Forgotten
+from memd.http.inputs import ID_SCHEMA, MAX_THREAD_BYTES
+from memd.memory.document import SECTIONS
+from memd.receipt import Outcome
+from memd.signals import SIGNALS
+
+Schema = dict[str, Any]
+
+
+def of(kind: Any) -> Schema:
+    """The schema of a dataclass as orjson writes it; a schema stays what it is."""
+    if isinstance(kind, dict):
+        return kind
+    return TypeAdapter(kind).json_schema(mode="serialization", ref_template="#/components/schemas/{model}")
+
+
+_TEXT: Schema = {"type": "string"}
+_SUMMARY: Schema = {"type": "object", "properties": {"summary": _TEXT, "updatedAt": _TEXT}}
+
+FACT: Schema = {
+    "type": "object",
+    "description": "A fact; fields that are not listed are carried along.",
+    "required": ["id", "content"],
+    "properties": {"id": _TEXT, "content": _TEXT},
+}
+
+DOCUMENT: Schema = {
+    "type": "object",
+    "description": "The established memory.json, with optional fields; unknown ones are carried along.",
+    "required": ["userId", "agentName", "revision", "user", "history", "facts", "archive"],
+    "properties": {
+        "version": _TEXT,
+        "userId": _TEXT,
+        "agentName": _TEXT,
+        "revision": {"type": "integer", "minimum": 0},
+        "lastUpdated": _TEXT,
+        **{
+            section: {
+                "type": "object",
+                "properties": {n: _SUMMARY for n, where in SECTIONS.items() if where == section},
+            }
+            for section in ("user", "history")
+        },
+        "facts": {"type": "array", "items": FACT},
+        "archive": {"type": "array", "items": {"type": "object"}},
+    },
+}
+
+FACTS: Schema = {
+    "type": "object",
+    "required": ["facts"],
+    "properties": {"facts": {"type": "array", "items": FACT}},
+}
+
+FACT_ID: Schema = {"type": "object", "required": ["id"], "properties": {"id": _TEXT}}
+
+BLOCK: Schema = {
+    "type": "object",
+    "required": ["text", "version"],
+    "properties": {
+        "text": {
+            "type": "string",
+            "description": "The block, for a prompt as it is; empty when nothing is known.",
+        },
+        "version": {"type": "string", "description": "Equal exactly when the text is; what the ETag holds."},
+    },
+}
+
+_SHARE: Schema = {"type": "number", "minimum": 0, "maximum": 1}
+_NAMES = ("similarity", "confidence", "scope")
+FOUND: Schema = {
+    "type": "object",
+    "required": ["found"],
+    "properties": {
+        "found": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "required": ["fact", "score", "pending", "agent_name"],
+                "properties": {
+                    "fact": {"type": "object", "required": ["content"]},
+                    "score": _SHARE,
+                    "pending": {"type": "boolean", "description": "Said, and not looked at yet: not verified."},
+                    "agent_name": _TEXT,
+                    "explain": {"type": "object", "required": [*_NAMES], "properties": dict.fromkeys(_NAMES, _SHARE)},
+                },
+            },
+        }
+    },
+}
+
+EXPORT: Schema = {"type": "object", "description": "What `memd import` takes; see docs/operations.md."}
+
+OUTCOME: Schema = of(Outcome)
+FORGOTTEN: Schema = of(Forgotten)
+FORGOTTEN["properties"]["dry_run"] = {"type": "boolean"}
+
+HEALTH: Schema = {
+    "type": "object",
+    "required": ["status", "inbox"],
+    "properties": {"status": {"const": "ok"}, "inbox": {"enum": ["ok", "unavailable"]}},
+}
+
+PROBLEM: Schema = {
+    "type": "object",
+    "description": "RFC 9457, with memd's code, and where they say something the field and the limit; never a value.",
+    "required": ["type", "title", "status", "detail", "code"],
+    "properties": {
+        "type": _TEXT,
+        "title": _TEXT,
+        "status": {"type": "integer"},
+        "detail": _TEXT,
+        "code": {"type": "string", "pattern": "^E_[A-Z0-9_]+$"},
+        "field": _TEXT,
+        "limit": {"type": "number"},
+    },
+    "additionalProperties": False,
+}
+
+
+def push(settings: Settings) -> Schema:
+    """A push, as `validation.check_push` takes it; with tokens the app's name goes before its threads."""
+    limits = settings.client
+    thread = ID_SCHEMA if settings.http.tokens is None else {**ID_SCHEMA, "maxLength": MAX_THREAD_BYTES}
+    optional = {"anyOf": [ID_SCHEMA, {"type": "string", "maxLength": 0}, {"type": "null"}]}
+    user = {"anyOf": [ID_SCHEMA, {"type": "null"}]} if limits.default_user is not None else ID_SCHEMA
+    return {
+        "type": "object",
+        "description": "As at the raw door: docs/wire.md.",
+        "required": ["thread_id", "messages", *(() if limits.default_user is not None else ("user_id",))],
+        "properties": {
+            "v": {"const": 1},
+            "thread_id": thread,
+            "user_id": user,
+            "agent_name": optional,
+            "messages": {"type": "array", "minItems": 1, "maxItems": limits.max_messages, "items": _message(limits)},
+            "signals": {"anyOf": [{"type": "array", "items": {"enum": list(SIGNALS)}}, {"type": "null"}]},
+            "now": {"type": "boolean", "description": "Due at once."},
+        },
+        "additionalProperties": False,
+    }
+
+
+def _message(limits: ClientSettings) -> Schema:
+    role = {"type": "string", "minLength": 1, "maxLength": 64}
+    text = {"type": "string", "maxLength": limits.max_message_chars}
+    blocks = {"type": "array", "description": "Blocks, of which the text is read, all in all no longer than a text."}
+    message_id = [ID_SCHEMA, {"type": "string", "maxLength": 0}, {"type": "integer"}, {"type": "null"}]
+    created = [{"type": "string", "pattern": "^[0-9][0-9T:. +Zz-]{3,63}$"}, {"type": "number"}, {"type": "null"}]
+    return {
+        "type": "object",
+        "description": "OpenAI's, Anthropic's and LangChain's shapes; fields that are not listed are not read.",
+        "anyOf": [
+            {"required": ["role"], "properties": {"role": role}},
+            {"required": ["type"], "properties": {"type": role, "role": False}},
+        ],
+        "properties": {
+            "content": {"anyOf": [text, blocks, {"type": "null"}]},
+            "id": {"anyOf": message_id},
+            "created_at": {"anyOf": created},
+        },
+    }

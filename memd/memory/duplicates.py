@@ -1,0 +1,55 @@
+"""Which fact says the same already: by the established rule, by normalised text, then by likeness."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from memd.memory.document import Fact
+from memd.memory.facts import person_of
+from memd.memory.similar import similarity
+from memd.memory.text import normal_key, same_key
+
+
+class Contents:
+    """What the facts of a document say. Facts about different persons never count as the same."""
+
+    def __init__(self, facts: Iterable[Fact], threshold: float) -> None:
+        self._threshold = threshold
+        self._ids: dict[tuple[str, str], str] = {}
+        self._contents: dict[str, tuple[str, str]] = {}
+        for fact in facts:
+            self.put(fact)
+
+    def put(self, fact: Fact) -> None:
+        """Take a fact in; the first one that says something keeps its place."""
+        person = person_of(fact)
+        self._ids.setdefault((person, _key(fact["content"])), fact["id"])
+        self._contents[fact["id"]] = (person, fact["content"])
+
+    def drop(self, fact_id: str) -> None:
+        """Let go of a fact."""
+        person, content = self._contents.pop(fact_id)
+        if self._ids.get((person, _key(content))) == fact_id:
+            del self._ids[person, _key(content)]
+
+    def same(self, content: str, person: str) -> str | None:
+        """The id of the fact that says the same in other spelling, if there is one."""
+        return self._ids.get((person, _key(content)))
+
+    def near(self, content: str, person: str) -> str | None:
+        """The id of the fact that is most alike, if it is alike enough; among equals the older."""
+        if self._threshold >= 1:
+            return None
+        best, found = self._threshold, None
+        for fact_id, (whose, other) in self._contents.items():
+            if whose != person:
+                continue
+            alike = similarity(content, other, best)
+            if alike > best or (alike == best and found is None):
+                best, found = alike, fact_id
+        return found
+
+
+def _key(content: str) -> str:
+    """Equal wherever `strip().casefold()` is; that alone where nothing but punctuation is left."""
+    return normal_key(content) or same_key(content)

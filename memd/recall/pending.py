@@ -1,0 +1,123 @@
+"""Pending: what the user has said and nothing was extracted from yet, as the inbox holds it. Read, never changed.
+
+Only the user's own messages: a reply is no evidence for anything. What is forgotten, or in the document already, is
+left out, and secrets are cut out as they are before a model sees a text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from memd import inbox
+from memd.config import Settings
+from memd.connection import send
+from memd.context import Bucket, Message, user_hash
+from memd.errors import Rejected
+from memd.inbox import Waiting
+from memd.memory import ledger
+from memd.memory.document import DEFAULT_CONFIDENCE, Document, Fact, iso
+from memd.memory.text import one_line
+from memd.memory.tombstone import Tombstone, Tombstones
+from memd.redaction import redact
+from memd.validation import parse_wire_message
+
+if TYPE_CHECKING:
+    import redis
+
+MAX_MESSAGES = 50
+"""The newest of a user's pending messages that a read looks at."""
+
+MAX_PAGES = 40
+"""Pages of 500 keys that a read looks at; a user has one key a conversation, and they go after a day."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """One message of the user, redacted. `identity`: its name in the inbox. `seen`: when it was read there."""
+
+    bucket: Bucket
+    thread_id: str
+    identity: str
+    text: str
+    seen: datetime
+
+    def as_fact(self) -> Fact:
+        """The message in the shape of a fact, so that it can stand beside facts; nothing about it is verified."""
+        return {
+            "id": f"pending_{self.identity}",
+            "content": self.text,
+            "category": "pending",
+            "confidence": DEFAULT_CONFIDENCE,
+            "createdAt": iso(self.seen),
+            "source": self.thread_id,
+            "scope": "session",
+        }
+
+
+class PendingMessages:
+    """Reads them. `load`: the whole document of a bucket, asked only when something is pending."""
+
+    def __init__(
+        self, settings: Settings, server: Callable[[], redis.Redis], load: Callable[[Bucket], Document]
+    ) -> None:
+        self._settings = settings
+        self._server = server
+        self._load = load
+        self._tombstones = Tombstones(settings.data_dir)
+
+    def read(self, buckets: Sequence[Bucket]) -> list[Pending]:
+        """The newest pending messages of one user's buckets, the oldest of them first.
+
+        Raises InboxUnavailable, NotReady, StoreUnavailable, DocumentDamaged.
+        """
+        user_id = buckets[0].user_id
+        by_hash = {bucket.hash: bucket for bucket in buckets}
+        rows = self._rows(user_hash(user_id), list(by_hash))
+        grave = self._tombstones.find(user_id) if rows else None
+        found: list[tuple[int, Pending]] = []
+        for name, bucket in by_hash.items():
+            mine = [row for row in rows if row.bucket == name and not _is_forgotten(row, bucket, grave)]
+            found += self._of(bucket, mine) if mine else ()
+        found.sort(key=lambda pair: pair[0])
+        return [pending for _, pending in found[-MAX_MESSAGES:]]
+
+    def _rows(self, owner: str, buckets: Sequence[str]) -> list[Waiting]:
+        rows: list[Waiting] = []
+        cursor = "0"
+        for _ in range(MAX_PAGES):
+            cursor, page = send(self._server(), inbox.waiting(owner, cursor, buckets))
+            rows += page
+            if cursor == "0":
+                break
+        return rows
+
+    def _of(self, bucket: Bucket, rows: Iterable[Waiting]) -> Iterator[tuple[int, Pending]]:
+        document = self._load(bucket)
+        now = datetime.now(UTC)
+        for row in rows:
+            message = self._message(row)
+            if message is None or not ledger.unknown(document, row.thread_id, [message]):
+                continue
+            text = one_line(redact(message.content)[0])
+            if text:
+                yield row.order, Pending(bucket, row.thread_id, row.identity, text, now)
+
+    def _message(self, row: Waiting) -> Message | None:
+        """A message of the user; None for a reply, and for what the drain will bury because it breaks the rules."""
+        try:
+            message = parse_wire_message(row.body, self._settings.client)
+        except Rejected:
+            return None
+        if message.role != "user":
+            return None
+        return Message(message.role, message.content, message.id, message.created_at, identity=row.identity)
+
+
+def _is_forgotten(row: Waiting, bucket: Bucket, grave: Tombstone | None) -> bool:
+    if grave is None:
+        return False
+    in_progress = any(wish.bucket in (None, bucket) for wish in grave.open)
+    return in_progress or grave.holds(bucket, row.identity)

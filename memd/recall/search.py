@@ -1,0 +1,186 @@
+"""Search: the facts that answer a query, ranked. Pure: what is read, and where from, is decided in `reader`.
+
+score = 0.5 similarity + 0.3 confidence + 0.2 scope. What was replaced never ranks above what replaced it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any
+
+from memd.errors import Rejected
+from memd.memory.document import Fact, confidence_of
+from memd.recall.memory import Memory, replaced
+
+WEIGHTS = (0.5, 0.3, 0.2)
+"""Of similarity, confidence and scope in the score."""
+
+SCOPES = {"session": 1.0, "thread": 1.0, "project": 0.8, "user": 0.6}
+"""The scope factor: the nearer to the conversation, the higher. A fact that names none is about the user."""
+
+MAX_QUERY_CHARS = 20_000
+MAX_LIMIT = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """One fact that answers a query.
+
+    `fact`: as in the document, shared with the cache, not to be changed. `score`: see the module; of a replaced fact
+    at most that of what replaced it. `similarity`, `confidence`, `scope`: its factors, 0 to 1. `pending`: it was said,
+    but not looked at yet. `agent_name`: whose memory it stands in ("": the user's own).
+    """
+
+    fact: Fact
+    score: float
+    similarity: float
+    confidence: float
+    scope: float
+    pending: bool = False
+    agent_name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A search that was checked: the query and which facts it is about."""
+
+    query: str
+    limit: int
+    categories: frozenset[str]
+    since: datetime | None
+    until: datetime | None
+
+    def takes(self, fact: Fact) -> bool:
+        """Whether the filters let a fact through; one without a readable time is outside of every period."""
+        if self.categories and fact.get("category") not in self.categories:
+            return False
+        if self.since is None and self.until is None:
+            return True
+        time = _time_of(fact)
+        return (
+            time is not None
+            and (self.since is None or time >= self.since)
+            and (self.until is None or time < self.until)
+        )
+
+
+def check(query: object, limit: object, categories: Collection[str], since: object, until: object) -> Wanted:
+    """A search as it was asked for. Raises Rejected."""
+    if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= MAX_LIMIT:
+        raise Rejected("E_LIMIT", f"limit must be a whole number of 1 to {MAX_LIMIT}", "limit", MAX_LIMIT)
+    if isinstance(categories, str) or not all(isinstance(name, str) for name in categories):
+        raise Rejected("E_CATEGORIES", "categories must be a list of names", "categories")
+    return Wanted(check_query(query), limit, frozenset(categories), _moment("since", since), _moment("until", until))
+
+
+def everything(query: object) -> Wanted:
+    """All that answers a query. Raises Rejected."""
+    return check(query, MAX_LIMIT, (), None, None)
+
+
+def check_query(query: object) -> str:
+    """A query that can be searched for. Raises Rejected."""
+    if not isinstance(query, str):
+        raise Rejected("E_QUERY_TYPE", "query must be text", "query")
+    if len(query) > MAX_QUERY_CHARS:
+        raise Rejected("E_QUERY_LENGTH", f"query has at most {MAX_QUERY_CHARS} characters", "query", MAX_QUERY_CHARS)
+    if not query.strip():
+        raise Rejected("E_QUERY_EMPTY", "query must not be empty", "query")
+    return query
+
+
+def rank(memory: Memory, similarities: Mapping[int, float], wanted: Wanted) -> list[Found]:
+    """The facts with a similarity, best first. Of equals the one that stands first in the memory is first."""
+    known = dict(similarities)
+    hops = _inherit(memory, known)
+    found = {place: _found(memory, place, share) for place, share in known.items()}
+    for old, news in hops.items():
+        if old in found:
+            ceiling = min(found[new].score for new in news)
+            found[old] = replace(found[old], score=min(found[old].score, ceiling))
+    order = sorted(found, key=lambda place: (-found[place].score, len(hops.get(place, ())), place))
+    return [found[place] for place in order if wanted.takes(memory.facts[place])]
+
+
+def _found(memory: Memory, place: int, similarity: float) -> Found:
+    fact = memory.facts[place]
+    confidence = confidence_of(fact)
+    scope = SCOPES.get(str(fact.get("scope")), SCOPES["user"])
+    score = score_of(similarity, confidence, scope)
+    return Found(fact, score, similarity, confidence, scope, place >= memory.pending, memory.agents[place])
+
+
+def score_of(similarity: float, confidence: float, scope: float) -> float:
+    """The score of these factors."""
+    return WEIGHTS[0] * similarity + WEIGHTS[1] * confidence + WEIGHTS[2] * scope
+
+
+def _inherit(memory: Memory, similarities: dict[int, float]) -> dict[int, set[int]]:
+    """For each replaced fact that is still there, all that came in its place, directly or later.
+
+    These answer whatever the replaced one answers: they get at least its similarity.
+    """
+    newer = _newer(memory)
+    hops: dict[int, set[int]] = {}
+    for old in newer:
+        later: set[int] = set()
+        row = [old]
+        while row:
+            for new in newer.get(row.pop(), ()):
+                if new not in later:
+                    later.add(new)
+                    row.append(new)
+        # Facts that replace each other in a ring, as only a hand can write them, are equals.
+        hops[old] = {new for new in later if old not in newer.get(new, ()) and new != old}
+    for old, news in hops.items():
+        for new in news:
+            if old in similarities:
+                similarities[new] = max(similarities.get(new, 0.0), similarities[old])
+    return {old: news for old, news in hops.items() if news}
+
+
+def _newer(memory: Memory) -> dict[int, list[int]]:
+    """For each fact that another one replaces, the places of those."""
+    newer: dict[int, list[int]] = {}
+    replacing = [(place, names) for place, fact in enumerate(memory.facts) if (names := replaced(fact))]
+    if not replacing:
+        return newer
+    places = {fact.get("id"): place for place, fact in enumerate(memory.facts)}
+    for new, names in replacing:
+        for name in names:
+            if name in places:
+                newer.setdefault(places[name], []).append(new)
+    return newer
+
+
+def _time_of(fact: Fact) -> datetime | None:
+    """When a fact was learned or last changed."""
+    times = (_parsed(fact.get(name)) for name in ("updatedAt", "createdAt"))
+    return next((time for time in times if time is not None), None)
+
+
+def _parsed(value: Any) -> datetime | None:
+    if not isinstance(value, str):
+        return None
+    try:
+        time = datetime.fromisoformat(value)
+    except ValueError:  # no time: the fact has none
+        return None
+    return time if time.tzinfo else time.replace(tzinfo=UTC)
+
+
+def _moment(name: str, value: object) -> datetime | None:
+    time = value if isinstance(value, datetime) else _parsed(value)
+    if value is not None and time is None:
+        raise Rejected(f"E_{name.upper()}", f"{name} must be a time in ISO 8601", name)
+    if time is None or time.tzinfo:
+        return time
+    return time.replace(tzinfo=UTC)
+
+
+def places(found: Iterable[Found], memory: Memory) -> Iterator[int]:
+    """Where the facts stand in the memory."""
+    known = {id(fact): place for place, fact in enumerate(memory.facts)}
+    return (known[id(one.fact)] for one in found)

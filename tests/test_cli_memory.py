@@ -1,0 +1,210 @@
+"""The commands about memories: facts by hand, why, the past, export and import, and documents that a hand broke."""
+
+from __future__ import annotations
+
+import json
+import stat
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+from conftest import Cli
+from support import make_settings
+
+from memd.client import Memd
+from memd.config import Settings
+from memd.errors import DocumentDamaged
+from memd.memory.document import Document
+
+
+def write(settings: Settings, document: object) -> Path:
+    """Put a document where the store reads Ana's."""
+    file = settings.data_dir / "users" / "ana" / "memory.json"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_bytes(document if isinstance(document, bytes) else orjson.dumps(document))
+    return file
+
+
+def test_facts_are_added_listed_edited_and_removed(here: Cli) -> None:
+    """The whole way by hand, in words and JSON; secrets can come by stdin."""
+    added = json.loads(
+        here("facts", "add", "ana", "Prefers short answers", "--category", "preference", "--json").stdout
+    )
+    fact_id = added["id"]
+    assert (added["changed"], added["before"], added["after"]["source"]) == (True, None, "manual")
+    assert here("facts", "add", "ana", "-", given="用户住在里斯本\n").stdout.endswith("+ [context] 用户住在里斯本\n")
+    listed = here("facts", "list", "ana", "--category", "preference").stdout.splitlines()
+    assert [line.split()[0] for line in listed] == ["id", fact_id]
+    would = here("facts", "edit", "ana", fact_id, "--content", "Prefers long answers", "--dry-run").stdout
+    assert would.splitlines()[0] == f"{fact_id} would be changed"
+    assert here("facts", "edit", "ana", fact_id, "--content", "Prefers long answers").returncode == 0
+    assert here("facts", "rm", "ana", fact_id).stdout == f"{fact_id} removed\n  - [preference] Prefers long answers\n"
+    assert [fact["content"] for fact in json.loads(here("facts", "list", "ana", "--json").stdout)] == ["用户住在里斯本"]
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "sentence"),
+    [
+        (["facts", "add", "ana", "tea"], 65, "E_FACT_TOO_SHORT: content must have at least 5 characters"),
+        (["facts", "add", "ana", "The password is Hunter2!x"], 65, "E_FACT_SECRET"),
+        (["facts", "add", "ana", "Likes tea", "--category", "x"], 65, "E_CATEGORY: category must be one of preference"),
+        (["facts", "rm", "ana", "fact_nowhere"], 65, "E_FACT_ID"),
+        (["facts", "edit", "ana", "fact_nowhere", "--content", "Likes tea"], 65, "E_FACT_ID"),
+        (["why", "ana", "fact_nowhere"], 65, "E_FACT_ID"),
+        (["show", "ana", "--at", "someday"], 2, "2026-03-01"),
+        (["show", "ana", "--at", "9000-01-01"], 2, "not known yet"),
+        (["import", "/nowhere/file", "--user", "ana"], 2, "cannot be read"),
+        (["export", "ana", "-o", "/nowhere/file"], 2, "cannot be made"),
+    ],
+)
+def test_errors_are_one_sentence(here: Cli, words: list[str], code: int, sentence: str) -> None:
+    """The exit code says what kind; no traceback, no secret."""
+    done = here(*words)
+    assert done.returncode == code, done.stderr
+    assert sentence in " ".join(done.stderr.split())
+    assert "Traceback" not in done.stderr
+    assert "Hunter2" not in done.stderr
+
+
+def test_what_went_and_what_was_withheld_can_be_listed(here: Cli, settings: Settings) -> None:
+    """Evicted facts with what they were worth; wishes of the model that code did not grant, with the fact."""
+    gone = {"id": "fact_1", "content": "Owns a boat", "archivedAt": "2026-03-01T12:00:00Z", "archiveReason": "evicted"}
+    moved = {"id": "fact_2", "content": "Lives in Porto", "archiveReason": "replaced", "replacedBy": "fact_3"}
+    wish = {"fact": "fact_3", "wanted": "retired", "why": "manual", "at": "2026-03-02T12:00:00Z", "source": "t"}
+    document = {
+        "facts": [{"id": "fact_3", "content": "Lives in Leeds", "source": "manual"}],
+        "archive": [gone | {"archiveNote": "confidence 0.71"}, moved],
+        "quarantine": [wish],
+    }
+    write(settings, document)
+    assert here("facts", "archived", "ana", "--reason", "evicted").stdout.splitlines() == [
+        "fact_1  2026-03-01  Owns a boat",
+        "    evicted (confidence 0.71)",
+    ]
+    assert [fact["id"] for fact in json.loads(here("facts", "archived", "ana", "--json").stdout)] == [
+        "fact_1",
+        "fact_2",
+    ]
+    assert here("facts", "archived", "ana", "--reason", "x").returncode == 65
+    listed = here("facts", "withheld", "ana").stdout.splitlines()
+    assert listed == ["fact_3  Lives in Leeds", "    retired, manual, 2026-03-02T12:00:00Z"]
+    assert json.loads(here("facts", "withheld", "ana", "--json").stdout) == [wish]
+    assert "1 wishes of the model" in here("show", "ana").stdout
+    assert here("facts", "withheld", "bob").stdout == "nothing\n"
+
+
+def test_why_and_the_past_from_the_shell(here: Cli, settings: Settings) -> None:
+    """The quote with its place, what was replaced, and what was believed before; what is missing goes to stderr."""
+    old: Document = {
+        "id": "fact_1",
+        "content": "Lives in Porto",
+        "createdAt": "2026-01-01T00:00:00Z",
+        "replacedBy": "fact_2",
+    }
+    old |= {"archivedAt": "2026-03-01T12:00:00Z", "archiveReason": "replaced", "replacedBy": "fact_2"}
+    new: Document = {
+        "id": "fact_2",
+        "content": "Lives in Lisbon",
+        "createdAt": "2026-03-01T12:00:00Z",
+        "replaces": ["fact_1"],
+    }
+    new |= {"evidence": [{"thread": "t9", "message": "m4", "quote": "搬到里斯本了"}]}
+    new |= {"origin": {"model": "claude-haiku-5-5", "promptVersion": "3"}, "source": "t9", "replaces": ["fact_1"]}
+    summary = {"workContext": {"summary": "Nurse.", "updatedAt": "2026-05-01T00:00:00Z"}}
+    write(settings, {"version": "1.0", "facts": [new], "archive": [old], "user": summary})
+    text = here("why", "ana", "fact_2").stdout
+    for word in ("搬到里斯本了", "thread t9, message m4", "claude-haiku-5-5, prompt version 3", "replaced fact_1"):
+        assert word in text, word
+    assert json.loads(here("why", "ana", "fact_1", "--json").stdout)["replacedBy"]["content"] == "Lives in Lisbon"
+    past = here("show", "ana", "--at", "2026-03-01")
+    assert ("Porto" in past.stdout, "Lisbon" in past.stdout, "Nurse" in past.stdout) == (True, False, False)
+    assert "summaries have no history: workContext" in past.stderr
+    found = json.loads(here("show", "ana", "--at", "2026-03-02", "--json").stdout)
+    assert ([fact["content"] for fact in found["facts"]], len(found["missing"])) == (["Lives in Lisbon"], 1)
+
+
+def test_export_and_import_from_the_shell(cli: Cli, settings: Settings) -> None:
+    """A private file that overwrites nothing; a dry run that says what would come; stdin and JSON."""
+    cli("facts", "add", "ana", "Prefers short answers")
+    file = settings.data_dir / "ana.json"
+    assert cli("export", "ana", "-o", str(file)).returncode == 0
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert cli("export", "ana", "-o", str(file)).returncode == 2
+    would = cli("import", str(file), "--user", "bea", "--dry-run").stdout
+    assert "nothing is written" in would
+    assert "+ Prefers short answers" in would
+    mem0 = json.dumps({"results": [{"memory": "对花生过敏"}, {"memory": "The password is Hunter2!x"}]})
+    found = json.loads(cli("import", "-", "--user", "bea", "--json", given=mem0).stdout)
+    assert (found["format"], found["memories"][0]["refused"]) == ("mem0", {"secret": 1})
+    assert cli("import", "-", "--user", "bea", given='{"a":\n[1,}').stderr == (
+        "memd: E_IMPORT_JSON: not JSON at line 2, column 4\n"
+    )
+
+
+BROKEN: dict[str, tuple[bytes, str]] = {
+    "cut off": (b'{"version": "1.0",\n "facts": [', "line 2"),
+    "a list": (b"[]", "the top level"),
+    "a fact without content": (b'{"facts": [{"content": "x"}, {"id": "y"}]}', "facts[1].content"),
+    "a fact that is none": (b'{"facts": [{"content": "x"}, "y"]}', "facts[1]"),
+    "an archive that is none": (b'{"archive": {}}', "archive"),
+    "a broken archive": (b'{"archive": [{"content": null}]}', "archive[0].content"),
+    "a broken ledger": (b'{"ledger": {"secret-thread": ["x", 7]}}', "ledger (thread 0)[1]"),
+    "a broken tombstone": (b'{"removed": [{"hash": 7}]}', "removed[0].hash"),
+    "a revision that is none": (b'{"revision": "many"}', "revision"),
+    "a section that is none": (b'{"user": "me"}', "user"),
+    "somebody else's": (b'{"userId": "bob"}', "another user"),
+}
+
+
+@pytest.mark.parametrize("kind", BROKEN)
+def test_nonsense_is_named_with_its_place_and_left_alone(data_dir: Path, kind: str) -> None:
+    """Every way of reading or editing by hand says where it is; the file stays for whoever broke it."""
+    raw, place = BROKEN[kind]
+    settings = make_settings(data_dir, "unix:///nowhere/s")
+    file = write(settings, raw)
+    with Memd(settings) as app:
+        for call in (
+            lambda: app.facts("ana"),
+            lambda: app.inspect("ana"),
+            lambda: app.why("ana", "x"),
+            lambda: app.add_fact("ana", "Likes tea"),
+            lambda: app.export("ana"),
+            lambda: app.import_memory("ana", [{"memory": "Likes tea"}]),
+        ):
+            with pytest.raises(DocumentDamaged) as damaged:
+                call()
+            assert place in str(damaged.value)
+            assert "secret-thread" not in str(damaged.value)
+    assert file.read_bytes() == raw
+    assert [path.name for path in file.parent.iterdir()] == ["memory.json"]
+
+
+@pytest.mark.parametrize(
+    "words", [["show", "ana"], ["inject", "ana"], ["why", "ana", "x"], ["facts", "list", "ana"], ["audit", "ana"]]
+)
+def test_the_commands_say_it_too(here: Cli, settings: Settings, words: list[str]) -> None:
+    """Exit code 65 and the place; the file is not set aside under the hands of its editor."""
+    file = write(settings, BROKEN["a fact without content"][0])
+    done = here(*words)
+    assert (done.returncode, done.stdout) == (65, "")
+    assert "facts[1].content of a memory document must be text" in done.stderr
+    assert file.exists()
+
+
+def test_fields_that_are_read_as_absent_are_said(here: Cli, settings: Settings) -> None:
+    """A confidence in words, a time that is none: the memory is shown, and stderr names the places."""
+    fact: Document = {"id": "x", "content": "Likes tea", "confidence": "very", "createdAt": "once", "evidence": ["y"]}
+    write(settings, {"version": "1.0", "facts": [fact], "user": {"workContext": "Nurse"}})
+    done = here("show", "ana")
+    assert (done.returncode, "Likes tea" in done.stdout) == (0, True)
+    for place in ("user.workContext", "facts[0].confidence", "facts[0].createdAt", "facts[0].evidence[0]"):
+        assert f"{place} should be" in done.stderr, place
+
+
+def test_every_command_has_help_with_an_example(here: Cli) -> None:
+    """`--help` shows how to call it."""
+    commands: list[tuple[Any, ...]] = [("why",), ("export",), ("import",), ("audit",), ("facts", "list")]
+    commands += [("facts", "add"), ("facts", "edit"), ("facts", "rm")]
+    for command in commands:
+        assert "Example:" in here(*command, "--help").stdout, command
