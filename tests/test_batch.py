@@ -416,6 +416,24 @@ def test_an_answer_is_kept_by_a_release_that_costs_nothing(memd: Memd, client: r
     assert memd.status().batches == 0
 
 
+def test_only_the_newest_request_of_a_key_is_answered(memd: Memd, client: redis.Redis, settings: Settings) -> None:
+    """An answer to an earlier one is counted and dropped; the answer to the newest one comes with the next claim."""
+    tell(memd, "ana", 1)
+    requests = []
+    for batch in ("b1", "b2"):
+        [claim] = wait_for(lambda: claimed(client, settings), "it is due")
+        send(client, batches.defer(claim.id, batch, "here", "x 1 m"))
+        requests.append(claim.id)
+    stats = {"used:batch_input:m": 7}
+    assert send(client, batches.answer("b1", requests[0], b"{}", stats)) == "unused"
+    assert send(client, batches.answer("b1", requests[0], b"{}", stats)) == "unknown"
+    assert send(client, batches.answer("b2", requests[1], b"{}", stats)) == "taken"
+    [claim] = claimed(client, settings)
+    assert claim.answer is not None
+    assert memd.cost().today[0].input_tokens == 7
+    assert memd.status().batches == 0
+
+
 def test_what_is_out_is_held_against_the_budget(
     memd: Memd, client: redis.Redis, configured: Callable[..., Settings]
 ) -> None:
