@@ -1,6 +1,6 @@
 """What reading costs in one process: inject and search over 500 facts, a worker's change, 10,000 users in turn.
 
-    python benchmarks/recall.py [--users 10000] [--facts 500] [--json]
+    python -m benchmarks.recall [--users 10000] [--facts 500] [--json]
 
 Times are of `Memd.inject` and `Memd.search`, from the call to the answer, with the files of a temporary folder. Memory
 is the process's resident set after each tenth of the users, each with 100 facts, whose memory is injected and searched
@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import Any
 
 import orjson
-from fts5 import Fts5
 
+from benchmarks.fts5 import Fts5
 from memd import __version__, config
 from memd.client import Memd
 from memd.config import RecallSettings

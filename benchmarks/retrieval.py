@@ -1,6 +1,6 @@
 """How well memd's search finds what answers a question: recall@1/5/10/20 and MRR over a labelled set.
 
-    python benchmarks/retrieval.py [FILE…] [--against fts5] [--embedder package.function] [--misses] [--json]
+    python -m benchmarks.retrieval [FILE…] [--against fts5] [--embedder package.function] [--misses] [--json]
 
 A file is JSON or JSONL (by its name). JSON is one object:
 
@@ -29,8 +29,8 @@ from pathlib import Path
 from typing import Any
 
 import orjson
-from fts5 import Fts5
 
+from benchmarks.fts5 import Fts5
 from memd import __version__, config
 from memd.client import Memd
 from memd.context import Bucket, digest

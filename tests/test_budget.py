@@ -13,7 +13,7 @@ from conftest import Cli
 from fault_support import events
 from inbox_view import check, look
 from support import daemon, execute, part, wait_for
-from test_clock import Step, shim, step  # noqa: F401  (fixtures)
+from test_clock import Step, step  # noqa: F401  (a fixture)
 
 from memd import inbox, library
 from memd.client import AsyncMemd, Memd

@@ -18,7 +18,7 @@ from memd.context import DEFAULT_AGENT
 from memd.errors import MemdError
 from memd.mcp.binding import Binding, Need
 from memd.memory.document import SECTIONS, summary
-from memd.memory.facts import MANUAL as BY_HAND
+from memd.memory.facts import MANUAL
 from memd.memory.notes import SOURCE as BY_AGENT
 
 MAX_RESULTS = 50
@@ -98,7 +98,7 @@ class Tools:
             "facts": len(facts),
             "by_category": {name: categories[name] for name in known if categories[name]},
             "notes_by_agents": sources[BY_AGENT],
-            "written_by_people": sources[BY_HAND],
+            "written_by_people": sources[MANUAL],
             "summaries": [name for name in SECTIONS if summary(document, name)],
             "archived": len(document.get("archive", ())),
             "last_changed": document.get("lastUpdated") or None,

@@ -16,8 +16,7 @@ from memd.memory import archive, removed
 from memd.memory.apply import MAX_SUMMARY_CHARS
 from memd.memory.document import DEFAULT_CONFIDENCE, SECTIONS, Document, Fact, complete, iso, summary
 from memd.memory.edits import DEFAULT_CATEGORY, PROVEN_ONLY, Edited, checked_category, found
-from memd.memory.facts import MANUAL as BY_HAND
-from memd.memory.facts import aside, new_id
+from memd.memory.facts import MANUAL, aside, new_id
 from memd.memory.gates import refusal
 from memd.memory.text import normal_key, one_line
 from memd.memory.update import NewFact
@@ -135,7 +134,7 @@ def _was_taken_by_an_agent(entry: Fact, since: str) -> bool:
 
 def _reachable(document: Document, fact_id: str) -> Fact:
     fact = found(document, fact_id)
-    if fact.get("source") == BY_HAND:
+    if fact.get("source") == MANUAL:
         _refuse("E_FACT_BY_HAND", "a person wrote this fact; only a person may change it", "fact_id")
     return fact
 
