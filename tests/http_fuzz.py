@@ -26,6 +26,7 @@ def fuzz(site: Site, *, examples: int, phases: str, seed: int | None = None) -> 
         "--header", f"Authorization: Bearer {site.token}",
         "--max-examples", str(examples),
         "--phases", phases,
+        "--exclude-checks", "ensure_resource_availability",  # it asks for one user's fact in another's name
         "--continue-on-failure",
         "--warnings", "off",
         "--no-color",
