@@ -54,7 +54,7 @@ class Drained:
 def measure(size: Size) -> Iterator[Measurement]:
     """Without a model, with one, and what else there is."""
     yield from _offline(size)
-    for delay_s, count in ((0.0, size.contexts // 2), (0.2, size.contexts), (2.0, size.slow_calls)):
+    for delay_s, count in ((0.0, size.contexts // 4), (0.2, size.contexts // 2), (2.0, size.slow_calls)):
         yield from _with_model(size, delay_s, count)
     yield from _rq(size)
     yield from _pydocket(size)
@@ -154,7 +154,7 @@ def _writes(place: Ground, count: int) -> Drained | float:
 
 def _with_model(size: Size, delay_s: float, count: int) -> Iterator[Measurement]:
     """One worker beside the bare loop, turn by turn, with the same concurrency and the same model."""
-    rounds = 1 if size is SHORT and delay_s > 1 else size.rounds
+    rounds = (1 if delay_s > 1 else 2) if size is SHORT else size.rounds
     with ground(scheduler__quiet_s=300) as idle, model(idle.settings.data_dir, delay_s) as (address, _):
         place = Ground(asking(idle, address), idle.client, idle.server)
         place.clear()

@@ -26,7 +26,7 @@ DAEMON = (
     "fcall multi exec watch unwatch",
     "blpop blmove lpush rpush lpop llen lindex lrange lrem",
     "get set del exists expire pexpire persist rename incrby",
-    "hget hmget hgetall hkeys hscan hexists hset hsetnx hdel hincrby hincrbyfloat",
+    "hget hmget hgetall hkeys hlen hscan hexists hset hsetnx hdel hincrby hincrbyfloat",
     "sadd srem scard smembers smismember sscan",
     "zadd zrem zcard zcount zscore zmscore zrange zrangebyscore zremrangebyscore zpopmin zscan zunionstore",
     "xadd",

@@ -13,7 +13,7 @@ from memd.config import Settings
 from memd.inbox import raw_lists
 from memd.snapshot import snapshot
 
-USAGE = ("model_calls", "input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens")
+USAGE = ("model_calls", "input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "unused_answers")
 
 
 @dataclass(frozen=True, slots=True)

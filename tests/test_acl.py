@@ -194,7 +194,7 @@ KEYS = {
     "ctx": "{memd}:ctx:x", "outcome": "{memd}:outcome:x", "claim": "{memd}:claim:x", "hash": "{memd}:claim:x",
     "known": "{memd}:known:x", "set": "{memd}:known:x", "dead": "{memd}:dead:x", "died": "{memd}:died:x",
     "row": "{memd}:parked:x", "b": "{memd}:breaker:x", "key": "{memd}:ctx:x", "list": "memd:in",
-    "spent": "{memd}:spent:1", "usage": "{memd}:usage:1",
+    "batch": "{memd}:batch:x", "spent": "{memd}:spent:1", "usage": "{memd}:usage:1",
     "P": "{memd}:due", "tomb": "{memd}:forgotten:x", "source": "{memd}:claim:x", "place": "{memd}:claim:x",
 }  # fmt: skip
 """What the variables of inbox.lua stand for where a command names its key by one; P: P .. ':' .. source."""

@@ -97,7 +97,7 @@ def test_a_batch_that_is_out_blocks_nothing(
         assert contents(app, "ana") == [f"I like tea number {number}." for number in (3, 1, 9)]
         wait_for(lambda: nothing_is_left(client), "no batch is out")
         assert contents(app, "bob") == ["I like tea number 2."]
-        assert int(client.hget(f"{P}:stats", "unused_answers") or 0) == 1
+        assert app.status().usage["unused_answers"] == 1
         assert app.cost().today[0].batch_calls == model.batches.requests
 
 
@@ -355,6 +355,22 @@ def _at(app: Memd, model: ModelServer, moment: str, polls: int) -> bool:
     return model.batches.requests > 0 if moment == "made" else bool(app.status().batched) or app.status().pending == 0
 
 
+def test_a_worker_that_is_told_to_stop_gives_back_what_is_not_in_a_batch_yet(
+    batching: Callable[..., Settings], client: redis.Redis, model: ModelServer
+) -> None:
+    """It does not wait for the endpoint; its claims are pending again, and no suspects."""
+    settings = batching(drain__lease_s=60)
+    model.hold()
+    with Memd(settings) as app, part("scheduler", settings), part("worker", settings) as worker:
+        tell(app, "u0", 0, now=False)
+        wait_for(lambda: model.batches.requests == 1, "the batch is being made")
+        worker.terminate()
+        assert worker.wait(15) == 0
+        status, [fields] = app.status(), look(client).pending.values()
+    assert (status.pending, status.claimed, status.batches) == (1, 0, 0)
+    assert not {".suspect", ".batch", ".attempts"} & {name for name, value in fields.items() if value != "0"}
+
+
 # --- time, budgets, and the functions -------------------------------------------------------------------------------
 
 
@@ -397,6 +413,24 @@ def test_an_answer_is_kept_by_a_release_that_costs_nothing(memd: Memd, client: r
         healthy(client)
         [fields] = look(client).pending.values()
         assert (".answer" in fields) is kept
+    assert memd.status().batches == 0
+
+
+def test_only_the_newest_request_of_a_key_is_answered(memd: Memd, client: redis.Redis, settings: Settings) -> None:
+    """An answer to an earlier one is counted and dropped; the answer to the newest one comes with the next claim."""
+    tell(memd, "ana", 1)
+    requests = []
+    for batch in ("b1", "b2"):
+        [claim] = wait_for(lambda: claimed(client, settings), "it is due")
+        send(client, batches.defer(claim.id, batch, "here", "x 1 m"))
+        requests.append(claim.id)
+    stats = {"used:batch_input:m": 7}
+    assert send(client, batches.answer("b1", requests[0], b"{}", stats)) == "unused"
+    assert send(client, batches.answer("b1", requests[0], b"{}", stats)) == "unknown"
+    assert send(client, batches.answer("b2", requests[1], b"{}", stats)) == "taken"
+    [claim] = claimed(client, settings)
+    assert claim.answer is not None
+    assert memd.cost().today[0].input_tokens == 7
     assert memd.status().batches == 0
 
 

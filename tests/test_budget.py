@@ -97,6 +97,24 @@ def test_other_users_go_on(memd: Memd, client: redis.Redis, limited: Callable[..
     assert memd.status().rationed == 2
 
 
+def test_no_key_is_left_behind_one_that_waits(
+    memd: Memd, client: redis.Redis, limited: Callable[..., Settings]
+) -> None:
+    """Keys that were parked behind a claim that spends the budget wait for the budget, too, each for itself."""
+    settings = limited(user=1_000)
+    push(memd, "ana")
+    claim = claimed(client, settings)["ana"]
+    for number in range(1, 4):
+        push(memd, "ana", number)
+    assert claimed(client, settings) == {}
+    assert memd.status().parked == 3
+    spend(client, claim, 1_000)
+    for _ in range(3):
+        assert claimed(client, settings) == {}
+        healthy(client)
+    assert (memd.status().rationed, memd.status().parked) == (3, 0)
+
+
 def test_the_total_budget_holds_everybody(memd: Memd, client: redis.Redis, limited: Callable[..., Settings]) -> None:
     """When all together have used it, nobody's keys are claimed."""
     settings = limited(total=1_000)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
 import json
-import runpy
 import sys
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ from memd.recall.search import WEIGHTS, Found, check, rank
 from memd.recall.vectors import fused
 from memd.recall.words import stem, terms
 
-BENCHMARKS = Path(__file__).parent.parent / "benchmarks"
+ROOT = Path(__file__).parent.parent
 
 
 def ids(found: list[Found]) -> list[str]:
@@ -174,11 +174,11 @@ def _replaces(memory: Document, new: str, old: str) -> bool:
 
 def benchmark(name: str) -> dict[str, Any]:
     """The names of a benchmark's module."""
-    sys.path.insert(0, str(BENCHMARKS))
+    sys.path.insert(0, str(ROOT))
     try:
-        return runpy.run_path(str(BENCHMARKS / name))
+        return vars(importlib.import_module(name))
     finally:
-        sys.path.remove(str(BENCHMARKS))
+        sys.path.remove(str(ROOT))
 
 
 def test_a_labelled_set_may_be_an_object_or_lines(tmp_path: Path) -> None:
@@ -194,7 +194,7 @@ def test_a_labelled_set_may_be_an_object_or_lines(tmp_path: Path) -> None:
     ]
     (tmp_path / "whole.json").write_text(json.dumps(whole))
     (tmp_path / "lines.jsonl").write_text("\n".join(map(json.dumps, lines)) + "\n")
-    retrieval = benchmark("retrieval.py")
+    retrieval = benchmark("benchmarks.retrieval")
     labelled = retrieval["read"]([tmp_path / "whole.json", tmp_path / "lines.jsonl"])
     search = retrieval["by_memd"](labelled, tmp_path / "data", None)
     scores = retrieval["measure"](labelled, search)
@@ -211,7 +211,7 @@ def test_a_labelled_set_may_be_an_object_or_lines(tmp_path: Path) -> None:
 
 def test_the_labelled_set_is_found() -> None:
     """The benchmark runs, and the search is no worse than the figures in docs/recall.md."""
-    retrieval = benchmark("retrieval.py")
+    retrieval = benchmark("benchmarks.retrieval")
     labelled = retrieval["read"]([retrieval["OWN"]])
     groups = {name: (alone({"facts": facts}), Index(facts)) for name, facts in labelled.groups.items()}
 

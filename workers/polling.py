@@ -45,11 +45,17 @@ class Polling:
             # The functions also give up what is too old, whichever endpoint it is of.
             for batch in await self._send(kept.poll(self._address)):
                 await self._ask(batch)
-        except (ExtractionFailed, MemdError) as error:
-            code = error.code if isinstance(error, ExtractionFailed) else type(error).__name__
-            self._log.warning(Event.BATCH_FAILED, code=code)
+        except MemdError as error:  # the inbox is out of reach
+            self._log.warning(Event.BATCH_FAILED, code=type(error).__name__)
 
     async def _ask(self, batch: Polled) -> None:
+        """Ask for one batch; when the endpoint fails, the others are asked for all the same."""
+        try:
+            await self._settle(batch)
+        except ExtractionFailed as error:
+            self._log.warning(Event.BATCH_FAILED, code=error.code, batch=batch.id)
+
+    async def _settle(self, batch: Polled) -> None:
         if self._batches is None:
             return
         match await self._batches.state(batch.id):

@@ -56,7 +56,7 @@ def applied(document: Document, text: str, now: datetime, rules: ApplySettings) 
 def _changed(document: Document, fact: Fact, line: _Line | None, now: datetime, rules: ApplySettings) -> Edited:
     if line is None:
         return notes.retire(document, fact["id"], "", now, rules)
-    if (line.category, line.said) == (_category(fact), one_line(_said(fact))):
+    if (line.category, one_line(line.said)) == (_category(fact), one_line(_said(fact))):
         return Edited(document, fact["id"])
     before, after = _around(fact)
     if not (line.said.startswith(before) and line.said.endswith(after)):
@@ -67,7 +67,7 @@ def _changed(document: Document, fact: Fact, line: _Line | None, now: datetime, 
 
 
 def _parsed(number: int, line: str) -> _Line:
-    found = _LINE.fullmatch(one_line(line))
+    found = _LINE.fullmatch(line.strip())
     if found is None or found["said"].startswith("#"):
         raise Rejected("E_LINE", f"line {number} is no fact: write one sentence a line, without headings", "file")
     return _Line(found["id"] or "", found["category"] or "", found["said"])

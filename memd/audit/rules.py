@@ -13,7 +13,7 @@ from typing import Any
 from memd.config import ApplySettings
 from memd.filtering import is_acknowledgement
 from memd.memory.document import SECTIONS, Document, Fact, moment, summary
-from memd.memory.facts import is_manual
+from memd.memory.facts import is_manual, is_note
 from memd.memory.gates import content_refusal
 from memd.memory.oddities import odd
 from memd.memory.orders import refused_as
@@ -178,7 +178,8 @@ def _unevidenced(document: Document, _: datetime, __: ApplySettings) -> Iterator
         if not is_manual(fact) and next(proofs, None) is None:
             origin = fact.get("origin")
             imported = origin.get("importedFrom") if isinstance(origin, dict) else None
-            yield _finding("unevidenced", place, fact, f"imported from {imported}" if imported else "no quote")
+            plain = "an agent's note" if is_note(fact) else "no quote"
+            yield _finding("unevidenced", place, fact, f"imported from {imported}" if imported else plain)
 
 
 def _instruction(document: Document, _: datetime, __: ApplySettings) -> Iterator[Finding]:

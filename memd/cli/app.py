@@ -62,12 +62,6 @@ def options(
     }
 
 
-GROUPS = (
-    *(daemon, push, queue, dead),
-    *(memory, search, facts, transfer, audit, forget),
-    *(doctor, acl, token, mcp, setup),
-)
-"""In the order of `memd --help`."""
-
+GROUPS = (daemon, push, queue, dead, memory, search, facts, transfer, audit, forget, doctor, acl, token, mcp, setup)
 for group in GROUPS:
     group.register(app)

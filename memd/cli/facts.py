@@ -173,7 +173,7 @@ def _tell(change: Change, done: str, dry_run: bool, as_json: bool) -> None:
 
 def _table(found: list[dict[str, Any]]) -> None:
     from memd.memory.document import confidence_of  # noqa: PLC0415
-    from memd.memory.facts import is_manual  # noqa: PLC0415
+    from memd.memory.facts import is_manual, is_note  # noqa: PLC0415
 
     if not found:
         echo("no facts")
@@ -181,7 +181,7 @@ def _table(found: list[dict[str, Any]]) -> None:
     width = max(len(printable(fact["id"])) for fact in found)
     echo(f"{'id':<{width}}  {'conf':>4}  {'category':<10}  {'since':<10}  {'by':<6}  content")
     for fact in found:
-        by = "hand" if is_manual(fact) else "model"
+        by = "hand" if is_manual(fact) else "agent" if is_note(fact) else "model"
         since = printable(fact.get("createdAt") or "?")[:10]
         category = printable(fact.get("category") or "context")
         echo(

@@ -18,8 +18,7 @@ from memd.context import DEFAULT_AGENT
 from memd.errors import MemdError
 from memd.mcp.binding import Binding, Need
 from memd.memory.document import SECTIONS, summary
-from memd.memory.facts import MANUAL
-from memd.memory.notes import SOURCE as BY_AGENT
+from memd.memory.facts import is_manual, is_note
 
 MAX_RESULTS = 50
 
@@ -92,13 +91,12 @@ class Tools:
             document = self._memd.document(self._user("read"), agent_name=self._agent_name)
         known = self._memd.settings.apply.categories
         facts = document.get("facts", ())
-        sources = Counter(fact.get("source") for fact in facts)
         categories = Counter(fact.get("category") for fact in facts)
         return {
             "facts": len(facts),
             "by_category": {name: categories[name] for name in known if categories[name]},
-            "notes_by_agents": sources[BY_AGENT],
-            "written_by_people": sources[MANUAL],
+            "notes_by_agents": sum(map(is_note, facts)),
+            "written_by_people": sum(map(is_manual, facts)),
             "summaries": [name for name in SECTIONS if summary(document, name)],
             "archived": len(document.get("archive", ())),
             "last_changed": document.get("lastUpdated") or None,

@@ -17,13 +17,13 @@ from memd.memory import eviction, ledger, merging, removed, review
 from memd.memory.document import SECTIONS, Document
 from memd.memory.draft import Applied, Draft, Refusal
 from memd.memory.duplicates import Contents
-from memd.memory.facts import EXPLICIT_CONFIDENCE, Origin, aside, new_fact, new_id
+from memd.memory.facts import EXPLICIT_CONFIDENCE, Origin, aside, is_note, new_fact, new_id
 from memd.memory.gates import refusal
 from memd.memory.orders import refused_as
 from memd.memory.said import Said
 from memd.memory.similar import says_more
 from memd.memory.text import fold, one_line
-from memd.memory.update import Asked, ConfirmedFact, NewFact, RetiredFact, Update
+from memd.memory.update import Asked, ConfirmedFact, Evidence, NewFact, RetiredFact, Update
 from memd.memory.uploads import without_upload_events
 from memd.redaction import holds_secret, redact
 
@@ -94,6 +94,7 @@ class _Changes:
                 self._draft.refuse("quote_not_found", "confirmedFacts", index)
             else:
                 self._draft.confirm(piece.id)
+                self._prove(piece.id, self._said.evidence([Evidence(-1, piece.quote)]), 0.0)
 
     def add(self, wanted: Sequence[NewFact]) -> None:
         """Add what passes the gates; then, and only then, what it replaces goes."""
@@ -153,7 +154,21 @@ class _Changes:
             return
         else:
             self._draft.confirm(same)
+            self._prove(same, evidence, piece.confidence)
         self._replace(same, piece, index)
+
+    def _prove(self, fact_id: str, evidence: list[dict[str, object]], confidence: float) -> None:
+        """An agent's note that the user says as well rests on the user's words from then on."""
+        draft = self._draft
+        if not is_note(draft.facts[fact_id]):
+            return
+        draft.change(
+            fact_id,
+            source=draft.origin.thread_id,
+            confidence=max(confidence, self._settings.confidence_threshold),
+            evidence=evidence,
+            origin={"model": draft.origin.model, "promptVersion": draft.origin.prompt_version},
+        )
 
     def _put(self, index: int, piece: NewFact, content: str, evidence: list[dict[str, object]]) -> str:
         draft = self._draft

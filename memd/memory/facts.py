@@ -20,6 +20,9 @@ MAX_ASIDE_CHARS = 500
 MANUAL = "manual"
 """The source of facts that a person wrote."""
 
+AGENT = "agent"
+"""The source of notes: facts that an agent wrote by a tool."""
+
 EXPLICIT_CONFIDENCE = 0.95
 """Least confidence of a correction that the user made in so many words."""
 
@@ -68,6 +71,11 @@ def new_fact(
 def is_manual(fact: Fact) -> bool:
     """Whether a person wrote the fact: no update replaces, retires or evicts it."""
     return fact.get("source") == MANUAL
+
+
+def is_note(fact: Fact) -> bool:
+    """Whether an agent wrote the fact and no word of the user's proves it. (A thread may be called `agent`, too.)"""
+    return fact.get("source") == AGENT and not fact.get("evidence")
 
 
 def person_of(fact: Fact) -> str:

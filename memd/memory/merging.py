@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from memd.config import ApplySettings
 from memd.memory.document import Document, Fact, confidence_of
 from memd.memory.draft import Draft
-from memd.memory.facts import is_manual, new_id, person_of
+from memd.memory.facts import is_manual, is_note, new_id, person_of
 from memd.memory.gates import content_refusal
 from memd.memory.said import MAX_EVIDENCE
 from memd.memory.similar import tokens
@@ -97,4 +97,6 @@ def _says_only(content: str, facts: Sequence[Fact]) -> bool:
 
 
 def _may_merge(fact: Fact) -> bool:
+    if is_note(fact):  # merged with what is proven it would borrow its evidence
+        return False
     return not is_manual(fact) and fact.get("category") != "correction" and "validUntil" not in fact

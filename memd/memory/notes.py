@@ -16,13 +16,11 @@ from memd.memory import archive, removed
 from memd.memory.apply import MAX_SUMMARY_CHARS
 from memd.memory.document import DEFAULT_CONFIDENCE, SECTIONS, Document, Fact, complete, iso, summary
 from memd.memory.edits import DEFAULT_CATEGORY, PROVEN_ONLY, Edited, checked_category, found
-from memd.memory.facts import MANUAL, aside, new_id
+from memd.memory.facts import AGENT, aside, is_manual, is_note, new_id
 from memd.memory.gates import refusal
 from memd.memory.text import normal_key, one_line
 from memd.memory.update import NewFact
 from memd.redaction import redact
-
-SOURCE = "agent"
 
 SHARE = 0.2
 """The part of a memory that may be notes: most of it rests on what the user said."""
@@ -42,7 +40,7 @@ def save(document: Document, content: str, category: str | None, now: datetime, 
     _check_removed(document, clean)
     facts = document["facts"]
     most = int(SHARE * settings.max_facts)
-    if sum(fact.get("source") == SOURCE for fact in facts) >= most:
+    if sum(map(is_note, facts)) >= most:
         _refuse("E_NOTES_FULL", f"agents may keep {most} notes in a memory; change or delete one", "content")
     if len(facts) >= settings.max_facts:
         _refuse("E_MEMORY_FULL", f"the memory has its {settings.max_facts} facts; a note displaces none", "content")
@@ -54,7 +52,7 @@ def save(document: Document, content: str, category: str | None, now: datetime, 
         "category": chosen or DEFAULT_CATEGORY,
         "confidence": _confidence(settings),
         "createdAt": iso(now),
-        "source": SOURCE,
+        "source": AGENT,
     }
     return Edited(_next({**document, "facts": [*facts, fact]}, now), fact_id)
 
@@ -79,7 +77,7 @@ def update(
         _refuse("E_FACT_KNOWN", f"another fact says this already: {other['id']}", "content")
     _check_removed(document, clean)
     kept = {name: value for name, value in fact.items() if name not in PROVEN_ONLY}
-    changed = {"content": clean, "category": chosen, "confidence": _confidence(settings), "source": SOURCE}
+    changed = {"content": clean, "category": chosen, "confidence": _confidence(settings), "source": AGENT}
     new = {**kept, **changed, "updatedAt": iso(now)}
     facts = [new if one is fact else one for one in document["facts"]]
     return _taken_away(document, fact, facts, "edited", "", now, settings)
@@ -122,19 +120,19 @@ def _taken_away(
     lately = sum(_was_taken_by_an_agent(entry, yesterday) for entry in document["archive"])
     if lately >= most:
         _refuse("E_CHANGES_A_DAY", f"agents may change or delete {most} facts of a memory in a day", "fact_id")
-    old = {**archive.entry(fact, why, iso(now), note=note), "archivedBy": SOURCE}
+    old = {**archive.entry(fact, why, iso(now), note=note), "archivedBy": AGENT}
     entries = archive.extend(document["archive"], [old], settings.archive_cap)
     return Edited(_next({**document, "facts": facts, "archive": entries}, now), fact["id"])
 
 
 def _was_taken_by_an_agent(entry: Fact, since: str) -> bool:
     time: Any = entry.get("archivedAt")
-    return entry.get("archivedBy") == SOURCE and isinstance(time, str) and time > since
+    return entry.get("archivedBy") == AGENT and isinstance(time, str) and time > since
 
 
 def _reachable(document: Document, fact_id: str) -> Fact:
     fact = found(document, fact_id)
-    if fact.get("source") == MANUAL:
+    if is_manual(fact):
         _refuse("E_FACT_BY_HAND", "a person wrote this fact; only a person may change it", "fact_id")
     return fact
 
@@ -142,7 +140,7 @@ def _reachable(document: Document, fact_id: str) -> Fact:
 def _checked(text: str, settings: ApplySettings, field: str) -> str:
     """A text past the gates that a model's facts pass, all but the one for evidence. Raises Rejected."""
     clean = one_line(text)
-    piece = NewFact(clean, DEFAULT_CATEGORY, 1.0, "user", "durable", "descriptive", evidence=())
+    piece = NewFact(text, DEFAULT_CATEGORY, 1.0, "user", "durable", "descriptive", evidence=())
     if reason := refusal(piece, clean, settings):
         limits = f" ({settings.fact_min_chars} to {settings.fact_max_chars} characters)"
         why = f"{reason.replace('_', ' ')}{limits if reason.startswith('too_') else ''}"

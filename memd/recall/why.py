@@ -7,7 +7,7 @@ from typing import Any
 
 from memd.errors import FactUnknown
 from memd.memory.document import Document, Fact, confidence_of
-from memd.memory.facts import is_manual
+from memd.memory.facts import is_manual, is_note
 from memd.recall.view import printable
 
 REASONS = {
@@ -51,6 +51,8 @@ def how(fact: dict[str, Any]) -> str:
     """One clause about where a fact comes from."""
     if is_manual(fact):
         return "by hand"
+    if is_note(fact):
+        return "by an agent, as a note"
     if fact.get("importedFrom"):
         return f"imported from {printable(fact['importedFrom'])}"
     if fact.get("model"):
