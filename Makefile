@@ -5,8 +5,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 TEST_VENV := .ci-venv
+PACKAGES := import sysconfig; print(sysconfig.get_path("purelib"))
 
-.PHONY: help setup demo test lint tests chaos chaos-long chaos-mutants http-fuzz clean
+.PHONY: help setup demo test lint tests chaos chaos-long chaos-mutants http-fuzz bench bench-full bench-peers bench-scale \
+  bench-overload bench-long clean
 
 help: ## Show this
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-13s %s\n", $$1, $$2}'
@@ -29,12 +31,14 @@ lint: $(READY) ## Style and types
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-tests: $(READY) ## The tests, against the built and installed wheel
+tests: $(READY) ## The tests, against the built and installed wheel; what it depends on is that of $(VENV)
 	rm -rf dist $(TEST_VENV)
 	$(BIN)/python -m build --no-isolation --wheel --outdir dist . >/dev/null
 	$(PYTHON) -m venv $(TEST_VENV)
-	$(TEST_VENV)/bin/pip install --quiet --disable-pip-version-check -c constraints.txt "$$(ls dist/*.whl)[embedded,http-fast,dev]"
-	cd tests && env INSTALLED_WHEEL=1 ../$(TEST_VENV)/bin/pytest -c ../pyproject.toml --rootdir=.. -p no:cacheprovider -n 4 .
+	$(TEST_VENV)/bin/pip install --quiet --disable-pip-version-check --no-deps dist/*.whl
+	$(BIN)/python -c '$(PACKAGES)' > "$$($(TEST_VENV)/bin/python -c '$(PACKAGES)')/dependencies.pth"
+	cd tests && env INSTALLED_WHEEL=1 ../$(TEST_VENV)/bin/python -m pytest -c ../pyproject.toml --rootdir=.. \
+	  -p no:cacheprovider -n 4 .
 
 chaos: $(READY) ## Kill a process every 0.3 s for 40 s, and compare what is stored with what was acknowledged
 	@PYTHONPATH=tests $(BIN)/python -m chaos gate
@@ -48,5 +52,27 @@ chaos-mutants: $(READY) ## Seed eight bugs, one at a time, and see each one caug
 http-fuzz: $(READY) ## Hold memd serve against its own OpenAPI document, with many made-up requests
 	@PYTHONPATH=tests $(BIN)/python -m http_fuzz --examples 200
 
+bench: $(READY) bench-peers ## Measure memd beside its peers, in five minutes on a quiet machine; writes benchmarks/RESULTS.md
+	@$(BIN)/python -m benchmarks --out benchmarks
+
+bench-full: $(READY) bench-peers ## The same with up to 1,000,000 pending keys, and more turns
+	@$(BIN)/python -m benchmarks --size full --out benchmarks
+
+bench-scale: $(READY) ## One to three workers as separate hosts (network namespaces when root)
+	@$(BIN)/python -m benchmarks scale --out benchmarks/scale
+
+bench-overload: $(READY) ## Producers at twice the drain rate for two minutes, then near the memory limit
+	@$(BIN)/python -m benchmarks overload --out benchmarks/overload
+
+bench-long: $(READY) ## 200,000 contexts or an hour at a steady rate: nothing may grow
+	@$(BIN)/python -m benchmarks long --out benchmarks/long
+
+bench-peers: .bench/pydocket/.ready .bench/langmem/.ready
+
+.bench/%/.ready: benchmarks/requirements.txt
+	@rm -rf .bench/$*; $(PYTHON) -m venv .bench/$*
+	@if .bench/$*/bin/pip install --quiet --disable-pip-version-check -c benchmarks/requirements.txt $* 2>.bench/$*.log; \
+	then touch $@; else rm -rf .bench/$*; echo "$* cannot be installed here and is skipped: see .bench/$*.log"; fi
+
 clean: ## Remove what was built
-	rm -rf dist build $(VENV) $(TEST_VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf dist build .bench $(VENV) $(TEST_VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis

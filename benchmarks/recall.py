@@ -1,6 +1,6 @@
 """What reading costs in one process: inject and search over 500 facts, a worker's change, 10,000 users in turn.
 
-    python benchmarks/recall.py [--users 10000] [--facts 500] [--json]
+    python -m benchmarks.recall [--users 10000] [--facts 500] [--json]
 
 Times are of `Memd.inject` and `Memd.search`, from the call to the answer, with the files of a temporary folder. Memory
 is the process's resident set after each tenth of the users, each with 100 facts, whose memory is injected and searched
@@ -13,6 +13,7 @@ import argparse
 import json
 import os
 import platform
+import random
 import sys
 import tempfile
 import time
@@ -21,15 +22,17 @@ from pathlib import Path
 from typing import Any
 
 import orjson
-from fts5 import Fts5
 
+from benchmarks.fts5 import Fts5
 from memd import __version__, config
 from memd.client import Memd
+from memd.config import RecallSettings
 from memd.context import Bucket
-from memd.memory.document import empty_document
+from memd.memory.document import Document, empty_document
 from memd.memory.paths import FILE, folder
 from memd.memory.store import JsonStore
 from memd.recall.index import Index
+from memd.recall.inject import inject
 
 DATA = Path(__file__).parent / "data" / "memories.jsonl"
 RECORDS = [json.loads(line) for line in DATA.read_text(encoding="utf-8").splitlines()]
@@ -62,14 +65,16 @@ def write(data_dir: Path, bucket: Bucket, count: int, salt: str = "") -> None:
 
 
 def timed(step: Callable[[int], object], times: int) -> dict[str, float]:
-    """Milliseconds of a step, p50 and p99."""
+    """Milliseconds of a step: p50 and p99 of the wall clock, and the mean of CPU, which other loads do not change."""
     taken = []
+    before = time.process_time()
     for number in range(times):
         start = time.perf_counter()
         step(number)
         taken.append(1000 * (time.perf_counter() - start))
+    cpu = 1000 * (time.process_time() - before) / times
     taken.sort()
-    return {"p50_ms": taken[times // 2], "p99_ms": taken[int(times * 0.99)]}
+    return {"cpu_ms": cpu, "p50_ms": taken[times // 2], "p99_ms": taken[int(times * 0.99)]}
 
 
 def one_user(memd: Memd, data_dir: Path, count: int) -> dict[str, Any]:
@@ -124,6 +129,38 @@ def many_users(memd: Memd, data_dir: Path, users: int) -> list[float]:
     return resident
 
 
+def prefix_kept(order: str) -> dict[str, float]:
+    """The share of a block that stays as it was, from its first byte on, when a fact or the focus changes."""
+    settings = RecallSettings.model_validate({"order": order})
+    known = [record for record in RECORDS if record.get("document", "").startswith("en")]
+    random.Random(1).shuffle(known)  # noqa: S311  (an order in which they may have been learned)
+    learned = [
+        {"id": str(day), "content": one["text"], "createdAt": f"2026-{1 + day // 28:02}-{1 + day % 28:02}"} | one
+        for day, one in enumerate(known)
+    ]
+
+    def block(count: int, focus: str) -> str:
+        document: Document = {**empty_document(Bucket("one")), "facts": learned[:count]}
+        for section, name, text in (
+            ("user", "workContext", "Backend engineer at a logistics company; migrates the billing service."),
+            ("user", "personalContext", "Lives in Porto with husband and daughter."),
+            ("user", "topOfMind", focus),
+            ("history", "recentMonths", "Moved the team to a four day week."),
+            ("history", "longTermBackground", "Grew up near Gdansk."),
+        ):
+            document[section][name]["summary"] = text
+        return inject(document, settings)
+
+    grown = [kept(block(count, "An exam."), block(count + 1, "An exam.")) for count in range(20, 90)]
+    return {"a new fact": sum(grown) / len(grown), "a new focus": kept(block(60, "Moving."), block(60, "An exam."))}
+
+
+def kept(before: str, after: str) -> float:
+    """The share of `after` that it has in common with the beginning of `before`."""
+    same = next((at for at, (old, new) in enumerate(zip(before, after, strict=False)) if old != new), len(after))
+    return same / len(after)
+
+
 def resident_mb() -> float:
     """This process's resident set, in megabytes."""
     pages = int(Path("/proc/self/statm").read_text().split()[1])
@@ -144,14 +181,26 @@ def main() -> None:
         times = one_user(memd, data_dir, wanted.facts)
         changes = seen(memd, data_dir, 100)
         resident = many_users(Memd(settings), data_dir, wanted.users)
-    about = {"memd": __version__, "python": platform.python_version(), "cpus": os.cpu_count()}
-    figures = {**about, "facts": wanted.facts, "times": times, "changes seen of 100": changes, "resident_mb": resident}
+    about: dict[str, Any] = {"memd": __version__, "python": platform.python_version(), "cpus": os.cpu_count()}
+    prefixes = {order: prefix_kept(order) for order in ("stable", "established")}
+    figures = {
+        **about,
+        "prefix kept": prefixes,
+        "load": os.getloadavg()[0],
+        "facts": wanted.facts,
+        "times": times,
+        "changes seen of 100": changes,
+        "resident_mb": resident,
+    }
     if wanted.json:
         print(json.dumps(figures, indent=2))
         return
-    print(f"memd {__version__}, Python {sys.version.split()[0]}, {os.cpu_count()} cores, {wanted.facts} facts")
+    print(f"memd {__version__}, Python {sys.version.split()[0]}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.0f}")
+    print(f"one memory of {wanted.facts} facts")
     for label, row in times.items():
-        print(f"{label:<36}p50 {row['p50_ms']:8.3f} ms   p99 {row['p99_ms']:8.3f} ms")
+        print(f"{label:<36}p50 {row['p50_ms']:8.3f} ms   p99 {row['p99_ms']:8.3f} ms   CPU {row['cpu_ms']:8.3f} ms")
+    for order, shares in prefixes.items():
+        print(f"prefix kept, order {order:<17}" + "   ".join(f"{what} {share:.2f}" for what, share in shares.items()))
     print(f"changes that the next read showed   {changes} of 100")
     tenths = ", ".join(f"{value:.0f}" for value in resident)
     print(

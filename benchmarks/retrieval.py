@@ -1,6 +1,6 @@
 """How well memd's search finds what answers a question: recall@1/5/10/20 and MRR over a labelled set.
 
-    python benchmarks/retrieval.py [FILE…] [--against fts5] [--embedder package.function] [--misses] [--json]
+    python -m benchmarks.retrieval [FILE…] [--against fts5] [--embedder package.function] [--misses] [--json]
 
 A file is JSON or JSONL (by its name). JSON is one object:
 
@@ -29,11 +29,11 @@ from pathlib import Path
 from typing import Any
 
 import orjson
-from fts5 import Fts5
 
+from benchmarks.fts5 import Fts5
 from memd import __version__, config
 from memd.client import Memd
-from memd.context import Bucket
+from memd.context import Bucket, digest
 from memd.memory.document import Document, empty_document
 from memd.memory.paths import FILE, folder
 
@@ -158,7 +158,7 @@ def written(labelled: Labelled, data_dir: Path) -> None:
 
 def user_of(group: str) -> str:
     """The user whose memory a group is."""
-    return f"group {group}"
+    return f"group-{digest(group)}"
 
 
 def by_memd(labelled: Labelled, data_dir: Path, embedder: str | None) -> Search:

@@ -4,7 +4,7 @@ One `memd serve` on a core of its own where there are two, one client process on
 warm cache: users with 60 facts each, asked for in turn. Two runs: at a fixed rate, where a request's time counts from
 the moment it was due (so that a stall shows in all that waited behind it), and as fast as it goes.
 
-    .venv/bin/python benchmarks/serve.py --seconds 10
+    .venv/bin/python -m benchmarks.serve --seconds 10
 """
 
 from __future__ import annotations

@@ -26,9 +26,9 @@ DAEMON = (
     "fcall multi exec watch unwatch",
     "blpop blmove lpush rpush lpop llen lindex lrange lrem",
     "get set del exists expire pexpire persist rename incrby",
-    "hget hmget hgetall hkeys hscan hexists hset hsetnx hdel hincrby hincrbyfloat",
+    "hget hmget hgetall hkeys hlen hscan hexists hset hsetnx hdel hincrby hincrbyfloat",
     "sadd srem scard smembers smismember sscan",
-    "zadd zrem zcard zcount zscore zmscore zrange zrangebyscore zremrangebyscore zpopmin zscan",
+    "zadd zrem zcard zcount zscore zmscore zrange zrangebyscore zremrangebyscore zpopmin zscan zunionstore",
     "xadd",
 )
 """Rows of what scheduler, workers (with RQ: registration, bells, failed jobs, clean-up) and `memd doctor` send."""
@@ -40,7 +40,8 @@ APP_KEYS = (
     (f"%R~{P}:config %R~{P}:taken", "hget hgetall"),
     (f"~{P}:ctx:*", "hget hmget hkeys hscan hset hdel"),
     (f"~{P}:outcome:*", "hget hmget hset hincrby"),
-    (f"~{P}:due ~{P}:parked:*", "zadd zrem zscore zrange zscan"),
+    (f"~{P}:due ~{P}:parked:* ~{P}:rationed ~{P}:batched", "zadd zrem zscore zmscore zpopmin zrange zscan"),
+    (f"%R~{P}:spent:* %R~{P}:held", "hmget"),
     (f"~{P}:user:*", "sadd sscan smismember"),
     (f"~{P}:wake", "llen lpush"),
     (f"~{P}:order", "incrby"),
@@ -58,11 +59,14 @@ Key by key, as these are not the daemon."""
 
 READER = "ping info time scan acl|whoami function|list"
 READER_KEYS = (
-    (f"%R~{P}:due %R~{P}:claimed %R~{P}:dead %R~{P}:parked:*", "zcard zcount"),
-    (f"%R~{P}:due", "zrange"),
+    (
+        f"%R~{P}:due %R~{P}:rationed %R~{P}:batched %R~{P}:batches %R~{P}:claimed %R~{P}:dead %R~{P}:parked:*",
+        "zcard zcount",
+    ),
+    (f"%R~{P}:due %R~{P}:rationed", "zrange"),
     (f"%R~{P}:ctx:*", "hget"),
     (f"%R~{P}:busy", "hkeys"),
-    (f"%R~{P}:stats %R~{P}:config", "hget hgetall"),
+    (f"%R~{P}:stats %R~{P}:config %R~{P}:usage:* %R~{P}:spent:*", "hget hgetall"),
     (f"%R~{P}:breakers %R~{P}:unread %R~rq:workers:{BELLS}", "smembers"),
     (f"%R~{P}:breaker:* %R~rq:worker:*", "hmget"),
     (f"%R~{RAW} %R~{RAW}:*", "llen"),

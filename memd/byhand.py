@@ -65,6 +65,14 @@ class ByHand:
         """The facts of a memory, in the order they came."""
         return self._editing.facts(bucket_of(user_id, agent_name))
 
+    def archived(self, user_id: str, agent_name: str = DEFAULT_AGENT, *, reason: str | None = None) -> list[Fact]:
+        """The facts that went, the latest last, each with `archivedAt`, `archiveReason` and maybe `archiveNote`."""
+        return self._editing.archived(bucket_of(user_id, agent_name), reason)
+
+    def withheld(self, user_id: str, agent_name: str = DEFAULT_AGENT) -> list[dict[str, Any]]:
+        """What the model wanted gone and may not have: `fact`, `wanted`, `why`, `at`, `source` and maybe `note`."""
+        return self._editing.withheld(bucket_of(user_id, agent_name))
+
     def add_fact(
         self,
         user_id: str,
@@ -142,6 +150,14 @@ class AsyncByHand:
     async def facts(self, user_id: str, agent_name: str = DEFAULT_AGENT) -> list[Fact]:
         """As `Memd.facts`."""
         return await asyncio.to_thread(self._by_hand.facts, user_id, agent_name)
+
+    async def archived(self, user_id: str, agent_name: str = DEFAULT_AGENT, *, reason: str | None = None) -> list[Fact]:
+        """As `Memd.archived`."""
+        return await asyncio.to_thread(self._by_hand.archived, user_id, agent_name, reason=reason)
+
+    async def withheld(self, user_id: str, agent_name: str = DEFAULT_AGENT) -> list[dict[str, Any]]:
+        """As `Memd.withheld`."""
+        return await asyncio.to_thread(self._by_hand.withheld, user_id, agent_name)
 
     async def add_fact(
         self,

@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 from memd.config import Settings
 from memd.context import Key, Message, user_hash
 from memd.errors import Rejected
 from memd.validation import check_identifier, parse_wire_message
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The answer that a batch gave to a request for the claim's messages: what was asked, and the answer as packed."""
+
+    asked: str
+    raw: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +33,12 @@ class Claim:
     last: int
     suspect: bool = False
     """Its lease ran out before: it may have killed its worker, and is worked on alone."""
+
+    urgent: bool = False
+    """It was pushed or flushed to be done now."""
+
+    answer: Answer | None = None
+    """What a batch has answered already."""
 
     bad: str | None = None
     """Why the claim's content must not be worked on: the drain buries it with this code."""
@@ -71,6 +86,8 @@ def read_claim(settings: Settings, row: list[Any]) -> Claim:
         first=int(fields[b".from"]),
         last=int(fields[b".to"]),
         suspect=b".suspect" in fields,
+        urgent=b".urgent" in fields,
+        answer=Answer(text(fields[b".print"]), fields[b".answer"]) if b".answer" in fields else None,
         bad=bad,
     )
 
@@ -96,6 +113,11 @@ def _message(settings: Settings, name: bytes, value: bytes) -> tuple[int, Messag
     named = frozenset() if signals == b"-" else frozenset(text(signals).split(","))
     identity = text(name[2:])
     return int(order), Message(message.role, message.content, message.id, message.created_at, named, identity)
+
+
+def moment(milliseconds: float) -> datetime:
+    """A moment of the server's clock."""
+    return datetime.fromtimestamp(float(milliseconds) / 1000, UTC)
 
 
 def text(value: Any) -> str:

@@ -10,11 +10,12 @@ from typing import Any, Self
 
 import redis.asyncio
 
-from memd import config, dead, inbox
+from memd import budget, config, dead, inbox
 from memd.byhand import AsyncByHand, ByHand
 from memd.config import Settings
 from memd.connection import Call, connect, connect_async, send, send_async
 from memd.context import DEFAULT_AGENT, user_hash
+from memd.cost import Cost, read_cost
 from memd.dead import EVERY, Content, Letter, Which
 from memd.filtering import to_context
 from memd.flush import Flush, FlushProgress, FlushResult, Selection
@@ -23,7 +24,7 @@ from memd.inbox import Merged, raw_lists
 from memd.memory.store import open_store
 from memd.memory.tombstone import Wish
 from memd.recall.door import AsyncReading, Reading
-from memd.receipt import UNKNOWN, Outcome, Receipt, judge, parse_id, receipt
+from memd.receipt import UNKNOWN, Outcome, Receipt, explain, judge, parse_id, receipt
 from memd.signals import Patterns, load_patterns
 from memd.status import Status, read_status
 from memd.validation import RawPush, check_identifier, check_push, parse_push
@@ -119,7 +120,10 @@ class Memd(_Door, ByHand, Reading):
         key, gen, seq = parse_id(receipt_id)
         if user_id is not None and not send(self._client, inbox.holds(user_hash(user_id), key)):
             return UNKNOWN
-        return judge(send(self._client, inbox.standings([key]))[0], gen, seq)
+        outcome = judge(send(self._client, inbox.standings([key]))[0], gen, seq)
+        if outcome.state != "pending":
+            return outcome
+        return explain(outcome, send(self._client, budget.rationed([key]))[0])
 
     def flush(
         self,
@@ -133,12 +137,13 @@ class Memd(_Door, ByHand, Reading):
     ) -> FlushResult:
         """Make pending keys due now: of one user, agent, thread, or all.
 
-        With `wait`, until all that was accepted before has ended, or `timeout_s` is over, calling `progress`.
+        With `wait`, until all that was accepted before has ended, or `timeout_s` is over, calling `progress`. A flush
+        overrides no budget of tokens: when nothing but such keys is left that wait for longer, it ends at once.
         """
         flush = Flush(self._client, raw_lists(self.settings), Selection(user_id, agent_name, thread_id))
         if wait:
             return flush.wait(timeout_s, progress)
-        return FlushResult({"waiting": flush.start()})
+        return flush.start()
 
     def forget(self, user_id: str, *, agent_name: str | None = None, dry_run: bool = False) -> Forgotten:
         """Forget all that is known of a user, or what one agent knows of them; what is on its way cannot come back.
@@ -172,6 +177,10 @@ class Memd(_Door, ByHand, Reading):
     def status(self) -> Status:
         """The inbox, the workers and the server in figures."""
         return read_status(self._client, self.settings)
+
+    def cost(self) -> Cost:
+        """What the model's calls have used, in tokens and money."""
+        return read_cost(self._client, self.settings)
 
     def close(self) -> None:
         """Close the connections."""
@@ -227,7 +236,10 @@ class AsyncMemd(_Door, AsyncByHand, AsyncReading):
         key, gen, seq = parse_id(receipt_id)
         if user_id is not None and not await send_async(self._client, inbox.holds(user_hash(user_id), key)):
             return UNKNOWN
-        return judge((await send_async(self._client, inbox.standings([key])))[0], gen, seq)
+        outcome = judge((await send_async(self._client, inbox.standings([key])))[0], gen, seq)
+        if outcome.state != "pending":
+            return outcome
+        return explain(outcome, (await send_async(self._client, budget.rationed([key])))[0])
 
     async def flush(
         self,
@@ -267,6 +279,10 @@ class AsyncMemd(_Door, AsyncByHand, AsyncReading):
     async def status(self) -> Status:
         """As `Memd.status`."""
         return await asyncio.to_thread(self._sync.status)
+
+    async def cost(self) -> Cost:
+        """As `Memd.cost`."""
+        return await asyncio.to_thread(self._sync.cost)
 
     async def aclose(self) -> None:
         """Close the connections."""

@@ -26,6 +26,8 @@ HostName = Annotated[str, Field(pattern=r"^[A-Za-z0-9.:\[\]-]{1,255}$")]
 Seconds = Annotated[float, Field(gt=0, le=31_536_000)]
 Share = Annotated[float, Field(ge=0, le=1)]
 Count = Annotated[int, Field(ge=1, le=10_000_000)]
+Dollars = Annotated[float, Field(ge=0, le=1_000_000)]
+Tokens = Annotated[int, Field(ge=1, le=1_000_000_000_000)]
 
 
 class Section(BaseModel):
@@ -86,8 +88,28 @@ class DrainSettings(Section):
     linger_s: Annotated[float, Field(ge=0, le=60)] = 2
 
 
+class BudgetSettings(Section):
+    user_tokens_per_day: Tokens | None = None
+    total_tokens_per_day: Tokens | None = None
+
+
+class PriceSettings(Section):
+    """Of one model: US dollars per million tokens."""
+
+    input: Dollars
+    output: Dollars
+    cache_read: Dollars
+    cache_write: Dollars
+
+
+# Anthropic's price list of October 2026; a cache write is one for an hour, as memd asks for it.
+PRICES = {"claude-haiku-5-5": PriceSettings(input=0.10, output=0.50, cache_read=0.01, cache_write=0.20)}
+
+
 class ExtractionSettings(Section):
     extractor: Literal["auto", "anthropic", "rules"] = "auto"
+    mode: Literal["now", "batch"] = "now"
+    batch_poll_s: Annotated[float, Field(ge=0.05, le=3_600)] = 60
     model: str = "claude-haiku-5-5"
     base_url: str | None = None
     api_key: SecretStr | None = None
@@ -95,6 +117,7 @@ class ExtractionSettings(Section):
     deadline_s: Annotated[float, Field(ge=0.1, le=90)] = 90
     max_reply_bytes: Annotated[int, Field(ge=10_000)] = 2_097_152
     context_messages: Annotated[int, Field(ge=0, le=20)] = 2
+    prices: Mapping[str, PriceSettings] = PRICES
 
 
 class ApplySettings(Section):
@@ -128,6 +151,7 @@ class RecallSettings(Section):
     injection_enabled: bool = True
     max_injection_tokens: Annotated[int, Field(ge=100, le=8_000)] = 2_000
     correction_tokens: Annotated[int, Field(ge=0, le=8_000)] = 500
+    order: Literal["stable", "established"] = "stable"
     with_user_memory: bool = True
     embedder: str | None = None
 
@@ -162,6 +186,7 @@ class Settings(Section):
     inbox: InboxSettings = InboxSettings()
     scheduler: SchedulerSettings = SchedulerSettings()
     drain: DrainSettings = DrainSettings()
+    budget: BudgetSettings = BudgetSettings()
     extraction: ExtractionSettings = ExtractionSettings()
     apply: ApplySettings = ApplySettings()
     store: StoreSettings = Field(default_factory=lambda: StoreSettings.model_validate({}))

@@ -14,7 +14,7 @@ from typing import Protocol, TypeVar
 from memd.config import Settings
 from memd.context import Bucket
 from memd.errors import Conflict, Rejected
-from memd.memory import edits
+from memd.memory import edits, quarantine
 from memd.memory.document import Document, Fact
 from memd.memory.edits import Edited
 from memd.memory.protocol import Inspected
@@ -64,6 +64,15 @@ class Editing:
     def facts(self, bucket: Bucket) -> list[Fact]:
         """The facts of a memory, in the order they came."""
         return [dict(fact) for fact in self.load(bucket).document["facts"]]
+
+    def archived(self, bucket: Bucket, reason: str | None = None) -> list[Fact]:
+        """The facts that went, the latest last; of one archive reason or of all."""
+        entries = self.load(bucket).document["archive"]
+        return [dict(entry) for entry in entries if reason in (None, entry.get("archiveReason"))]
+
+    def withheld(self, bucket: Bucket) -> list[quarantine.Entry]:
+        """What the model wanted gone and may not have: too many at once, or a person's word."""
+        return quarantine.entries(self.load(bucket).document)
 
     def add(self, bucket: Bucket, content: str, category: str | None = None, *, dry_run: bool = False) -> Change:
         """Add a fact by hand."""

@@ -6,10 +6,11 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 
 import redis
 
-from memd import inbox
+from memd import budget, inbox
 from memd.connection import send
 from memd.context import user_hash
 from memd.inbox import Note
@@ -45,6 +46,9 @@ class FlushResult:
 
     counts: dict[str, int] = field(default_factory=dict)
     timed_out: bool = False
+    rationed: int = 0
+    rationed_until: datetime | None = None
+    """Of those that are waiting: how many wait for a budget of tokens, which a flush does not override, until when."""
 
 
 class Flush:
@@ -56,10 +60,10 @@ class Flush:
         self._selection = selection
         self._notes: dict[tuple[str, str], int] = {}
 
-    def start(self) -> int:
+    def start(self) -> FlushResult:
         """Make the selection due now without waiting for its end; answers how many keys are under way."""
         self._take_in(time.monotonic() + RAW_WAIT_S)
-        return len(self._notes)
+        return self._result(Counter(), timed_out=False)
 
     def wait(self, timeout_s: float, progress: Callable[[FlushProgress], None] | None = None) -> FlushResult:
         """Make the selection due now and wait for the end of all that was accepted before the call."""
@@ -74,10 +78,26 @@ class Flush:
                 progress(FlushProgress(len(self._notes) + ended.total(), ended.total()))
             if not self._notes and in_time:
                 return FlushResult(dict(ended))
-            if time.monotonic() >= until:
-                return FlushResult({**ended, "waiting": len(self._notes)}, timed_out=True)
+            if time.monotonic() >= until or (in_time and self._all_rationed(until)):
+                return self._result(ended, timed_out=True)
             pause = POLL_MIN_S if len(self._notes) < before else min(POLL_MAX_S, pause * 1.5)
             time.sleep(min(pause, max(0.0, until - time.monotonic())))
+
+    def _result(self, ended: Counter[str], *, timed_out: bool) -> FlushResult:
+        waiting = [moment for moment in self._rationed() if moment is not None]
+        counts = {**ended, "waiting": len(self._notes)}
+        return FlushResult(counts, timed_out, len(waiting), max(waiting, default=None))
+
+    def _all_rationed(self, until: float) -> bool:
+        """Whether all that is left waits for a budget, and for longer than we do."""
+        deadline = datetime.now(UTC) + timedelta(seconds=until - time.monotonic())
+        return all(moment is not None and moment > deadline for moment in self._rationed())
+
+    def _rationed(self) -> Iterable[datetime | None]:
+        """For each key under way until when it waits for a budget, None if it does not."""
+        keys = sorted({key for key, _ in self._notes})
+        for start in range(0, len(keys), PAGE):
+            yield from send(self._client, budget.rationed(keys[start : start + PAGE]))
 
     def _take_in(self, until: float) -> bool:
         """Note what is pending, let the raw lists be taken in, note again. False: the time was over first."""
@@ -110,7 +130,9 @@ class Flush:
         if self._selection.user_id is not None:
             return [("user", (user_hash(self._selection.user_id),))]
         # Keys move from due to claimed while we look, and back when they are given back; so due is looked at twice.
-        return [("due", ()), ("claimed", ()), ("due", ())]
+        # So are those that wait for a budget or a batch: such a key goes either way.
+        waiting: list[tuple[str, tuple[str, ...]]] = [("due", ()), ("rationed", ()), ("batched", ())]
+        return [*waiting, ("claimed", ()), *waiting]
 
     def _settle(self) -> list[Outcome]:
         """Ask for all notes; those that have ended leave the list."""

@@ -9,9 +9,17 @@
 --        .size .tokens                 tokens of all messages; of those that count towards flush_tokens
 --        .from .to .gen                the sequence numbers pending, the receipt generation
 --        .attempts .delays             attempts that content cost; releases that cost nothing, since the last attempt
---        .after .now .parked .suspect  not before (ms); flushed; waits for its bucket; its lease ran out once
+--        .after .now .suspect          not before (ms); flushed; its lease ran out once
+--        .parked                       where it waits if not in due: 1 (for its bucket), rationed or batched
+--        .urgent                       was pushed or flushed to be done now: it goes into no batch
+--        .batch .sent .print           its request in a batch, the order of the last message in it, what it asked for
+--        .answer                       the answer to that request, until a claim takes it
 --   P:due                       zset   key -> ms at which it may be claimed
---   P:claim:<id>                hash   what a claim took: the fields of ctx, and .key .worker
+--   P:rationed                  zset   key -> ms until which it waits for a budget of tokens
+--   P:batched                   zset   key -> ms at which it is due again though its batch has not answered
+--   P:batches                   zset   batch -> ms at which it is asked for next
+--   P:batch:<id>                hash   request -> "<key> <hash of user> <tokens held>" while not answered; .made ms; .at endpoint
+--   P:claim:<id>                hash   what a claim took: the fields of ctx, and .key .worker; .held: tokens held back for it
 --   P:claimed                   zset   claim -> ms of lease end
 --   P:busy                      hash   bucket -> claim now working on it
 --   P:parked:<bucket>           zset   due keys that wait for their bucket, by due time
@@ -26,6 +34,10 @@
 --   P:user:<owner>              set    the keys of a user: pending, claimed, dead, outcomes
 --   P:breaker:<endpoint>        hash   until (ms) while open, wait, delay, code, opened, probe (claim), probe_until; failed: in a row
 --   P:breakers                  set    endpoints that have ever had a breaker open
+--   P:spent:<day>               hash   hash of user, .total -> tokens that calls of a day (UTC) used; while there is a budget (TTL)
+--   P:held                      hash   hash of user, .total -> tokens held back for the claims under way; while there is a budget
+--   P:usage:<day>               hash   "<kind>:<model>" -> what calls of a day (UTC) used (TTL)
+--   P:notices                   list   "<hash of user, or total> <tokens> <ms>": budgets that were reached; the scheduler says them
 --   P:config                    hash   the settings the functions need, and the build of the loaded libraries
 --   P:stats                     hash   counters
 --   P:unread                    set    raw lists that no scheduler reads, as the config does not name their apps
@@ -39,6 +51,9 @@
 local function call(...) return redis.call(...) end -- redis.call is not there yet while a library loads
 local OPEN = { '.thread', '.user', '.agent', '.bucket', '.owner' }
 local HSET_CHUNK = 1000 -- unpack() takes some 8,000 values at most
+local DAY = 86400000 -- ms; days are UTC's, by the server's clock
+local POLL_MS = 60000 -- where the settings do not say how often a batch is asked for
+local BATCH_MS = 26 * 3600000 -- a batch ends within 24 hours; what it has not answered by then is asked for anew
 
 local function clock()
   local t = call('TIME')
@@ -67,6 +82,7 @@ end
 
 -- Puts a key where it waits. A parked key stays parked while its bucket is busy, and only its place in the row changes.
 local function set_due(P, key, bucket, parked, due, now, tick)
+  if parked == 'rationed' or parked == 'batched' then return end -- no push brings it back: these are no debounce
   if parked then
     if call('HEXISTS', P .. ':busy', bucket) == 1 then
       call('ZADD', P .. ':parked:' .. bucket, due, key)
@@ -170,6 +186,12 @@ local function merge(P, cfg, h, argv, at)
   end
   if alive == 0 then return { 'skipped', key, '', 0, 0, now, ghosts > 0 and 'forgotten' or 'already_dead' } end
 
+  if h.now and meta[5] == 'batched' then -- now is now: what its batch will say comes too late, unless it is faster
+    call('ZREM', P .. ':batched', key)
+    call('HDEL', ctx, '.parked')
+    call('ZADD', P .. ':due', now, key)
+    meta[5] = false
+  end
   local gen, seq = meta[6], tonumber(meta[7])
   if added > 0 or #fields > 0 or fresh then
     seq = call('HINCRBY', outcome, '.seq', 1)
@@ -204,7 +226,7 @@ local function merge(P, cfg, h, argv, at)
     fields[#fields + 1] = pair[2]
   end
   if h.now then
-    for _, value in ipairs({ '.now', 1, '.after', 0 }) do fields[#fields + 1] = value end
+    for _, value in ipairs({ '.now', 1, '.urgent', 1, '.after', 0 }) do fields[#fields + 1] = value end
   end
   if fresh then
     local open = { h.ids[1], h.ids[2], h.ids[3], h.bucket, h.owner }
@@ -217,6 +239,8 @@ local function merge(P, cfg, h, argv, at)
   end
   hset(ctx, fields)
   set_due(P, key, h.bucket, meta[5], due, now, cfg.tick_ms)
+  if meta[5] == 'rationed' then due = tonumber(call('ZSCORE', P .. ':rationed', key)) or due end
+  if meta[5] == 'batched' then due = tonumber(call('ZSCORE', P .. ':batched', key)) or due end
   return { fresh and 'queued' or 'merged', key, gen, seq, due, now, '' }
 end
 
@@ -300,9 +324,61 @@ end)
 
 -- [drain]
 
-local function free_bucket(P, bucket, id, now)
-  if call('HGET', P .. ':busy', bucket) ~= id then return end
-  call('HDEL', P .. ':busy', bucket)
+local function day_end(now) return (math.floor(now / DAY) + 1) * DAY end
+
+-- Until when the calls of a user wait for a budget of tokens; nil when they need not. What is only held back for claims under
+-- way may come to less, so that is looked at again soon.
+local function broke(P, cfg, owner, now)
+  local limits, wait = { cfg.total_day_tokens or 0, cfg.user_day_tokens or 0 }, nil
+  if limits[1] == 0 and limits[2] == 0 then return nil end
+  local spent = call('HMGET', P .. ':spent:' .. math.floor(now / DAY), '.total', owner)
+  local held = call('HMGET', P .. ':held', '.total', owner)
+  for i, limit in ipairs(limits) do
+    local used = tonumber(spent[i]) or 0
+    if limit > 0 and used >= limit then return day_end(now) end
+    if limit > 0 and used + (tonumber(held[i]) or 0) >= limit then wait = math.min(now + cfg.backoff_max_ms, day_end(now)) end
+  end
+  return wait
+end
+
+local CALL_TOKENS = 2000 -- held back for a call besides its text: roughly its instructions, facts and answer
+
+local function hold(P, owner, tokens)
+  for _, who in ipairs({ '.total', owner }) do
+    if call('HINCRBY', P .. ':held', who, tokens) <= 0 then call('HDEL', P .. ':held', who) end
+  end
+end
+
+-- Counts tokens against one budget of the day. When this reaches it, the scheduler is to say so, once.
+local function charge(P, spent, who, limit, tokens, now)
+  if limit == 0 then return end
+  local used = call('HINCRBY', spent, who, tokens)
+  call('PEXPIRE', spent, 2 * DAY)
+  if used >= limit and used - tokens < limit then
+    call('RPUSH', P .. ':notices', (who == '.total' and 'total' or who) .. ' ' .. limit .. ' ' .. day_end(now))
+    call('PEXPIRE', P .. ':notices', 2 * DAY)
+  end
+end
+
+-- Counts what calls used, "used:<kind>:<model>" among the stats, by day and model, and against the budgets.
+local function spend(P, cfg, owner, stats, now) -- owner: false for one who was forgotten
+  local tokens, day = 0, math.floor(now / DAY)
+  local usage = P .. ':usage:' .. day
+  for i = 1, #stats, 2 do
+    local kind, model = string.match(stats[i], '^used:([a-z_]+):(.+)$')
+    if kind then
+      call('HINCRBY', usage, kind .. ':' .. model, stats[i + 1])
+      if not string.find(kind, 'calls', 1, true) then tokens = tokens + stats[i + 1] end
+    end
+  end
+  if tokens == 0 then return end
+  call('PEXPIRE', usage, 2 * DAY)
+  charge(P, P .. ':spent:' .. day, '.total', cfg.total_day_tokens or 0, tokens, now)
+  if owner then charge(P, P .. ':spent:' .. day, owner, cfg.user_day_tokens or 0, tokens, now) end
+end
+
+-- Brings the earliest parked key of a free bucket back.
+local function unpark(P, bucket, now)
   local row = P .. ':parked:' .. bucket
   local moved = call('ZPOPMIN', row)
   -- One key is enough while it can be claimed at once; if even the earliest lies ahead, none of them needs the row.
@@ -315,6 +391,27 @@ local function free_bucket(P, bucket, id, now)
     end
     moved = call('ZPOPMIN', row)
   end
+end
+
+local function free_bucket(P, bucket, id, now)
+  if call('HGET', P .. ':busy', bucket) ~= id then return end
+  call('HDEL', P .. ':busy', bucket)
+  unpark(P, bucket, now)
+end
+
+-- A key that waits for its time (rationed) or its batch (batched) is in the row of that name, not in due.
+local function rest(P, row, key, bucket, moment, now)
+  call('ZREM', P .. ':due', key)
+  call('ZADD', P .. ':' .. row, moment, key)
+  call('HSET', P .. ':ctx:' .. key, '.parked', row)
+  -- Nothing of its bucket may be left to wait for a key that is not going to be claimed.
+  if call('HEXISTS', P .. ':busy', bucket) == 0 then unpark(P, bucket, now) end
+end
+
+local function rouse(P, row, key, due)
+  call('ZREM', P .. ':' .. row, key)
+  call('HDEL', P .. ':ctx:' .. key, '.parked')
+  call('ZADD', P .. ':due', due, key)
 end
 
 local function note_end(P, key, from, to, text)
@@ -344,14 +441,18 @@ local function sadd(set, ids)
 end
 
 local function claim_meta(P, id)
-  local m = call('HMGET', P .. ':claim:' .. id, '.key', '.bucket', '.from', '.to', '.attempts', '.suspect', '.delays')
+  local m = call('HMGET', P .. ':claim:' .. id, '.key', '.bucket', '.from', '.to', '.attempts', '.suspect', '.delays',
+    '.owner', '.held')
   if not m[1] then return nil end
   return { key = m[1], bucket = m[2], from = m[3], to = m[4], attempts = tonumber(m[5]) or 0,
-           suspect = m[6], delays = tonumber(m[7]) or 0 }
+           suspect = m[6], delays = tonumber(m[7]) or 0, owner = m[8], held = tonumber(m[9]) or 0 }
 end
 
--- The oldest messages of a key up to claim_tokens go into the claim; the rest stays pending, and due.
-local function split(P, ctx, claim, limit)
+local ASKED = { '.batch', '.sent', '.print', '.answer' }
+
+-- The oldest messages of a key up to claim_tokens, or those that an answer is about, go into the claim; the rest stays pending,
+-- and due.
+local function split(P, ctx, claim, limit, last)
   local flat, rows, meta = call('HGETALL', ctx), {}, {}
   for i = 1, #flat, 2 do
     if string.sub(flat[i], 1, 2) == 'm:' then
@@ -365,7 +466,7 @@ local function split(P, ctx, claim, limit)
   local took, n = 0, 0
   local high
   for i, row in ipairs(rows) do
-    if i > 1 and took + row[5] > limit then break end
+    if i > 1 and (took + row[5] > limit or row[3] > last) then break end
     took, n = took + row[5], i
   end
   local fields, gone = meta, {}
@@ -388,16 +489,28 @@ local function split(P, ctx, claim, limit)
     high = math.min(high or rows[i][4], rows[i][4])
   end
   call('HSET', ctx, '.from', high, '.size', rest, '.tokens', rest)
+  call('HDEL', ctx, unpack(ASKED)) -- that was about the oldest
 end
 
-local function take(P, cfg, key, meta, id, worker, now)
+local function take(P, cfg, key, meta, id, worker, now, answered)
   local ctx, claim = P .. ':ctx:' .. key, P .. ':claim:' .. id
-  if (tonumber(meta[3]) or 0) <= cfg.claim_tokens then call('RENAME', ctx, claim) else split(P, ctx, claim, cfg.claim_tokens) end
+  if answered then
+    split(P, ctx, claim, math.huge, tonumber(call('HGET', ctx, '.sent')))
+  elseif (tonumber(meta[3]) or 0) <= cfg.claim_tokens then
+    call('RENAME', ctx, claim)
+  else
+    split(P, ctx, claim, cfg.claim_tokens, math.huge)
+  end
   call('HSET', claim, '.key', key, '.worker', worker)
   if call('EXISTS', ctx) == 0 then call('ZREM', P .. ':due', key) end
   call('HSET', P .. ':busy', meta[1], id)
   call('ZADD', P .. ':claimed', now + cfg.lease_ms, id)
   call('HSET', P .. ':outcome:' .. key, '.claim', id)
+  if not answered and (cfg.total_day_tokens or 0) + (cfg.user_day_tokens or 0) > 0 then
+    local held = math.min(tonumber(meta[3]) or 0, cfg.claim_tokens) + CALL_TOKENS
+    call('HSET', claim, '.held', held)
+    hold(P, meta[4], held)
+  end
   return { id, call('HGETALL', claim) }
 end
 
@@ -479,9 +592,14 @@ local function memd_claim(keys, argv)
   if state == 'open' or state == 'probing' then return { now, moment, 0, state } end
   if state == 'half-open' then room = 1 end
   local claims, suspects = {}, 0
+  for _, row in ipairs({ 'rationed', 'batched' }) do
+    for _, key in ipairs(call('ZRANGEBYSCORE', P .. ':' .. row, '-inf', now, 'LIMIT', 0, room + 256)) do rouse(P, row, key, now) end
+  end
   for _, key in ipairs(call('ZRANGEBYSCORE', P .. ':due', '-inf', now, 'LIMIT', 0, room + 256)) do
     if #claims >= room then break end
-    local meta = call('HMGET', P .. ':ctx:' .. key, '.bucket', '.suspect', '.size')
+    local meta = call('HMGET', P .. ':ctx:' .. key, '.bucket', '.suspect', '.size', '.owner', '.batch')
+    local answered = meta[5] and call('HEXISTS', P .. ':ctx:' .. key, '.answer') == 1 -- and so paid for
+    local broken = meta[1] and not answered and broke(P, cfg, meta[4], now)
     if not meta[1] then
       call('ZREM', P .. ':due', key)
     elseif call('HEXISTS', P .. ':busy', meta[1]) == 1 then
@@ -489,10 +607,12 @@ local function memd_claim(keys, argv)
       call('ZREM', P .. ':due', key)
       call('ZADD', P .. ':parked:' .. meta[1], score, key)
       call('HSET', P .. ':ctx:' .. key, '.parked', 1)
+    elseif broken then
+      rest(P, 'rationed', key, meta[1], broken, now)
     elseif meta[2] and holding + #claims > 0 then
       suspects = suspects + 1
     else
-      claims[#claims + 1] = take(P, cfg, key, meta, argv[3] .. '-' .. #claims, argv[4], now)
+      claims[#claims + 1] = take(P, cfg, key, meta, argv[3] .. '-' .. #claims, argv[4], now, answered)
       if meta[2] then break end -- a suspect is worked on alone
     end
   end
@@ -515,6 +635,7 @@ local function memd_extend(keys, argv)
 end
 
 local function close(P, id, m, now)
+  if m.held > 0 then hold(P, m.owner, -m.held) end
   call('ZREM', P .. ':claimed', id)
   free_bucket(P, m.bucket, id, now)
 end
@@ -530,7 +651,9 @@ local function memd_ack(keys, argv)
   call('PEXPIRE', known, cfg.known_ttl_ms)
   call('DEL', P .. ':claim:' .. id)
   record(P, cfg, m.key, m.from, m.to, argv[2], now)
-  count(P, { unpack(argv, 3) })
+  local stats = { unpack(argv, 3) }
+  count(P, stats)
+  spend(P, cfg, m.owner, stats, now)
   close(P, id, m, now)
   return 1
 end
@@ -548,6 +671,7 @@ end
 
 local function bury(P, cfg, id, m, code, err, text, now)
   call('RENAME', P .. ':claim:' .. id, P .. ':dead:' .. id)
+  call('HDEL', P .. ':dead:' .. id, unpack(ASKED))
   entomb(P, id, m.key, code, err, now)
   record(P, cfg, m.key, m.from, m.to, text, now)
   count(P, { 'dead', m.to - m.from + 1, 'dead:' .. code, m.to - m.from + 1 })
@@ -596,13 +720,15 @@ local function put_message_back(ctx, field, value)
   return 0
 end
 
+local KEPT = { ['.urgent'] = true, ['.batch'] = true, ['.sent'] = true, ['.print'] = true, ['.answer'] = true }
+
 -- The messages of a claim or of a letter go back before what came since: they keep their order, and the newest text of an
 -- id stays.
 local function put_back(P, source, key, changes)
   local ctx = P .. ':ctx:' .. key
   if call('EXISTS', ctx) == 0 then
     call('RENAME', source, ctx)
-    call('HDEL', ctx, '.key', '.worker', '.now', '.suspect', '.parked', '.code', '.error', '.died')
+    call('HDEL', ctx, '.key', '.worker', '.now', '.suspect', '.parked', '.held', '.code', '.error', '.died')
   else
     local flat, size, tokens = call('HGETALL', source), 0, nil
     for i = 1, #flat, 2 do
@@ -613,6 +739,8 @@ local function put_back(P, source, key, changes)
         call('HSET', ctx, flat[i], math.min(now_there or math.huge, tonumber(flat[i + 1])))
       elseif flat[i] == '.tokens' then
         tokens = tonumber(flat[i + 1])
+      elseif KEPT[flat[i]] then
+        call('HSET', ctx, flat[i], flat[i + 1])
       end
     end
     call('HINCRBY', ctx, '.size', size)
@@ -628,12 +756,13 @@ local function give_back(P, id, m, changes, now)
   call('HDEL', P .. ':outcome:' .. m.key, '.claim')
   -- It waits for its own time now: as the one key that the free bucket brings back, it would keep the others parked.
   call('ZREM', P .. ':parked:' .. m.bucket, m.key)
+  for _, row in ipairs({ 'rationed', 'batched' }) do call('ZREM', P .. ':' .. row, m.key) end
   call('HDEL', P .. ':ctx:' .. m.key, '.parked')
   close(P, id, m, now)
 end
 
 -- memd_release_1: KEYS P; ARGV claim, how (failed: costs an attempt, paused: costs none, expired: the lease ran out),
--- backoff in ms, code, error, record for the case that it is buried -> released, dead, or lost
+-- backoff in ms, code, error, record for the case that it is buried, stat, n... -> released, dead, or lost
 local function memd_release(keys, argv)
   local P, id, how, now = keys[1], argv[1], argv[2], clock()
   local m = claim_meta(P, id)
@@ -646,6 +775,9 @@ local function memd_release(keys, argv)
     local lease = tonumber(call('ZSCORE', P .. ':claimed', id))
     if lease and lease > now then return 'lost' end -- extended meanwhile
   end
+  local stats = { unpack(argv, 7) }
+  count(P, stats)
+  spend(P, cfg, m.owner, stats, now)
   local costs = how == 'failed' or (how == 'expired' and m.suspect)
   local attempts = m.attempts + (costs and 1 or 0)
   if costs and attempts >= cfg.max_attempts then
@@ -658,18 +790,158 @@ local function memd_release(keys, argv)
   local changes = { '.attempts', attempts, '.delays', delays, '.after', after }
   if how == 'expired' then changes[#changes + 1], changes[#changes + 2] = '.suspect', 1 end
   give_back(P, id, m, changes, now)
+  if how == 'failed' then call('HDEL', P .. ':ctx:' .. m.key, unpack(ASKED)) end -- an answer that did not do is not tried again
   set_due(P, m.key, m.bucket, nil, after, now, cfg.tick_ms)
   count(P, { 'released:' .. how, 1 })
   return 'released'
 end
 
--- memd_bury_1: KEYS P; ARGV claim, code, error, record -> 1, or 0 when the claim is not there any more
+-- memd_bury_1: KEYS P; ARGV claim, code, error, record, stat, n... -> 1, or 0 when the claim is not there any more
 local function memd_bury(keys, argv)
-  local P, id = keys[1], argv[1]
+  local P, id, now = keys[1], argv[1], clock()
   local m = claim_meta(P, id)
   if not m then return 0 end
-  bury(P, config(P), id, m, argv[2], argv[3], argv[4], clock())
+  local cfg, stats = config(P), { unpack(argv, 5) }
+  count(P, stats)
+  spend(P, cfg, m.owner, stats, now)
+  bury(P, cfg, id, m, argv[2], argv[3], argv[4], now)
   return 1
+end
+
+-- memd_defer_1: KEYS P; ARGV claim, batch, endpoint, what was asked -> 1, or 0 when the claim is not there any more.
+-- The claim's request is in a batch: its messages are pending again, its bucket is free, and the key waits for the answer;
+-- but not if it was flushed meanwhile.
+local function memd_defer(keys, argv)
+  local P, id, now = keys[1], argv[1], clock()
+  local m = claim_meta(P, id)
+  if not m then return 0 end
+  local cfg, batch, sent = config(P), P .. ':batch:' .. argv[2], 0
+  local flat = call('HGETALL', P .. ':claim:' .. id)
+  for i = 1, #flat, 2 do
+    if string.sub(flat[i], 1, 2) == 'm:' then sent = math.max(sent, tonumber((parts(flat[i + 1])))) end
+  end
+  call('HSET', batch, id, m.key .. ' ' .. m.owner .. ' ' .. m.held, '.at', argv[3])
+  call('HSETNX', batch, '.made', now)
+  call('ZADD', P .. ':batches', 'NX', now + (cfg.batch_poll_ms or POLL_MS), argv[2])
+  m.held = 0 -- what is held back for it stays so until it is answered
+  local asked = { '.attempts', m.attempts, '.delays', m.delays, '.batch', id, '.sent', sent, '.print', argv[4] }
+  give_back(P, id, m, asked, now)
+  call('HDEL', P .. ':ctx:' .. m.key, '.answer')
+  if call('HEXISTS', P .. ':ctx:' .. m.key, '.urgent') == 1 then
+    set_due(P, m.key, m.bucket, nil, now, now, cfg.tick_ms)
+  else
+    rest(P, 'batched', m.key, m.bucket, now + BATCH_MS, now)
+  end
+  count(P, { 'deferred', 1 })
+  return 1
+end
+
+-- A request that was not answered, through no fault of its content: asked anew, at no attempt. After a day's waiting (urgent) not
+-- in a batch again.
+local function again(P, cfg, key, jitter, urgent, now)
+  local ctx = P .. ':ctx:' .. key
+  local m = call('HMGET', ctx, '.delays', '.parked')
+  local delays = tonumber(m[1]) or 0
+  local wait = math.floor(math.min(cfg.backoff_max_ms, cfg.backoff_ms * 2 ^ math.min(delays, 30)) * (0.5 + jitter / 2))
+  call('HDEL', ctx, unpack(ASKED))
+  call('HSET', ctx, '.delays', delays + 1)
+  if urgent then call('HSET', ctx, '.urgent', 1) end
+  if m[2] == 'batched' then
+    call('HSET', ctx, '.after', now + wait)
+    rouse(P, 'batched', key, now + wait)
+  end
+  count(P, { 'released:batch', 1 })
+end
+
+-- Settles one request of a batch: its answer goes to its key, if that still waits for it.
+local function settle(P, cfg, batch, id, argv, now)
+  local row = call('HGET', batch, id)
+  if not row then return 'unknown' end
+  local key, owner, held = string.match(row, '^(%S+) (%S+) (%d+)$')
+  local ctx, found = P .. ':ctx:' .. key, 'unused'
+  if call('HGET', ctx, '.batch') == id then
+    found = 'taken'
+    if argv[3] == 'take' then
+      call('HSET', ctx, '.answer', argv[4])
+      local parked = call('HGET', ctx, '.parked')
+      if parked == 'batched' or parked == 'rationed' then -- it is paid for: no budget keeps it
+        rouse(P, parked, key, now)
+        wake(P)
+      end
+    else
+      again(P, cfg, key, tonumber(argv[4]), argv[5] == '1', now)
+    end
+  else
+    local stats = { unpack(argv, argv[3] == 'take' and 5 or 6) }
+    count(P, { 'unused_answers', 1 })
+    count(P, stats)
+    spend(P, cfg, call('EXISTS', P .. ':user:' .. owner) == 1 and owner, stats, now)
+  end
+  call('HDEL', batch, id)
+  if tonumber(held) > 0 then hold(P, owner, -held) end
+  return found
+end
+
+local function close_batch(P, id)
+  if call('HLEN', P .. ':batch:' .. id) > 2 then return end -- but for .made and .at
+  call('DEL', P .. ':batch:' .. id)
+  call('ZREM', P .. ':batches', id)
+end
+
+local function requests(batch)
+  local ids = {}
+  for _, field in ipairs(call('HKEYS', batch)) do
+    if string.sub(field, 1, 1) ~= '.' then ids[#ids + 1] = field end
+  end
+  return ids
+end
+
+-- memd_answer_1: KEYS P; ARGV batch, request or "" for all that are left, then one of
+--   take, answer, stat, n... (counted only when nobody waits for the answer any more)  |  again, jitter 0-1, 1 if urgent
+-- -> taken, unused, or unknown (of all: how many)
+local function memd_answer(keys, argv)
+  local P, batch, now = keys[1], keys[1] .. ':batch:' .. argv[1], clock()
+  local cfg, found = config(P), 0
+  if argv[2] ~= '' then
+    found = settle(P, cfg, batch, argv[2], argv, now)
+  else
+    for _, id in ipairs(requests(batch)) do
+      settle(P, cfg, batch, id, argv, now)
+      found = found + 1
+    end
+  end
+  close_batch(P, argv[1])
+  return found
+end
+
+-- memd_poll_1: KEYS P; ARGV endpoint, limit, jitter 0-1 -> { batch, ms since it was made, requests that keys wait for }...
+-- Those of this endpoint that are to be asked for now; others leave them alone for a while. What is too old is given up.
+local function memd_poll(keys, argv)
+  local P, now, rows = keys[1], clock(), {}
+  local cfg = config(P)
+  for _, id in ipairs(call('ZRANGEBYSCORE', P .. ':batches', '-inf', now, 'LIMIT', 0, argv[2])) do
+    local batch = P .. ':batch:' .. id
+    local m = call('HMGET', batch, '.made', '.at')
+    local age = now - (tonumber(m[1]) or 0)
+    if age > BATCH_MS then
+      for _, request in ipairs(requests(batch)) do settle(P, cfg, batch, request, { '', '', 'again', argv[3], '1' }, now) end
+      close_batch(P, id)
+    else
+      -- the older it is, the less often it is asked for
+      local least = cfg.batch_poll_ms or POLL_MS
+      local pause = math.min(math.max(least, age / 10), 10 * least)
+      call('ZADD', P .. ':batches', math.floor(now + pause), id)
+      if m[2] == argv[1] then
+        local wanted = 0
+        for _, request in ipairs(requests(batch)) do
+          local key = string.match(call('HGET', batch, request), '^%S+')
+          if call('HGET', P .. ':ctx:' .. key, '.batch') == request then wanted = wanted + 1 end
+        end
+        rows[#rows + 1] = { id, age, wanted }
+      end
+    end
+  end
+  return rows
 end
 
 -- A letter is not dead any more: without the record of its end, its receipts tell what becomes of it now.
@@ -769,6 +1041,9 @@ local function forget(P, argv, remove)
     end
   end
   answer[2] = under_way
+  if remove and wanted == '' then -- how much the user has talked on these days is a trace, too
+    for day = math.floor(now / DAY) - 1, math.floor(now / DAY) do call('HDEL', P .. ':spent:' .. day, owner) end
+  end
   if remove and under_way > 0 then count(P, { 'forgotten', under_way }) end
   return answer
 end
@@ -777,6 +1052,7 @@ local function forget_key(P, owner, key, bucket, now)
   local id = call('HGET', P .. ':outcome:' .. key, '.claim')
   local m = id and claim_meta(P, id)
   call('ZREM', P .. ':due', key)
+  for _, row in ipairs({ 'rationed', 'batched' }) do call('ZREM', P .. ':' .. row, key) end
   if bucket then call('ZREM', P .. ':parked:' .. bucket, key) end
   call('DEL', P .. ':ctx:' .. key, P .. ':known:' .. key, P .. ':died:' .. key, P .. ':outcome:' .. key)
   call('ZREM', P .. ':ended', key)
@@ -813,6 +1089,9 @@ local function memd_rebase(keys)
   local P, now = keys[1], clock()
   local cfg = config(P)
   local mended = clamp(P .. ':due', now + math.max(cfg.max_wait_ms, cfg.backoff_max_ms), now + cfg.quiet_ms)
+    + clamp(P .. ':rationed', day_end(now), day_end(now))
+    + clamp(P .. ':batched', now + BATCH_MS, now + BATCH_MS)
+    + clamp(P .. ':batches', now + 10 * (cfg.batch_poll_ms or POLL_MS), now + (cfg.batch_poll_ms or POLL_MS))
     + clamp(P .. ':claimed', now + cfg.lease_ms, now + cfg.lease_ms)
     + clamp(P .. ':ended', now + cfg.receipt_ttl_ms, now + cfg.receipt_ttl_ms)
   for _, endpoint in ipairs(call('SMEMBERS', P .. ':breakers')) do
@@ -854,18 +1133,29 @@ local function memd_take(keys, argv)
   return 'taken'
 end
 
--- Makes one pending key due now; answers { key, gen, seq } of what was accepted before, or nil when nothing is under way.
-local function flush_key(P, key, filter, now, tick)
+-- Makes one pending key due now, or as soon as its budget allows; answers { key, gen, seq } of what was accepted before, or nil
+-- when nothing is under way.
+local function flush_key(P, cfg, key, filter, now)
   local ctx = P .. ':ctx:' .. key
-  local m = call('HMGET', ctx, '.bucket', '.parked', '.gen', '.to', '.thread', '.user', '.agent')
+  local m = call('HMGET', ctx, '.bucket', '.parked', '.gen', '.to', '.thread', '.user', '.agent', '.owner')
   if m[1] then
     for i, wanted in ipairs(filter) do
       if wanted ~= cjson.null and wanted ~= m[4 + i] then return nil end
     end
+    call('HSET', ctx, '.now', 1, '.urgent', 1, '.after', 0)
+    local waits = (m[2] == 'rationed' or m[2] == 'batched') and m[2]
+    local broken = m[2] ~= '1' and broke(P, cfg, m[8], now)
+    if waits and not (broken and waits == 'rationed') then
+      rouse(P, waits, key, now)
+      m[2] = false
+    end
+    if broken then
+      rest(P, 'rationed', key, m[1], broken, now)
+      return { key, m[3], m[4] }
+    end
     local row = m[2] and P .. ':parked:' .. m[1] or P .. ':due'
     local was = tonumber(call('ZSCORE', row, key))
-    call('HSET', ctx, '.now', 1, '.after', 0)
-    set_due(P, key, m[1], m[2], math.min(was or now, now), now, tick) -- what is due keeps its place in the row
+    set_due(P, key, m[1], m[2], math.min(was or now, now), now, cfg.tick_ms) -- what is due keeps its place in the row
     return { key, m[3], m[4] }
   end
   local id = call('HGET', P .. ':outcome:' .. key, '.claim')
@@ -877,11 +1167,11 @@ local function flush_key(P, key, filter, now, tick)
   return m[1] and { key, m[1], m[2] }
 end
 
--- memd_flush_1: KEYS P; ARGV source (keys, user, due, claimed), cursor, filter [thread, user, agent] with null for any, and
--- for keys: key hashes; for user: the hash of the user -> { cursor, { key, gen, seq }... }; at most some 1,000 keys a call
+-- memd_flush_1: KEYS P; ARGV source (keys, user, due, rationed, batched, claimed), cursor, filter [thread, user, agent] with
+-- null for any, and for keys: key hashes; for user: the hash of the user -> { cursor, { key, gen, seq }... }; at most some 1,000 keys a call
 local function memd_flush(keys, argv)
   local P, source, cursor, now = keys[1], argv[1], argv[2], clock()
-  local filter, tick = cjson.decode(argv[3]), tonumber(call('HGET', P .. ':config', 'tick_ms'))
+  local filter, cfg = cjson.decode(argv[3]), config(P)
   local found, step = {}, 1
   if source == 'keys' then
     found, cursor = { unpack(argv, 4) }, '0'
@@ -901,14 +1191,14 @@ local function memd_flush(keys, argv)
       place = P .. ':claim:' .. found[i]
       key = call('HGET', place, '.key')
     end
-    local note = key and flush_key(P, key, filter, now, tick)
+    local note = key and flush_key(P, cfg, key, filter, now)
     if note then noted[#noted + 1] = note end
     local bucket = step == 2 and call('HGET', place, '.bucket')
     if bucket and not looked[bucket] then
       -- others of its bucket may wait in the row, until this one has ended or, when the bucket is free, until it is claimed
       looked[bucket] = true
       for _, other in ipairs(call('ZRANGE', P .. ':parked:' .. bucket, 0, 999)) do
-        local waiting = other ~= key and flush_key(P, other, filter, now, tick)
+        local waiting = other ~= key and flush_key(P, cfg, other, filter, now)
         if waiting then noted[#noted + 1] = waiting end
       end
     end
@@ -922,7 +1212,7 @@ local function memd_receipt(keys, argv)
   for i, key in ipairs(argv) do
     local o = call('HMGET', P .. ':outcome:' .. key, '.gen', '.claim', '.ranges')
     local c = call('HMGET', P .. ':ctx:' .. key, '.from', '.to')
-    local due = c[1] and call('ZSCORE', P .. ':due', key)
+    local due = c[1] and (call('ZSCORE', P .. ':due', key) or call('ZSCORE', P .. ':rationed', key))
     local taken = o[2] and call('HMGET', P .. ':claim:' .. o[2], '.from', '.to') or {}
     answers[i] = { o[1] or '', c[1] or '', c[2] or '', due or '', taken[1] or '', taken[2] or '', o[3] or '' }
   end
@@ -972,19 +1262,23 @@ local function memd_pending(keys, argv)
   return answer
 end
 
--- memd_tick_1: KEYS P; ARGV grace in ms, limit, endpoint -> { now, keys due for longer than grace, ms of the next one that will be or
--- -1, ms of the next lease end or -1, claims whose lease ran out... }
+-- memd_tick_1: KEYS P; ARGV grace in ms, limit, endpoint -> { now, keys due, and batches to ask for, for longer than grace, ms of
+-- the next one that will be or -1, ms of the next lease end or -1, claims whose lease ran out... }
 local function memd_tick(keys, argv)
   local P, now = keys[1], clock()
   local edge = now - tonumber(argv[1])
-  local waiting = call('ZCOUNT', P .. ':due', '-inf', edge)
-  local ahead = call('ZRANGEBYSCORE', P .. ':due', '(' .. edge, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
+  local waiting, ahead = 0, nil
+  for _, row in ipairs({ 'due', 'rationed', 'batched', 'batches' }) do
+    waiting = waiting + call('ZCOUNT', P .. ':' .. row, '-inf', edge)
+    local next_one = tonumber(call('ZRANGEBYSCORE', P .. ':' .. row, '(' .. edge, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)[2])
+    if next_one then ahead = math.min(ahead or next_one, next_one) end
+  end
   local expired = call('ZRANGEBYSCORE', P .. ':claimed', '-inf', now, 'LIMIT', 0, argv[2])
   local lease = call('ZRANGE', P .. ':claimed', 0, 0, 'WITHSCORES')
   local state, moment = breaker_state(P, argv[3], now)
   if state == 'half-open' then waiting = math.min(waiting, 1) end
   if state == 'open' or state == 'probing' then return { now, 0, moment, tonumber(lease[2]) or -1, unpack(expired) } end
-  return { now, waiting, ahead[2] and ahead[2] - edge + now or -1, tonumber(lease[2]) or -1, unpack(expired) }
+  return { now, waiting, ahead and ahead - edge + now or -1, tonumber(lease[2]) or -1, unpack(expired) }
 end
 
 -- memd_sweep_1: KEYS P; ARGV limit -> how many outcomes were forgotten because their time is over
@@ -1021,6 +1315,9 @@ register('memd_ack', memd_ack)
 register('memd_release', memd_release)
 register('memd_bury', memd_bury)
 register('memd_part', memd_part)
+register('memd_defer', memd_defer)
+register('memd_answer', memd_answer)
+register('memd_poll', memd_poll)
 register('memd_retry', memd_retry)
 register('memd_drop', memd_drop)
 register('memd_forget', memd_forget)

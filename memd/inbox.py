@@ -160,27 +160,39 @@ def extend(claims: Iterable[str]) -> Call[list[bool]]:
     return Call(("FCALL", "memd_extend_1", 1, P, *claims), lambda reply: [held == 1 for held in reply])
 
 
-def ack(claim_id: str, record: dict[str, Any], stats: dict[str, int]) -> Call[bool]:
+def ack(claim_id: str, record: dict[str, Any], stats: Mapping[str, int]) -> Call[bool]:
     """Forget a claim and record its outcome. Sent last, after the document is durable: acking first could lose it."""
-    flat = [part for name, count in stats.items() for part in (name, count)]
-    return Call(("FCALL", "memd_ack_1", 1, P, claim_id, orjson.dumps(record), *flat), bool)
+    return Call(("FCALL", "memd_ack_1", 1, P, claim_id, orjson.dumps(record), *_flat(stats)), bool)
 
 
-def release(claim_id: str, how: str, backoff_s: float = 0, code: str = "E_WORKER_DIED", error: str = "") -> Call[str]:
+def _flat(stats: Mapping[str, int]) -> list[str | int]:
+    """Counters by name as the functions take them."""
+    return [part for name, count in stats.items() for part in (name, count)]
+
+
+def release(
+    claim_id: str,
+    how: str,
+    backoff_s: float = 0,
+    code: str = "E_WORKER_DIED",
+    error: str = "",
+    stats: Mapping[str, int] | None = None,
+) -> Call[str]:
     """Give a claim back. `how`: failed (costs an attempt), paused (costs none), expired (by the scheduler).
 
+    `stats`: what its calls have used all the same.
     Answers released, dead (its attempts are used up; `code` and `error` say why) or lost.
     """
     sentence = error or f"{code}: its worker died each time"
     record = orjson.dumps({"state": "dead", "reason": code})
     command = ("FCALL", "memd_release_1", 1, P, claim_id, how, int(backoff_s * 1000), code, sentence, record)
-    return Call(command, text)
+    return Call((*command, *_flat(stats or {})), text)
 
 
-def bury(claim_id: str, code: str, error: str) -> Call[bool]:
-    """Move a claim to the dead at once."""
+def bury(claim_id: str, code: str, error: str, stats: Mapping[str, int] | None = None) -> Call[bool]:
+    """Move a claim to the dead at once. `stats`: what its calls have used."""
     record = orjson.dumps({"state": "dead", "reason": code})
-    return Call(("FCALL", "memd_bury_1", 1, P, claim_id, code, error, record), bool)
+    return Call(("FCALL", "memd_bury_1", 1, P, claim_id, code, error, record, *_flat(stats or {})), bool)
 
 
 def bury_part(claim_id: str, code: str, error: str, identities: Sequence[str]) -> Call[int]:

@@ -12,8 +12,11 @@ from memd.connection import translate
 from memd.context import WIRE_VERSION
 from memd.inbox import P
 
-BUILD = 3
+BUILD = 4
 """Grows with every change of inbox.lua; an older build never replaces a newer one."""
+
+
+BUDGETS = ("total_day_tokens", "user_day_tokens")
 
 
 def installed(client: redis.Redis) -> bool:
@@ -57,7 +60,12 @@ def install(client: redis.Redis, settings: Settings) -> bool:
             return False
         for text in _libraries().values():
             client.function_load(text, replace=True)
-        client.hset(f"{P}:config", items=[part for pair in _config(settings).items() for part in pair])
+        wanted = _config(settings)
+        budgets = [wanted[name] for name in BUDGETS]
+        changed = [int(value or 0) for value in client.hmget(f"{P}:config", BUDGETS)] != budgets
+        client.hset(f"{P}:config", items=[part for pair in wanted.items() for part in pair])
+        if changed:  # what waited for the old budgets is looked at again at once
+            client.zunionstore(f"{P}:rationed", {f"{P}:rationed": 0})
     except redis.RedisError as error:
         translate(error)
     return True
@@ -78,6 +86,9 @@ def _config(settings: Settings) -> dict[str, int]:
         "backoff_max_ms": int(settings.drain.backoff_max_s * 1000),
         "max_push_bytes": settings.client.max_push_bytes,
         "max_messages": settings.client.max_messages,
+        "total_day_tokens": settings.budget.total_tokens_per_day or 0,
+        "user_day_tokens": settings.budget.user_tokens_per_day or 0,
+        "batch_poll_ms": int(settings.extraction.batch_poll_s * 1000),
         "receipt_ttl_ms": int(settings.inbox.receipt_ttl_s * 1000),
         "known_ttl_ms": int(settings.inbox.known_ttl_s * 1000),
     }

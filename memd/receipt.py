@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import Any, Literal
 
+from memd.claim import moment
 from memd.errors import Rejected
 from memd.inbox import Merged, Note, Range, Standing
 
@@ -30,7 +31,10 @@ class Receipt:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Where a push stands or how it ended. A push that was worked on in parts reports the worst, and the counts."""
+    """Where a push stands or how it ended. A push that was worked on in parts reports the worst, and the counts.
+
+    `reason` of a pending one: `budget` when it waits for a budget of tokens, until `due_at`.
+    """
 
     state: State
     reason: str | None = None
@@ -51,7 +55,7 @@ def receipt(merged: Merged, messages: int, dropped: dict[str, int]) -> Receipt:
     return Receipt(
         status=merged.status,
         id=f"{merged.key}.{merged.gen}.{merged.seq}" if accepted else None,
-        due_at=_moment(merged.due_ms) if accepted else None,
+        due_at=moment(merged.due_ms) if accepted else None,
         reason=merged.reason or None,
         messages=messages,
         dropped=dropped,
@@ -74,13 +78,20 @@ def judge(standing: Standing, gen: str, seq: int) -> Outcome:
     if standing.gen != gen:
         return UNKNOWN
     if standing.pending and standing.pending[0] <= seq <= standing.pending[1]:
-        return Outcome("pending", due_at=_moment(standing.due_ms) if standing.due_ms else None)
+        return Outcome("pending", due_at=moment(standing.due_ms) if standing.due_ms else None)
     if standing.claimed and standing.claimed[0] <= seq <= standing.claimed[1]:
         return Outcome("claimed")
     ended = [part for part in standing.ranges if part.first <= seq <= part.last]
     if not ended:
         return Outcome("unknown", "it ended so long ago that only later outcomes of its key are kept")
     return _worst(ended)
+
+
+def explain(outcome: Outcome, rationed_until: datetime | None) -> Outcome:
+    """Say of what is pending whether it waits for a budget."""
+    if outcome.state != "pending" or rationed_until is None:
+        return outcome
+    return replace(outcome, reason="budget", due_at=rationed_until)
 
 
 def _worst(ended: list[Range]) -> Outcome:
@@ -103,7 +114,3 @@ def _badness(record: dict[str, Any]) -> int:
     if record["state"] == "stored":
         return 1
     return 0 if record.get("reason") == "already_known" else 2
-
-
-def _moment(milliseconds: int) -> datetime:
-    return datetime.fromtimestamp(milliseconds / 1000, UTC)

@@ -15,6 +15,7 @@ from memd.config import Settings
 from memd.connection import connect, send
 from memd.duties import Duty
 from memd.duties.bells import Bells
+from memd.duties.budgets import Budgets
 from memd.duties.intake import Intake
 from memd.duties.rescue import Rescue
 from memd.duties.strays import Strays
@@ -49,7 +50,12 @@ class Scheduler:
         self._rescue = Rescue(self._client)
         self._bells = Bells(settings, self._client)
         self._watch = Watch(settings, self._client)
-        self._duties: list[Duty] = [self._watch, Intake(settings, self._client), Strays(settings, self._client)]
+        self._duties: list[Duty] = [
+            self._watch,
+            Intake(settings, self._client),
+            Strays(settings, self._client),
+            Budgets(self._client),
+        ]
         self._next = dict.fromkeys(range(len(self._duties)), 0.0)
         self._endpoint = endpoint(settings.extraction)
         self._longest_s = settings.scheduler.tick_ms / 1000

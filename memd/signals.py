@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from importlib import resources
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import yaml
 
+from memd.candidates import Candidates, Piece, cut
 from memd.errors import ConfigError
 
 SIGNALS: tuple[str, ...] = ("correction", "reinforcement", "preference", "identity", "goal", "decision")
@@ -26,6 +27,7 @@ LOOK_AT = 2_000
 
 _SHIPPED = Path(str(resources.files("memd"))) / "signals"
 _KINDS = ("any", "statement")
+_HARMLESS = "harmless"
 _CJK = re.compile("[\u3400-\u9fff]")
 _CODE = re.compile(r"```.*?(?:```|\Z)|`[^`\n]*`", re.DOTALL)
 _QUOTED = re.compile(
@@ -39,69 +41,110 @@ Rules = dict[tuple[str, str], list[str]]
 """(signal, kind) → pattern sources; the signal `harmless` has what is blanked out."""
 
 
-class _Union:
-    """Patterns as few regular expressions as fast as `re` allows: by where they may begin, and by the script they need.
+class _Pattern:
+    """One alternative of a pattern: what it tells, and whether it is tried on statements only. Compiled when tried."""
 
-    A pattern that begins with `^` is tried once, one with `\\b` at the beginnings of words only.
-    """
-
-    def __init__(self, sources: list[str]) -> None:
-        self._sources = sources
-
-    @cached_property
-    def _parts(self) -> list[str]:
-        return [part for source in self._sources for part in _alternatives(source)]
+    def __init__(self, source: str, signal: str, kind: str) -> None:
+        self._source = source
+        self.signal = signal
+        self.statement = kind == "statement"
 
     @cached_property
-    def _latin(self) -> tuple[re.Pattern[str], ...]:
-        return _grouped([part for part in self._parts if not _CJK.search(part)])
+    def regex(self) -> re.Pattern[str]:
+        return re.compile(self._source)
+
+
+class _Script:
+    """The patterns of one script: a text that has none of its characters need not be looked at."""
+
+    def __init__(self, rules: Rules, *, cjk: bool) -> None:
+        parts = [
+            (part, _Pattern(part, signal, kind))
+            for (signal, kind), sources in rules.items()
+            for source in sources
+            for part in _alternatives(source)
+            if (_CJK.search(part) is not None) is cjk
+        ]
+        self._size = 2 if cjk else 4
+        self._telling = Candidates([pair for pair in parts if pair[1].signal != _HARMLESS], self._size)
+        self._blanked = [part for part, pattern in parts if pattern.signal == _HARMLESS]
+        self._blanking = Candidates([(part, None) for part in self._blanked], self._size)
 
     @cached_property
-    def _han(self) -> tuple[re.Pattern[str], ...]:
-        return _grouped([part for part in self._parts if _CJK.search(part)])
+    def _harmless(self) -> tuple[re.Pattern[str], ...]:
+        return _grouped(self._blanked)
 
-    def patterns(self, cjk: bool) -> tuple[re.Pattern[str], ...]:
-        """What is to be tried on a text; those with CJK characters only when it has some. Compiled when used."""
-        return self._latin + self._han if cjk else self._latin
+    def blank(self, text: _Text) -> _Text:
+        """The text with everything harmless blanked out."""
+        if not self._blanking.among(self._blanking.needs(text.text, text.pieces(self._size)), text.text):
+            return text
+        changed = text.text
+        for pattern in self._harmless:
+            changed = pattern.sub(" ", changed)
+        return _Text(changed)
 
-    def found_in(self, text: str, cjk: bool) -> bool:
-        """Whether any pattern is found."""
-        return any(pattern.search(text) for pattern in self.patterns(cjk))
+    def look(self, text: _Text, sentences: Sequence[_Sentence], found: set[str]) -> None:
+        """Add the signals that are found in the sentences of a text."""
+        needs = self._telling.needs(text.text, text.pieces(self._size))
+        for sentence in sentences:
+            for pattern in self._telling.among(needs, sentence.text):
+                if pattern.signal in found or (sentence.asks and pattern.statement):
+                    continue
+                if pattern.regex.search(sentence.text):
+                    found.add(pattern.signal)
 
-    def blanked(self, text: str, cjk: bool) -> str:
-        """The text with everything that is found blanked out."""
-        for pattern in self.patterns(cjk):
-            text = pattern.sub(" ", text)
-        return text
+
+class _Text:
+    """A text, and its pieces of each size, cut once."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self._cut: dict[int, set[Piece]] = {}
+
+    def pieces(self, size: int) -> set[Piece]:
+        if size not in self._cut:
+            self._cut[size] = cut(self.text, size)
+        return self._cut[size]
+
+
+class _Sentence(NamedTuple):
+    """A sentence without what stands around it, and whether it is a question."""
+
+    text: str
+    asks: bool
 
 
 class Patterns:
-    """Compiled patterns of all languages."""
+    """The patterns of all languages."""
 
     def __init__(self, rules: Rules) -> None:
-        self._harmless = _Union(rules.get(("harmless", "any"), []))
-        self._any = {signal: _Union(rules.get((signal, "any"), [])) for signal in SIGNALS}
-        self._statement = {signal: _Union(rules.get((signal, "statement"), [])) for signal in SIGNALS}
+        self.rules = rules
+
+    @cached_property
+    def _latin(self) -> _Script:
+        return _Script(self.rules, cjk=False)
+
+    @cached_property
+    def _han(self) -> _Script:
+        return _Script(self.rules, cjk=True)
 
     def detect(self, text: str) -> frozenset[str]:
         """The signals in a text of the user; none in most."""
-        text = unicodedata.normalize("NFKC", text[:LOOK_AT].replace("’", "'")).lower()
+        text = text[:LOOK_AT].replace("’", "'")
+        text = (text if text.isascii() else unicodedata.normalize("NFKC", text)).lower()
         text = _QUOTED.sub(" ", _CODE.sub(" ", text))
-        cjk = _CJK.search(text) is not None
-        text = self._harmless.blanked(text, cjk)
+        scripts = [self._latin, self._han] if _CJK.search(text) else [self._latin]
+        cleaned = _Text(text)
+        for script in scripts:
+            cleaned = script.blank(cleaned)
+        sentences = [
+            _Sentence(sentence.strip(" \t,，、:-—*>#"), _QUESTION.search(sentence) is not None)
+            for sentence in _SENTENCE.findall(cleaned.text)
+        ]
         found: set[str] = set()
-        for sentence in _SENTENCE.findall(text):
-            asks = _QUESTION.search(sentence) is not None
-            stripped = sentence.strip(" \t,，、:-—*>#")
-            for signal in SIGNALS:
-                if signal not in found and self._says(signal, stripped, asks, cjk):
-                    found.add(signal)
+        for script in scripts:
+            script.look(cleaned, sentences, found)
         return frozenset(found)
-
-    def _says(self, signal: str, sentence: str, asks: bool, cjk: bool) -> bool:
-        if self._any[signal].found_in(sentence, cjk):
-            return True
-        return not asks and self._statement[signal].found_in(sentence, cjk)
 
 
 def load_patterns(folder: Path | None = None) -> Patterns:
@@ -125,7 +168,7 @@ def _try(file: Path, rules: Rules) -> None:
     """Compile all together once: what stands alone may still not stand beside the others (a group named twice)."""
     try:
         for sources in rules.values():
-            _Union(sources).patterns(cjk=True)
+            _grouped([part for source in sources for part in _alternatives(source)])
     except re.error as error:
         raise ConfigError(f"{file}: its patterns do not go together: {error.msg}") from None
 
@@ -169,8 +212,8 @@ def _read(file: Path, rules: Rules) -> None:
     if root is None:
         return
     for name, body in _pairs(file, root):
-        if name.value == "harmless":
-            rules.setdefault(("harmless", "any"), []).extend(_sources(file, body))
+        if name.value == _HARMLESS:
+            rules.setdefault((_HARMLESS, "any"), []).extend(_sources(file, body))
         elif name.value in SIGNALS:
             _read_signal(file, name.value, body, rules)
         else:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 import redis
 
-from memd.claim import text
+from memd.claim import moment, text
 from memd.inbox import BELLS, P, execute
 
 
@@ -19,6 +20,12 @@ class Snapshot:
     due: int
     waiting: int
     parked: int
+    batched: int
+    batches: int
+    rationed: int
+    rationed_until: datetime | None
+    """When the last of these keys is looked at again."""
+
     claimed: int
     dead: int
     raw: dict[str, int]
@@ -36,6 +43,10 @@ def snapshot(client: redis.Redis, lists: Sequence[str]) -> Snapshot:
     pipeline = client.pipeline(transaction=False)
     pipeline.zcard(f"{P}:due")
     pipeline.zcount(f"{P}:due", "-inf", now)
+    pipeline.zcard(f"{P}:batched")
+    pipeline.zcard(f"{P}:batches")
+    pipeline.zcard(f"{P}:rationed")
+    pipeline.zrange(f"{P}:rationed", -1, -1, withscores=True)
     pipeline.zcard(f"{P}:claimed")
     pipeline.zcard(f"{P}:dead")
     pipeline.hgetall(f"{P}:stats")
@@ -46,7 +57,8 @@ def snapshot(client: redis.Redis, lists: Sequence[str]) -> Snapshot:
     pipeline.smembers(f"{P}:unread")
     for name in lists:
         pipeline.llen(name)
-    due, waiting, claimed, dead, stats, busy, head, workers, endpoints, unread, *lengths = execute(pipeline)
+    due, waiting, batched, batches, rationed, last, *others = execute(pipeline)
+    claimed, dead, stats, busy, head, workers, endpoints, unread, *lengths = others
     pipeline = client.pipeline(transaction=False)
     for bucket in busy:
         pipeline.zcard(f"{P}:parked:{text(bucket)}")
@@ -60,6 +72,10 @@ def snapshot(client: redis.Redis, lists: Sequence[str]) -> Snapshot:
         due=due,
         waiting=waiting,
         parked=sum(rest[: len(busy)]),
+        batched=batched,
+        batches=batches,
+        rationed=rationed,
+        rationed_until=moment(last[0][1]) if last else None,
         claimed=claimed,
         dead=dead,
         raw=dict(zip(lists, lengths, strict=True)),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from datetime import datetime
 from typing import Any
 
 import redis
@@ -12,7 +13,7 @@ from memd.config import Settings
 from memd.inbox import raw_lists
 from memd.snapshot import snapshot
 
-USAGE = ("model_calls", "input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens")
+USAGE = ("model_calls", "input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "unused_answers")
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +23,14 @@ class Status:
     pending: int
     due: int
     parked: int
+    batched: int
+    batches: int
+    """Of the pending keys those that wait for the answer of a batch, and how many batches are out."""
+
+    rationed: int
+    rationed_until: datetime | None
+    """Of the pending keys those that wait for a budget of tokens, and when the last of them is looked at again."""
+
     claimed: int
     dead: int
     raw: dict[str, int]
@@ -56,9 +65,13 @@ def read_status(client: redis.Redis, settings: Settings) -> Status:
     shot = snapshot(client, raw_lists(settings))
     stats = shot.stats
     return Status(
-        pending=shot.due + shot.parked,
+        pending=shot.due + shot.parked + shot.rationed + shot.batched,
         due=shot.waiting,
         parked=shot.parked,
+        batched=shot.batched,
+        batches=shot.batches,
+        rationed=shot.rationed,
+        rationed_until=shot.rationed_until,
         claimed=shot.claimed,
         dead=shot.dead,
         raw=shot.raw,

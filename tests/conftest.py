@@ -128,6 +128,18 @@ def cli(settings: Settings, client: redis.Redis) -> Cli:
     return run
 
 
+@pytest.fixture(scope="session")
+def shim(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The library that shifts the wall clock of the process it is loaded into (LD_PRELOAD), see clock.c."""
+    compiler = shutil.which("cc")
+    if compiler is None:
+        pytest.skip("not run: no C compiler (cc) to shift a clock with")
+    library_file = tmp_path_factory.mktemp("clock") / "clock.so"
+    source = Path(__file__).parent / "clock.c"
+    subprocess.run([compiler, "-shared", "-fPIC", "-o", str(library_file), str(source), "-ldl"], check=True)
+    return library_file
+
+
 @pytest.fixture
 def here(settings: Settings, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Cli:
     """Runs `memd` in this process: for the many calls that differ in what they say only."""

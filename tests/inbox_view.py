@@ -31,7 +31,7 @@ return rows
 # Every moment that the inbox keeps moves into the past: the same as if the server's clock had gone on by ARGV[1] ms.
 ADVANCE = """
 local by = tonumber(ARGV[1])
-local moments = { '.first', '.last', '.after', 'until', 'opened', 'probe_until' }
+local moments = { '.first', '.last', '.after', 'until', 'opened', 'probe_until', '.made' }
 for _, key in ipairs(redis.call('KEYS', '{memd}:*')) do
   local kind = redis.call('TYPE', key).ok
   if kind == 'zset' then
@@ -118,10 +118,12 @@ def check(view: View, now_ms: int) -> None:
 
 
 def _check_places(view: View) -> None:
-    """Every pending key is in exactly one of due and parked, and knows in which."""
+    """Every pending key is in exactly one of due, parked, rationed and batched, and knows in which."""
     due = view.zset("due")
     parked = {(bucket, key) for bucket, row in view.parked.items() for key in row}
-    assert parked == {(f[".bucket"], key) for key, f in view.pending.items() if ".parked" in f}
+    assert parked == {(f[".bucket"], key) for key, f in view.pending.items() if f.get(".parked") == "1"}
+    for row in ("rationed", "batched"):
+        assert view.zset(row).keys() == {key for key, fields in view.pending.items() if fields.get(".parked") == row}
     assert due.keys() == {key for key, fields in view.pending.items() if ".parked" not in fields}
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import random
+import re
 import string
 from collections.abc import Callable
 
@@ -58,3 +59,15 @@ TOKENS: dict[str, Callable[[], str]] = {
     "openssh": lambda: f"«{pem('OPENSSH PRIVATE KEY')}»",
 }
 """Tokens of each kind, made of nothing."""
+
+_PLACE = re.compile("«([a-z_0-9]+)»")
+
+
+def with_tokens(line: str) -> str:
+    """A line of JSON in which `«name»` stands for a token: the same one in all its places."""
+    made: dict[str, str] = {}
+    return _PLACE.sub(lambda found: made.setdefault(found[1], _token(found[1])), line)
+
+
+def _token(name: str) -> str:
+    return json.dumps(TOKENS[name]().strip("«»"))[1:-1]

@@ -104,6 +104,7 @@ def test_the_whole_of_memd_runs_under_its_accounts(site: Site, data_dir: Path) -
         assert dead_letter(site.admin())[b".code"] == b"E_JSON"
         status = run("status", "--json", settings=as_account(site, data_dir, "memd-reader"))
         assert (json.loads(status.stdout)["stored"], len(json.loads(status.stdout)["workers"])) == (3, 1)
+        assert run("status", "--cost", settings=as_account(site, data_dir, "memd-reader")).returncode == 0
     assert site.denials() == []
 
 
@@ -193,6 +194,7 @@ KEYS = {
     "ctx": "{memd}:ctx:x", "outcome": "{memd}:outcome:x", "claim": "{memd}:claim:x", "hash": "{memd}:claim:x",
     "known": "{memd}:known:x", "set": "{memd}:known:x", "dead": "{memd}:dead:x", "died": "{memd}:died:x",
     "row": "{memd}:parked:x", "b": "{memd}:breaker:x", "key": "{memd}:ctx:x", "list": "memd:in",
+    "batch": "{memd}:batch:x", "spent": "{memd}:spent:1", "usage": "{memd}:usage:1",
     "P": "{memd}:due", "tomb": "{memd}:forgotten:x", "source": "{memd}:claim:x", "place": "{memd}:claim:x",
 }  # fmt: skip
 """What the variables of inbox.lua stand for where a command names its key by one; P: P .. ':' .. source."""

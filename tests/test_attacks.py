@@ -7,7 +7,6 @@ goes the way of a claim: filtering, redaction, the prompt, the update's schema, 
 from __future__ import annotations
 
 import json
-import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
@@ -18,7 +17,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from made_secrets import TOKENS
+from made_secrets import with_tokens
 
 from memd.config import ApplySettings, ClientSettings
 from memd.context import Bucket, Message
@@ -38,21 +37,15 @@ DATA = Path(__file__).parent / "data" / "attacks"
 NOW = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
 KNOWN = ("The user lives in Porto.", "The user works as a nurse.", "用户喜欢绿茶。")
 PATTERNS = load_patterns()
-SECRET = re.compile("«([a-z_0-9]+)»")
 
 Row = dict[str, Any]
 
 
 def rows() -> Iterator[Row]:
-    """Every line, with tokens made for the places that name one; the same place of one line gets the same token."""
+    """Every line, with tokens made for the places that name one."""
     for file in sorted(DATA.glob("*.jsonl")):
         for line in file.read_text(encoding="utf-8").splitlines():
-            made: dict[str, str] = {}
-            yield json.loads(SECRET.sub(lambda found: made.setdefault(found[1], _token(found[1])), line))  # noqa: B023  (called at once)
-
-
-def _token(name: str) -> str:
-    return json.dumps(TOKENS[name]().strip("«»"))[1:-1]
+            yield json.loads(with_tokens(line))
 
 
 ROWS = list(rows())
@@ -112,12 +105,12 @@ def test_what_no_code_tells_from_a_statement(row: Row) -> None:
     assert len(applied(row).added) == 1
 
 
-@pytest.mark.parametrize("row", ATTACKS, ids=ids(ATTACKS))
-def test_no_attack_forges_the_delimiters_of_the_request(row: Row) -> None:
+def test_no_attack_forges_the_delimiters_of_the_request() -> None:
     """What is read back from the request are the messages that were sent: none more, none changed."""
-    messages = sent(row)
-    found = parse_messages(build(Request(document(), messages), NOW.date()))
-    assert found == [Numbered(n, message.role, message.content) for n, message in enumerate(messages)]
+    for row in ROWS:
+        messages = sent(row)
+        found = parse_messages(build(Request(document(), messages), NOW.date()))
+        assert found == [Numbered(n, one.role, one.content) for n, one in enumerate(messages)], row["id"]
 
 
 def test_the_set_is_large_and_of_every_kind() -> None:

@@ -67,6 +67,33 @@ def test_errors_are_one_sentence(here: Cli, words: list[str], code: int, sentenc
     assert "Hunter2" not in done.stderr
 
 
+def test_what_went_and_what_was_withheld_can_be_listed(here: Cli, settings: Settings) -> None:
+    """Evicted facts with what they were worth; wishes of the model that code did not grant, with the fact."""
+    gone = {"id": "fact_1", "content": "Owns a boat", "archivedAt": "2026-03-01T12:00:00Z", "archiveReason": "evicted"}
+    moved = {"id": "fact_2", "content": "Lives in Porto", "archiveReason": "replaced", "replacedBy": "fact_3"}
+    wish = {"fact": "fact_3", "wanted": "retired", "why": "manual", "at": "2026-03-02T12:00:00Z", "source": "t"}
+    document = {
+        "facts": [{"id": "fact_3", "content": "Lives in Leeds", "source": "manual"}],
+        "archive": [gone | {"archiveNote": "confidence 0.71"}, moved],
+        "quarantine": [wish],
+    }
+    write(settings, document)
+    assert here("facts", "archived", "ana", "--reason", "evicted").stdout.splitlines() == [
+        "fact_1  2026-03-01  Owns a boat",
+        "    evicted (confidence 0.71)",
+    ]
+    assert [fact["id"] for fact in json.loads(here("facts", "archived", "ana", "--json").stdout)] == [
+        "fact_1",
+        "fact_2",
+    ]
+    assert here("facts", "archived", "ana", "--reason", "x").returncode == 65
+    listed = here("facts", "withheld", "ana").stdout.splitlines()
+    assert listed == ["fact_3  Lives in Leeds", "    retired, manual, 2026-03-02T12:00:00Z"]
+    assert json.loads(here("facts", "withheld", "ana", "--json").stdout) == [wish]
+    assert "1 wishes of the model" in here("show", "ana").stdout
+    assert here("facts", "withheld", "bob").stdout == "nothing\n"
+
+
 def test_why_and_the_past_from_the_shell(here: Cli, settings: Settings) -> None:
     """The quote with its place, what was replaced, and what was believed before; what is missing goes to stderr."""
     old: Document = {

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -21,20 +19,8 @@ from memd.inbox import P
 from memd.testing import ModelServer
 
 HOUR, DECADE = 3_600, 10 * 31_557_600
-COMPILER = shutil.which("cc")
-
-pytestmark = pytest.mark.skipif(COMPILER is None, reason="not run: no C compiler (cc) to shift a server's clock with")
 
 Step = Callable[[int], None]
-
-
-@pytest.fixture(scope="session")
-def shim(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The library that shifts the clock of the process it is loaded into."""
-    library_file = tmp_path_factory.mktemp("clock") / "clock.so"
-    source = Path(__file__).parent / "clock.c"
-    subprocess.run([str(COMPILER), "-shared", "-fPIC", "-o", str(library_file), str(source), "-ldl"], check=True)
-    return library_file
 
 
 @pytest.fixture

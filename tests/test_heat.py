@@ -96,6 +96,7 @@ def test_a_folder_that_cannot_be_written_costs_no_answer(data_dir: Path, heat: H
     (data_dir / "heat").write_text("not a folder")
     assert [one.fact["id"] for one in reader(data_dir).search("ana", "tea")] == ["a"]
     assert heat.touch(ANA, ["a"], NOW) is False
+    assert heat.read(ANA, NOW).accesses == {}
 
 
 def test_a_file_that_cannot_be_folded_stops_growing(data_dir: Path, heat: HeatFiles) -> None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,6 +13,7 @@ import pytest
 from http_support import Site, install, serving
 from prometheus_client.parser import text_string_to_metric_families
 from support import daemon, free_port
+from test_docs import blocks
 
 from memd.client import Memd
 
@@ -38,25 +42,26 @@ def site(running: Site) -> Site:
 def test_the_whole_job(site: Site) -> None:
     """Push, receipt, flush, and the memory that came of it, in all the ways to read it; English and Chinese."""
     with daemon(site.settings):
-        pushed = site.ask("POST", "/v1/push", {**PUSH, "user_id": "ana"})
+        pushed = site.ask("POST", "/v1/push", {**PUSH, "user_id": "ann"})
         assert (pushed.status, pushed.json["status"], pushed.json["messages"]) == (202, "queued", 2)
-        path = f"/v1/receipts/{pushed.json['id']}?user_id=ana"
-        assert site.ask("GET", path).json["state"] == "pending"
-        flushed = site.ask("POST", "/v1/flush", {"user_id": "ana", "wait": True})
-        assert flushed.json == {"counts": {"stored": 1}, "timed_out": False}
+        path = f"/v1/receipts/{pushed.json['id']}?user_id=ann"
+        assert site.ask("GET", path).json["state"] in {"pending", "claimed", "stored"}
+        flushed = site.ask("POST", "/v1/flush", {"user_id": "ann", "wait": True})
+        assert flushed.json["counts"] in ({"stored": 1}, {})  # it may have ended before
+        assert not flushed.json["timed_out"]
     assert site.ask("GET", path).json["state"] == "stored"
-    contents = {fact["content"] for fact in site.ask("GET", "/v1/memory?user_id=ana").json["facts"]}
+    contents = {fact["content"] for fact in site.ask("GET", "/v1/memory?user_id=ann").json["facts"]}
     assert len(contents) == 2
-    assert contents == {fact["content"] for fact in site.ask("GET", "/v1/facts?user_id=ana").json["facts"]}
-    text = site.ask("GET", "/v1/inject?user_id=ana").json["text"]
+    assert contents == {fact["content"] for fact in site.ask("GET", "/v1/facts?user_id=ann").json["facts"]}
+    text = site.ask("GET", "/v1/inject?user_id=ann").json["text"]
     assert "Porto" in text
     assert "绿茶" in text
     for query in ("Porto", "绿茶"):
-        best = site.ask("POST", "/v1/search", {"user_id": "ana", "query": query, "explain": True}).json["found"][0]
+        best = site.ask("POST", "/v1/search", {"user_id": "ann", "query": query, "explain": True}).json["found"][0]
         assert query in best["fact"]["content"]
         assert set(best["explain"]) == {"similarity", "confidence", "scope"}
     assert site.ask("GET", "/v1/status").json["stored"] == 1
-    again = site.ask("POST", "/v1/push", {**PUSH, "user_id": "ana"})
+    again = site.ask("POST", "/v1/push", {**PUSH, "user_id": "ann"})
     assert again.status == 202
 
 
@@ -181,6 +186,22 @@ def test_no_page_of_another_origin_is_let_in(site: Site) -> None:
     ]
     assert [answer.status for answer in answers] == [405, 200, 415]
     assert not any(name.startswith("access-control") for answer in answers for name in answer.headers)
+
+
+def test_the_example_of_the_page_runs(site: Site) -> None:
+    """The Python block of http.md pushes, waits, and prints state and block."""
+    env = {**os.environ, "MEMD_URL": f"http://127.0.0.1:{site.port}"}
+    with daemon(site.settings):
+        done = subprocess.run(
+            [sys.executable, "-c", blocks("docs/http.md", "python")[0]],
+            env=env,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("stored\n<memory>")
+    assert "绿茶" in done.stdout
 
 
 def add(site: Site, user_id: str, content: str, **more: Any) -> str:

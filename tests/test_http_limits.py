@@ -95,7 +95,10 @@ def test_a_slow_head_is_cut(site: Site) -> None:
 def test_a_slow_second_head_is_cut_too(site: Site) -> None:
     """A connection that has been answered once gets no more time for its next head."""
     with site.line(head("GET", "/health")) as line:
-        assert status_of(line.recv(4096)) == 200
+        answer = line.recv(4096)
+        while not answer.endswith(b"}"):  # the body may come by itself
+            answer += line.recv(4096)
+        assert status_of(answer) == 200
         line.sendall(b"GET /hea")
         assert read_all(line) == b""
 

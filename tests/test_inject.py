@@ -73,6 +73,28 @@ def test_a_new_fact_leaves_what_stands_before_it() -> None:
     assert after.startswith(before.removesuffix("</memory>"))
 
 
+def test_what_changes_often_stands_last() -> None:
+    """By default the focus and the recent months follow the facts, and a change of them leaves all before."""
+
+    def memory(focus: str) -> Document:
+        return document(
+            *numbered(2),
+            workContext="Works at Acme.",
+            longTermBackground="Grew up in Braga.",
+            earlierContext="Was at Foo.",
+            recentMonths="Moved.",
+            topOfMind=focus,
+        )
+
+    head = (
+        "<memory>\nUser Context:\n- Work: Works at Acme.\n\nHistory:\n- Earlier: Was at Foo.\n"
+        "- Background: Grew up in Braga.\n\nFacts:\n- [context | 0.90] Likes number 0\n"
+        "- [context | 0.90] Likes number 1\n\nNow:\n- Recent: Moved.\n- Current Focus: "
+    )
+    assert inject(memory("A new flat."), SETTINGS) == f"{head}A new flat.\n</memory>"
+    assert inject(memory("An exam."), SETTINGS) == f"{head}An exam.\n</memory>"
+
+
 def test_where_there_is_no_room_the_newer_facts_stay() -> None:
     """Shown in the order in which they came."""
     block = inject(document(*numbered(9)), SETTINGS, 60)

@@ -43,6 +43,14 @@ def test_what_is_light_does_not_load_the_sdk(module: str) -> None:
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.parametrize("module", ["memd.client", "memd.scheduler", "memd.cli.app", "memd.supervisor", "memd.tokens"])
+def test_only_serve_loads_what_serves(module: str) -> None:
+    """Starlette, uvicorn and the metrics are loaded by `memd serve` alone."""
+    loaded = "any(name in sys.modules for name in ('starlette', 'uvicorn', 'prometheus_client', 'memd.http'))"
+    done = run("-c", f"import sys, {module}; sys.exit({loaded})")
+    assert done.returncode == 0, done.stderr
+
+
 def test_a_push_from_the_shell_loads_neither_rq_nor_rich() -> None:
     """`memd push` pays for nothing that it does not use."""
     heavy = ("rq", "rich", "anthropic", "mcp", "langchain")

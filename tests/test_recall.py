@@ -47,7 +47,7 @@ def test_the_block_has_the_established_sections() -> None:
         longTermBackground="Grew up in Braga.",
     )
 
-    assert inject(document, SETTINGS) == (
+    assert inject(document, RecallSettings(order="established")) == (
         "<memory>\n"
         "User Context:\n"
         "- Work: Engineer at Acme.\n"

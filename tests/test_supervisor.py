@@ -7,14 +7,15 @@ import signal
 import subprocess
 import sys
 import time
+import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import orjson
 import pytest
-from support import alive, ended, environment, make_settings, wait_for
+from support import alive, ended, environment, free_port, make_settings, wait_for
 
 from memd import server
 from memd.client import Memd
@@ -76,6 +77,28 @@ def test_up_runs_the_whole_job_and_stops_cleanly(embedded: Settings) -> None:
     assert len(pids) == 4
     assert not any(map(alive, pids))
     assert not server.socket_path(embedded).exists()
+
+
+def test_up_serves_http_when_told_to(data_dir: Path) -> None:
+    """With `http.enabled` the tree has one more part, which answers, is started again, and stops with the rest."""
+    changes: dict[str, Any] = {"drain__workers": 1, "http__enabled": True, "http__port": free_port()}
+    settings = make_settings(data_dir, None, log__format="json", **changes)
+
+    def health() -> object:
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{settings.http.port}/health") as answer:
+                return orjson.loads(answer.read())["inbox"]
+        except OSError:
+            return None
+
+    with up(settings) as (process, log):
+        wait_for(lambda: health() == "ok", "the part answers")
+        os.kill(int(str(events(log, "http_ready")[0]["pid"])), signal.SIGKILL)
+        wait_for(lambda: len(events(log, "http_ready")) == 2, "it was started again")
+        wait_for(lambda: health() == "ok", "it answers again")
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(20) == 0
+    assert events(log, "http_stopped")
 
 
 def test_ctrl_c_reaches_only_the_supervisor(embedded: Settings) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import os
 import signal
 import socket
@@ -16,12 +17,16 @@ from memd.connection import connect, send
 from memd.context import WIRE_VERSION
 from memd.errors import MemdError
 from memd.events import Event, logger
-from memd.extraction import endpoint, open_extractor
+from memd.extraction import endpoint, open_batches, open_extractor
 from memd.memory.store import open_store
 from workers.life import Life
+from workers.polling import Polling
 
 POLL_S = 0.025
 """How long a drain with room waits at most before it looks again; what is due later is known to the millisecond."""
+
+LOOK_S = 1.0
+"""How often a drain looks whether a batch is to be asked for."""
 
 GATHER_S = 0.002
 """How long ended claims are gathered before the drain claims again, so that one call fills many places."""
@@ -54,8 +59,13 @@ class Drain:
         self._settings = settings
         self._client = connect(settings)
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="drain")
-        self._extractor = open_extractor(settings.extraction, settings.drain.concurrency)
-        self._life = Life(settings, self._client, open_store(settings), self._extractor, self._threads)
+        extractor = open_extractor(settings.extraction, settings.drain.concurrency)
+        batches = open_batches(settings.extraction, settings.drain.concurrency)
+        self._life = Life(settings, self._client, open_store(settings), extractor, self._threads, batches)
+        self._polling = Polling(settings, self._client, batches, self._life.in_thread)
+        self._look_s = min(LOOK_S, settings.extraction.batch_poll_s)
+        self._looking: asyncio.Task[None] | None = None
+        self._looked = -math.inf
         self._running: dict[asyncio.Task[None], Claim] = {}
         self._endpoint = endpoint(settings.extraction)
         self._worker = f"{socket.gethostname()}:{os.getpid()}"
@@ -74,7 +84,7 @@ class Drain:
         finally:
             await self._finish()
             leases.cancel()
-            await self._extractor.aclose()
+            await self._life.aclose()
             self._threads.shutdown()
             self._client.close()
 
@@ -85,12 +95,20 @@ class Drain:
     async def _work(self) -> None:
         started = idle_since = time.monotonic()
         while not self._stopping.is_set() and time.monotonic() - started < self._settings.drain.slice_s:
+            self._look_at_batches()
             claims = await self._top_up()
-            if self._running:
+            if self._running or not (self._looking is None or self._looking.done()):
                 idle_since = time.monotonic()
             elif time.monotonic() - idle_since >= self._settings.drain.linger_s:
                 return
             await self._wait(claims)
+
+    def _look_at_batches(self) -> None:
+        """Ask for batches that are out, beside everything else."""
+        at_it = self._looking is not None and not self._looking.done()
+        if not at_it and time.monotonic() - self._looked >= self._look_s:
+            self._looked = time.monotonic()
+            self._looking = asyncio.create_task(self._polling.look())
 
     async def _top_up(self) -> Claims | None:
         """Claim as much as there is room for; None when there is none."""
@@ -151,6 +169,9 @@ class Drain:
 
     async def _finish(self) -> None:
         """Let what runs come to its end; told to stop, only commits are waited for, and not for long."""
+        if self._looking is not None:
+            self._looking.cancel()  # what it has not handed over is asked for again
+            await asyncio.gather(self._looking, return_exceptions=True)
         if not self._running:
             return
         timeout = GRACE_S if self._stopping.is_set() else None

@@ -35,6 +35,10 @@ class Gate:
         """The breaker is half-open, and this claim is the one that tries the endpoint."""
         self._probe = claim_id
 
+    def is_probe(self, claim_id: str) -> bool:
+        """Whether this claim is the one that tries the endpoint."""
+        return claim_id == self._probe
+
     async def call(self, claim_id: str, ask: Callable[[], Awaitable[T]]) -> T:
         """Ask, unless the breaker is open. Raises what `ask` raises, and ModelUnavailable with the pause to keep.
 

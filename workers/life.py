@@ -9,7 +9,7 @@ from itertools import groupby
 import redis
 import structlog
 
-from memd import inbox
+from memd import batches, inbox
 from memd.claim import Claim
 from memd.config import Settings
 from memd.connection import send
@@ -25,9 +25,10 @@ from memd.errors import (
     StoreUnavailable,
 )
 from memd.events import Event, logger
-from memd.extraction.protocol import Extractor, Usage
+from memd.extraction import address
+from memd.extraction.protocol import Batches, Extractor
 from memd.memory.store import Store
-from workers.outcome import Dead, Lost, Outcome, Retry, Skipped, Stored
+from workers.outcome import Dead, Deferred, Lost, Outcome, Retry, Skipped, Stored
 from workers.remember import Remembering
 
 
@@ -35,12 +36,19 @@ class Life:
     """Lives through claims, one `run` each, many at once."""
 
     def __init__(
-        self, settings: Settings, client: redis.Redis, store: Store, extractor: Extractor, threads: Executor
+        self,
+        settings: Settings,
+        client: redis.Redis,
+        store: Store,
+        extractor: Extractor,
+        threads: Executor,
+        by_batch: Batches | None = None,
     ) -> None:
         self._settings = settings
         self._client = client
-        self._remembering = Remembering(settings, client, store, extractor, threads)
-        self._in_thread = self._remembering.in_thread
+        self._remembering = Remembering(settings, client, store, extractor, threads, by_batch)
+        self.in_thread = self._remembering.in_thread
+        self.aclose = self._remembering.aclose
         self.gate = self._remembering.gate
         self.hand_back = self._remembering.hand_back
         self.lose = self._remembering.lose
@@ -50,7 +58,7 @@ class Life:
         """Bring one claim to its end: stored, skipped, given back or dead. Never raises for the claim's sake."""
         outcome = await self._attempt(claim)
         await self.gate.free(claim.id)
-        await self._in_thread(self._settle, claim, outcome)
+        await self.in_thread(self._settle, claim, outcome)
 
     async def _attempt(self, claim: Claim) -> Outcome:
         if claim.bad:
@@ -81,12 +89,15 @@ class Life:
     def _settle(self, claim: Claim, outcome: Outcome) -> None:
         """Turn an outcome into its one move. When the inbox is out of reach, the lease brings the claim back."""
         log = self._log.bind(key=claim.key.hash, bucket=claim.key.bucket.hash, claim=claim.id)
+        spent = self._remembering.spending.take(claim.id)
         try:
-            self._move(claim, outcome, log)
+            self._move(claim, outcome, spent, log)
         except MemdError as error:  # the claim stays claimed until its lease ends; the ledger makes a repeat harmless
             log.warning(Event.CLAIM_LOST, code=type(error).__name__)
 
-    def _move(self, claim: Claim, outcome: Outcome, log: structlog.typing.FilteringBoundLogger) -> None:
+    def _move(
+        self, claim: Claim, outcome: Outcome, spent: dict[str, int], log: structlog.typing.FilteringBoundLogger
+    ) -> None:
         match outcome:
             case Stored():
                 for code, guilty in groupby(outcome.guilty, key=lambda one: one.code):
@@ -95,7 +106,7 @@ class Life:
                     send(self._client, inbox.bury_part(claim.id, code, letter[0].error, identities))
                     log.warning(Event.BURIED, code=code, messages=len(identities))
                 # Acked last: the document is durable, and only its ledger decides what is taken in.
-                send(self._client, inbox.ack(claim.id, _record(outcome), _stats(claim, outcome)))
+                send(self._client, inbox.ack(claim.id, _record(outcome), _stats(claim, outcome) | spent))
                 log.info(
                     Event.STORED,
                     messages=outcome.messages,
@@ -105,16 +116,20 @@ class Life:
             case Skipped(reason):
                 count = claim.last - claim.first + 1
                 record = {"state": "skipped", "reason": reason}
-                send(self._client, inbox.ack(claim.id, record, {"skipped": count, f"skipped:{reason}": count}))
+                stats = {"skipped": count, f"skipped:{reason}": count, **spent}
+                send(self._client, inbox.ack(claim.id, record, stats))
                 log.info(Event.SKIPPED, reason=reason)
             case Retry():
                 how = "failed" if outcome.costs else "paused"
                 wait_s = self._backoff_s(claim, outcome)
-                end = send(self._client, inbox.release(claim.id, how, wait_s, outcome.code, outcome.error))
+                end = send(self._client, inbox.release(claim.id, how, wait_s, outcome.code, outcome.error, spent))
                 event = Event.BURIED if end == "dead" else Event.RELEASED
                 log.warning(event, code=outcome.code, how=how, wait_s=round(wait_s, 2))
+            case Deferred(batch, asked):
+                send(self._client, batches.defer(claim.id, batch, address(self._settings.extraction), asked))
+                log.info(Event.DEFERRED, batch=batch)
             case Dead(code, error):
-                send(self._client, inbox.bury(claim.id, code, error))
+                send(self._client, inbox.bury(claim.id, code, error, spent))
                 log.warning(Event.BURIED, code=code)
             case Lost(code):
                 log.warning(Event.CLAIM_LOST, code=code)
@@ -138,18 +153,12 @@ def _record(stored: Stored) -> dict[str, object]:
 
 
 def _stats(claim: Claim, stored: Stored) -> dict[str, int]:
-    usage = stored.usage or Usage()
     stats = {
         "stored": claim.last - claim.first + 1,
         "messages_stored": stored.messages,
         "facts_added": len(stored.fact_ids),
         "facts_confirmed": stored.confirmed,
         "facts_retired": stored.retired,
-        "model_calls": stored.calls,
-        "input_tokens": usage.input_tokens,
-        "output_tokens": usage.output_tokens,
-        "cache_read_tokens": usage.cache_read_tokens,
-        "cache_write_tokens": usage.cache_write_tokens,
         **{f"refused:{reason}": count for reason, count in stored.refused.items()},
         **{f"redacted:{kind}": count for kind, count in stored.redacted.items()},
     }

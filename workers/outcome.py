@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
-from memd.extraction.protocol import Usage
-
 
 @dataclass(frozen=True, slots=True)
 class Guilty:
@@ -26,10 +24,6 @@ class Stored:
     confirmed: int
     retired: int
     refused: dict[str, int]
-    usage: Usage | None
-    """What the model's call has cost; None when an earlier attempt, which died before its ack, has made the call."""
-
-    calls: int = 1
     redacted: dict[str, int] = field(default_factory=dict)
     """Secrets cut out of the messages, by kind."""
 
@@ -38,15 +32,12 @@ class Stored:
 
     def __add__(self, other: Stored) -> Stored:
         """Two parts of one claim as one outcome."""
-        usages = [part.usage for part in (self, other) if part.usage is not None]
         return Stored(
             self.messages + other.messages,
             self.fact_ids + other.fact_ids,
             self.confirmed + other.confirmed,
             self.retired + other.retired,
             dict(Counter(self.refused) + Counter(other.refused)),
-            sum(usages, Usage()) if usages else None,
-            self.calls + other.calls,
             dict(Counter(self.redacted) + Counter(other.redacted)),
         )
 
@@ -71,6 +62,14 @@ class Retry:
 
 
 @dataclass(frozen=True, slots=True)
+class Deferred:
+    """The claim's request is in a batch: it is given back until that is answered. `asked`: what it is about."""
+
+    batch: str
+    asked: str
+
+
+@dataclass(frozen=True, slots=True)
 class Dead:
     """The claim's content can never be worked on."""
 
@@ -85,4 +84,4 @@ class Lost:
     code: str = field(default="claim_lost")
 
 
-Outcome = Stored | Skipped | Retry | Dead | Lost
+Outcome = Stored | Skipped | Retry | Deferred | Dead | Lost

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import reduce
 from operator import add
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import redis
 
@@ -20,10 +20,10 @@ from memd.claim import Claim
 from memd.config import Settings
 from memd.connection import send
 from memd.context import Message
-from memd.errors import Conflict, ContentRefused, ContentTooLong
+from memd.errors import Conflict, ContentRefused, ContentTooLong, ExtractionFailed
 from memd.events import Event, logger
-from memd.extraction import endpoint
-from memd.extraction.protocol import Extraction, Extractor, Request
+from memd.extraction import endpoint, results
+from memd.extraction.protocol import Batches, Extraction, Extractor, Request
 from memd.forget import Forgetting
 from memd.memory import ledger
 from memd.memory.apply import Applied, Origin, apply, asked
@@ -33,9 +33,11 @@ from memd.memory.store import Loaded, Store
 from memd.memory.tombstone import Tombstone, Tombstones, Wish
 from memd.memory.update import Asked
 from memd.redaction import redact
+from workers.batching import Batching
 from workers.gate import Gate
 from workers.halving import Halving
-from workers.outcome import Dead, Lost, Outcome, Retry, Skipped, Stored
+from workers.outcome import Dead, Deferred, Lost, Outcome, Retry, Skipped, Stored
+from workers.spending import Spending
 
 T = TypeVar("T")
 
@@ -66,7 +68,13 @@ class Remembering:
     """Brings claims as far as the store, many at once. Blocking steps run in `threads`; the loop waits for models."""
 
     def __init__(
-        self, settings: Settings, client: redis.Redis, store: Store, extractor: Extractor, threads: Executor
+        self,
+        settings: Settings,
+        client: redis.Redis,
+        store: Store,
+        extractor: Extractor,
+        threads: Executor,
+        batches: Batches | None = None,
     ) -> None:
         self._settings = settings
         self._client = client
@@ -75,10 +83,17 @@ class Remembering:
         self._threads = threads
         self._tombstones = Tombstones(settings.data_dir)
         self._heat = HeatFiles(settings)
-        self._calls: dict[str, asyncio.Future[Extraction]] = {}
+        self._calls: dict[str, asyncio.Future[Any]] = {}
         self._handing_back = False
+        self.spending = Spending()
         self.gate = Gate(client, endpoint(settings.extraction), self.in_thread)
+        self._batching = Batching(settings, batches, self.gate)
         self._log = logger()
+
+    async def aclose(self) -> None:
+        """Let go of the endpoints."""
+        await self._batching.aclose()
+        await self._extractor.aclose()
 
     def hand_back(self) -> None:
         """End all model calls now; their claims are given back at no cost."""
@@ -144,11 +159,15 @@ class Remembering:
                 # Maybe by a worker that died before its folder was synced, or before its ack.
                 await self.in_thread(self._store.sync, claim.key.bucket)
                 return _stored_earlier(claim, loaded, part) if claim.came_back else work
-            extraction = await self._extract(claim, loaded, work)
+            extraction = self._answered(claim, work)
+            if extraction is None and self._batching.wants(claim) and len(part) == len(claim.messages):
+                deferred = await self._defer(claim, loaded, work)
+                if deferred is not None:
+                    return deferred
             if extraction is None:
-                return (
-                    Retry("stopping", "the worker stops", costs=False, backoff=False) if self._handing_back else Lost()
-                )
+                extraction = await self._extract(claim, loaded, work)
+            if extraction is None:
+                return _stopping() if self._handing_back else Lost()
             stored = await self.in_thread(self._commit, claim, loaded, work, extraction)
             if stored is not None:
                 return stored
@@ -187,6 +206,36 @@ class Remembering:
         about = asked(loaded.document, datetime.now(UTC), self._settings.apply)
         return Work(tuple(_redacted(message, cut) for message in new), before, alive, generation, about, dict(cut))
 
+    def _answered(self, claim: Claim, work: Work) -> Extraction | None:
+        """What a batch has answered, if that is about just these messages; raises as a call does."""
+        if claim.answer is None or not results.fits(claim.answer, work.new):
+            return None
+        try:
+            extraction = results.read(claim.answer, work.new)
+        except ExtractionFailed as error:
+            if error.usage is not None:
+                self.spending.add(claim.id, self._settings.extraction.model, error.usage, batch=True)
+            raise
+        self.spending.add(claim.id, extraction.model, extraction.usage, batch=True)
+        return extraction
+
+    async def _defer(self, claim: Claim, loaded: Loaded, work: Work) -> Outcome | None:
+        """Put the request into a batch; None when it has to be asked for alone."""
+        if self._handing_back:
+            return _stopping()
+        request = Request(loaded.document, work.new, work.before, about=work.about)
+        joined = self._batching.join(claim.id, request)
+        self._calls[claim.id] = joined
+        try:
+            batch = await joined
+        except asyncio.CancelledError:
+            if joined.cancelled():
+                return _stopping() if self._handing_back else Lost()
+            raise
+        finally:
+            del self._calls[claim.id]
+        return None if batch is None else Deferred(batch, results.asked(work.new, self._settings.extraction.model))
+
     async def _extract(self, claim: Claim, loaded: Loaded, work: Work) -> Extraction | None:
         """Ask the extractor; None when the call was ended because we stop or the claim was lost."""
         if self._handing_back:
@@ -196,11 +245,18 @@ class Remembering:
         call = asyncio.ensure_future(self.gate.call(claim.id, lambda: self._extractor.extract(request)))
         self._calls[claim.id] = call
         try:
-            return await call
+            extraction = await call
         except asyncio.CancelledError:
             if call.cancelled():
                 return None
             raise
+        except ExtractionFailed as error:
+            if error.usage is not None:
+                self.spending.add(claim.id, self._settings.extraction.model, error.usage)
+            raise
+        else:
+            self.spending.add(claim.id, extraction.model, extraction.usage)
+            return extraction
         finally:
             del self._calls[claim.id]
 
@@ -225,7 +281,7 @@ class Remembering:
                 if ledger.unknown(loaded.document, claim.key.thread_id, work.new) != work.new:
                     return None
                 continue
-            return _stored(work, applied, extraction)
+            return _stored(work, applied)
         return None
 
     def _heat_of(self, claim: Claim, loaded: Loaded) -> dict[str, float]:
@@ -242,6 +298,10 @@ class Remembering:
         return send(self._client, inbox.extend([claim.id]))[0]
 
 
+def _stopping() -> Retry:
+    return Retry("stopping", "the worker stops", costs=False, backoff=False)
+
+
 def _redacted(message: Message, counts: Counter[str]) -> Message:
     """The message without its secrets. Its identity is that of the whole text, as it was when it came."""
     content, found = redact(message.content)
@@ -249,14 +309,13 @@ def _redacted(message: Message, counts: Counter[str]) -> Message:
     return replace(message, content=content) if found else message
 
 
-def _stored(work: Work, applied: Applied, extraction: Extraction) -> Stored:
+def _stored(work: Work, applied: Applied) -> Stored:
     return Stored(
         messages=len(work.new),
         fact_ids=applied.added,
         confirmed=len(applied.confirmed),
         retired=len(applied.retired),
         refused=dict(Counter(refusal.reason for refusal in applied.refusals)),
-        usage=extraction.usage,
         redacted=work.redacted,
     )
 
@@ -265,4 +324,4 @@ def _stored_earlier(claim: Claim, loaded: Loaded, part: Sequence[Message]) -> St
     """What an attempt that was never acked has stored: the facts that quote these messages."""
     names = {name for message in part for name in (message.id, message.identity) if name}
     found = (fact["id"] for fact in loaded.document["facts"] if quotes_any(fact, claim.key.thread_id, names))
-    return Stored(len(part), tuple(found), 0, 0, {}, usage=None, calls=0)
+    return Stored(len(part), tuple(found), 0, 0, {})

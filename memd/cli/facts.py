@@ -48,6 +48,59 @@ def list_(user: User, agent: Agent = "", category: Category = None, as_json: Jso
 
 
 @facts.command()
+def archived(
+    user: User,
+    agent: Agent = "",
+    reason: Annotated[str | None, typer.Option("--reason", help="Only these: evicted, replaced, retired, …")] = None,
+    as_json: Json = False,
+) -> None:
+    """The facts that went, and why: replaced, retired, expired, stale, merged, evicted or edited.
+
+    Example: memd facts archived ana --reason evicted
+    """
+    from typing import get_args  # noqa: PLC0415
+
+    from memd.errors import Rejected  # noqa: PLC0415
+    from memd.memory.archive import Reason  # noqa: PLC0415
+
+    if reason is not None and reason not in get_args(Reason):
+        raise Rejected("E_REASON", f"reason must be one of {', '.join(get_args(Reason))}", "reason")
+    editing, bucket = _editing(user, agent)
+    found = editing.archived(bucket, reason)
+    if as_json:
+        echo_json(found)
+        return
+    for fact in found:
+        since = printable(fact.get("archivedAt") or "?")[:10]
+        note = fact.get("archiveNote") or (f"by {fact['replacedBy']}" if fact.get("replacedBy") else "")
+        why = printable(fact.get("archiveReason") or "?") + (f" ({printable(note)})" if note else "")
+        echo(f"{printable(fact.get('id', '?'))}  {since}  {printable(fact['content'])}\n    {why}")
+    if not found:
+        echo("nothing")
+
+
+@facts.command()
+def withheld(user: User, agent: Agent = "", as_json: Json = False) -> None:
+    """What the model wanted gone and may not have; `memd facts rm` or `edit` settles it.
+
+    Example: memd facts withheld ana
+    """
+    editing, bucket = _editing(user, agent)
+    found = editing.withheld(bucket)
+    if as_json:
+        echo_json(found)
+        return
+    contents = {fact["id"]: fact["content"] for fact in editing.facts(bucket)}
+    for entry in found:
+        fact_id, note = entry.get("fact"), entry.get("note")
+        asked = ", ".join(printable(entry.get(name)) for name in ("wanted", "why", "at"))
+        echo(f"{printable(fact_id)}  {printable(contents.get(fact_id, '(gone)'))}")
+        echo(f"    {asked}" + (f": {printable(note)}" if note else ""))
+    if not found:
+        echo("nothing")
+
+
+@facts.command()
 def add(
     user: User, content: Content, agent: Agent = "", category: Category = None, dry_run: DryRun = False,
     as_json: Json = False,

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
+from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -45,6 +46,8 @@ def flush(
     else:
         counts = ", ".join(f"{count} {state}" for state, count in result.counts.items() if count)
         echo(counts or "nothing was pending")
+    if result.rationed:
+        warn(f"{result.rationed} keys wait for a budget, which no flush overrides, until {when(result.rationed_until)}")
     if result.timed_out:
         raise typer.Exit(TIMED_OUT)
     if result.counts.get("dead"):
@@ -65,6 +68,11 @@ def _progress(*, shown: bool) -> Iterator[Callable[[FlushProgress], None] | None
             yield lambda at: bar.update(task, total=at.total, completed=at.ended)
     else:
         yield _Lines()
+
+
+def when(moment: datetime | None) -> str:
+    """A moment for people."""
+    return f"{moment:%Y-%m-%d %H:%M:%S} UTC" if moment else "-"
 
 
 class _Lines:
@@ -96,18 +104,27 @@ def receipt(
         return
     detail = outcome.reason or ", ".join(outcome.fact_ids)
     if outcome.due_at:
-        detail = f"due {outcome.due_at:%H:%M:%S}"
+        due = f"due {outcome.due_at:%H:%M:%S}"
+        detail = f"waits for a budget until {when(outcome.due_at)}" if outcome.reason == "budget" else due
     refused = ", ".join(f"{count} {reason}" for reason, count in outcome.refused.items())
     echo(outcome.state + (f": {detail}" if detail else "") + (f"; refused: {refused}" if refused else ""))
 
 
-def status(as_json: Json = False) -> None:
-    """The inbox, the workers and the server in figures.
+def status(
+    cost: Annotated[
+        bool, typer.Option("--cost", help="Tokens and money by model instead, today and in total.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """The inbox, the workers and the server in figures; with --cost what the model's calls have used.
 
     Example: memd status --json
     """
     from memd.client import Memd  # noqa: PLC0415
 
+    if cost:
+        _cost(as_json)
+        return
     with Memd(settings()) as memd:
         found = memd.status().as_dict()
     if as_json:
@@ -115,6 +132,19 @@ def status(as_json: Json = False) -> None:
         return
     for name, value in _rows(found):
         echo(f"{name:<18}{value}")
+
+
+def _cost(as_json: bool) -> None:
+    from memd.cli.cost import cost_lines  # noqa: PLC0415
+    from memd.client import Memd  # noqa: PLC0415
+
+    with Memd(settings()) as memd:
+        found = memd.cost()
+    if as_json:
+        echo_json(found.as_dict())
+        return
+    for line in cost_lines(found):
+        echo(line)
 
 
 def _rows(found: dict[str, Any]) -> Iterator[tuple[str, str]]:
@@ -126,6 +156,10 @@ def _rows(found: dict[str, Any]) -> Iterator[tuple[str, str]]:
     for pause in found["paused"]:
         yield "paused", f"{pause['code']} for {pause['open_s']:.0f} s; next try in {pause['next_try_s']:.0f} s"
     yield "pending", f"{found['pending']} keys ({found['due']} due, {found['parked']} parked)"
+    if found["rationed"]:
+        yield "  rationed", f"{found['rationed']} keys wait for a budget until {when(found['rationed_until'])}"
+    if found["batched"] or found["batches"]:
+        yield "  batched", f"{found['batched']} keys wait for an answer, {found['batches']} batches are out"
     oldest = found["oldest_waiting_s"]
     yield "oldest waiting", "-" if oldest is None else f"{oldest:.1f} s"
     yield "claimed", f"{found['claimed']} keys"

@@ -7,9 +7,19 @@ from typing import Literal
 
 from memd.config import ExtractionSettings
 from memd.context import digest
-from memd.extraction.protocol import Extraction, Extractor, Request, Usage
+from memd.extraction.protocol import Batches, Extraction, Extractor, Request, Usage
 
-__all__ = ["Extraction", "Extractor", "Request", "Usage", "chosen", "open_extractor", "preload"]
+__all__ = [
+    "Batches",
+    "Extraction",
+    "Extractor",
+    "Request",
+    "Usage",
+    "chosen",
+    "open_batches",
+    "open_extractor",
+    "preload",
+]
 
 KEY_VARIABLES = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN")
 """Where a key is looked for when the settings have none. On-disk profiles of the SDK are left alone on purpose: text
@@ -28,6 +38,20 @@ def endpoint(settings: ExtractionSettings) -> str:
     """What stands for the endpoint and model in Redis names: calls that fail together share a breaker by it."""
     base_url = settings.base_url or os.environ.get("ANTHROPIC_BASE_URL", "")
     return digest("endpoint", chosen(settings), base_url, settings.model, size=8)
+
+
+def address(settings: ExtractionSettings) -> str:
+    """What stands for the endpoint alone, whatever the model: batches are asked for where they were sent."""
+    return digest("address", chosen(settings), settings.base_url or os.environ.get("ANTHROPIC_BASE_URL", ""), size=8)
+
+
+def open_batches(settings: ExtractionSettings, largest: int) -> Batches | None:
+    """The endpoint's batches of up to `largest` requests; None for the offline extractor. Raises ConfigError."""
+    if chosen(settings) == "rules":
+        return None
+    from memd.extraction.batches import AnthropicBatches  # noqa: PLC0415 - imports the SDK
+
+    return AnthropicBatches(settings, largest)
 
 
 def open_extractor(settings: ExtractionSettings, concurrency: int = 32) -> Extractor:
@@ -50,8 +74,9 @@ def preload(settings: ExtractionSettings) -> None:
     Raises ConfigError for what can never be sent: an address or a key that is none.
     """
     if chosen(settings) == "rules":
-        import memd.extraction.rules  # noqa: F401, PLC0415 - as above
+        import memd.extraction.rules  # noqa: PLC0415 - as above
     else:
+        import memd.extraction.batches  # noqa: F401, PLC0415 - as above
         from memd.extraction.anthropic import check  # noqa: PLC0415 - as above
 
         check(settings)

@@ -81,7 +81,7 @@ class AnthropicExtractor:
         """Raises ConfigError for a key or address that cannot be sent. Without a key each call is `no_key`."""
         self._settings = settings
         self._options = request_options(settings)
-        self._lines = _open_lines(settings, concurrency)
+        self._lines = open_lines(settings, concurrency)
 
     async def extract(self, request: Request) -> Extraction:
         """One call to the model. Raises ModelUnavailable, ContentRefused or ContentTooLong."""
@@ -110,13 +110,13 @@ class AnthropicExtractor:
         except TimeoutError:
             raise failures.unavailable("timeout") from None
         except anthropic.AnthropicError as error:
-            raise _translated(error) from None
+            raise translated(error) from None
         return answer.http_response.content, answer.headers.get("content-type", "")
 
 
 async def probe(settings: ExtractionSettings, deadline_s: float) -> ExtractionFailed | None:
     """What is wrong with the endpoint; None when it describes the model. Costs no tokens. Raises ConfigError."""
-    lines = _open_lines(settings, 1)
+    lines = open_lines(settings, 1)
     if not lines:
         return failures.unavailable("no_key")
     try:
@@ -125,7 +125,7 @@ async def probe(settings: ExtractionSettings, deadline_s: float) -> ExtractionFa
     except TimeoutError:
         return failures.unavailable("timeout")
     except anthropic.AnthropicError as error:
-        return _translated(error)
+        return translated(error)
     finally:
         await lines[0].client.close()
     return None
@@ -154,14 +154,16 @@ def request_options(settings: ExtractionSettings) -> dict[str, Any]:
     return options
 
 
-def _open_lines(settings: ExtractionSettings, concurrency: int) -> list[_Line]:
+def open_lines(settings: ExtractionSettings, concurrency: int, max_bytes: int | None = None) -> list[_Line]:
+    """Clients for up to `concurrency` calls at once, none without a key; an answer has `max_bytes` at most."""
+    limit = max_bytes or settings.max_reply_bytes
     credential = _credential(settings)
     if not any(credential):
         return []
     address = _address(settings)
     count = math.ceil(concurrency / CALLS_PER_CLIENT)
     context = httpx2.create_ssl_context() if count > 1 else True  # one for all: a context costs memory and 10 ms
-    return [_Line(_client(settings, address, credential, context)) for _ in range(count)]
+    return [_Line(_client(limit, address, credential, context)) for _ in range(count)]
 
 
 def _address(settings: ExtractionSettings) -> str:
@@ -178,7 +180,7 @@ def _address(settings: ExtractionSettings) -> str:
 
 
 def _client(
-    settings: ExtractionSettings,
+    max_bytes: int,
     address: str,
     credential: tuple[str | None, str | None],
     context: ssl.SSLContext | bool,
@@ -189,7 +191,7 @@ def _client(
         ),
         follow_redirects=False,  # a redirect would carry the conversation to a host that nobody configured
         headers={"accept-encoding": "identity"},  # so that bytes counted are bytes held
-        event_hooks={"response": [_capped(settings.max_reply_bytes)]},
+        event_hooks={"response": [_capped(max_bytes)]},
         verify=context,
     )
     key, token = credential
@@ -244,7 +246,7 @@ class _CappedStream(httpx2.AsyncByteStream):
         await self._stream.aclose()
 
 
-def _translated(error: anthropic.AnthropicError) -> ExtractionFailed:
+def translated(error: anthropic.AnthropicError) -> ExtractionFailed:
     """The SDK's error in memd's words, without its text."""
     if isinstance(error, anthropic.APIStatusError):
         return failures.from_status(error.status_code, error.body, error.response.headers)

@@ -22,15 +22,15 @@ from memd.memory.update import Evidence, NewFact, Update
 def read(raw: bytes, content_type: str, sent: Sequence[Message]) -> tuple[Update, Usage]:
     """The update and the cost. Raises ExtractionFailed, which then carries the cost as `usage`."""
     body = _body(raw, content_type)
-    usage = _usage(body.get("usage"))
+    cost = usage(body.get("usage"))
     failure = failures.from_stop_reason(body.get("stop_reason"))
     if failure is None:
         try:
-            return _as_said(parse_update(_text(body["content"])), sent), usage
+            return _as_said(parse_update(_text(body["content"])), sent), cost
         except BadReply as error:
             where = f" in {error.field}" if error.field else ""
             failure = ContentRefused("bad_reply", f"the answer is not one update ({error.code}{where})")
-    failure.usage = usage
+    failure.usage = cost
     raise failure
 
 
@@ -63,7 +63,8 @@ def _text(content: list[Any]) -> str:
 _THINKING = ("thinking", "redacted_thinking")
 
 
-def _usage(value: object) -> Usage:
+def usage(value: object) -> Usage:
+    """The tokens that an answer says it has cost; what is no count is none."""
     fields = value if isinstance(value, dict) else {}
 
     def count(name: str) -> int:

@@ -30,6 +30,8 @@ _SENTENCES = {
     "overloaded": "the endpoint is overloaded",
     "connection": "the endpoint cannot be reached, or broke off",
     "not_the_api": "the answer does not come from a Messages API",
+    "batch_expired": "the endpoint did not come to it in the time of its batch",
+    "batch_canceled": "its batch was canceled",
     "no_key": "no key is set (extraction.api_key or ANTHROPIC_API_KEY)",
 }
 

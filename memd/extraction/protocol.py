@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from memd.context import Message
 from memd.memory.update import Asked, Update
 
 if TYPE_CHECKING:
+    from memd.extraction.results import Result
     from memd.memory.document import Document
 
 
@@ -55,6 +57,44 @@ class Extraction:
     usage: Usage
     model: str
     prompt_version: str
+
+
+BatchState = Literal["in_progress", "ended", "gone"]
+
+
+class Batches(Protocol):
+    """An endpoint's batches: many requests sent at once, answered within a day, for half the price.
+
+    Every method raises ExtractionFailed as a call does.
+    """
+
+    def params(self, request: Request) -> dict[str, Any]:
+        """The request of one extraction, as it goes into a batch."""
+        ...
+
+    async def create(self, requests: Sequence[tuple[str, dict[str, Any]]]) -> str:
+        """Send (id, params) as one batch; answers the batch's id."""
+        ...
+
+    async def state(self, batch_id: str) -> BatchState:
+        """How far a batch is; `gone` when it cannot be asked for any more."""
+        ...
+
+    async def results(self, batch_id: str) -> list[Result]:
+        """What became of the requests of a batch that has ended."""
+        ...
+
+    async def cancel(self, batch_id: str) -> None:
+        """Ask for no more answers."""
+        ...
+
+    async def delete(self, batch_id: str) -> None:
+        """Have the endpoint forget a batch that has ended."""
+        ...
+
+    async def aclose(self) -> None:
+        """Let go of connections."""
+        ...
 
 
 class Extractor(Protocol):

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 from memd.extraction import chinese, english
 from memd.extraction.protocol import Extraction, Request, Usage
@@ -58,8 +58,7 @@ def read(text: str) -> Iterator[tuple[Found, str]]:
         corrects = language.is_bare_no(sentence)
 
 
-@dataclass(frozen=True, slots=True)
-class _Held:
+class _Held(NamedTuple):
     """A fact of the document, in as far as its wording is one of ours."""
 
     id: str
@@ -86,18 +85,33 @@ def _wordings() -> dict[str, list[_Wording]]:
 
 
 _WORDINGS = _wordings()
-# The longest first: "The user is from {0}." is not "The user is {0}." of something else.
-_LENGTHS = sorted({len(before) for before in _WORDINGS}, reverse=True)
+_STEM = 12
+
+
+def _stems() -> dict[str, list[int]]:
+    """How wordings begin, cut to `_STEM` characters, and how long the texts before the value are; the longest first."""
+    result: dict[str, list[int]] = {}
+    for before in sorted(_WORDINGS, key=len, reverse=True):
+        lengths = result.setdefault(before[:_STEM], [])
+        if len(before) not in lengths:
+            lengths.append(len(before))
+    return result
+
+
+_STEMS = _stems()
+_STEM_LENGTHS = sorted(set(map(len, _STEMS)), reverse=True)
 
 
 def recognised(fact_id: str, content: str) -> _Held:
     """The kind and value of a fact that one of our rules could have worded; of another, an empty kind."""
-    for length in _LENGTHS:
-        before = content[:length]
-        for kind, after, accept in _WORDINGS.get(before, ()):
-            value = content[length : len(content) - len(after)].strip()
-            if content.endswith(after) and value and (accept is None or accept(value)):
-                return _Held(fact_id, content, kind, value.casefold(), (before, after))
+    for stem in _STEM_LENGTHS:
+        # The longest first: "The user is from {0}." is not "The user is {0}." of something else.
+        for length in _STEMS.get(content[:stem], ()):
+            before = content[:length]
+            for kind, after, accept in _WORDINGS.get(before, ()):
+                value = content[length : len(content) - len(after)].strip()
+                if content.endswith(after) and value and (accept is None or accept(value)):
+                    return _Held(fact_id, content, kind, value.casefold(), (before, after))
     return _Held(fact_id, content, "", "", ("", ""))
 
 

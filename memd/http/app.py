@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from starlette.responses import Response
 from starlette.routing import Route, Router
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from memd.http.door import Door
-from memd.http.endpoint import Call, Endpoint, Operation
+from memd.http.endpoint import Endpoint, Operation
 from memd.http.guard import Guard
 from memd.http.openapi import document
 from memd.http.problems import Problem
@@ -19,12 +18,7 @@ from memd.http.routes import operations
 def build(door: Door) -> ASGIApp:
     """The ASGI application of one door."""
     table = operations()
-    described = document(table, door.settings)
-
-    async def openapi(_: Call) -> Response:
-        return Response(described, headers={"cache-control": "no-cache"}, media_type="application/json")
-
-    table.append(Operation("GET", "/openapi.json", "openapi", "This document", None, openapi, {200: dict}))
+    door.openapi = document(table, door.settings)
     paths: defaultdict[str, list[Operation]] = defaultdict(list)
     for operation in table:
         paths[operation.path].append(operation)

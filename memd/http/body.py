@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 
 from starlette.datastructures import Headers
-from starlette.types import Receive
+from starlette.responses import Response
+from starlette.types import Receive, Send
 
 from memd.http.problems import Problem
+
+LINGER_S, LINGER_BYTES = 1.0, 32 * 1024 * 1024
+"""How long, and for how much, a client is listened to that was refused before it had sent everything."""
 
 _TYPE = "application/json"
 
@@ -52,3 +57,23 @@ def check_type(headers: Headers) -> None:
 def has_body(headers: Headers) -> bool:
     """Whether the head announces a body."""
     return "transfer-encoding" in headers or headers.get("content-length", "0") != "0"
+
+
+async def send_and_close(response: Response, receive: Receive, send: Send) -> None:
+    """Answer a request whose body was not read, and close: it may have no end.
+
+    What still comes is dropped for a moment: closed at once, the client would be reset while it sends, and many never
+    see the answer then.
+    """
+    response.headers["connection"] = "close"
+    await send({"type": "http.response.start", "status": response.status_code, "headers": response.raw_headers})
+    await send({"type": "http.response.body", "body": response.body, "more_body": True})
+    left = LINGER_BYTES
+    with suppress(TimeoutError):
+        async with asyncio.timeout(LINGER_S):
+            while left > 0:
+                message = await receive()
+                if message["type"] == "http.disconnect" or not message.get("more_body", False):
+                    break
+                left -= len(message.get("body", b""))
+    await send({"type": "http.response.body", "body": b"", "more_body": False})

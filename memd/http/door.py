@@ -33,6 +33,7 @@ class Door:
         self.settings = settings
         self.memd = Memd(settings)
         self.served = Served()
+        self.openapi = b""
         self.files = ThreadPoolExecutor(FILE_THREADS, "files")
         self.inbox = ThreadPoolExecutor(INBOX_THREADS, "inbox")
         self.long = ThreadPoolExecutor(LONG_THREADS, "long")

@@ -17,7 +17,7 @@ from starlette.types import Receive, Scope, Send
 from memd.errors import MemdError
 from memd.events import Event, logger
 from memd.http import inputs, problems
-from memd.http.body import ClientGone, has_body, read_body
+from memd.http.body import ClientGone, has_body, read_body, send_and_close
 from memd.http.door import Door
 from memd.http.inputs import MAX_BODY_BYTES, Input, Nothing
 from memd.http.problems import Problem, problem_of
@@ -106,10 +106,11 @@ class Endpoint:
         except Exception as error:  # noqa: BLE001  (a fault of ours: said in the log, by its place only)
             logger(part="http").error(Event.HTTP_FAILED, route=self._path, exc_info=error)
             response = Problem(500, "E_INTERNAL", "memd could not do this; its log says why").response()
-        if unread:
-            response.headers["connection"] = "close"  # what was not read may have no end
         self._door.served.count(self._path, response.status_code, time.perf_counter() - began)
-        await response(scope, receive, send)
+        if unread:
+            await send_and_close(response, receive, send)
+        else:
+            await response(scope, receive, send)
 
     def _token(self, operation: Operation, headers: Headers) -> Token:
         if operation.scope is None:

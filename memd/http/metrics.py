@@ -47,7 +47,7 @@ class _Figures(Collector):
         status = self._status
         yield _gauge("memd_keys", "Keys by state", "state", {
             "pending": status.pending, "due": status.due, "parked": status.parked,
-            "claimed": status.claimed, "dead": status.dead,
+            "batched": status.batched, "rationed": status.rationed, "claimed": status.claimed, "dead": status.dead,
         })  # fmt: skip
         yield _gauge("memd_raw_pushes", "Pushes in each raw list", "list", status.raw)
         yield GaugeMetricFamily("memd_unread_lists", "Raw lists that nobody reads", value=len(status.unread))

@@ -106,4 +106,7 @@ def _watching() -> list[Operation]:
         Operation(
             "GET", "/health", "health", "Whether this process lives", None, watching.Health(), {200: schemas.HEALTH}
         ),
+        Operation(
+            "GET", "/openapi.json", "openapi", "This document", None, watching.openapi, {200: {"type": "object"}}
+        ),
     ]

@@ -154,7 +154,12 @@ def _message(limits: ClientSettings) -> Schema:
     role = {"type": "string", "minLength": 1, "maxLength": 64}
     text = {"type": "string", "maxLength": limits.max_message_chars}
     blocks = {"type": "array", "description": "Blocks, of which the text is read, all in all no longer than a text."}
-    message_id = [ID_SCHEMA, {"type": "string", "maxLength": 0}, {"type": "integer"}, {"type": "null"}]
+    message_id = [
+        ID_SCHEMA,
+        {"type": "string", "maxLength": 0},
+        {"type": "integer"},
+        {"type": "null"},
+    ]
     created = [{"type": "string", "pattern": "^[0-9][0-9T:. +Zz-]{3,63}$"}, {"type": "number"}, {"type": "null"}]
     return {
         "type": "object",

@@ -30,6 +30,11 @@ async def figures(call: Call) -> Response:
     return Response(text, headers={"cache-control": "no-store"}, media_type=CONTENT_TYPE_PLAIN_0_0_4)
 
 
+async def openapi(call: Call) -> Response:
+    """The OpenAPI document."""
+    return Response(call.door.openapi, headers={"cache-control": "no-cache"}, media_type="application/json")
+
+
 class Health:
     """This process lives when it answers. The inbox may be away: reading goes on without it."""
 

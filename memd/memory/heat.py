@@ -20,6 +20,7 @@ from pathlib import Path
 
 from memd.config import Settings
 from memd.context import Bucket, user_hash
+from memd.errors import DocumentDamaged, StoreUnavailable
 from memd.memory import files
 
 HALF_LIFE_S = 30 * 86_400.0
@@ -89,8 +90,12 @@ class HeatFiles:
             return False
 
     def read(self, bucket: Bucket, now: float) -> Heat:
-        """The heat of a memory's facts. Raises StoreUnavailable, DocumentDamaged when the file is not one of ours."""
-        return Heat(_parsed(files.read(self._file(bucket)) or b""), now)
+        """The heat of a memory's facts; none when the file cannot be read, or is not one of ours: it is only a hint."""
+        try:
+            data = files.read(self._file(bucket)) or b""
+        except (StoreUnavailable, DocumentDamaged):  # no commit waits for a hint
+            data = b""
+        return Heat(_parsed(data), now)
 
     def forget(self, user_id: str, agent_name: str | None) -> None:
         """Remove the heat of an agent's memory of the user, or of all of them (None). Raises StoreUnavailable."""

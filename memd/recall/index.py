@@ -14,7 +14,7 @@ from memd.memory.document import Fact
 from memd.recall.words import BEGINNING, terms
 
 K1, B = 1.2, 0.5
-"""BM25's saturation and length weight (Robertson and Zaragoza 2009); facts differ little in length."""
+"""Of BM25: saturation and length weight, low in their usual range (Robertson and Zaragoza 2009), as facts are short."""
 
 ASIDE_WEIGHT = 0.4
 """What a word counts that stands beside the fact (the user's own words, circumstance, what was wrong), not in it."""

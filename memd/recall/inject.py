@@ -2,7 +2,7 @@
 
 Corrections are chosen first and have a part of the budget of their own, then summaries, then facts by confidence. The
 text is data: escaped, so that no fact can close the block or open another one. The same document gives the same bytes,
-and what is asked for changes the end of the block, not its beginning, so that prompt caches hit.
+and what changes often stands last, so that prompt caches hit.
 """
 
 from __future__ import annotations
@@ -17,17 +17,27 @@ from memd.context import estimate_tokens
 from memd.memory.document import Document, Fact, confidence_of, rank, summary
 from memd.memory.text import one_line
 
-_SUMMARIES = (
-    ("User Context:", "workContext", "Work"),
-    ("User Context:", "personalContext", "Personal"),
-    ("User Context:", "topOfMind", "Current Focus"),
-    ("History:", "recentMonths", "Recent"),
-    ("History:", "earlierContext", "Earlier"),
-    ("History:", "longTermBackground", "Background"),
-)
 _FACTS = "Facts:"
+_USER, _HISTORY, _NOW = "User Context:", "History:", "Now:"
 _PENDING = "Pending (said just now, not verified):"
-_HEADINGS = ("User Context:", "History:", _FACTS, _PENDING)
+_HEADINGS = (_USER, _HISTORY, _FACTS, _NOW, _PENDING)
+_ESTABLISHED = (
+    (_USER, "workContext", "Work"),
+    (_USER, "personalContext", "Personal"),
+    (_USER, "topOfMind", "Current Focus"),
+    (_HISTORY, "recentMonths", "Recent"),
+    (_HISTORY, "earlierContext", "Earlier"),
+    (_HISTORY, "longTermBackground", "Background"),
+)
+# The two that change with most conversations stand behind the facts; docs/decisions/0008-what-changes-stands-last.md.
+_STABLE = (
+    (_USER, "workContext", "Work"),
+    (_USER, "personalContext", "Personal"),
+    (_HISTORY, "earlierContext", "Earlier"),
+    (_HISTORY, "longTermBackground", "Background"),
+    (_NOW, "recentMonths", "Recent"),
+    (_NOW, "topOfMind", "Current Focus"),
+)
 _OPEN, _CLOSE = "<memory>", "</memory>"
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 _CATEGORY = re.compile(r"[\w-]{1,40}")
@@ -62,7 +72,7 @@ class _Line:
 class Lines:
     """What a document comes to line by line, whatever the budget and the query. Made once, never changed."""
 
-    def __init__(self, document: Document) -> None:
+    def __init__(self, document: Document, settings: RecallSettings) -> None:
         facts: list[Fact] = document.get("facts", [])
         texts = map(fact_line, facts)
         self._facts = [_line(_FACTS, place, text) for place, text in enumerate(texts)]
@@ -70,7 +80,7 @@ class Lines:
         self._corrections = {place for place, order in enumerate(orders) if order[0]}
         self._chosen = sorted(range(len(facts)), key=lambda place: orders[place], reverse=True)
         self._shown = sorted(range(len(facts)), key=lambda place: _shown(orders[place], place))
-        self.summaries = list(_summaries(document))
+        self.summaries = list(_summaries(document, _ESTABLISHED if settings.order == "established" else _STABLE))
 
     def facts(self, first: Sequence[int]) -> tuple[list[_Line], list[_Line]]:
         """The corrections and all facts, each in the order in which they are chosen, `first` before the others.
@@ -106,7 +116,7 @@ def inject(
     """
     if not settings.injection_enabled:
         return ""
-    lines = document if isinstance(document, Lines) else Lines(document)
+    lines = document if isinstance(document, Lines) else Lines(document, settings)
     budget = settings.max_injection_tokens if max_tokens is None else max_tokens
     corrections, facts = lines.facts(first)
 
@@ -172,8 +182,8 @@ def _shown(order: tuple[bool, float, str], place: int) -> tuple[bool, float, str
     return not correction, -confidence, created, place
 
 
-def _summaries(document: Document) -> Iterator[_Line]:
-    for place, (heading, name, label) in enumerate(_SUMMARIES):
+def _summaries(document: Document, order: Sequence[tuple[str, str, str]]) -> Iterator[_Line]:
+    for place, (heading, name, label) in enumerate(order):
         if text := _safe(summary(document, name)):
             yield _line(heading, place, f"- {label}: {text}")
 

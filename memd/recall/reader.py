@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from memd.config import Settings
+from memd.config import RecallSettings, Settings
 from memd.context import DEFAULT_AGENT, Bucket
 from memd.memory.document import Document
 from memd.memory.heat import HeatFiles
@@ -39,6 +39,7 @@ class _Kept:
 
     documents: tuple[Document, ...]
     memory: Memory
+    settings: RecallSettings
     blocks: dict[int | None, Injection] = field(default_factory=dict)
 
     @cached_property
@@ -47,7 +48,7 @@ class _Kept:
 
     @cached_property
     def lines(self) -> Lines:
-        return Lines(self.memory.document)
+        return Lines(self.memory.document, self.settings)
 
     def rests_on(self, documents: tuple[Document, ...]) -> bool:
         """Whether these very documents are the ones it was made of."""
@@ -150,7 +151,8 @@ class Reader:
             if kept is not None and kept.rests_on(documents):
                 self._kept.move_to_end(bucket)
                 return kept
-        kept = _Kept(documents, merged(*documents) if len(documents) > 1 else alone(documents[0]))
+        memory = merged(*documents) if len(documents) > 1 else alone(documents[0])
+        kept = _Kept(documents, memory, self._settings.recall)
         with self._lock:
             self._kept[bucket] = kept
             self._kept.move_to_end(bucket)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Iterator
 
+from memd.memory import quarantine
 from memd.memory.document import Document, Fact, confidence_of, summary
 
 _LABELS = {
@@ -24,7 +25,7 @@ def view(document: Document) -> str:
 
     It may hold square brackets: print it without markup.
     """
-    lines = [*_heading(document), "", *_summaries(document), *_facts(document)]
+    lines = [*_heading(document), "", *_summaries(document), *_facts(document), *_withheld(document)]
     return "\n".join(lines).rstrip() + "\n"
 
 
@@ -66,6 +67,13 @@ def _facts(document: Document) -> Iterator[str]:
         yield "Facts"
     for fact in facts:
         yield from _fact(fact)
+
+
+def _withheld(document: Document) -> Iterator[str]:
+    count = len(quarantine.entries(document))
+    if count:
+        yield ""
+        yield f"{count} wishes of the model to take facts away are withheld: memd facts withheld"
 
 
 def _fact(fact: Fact) -> Iterator[str]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Any
 
+from memd.testing.batches import BATCHES, JSON, BatchDesk
 from memd.testing.http import MAX_HEAD, HttpRequest, head, read_request
 from memd.testing.replies import UPDATE_PARTS, Refused, Reply, error_body, facts_from_messages, message_body
 
@@ -48,8 +49,8 @@ class ModelServer:
 
     Answers are used up in the order they were given, each `times` times (None: until `clear`). When there are none
     left, `responder` makes an update of the request's JSON; the default is `facts_from_messages`. Calls may overlap by
-    the thousand: each costs a task, not a thread. Both `Authorization: Bearer` and `x-api-key` are accepted; with
-    `api_key` set only that one, without it any but none.
+    the thousand: each costs a task, not a thread. `batches` plays the Message Batches API, with the same answers. Both
+    `Authorization: Bearer` and `x-api-key` are accepted; with `api_key` set only that one, without it any but none.
     """
 
     def __init__(
@@ -78,6 +79,7 @@ class ModelServer:
         self._answering.set()
         self._thread = threading.Thread(target=self._loop.run_forever, name="model-server", daemon=True)
         self._connections: set[asyncio.Task[None]] = set()
+        self.batches = BatchDesk(self._outcome)
 
     def __enter__(self) -> ModelServer:
         self._thread.start()
@@ -180,6 +182,9 @@ class ModelServer:
 
     async def _serve(self, request: HttpRequest, writer: asyncio.StreamWriter) -> bool:
         """Answer one request; whether the connection stays open."""
+        if request.path.startswith(BATCHES):
+            await _send(writer, await self._batch_answer(request), None)
+            return True
         if request.method == "GET":
             await _send(writer, self._description(request), None)
             return True
@@ -188,7 +193,7 @@ class ModelServer:
             await asyncio.sleep(self.delay + reply.delay_s)
             await self._answering.wait()
             if reply.body is None:
-                reply = self._answered(request, reply)
+                reply = self._answered(request.body, reply)
             body = reply.body or b""
             if reply.drop_after == 0:
                 return False
@@ -198,6 +203,23 @@ class ModelServer:
         finally:
             with self._changed:
                 self.concurrent -= 1
+
+    async def _batch_answer(self, request: HttpRequest) -> bytes:
+        """The answer of the Message Batches API: held back like any other, when what was asked for is done already."""
+        status = self._key_refused(request)
+        answer = (
+            (status, error_body(status, "refused"), JSON) if status else self.batches.handle(request, self.base_url)
+        )
+        await self._answering.wait()
+        return head(answer[0], {"content-type": answer[2]}, len(answer[1])) + answer[1]
+
+    def _outcome(self, params: dict[str, Any]) -> tuple[int, bytes]:
+        """What a request in a batch is answered with: the next scripted answer, else what the responder says."""
+        with self._changed:
+            reply = self._next()
+        if reply.body is None:
+            reply = self._answered(json.dumps(params).encode(), reply)
+        return reply.status, reply.body or b""
 
     def _arrived(self, request: HttpRequest) -> Reply:
         try:
@@ -241,15 +263,15 @@ class ModelServer:
             self._script.appendleft((reply, None if times is None else times - 1))
         return reply
 
-    def _answered(self, request: HttpRequest, reply: Reply) -> Reply:
+    def _answered(self, request: bytes, reply: Reply) -> Reply:
         """The reply with what the responder says, or refuses."""
         try:
             return replace(reply, body=self._answer(request, reply))
         except Refused as refused:
             return replace(reply, status=refused.status, body=error_body(refused.status, refused.message))
 
-    def _answer(self, request: HttpRequest, reply: Reply) -> bytes:
-        body = json.loads(request.body)
+    def _answer(self, request: bytes, reply: Reply) -> bytes:
+        body = json.loads(request)
         text = json.dumps({**UPDATE_PARTS, **self.responder(body)}, ensure_ascii=False)
         prefix = hash(json.dumps(body.get("system", "")))
         cached = prefix in self._prefixes

@@ -13,7 +13,21 @@ from memd import inbox
 from memd.inbox import BELLS
 from memd.memory import paths
 
-WORKING = ("ctx", "claim", "claimed", "busy", "parked", "due", "dead", "died")
+WORKING = (
+    "ctx",
+    "claim",
+    "claimed",
+    "busy",
+    "parked",
+    "due",
+    "dead",
+    "died",
+    "rationed",
+    "held",
+    "batched",
+    "batches",
+    "batch",
+)
 """Kinds of keys that are there only while something is under way, or has died."""
 
 KEPT = (Role.SERVER, Role.SCHEDULER, Role.WORKER)

@@ -1,0 +1,1 @@
+"""Where memd's performance figures come from: `make bench`, `make bench-full`. See benchmarks/README.md."""

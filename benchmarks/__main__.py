@@ -1,0 +1,95 @@
+"""`python -m benchmarks`: measure, show, and write down what came out."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import sys
+import time
+import traceback
+from dataclasses import replace
+from importlib.util import find_spec
+from pathlib import Path
+
+from rich.console import Console
+
+from benchmarks import report
+from benchmarks.figures import Figure, Plot, Skip
+from benchmarks.machine import examine, share_of_a_core
+from benchmarks.sizes import SIZES, Size
+
+MODULES = (
+    "push",
+    "wire",
+    "intake",
+    "growth",
+    "debounce",
+    "drain",
+    "cost",
+    "memory",
+    "tokens",
+    "inject",
+    "starts",
+    "recall",
+    "retrieval",
+    "http",
+)
+"""In the order of the flow. Each has `measure(size)`, which yields figures, plots and what it had to skip; one that is
+not there yet is left out, so a part and its benchmark come and go together."""
+
+
+def main() -> int:
+    """Run the modules that are asked for; 1 when one of them broke."""
+    options = _options()
+    console = Console(width=max(150, Console().width))
+    machine = examine("make bench" if options.size == "short" else f"python -m benchmarks --size {options.size}")
+    figures: list[Figure] = []
+    plots: list[Plot] = []
+    skips: list[Skip] = []
+    broken = 0
+    for name in options.modules or MODULES:
+        if find_spec(f"benchmarks.{name}") is None:
+            continue
+        started = time.monotonic()
+        own, drawn, left, whole = _measured(name, SIZES[options.size])
+        broken += not whole
+        report.show(f"{name} ({time.monotonic() - started:.0f} s)", own, left, console)
+        figures += own
+        plots += drawn
+        skips += left
+    machine = replace(machine, share=f"{machine.share} before and {share_of_a_core():.0%} after it")
+    if options.out:
+        report.write(options.out, machine, figures, plots, skips)
+    return 1 if broken else 0
+
+
+def _measured(name: str, size: Size) -> tuple[list[Figure], list[Plot], list[Skip], bool]:
+    """What one module measures; one that breaks is told with its traceback, and the others go on."""
+    figures: list[Figure] = []
+    plots: list[Plot] = []
+    skips: list[Skip] = []
+    try:
+        for found in importlib.import_module(f"benchmarks.{name}").measure(size):
+            if isinstance(found, Figure):
+                figures.append(found)
+            elif isinstance(found, Plot):
+                plots.append(found)
+            else:
+                skips.append(found)
+    except Exception as error:  # noqa: BLE001  (the figures of the others are worth having; the exit code tells)
+        traceback.print_exc()
+        skips.append(Skip(name, "the rest of it", f"broke: {type(error).__name__}: {error}"))
+        return figures, plots, skips, False
+    return figures, plots, skips, True
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("modules", nargs="*", help=f"what to measure; by default all: {', '.join(MODULES)}")
+    parser.add_argument("--size", choices=sorted(SIZES), default="short", help="tiny, short (default) or full")
+    parser.add_argument("--out", type=Path, help="folder for RESULTS.md, results.json and the plots")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

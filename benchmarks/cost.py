@@ -1,0 +1,171 @@
+"""What one context costs memd itself, step by step, in CPU time: a claim taken by hand through every step of its life.
+
+The document has 100 facts and is written durably. What the real worker needs on top of these steps, for its loop,
+threads and logging, is the difference to drain.py's figure.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, date, datetime
+
+import orjson
+
+from benchmarks.drain import push_all
+from benchmarks.figures import Figure, Measurement, at_most
+from benchmarks.ground import Ground, ground
+from benchmarks.load import conversation, full_document
+from benchmarks.model import reply
+from benchmarks.sizes import Size
+from benchmarks.timing import median, server_cpu
+from memd import inbox
+from memd.claim import Claim
+from memd.client import Memd
+from memd.connection import send
+from memd.context import Bucket
+from memd.extraction import endpoint, envelope
+from memd.extraction.prompt import PROMPT_VERSION, build
+from memd.extraction.protocol import Request
+from memd.memory import files, ledger
+from memd.memory.apply import Origin, apply
+from memd.memory.store import open_store
+from memd.memory.tombstone import Tombstones
+from memd.redaction import redact
+
+AREA = "cost"
+STEPS = ("claim", "load", "redact", "prompt", "parse", "apply", "write", "ack")
+ROOM = 32
+
+
+def measure(size: Size) -> Iterator[Measurement]:
+    """Medians over contexts of the thread's CPU in each step; and the server's for all of them."""
+    count = max(ROOM, size.contexts // 4 // ROOM * ROOM)
+    with ground(scheduler__quiet_s=300) as place:
+        fill(place, count)
+        push_all(place, count)
+        with Memd(place.settings) as memd:
+            memd.flush()
+        before = server_cpu(place.client)
+        steps = Steps(place)
+        steps.run(count)
+        served = (server_cpu(place.client) - before) / count * 1e3
+        floor = _floor(place, count)
+        raw_push = _push_cost(place, min(200, size.pushes))
+    yield Figure(AREA, "push, in the app: checks, signals, filtering, identities", raw_push, "ms")
+    medians = {name: median(values) for name, values in steps.taken.items()}
+    for name in STEPS:
+        yield Figure(AREA, f"{name}", medians[name], "ms", note=NOTES.get(name, ""))
+    yield Figure(
+        AREA, "all steps of a claim, 100 facts, durable", sum(medians.values()), "ms",
+        peer="read and write of the same document, orjson, durable", peer_value=floor, target=at_most(1.5),
+        note="of the peer 0.28 ms were measured on a quiet machine",
+    )  # fmt: skip
+    yield Figure(AREA, "the server's part of it", served, "ms")
+
+
+NOTES = {
+    "claim": f"a share of a claim of {ROOM} keys, read and checked",
+    "load": "tombstone, document, ledger",
+    "redact": "secrets and card numbers",
+    "write": "lock, still ours, temp, fsync, rename, fsync",
+}
+
+
+class Steps:
+    """The steps of a claim in their order, each with the CPU milliseconds it took."""
+
+    def __init__(self, place: Ground) -> None:
+        self.taken: dict[str, list[float]] = defaultdict(list)
+        self._place = place
+        self._store = open_store(place.settings)
+        self._tombstones = Tombstones(place.settings.data_dir)
+
+    @contextmanager
+    def _step(self, name: str, share: int = 1) -> Iterator[None]:
+        started = time.thread_time_ns()
+        yield
+        self.taken[name] += [(time.thread_time_ns() - started) / share / 1e6] * share
+
+    def run(self, count: int) -> None:
+        """Claim and finish so many contexts."""
+        settings, client = self._place.settings, self._place.client
+        done = 0
+        while done < count:
+            started = time.thread_time_ns()
+            claims = send(client, inbox.claim(settings, ROOM, 0, "bench:1", endpoint(settings.extraction))).taken
+            share = (time.thread_time_ns() - started) / max(1, len(claims)) / 1e6
+            assert claims, "nothing to claim"
+            self.taken["claim"] += [share] * len(claims)
+            for claim in claims:
+                self._finish(claim)
+            done += len(claims)
+
+    def _finish(self, claim: Claim) -> None:
+        settings, bucket, thread = self._place.settings, claim.key.bucket, claim.key.thread_id
+        with self._step("load"):
+            self._tombstones.find(claim.key.user_id)
+            loaded = self._store.load(bucket)
+            new = ledger.unknown(loaded.document, thread, claim.messages)
+        with self._step("redact"):
+            for message in new:
+                redact(message.content)
+        with self._step("prompt"):
+            json.dumps({"content": build(Request(loaded.document, new), date(2026, 11, 1))}).encode()
+        raw = reply(claim.messages[0].content[:40].strip())
+        with self._step("parse"):
+            update, _ = envelope.read(raw, "application/json", new)
+        with self._step("apply"):
+            origin = Origin(thread, datetime.now(UTC), "bench", PROMPT_VERSION)
+            applied = apply(loaded.document, update, new, new, origin, settings.apply)
+        with self._step("write"):
+            self._store.commit(bucket, loaded, applied.document, self._held(claim))
+        with self._step("ack"):
+            record = {"state": "stored", "facts": applied.added}
+            send(self._place.client, inbox.ack(claim.id, record, {"stored": 1, "messages_stored": 2, "model_calls": 1}))
+
+    def _held(self, claim: Claim) -> Callable[[], bool]:
+        def held() -> bool:
+            self._tombstones.generation(claim.key.user_id)
+            return send(self._place.client, inbox.extend([claim.id]))[0]
+
+        return held
+
+
+def fill(place: Ground, count: int, start: int = 0) -> None:
+    """A full document for each user."""
+    store = open_store(place.settings)
+    for number in range(start, start + count):
+        bucket = Bucket(f"user-{number}")
+        loaded = store.load(bucket)
+        store.commit(bucket, loaded, {**full_document(bucket), "revision": 1}, lambda: True)
+
+
+def _floor(place: Ground, count: int) -> float:
+    """CPU milliseconds of what no store can do without: parse, serialise, temp, fsync, rename, fsync of the folder."""
+    data = orjson.dumps(full_document(Bucket("user")), option=orjson.OPT_INDENT_2)
+    file = place.settings.data_dir / "floor.json"
+    file.write_bytes(data)
+    taken = []
+    for _ in range(count):
+        started = time.thread_time_ns()
+        whole = orjson.dumps(orjson.loads(file.read_bytes()), option=orjson.OPT_INDENT_2)
+        files.replace(file, whole, file.with_suffix(".tmp"))
+        taken.append((time.thread_time_ns() - started) / 1e6)
+    return median(taken)
+
+
+def _push_cost(place: Ground, count: int) -> float:
+    """CPU milliseconds of `Memd.push` in the app, the round trip's own included."""
+    pushes = [conversation(20_000_000 + number) for number in range(count)]
+    taken = []
+    with Memd(place.settings) as memd:
+        memd.push(**pushes[0])
+        for push in pushes:
+            started = time.thread_time_ns()
+            memd.push(**push)
+            taken.append((time.thread_time_ns() - started) / 1e6)
+    return median(taken)

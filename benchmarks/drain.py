@@ -1,0 +1,290 @@
+"""Drain: contexts that are due are claimed, extracted, stored and acked, by workers as `memd up` has them.
+
+Offline with two workers; then one worker against an HTTP model that answers at once, after 0.2 s and after 2 s, beside
+the bare SDK loop. Each context has a user and a document of its own, so each is a durable write.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import orjson
+from pydantic import SecretStr
+
+from benchmarks.figures import Figure, Measurement, Skip, at_least, at_most
+from benchmarks.ground import Ground, Process, daemon, environment, ground, model, process
+from benchmarks.load import conversation, full_document
+from benchmarks.peers import venv
+from benchmarks.sizes import SHORT, Size
+from benchmarks.timing import children, interleaved, median, memory_mb, server_cpu, spread, tree_cpu, wait_until
+from memd import inbox, server
+from memd.client import Memd
+from memd.config import Settings
+from memd.connection import connect, send_many
+from memd.context import Bucket
+from memd.filtering import to_context
+from memd.memory import files
+from memd.signals import load_patterns
+from memd.validation import check_push
+
+AREA = "drain"
+CONCURRENCY = 256
+TIMEOUT_S = 600
+
+
+@dataclass(frozen=True, slots=True)
+class Drained:
+    """One drain: contexts a second, CPU milliseconds of each by memd and by the server, peak memory of a worker."""
+
+    rate: float
+    cpu_ms: float
+    server_ms: float
+    memory_mb: float = 0.0
+
+
+def measure(size: Size) -> Iterator[Measurement]:
+    """Without a model, with one, and what else there is."""
+    yield from _offline(size)
+    for delay_s, count in ((0.0, size.contexts // 4), (0.2, size.contexts // 2), (2.0, size.slow_calls)):
+        yield from _with_model(size, delay_s, count)
+    yield from _rq(size)
+    yield from _pydocket(size)
+    yield from _langmem(size)
+
+
+def push_all(place: Ground, count: int, start: int = 0, chars: int = 512) -> None:
+    """Contexts of as many users, pending; through the trusted door, many to a pipeline."""
+    patterns = load_patterns()
+    for first in range(start, start + count, 200):
+        numbers = range(first, min(start + count, first + 200))
+        pushes = (check_push(conversation(number, chars), place.settings.client) for number in numbers)
+        for answer in send_many(place.client, [inbox.push(to_context(push, patterns)) for push in pushes]):
+            if isinstance(answer, Exception):
+                raise answer
+
+
+def drained(place: Ground, parts: list[Process], count: int, start: int = 0) -> Drained:
+    """Push, make all due at once, and wait for the last ack."""
+    push_all(place, count, start)
+    done = _ended(place)
+    cpu, served = sum(tree_cpu(part.pid) for part in parts), server_cpu(place.client)
+    peak = 0.0
+    started = time.perf_counter()
+    with Memd(place.settings) as memd:
+        memd.flush()
+    looked = 0.0
+
+    def over() -> bool:
+        nonlocal peak, looked
+        if time.monotonic() - looked > 0.2:
+            peak, looked = max(peak, _worker_mb(parts[1])), time.monotonic()
+        return place.ended(done + count)
+
+    wait_until(over, f"{count} contexts drained", TIMEOUT_S, 0.02)
+    wall = time.perf_counter() - started
+    used = sum(tree_cpu(part.pid) for part in parts) - cpu
+    served = server_cpu(place.client) - served
+    return Drained(count / wall, used / count * 1e3, served / count * 1e3, peak)
+
+
+def _ended(place: Ground) -> int:
+    stats = place.client.hmget(f"{inbox.P}:stats", ["stored", "skipped", "dead"])
+    return sum(int(value or 0) for value in stats)
+
+
+def _worker_mb(worker: Process) -> float:
+    """Memory of a worker with its child, what they share counted once."""
+    total = 0.0
+    for pid in (worker.pid, *children(worker.pid)):
+        try:
+            total += memory_mb(pid)[1]
+        except (FileNotFoundError, ProcessLookupError):  # the child has just ended
+            continue
+    return total
+
+
+def _offline(size: Size) -> Iterator[Measurement]:
+    with ground(scheduler__quiet_s=300) as place, daemon(place, workers=2) as parts:
+        drained(place, parts, min(50, size.contexts), 50_000_000)  # both workers have been woken once
+        turns = interleaved(
+            size.rounds,
+            {
+                "memd": partial(_next_drain, place, parts, size.contexts, iter(range(0, 10**9, size.contexts))),
+                "writes": partial(_writes, place, size.contexts),
+            },
+        )
+    runs = [one for one in turns["memd"] if isinstance(one, Drained)]
+    floor = median([one for one in turns["writes"] if isinstance(one, float)])
+    rates = [one.rate for one in runs]
+    yield Figure(
+        AREA, "offline extractor, two workers, durable", median(rates), "/s",
+        peer="durable writes alone, 4 threads", peer_value=floor, target=at_least(500), spread=spread(rates),
+        note=f"{median([one.cpu_ms for one in runs]):.2f} ms CPU of memd and "
+             f"{median([one.server_ms for one in runs]):.2f} ms of the server each",
+    )  # fmt: skip
+
+
+def _next_drain(place: Ground, parts: list[Process], count: int, starts: Iterator[int]) -> Drained | float:
+    return drained(place, parts, count, next(starts))
+
+
+def _writes(place: Ground, count: int) -> Drained | float:
+    """Documents with one fact written durably, a second, by four threads of one process: the floor of any drain."""
+    data = orjson.dumps(full_document(Bucket("user"), 1), option=orjson.OPT_INDENT_2)
+    folder = place.settings.data_dir / "writes"
+    folder.mkdir(exist_ok=True)
+
+    def write(number: int) -> None:
+        files.replace(folder / f"{number}.json", data, folder / f"{number}.tmp")
+
+    started = time.perf_counter()
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(write, range(count)))
+    return count / (time.perf_counter() - started)
+
+
+def _with_model(size: Size, delay_s: float, count: int) -> Iterator[Measurement]:
+    """One worker beside the bare loop, turn by turn, with the same concurrency and the same model."""
+    rounds = (1 if delay_s > 1 else 2) if size is SHORT else size.rounds
+    with ground(scheduler__quiet_s=300) as idle, model(idle.settings.data_dir, delay_s) as (address, _):
+        place = Ground(asking(idle, address), idle.client, idle.server)
+        place.clear()
+        with daemon(place) as parts:
+            drained(place, parts, min(16, count), 50_000_000)
+            turns: dict[str, list[Any]] = interleaved(
+                rounds,
+                {
+                    "memd": partial(_next_drain, place, parts, count, iter(range(0, 10**9, count))),
+                    "bare": partial(bare, place, address, count),
+                },
+            )
+    runs: list[Drained] = turns["memd"]
+    loops: list[dict[str, float]] = turns["bare"]
+    rates = [one.rate for one in runs]
+    calls_ms = median([one["cpu_s"] / count * 1e3 for one in loops])
+    own_ms = median([one.cpu_ms for one in runs]) - calls_ms
+    slow = delay_s > 1
+    name = f"HTTP model, {delay_s:g} s, one worker"
+    yield Figure(
+        AREA, name, median(rates), "/s", peer=f"the bare SDK loop, {CONCURRENCY} at once",
+        peer_value=median([count / one["wall_s"] for one in loops]),
+        target=at_least(0.9, of="ratio") if slow else None, spread=spread(rates),
+        note=f"a call of the SDK costs {calls_ms:.2f} ms CPU",
+    )  # fmt: skip
+    yield Figure(
+        AREA, f"{name}: own CPU of a context, the SDK's call not counted", own_ms, "ms",
+        target=at_most(1.5) if delay_s == 0 else None,
+    )  # fmt: skip
+    yield Figure(
+        AREA, f"{name}: memory of the worker, peak", max(one.memory_mb for one in runs), "MB",
+        peer="the bare loop's process", peer_value=max(one["rss_mb"] for one in loops),
+        target=at_most(200) if slow else None,
+    )  # fmt: skip
+
+
+def asking(place: Ground, address: str, concurrency: int = CONCURRENCY) -> Settings:
+    """The settings, changed to ask a model at this address."""
+    found = place.settings
+    asked = {"extractor": "anthropic", "base_url": address, "api_key": SecretStr("bench")}
+    return found.model_copy(
+        update={
+            "extraction": found.extraction.model_copy(update=asked),
+            "drain": found.drain.model_copy(update={"concurrency": concurrency}),
+        }
+    )
+
+
+def bare(place: Ground, address: str, count: int) -> dict[str, float]:
+    """The bare loop in a process of its own."""
+    done = subprocess.run(
+        [sys.executable, "-m", "benchmarks.bare", address, str(count), str(min(CONCURRENCY, count))],
+        env=environment(place.settings), capture_output=True, text=True, check=True, timeout=TIMEOUT_S,
+    )  # fmt: skip
+    found: dict[str, float] = json.loads(done.stdout)
+    return found
+
+
+def _rq(size: Size) -> Iterator[Measurement]:
+    """RQ alone: jobs that do nothing, by one worker of each kind; and the model at 2 s by forked workers."""
+    from rq import Queue
+
+    from benchmarks.peers.rq_jobs import ask, nothing
+
+    for kind in ("rq.Worker", "rq.SimpleWorker"):
+        with ground() as place:
+            queue = Queue("bench", connection=connect(place.settings))
+            count = max(8, size.contexts // 6)
+            for _ in range(count):
+                queue.enqueue(nothing, "", result_ttl=0)
+            rate, _ = _rq_drained(place, ["-m", "rq.cli", "worker", "-w", kind], 1, count)
+        yield Figure(AREA, f"RQ alone, jobs that do nothing, one {kind.removeprefix('rq.')}", rate, "/s")
+    workers = 2 if size.name == "tiny" else 4 if size is SHORT else 16
+    with ground() as place, model(place.settings.data_dir, 2) as (address, _):
+        queue = Queue("bench", connection=connect(place.settings))
+        for _ in range(workers * 3):
+            queue.enqueue(ask, result_ttl=0)
+        env = {"BENCH_MODEL": address, "BENCH_PROMPT": json.dumps(conversation(1))}
+        rate, memory = _rq_drained(place, ["-m", "benchmarks.peers.rq_worker"], workers, workers * 3, env)
+    yield Figure(
+        AREA, f"RQ alone, HTTP model, 2 s, {workers} forked workers, SDK preloaded", rate, "/s",
+        note=f"{memory:.0f} MB, of which each worker {memory / workers:.0f} MB",
+    )  # fmt: skip
+
+
+def _rq_drained(
+    place: Ground, words: list[str], workers: int, count: int, extra: dict[str, str] | None = None
+) -> tuple[float, float]:
+    """Jobs a second from the first one done to the last one, and the memory of all workers while they work."""
+    url = server.url(place.settings)
+    env = environment(place.settings) | {"BENCH_URL": url} | (extra or {})
+    left, peak = "rq:queue:bench", 0.0
+    with ExitStack() as stack:
+        running = [
+            stack.enter_context(process([*words, "-u", url, "bench"], env, place.settings.data_dir / f"rq{n}.log"))
+            for n in range(workers)
+        ]
+        wait_until(lambda: place.client.llen(left) < count, "RQ's first job is taken", 60)
+        begin, started = int(place.client.llen(left)), time.perf_counter()
+
+        def over() -> bool:
+            nonlocal peak
+            if workers > 1:
+                peak = max(peak, sum(map(_worker_mb, running)))
+            return int(place.client.llen(left)) == 0 and not place.client.zcard("rq:wip:bench")
+
+        wait_until(over, "RQ's jobs are done", TIMEOUT_S)
+        return max(1, begin) / (time.perf_counter() - started), peak
+
+
+def _pydocket(size: Size) -> Iterator[Measurement]:
+    count = max(20, size.contexts // 4)
+    for concurrency in (10, 64):
+        with ground() as place:
+            try:
+                env = {"BENCH_URL": server.url(place.settings)}
+                found = venv.run("pydocket", "drain", count, concurrency, 0, env=env)
+            except venv.NotInstalled as error:
+                yield Skip(AREA, "pydocket", str(error))
+                return
+        yield Figure(
+            AREA, f"pydocket, tasks that do nothing, concurrency {concurrency}", found["per_s"], "/s",
+            note=f"adds {found['adds_per_s']:.0f}/s",
+        )  # fmt: skip
+
+
+def _langmem(size: Size) -> Iterator[Measurement]:
+    try:
+        found = venv.run("langmem", 5 if size.name == "tiny" else 20, 0.2, 0)
+    except venv.NotInstalled as error:
+        yield Skip(AREA, "langmem's ReflectionExecutor", str(error))
+        return
+    yield Figure(AREA, "langmem's executor, model 0.2 s", found["per_s"], "/s")

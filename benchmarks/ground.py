@@ -1,0 +1,158 @@
+"""What is measured on: an embedded server in its own folder, and memd's parts as processes, as `memd up` has them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import redis
+
+from benchmarks.timing import wait_until
+from memd import config, library, server
+from memd.config import Settings
+from memd.connection import connect
+from memd.snapshot import snapshot, workers_listening
+
+ROOT = Path(__file__).parent.parent
+Process = subprocess.Popen[bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """A running server with the inbox set up, and the settings that lead to it."""
+
+    settings: Settings
+    client: redis.Redis
+    server: Process
+
+    def clear(self) -> None:
+        """Forget everything on the server, and set the inbox up again."""
+        self.client.flushall()
+        library.install(self.client, self.settings)
+
+    def ended(self, pushes: int) -> bool:
+        """Whether so many pushes have come to their end, one way or another."""
+        stats = snapshot(self.client, ()).stats
+        return sum(stats.get(name, 0) for name in ("stored", "skipped", "dead")) >= pushes
+
+
+@contextmanager
+def ground(**changes: Any) -> Iterator[Ground]:
+    """A server as `memd up` starts it (append-only file, synced every second). `changes` use `__` for the dot."""
+    folder = Path(tempfile.mkdtemp(prefix="memd-bench-"))
+    process = None
+    try:
+        settings = make_settings(folder, **changes)
+        process = server.start(settings)
+        with connect(settings) as client:
+            library.install(client, settings)
+            yield Ground(settings, client, process)
+    finally:
+        if process is not None:
+            server.stop(process)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def make_settings(folder: Path, **changes: Any) -> Settings:
+    """memd's defaults with the offline extractor, and these changes; no config file, no environment."""
+    flags = {"data_dir": str(folder), "extraction.extractor": "rules", "log.level": "warning"}
+    flags |= {name.replace("__", "."): value for name, value in changes.items()}
+    return config.load(environ={}, use_file=False, flags=flags).settings
+
+
+def environment(settings: Settings) -> dict[str, str]:
+    """The environment that gives a process these settings, and lets it import this repository."""
+    env = {name: value for name, value in os.environ.items() if not name.startswith(("MEMD_", "ANTHROPIC_"))}
+    empty = settings.data_dir / "empty.yaml"
+    empty.touch()
+    return env | config.as_environment(settings) | {"MEMD_CONFIG": str(empty), "PYTHONPATH": str(ROOT)}
+
+
+@contextmanager
+def process(
+    words: list[str], env: Mapping[str, str], log: Path, ready: str = "", prefix: tuple[str, ...] = ()
+) -> Iterator[Process]:
+    """A Python process, ended at the end. With `ready` it must print a line that begins so before this answers.
+
+    `prefix`: a command that becomes the process, such as one that enters a namespace.
+    """
+    with log.open("ab") as out:
+        running = subprocess.Popen(
+            [*prefix, sys.executable, *words], env=dict(env), stdin=subprocess.DEVNULL, stdout=out, stderr=out
+        )
+    try:
+        if ready:
+            wait_until(lambda: _said(log, ready) or running.poll() is not None, f"{words} is ready", 60)
+        yield running
+    finally:
+        running.terminate()
+        try:
+            running.wait(12)
+        except subprocess.TimeoutExpired:  # nothing is in hand here that anybody needs
+            running.kill()
+            running.wait()
+
+
+def _said(log: Path, ready: str) -> bool:
+    return any(line.startswith(ready) for line in log.read_text(errors="replace").splitlines())
+
+
+@contextmanager
+def tcp_ground(host: str, *options: str, **changes: Any) -> Iterator[Ground]:
+    """As `ground`, with a server that listens on an address, and these options of its own."""
+    folder = Path(tempfile.mkdtemp(prefix="memd-bench-"))
+    with socket.socket() as free:
+        free.bind((host, 0))
+        port = free.getsockname()[1]
+    common = ["--port", str(port), "--bind", host, "--dir", str(folder), "--appendonly", "yes", "--save", ""]
+    with (folder / "server.log").open("wb") as log:
+        process = subprocess.Popen([server.binary(), *common, "--protected-mode", "no", *options], stdout=log)
+    settings = make_settings(folder, redis_url=f"redis://{host}:{port}/0", **changes)
+    try:
+        with connect(settings) as client:
+            wait_until(lambda: _listens(host, port), "the server listens", 10)
+            library.install(client, settings)
+            yield Ground(settings, client, process)
+    finally:
+        server.stop(process)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _listens(host: str, port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex((host, port)) == 0
+
+
+@contextmanager
+def daemon(place: Ground, workers: int = 1, *, scheduler: bool = True) -> Iterator[list[Process]]:
+    """A scheduler and workers as processes of their own; answers [scheduler, worker, …] once the workers listen."""
+    env = environment(place.settings)
+    names = ["scheduler"] * scheduler + ["worker"] * workers
+    with ExitStack() as stack:
+        parts = [
+            stack.enter_context(process(["-m", "memd", name], env, place.settings.data_dir / f"{name}-{number}.log"))
+            for number, name in enumerate(names)
+        ]
+        wait_until(lambda: workers_listening(place.client) >= workers, "the workers listen", 60)
+        yield parts
+
+
+@contextmanager
+def model(folder: Path, delay_s: float, host: str = "127.0.0.1", limit: int = 0) -> Iterator[tuple[str, Process]]:
+    """An HTTP model that takes `delay_s` for each answer, `limit` at once, as a process; answers its address."""
+    log = folder / f"model-{delay_s}.log"
+    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    with process(
+        ["-m", "benchmarks.model", str(delay_s), "--host", host, "--limit", str(limit)], env, log, ready="http"
+    ) as running:
+        address = next(line for line in log.read_text().splitlines() if line.startswith("http"))
+        yield address, running

@@ -1,0 +1,49 @@
+"""The raw door: how fast a scheduler takes in what producers have RPUSHed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import orjson
+
+from benchmarks.figures import Figure, Measurement, at_least
+from benchmarks.ground import Ground, ground
+from benchmarks.load import conversation
+from benchmarks.sizes import Size
+from benchmarks.timing import median, server_cpu, spread
+from memd.duties.intake import Intake
+from memd.inbox import RAW
+
+AREA = "intake"
+
+
+def measure(size: Size) -> Iterator[Measurement]:
+    """The scheduler's duty, called until the list is empty; short turns, and those of a normal conversation."""
+    with ground(scheduler__quiet_s=300) as place:
+        for chars in (60, 512):
+            rounds = [_taken_in(place, size.contexts, chars) for _ in range(size.rounds)]
+            rates = [rate for rate, _, _ in rounds]
+            cpu, server = (median([one[part] for one in rounds]) * 1e6 for part in (1, 2))
+            yield Figure(
+                AREA,
+                f"contexts taken in, two messages of {chars} characters",
+                median(rates),
+                "/s",
+                target=at_least(5_000),
+                spread=spread(rates),
+                note=f"{cpu:.0f} µs CPU of the scheduler and {server:.0f} µs of the server each",
+            )
+
+
+def _taken_in(place: Ground, count: int, chars: int) -> tuple[float, float, float]:
+    """Contexts a second, CPU seconds of the scheduler and of the server for each."""
+    place.clear()
+    for number in range(count):
+        place.client.rpush(RAW, orjson.dumps(conversation(number, chars)))
+    intake = Intake(place.settings, place.client)
+    cpu, server, started = time.process_time(), server_cpu(place.client), time.perf_counter()
+    while place.client.llen(RAW):
+        intake.tick()
+    wall = time.perf_counter() - started
+    return count / wall, (time.process_time() - cpu) / count, (server_cpu(place.client) - server) / count

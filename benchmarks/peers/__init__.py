@@ -1,0 +1,1 @@
+"""What a user would pick instead, each set up as its documentation says."""

@@ -1,0 +1,48 @@
+"""RQ alone: its jobs, its debounce by hand, its own scheduler."""
+
+from __future__ import annotations
+
+import os
+import time
+from contextlib import suppress
+from datetime import timedelta
+from typing import Any
+
+from redis import Redis
+from rq import Queue
+from rq.exceptions import NoSuchJobError
+from rq.job import Job
+
+LATENESS = "bench:lateness"
+
+
+def nothing(payload: str) -> None:
+    """A job that costs nothing but being one."""
+
+
+def debounced(queue: Queue, key: int, payload: str) -> None:
+    """Put the job of a key off once more: the one that waits is deleted, a new one is scheduled."""
+    with suppress(NoSuchJobError):  # the first push of this key
+        Job.fetch(f"key-{key}", connection=queue.connection).delete()
+    queue.enqueue_in(timedelta(seconds=30), nothing, payload, job_id=f"key-{key}")
+
+
+def note(due: float) -> None:
+    """A job that was due at a time: notes by how many seconds it came late (negative: early)."""
+    client: Any = Redis.from_url(os.environ["BENCH_URL"])
+    client.rpush(LATENESS, time.time() - due)
+
+
+def wait(seconds: float) -> None:
+    """A job that waits as for a model."""
+    time.sleep(seconds)
+
+
+def ask() -> None:
+    """One call to the model by the SDK, as a job alone would make it: a client, a request, an answer."""
+    import anthropic
+
+    client = anthropic.Anthropic(api_key="bench", base_url=os.environ["BENCH_MODEL"], max_retries=0)
+    client.messages.create(
+        model="claude-haiku-5-5", max_tokens=256, messages=[{"role": "user", "content": os.environ["BENCH_PROMPT"]}]
+    )

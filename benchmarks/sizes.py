@@ -1,0 +1,42 @@
+"""How much is measured: `tiny` shows that everything runs, `short` is `make bench`, `full` is `make bench-full`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """The sizes of one run. Counts are of operations, times of seconds."""
+
+    name: str
+    rounds: int
+    """Turns of each contestant; the median counts."""
+
+    pushes: int
+    """Pushes of one turn, with 0.5 KB messages."""
+
+    pending: tuple[int, ...]
+    """Pending keys at which growth is looked at."""
+
+    due_s: float
+    """How long keys fall due in the debounce measurements."""
+
+    idle_s: float
+    idle_shots: int
+    contexts: int
+    """Contexts of one drain."""
+
+    slow_calls: int
+    """Model calls at a latency of 2 s."""
+
+    starts: int
+    concurrencies: tuple[int, ...]
+    """At which the memory of a worker is looked at."""
+
+
+TINY = Size("tiny", 1, 20, (50, 100), 0.5, 0.5, 1, 16, 8, 1, (1, 4))
+SHORT = Size("short", 3, 400, (1_000, 10_000, 100_000), 4, 6, 6, 1_200, 768, 5, (1, 32, 256))
+FULL = Size("full", 7, 3_000, (1_000, 10_000, 100_000, 1_000_000), 20, 30, 30, 6_000, 2_048, 15, (1, 32, 256))
+
+SIZES = {size.name: size for size in (TINY, SHORT, FULL)}

@@ -1,0 +1,112 @@
+"""Start times: commands from a shell, and `memd up` until it is ready."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from os import wait4
+
+import orjson
+
+from benchmarks.figures import Figure, Measurement, at_most
+from benchmarks.ground import Ground, environment, ground
+from benchmarks.load import conversation
+from benchmarks.sizes import Size
+from benchmarks.timing import interleaved, median, spread
+from memd import server
+
+AREA = "starts"
+COMMANDS: dict[str, tuple[list[str], float | None]] = {
+    "python -c pass": (["-c", "pass"], None),
+    "python, importing typer and pydantic": (["-c", "import typer, pydantic"], None),
+    "memd --version": (["-m", "memd", "--version"], None),
+    "memd push": (["-m", "memd", "push"], 0.35),
+    "memd status": (["-m", "memd", "status"], 0.35),
+    "an app that imports Memd": (["-c", "from memd import Memd"], None),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """Wall and CPU seconds of one command."""
+
+    wall_s: float
+    cpu_s: float
+
+
+def measure(size: Size) -> Iterator[Measurement]:
+    """Commands take turns; `memd up` comes after them."""
+    with ground() as place:
+        env = environment(place.settings)
+        given = orjson.dumps(conversation(1))
+        taken = interleaved(
+            size.starts + 1,
+            {name: partial(_run, words, env, given) for name, (words, _) in COMMANDS.items()},
+        )
+        floor = median([one.wall_s for one in taken["python -c pass"][1:]])
+        for name, (_, bound) in COMMANDS.items():
+            walls = [one.wall_s for one in taken[name][1:]]  # the first one may have compiled
+            own = name == "python -c pass"
+            yield Figure(
+                AREA, name, median(walls), "s", peer="" if own else "python -c pass",
+                peer_value=None if own else floor, target=at_most(bound) if bound else None, spread=spread(walls),
+                note=f"{median([one.cpu_s for one in taken[name][1:]]):.2f} s CPU",
+            )  # fmt: skip
+        ups = [_up(place) for _ in range(max(1, size.rounds))]
+        yield Figure(AREA, "memd up, until ready", median(ups), "s", target=at_most(2.0), spread=spread(ups))
+        ready = [_server(place) for _ in range(max(1, size.rounds))]
+        yield Figure(AREA, "the embedded server, until it answers", median(ready), "s", spread=spread(ready))
+
+
+def _run(words: list[str], env: dict[str, str], given: bytes) -> Start:
+    started = time.perf_counter()
+    process = subprocess.Popen(
+        [sys.executable, *words], env=env, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+    )
+    assert process.stdin is not None
+    process.stdin.write(given if "push" in words else b"")
+    process.stdin.close()
+    _, status, usage = wait4(process.pid, 0)
+    wall = time.perf_counter() - started
+    process.returncode = status
+    assert process.stderr is not None
+    said = process.stderr.read()
+    process.stderr.close()
+    assert status == 0, said.decode(errors="replace")
+    return Start(wall, usage.ru_utime + usage.ru_stime)
+
+
+def _up(place: Ground) -> float:
+    """Seconds from the command to the line that says ready, with two workers, on a folder of its own."""
+    folder = place.settings.data_dir / f"up-{time.monotonic_ns()}"
+    env = environment(place.settings) | {
+        "MEMD_DATA_DIR": str(folder),
+        "MEMD_LOG__LEVEL": "info",
+        "MEMD_LOG__FORMAT": "json",
+    }
+    started = time.perf_counter()
+    process = subprocess.Popen([sys.executable, "-m", "memd", "up"], env=env, stderr=subprocess.PIPE, text=True)
+    assert process.stderr is not None
+    try:
+        for line in process.stderr:
+            if json.loads(line).get("event") == "up_ready":
+                return time.perf_counter() - started
+    finally:
+        process.terminate()
+        process.stderr.read()
+        process.wait()
+    raise RuntimeError("memd up ended before it was ready")
+
+
+def _server(place: Ground) -> float:
+    settings = place.settings.model_copy(update={"data_dir": place.settings.data_dir / f"s-{time.monotonic_ns()}"})
+    started = time.perf_counter()
+    process = server.start(settings)
+    wall = time.perf_counter() - started
+    server.stop(process)
+    return wall

@@ -1,0 +1,180 @@
+"""The Message Batches API of the model server: create, retrieve, results, cancel, delete."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from memd.testing.http import HttpRequest
+from memd.testing.replies import error_body
+
+BATCHES = "/v1/messages/batches"
+DAY = timedelta(days=1)
+
+Answer = tuple[int, bytes, str]
+JSON, LINES = "application/json", "application/x-jsonl"
+COUNTS = ("processing", "succeeded", "errored", "canceled", "expired")
+
+
+@dataclass
+class Batch:
+    """One batch as it was sent. `results`: its lines, once it has ended."""
+
+    id: str
+    requests: dict[str, dict[str, Any]]
+    made: float
+    created_at: datetime
+    canceled: bool = False
+    results: list[dict[str, Any]] | None = None
+
+
+@dataclass
+class BatchDesk:
+    """What a test can do with batches: hold them, let them take their time, expire, fail, lose lines.
+
+    `delay`: seconds until a batch has ended. `made`: all batches so far, the deleted ones too.
+    """
+
+    answer: Callable[[dict[str, Any]], tuple[int, bytes]]
+    """Status and body for a request's params."""
+
+    delay: float = 0.0
+    made: list[Batch] = field(default_factory=list)
+    polls: int = 0
+    deleted: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._batches: dict[str, Batch] = {}
+        self._lock = threading.Lock()
+        self._held = False
+        self._expiring = 0
+        self._losing = 0
+        self._failing: list[tuple[str, int]] = []
+
+    @property
+    def requests(self) -> int:
+        """Requests in all batches so far."""
+        with self._lock:
+            return sum(len(batch.requests) for batch in self.made)
+
+    def hold(self) -> None:
+        """Let no batch end until `go_on`."""
+        self._held = True
+
+    def go_on(self) -> None:
+        """Let batches end."""
+        self._held = False
+
+    def expire(self, count: int = 1) -> None:
+        """Let the next so many requests expire unanswered when their batch ends."""
+        self._expiring = count
+
+    def lose_lines(self, count: int = 1) -> None:
+        """Leave the next so many results out."""
+        self._losing = count
+
+    def fail(self, verb: str, status: int) -> None:
+        """Answer the next `create`, `retrieve`, `results`, `cancel` or `delete` with an error."""
+        self._failing.append((verb, status))
+
+    def forget(self) -> None:
+        """Know no batch any more."""
+        with self._lock:
+            self._batches.clear()
+
+    def handle(self, request: HttpRequest, base_url: str) -> Answer:
+        """Answer one request of the API."""
+        with self._lock:
+            name, _, action = request.path.removeprefix(BATCHES).strip("/").partition("/")
+            verb = _verb(request.method, name, action)
+            for failing in self._failing:
+                if failing[0] == verb:
+                    self._failing.remove(failing)
+                    return failing[1], error_body(failing[1], "scripted"), JSON
+            if verb == "create":
+                return self._create(request, base_url)
+            batch = self._batches.get(name)
+            if batch is None or not verb:
+                return 404, error_body(404, "no such batch"), JSON
+            return self._on(batch, verb, base_url)
+
+    def _create(self, request: HttpRequest, base_url: str) -> Answer:
+        rows = json.loads(request.body)["requests"]
+        names = [row["custom_id"] for row in rows]
+        if len(set(names)) < len(names) or not all(0 < len(name) <= 64 for name in names):
+            return 400, error_body(400, "custom_id must be unique and have at most 64 characters"), JSON
+        batch = Batch(
+            f"msgbatch_{len(self.made)}",
+            {row["custom_id"]: row["params"] for row in rows},
+            time.monotonic(),
+            datetime.now(UTC),
+        )
+        self.made.append(batch)
+        self._batches[batch.id] = batch
+        return 200, _described(batch, base_url), JSON
+
+    def _on(self, batch: Batch, verb: str, base_url: str) -> Answer:
+        if verb == "retrieve":
+            self.polls += 1
+        if verb == "cancel":
+            batch.canceled = True
+        if batch.results is None and not self._held and time.monotonic() - batch.made >= self.delay:
+            batch.results = [self._line(batch, name) for name in reversed(batch.requests)]
+            lost, self._losing = self._losing, 0
+            batch.results = batch.results[lost:]
+        if verb == "results":
+            if batch.results is None:
+                return 404, error_body(404, "it has not ended"), JSON
+            return 200, b"".join(json.dumps(line).encode() + b"\n" for line in batch.results), LINES
+        if verb == "delete":
+            if batch.results is None:
+                return 400, error_body(400, "it has not ended"), JSON
+            self.deleted.append(batch.id)
+            del self._batches[batch.id]
+            return 200, json.dumps({"id": batch.id, "type": "message_batch_deleted"}).encode(), JSON
+        return 200, _described(batch, base_url), JSON
+
+    def _line(self, batch: Batch, name: str) -> dict[str, Any]:
+        """The result of one request; lines come in another order than the requests."""
+        if batch.canceled:
+            result: dict[str, Any] = {"type": "canceled"}
+        elif self._expiring:
+            self._expiring -= 1
+            result = {"type": "expired"}
+        else:
+            status, body = self.answer(batch.requests[name])
+            said = json.loads(body)
+            result = {"type": "succeeded", "message": said} if status == 200 else {"type": "errored", "error": said}
+        return {"custom_id": name, "result": result}
+
+
+def _verb(method: str, name: str, action: str) -> str:
+    if not name:
+        return "create" if method == "POST" else ""
+    verbs = {("GET", ""): "retrieve", ("DELETE", ""): "delete", ("GET", "results"): "results"}
+    return verbs.get((method, action), "cancel" if (method, action) == ("POST", "cancel") else "")
+
+
+def _described(batch: Batch, base_url: str) -> bytes:
+    kinds = [line["result"]["type"] for line in batch.results or ()]
+    counts = {kind: kinds.count(kind) for kind in COUNTS}
+    ended = batch.results is not None
+    return json.dumps(
+        {
+            "id": batch.id,
+            "type": "message_batch",
+            "processing_status": "ended" if ended else "canceling" if batch.canceled else "in_progress",
+            "request_counts": counts if ended else {**counts, "processing": len(batch.requests)},
+            "created_at": batch.created_at.isoformat(),
+            "expires_at": (batch.created_at + DAY).isoformat(),
+            "ended_at": datetime.now(UTC).isoformat() if ended else None,
+            "results_url": f"{base_url}{BATCHES}/{batch.id}/results" if ended else None,
+            "cancel_initiated_at": None,
+            "archived_at": None,
+        }
+    ).encode()

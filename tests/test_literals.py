@@ -1,0 +1,80 @@
+"""What patterns cannot do without: no match without one of these texts, so no signal is ever missed for speed."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from memd.candidates import Candidates, cut
+from memd.literals import needed
+from memd.signals import load_patterns
+
+DATA = Path(__file__).parent / "data" / "signals"
+
+KNOWN = {
+    r"\bi(?:'m| am) (?:an?|the) \w+": {"i'm a ", "i am a ", "i'm an ", "i am an ", "i'm the ", "i am the "},
+    r"^(?:no|nope)[ ,]+(?:not|the)\b": {"no ", "no,", "nope ", "nope,"},
+    r"colou?rs? (?=red)": {"color ", "colour ", "colors ", "colours "},
+    r"\bx{2,}yz\b|不对": {"yz", "不对"},
+    r"a+b": {"a", "b"},
+    r"(?:a|b)*(?:wrong|not right)(?!er)": {"wrong", "not right"},
+    r"[.]\.\?": {"..?"},
+}
+
+
+@pytest.mark.parametrize(("pattern", "texts"), KNOWN.items())
+def test_what_a_pattern_needs_is_found(pattern: str, texts: set[str]) -> None:
+    """Groups, choices, options and plain sets of characters are run together; the rarer set is taken."""
+    found = needed(pattern)
+    assert found
+    assert found <= texts
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    ["", r"\w+", "a?", "(?i)wrong", r"(a)\1b", r"\x41b", "(?P<name>wrong)", "a|", "[a", "(a", "[^]x]", "(?#no)a"],
+)
+def test_what_is_not_understood_needs_nothing(pattern: str) -> None:
+    """Such a pattern is always tried."""
+    assert needed(pattern) == frozenset()
+
+
+@settings(max_examples=30)
+@given(st.data())
+@pytest.mark.parametrize("pattern", [*KNOWN, r"\b(?:it|that)(?: is|'s)? (?:not |n't ){0,2}[a-c]{2,3}d(?:e|f.g)+?h?"])
+def test_every_match_has_a_needed_text(pattern: str, data: st.DataObject) -> None:
+    """Texts made from the pattern itself."""
+    text = data.draw(st.from_regex(pattern))
+    found = re.search(pattern, text)
+    assert found is not None
+    assert any(wanted in found[0] for wanted in needed(pattern))
+
+
+def test_every_match_of_the_shipped_patterns_has_a_needed_text() -> None:
+    """Over all labelled texts, and rows of them: what a pattern finds, its needed texts tell as well."""
+    rows = [json.loads(line)["text"].lower() for file in DATA.glob("*.jsonl") for line in file.read_text().splitlines()]
+    patterns = [source for sources in load_patterns().rules.values() for source in sources]
+    matches = 0
+    for source in patterns:
+        wanted = needed(source)
+        for text in rows:
+            for found in re.finditer(source, text):
+                matches += 1
+                assert not wanted or any(one in found[0] for one in wanted), source
+    assert matches > 300
+    assert sum(not needed(source) for source in patterns) < 5
+
+
+@given(st.text(max_size=40), st.sampled_from([2, 4]), st.integers(0, 40), st.integers(0, 40))
+def test_what_occurs_is_a_candidate(text: str, size: int, start: int, length: int) -> None:
+    """In any script: a text cut out of another one is found there by its pieces."""
+    part = text[start : start + length]
+    literal = "".join(char for char in part if char.isalnum())
+    candidates = Candidates([(re.escape(literal), "it")], size)
+    found = candidates.among(candidates.needs(literal + text, cut(literal + text, size)), literal + text)
+    assert found == ["it"]
