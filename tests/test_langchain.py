@@ -322,3 +322,15 @@ def test_an_app_that_sends_all_of_it_again_is_not_heard_twice(
     assert [fact["content"] for fact in memd.document("ana")["facts"]] == ["I live in Porto.", "I like tea."]
     assert [message.content for message in read if message.role == "user"] == ["I live in Porto.", "I like tea."]
     assert client.zcard("{memd}:due") == 0
+
+
+def test_a_summary_does_not_make_an_app_that_sends_all_again_heard_twice(chat: Chat) -> None:
+    """What was pushed in the middle of a run, when a summary threw it away, is known when the app sends it again."""
+    summary = SummarizationMiddleware(Scripted(), trigger=("messages", 3), keep=("messages", 1))
+    around: list[AgentMiddleware[Any, Any, Any]] = [summary, MemdMiddleware(chat.memd, user_id="ana", resent=True)]
+    agent = create_agent(Scripted(answers=[calls_weather()]), tools=[weather], middleware=around)
+    first: list[AnyMessage] = [HumanMessage("I live in Porto.")]
+    for asked in (first, [*first, AIMessage("Noted."), HumanMessage("I like tea.")]):
+        agent.invoke({"messages": [*asked]}, {"configurable": {"thread_id": "t"}})
+    told = ["I live in Porto.", "Noted.", "I like tea.", "Noted."]
+    assert [text for _, text in chat.pending] == told

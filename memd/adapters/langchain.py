@@ -161,7 +161,7 @@ class MemdMiddleware(AgentMiddleware[MemdState, Any, Any]):
         """What is to be pushed, in order: what waits already, and what came since the last push."""
         earlier = state.get("memd_waiting", [])
         known = {message.id for message in earlier}
-        last = None if self._resent else state.get("memd_pushed")
+        last = state.get("memd_pushed")
         return [*earlier, *(m for m in _after(state["messages"], last) if m.id not in known and _is_said(m))]
 
     @staticmethod
@@ -173,6 +173,8 @@ class MemdMiddleware(AgentMiddleware[MemdState, Any, Any]):
     def _pushed(self, state: MemdState, asked: _Asked, *, now: bool) -> Update | None:
         waiting = self._waiting(state)
         if waiting and not self._push(waiting, asked, now=now):
+            return {"memd_waiting": waiting}
+        if self._resent:  # a message without id is known by the one before it: the row stays whole until the run ends
             return {"memd_waiting": waiting}
         messages = state["messages"]
         return {"memd_waiting": [], "memd_pushed": messages[-1].id if messages else None}
