@@ -34,7 +34,8 @@ QUIET_S = 1.0
 STEP_S = 0.02
 """Pushes are sent in small bundles of this many seconds."""
 
-PEER_RATE = 20
+PEER_RATE = 5
+"""Tasks a second of the peers, twice as long: few enough that none of them is overloaded by them."""
 
 
 def measure(size: Size) -> Iterator[Measurement]:
@@ -160,7 +161,7 @@ def _rq(size: Size) -> Iterator[Measurement]:
         with process(words, env, place.settings.data_dir / "rq.log"):
             wait_until(lambda: place.client.scard("rq:workers") > 0, "RQ's worker listens", 60)
             queue = Queue("bench", connection=connect(place.settings))
-            count = int(PEER_RATE * size.due_s)
+            count = int(PEER_RATE * 2 * size.due_s)
             for _ in range(count):
                 queue.enqueue_in(timedelta(seconds=QUIET_S), note, time.time() + QUIET_S)
                 time.sleep(1 / PEER_RATE)
@@ -173,7 +174,7 @@ def _pydocket(size: Size) -> Iterator[Measurement]:
     with ground() as place:
         try:
             found = venv.run(
-                "pydocket", "lateness", PEER_RATE, size.due_s, env={"BENCH_URL": server.url(place.settings)}
+                "pydocket", "lateness", PEER_RATE, 2 * size.due_s, env={"BENCH_URL": server.url(place.settings)}
             )
         except venv.NotInstalled as error:
             yield Skip(AREA, "pydocket", str(error))
