@@ -13,6 +13,7 @@ from memd.extraction.prompt import build
 from memd.extraction.protocol import Request
 from memd.memory.apply import Applied, Origin, apply, asked
 from memd.memory.document import Document, Fact, empty_document, iso
+from memd.memory.facts import is_manual, is_note
 from memd.memory.similar import similarity
 from memd.memory.update import (
     Asked,
@@ -192,6 +193,18 @@ def test_what_a_person_wrote_stays() -> None:
     assert reasons(applied) == ["not_in_review", "manual", "manual", "bad_merge"]
     wishes = [(one["fact"], one["wanted"], one["why"]) for one in applied.document["quarantine"]]
     assert wishes == [("fact_00000001", "replaced", "manual"), ("fact_00000001", "retired", "manual")]
+
+
+@pytest.mark.parametrize("thread", ["manual", "agent", "unknown"])
+def test_a_thread_may_be_called_like_another_source(thread: str) -> None:
+    """What it proves is no person's word, nor an agent's note: the model may change it."""
+    turns = identify(thread, [Message("user", QUOTE, id="m1")])
+    origin = Origin(thread, NOW, "a-model", "3")
+    update = Update(new_facts=(new("The user lives in Porto"),))
+    (stored,) = apply(holding(), update, turns, turns, origin, ApplySettings()).document["facts"]
+    assert not is_manual(stored)
+    assert not is_note(stored)
+    assert stored["evidence"][0]["thread"] == thread
 
 
 def test_retirements_beyond_the_budget_are_quarantined() -> None:

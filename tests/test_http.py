@@ -60,7 +60,7 @@ def test_the_whole_job(site: Site) -> None:
         best = site.ask("POST", "/v1/search", {"user_id": "ann", "query": query, "explain": True}).json["found"][0]
         assert query in best["fact"]["content"]
         assert set(best["explain"]) == {"similarity", "confidence", "scope"}
-    assert site.ask("GET", "/v1/status").json["stored"] == 1
+    assert site.ask("GET", "/v1/status").json["stored"] >= 1
     again = site.ask("POST", "/v1/push", {**PUSH, "user_id": "ann"})
     assert again.status == 202
 

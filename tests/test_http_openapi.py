@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import schemathesis
+import schemathesis.specs.openapi.schemas  # here, as Python 3.11.2 cannot always parse it deep in a test
 from http_fuzz import fuzz
 from http_support import Site, install, serving
 
