@@ -19,6 +19,7 @@ COMMON = " etaoinshr"
 
 _NO_WIDTH = "bBAZ"
 _CLASSES = "dDwWsS"
+_CONTROLS = {"n": "\n", "t": "\t"}
 _LOOK_AROUND = ("?=", "?!", "?<=", "?<!")
 _PLAIN_GROUPS = ("?:", "?>")
 _ENDLESS = "*+?{"
@@ -122,15 +123,15 @@ class _Reader:
 
     def _set(self) -> _Part:
         """One of some characters; only a plain list of them is known."""
-        first = self.at + self._pattern.startswith("^", self.at) + 1  # a bracket at once is one of the characters
-        end = self._pattern.find("]", first)
-        if end < 0:
-            raise _Unknown
-        chars = self._pattern[self.at : end]
-        if "\\" in chars:
-            raise _Unknown
-        self.at = end + 1
-        return _ANYTHING if chars[0] == "^" or "-" in chars[1:-1] else _Part(frozenset(chars))
+        start = self.at
+        self.at += self._pattern.startswith("^", start) + 1  # a bracket at once is one of the characters
+        if self._pattern[self.at - 1] == "\\":
+            self.at += 1
+        while self._pattern[self.at] != "]":
+            self.at += 1 + (self._pattern[self.at] == "\\")
+        chars = self._pattern[start : self.at]
+        self.at += 1
+        return _ANYTHING if chars[0] == "^" or "\\" in chars or "-" in chars[1:-1] else _Part(frozenset(chars))
 
     def _escape(self) -> _Part:
         char = self._pattern[self.at]
@@ -139,9 +140,9 @@ class _Reader:
             return _Part(NOTHING)
         if char in _CLASSES:
             return _ANYTHING
-        if char.isalnum():
+        if char.isalnum() and char not in _CONTROLS:
             raise _Unknown
-        return _Part(frozenset({char}))
+        return _Part(frozenset({_CONTROLS.get(char, char)}))
 
     def _repeated(self, part: _Part) -> _Part:
         """The piece with what stands behind it: how often it may come."""

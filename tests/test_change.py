@@ -6,6 +6,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import settings as settings_of
+from hypothesis import strategies as st
 
 from memd.config import ApplySettings
 from memd.context import Bucket, Message, identify
@@ -14,7 +17,8 @@ from memd.extraction.protocol import Request
 from memd.memory.apply import Applied, Origin, apply, asked
 from memd.memory.document import Document, Fact, empty_document, iso
 from memd.memory.facts import is_manual, is_note
-from memd.memory.similar import similarity
+from memd.memory.similar import Alike, similarity
+from memd.memory.text import normal_key, normal_keys
 from memd.memory.update import (
     Asked,
     ConfirmedFact,
@@ -119,6 +123,45 @@ def test_what_says_something_else_is_added(old: str, other: str) -> None:
     applied = run(holding(fact(1, old)), Update(new_facts=(new(other),)))
     assert contents(applied) == [old, other]
     assert similarity(old, other) < 0.85
+
+
+WORDS = st.lists(
+    st.sampled_from(
+        [
+            "The user",
+            "likes",
+            "tea,",
+            "cats",
+            "dog",
+            "3",
+            "1.5",
+            "C#",
+            "'s",
+            "not",
+            "short",
+            "用户",
+            "喜欢",
+            "上海的",
+            "浦东，",
+        ]
+    ),
+    max_size=8,
+).map(" ".join)
+
+
+@settings_of(max_examples=300)
+@given(WORDS, WORDS, st.sampled_from([0.0, 0.5, 0.7, 0.85, 0.99]))
+def test_what_is_alike_is_never_passed_over(one: str, other: str, floor: float) -> None:
+    """The quick look lets everything through that is alike enough."""
+    if similarity(one, other) >= max(floor, 0.01):
+        assert Alike(one, floor).may_be(normal_key(other))
+
+
+@settings_of(max_examples=300)
+@given(st.lists(st.text(max_size=20) | WORDS))
+def test_many_keys_at_once_are_those_of_each(contents: list[str]) -> None:
+    """The quick way for plain ASCII comes to the same; a letter that is none makes it take the other one."""
+    assert normal_keys(contents) == [normal_key(content) for content in contents]
 
 
 def test_what_says_more_takes_the_place() -> None:

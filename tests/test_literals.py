@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from memd.candidates import Candidates, cut
 from memd.literals import needed
+from memd.memory import orders_en, orders_zh
 from memd.signals import load_patterns
 
 DATA = Path(__file__).parent / "data" / "signals"
@@ -24,6 +25,7 @@ KNOWN = {
     r"a+b": {"a", "b"},
     r"(?:a|b)*(?:wrong|not right)(?!er)": {"wrong", "not right"},
     r"[.]\.\?": {"..?"},
+    r"[^.\n\]]{2,9}ab\n": {"ab\n"},
 }
 
 
@@ -37,7 +39,22 @@ def test_what_a_pattern_needs_is_found(pattern: str, texts: set[str]) -> None:
 
 @pytest.mark.parametrize(
     "pattern",
-    ["", r"\w+", "a?", "(?i)wrong", r"(a)\1b", r"\x41b", "(?P<name>wrong)", "a|", "[a", "(a", "[^]x]", "(?#no)a"],
+    [
+        "",
+        r"\w+",
+        "a?",
+        "(?i)wrong",
+        r"[a-c\d]\[?",
+        r"[\]a]",
+        r"(a)\1b",
+        r"\x41b",
+        "(?P<name>wrong)",
+        "a|",
+        "[a",
+        "(a",
+        "[^]x]",
+        "(?#no)a",
+    ],
 )
 def test_what_is_not_understood_needs_nothing(pattern: str) -> None:
     """Such a pattern is always tried."""
@@ -68,6 +85,34 @@ def test_every_match_of_the_shipped_patterns_has_a_needed_text() -> None:
                 assert not wanted or any(one in found[0] for one in wanted), source
     assert matches > 300
     assert sum(not needed(source) for source in patterns) < 5
+
+
+def test_every_match_of_an_order_has_a_needed_text() -> None:
+    """The same for what orders look like, over all labelled attacks and their look-alikes."""
+    rows = [
+        text.lower()
+        for file in (DATA.parent / "attacks").glob("*.jsonl")
+        for line in file.read_text().splitlines()
+        for text in _texts(json.loads(line))
+    ]
+    matches = 0
+    for source in (
+        one for kinds in (orders_en.PATTERNS, orders_zh.PATTERNS) for each in kinds.values() for one in each
+    ):
+        wanted = needed(source)
+        for text in rows:
+            for found in re.finditer(source, text):
+                matches += 1
+                assert not wanted or any(one in found[0] for one in wanted), source
+    assert matches > 300
+
+
+def _texts(value: object) -> list[str]:
+    """All strings in it."""
+    if isinstance(value, str):
+        return [value]
+    parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return [text for part in parts for text in _texts(part)]
 
 
 @given(st.text(max_size=40), st.sampled_from([2, 4]), st.integers(0, 40), st.integers(0, 40))

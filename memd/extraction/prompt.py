@@ -155,10 +155,9 @@ def _facts(document: dict[str, Any]) -> Iterator[str]:
         if isinstance(fact, dict) and isinstance(fact.get("id"), str) and isinstance(fact.get("content"), str):
             text = fact["content"]
             cut = text if len(text) <= FACT_CHARS else text[:FACT_CHARS] + "…"
-            category = _line(str(fact.get("category", "context")))
-            groups.setdefault(category, []).append(f"{_line(fact['id'])} {_line(cut)}")
+            groups.setdefault(str(fact.get("category", "context")), []).append(_line(f"{fact['id']} {cut}"))
     for category, lines in groups.items():
-        yield f"[{category}]"
+        yield f"[{_line(category)}]"
         yield from lines
 
 

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 from memd.memory.document import Fact
 from memd.memory.facts import person_of
-from memd.memory.similar import similarity
-from memd.memory.text import normal_key, same_key
+from memd.memory.similar import Alike
+from memd.memory.text import normal_key, normal_keys, same_key
 
 
 class Contents:
@@ -16,21 +16,22 @@ class Contents:
     def __init__(self, facts: Iterable[Fact], threshold: float) -> None:
         self._threshold = threshold
         self._ids: dict[tuple[str, str], str] = {}
-        self._contents: dict[str, tuple[str, str]] = {}
-        for fact in facts:
-            self.put(fact)
+        self._contents: dict[str, tuple[str, str, str]] = {}
+        self.put(*facts)
 
-    def put(self, fact: Fact) -> None:
-        """Take a fact in; the first one that says something keeps its place."""
-        person = person_of(fact)
-        self._ids.setdefault((person, _key(fact["content"])), fact["id"])
-        self._contents[fact["id"]] = (person, fact["content"])
+    def put(self, *facts: Fact) -> None:
+        """Take facts in; the first one that says something keeps its place."""
+        for fact, normal in zip(facts, normal_keys([fact["content"] for fact in facts]), strict=True):
+            person, content = person_of(fact), fact["content"]
+            key = normal or same_key(content)
+            self._ids.setdefault((person, key), fact["id"])
+            self._contents[fact["id"]] = (person, key, content)
 
     def drop(self, fact_id: str) -> None:
         """Let go of a fact."""
-        person, content = self._contents.pop(fact_id)
-        if self._ids.get((person, _key(content))) == fact_id:
-            del self._ids[person, _key(content)]
+        person, key, _ = self._contents.pop(fact_id)
+        if self._ids.get((person, key)) == fact_id:
+            del self._ids[person, key]
 
     def same(self, content: str, person: str) -> str | None:
         """The id of the fact that says the same in other spelling, if there is one."""
@@ -41,10 +42,11 @@ class Contents:
         if self._threshold >= 1:
             return None
         best, found = self._threshold, None
-        for fact_id, (whose, other) in self._contents.items():
-            if whose != person:
+        wanted = Alike(content, best)
+        for fact_id, (whose, key, other) in self._contents.items():
+            if whose != person or not wanted.may_be(key):
                 continue
-            alike = similarity(content, other, best)
+            alike = wanted.to(other, best)
             if alike > best or (alike == best and found is None):
                 best, found = alike, fact_id
         return found

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime
 
-from memd.config import ApplySettings
-from memd.memory.document import Fact, confidence_of, rank
+from memd.memory.document import Fact, rank
 from memd.memory.draft import Draft
 from memd.memory.facts import is_manual
 
@@ -26,7 +25,7 @@ def trim(draft: Draft, heat: Mapping[str, float]) -> None:
     surplus = len(draft.facts) - draft.settings.max_facts
     if surplus <= 0:
         return
-    worth = {fact_id: _worth(draft, fact_id, heat) for fact_id in draft.facts}
+    worth = _worth(draft, heat)
     # The sort is stable, and facts stand in the order they came: among full equals the older go.
     order = sorted((one for one in draft.facts if not is_manual(draft.facts[one])), key=worth.__getitem__)
     reserved = _reserved(draft, order)
@@ -43,26 +42,22 @@ def _reserved(draft: Draft, order: list[str]) -> set[str]:
     return set(corrections[-max(1, int(CORRECTION_SHARE * draft.settings.max_facts)) :])
 
 
-def _worth(draft: Draft, fact_id: str, heat: Mapping[str, float]) -> Worth:
+def _worth(draft: Draft, heat: Mapping[str, float]) -> dict[str, Worth]:
     """A replacement is worth at least what it replaced, so that a full memory never loses both for a third."""
-    fact = draft.facts[fact_id]
-    mine = _own_worth(fact, draft.origin.now, draft.settings, heat)
-    if fact_id not in draft.added or "replaces" not in fact:
-        return mine
-    replaced = [entry for entry in draft.archived if entry.get("replacedBy") == fact_id]
-    return max([mine, *(_own_worth(entry, draft.origin.now, draft.settings, heat) for entry in replaced)])
 
+    def mixed(fact: Fact) -> Worth:
+        confidence, correction, created = rank(fact)
+        freshness, warmth = _freshness(fact, draft.origin.now), min(1.0, max(0.0, heat.get(fact["id"], 0.0)))
+        mix = CONFIDENCE_SHARE * confidence + FRESHNESS_SHARE * freshness + HEAT_SHARE * warmth
+        return mix, correction, created
 
-def _own_worth(fact: Fact, now: datetime, settings: ApplySettings, heat: Mapping[str, float]) -> Worth:
-    confidence, correction, created = rank(fact)
-    if settings.eviction == "confidence":
-        return confidence, correction, created
-    mixed = (
-        CONFIDENCE_SHARE * confidence_of(fact)
-        + FRESHNESS_SHARE * _freshness(fact, now)
-        + HEAT_SHARE * min(1.0, max(0.0, heat.get(fact["id"], 0.0)))
-    )
-    return mixed, correction, created
+    own = rank if draft.settings.eviction == "confidence" else mixed
+    worth = {fact_id: own(fact) for fact_id, fact in draft.facts.items()}
+    for entry in draft.archived:
+        successor = entry.get("replacedBy")
+        if successor in draft.added and successor in worth and "replaces" in draft.facts[successor]:
+            worth[successor] = max(worth[successor], own(entry))
+    return worth
 
 
 def _freshness(fact: Fact, now: datetime) -> float:

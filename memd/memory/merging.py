@@ -97,6 +97,6 @@ def _says_only(content: str, facts: Sequence[Fact]) -> bool:
 
 
 def _may_merge(fact: Fact) -> bool:
-    if is_note(fact):  # merged with what is proven it would borrow its evidence
+    if fact.get("category") == "correction" or "validUntil" in fact or is_manual(fact):
         return False
-    return not is_manual(fact) and fact.get("category") != "correction" and "validUntil" not in fact
+    return not is_note(fact)  # merged with what is proven it would borrow its evidence

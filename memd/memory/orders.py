@@ -15,10 +15,11 @@ import html
 import re
 import unicodedata
 from collections.abc import Iterator, Mapping
-from functools import cache
+from functools import cache, cached_property
 from types import MappingProxyType
 from urllib.parse import unquote
 
+from memd.candidates import Candidates, cut
 from memd.memory import orders_en, orders_zh
 from memd.memory.addressed import addresses
 
@@ -84,13 +85,17 @@ def orders(text: str) -> str | None:
 
 
 def _kind(text: str) -> str | None:
-    cjk = re.search(f"[{_CJK}]", text) is not None
-    for kind, english, chinese in _patterns():
-        if any(pattern.search(text) for pattern in english):
-            return kind
-        if cjk and any(pattern.search(text) for pattern in chinese):
-            return kind
-    return "addressed" if addresses(text) else None
+    english, chinese = _patterns()
+    found = _found(english, text, 4)
+    if re.search(f"[{_CJK}]", text):
+        found |= _found(chinese, text, 2)
+    return next((kind for kind in KINDS if kind in found), "addressed" if addresses(text) else None)
+
+
+def _found(patterns: Candidates[_Pattern], text: str, size: int) -> set[str]:
+    """The kinds of all patterns that are found."""
+    likely = dict.fromkeys(patterns.among(patterns.needs(text, cut(text, size)), text))
+    return {pattern.kind for pattern in likely if pattern.compiled.search(text)}
 
 
 def _hidden(text: str) -> str | None:
@@ -100,12 +105,12 @@ def _hidden(text: str) -> str | None:
 
 def _readings(text: str) -> Iterator[str]:
     """The text as it reads, and what stands in it in other forms."""
-    yield _plain(text)
+    plain = _plain(text)
+    yield plain
     if tags := _TAG.findall(_FLAG.sub("", text)):
         yield _plain("".join(chr(ord(tag) - 0xE0000) for tag in tags))
     for decoded in _decoded(text):
         yield _plain(decoded)
-    plain = _plain(text)
     if _ROT13.search(plain):
         yield codecs.decode(plain, "rot13")
     if _DIGITS.search(plain):
@@ -153,11 +158,24 @@ def _words(data: bytes) -> str:
     return text if text.replace("\n", "").isprintable() else ""
 
 
+class _Pattern:
+    """A pattern, compiled when it is first tried, and what it tells a text to be."""
+
+    def __init__(self, kind: str, source: str) -> None:
+        self.kind = kind
+        self._source = source
+
+    @cached_property
+    def compiled(self) -> re.Pattern[str]:
+        return re.compile(self._source)
+
+
 @cache
-def _patterns() -> tuple[tuple[str, tuple[re.Pattern[str], ...], tuple[re.Pattern[str], ...]], ...]:
-    """For each kind the patterns of English, which also hold what belongs to no language, and of Chinese."""
-    return tuple((kind, _compiled(orders_en.PATTERNS, kind), _compiled(orders_zh.PATTERNS, kind)) for kind in KINDS)
+def _patterns() -> tuple[Candidates[_Pattern], Candidates[_Pattern]]:
+    """The patterns of English, which also hold what belongs to no language, and of Chinese."""
+    return _candidates(orders_en.PATTERNS, 4), _candidates(orders_zh.PATTERNS, 2)
 
 
-def _compiled(patterns: Mapping[str, tuple[str, ...]], kind: str) -> tuple[re.Pattern[str], ...]:
-    return tuple(re.compile(pattern) for pattern in patterns.get(kind, ()))
+def _candidates(patterns: Mapping[str, tuple[str, ...]], size: int) -> Candidates[_Pattern]:
+    sources = ((kind, source) for kind, listed in patterns.items() for source in listed)
+    return Candidates(((source, _Pattern(kind, source)) for kind, source in sources), size)

@@ -23,8 +23,12 @@ def offered(document: Document, now: datetime, settings: ApplySettings) -> dict[
 
     Corrections and manual facts are never among them.
     """
-    whys = {fact["id"]: why for fact in document.get("facts", ()) if (why := _why(fact, now, settings))}
-    times = {fact["id"]: _last(fact) for fact in document.get("facts", ()) if fact["id"] in whys}
+    dates = _Dates(now, settings)
+    whys: dict[str, Why] = {}
+    times: dict[str, str] = {}
+    for fact in document.get("facts", ()):
+        if why := dates.why(fact):
+            whys[fact["id"]], times[fact["id"]] = why, _last(fact)
     order = sorted(whys, key=lambda fact_id: (whys[fact_id] != "ended", times[fact_id]))
     return {fact_id: whys[fact_id] for fact_id in order[: settings.review_max]}
 
@@ -60,22 +64,32 @@ def expire(draft: Draft) -> None:
 
 def _still(draft: Draft, fact_id: str) -> Why | None:
     fact = draft.facts.get(fact_id)
-    return _why(fact, draft.origin.now, draft.settings) if fact else None
+    return _Dates(draft.origin.now, draft.settings).why(fact) if fact else None
 
 
 def _until(draft: Draft, fact_id: str) -> object:
     return draft.facts[fact_id].get("validUntil")
 
 
-def _why(fact: Fact, now: datetime, settings: ApplySettings) -> Why | None:
-    if is_manual(fact) or fact.get("category") == "correction":
-        return None
-    until = fact.get("validUntil")
-    if isinstance(until, str) and "" < until < iso(now):
-        return "ended"
-    if settings.stale_after_days and "" < _last(fact) < iso(now - timedelta(days=settings.stale_after_days)):
-        return "stale"
-    return None
+class _Dates:
+    """The dates that facts are held against, as documents write them."""
+
+    def __init__(self, now: datetime, settings: ApplySettings) -> None:
+        self._now = iso(now)
+        days = settings.stale_after_days
+        self._stale = iso(now - timedelta(days=days)) if days else ""
+
+    def why(self, fact: Fact) -> Why | None:
+        """Why the fact is due for review; None when it is not."""
+        until = fact.get("validUntil")
+        ended = isinstance(until, str) and "" < until < self._now
+        if not ended:
+            created = fact.get("createdAt")  # most facts are new enough by this alone
+            if (isinstance(created, str) and created >= self._stale) or not "" < _last(fact) < self._stale:
+                return None
+        if is_manual(fact) or fact.get("category") == "correction":
+            return None
+        return "ended" if ended else "stale"
 
 
 def _last(fact: Fact) -> str:

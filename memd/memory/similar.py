@@ -6,8 +6,10 @@ Two sentences that differ in a number, a negation, a time or a person say differ
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator
 from difflib import SequenceMatcher
 from functools import lru_cache
+from math import ceil
 
 from memd.memory.text import normal_key
 
@@ -56,6 +58,29 @@ def similarity(one: str, other: str, floor: float = 0.0) -> float:
     return (1 - SWAP) * jaccard + SWAP * ratio
 
 
+class Alike:
+    """One content, held against many: what cannot be alike enough is told by a few looks for a text."""
+
+    def __init__(self, content: str, floor: float) -> None:
+        self._content = content
+        words = set(tokens(content))
+        self._marks = tuple(_traces(filter(_changes_meaning, words)))
+        least = ceil(len(words) * (floor - SWAP) / (1 - SWAP))  # of the words, so that the Jaccard index is enough
+        rarest = sorted(words, key=len, reverse=True)[: len(words) - max(1, least) + 1]
+        self._some = tuple(tuple(_traces([word])) for word in rarest)  # one of so many is in any that is alike
+
+    def may_be(self, key: str) -> bool:
+        """Whether a content of this `normal_key` may be alike: False only when `similarity` is less than the floor."""
+        for mark in self._marks:
+            if mark not in key:
+                return False
+        return any(traces[0] in key and traces[-1] in key for traces in self._some)
+
+    def to(self, other: str, floor: float) -> float:
+        """See `similarity`."""
+        return similarity(self._content, other, floor)
+
+
 def says_more(one: str, other: str) -> bool:
     """Whether a content has all words of another one, and further ones."""
     return set(tokens(other)) < set(tokens(one))
@@ -73,9 +98,16 @@ def tokens(content: str) -> tuple[str, ...]:
     return tuple(found)
 
 
+def _traces(words: Iterable[str]) -> Iterator[str]:
+    """What a text has in it when these words are among its tokens: a word, or the characters of a pair."""
+    for word in words:
+        yield from word if _IS_CJK.match(word) else (word,)
+
+
 def _pairs(run: str) -> list[str]:
     return [run[place : place + 2] for place in range(len(run) - 1)] or ([run] if run else [])
 
 
+@lru_cache(maxsize=4096)
 def _changes_meaning(token: str) -> bool:
     return bool(_DIGIT.search(token)) or token in _TELLING or bool(_TELLING_CJK & set(token))
