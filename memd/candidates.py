@@ -7,7 +7,7 @@ has its rarest piece there and occurs. Most patterns are never looked at, and ne
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Generic, TypeVar
 
 from memd.literals import COMMON, needed
@@ -34,6 +34,12 @@ class Candidates(Generic[P]):
         for text in self._owners:
             if len(text) >= size:
                 self._pieces[_rarest(text, size)].append(text)
+
+    def all(self) -> Iterator[P]:
+        """All patterns, some more than once."""
+        yield from self._always
+        for owners in self._owners.values():
+            yield from owners
 
     def needs(self, text: str, pieces: set[Piece]) -> list[str]:
         """The needed texts that occur in a text; `pieces`: what `cut` makes of it."""

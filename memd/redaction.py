@@ -102,6 +102,11 @@ def redact(text: str) -> tuple[str, Counter[str]]:
     return "".join([*parts, text[end:]]), Counter(kind for _, _, kind in spans)
 
 
+def prepare() -> None:
+    """Compile all formats now, for the children of this process as well; else they are when one is first needed."""
+    _tokens()
+
+
 def holds_secret(text: str) -> bool:
     """Whether there is a secret in the text, or the place of one that was cut out."""
     return _PLACEHOLDER.search(text) is not None or bool(find(text))

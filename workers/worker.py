@@ -45,6 +45,7 @@ def run(settings: Settings) -> None:
     open_store(settings).sweep()  # a store that cannot be loaded stops the start
     preload(settings.extraction)
     drain.configure(settings)
+    drain.prepare()
     log = logger(part="worker")
     if settings.store.shared:
         log.warning(Event.SHARED_STORE)

@@ -84,6 +84,13 @@ def orders(text: str) -> str | None:
     return next((kind for reading in _readings(text) if (kind := _kind(reading))), _hidden(text))
 
 
+def prepare() -> None:
+    """Compile all patterns now, for the children of this process as well; else each is when it is first tried."""
+    for patterns in _patterns():
+        for pattern in patterns.all():
+            _ = pattern.compiled
+
+
 def _kind(text: str) -> str | None:
     english, chinese = _patterns()
     found = _found(english, text, 4)
