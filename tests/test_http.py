@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -16,6 +17,7 @@ from support import daemon, free_port
 from test_docs import blocks
 
 from memd.client import Memd
+from memd.http.serve import listen
 
 PUSH = {
     "thread_id": "t",
@@ -186,6 +188,15 @@ def test_no_page_of_another_origin_is_let_in(site: Site) -> None:
     ]
     assert [answer.status for answer in answers] == [405, 200, 415]
     assert not any(name.startswith("access-control") for answer in answers for name in answer.headers)
+
+
+def test_answers_do_not_wait_for_acknowledgements(running: Site) -> None:
+    """Connections say that they are TCP, without which asyncio leaves Nagle's algorithm on."""
+    with listen(running.settings.http.model_copy(update={"port": 0})) as listener:
+        with socket.create_connection(listener.getsockname()):
+            accepted, _ = listener.accept()
+            accepted.close()
+        assert accepted.proto == socket.IPPROTO_TCP
 
 
 def test_the_example_of_the_page_runs(site: Site) -> None:

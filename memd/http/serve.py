@@ -28,7 +28,7 @@ MAX_HEAD_BYTES = 64 * 1024
 def run(settings: Settings) -> None:
     """Serve until SIGTERM or SIGINT. Raises ConfigError before anything is listened on."""
     _require_tokens(settings)
-    listener = _listen(settings.http)
+    listener = listen(settings.http)
     door = Door(settings)
     _quiet()
     for number in (signal.SIGTERM, signal.SIGINT):  # uvicorn puts its own in place, and raises again what it got
@@ -57,9 +57,11 @@ def _require_tokens(settings: Settings) -> None:
         )
 
 
-def _listen(settings: HttpSettings) -> socket.socket:
-    """A listening socket. It names TCP as its protocol: only then asyncio switches Nagle's algorithm off, without which
-    a body waits up to 40 ms for the acknowledgement of its head.
+def listen(settings: HttpSettings) -> socket.socket:
+    """A listening socket. Raises ConfigError.
+
+    It names TCP as its protocol: only then asyncio switches Nagle's algorithm off, without which a body waits up to
+    40 ms for the acknowledgement of its head.
     """
     listener = None
     try:
