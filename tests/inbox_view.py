@@ -22,8 +22,8 @@ for _, key in ipairs(redis.call('KEYS', '*')) do
   local value
   if kind == 'zset' then value = redis.call('ZRANGE', key, 0, -1, 'WITHSCORES')
   elseif kind == 'list' then value = redis.call('LRANGE', key, 0, -1)
-  else value = redis.call(read[kind], key) end
-  rows[#rows + 1] = { key, kind, value }
+  elseif read[kind] then value = redis.call(read[kind], key) end
+  if value then rows[#rows + 1] = { key, kind, value } end -- RQ keeps streams, too
 end
 return rows
 """
