@@ -27,7 +27,7 @@
 --   P:dead                      zset   id -> ms of death
 --   P:dead:<id>                 hash   what gave up: the fields of its claim, .code .error .died, or .raw .origin
 --   P:died:<key>                set    identities in the dead
---   P:outcome:<key>             hash   .seq .gen .claim .owner .bucket, .letters: its dead letters, and
+--   P:outcome:<key>             hash   .seq .gen .claim, .owner .bucket from the first claim on, .letters: its dead letters, and
 --                                      .ranges: lines "<from> <to> <record>", the last 50
 --   P:forgotten:<owner>         hash   mirror of a user's tombstone: .salt, and a field for each salted hash of an identity
 --   P:ended                     zset   key -> ms at which its outcome may be forgotten
@@ -118,10 +118,11 @@ local function pending_twin(ctx, identity)
   return nil
 end
 
-local function hints(P, name, key, ids)
-  local set = P .. ':' .. name .. ':' .. key
-  if call('EXISTS', set) == 0 then return nil end
-  return call('SMISMEMBER', set, unpack(ids))
+-- For each of these messages whether it was taken not long ago, and whether it is in the dead: 1 or 0; nil where none is.
+local function hints(P, key, ids)
+  local known, died = P .. ':known:' .. key, P .. ':died:' .. key
+  if call('EXISTS', known, died) == 0 then return nil, nil end
+  return call('SMISMEMBER', known, unpack(ids)), call('SMISMEMBER', died, unpack(ids))
 end
 
 -- Which of these messages were forgotten: { index = true }, or nil. The hashes are those of memd/memory/tombstone.py.
@@ -151,7 +152,8 @@ local function merge(P, cfg, h, argv, at)
   local fresh = not meta[1]
   local ids = {}
   for i, m in ipairs(h.m) do ids[i] = m[1] end
-  local known, died, gone = hints(P, 'known', key, ids), hints(P, 'died', key, ids), forgotten(P, h.owner, h.bucket, ids)
+  local known, died = hints(P, key, ids)
+  local gone = forgotten(P, h.owner, h.bucket, ids)
   local fields, added, counted, tokens, size, alive = {}, 0, 0, tonumber(meta[2]) or 0, tonumber(meta[3]) or 0, 0
   local changes, ghosts = {}, 0
   for i, m in ipairs(h.m) do
@@ -197,7 +199,7 @@ local function merge(P, cfg, h, argv, at)
     seq = call('HINCRBY', outcome, '.seq', 1)
     if seq == 1 then
       gen = h.gen
-      call('HSET', outcome, '.gen', gen, '.owner', h.owner, '.bucket', h.bucket)
+      call('HSET', outcome, '.gen', gen)
     elseif not gen then
       gen = call('HGET', outcome, '.gen')
     end
@@ -505,7 +507,7 @@ local function take(P, cfg, key, meta, id, worker, now, answered)
   if call('EXISTS', ctx) == 0 then call('ZREM', P .. ':due', key) end
   call('HSET', P .. ':busy', meta[1], id)
   call('ZADD', P .. ':claimed', now + cfg.lease_ms, id)
-  call('HSET', P .. ':outcome:' .. key, '.claim', id)
+  call('HSET', P .. ':outcome:' .. key, '.claim', id, '.owner', meta[4], '.bucket', meta[1]) -- ctx held them until now
   if not answered and (cfg.total_day_tokens or 0) + (cfg.user_day_tokens or 0) > 0 then
     local held = math.min(tonumber(meta[3]) or 0, cfg.claim_tokens) + CALL_TOKENS
     call('HSET', claim, '.held', held)

@@ -156,7 +156,10 @@ def _check_users(view: View) -> None:
     """Each key that a user has anywhere can be found by the user."""
     there = [(fields[".owner"], key) for key, fields in view.pending.items()]
     there += [(fields[".owner"], fields[".key"]) for fields in view.claims.values()]
-    there += [(fields[".owner"], key) for key, fields in view.family("outcome").items()]
+    outcomes = view.family("outcome")
+    there += [(fields[".owner"], key) for key, fields in outcomes.items() if ".owner" in fields]
+    never_claimed = {key for key, fields in outcomes.items() if ".owner" not in fields}
+    assert never_claimed <= view.pending.keys()
     found = [(owner, key) for owner, keys in view.family("user").items() for key in keys]
     assert set(there) == set(found)
 
