@@ -24,12 +24,8 @@ _CJK = re.compile("[\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\uff00-\uffef\U000200
 
 def digest(*fields: str, size: int = 16) -> str:
     """Hex SHA-256 over the length-prefixed fields, cut to `size` bytes."""
-    sha = hashlib.sha256()
-    for value in fields:
-        data = value.encode()
-        sha.update(b"%d:" % len(data))
-        sha.update(data)
-    return sha.hexdigest()[: 2 * size]
+    data = b"".join([b"%d:%b" % (len(value), value) for value in map(str.encode, fields)])
+    return hashlib.sha256(data).hexdigest()[: 2 * size]
 
 
 class Bucket(NamedTuple):

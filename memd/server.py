@@ -29,7 +29,7 @@ STOP_S = 10.0
 
 _PLAIN = frozenset(b"/._-+,@" + string.ascii_letters.encode() + string.digits.encode())
 
-# A pending key is a hash of a dozen short fields and its messages: packed, it takes a fifth less memory than as a table.
+# A pending key is a hash of a dozen short fields and its messages: packed it is a fifth smaller than as a table.
 _CONF = """\
 port 0
 unixsocket {socket}

@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import cached_property
 from importlib import resources
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
 
 import yaml
 
-from memd.candidates import Candidates, Piece, cut
+from memd.candidates import Candidates
 from memd.errors import ConfigError
 
 SIGNALS: tuple[str, ...] = ("correction", "reinforcement", "preference", "identity", "goal", "decision")
@@ -30,6 +30,7 @@ _KINDS = ("any", "statement")
 _HARMLESS = "harmless"
 _CJK = re.compile("[\u3400-\u9fff]")
 _CODE = re.compile(r"```.*?(?:```|\Z)|`[^`\n]*`", re.DOTALL)
+_QUOTE = re.compile("['\"“「『《]")
 _QUOTED = re.compile(
     r"(?<!\w)'[^'\n]{2,80}'(?!\w)|\"[^\"\n]{1,200}\"|“[^”\n]{1,200}”|「[^」\n]{1,200}」|『[^』\n]{1,200}』"
     r"|《[^》\n]{1,200}》"
@@ -65,53 +66,30 @@ class _Script:
             for part in _alternatives(source)
             if (_CJK.search(part) is not None) is cjk
         ]
-        self._size = 2 if cjk else 4
-        self._telling = Candidates([pair for pair in parts if pair[1].signal != _HARMLESS], self._size)
+        self._telling = Candidates([pair for pair in parts if pair[1].signal != _HARMLESS])
         self._blanked = [part for part, pattern in parts if pattern.signal == _HARMLESS]
-        self._blanking = Candidates([(part, None) for part in self._blanked], self._size)
+        self._blanking = Candidates([(part, None) for part in self._blanked])
 
     @cached_property
     def _harmless(self) -> tuple[re.Pattern[str], ...]:
         return _grouped(self._blanked)
 
-    def blank(self, text: _Text) -> _Text:
+    def blank(self, text: str) -> str:
         """The text with everything harmless blanked out."""
-        if not self._blanking.among(self._blanking.needs(text.text, text.pieces(self._size)), text.text):
-            return text
-        changed = text.text
-        for pattern in self._harmless:
-            changed = pattern.sub(" ", changed)
-        return _Text(changed)
+        for pattern in self._harmless if self._blanking.may_match(self._blanking.needs(text)) else ():
+            text = pattern.sub(" ", text)
+        return text
 
-    def look(self, text: _Text, sentences: Sequence[_Sentence], found: set[str]) -> None:
+    def look(self, text: str, found: set[str]) -> None:
         """Add the signals that are found in the sentences of a text."""
-        needs = self._telling.needs(text.text, text.pieces(self._size))
-        for sentence in sentences:
-            for pattern in self._telling.among(needs, sentence.text):
-                if pattern.signal in found or (sentence.asks and pattern.statement):
+        needs = self._telling.needs(text)
+        for sentence in _SENTENCE.findall(text) if self._telling.may_match(needs) else ():
+            bare = sentence.strip(" \t,，、:-—*>#")
+            for pattern in self._telling.among(needs, bare):
+                if pattern.signal in found or (pattern.statement and _QUESTION.search(sentence)):
                     continue
-                if pattern.regex.search(sentence.text):
+                if pattern.regex.search(bare):
                     found.add(pattern.signal)
-
-
-class _Text:
-    """A text, and its pieces of each size, cut once."""
-
-    def __init__(self, text: str) -> None:
-        self.text = text
-        self._cut: dict[int, set[Piece]] = {}
-
-    def pieces(self, size: int) -> set[Piece]:
-        if size not in self._cut:
-            self._cut[size] = cut(self.text, size)
-        return self._cut[size]
-
-
-class _Sentence(NamedTuple):
-    """A sentence without what stands around it, and whether it is a question."""
-
-    text: str
-    asks: bool
 
 
 class Patterns:
@@ -132,18 +110,16 @@ class Patterns:
         """The signals in a text of the user; none in most."""
         text = text[:LOOK_AT].replace("’", "'")
         text = (text if text.isascii() else unicodedata.normalize("NFKC", text)).lower()
-        text = _QUOTED.sub(" ", _CODE.sub(" ", text))
+        if "`" in text:
+            text = _CODE.sub(" ", text)
+        if _QUOTE.search(text):
+            text = _QUOTED.sub(" ", text)
         scripts = [self._latin, self._han] if _CJK.search(text) else [self._latin]
-        cleaned = _Text(text)
         for script in scripts:
-            cleaned = script.blank(cleaned)
-        sentences = [
-            _Sentence(sentence.strip(" \t,，、:-—*>#"), _QUESTION.search(sentence) is not None)
-            for sentence in _SENTENCE.findall(cleaned.text)
-        ]
+            text = script.blank(text)
         found: set[str] = set()
         for script in scripts:
-            script.look(cleaned, sentences, found)
+            script.look(text, found)
         return frozenset(found)
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memd.candidates import Candidates, cut
+from memd.candidates import Candidates
 from memd.literals import needed
 from memd.memory import orders_en, orders_zh
 from memd.signals import load_patterns
@@ -115,11 +115,12 @@ def _texts(value: object) -> list[str]:
     return [text for part in parts for text in _texts(part)]
 
 
-@given(st.text(max_size=40), st.sampled_from([2, 4]), st.integers(0, 40), st.integers(0, 40))
-def test_what_occurs_is_a_candidate(text: str, size: int, start: int, length: int) -> None:
-    """In any script: a text cut out of another one is found there by its pieces."""
-    part = text[start : start + length]
-    literal = "".join(char for char in part if char.isalnum())
-    candidates = Candidates([(re.escape(literal), "it")], size)
-    found = candidates.among(candidates.needs(literal + text, cut(literal + text, size)), literal + text)
-    assert found == ["it"]
+@given(st.text(max_size=40), st.lists(st.text(min_size=1, max_size=4).filter(str.isalnum), max_size=5))
+def test_what_occurs_is_a_candidate(text: str, others: list[str]) -> None:
+    """In any script, and among texts that overlap: of two patterns that occur both are found."""
+    literal = "".join(filter(str.isalnum, text)) or "x"
+    sources = {literal, literal[1:] or literal, *others}
+    candidates = Candidates([(re.escape(source), source) for source in sources])
+    whole = f"{text} {literal}"
+    found = candidates.among(candidates.needs(whole), whole)
+    assert set(found) == {source for source in sources if source in whole}

@@ -19,7 +19,7 @@ from functools import cache, cached_property
 from types import MappingProxyType
 from urllib.parse import unquote
 
-from memd.candidates import Candidates, cut
+from memd.candidates import Candidates
 from memd.memory import orders_en, orders_zh
 from memd.memory.addressed import addresses
 
@@ -52,6 +52,7 @@ _FLAG = re.compile("\U0001f3f4[\U000e0020-\U000e007e]+\U000e007f")
 
 _TAG = re.compile("[\U000e0000-\U000e007f]")
 _CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
+_HAS_CJK = re.compile(f"[{_CJK}]")
 _CJK_GAP = re.compile(rf"(?<=[{_CJK}])[^\S\n]+(?=[{_CJK}])")
 _SPELLED = re.compile(r"(?<!\w)(?:[^\W\d_][ .*_-]{1,3}){7,}[^\W\d_](?!\w)")
 """Eight letters or more, one by one: no sentence that anybody would want to keep."""
@@ -93,15 +94,15 @@ def prepare() -> None:
 
 def _kind(text: str) -> str | None:
     english, chinese = _patterns()
-    found = _found(english, text, 4)
-    if re.search(f"[{_CJK}]", text):
-        found |= _found(chinese, text, 2)
+    found = _found(english, text)
+    if _HAS_CJK.search(text):
+        found |= _found(chinese, text)
     return next((kind for kind in KINDS if kind in found), "addressed" if addresses(text) else None)
 
 
-def _found(patterns: Candidates[_Pattern], text: str, size: int) -> set[str]:
+def _found(patterns: Candidates[_Pattern], text: str) -> set[str]:
     """The kinds of all patterns that are found."""
-    likely = dict.fromkeys(patterns.among(patterns.needs(text, cut(text, size)), text))
+    likely = dict.fromkeys(patterns.among(patterns.needs(text), text))
     return {pattern.kind for pattern in likely if pattern.compiled.search(text)}
 
 
@@ -180,9 +181,9 @@ class _Pattern:
 @cache
 def _patterns() -> tuple[Candidates[_Pattern], Candidates[_Pattern]]:
     """The patterns of English, which also hold what belongs to no language, and of Chinese."""
-    return _candidates(orders_en.PATTERNS, 4), _candidates(orders_zh.PATTERNS, 2)
+    return _candidates(orders_en.PATTERNS), _candidates(orders_zh.PATTERNS)
 
 
-def _candidates(patterns: Mapping[str, tuple[str, ...]], size: int) -> Candidates[_Pattern]:
+def _candidates(patterns: Mapping[str, tuple[str, ...]]) -> Candidates[_Pattern]:
     sources = ((kind, source) for kind, listed in patterns.items() for source in listed)
-    return Candidates(((source, _Pattern(kind, source)) for kind, source in sources), size)
+    return Candidates(((source, _Pattern(kind, source)) for kind, source in sources))
