@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, NoReturn, TypeVar
 
@@ -86,19 +86,45 @@ def send(client: redis.Redis, call: Call[T]) -> T:
         translate(error)
 
 
-def send_many(client: redis.Redis, calls: list[Call[T]]) -> list[T | MemdError]:
-    """Send calls in one pipeline, not as a transaction; an error takes the place of its answer."""
-    pipeline = client.pipeline(transaction=False)
-    for call in calls:
-        pipeline.execute_command(*call.command)  # type: ignore[no-untyped-call]  # redis-py's gap
-    try:
-        replies = pipeline.execute(raise_on_error=False)
-    except redis.RedisError as error:
-        translate(error)
-    return [
-        translated(reply) if isinstance(reply, redis.RedisError) else call.parse(reply)
-        for call, reply in zip(calls, replies, strict=True)
-    ]
+class Flight(Generic[T]):
+    """Calls under way in one pipeline: the server works on them while the caller does something else.
+
+    Raises InboxUnavailable and the like where they cannot be sent. Each flight must land, or be called off.
+    """
+
+    def __init__(self, client: redis.Redis, calls: Sequence[Call[T]]) -> None:
+        self._calls = calls
+        self._pool = client.connection_pool
+        try:
+            self._connection = self._pool.get_connection()
+        except redis.RedisError as error:
+            translate(error)
+        try:
+            packed = self._connection.pack_commands([call.command for call in calls])  # type: ignore[no-untyped-call]
+            self._connection.send_packed_command(packed)  # type: ignore[no-untyped-call]  # redis-py's gaps
+        except redis.RedisError as error:
+            self.call_off()
+            translate(error)
+
+    def land(self) -> list[T | MemdError]:
+        """Wait for all answers; an error takes the place of its answer."""
+        found: list[T | MemdError] = []
+        try:
+            for call in self._calls:
+                try:
+                    found.append(call.parse(self._connection.read_response()))
+                except redis.ResponseError as error:
+                    found.append(translated(error))
+        except redis.RedisError as error:
+            self.call_off()
+            translate(error)
+        self._pool.release(self._connection)
+        return found
+
+    def call_off(self) -> None:
+        """Let go of answers that nobody waits for any more; what was sent may have been done or not."""
+        self._connection.disconnect()  # type: ignore[no-untyped-call]  # redis-py's gap
+        self._pool.release(self._connection)
 
 
 async def send_async(client: redis.asyncio.Redis, call: Call[T]) -> T:

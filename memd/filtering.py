@@ -55,11 +55,10 @@ def _cleaned(turn: Turn) -> Turn:
     """The turn without control characters, memd's own blocks and upload blocks. Cut parts count as a file."""
     text = clean_text(turn.text).strip()
     if "<" not in text:
-        return turn if text == turn.text else replace(turn, text=text)
+        return turn if text == turn.text else turn._replace(text=text)
     without_memory = _INJECTED.sub("", text)
     without_uploads = _UPLOADS.sub("", without_memory)
-    return replace(
-        turn,
+    return turn._replace(
         text=without_uploads.strip(),
         has_files=turn.has_files or without_uploads != without_memory,
         hidden=turn.hidden or (without_memory != text and not without_memory.strip()),

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 Kind = Literal["user", "assistant", "tool", "system"]
 
@@ -25,11 +24,13 @@ _KINDS: dict[str, Kind] = {
 
 _TEXT_BLOCKS = frozenset({"text", "input_text", "output_text"})
 _CALL_BLOCKS = frozenset({"tool_use", "server_tool_use", "mcp_tool_use", "tool_call", "function_call"})
+_PLAIN = frozenset({"role", "type", "content", "id", "created_at"})
+"""The fields of a message that is nothing but text, as most are."""
+
 _RESULT_SUFFIX = "tool_result"
 
 
-@dataclass(frozen=True, slots=True)
-class Turn:
+class Turn(NamedTuple):
     """One message whatever it looked like: who speaks, the text, and what it was besides text."""
 
     kind: Kind
@@ -44,8 +45,11 @@ class Turn:
 def to_turn(message: Mapping[str, Any]) -> Turn:
     """The turn that a validated message is."""
     kind = _KINDS.get(str(message.get("role") or message.get("type")).lower(), "system")
+    content = message.get("content")
+    if isinstance(content, str) and _PLAIN.issuperset(message):
+        return Turn(kind, content, False, False, False, message.get("id"), message.get("created_at"))
     extra = _mapping(message.get("additional_kwargs"))
-    blocks = _blocks(message.get("content"))
+    blocks = _blocks(content)
     types = [str(block.get("type", "text")) for block in blocks]
     if kind == "user" and types and all(name.endswith(_RESULT_SUFFIX) for name in types):
         kind = "tool"  # Anthropic sends the results of tools as a user's turn

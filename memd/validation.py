@@ -91,6 +91,8 @@ def check_push(value: object, limits: ClientSettings, *, scanned: bool = False) 
 
 def check_identifier(field: str, value: object) -> str:
     """An identifier as it is: 1 to 256 bytes, no control, bidi, tag or non-characters, no white space around it."""
+    if isinstance(value, str) and _is_plain(value):
+        return value
     code = f"E_{field.upper()}"
     if value is None:
         _refuse(f"{code}_MISSING", f"{field} is required", field)
@@ -107,6 +109,11 @@ def check_identifier(field: str, value: object) -> str:
     if value.strip() != value:
         _refuse(f"{code}_SPACE", f"{field} has white space around it", field)
     return value
+
+
+def _is_plain(value: str) -> bool:
+    """Whether an identifier is one at a glance, as nearly all are."""
+    return value.isascii() and value.isprintable() and 1 <= len(value) <= MAX_ID_BYTES and value[0] != " " != value[-1]
 
 
 def clean_text(text: str) -> str:

@@ -6,7 +6,7 @@ import redis
 
 from memd import inbox
 from memd.config import Settings
-from memd.connection import Call, send, send_many
+from memd.connection import Call, Flight, send
 from memd.errors import MemdError, Rejected
 from memd.events import Event, logger
 from memd.filtering import to_context
@@ -15,6 +15,9 @@ from memd.signals import load_patterns
 from memd.validation import parse_push
 
 BATCH = 100
+PART = 25
+"""Of a batch, what is sent at once."""
+
 BATCHES_A_TICK = 10
 """After so many rounds the other duties have their turn. A round takes one batch of each list, so that a flood on one
 keeps the others waiting for a batch at most."""
@@ -43,10 +46,25 @@ class Intake:
         return 0.0
 
     def _take_batch(self, source: str) -> bool:
-        """Take in what is at the head; True when there may be more. Stops where another scheduler was faster."""
+        """Take in what is at the head; True when there may be more. Stops where another scheduler was faster.
+
+        Each part is read while the server takes in the part before it: what is not the head any more stays.
+        """
         heads = send(self._client, inbox.raw_heads(source, BATCH))
-        answers = send_many(self._client, [self._call(raw, source) for raw in heads])
-        for raw, answer in zip(heads, answers, strict=True):
+        under_way: tuple[list[bytes], Flight[bool]] | None = None
+        for start in range(0, len(heads), PART):
+            part = heads[start : start + PART]
+            calls = [self._call(raw, source) for raw in part]
+            if under_way is not None and (end := self._end(source, *under_way)) is not None:
+                return end
+            under_way = part, Flight(self._client, calls)
+        if under_way is not None and (end := self._end(source, *under_way)) is not None:
+            return end
+        return len(heads) == BATCH
+
+    def _end(self, source: str, heads: list[bytes], sent: Flight[bool]) -> bool | None:
+        """None when the server has taken in a part as a whole; else whether the list may hold more to take in now."""
+        for raw, answer in zip(heads, sent.land(), strict=True):
             if isinstance(answer, Rejected):
                 # The functions refused what the validator let pass. The pushes behind it saw another head and stayed.
                 send(self._client, inbox.take_dead(raw, source, answer))
@@ -55,7 +73,7 @@ class Intake:
                 raise answer
             if not answer:
                 return False
-        return len(heads) == BATCH
+        return None
 
     def _call(self, raw: bytes, source: str) -> Call[bool]:
         if not self._settings.enabled:
