@@ -22,7 +22,7 @@ from benchmarks.peers import venv
 from benchmarks.sizes import Size
 from benchmarks.timing import percentile, thread_cpu, tree_cpu, wait_until
 from memd import inbox, server
-from memd.connection import Call, connect, send_many
+from memd.connection import Call, Flight, connect
 from memd.context import Context, Key, Message, identify
 from memd.filtering import to_context
 from memd.inbox import Merged
@@ -104,7 +104,7 @@ def _steady(place: Ground, calls: list[Call[Merged]], per_second: int) -> list[f
     with _claims(place) as claimed:
         started = time.monotonic()
         for first in range(0, len(calls), bundle):
-            for answer in send_many(place.client, calls[first : first + bundle]):
+            for answer in Flight(place.client, calls[first : first + bundle]).land():
                 assert isinstance(answer, Merged)
                 due[answer.key] = answer.due_ms
             time.sleep(max(0.0, started + (first + bundle) / per_second - time.monotonic()))
@@ -121,7 +121,7 @@ def _shots(place: Ground, count: int) -> list[float]:
             call = inbox.push(
                 to_context(check_push(conversation(10_000_000 + number), place.settings.client), load_patterns())
             )
-            (answer,) = send_many(place.client, [call])
+            (answer,) = Flight(place.client, [call]).land()
             assert isinstance(answer, Merged)
             due[answer.key] = answer.due_ms
             _wait_for_empty(place)

@@ -29,7 +29,7 @@ from benchmarks.timing import children, interleaved, median, memory_mb, server_c
 from memd import inbox, server
 from memd.client import Memd
 from memd.config import Settings
-from memd.connection import connect, send_many
+from memd.connection import Flight, connect
 from memd.context import Bucket
 from memd.filtering import to_context
 from memd.memory import files
@@ -67,7 +67,7 @@ def push_all(place: Ground, count: int, start: int = 0, chars: int = 512) -> Non
     for first in range(start, start + count, 200):
         numbers = range(first, min(start + count, first + 200))
         pushes = (check_push(conversation(number, chars), place.settings.client) for number in numbers)
-        for answer in send_many(place.client, [inbox.push(to_context(push, patterns)) for push in pushes]):
+        for answer in Flight(place.client, [inbox.push(to_context(push, patterns)) for push in pushes]).land():
             if isinstance(answer, Exception):
                 raise answer
 

@@ -17,7 +17,7 @@ from benchmarks.load import statement, text
 from benchmarks.sizes import Size
 from benchmarks.timing import children, median, memory_mb, wait_until
 from memd.client import Memd
-from memd.connection import send_many
+from memd.connection import Flight
 from memd.filtering import to_context
 from memd.inbox import push
 from memd.memory import paths
@@ -85,7 +85,7 @@ def _run(place: Ground, parts: list[Process], seconds: float) -> tuple[list[Look
     while (now := time.monotonic() - started) < seconds and number < CONTEXTS:
         wanted = min(CONTEXTS, int(now * RATE) + 1) - number
         pushes = (check_push(_push(number + place_), place.settings.client) for place_ in range(wanted))
-        for answer in send_many(place.client, [push(to_context(each, patterns)) for each in pushes]):
+        for answer in Flight(place.client, [push(to_context(each, patterns)) for each in pushes]).land():
             if isinstance(answer, Exception):
                 raise answer
         number += wanted

@@ -25,7 +25,7 @@ from benchmarks.timing import Turn, interleaved, median, spread, turn
 from memd import inbox
 from memd.client import AsyncMemd, Memd
 from memd.config import ClientSettings
-from memd.connection import Call, connect, connect_async, send, send_async, send_many
+from memd.connection import Call, Flight, connect, connect_async, send, send_async
 from memd.filtering import to_context
 from memd.inbox import Merged
 from memd.signals import load_patterns
@@ -69,7 +69,7 @@ def _one_producer(place: Ground, size: Size, kilobytes: float, count: int) -> It
         }
         others: dict[str, Callable[[], Turn]] = {
             f"SET, {BATCH} a pipeline": lambda: _batches(count, partial(_set_batch, client, raws)),
-            f"FCALL, {BATCH} a pipeline": lambda: _batches(count, lambda a, b: send_many(client, made[a:b])),
+            f"FCALL, {BATCH} a pipeline": lambda: _batches(count, lambda a, b: Flight(client, made[a:b]).land()),
             f"SET, async, {IN_FLIGHT} in flight": lambda: asyncio.run(_async_set(place, raws)),
             f"FCALL, async, {IN_FLIGHT} in flight": lambda: asyncio.run(_async_fcall(place, made)),
             f"AsyncMemd.push, {IN_FLIGHT} in flight": lambda: asyncio.run(_async_push(place, pushes)),

@@ -98,12 +98,12 @@ _TAKEN = """\
   return 'taken'
 """
 _HEAD = "  if not head or redis.sha1hex(head) ~= argv[1] then return 'moved' end\n"
-_TAKE_ALL = "        answers = send_many(self._client, [self._call(raw, source) for raw in heads])\n"
-_TAKE_THEN_POP = f"""\
-{_TAKE_ALL}\
-        if heads:
-            self._client.lpop(source, len(heads))
-            self._client.hincrby("{{memd}}:taken", source, len(heads))
+_EACH_TAKEN = "        for raw, answer in zip(heads, sent.land(), strict=True):\n"
+_ALL_POPPED = """\
+        answers = sent.land()
+        self._client.lpop(source, len(heads))
+        self._client.hincrby("{memd}:taken", source, len(heads))
+        for raw, answer in zip(heads, answers, strict=True):
 """
 
 BUGS = (
@@ -157,7 +157,7 @@ BUGS = (
         (
             Edit(LUA, _HEAD, "  if not head then return 'moved' end\n"),
             Edit(LUA, _TAKEN, "  return 'taken'\n"),
-            Edit("memd/duties/intake.py", _TAKE_ALL, _TAKE_THEN_POP),
+            Edit("memd/duties/intake.py", _EACH_TAKEN, _ALL_POPPED),
         ),
         ("lost",),
         busy,
