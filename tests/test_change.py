@@ -160,8 +160,15 @@ def test_what_is_alike_is_never_passed_over(one: str, other: str, floor: float) 
 @settings_of(max_examples=300)
 @given(st.lists(st.text(max_size=20) | WORDS))
 def test_many_keys_at_once_are_those_of_each(contents: list[str]) -> None:
-    """The quick way for plain ASCII comes to the same; a letter that is none makes it take the other one."""
+    """Each in its line, whatever the others hold."""
     assert normal_keys(contents) == [normal_key(content) for content in contents]
+
+
+@settings_of(max_examples=300)
+@given(st.text(st.characters(max_codepoint=127), max_size=20) | WORDS.filter(str.isascii))
+def test_both_ways_to_a_key_come_to_the_same(content: str) -> None:
+    """Plain ASCII takes a quick way; a letter that is none makes it take the other one."""
+    assert normal_key(f"{content} é") == f"{normal_key(content)} é".strip()
 
 
 def test_what_says_more_takes_the_place() -> None:

@@ -65,16 +65,21 @@ class Alike:
         self._content = content
         words = set(tokens(content))
         self._marks = tuple(_traces(filter(_changes_meaning, words)))
-        least = ceil(len(words) * (floor - SWAP) / (1 - SWAP))  # of the words, so that the Jaccard index is enough
-        rarest = sorted(words, key=len, reverse=True)[: len(words) - max(1, least) + 1]
-        self._some = tuple(tuple(_traces([word])) for word in rarest)  # one of so many is in any that is alike
+        self._words = tuple(tuple(_traces([word])) for word in sorted(words, key=len, reverse=True))
+        self._least = max(1, ceil(len(words) * (floor - SWAP) / (1 - SWAP)))  # so that the Jaccard index is enough
 
     def may_be(self, key: str) -> bool:
         """Whether a content of this `normal_key` may be alike: False only when `similarity` is less than the floor."""
         for mark in self._marks:
             if mark not in key:
                 return False
-        return any(traces[0] in key and traces[-1] in key for traces in self._some)
+        missing = len(self._words) - self._least
+        for traces in self._words:
+            if traces[0] not in key or traces[-1] not in key:
+                missing -= 1
+                if missing < 0:
+                    return False
+        return missing >= 0
 
     def to(self, other: str, floor: float) -> float:
         """See `similarity`."""
