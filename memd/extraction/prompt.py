@@ -155,14 +155,19 @@ def _facts(document: dict[str, Any]) -> Iterator[str]:
         if isinstance(fact, dict) and isinstance(fact.get("id"), str) and isinstance(fact.get("content"), str):
             text = fact["content"]
             cut = text if len(text) <= FACT_CHARS else text[:FACT_CHARS] + "…"
-            groups.setdefault(str(fact.get("category", "context")), []).append(_line(f"{fact['id']} {cut}"))
+            groups.setdefault(str(fact.get("category", "context")), []).append(_single(f"{fact['id']} {cut}"))
     for category, lines in groups.items():
         yield f"[{_line(category)}]"
-        yield from lines
+        yield escape("\n".join(lines))
 
 
 def _line(text: str) -> str:
-    return escape(" ".join(text.split()))
+    return escape(_single(text))
+
+
+def _single(text: str) -> str:
+    """The text as one line; most are."""
+    return text if text.isprintable() and "  " not in text and text.strip() == text else " ".join(text.split())
 
 
 def _numbered(index: int, message: Message) -> str:
