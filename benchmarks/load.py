@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from memd.context import Bucket
+from memd.context import Bucket, digest
 from memd.memory.document import Document, empty_document
 
 WORDS = [
@@ -98,7 +98,7 @@ def full_document(bucket: Bucket, facts: int = 100) -> Document:
             content = f"用户在项目里记下了第 {number} 条笔记。"
         document["facts"].append(
             {
-                "id": f"fact_{number:08x}",
+                "id": "fact_" + digest("benchmark", str(number), size=4),
                 "content": content,
                 "category": ("preference", "knowledge", "context", "goal")[number % 4],
                 "confidence": 0.8 + number % 20 / 100,

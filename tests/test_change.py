@@ -17,6 +17,7 @@ from memd.extraction.protocol import Request
 from memd.memory.apply import Applied, Origin, apply, asked
 from memd.memory.document import Document, Fact, empty_document, iso
 from memd.memory.facts import is_manual, is_note
+from memd.memory.handles import handles, resolved
 from memd.memory.similar import Alike, similarity
 from memd.memory.text import normal_key, normal_keys
 from memd.memory.update import (
@@ -284,9 +285,50 @@ def test_what_is_past_its_time_or_long_unconfirmed_is_asked_about() -> None:
     about = asked(document, NOW, ApplySettings())
     assert about.review == {ENDED["id"]: "ended", OLDER["id"]: "stale", STALE["id"]: "stale"}
     text = build(Request(document, said(), about=about), NOW.date())
-    assert f"<review>\n{ENDED['id']} ended\n{OLDER['id']} stale\n{STALE['id']} stale\n</review>" in text
+    names = handles([fact["id"] for fact in document["facts"]])
+    ended, older, stale = (names[fact["id"]] for fact in (ENDED, OLDER, STALE))
+    assert f"<review>\n{ended} ended\n{older} stale\n{stale} stale\n</review>" in text
     assert list(asked(document, NOW, ApplySettings(review_max=1)).review) == [ENDED["id"]]
     assert "<review>" not in build(Request(document, said()), NOW.date())
+
+
+IDS = st.lists(
+    st.sampled_from(["fact_1", "0badcafe", "abcd", "fact_", "by hand"])
+    | st.text("0ab", min_size=8, max_size=9).map("fact_".__add__),
+    unique=True,
+    max_size=30,
+)
+
+
+@settings_of(max_examples=300)
+@given(IDS)
+def test_a_handle_means_one_fact(ids: list[str]) -> None:
+    """Whatever ids there are: what stands in the request comes back as the id, and is no other one's."""
+    names = handles(ids)
+    assert list(names) == ids
+    assert len(set(names.values())) == len(ids)
+    update = Update(retired_facts=tuple(RetiredFact(name, "", "") for name in names.values()))
+    assert [fact.id for fact in resolved(update, ids).retired_facts] == ids
+
+
+def test_handles_are_short_and_resolved_everywhere() -> None:
+    """Four digits mostly; an id in full is one as well; what means two facts, or none, is refused."""
+    one, two, three = (fact(n, text) for n, text in ((1, "Likes tea"), (2, "Likes rice"), (3, "Likes fog")))
+    one["id"], two["id"], three["id"] = "fact_0a1b2c3d", "fact_0a1bffff", "fact_77777777"
+    assert handles([one["id"], two["id"], three["id"]]) == {
+        one["id"]: "0a1b2",
+        two["id"]: "0a1bf",
+        three["id"]: "7777",
+    }
+    wanted = Update(
+        confirmed_facts=(ConfirmedFact("fact_0a1bffff", QUOTE),),
+        retired_facts=(RetiredFact("0a1b2", "over", QUOTE), RetiredFact("0a1b", "over", QUOTE)),
+        new_facts=(new("The user lives by the sea", replaces=("7777",)),),
+    )
+    applied = run(holding(one, two, three, *(fact(n, f"Likes no. {n}") for n in range(10, 20))), wanted)
+    assert applied.confirmed == (two["id"],)
+    assert gone(applied) == {one["content"]: "retired", three["content"]: "replaced"}
+    assert reasons(applied) == ["unknown_id"]
 
 
 def test_verdicts_are_followed() -> None:

@@ -181,7 +181,7 @@ def test_the_request_shows_memory_as_compact_lines() -> None:
     text = build(Request(document, MESSAGES, (Message("assistant", "Hello"),)), date(2026, 11, 21))
     assert "<today>2026-11-21</today>" in text
     assert "<summaries>\nworkContext: Nurse in Porto.\n</summaries>" in text
-    assert "<facts>\n[identity]\nfact_1 用户住在杭州。\n</facts>" in text
+    assert "<facts>\n[identity]\nfact_1 住在杭州。\n</facts>" in text
     assert "<before>\nassistant: Hello\n</before>" in text
     assert '<m i="0" role="user" signals="identity">I moved to Porto &amp; work' in text
     assert '<m i="2" role="user" at="2026-11-03">我叫李娜' in text

@@ -19,6 +19,7 @@ from memd.memory.draft import Applied, Draft, Refusal
 from memd.memory.duplicates import Contents
 from memd.memory.facts import EXPLICIT_CONFIDENCE, Origin, aside, is_note, new_fact, new_id, source_of
 from memd.memory.gates import refusal
+from memd.memory.handles import resolved
 from memd.memory.orders import refused_as
 from memd.memory.said import Said
 from memd.memory.similar import says_more
@@ -62,7 +63,7 @@ def apply(
         return Applied(document, (), (), (), ())
     draft = Draft(document, origin, settings)
     if new:
-        about = about or Asked()
+        about, update = about or Asked(), resolved(update, draft.known)
         changes = _Changes(draft, Said(origin.thread_id, sent, new))
         review.expire(draft)
         review.review(draft, about.review, update.reviewed_facts)
