@@ -28,6 +28,17 @@ def test_a_tiny_run_says_what_it_measured(tmp_path: Path) -> None:
     assert found["machine"]["cores"] > 0
 
 
+def test_every_module_of_a_run_can_be_measured() -> None:
+    """What `make bench` goes through is there, and takes a size."""
+    code = (
+        "import importlib, inspect; from benchmarks.__main__ import MODULES\n"
+        "for name in MODULES:\n"
+        "    assert len(inspect.signature(importlib.import_module(f'benchmarks.{name}').measure).parameters) == 1, name"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
 def test_a_benchmark_that_breaks_is_told_and_the_exit_code_says_so(tmp_path: Path) -> None:
     """The others' figures are still written."""
     (tmp_path / "wire.py").write_text("def measure(size):\n    raise OSError('no such machine')\n    yield\n")

@@ -31,8 +31,8 @@ from memd.extraction.schema import json_schema
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-CALLS_PER_CLIENT = 128
-"""One client slows down beyond about 256 connections (its pool is searched in line): calls are spread over several."""
+CALLS_PER_CLIENT = 16
+"""A client looks at all of its connections whenever a call begins or ends: calls are spread over several."""
 
 CONNECT_S = 10.0
 ERROR_BODY_BYTES = 65_536
