@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import redis.asyncio
 
@@ -19,15 +19,15 @@ from memd.cost import Cost, read_cost
 from memd.dead import EVERY, Content, Letter, Which
 from memd.filtering import to_context
 from memd.flush import Flush, FlushProgress, FlushResult, Selection
-from memd.forget import Forgetting, Forgotten
 from memd.inbox import Merged, raw_lists
-from memd.memory.store import open_store
-from memd.memory.tombstone import Wish
 from memd.recall.door import AsyncReading, Reading
 from memd.receipt import UNKNOWN, Outcome, Receipt, explain, judge, parse_id, receipt
 from memd.signals import Patterns, load_patterns
 from memd.status import Status, read_status
 from memd.validation import RawPush, check_identifier, check_push, parse_push
+
+if TYPE_CHECKING:
+    from memd.forget import Forgotten
 
 Turns = Sequence[Mapping[str, Any]]
 
@@ -151,6 +151,10 @@ class Memd(_Door, ByHand, Reading):
         `dry_run`: only say what would be removed. With the server out of reach the documents go at once, and the
         answer's `complete` is False: a worker does the rest when it is back. Raises StoreUnavailable.
         """
+        from memd.forget import Forgetting  # noqa: PLC0415  (what few apps ever do; the store comes with it)
+        from memd.memory.store import open_store  # noqa: PLC0415  (as above)
+        from memd.memory.tombstone import Wish  # noqa: PLC0415  (as above)
+
         wish = Wish(
             check_identifier("user_id", user_id),
             check_identifier("agent_name", agent_name) if agent_name else agent_name,

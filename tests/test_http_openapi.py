@@ -56,6 +56,6 @@ def test_the_limits_in_force_are_said(server_url: str) -> None:
 def test_the_server_does_what_its_document_says(site: Site) -> None:
     """schemathesis makes up requests, good and bad, and finds no answer that the document does not foresee."""
     install(site)
-    done = fuzz(site, examples=5, phases="fuzzing")
+    done = fuzz(site, examples=5, phases="fuzzing", seed=1)  # `make http-fuzz` draws anew
     assert done.returncode == 0, done.stdout
     assert "No issues found" in done.stdout

@@ -71,7 +71,9 @@ def _moment(value: object) -> str:
 Query = Annotated[
     str,
     PlainValidator(check_query),
-    WithJsonSchema({"type": "string", "minLength": 1, "maxLength": MAX_QUERY_CHARS, "pattern": r"\S"}),
+    WithJsonSchema(
+        {"type": "string", "minLength": 1, "maxLength": MAX_QUERY_CHARS, "pattern": r"[^\s\u001c-\u001f\u0085]"}
+    ),
 ]
 Moment = Annotated[
     str, PlainValidator(_moment), WithJsonSchema({"type": "string", "pattern": _MOMENT.pattern, "format": "memd-time"})

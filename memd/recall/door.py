@@ -8,15 +8,17 @@ from datetime import datetime
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from memd.byhand import bucket_of
 from memd.config import Settings
 from memd.context import DEFAULT_AGENT, Bucket
 from memd.memory.document import Document
-from memd.recall.inject import Injection
-from memd.recall.reader import Reader, named
-from memd.recall.search import Found, check, everything
 
 if TYPE_CHECKING:
     import redis
+
+    from memd.recall.inject import Injection
+    from memd.recall.reader import Reader
+    from memd.recall.search import Found
 
 Time = datetime | str | None
 """A moment, or ISO 8601 text; without a zone it is UTC."""
@@ -32,6 +34,8 @@ class Reading:
 
     @cached_property
     def _reader(self) -> Reader:
+        from memd.recall.reader import Reader  # noqa: PLC0415  (not for an app that only pushes)
+
         return Reader(self.settings, self._server)
 
     def inject(
@@ -64,7 +68,9 @@ class Reading:
         include_pending: bool = False,
     ) -> Injection:
         """The block of `inject` with its version, which is equal exactly when the text is: an ETag."""
-        bucket = named(user_id, agent_name)
+        bucket = bucket_of(user_id, agent_name)
+        from memd.recall.search import everything  # noqa: PLC0415  (as above)
+
         wanted = everything(query) if query else None
         return self._reader.injection(bucket, max_tokens, wanted, include_pending=include_pending)
 
@@ -89,12 +95,14 @@ class Reading:
         `categories`: only these. `since`, `until`: learned or changed in this period, its end excluded.
         `agent_name`, `include_pending`: as in `inject`. Raises as `inject`.
         """
+        from memd.recall.search import check  # noqa: PLC0415  (as above)
+
         wanted = check(query, limit, categories, since, until)
-        return self._reader.search(named(user_id, agent_name), wanted, include_pending=include_pending)
+        return self._reader.search(bucket_of(user_id, agent_name), wanted, include_pending=include_pending)
 
     def document(self, user_id: str, *, agent_name: str = DEFAULT_AGENT) -> Document:
         """The whole memory document of the user, or of one agent, as it stands in the store."""
-        return self._reader.document(named(user_id, agent_name))
+        return self._reader.document(bucket_of(user_id, agent_name))
 
 
 class AsyncReading:

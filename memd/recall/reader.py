@@ -24,7 +24,6 @@ from memd.recall.memory import Memory, alone, merged, with_pending
 from memd.recall.pending import Pending, PendingMessages
 from memd.recall.search import Found, Wanted, places, rank
 from memd.recall.vectors import Vectors, fused, load_embedder
-from memd.validation import check_identifier
 
 if TYPE_CHECKING:
     import redis
@@ -165,11 +164,3 @@ class Reader:
         if bucket.agent_name == DEFAULT_AGENT or not self._settings.recall.with_user_memory:
             return (bucket,)
         return Bucket(bucket.user_id), bucket
-
-
-def named(user_id: str, agent_name: str) -> Bucket:
-    """The bucket of a user and agent as an app names them. Raises Rejected."""
-    return Bucket(
-        check_identifier("user_id", user_id),
-        check_identifier("agent_name", agent_name) if agent_name else DEFAULT_AGENT,
-    )
