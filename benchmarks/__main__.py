@@ -37,7 +37,9 @@ def main() -> int:
     """Run the modules that are asked for; 1 when one of them broke."""
     options = _options()
     console = Console(width=max(150, Console().width))
-    machine = examine("make bench" if options.size == "short" else f"python -m benchmarks --size {options.size}")
+    whole_run = options.size == "short" and not options.modules
+    words = ["python -m benchmarks", *options.modules, f"--size {options.size}"]
+    machine = examine("make bench" if whole_run else " ".join(words))
     figures: list[Figure] = []
     plots: list[Plot] = []
     skips: list[Skip] = []
