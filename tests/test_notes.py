@@ -13,7 +13,7 @@ from memd.errors import FactUnknown, Rejected
 from memd.memory import edits, notes
 from memd.memory.apply import apply
 from memd.memory.document import Document, empty_document, summary
-from memd.memory.facts import Origin, is_note
+from memd.memory.facts import Origin, is_manual, is_note
 from memd.memory.update import Asked, ConfirmedFact, Evidence, MergedFact, NewFact, Update
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -221,6 +221,17 @@ def test_what_the_user_says_too_is_a_note_no_more(confirmed: bool) -> None:
     assert (fact["id"], fact["source"], fact["confirmations"]) == (note["id"], "monday", 1)
     assert fact["evidence"] == [{"thread": "monday", "message": "1", "quote": "I like tea."}]
     assert fact["confidence"] >= RULES.confidence_threshold
+
+
+def test_a_note_that_a_thread_called_manual_proves_is_no_persons_word() -> None:
+    """The thread's name makes no source of its own out of it: the model may still change what it has proven."""
+    document = save(known(), "The user likes tea.", "preference")
+    said = identify("manual", [Message("user", "By the way, I like tea.", "1")])
+    update = Update(confirmed_facts=(ConfirmedFact(document["facts"][0]["id"], "I like tea."),))
+    (fact,) = apply(document, update, said, said, Origin("manual", NOW, "a-model", "1"), RULES).document["facts"]
+    assert fact["evidence"]
+    assert not is_manual(fact)
+    assert not is_note(fact)
 
 
 def test_a_quote_that_nobody_said_proves_no_note() -> None:

@@ -17,7 +17,7 @@ from memd.memory import eviction, ledger, merging, removed, review
 from memd.memory.document import SECTIONS, Document
 from memd.memory.draft import Applied, Draft, Refusal
 from memd.memory.duplicates import Contents
-from memd.memory.facts import EXPLICIT_CONFIDENCE, Origin, aside, is_note, new_fact, new_id, source_of
+from memd.memory.facts import EXPLICIT_CONFIDENCE, Origin, aside, is_note, new_fact, new_id
 from memd.memory.gates import refusal
 from memd.memory.handles import resolved
 from memd.memory.orders import refused_as
@@ -165,7 +165,7 @@ class _Changes:
             return
         draft.change(
             fact_id,
-            source=draft.origin.thread_id,
+            source=draft.origin.source,
             confidence=max(confidence, self._settings.confidence_threshold),
             evidence=evidence,
             origin={"model": draft.origin.model, "promptVersion": draft.origin.prompt_version},
@@ -202,8 +202,7 @@ class _Changes:
         mine = {
             fact.get("id")
             for fact in facts
-            if fact.get("source") == source_of(draft.origin.thread_id)
-            and str(fact.get("createdAt", "")).startswith(today)
+            if fact.get("source") == draft.origin.source and str(fact.get("createdAt", "")).startswith(today)
         }
         return len(mine) >= most
 

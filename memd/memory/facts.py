@@ -36,6 +36,11 @@ class Origin:
     model: str
     prompt_version: str
 
+    @property
+    def source(self) -> str:
+        """What facts name as their source: the thread; one that is called as another source is told apart from it."""
+        return f"thread:{self.thread_id}" if self.thread_id in {MANUAL, AGENT, "unknown"} else self.thread_id
+
 
 def new_fact(
     fact_id: str,
@@ -53,7 +58,7 @@ def new_fact(
         "category": category if category in settings.categories else "context",
         "confidence": wanted.confidence,
         "createdAt": iso(origin.now),
-        "source": source_of(origin.thread_id),
+        "source": origin.source,
     }
     if wanted.source_error and (error := aside(wanted.source_error)):
         fact["sourceError"] = error
@@ -66,11 +71,6 @@ def new_fact(
         fact["validUntil"] = iso(origin.now + timedelta(days=wanted.valid_days))
     fact["origin"] = {"model": origin.model, "promptVersion": origin.prompt_version}
     return fact
-
-
-def source_of(thread_id: str) -> str:
-    """The source of what a thread proves: its id; one that is called as another source is told apart from it."""
-    return f"thread:{thread_id}" if thread_id in {MANUAL, AGENT, "unknown"} else thread_id
 
 
 def is_manual(fact: Fact) -> bool:
