@@ -89,11 +89,13 @@ def send(client: redis.Redis, call: Call[T]) -> T:
 class Flight(Generic[T]):
     """Calls under way in one pipeline: the server works on them while the caller does something else.
 
-    Raises InboxUnavailable and the like where they cannot be sent. Each flight must land, or be called off.
+    It holds a connection until it has landed or is called off. Raises InboxUnavailable and the like where the calls
+    cannot be sent.
     """
 
     def __init__(self, client: redis.Redis, calls: Sequence[Call[T]]) -> None:
         self._calls = calls
+        self._open = True
         self._pool = client.connection_pool
         try:
             self._connection = self._pool.get_connection()
@@ -116,15 +118,20 @@ class Flight(Generic[T]):
                 except redis.ResponseError as error:
                     found.append(translated(error))
         except redis.RedisError as error:
-            self.call_off()
             translate(error)
-        self._pool.release(self._connection)
+        else:
+            self._open = False
+            self._pool.release(self._connection)
+        finally:
+            self.call_off()
         return found
 
     def call_off(self) -> None:
-        """Let go of answers that nobody waits for any more; what was sent may have been done or not."""
-        self._connection.disconnect()  # type: ignore[no-untyped-call]  # redis-py's gap
-        self._pool.release(self._connection)
+        """Let go of answers that nobody waits for any more; what was sent may have been done or not. Else nothing."""
+        if self._open:
+            self._open = False
+            self._connection.disconnect()  # type: ignore[no-untyped-call]  # redis-py's gap
+            self._pool.release(self._connection)
 
 
 async def send_async(client: redis.asyncio.Redis, call: Call[T]) -> T:

@@ -13,6 +13,8 @@ from support import daemon, dead_letter, part, wait_for
 from memd import inbox
 from memd.client import Memd
 from memd.config import Settings
+from memd.connection import Call, Flight
+from memd.errors import MemdError
 
 Configured = Callable[..., Settings]
 
@@ -110,3 +112,25 @@ def test_a_list_that_nobody_reads_is_said_in_status(memd: Memd, client: redis.Re
         wait_for(lambda: memd.status().unread == ("memd:in:shop",), "the stray list is said")
         client.delete("memd:in:shop")
         wait_for(lambda: memd.status().unread == (), "it is gone")
+
+
+def test_calls_under_way_give_their_connection_back(client: redis.Redis) -> None:
+    """However they end: with an error of the server's, with an answer that cannot be read, or called off."""
+
+    def unreadable(_: object) -> str:
+        raise ValueError("not what was asked for")
+
+    client.set("text", "x")
+    before = len(client.client_list())
+    for _ in range(20):
+        wrong, right = Call(("INCR", "text"), str), Call(("GET", "text"), str)
+        refused, answered = Flight(client, [wrong, right]).land()
+        assert isinstance(refused, MemdError)
+        assert answered == "b'x'"
+        with pytest.raises(ValueError, match="not what was asked for"):
+            Flight(client, [Call(("GET", "text"), unreadable), right]).land()
+        flight = Flight(client, [right])
+        flight.call_off()
+        flight.call_off()
+        assert client.get("text") == b"x"  # and no answer of theirs is left on it
+    wait_for(lambda: len(client.client_list()) <= before, "their connections are gone")

@@ -52,14 +52,18 @@ class Intake:
         """
         heads = send(self._client, inbox.raw_heads(source, BATCH))
         under_way: tuple[list[bytes], Flight[bool]] | None = None
-        for start in range(0, len(heads), PART):
-            part = heads[start : start + PART]
-            calls = [self._call(raw, source) for raw in part]
+        try:
+            for start in range(0, len(heads), PART):
+                part = heads[start : start + PART]
+                calls = [self._call(raw, source) for raw in part]
+                if under_way is not None and (end := self._end(source, *under_way)) is not None:
+                    return end
+                under_way = part, Flight(self._client, calls)
             if under_way is not None and (end := self._end(source, *under_way)) is not None:
                 return end
-            under_way = part, Flight(self._client, calls)
-        if under_way is not None and (end := self._end(source, *under_way)) is not None:
-            return end
+        finally:  # what was sent and not waited for is taken in or still there: the next look tells
+            if under_way is not None:
+                under_way[1].call_off()
         return len(heads) == BATCH
 
     def _end(self, source: str, heads: list[bytes], sent: Flight[bool]) -> bool | None:
