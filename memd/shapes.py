@@ -47,7 +47,15 @@ def to_turn(message: Mapping[str, Any]) -> Turn:
     kind = _KINDS.get(str(message.get("role") or message.get("type")).lower(), "system")
     content = message.get("content")
     if isinstance(content, str) and _PLAIN.issuperset(message):
-        return Turn(kind, content, False, False, False, message.get("id"), message.get("created_at"))
+        return Turn(
+            kind,
+            content,
+            calls_tools=False,
+            hidden=False,
+            has_files=False,
+            id=message.get("id"),
+            created_at=message.get("created_at"),
+        )
     extra = _mapping(message.get("additional_kwargs"))
     blocks = _blocks(content)
     types = [str(block.get("type", "text")) for block in blocks]

@@ -187,6 +187,24 @@ def test_the_request_shows_memory_as_compact_lines() -> None:
     assert '<m i="2" role="user" at="2026-11-03">我叫李娜' in text
 
 
+@pytest.mark.parametrize(
+    ("content", "shown"),
+    [
+        ("The user likes tea", "likes tea"),
+        ("The user's daughter likes tea", "The user's daughter likes tea"),
+        ("The user ", "The user"),
+        ("The users of it pay", "The users of it pay"),
+        ("用户喜欢喝茶", "喜欢喝茶"),
+        ("用户的女儿喜欢喝茶", "用户的女儿喜欢喝茶"),
+        ("用户", "用户"),
+    ],
+)
+def test_a_fact_about_the_user_is_shown_without_its_subject(content: str, shown: str) -> None:
+    """What begins with somebody of the user's keeps that, and nothing becomes empty."""
+    document = {"facts": [{"id": "fact_1", "content": content, "category": "identity"}]}
+    assert f"[identity]\nfact_1 {shown}\n</facts>" in build(Request(document, MESSAGES), date(2026, 11, 21))
+
+
 def test_a_full_memory_and_five_short_turns_stay_under_4500_tokens(server: ModelServer) -> None:
     """The whole body of a request with 100 facts, six summaries and five turns, by our own estimate."""
     facts = [

@@ -68,9 +68,9 @@ class Reading:
         include_pending: bool = False,
     ) -> Injection:
         """The block of `inject` with its version, which is equal exactly when the text is: an ETag."""
-        bucket = bucket_of(user_id, agent_name)
         from memd.recall.search import everything  # noqa: PLC0415  (as above)
 
+        bucket = bucket_of(user_id, agent_name)
         wanted = everything(query) if query else None
         return self._reader.injection(bucket, max_tokens, wanted, include_pending=include_pending)
 
