@@ -26,7 +26,7 @@ from memd.connection import Call, Flight, connect
 from memd.context import Context, Key, Message, identify
 from memd.filtering import to_context
 from memd.inbox import Merged
-from memd.signals import load_patterns
+from memd.signal_files import load_patterns
 from memd.validation import check_push
 
 AREA = "debounce"

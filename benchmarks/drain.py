@@ -18,7 +18,7 @@ from functools import partial
 from typing import Any
 
 import orjson
-from pydantic import SecretStr
+from msgspec import structs
 
 from benchmarks.figures import Figure, Measurement, Skip, at_least, at_most
 from benchmarks.ground import Ground, Process, daemon, environment, ground, model, process
@@ -28,12 +28,12 @@ from benchmarks.sizes import SHORT, Size
 from benchmarks.timing import children, interleaved, median, memory_mb, server_cpu, spread, tree_cpu, wait_until
 from memd import inbox, server
 from memd.client import Memd
-from memd.config import Settings
+from memd.config import Secret, Settings
 from memd.connection import Flight, connect
 from memd.context import Bucket
 from memd.filtering import to_context
 from memd.memory import files
-from memd.signals import load_patterns
+from memd.signal_files import load_patterns
 from memd.validation import check_push
 
 AREA = "drain"
@@ -194,12 +194,11 @@ def _with_model(size: Size, delay_s: float, count: int) -> Iterator[Measurement]
 def asking(place: Ground, address: str, concurrency: int = CONCURRENCY) -> Settings:
     """The settings, changed to ask a model at this address."""
     found = place.settings
-    asked = {"extractor": "anthropic", "base_url": address, "api_key": SecretStr("bench")}
-    return found.model_copy(
-        update={
-            "extraction": found.extraction.model_copy(update=asked),
-            "drain": found.drain.model_copy(update={"concurrency": concurrency}),
-        }
+    asked = {"extractor": "anthropic", "base_url": address, "api_key": Secret("bench")}
+    return structs.replace(
+        found,
+        extraction=structs.replace(found.extraction, **asked),
+        drain=structs.replace(found.drain, concurrency=concurrency),
     )
 
 

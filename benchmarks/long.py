@@ -21,7 +21,7 @@ from memd.connection import Flight
 from memd.filtering import to_context
 from memd.inbox import push
 from memd.memory import paths
-from memd.signals import load_patterns
+from memd.signal_files import load_patterns
 from memd.validation import check_push
 
 AREA = "long"

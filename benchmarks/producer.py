@@ -13,7 +13,7 @@ from memd import config, inbox
 from memd.client import Memd
 from memd.connection import connect, send
 from memd.filtering import to_context
-from memd.signals import load_patterns
+from memd.signal_files import load_patterns
 from memd.validation import check_push
 
 

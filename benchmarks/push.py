@@ -28,7 +28,7 @@ from memd.config import ClientSettings
 from memd.connection import Call, Flight, connect, connect_async, send, send_async
 from memd.filtering import to_context
 from memd.inbox import Merged
-from memd.signals import load_patterns
+from memd.signal_files import load_patterns
 from memd.validation import check_push
 
 AREA = "push"

@@ -19,7 +19,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import orjson
 
@@ -129,9 +129,9 @@ def many_users(memd: Memd, data_dir: Path, users: int) -> list[float]:
     return resident
 
 
-def prefix_kept(order: str) -> dict[str, float]:
+def prefix_kept(order: Literal["stable", "established"]) -> dict[str, float]:
     """The share of a block that stays as it was, from its first byte on, when a fact or the focus changes."""
-    settings = RecallSettings.model_validate({"order": order})
+    settings = RecallSettings(order=order)
     known = [record for record in RECORDS if record.get("document", "").startswith("en")]
     random.Random(1).shuffle(known)  # noqa: S311  (an order in which they may have been learned)
     learned = [

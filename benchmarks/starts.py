@@ -12,6 +12,7 @@ from functools import partial
 from os import wait4
 
 import orjson
+from msgspec import structs
 
 from benchmarks.figures import Figure, Measurement, at_most
 from benchmarks.ground import Ground, environment, ground
@@ -104,7 +105,7 @@ def _up(place: Ground) -> float:
 
 
 def _server(place: Ground) -> float:
-    settings = place.settings.model_copy(update={"data_dir": place.settings.data_dir / f"s-{time.monotonic_ns()}"})
+    settings = structs.replace(place.settings, data_dir=place.settings.data_dir / f"s-{time.monotonic_ns()}")
     started = time.perf_counter()
     process = server.start(settings)
     wall = time.perf_counter() - started

@@ -22,12 +22,12 @@ from memd.flush import Flush, FlushProgress, FlushResult, Selection
 from memd.inbox import Merged, raw_lists
 from memd.recall.door import AsyncReading, Reading
 from memd.receipt import UNKNOWN, Outcome, Receipt, explain, judge, parse_id, receipt
-from memd.signals import Patterns, load_patterns
 from memd.status import Status, read_status
 from memd.validation import RawPush, check_identifier, check_push, parse_push
 
 if TYPE_CHECKING:
     from memd.forget import Forgotten
+    from memd.signals import Patterns
 
 Turns = Sequence[Mapping[str, Any]]
 
@@ -40,6 +40,8 @@ class _Door:
 
     @cached_property
     def _patterns(self) -> Patterns:
+        from memd.signal_files import load_patterns  # noqa: PLC0415  (only an app that pushes needs them)
+
         return load_patterns(self.settings.signals.folder)
 
     def _prepared(

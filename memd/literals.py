@@ -7,6 +7,7 @@ tried where one of its texts occurs. For example `\\bi(?:'m| am) (?:a|an) \\w+` 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from itertools import product
 from math import prod
@@ -16,6 +17,9 @@ MAX_TEXTS = 64
 
 COMMON = " etaoinshr"
 """What English consists of, mostly."""
+
+_RUN = re.compile(r"[^\\\[\](){}.*+?|^$]+(?![*+?{])")
+"""Characters that stand for themselves, up to one that may come any number of times."""
 
 _NO_WIDTH = "bBAZ"
 _CLASSES = "dDwWsS"
@@ -96,6 +100,9 @@ class _Reader:
         return _Part(run) if whole else _Part(None, min((*sets, run), key=_cost))
 
     def _piece(self) -> _Part:
+        if run := _RUN.match(self._pattern, self.at):
+            self.at = run.end()
+            return _Part(frozenset({run[0]}))
         char = self._pattern[self.at]
         self.at += 1
         if char == "(":

@@ -51,7 +51,7 @@ daemonize no
 def url(settings: Settings) -> str:
     """Where the inbox is: the configured server, or the embedded one's socket."""
     if settings.redis_url is not None:
-        return settings.redis_url.get_secret_value()
+        return settings.redis_url.reveal()
     return f"unix://{quote(os.fsencode(socket_path(settings)))}"
 
 

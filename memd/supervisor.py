@@ -23,7 +23,7 @@ from memd.events import Event, logger
 from memd.extraction import chosen
 from memd.fitness import require
 from memd.memory.store import open_store
-from memd.signals import load_patterns
+from memd.signal_files import load_patterns
 from memd.snapshot import workers_listening
 
 STOP_S = 10.0

@@ -27,7 +27,7 @@ from memd.memory import paths
 from memd.memory.document import Document
 from memd.memory.store import JsonStore, Loaded
 from memd.receipt import judge
-from memd.signals import load_patterns
+from memd.signal_files import load_patterns
 from workers.life import Life
 
 

@@ -13,6 +13,7 @@ import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from memd.config import ApplySettings
 from memd.context import Bucket, Message, identify
@@ -53,7 +54,7 @@ def holding(*facts: Fact) -> Document:
 
 def run(update: Update, document: Document | None = None, **settings: Any) -> Applied:
     """Apply to the three turns."""
-    chosen = SETTINGS.model_copy(update=settings)
+    chosen = structs.replace(SETTINGS, **settings)
     return apply(document or holding(), update, TURNS, TURNS, ORIGIN, chosen)
 
 
@@ -580,7 +581,7 @@ def test_the_same_messages_never_count_twice(facts: list[Fact], update: Update, 
 @given(FACTS, UPDATES)
 def test_nothing_leaves_without_a_trace(facts: list[Fact], update: Update) -> None:
     """With room in the archive, every fact that is gone from the facts is in the archive with a reason."""
-    roomy = SMALL.model_copy(update={"archive_cap": 100})
+    roomy = structs.replace(SMALL, archive_cap=100)
     applied = apply(holding(*facts), update, TURNS, TURNS, ORIGIN, roomy)
 
     left = {fact["id"] for fact in applied.document["facts"]}

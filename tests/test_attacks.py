@@ -30,7 +30,7 @@ from memd.memory.document import Document, empty_document
 from memd.memory.facts import Origin
 from memd.memory.orders import KINDS, orders, refused_as
 from memd.redaction import redact
-from memd.signals import load_patterns
+from memd.signal_files import load_patterns
 from memd.validation import check_push
 
 DATA = Path(__file__).parent / "data" / "attacks"

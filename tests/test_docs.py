@@ -51,7 +51,7 @@ def run_python(code: str, settings: Settings) -> str:
 
 def redis_url(settings: Settings) -> str:
     assert settings.redis_url
-    return settings.redis_url.get_secret_value()
+    return settings.redis_url.reveal()
 
 
 def remembered(settings: Settings, user: str) -> Callable[[], bool]:

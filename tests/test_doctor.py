@@ -19,6 +19,7 @@ from pathlib import Path
 
 import pytest
 import redis
+from msgspec import structs
 from support import daemon, environment, execute, first_due, free_port, make_settings, own_server, part, wait_for
 
 from memd import __version__, breaker, inbox, library
@@ -122,9 +123,7 @@ def test_what_an_account_may_not_ask_is_not_checked(client: redis.Redis, setting
     """A missing right is a warning that names it, and the other checks go on."""
     execute(client, "ACL", "SETUSER", "few", "reset", "on", "nopass", "+ping", "+time")
     try:
-        url = str(settings.redis_url.get_secret_value() if settings.redis_url else "").replace(
-            "unix://", "unix://few:x@"
-        )
+        url = str(settings.redis_url.reveal() if settings.redis_url else "").replace("unix://", "unix://few:x@")
         report = found(make_settings(data_dir, url))
     finally:
         execute(client, "ACL", "DELUSER", "few")
@@ -276,7 +275,7 @@ def test_a_raw_list_that_nobody_reads_is_bad(client: redis.Redis, settings: Sett
     assert "memd:in:old" in report.said
     assert "\x1b" not in report.said
     client.delete("memd:in:\x1b[31m")
-    url = settings.redis_url.get_secret_value() if settings.redis_url else None
+    url = settings.redis_url.reveal() if settings.redis_url else None
     report = found(make_settings(data_dir, url, client__apps=("old",)))["raw lists"]
     assert report == Finding("raw lists", "ok", "memd:in, memd:in:old: 2 pushes to take in")
 
@@ -348,7 +347,7 @@ def test_a_folder_that_others_enter_is_bad(data_dir: Path) -> None:
     assert state(settings, "data folder") == "warn"
     data_dir.chmod(0o755)
     assert "mode 0755" in found(settings)["data folder"].said
-    assert state(settings.model_copy(update={"data_dir": data_dir / "none"}), "data folder") == "warn"
+    assert state(structs.replace(settings, data_dir=data_dir / "none"), "data folder") == "warn"
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="not run: only root can give a file away")
@@ -370,7 +369,7 @@ def test_a_disk_that_fills_up_is_found(data_dir: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr(folder, "FREE_BAD", 0)
     monkeypatch.setattr(folder, "FREE_WARN", 0)
     monkeypatch.setattr(folder, "INODES_BAD", 2**80)
-    assert state(settings.model_copy(update={"data_dir": data_dir / "a" / "b"}), "disk") == "bad"
+    assert state(structs.replace(settings, data_dir=data_dir / "a" / "b"), "disk") == "bad"
 
 
 def test_what_crashes_and_damage_leave_behind_is_found(data_dir: Path) -> None:

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from memd.config import ExtractionSettings
+from memd.config import ExtractionSettings, Secret
 from memd.context import Message, estimate_tokens
 from memd.errors import ConfigError, ContentRefused, ContentTooLong, ExtractionFailed, ModelUnavailable
 from memd.extraction import Extraction, Request, Usage, chosen, open_extractor
@@ -581,7 +581,7 @@ def test_auto_is_the_model_with_a_key_and_the_rules_without(monkeypatch: pytest.
     monkeypatch.setenv("ANTHROPIC_API_KEY", " ")
     monkeypatch.delenv("ANTHROPIC_AUTH_TOKEN", raising=False)
     assert chosen(ExtractionSettings()) == "rules"
-    assert chosen(ExtractionSettings.model_validate({"api_key": "k"})) == "anthropic"
+    assert chosen(ExtractionSettings(api_key=Secret("k"))) == "anthropic"
     assert open_extractor(ExtractionSettings()).name == "rules"
     monkeypatch.setenv("ANTHROPIC_AUTH_TOKEN", "t")
     assert chosen(ExtractionSettings()) == "anthropic"
@@ -682,9 +682,7 @@ def test_the_model_server_runs_alone() -> None:
 
 
 async def _extract_at(address: str) -> Extraction:
-    extractor = open_extractor(
-        ExtractionSettings.model_validate({"extractor": "anthropic", "base_url": address, "api_key": "k"})
-    )
+    extractor = open_extractor(ExtractionSettings(extractor="anthropic", base_url=address, api_key=Secret("k")))
     try:
         return await extractor.extract(Request({}, MESSAGES))
     finally:

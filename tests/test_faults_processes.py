@@ -43,7 +43,7 @@ def asking(settings: Settings, model: ModelServer, **changes: object) -> Setting
     """The same settings, with the HTTP model."""
     return make_settings(
         settings.data_dir,
-        settings.redis_url.get_secret_value() if settings.redis_url else None,
+        settings.redis_url.reveal() if settings.redis_url else None,
         extraction__extractor="anthropic",
         extraction__base_url=model.base_url,
         extraction__api_key="test-key",
@@ -336,7 +336,7 @@ def test_a_lease_is_held_for_as_long_as_the_work_takes(
     """W5: a commit that takes three leases: they are renewed, nobody else gets the context, it is stored once."""
     settings = configured(store__class="fault_stores.HangingStore", drain__lease_s=1)
     library.install(client, settings)
-    url = settings.redis_url.get_secret_value() if settings.redis_url else ""
+    url = settings.redis_url.reveal() if settings.redis_url else ""
     with Proxy(url) as proxy, part("scheduler", settings):
         slow = make_settings(data_dir, proxy.url, store__class="fault_stores.HangingStore", drain__lease_s=1)
         with part("worker", slow, PATHS):

@@ -40,7 +40,7 @@ def test_what_is_sent_again_is_remembered_once(memd: Memd, client: redis.Redis, 
 def test_half_a_push_is_none(memd: Memd, client: redis.Redis, settings: Settings) -> None:
     """P1: a producer dies in the middle of its command: nothing of it was accepted, the next one's is."""
     assert settings.redis_url
-    path = settings.redis_url.get_secret_value().removeprefix("unix://")
+    path = settings.redis_url.reveal().removeprefix("unix://")
     words = [b"RPUSH", inbox.RAW.encode(), raw("u0", 0)]
     command = b"*%d\r\n" % len(words) + b"".join(b"$%d\r\n%b\r\n" % (len(word), word) for word in words)
     with part("scheduler", settings), part("worker", settings):

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from memd.config import ClientSettings
 from memd.context import Context
 from memd.filtering import is_acknowledgement, to_context
-from memd.signals import load_patterns
+from memd.signal_files import load_patterns
 from memd.validation import check_push
 
 PATTERNS = load_patterns()

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from http_support import Site, install, serving
+from msgspec import structs
 from prometheus_client.parser import text_string_to_metric_families
 from support import daemon, free_port
 from test_docs import blocks
@@ -192,7 +193,7 @@ def test_no_page_of_another_origin_is_let_in(site: Site) -> None:
 
 def test_answers_do_not_wait_for_acknowledgements(running: Site) -> None:
     """Connections say that they are TCP, without which asyncio leaves Nagle's algorithm on."""
-    with listen(running.settings.http.model_copy(update={"port": 0})) as listener:
+    with listen(structs.replace(running.settings.http, port=0)) as listener:
         with socket.create_connection(listener.getsockname()):
             accepted, _ = listener.accept()
             accepted.close()

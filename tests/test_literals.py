@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from memd.candidates import Candidates
 from memd.literals import needed
 from memd.memory import orders_en, orders_zh
-from memd.signals import load_patterns
+from memd.signal_files import load_patterns
 
 DATA = Path(__file__).parent / "data" / "signals"
 

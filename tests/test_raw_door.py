@@ -32,7 +32,7 @@ def raw_push(user: str, text: str = "I live in Porto.", **fields: object) -> byt
 def test_a_raw_socket_pushes(memd: Memd, client: redis.Redis, settings: Settings) -> None:
     """Bytes on a socket, as `redis-cli` sends them, are enough to be remembered."""
     assert settings.redis_url
-    path = settings.redis_url.get_secret_value().removeprefix("unix://")
+    path = settings.redis_url.reveal().removeprefix("unix://")
     with daemon(settings), socket.socket(socket.AF_UNIX) as connection:
         connection.connect(path)
         connection.sendall(command(b"RPUSH", b"memd:in", raw_push("socket")))

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import redis
+from msgspec import structs
 from support import make_settings, wait_for
 
 from memd import server
@@ -123,6 +124,6 @@ def test_a_data_folder_may_have_any_name(data_dir: Path, name: str) -> None:
 def test_a_data_folder_that_cannot_be_used_is_said_in_a_sentence(data_dir: Path) -> None:
     """Where a file stands in the way of the folder, nothing is started."""
     (data_dir / "file").touch()
-    settings = make_settings(data_dir, None).model_copy(update={"data_dir": data_dir / "file"})
+    settings = structs.replace(make_settings(data_dir, None), data_dir=data_dir / "file")
     with pytest.raises(ConfigError, match="cannot be used"):
         server.start(settings)

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memd.errors import ConfigError
-from memd.signals import SIGNALS, load_patterns
+from memd.signal_files import load_patterns
+from memd.signals import SIGNALS
 
 DATA = Path(__file__).parent / "data" / "signals"
 PATTERNS = load_patterns()

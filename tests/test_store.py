@@ -19,6 +19,7 @@ from typing import Any
 
 import orjson
 import pytest
+from msgspec import convert
 
 from memd.config import Settings, StoreSettings
 from memd.context import Bucket
@@ -49,7 +50,7 @@ V1 = {
 
 def options(**changes: Any) -> StoreSettings:
     """Settings of the store, with changes."""
-    return StoreSettings.model_validate(changes)
+    return convert(changes, StoreSettings)
 
 
 def ours() -> bool:

@@ -25,7 +25,7 @@ from memd.memory.document import parse
 from memd.memory.paths import FILE, folder
 from memd.memory.tombstone import FOLDER, Tombstones
 from memd.recall.inject import inject
-from memd.signals import load_patterns
+from memd.signal_files import load_patterns
 from memd.validation import parse_push
 
 SAMPLES = Path(__file__).parent / "data" / "versions"

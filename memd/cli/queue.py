@@ -120,13 +120,15 @@ def status(
 
     Example: memd status --json
     """
-    from memd.client import Memd  # noqa: PLC0415
+    from memd.connection import connect  # noqa: PLC0415
+    from memd.status import read_status  # noqa: PLC0415
 
     if cost:
         _cost(as_json)
         return
-    with Memd(settings()) as memd:
-        found = memd.status().as_dict()
+    found_settings = settings()
+    with connect(found_settings) as client:
+        found = read_status(client, found_settings).as_dict()
     if as_json:
         echo_json(found)
         return

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from memd.cli.common import Globals, Json, echo, echo_json, loaded
+from memd.config import plain
 
 
 def config(as_json: Json = False) -> None:
@@ -16,7 +17,7 @@ def config(as_json: Json = False) -> None:
     Example: MEMD_SCHEDULER__QUIET_S=10 memd config
     """
     found = loaded()
-    tree = found.settings.model_dump(mode="json", by_alias=True)
+    tree = plain(found.settings)
     rows = [(name, _value(tree, name), origin) for name, origin in found.origins.items()]
     if as_json:
         echo_json({name: {"value": value, "origin": origin} for name, value, origin in rows})

@@ -11,7 +11,7 @@ from memd.errors import MemdError, Rejected
 from memd.events import Event, logger
 from memd.filtering import to_context
 from memd.inbox import raw_lists
-from memd.signals import load_patterns
+from memd.signal_files import load_patterns
 from memd.validation import parse_push
 
 BATCH = 100

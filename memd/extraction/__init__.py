@@ -30,7 +30,7 @@ def chosen(settings: ExtractionSettings) -> Literal["anthropic", "rules"]:
     """Which extractor these settings mean: `auto` is anthropic when there is a key, else rules."""
     if settings.extractor != "auto":
         return settings.extractor
-    has_key = settings.api_key is not None and settings.api_key.get_secret_value().strip()
+    has_key = settings.api_key is not None and settings.api_key.reveal().strip()
     return "anthropic" if has_key or any(os.environ.get(name, "").strip() for name in KEY_VARIABLES) else "rules"
 
 

@@ -200,7 +200,7 @@ def _client(
 
 def _credential(settings: ExtractionSettings) -> tuple[str | None, str | None]:
     """The API key or the bearer token, whichever is set; both None when there is neither."""
-    given = settings.api_key.get_secret_value().strip() if settings.api_key else ""
+    given = settings.api_key.reveal().strip() if settings.api_key else ""
     key = given or os.environ.get("ANTHROPIC_API_KEY", "").strip()
     token = "" if key else os.environ.get("ANTHROPIC_AUTH_TOKEN", "").strip()
     for value in (key, token):
