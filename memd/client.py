@@ -15,19 +15,19 @@ from memd.byhand import AsyncByHand, ByHand
 from memd.config import Settings
 from memd.connection import Call, connect, connect_async, send, send_async
 from memd.context import DEFAULT_AGENT, user_hash
-from memd.cost import Cost, read_cost
 from memd.dead import EVERY, Content, Letter, Which
 from memd.filtering import to_context
-from memd.flush import Flush, FlushProgress, FlushResult, Selection
 from memd.inbox import Merged, raw_lists
 from memd.recall.door import AsyncReading, Reading
 from memd.receipt import UNKNOWN, Outcome, Receipt, explain, judge, parse_id, receipt
-from memd.status import Status, read_status
 from memd.validation import RawPush, check_identifier, check_push, parse_push
 
 if TYPE_CHECKING:
+    from memd.cost import Cost
+    from memd.flush import FlushProgress, FlushResult
     from memd.forget import Forgotten
     from memd.signals import Patterns
+    from memd.status import Status
 
 Turns = Sequence[Mapping[str, Any]]
 
@@ -142,6 +142,8 @@ class Memd(_Door, ByHand, Reading):
         With `wait`, until all that was accepted before has ended, or `timeout_s` is over, calling `progress`. A flush
         overrides no budget of tokens: when nothing but such keys is left that wait for longer, it ends at once.
         """
+        from memd.flush import Flush, Selection  # noqa: PLC0415  (an app that only pushes starts without it)
+
         flush = Flush(self._client, raw_lists(self.settings), Selection(user_id, agent_name, thread_id))
         if wait:
             return flush.wait(timeout_s, progress)
@@ -182,10 +184,14 @@ class Memd(_Door, ByHand, Reading):
 
     def status(self) -> Status:
         """The inbox, the workers and the server in figures."""
+        from memd.status import read_status  # noqa: PLC0415  (as for flush)
+
         return read_status(self._client, self.settings)
 
     def cost(self) -> Cost:
         """What the model's calls have used, in tokens and money."""
+        from memd.cost import read_cost  # noqa: PLC0415  (as for flush)
+
         return read_cost(self._client, self.settings)
 
     def close(self) -> None:

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from memd.config import RecallSettings
 from memd.context import Bucket, estimate_tokens
 from memd.memory.document import SECTIONS, Document, empty_document
+from memd.printable import printable
 from memd.recall.inject import inject
-from memd.recall.view import printable, view
+from memd.recall.view import view
 
 SETTINGS = RecallSettings()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from memd.recall.view import printable
+from memd.printable import printable
 
 if TYPE_CHECKING:
     from memd.cost import Cost, ModelCost

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from memd.cli.common import Json, echo, echo_json, settings, warn
-from memd.recall.view import printable
+from memd.printable import printable
 
 if TYPE_CHECKING:
     from memd.dead import Letter

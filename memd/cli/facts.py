@@ -9,7 +9,7 @@ import typer
 
 from memd.cli.common import Agent, Json, User, echo, echo_json, settings, warn
 from memd.cli.memory import tell_oddities
-from memd.recall.view import printable
+from memd.printable import printable
 
 if TYPE_CHECKING:
     from memd.edit import Change, Editing

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from memd.cli.common import Json, User, echo, echo_json, settings
-from memd.recall.view import printable
+from memd.printable import printable
 
 UNFINISHED = 75
 """Exit code when the server was out of reach: the rest is done by a worker when it is back."""

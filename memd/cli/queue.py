@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from memd.cli.common import DIED, TIMED_OUT, Json, echo, echo_json, settings, warn
-from memd.recall.view import printable
+from memd.printable import printable
 
 if TYPE_CHECKING:
     from memd.flush import FlushProgress

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from memd.cli.common import Json, echo, echo_json, settings, warn
-from memd.recall.view import printable
+from memd.printable import printable
 
 App = Annotated[str, typer.Option("--app", help="The app that gets it; its threads have a namespace of their own.")]
 Users = Annotated[list[str] | None, typer.Option("--user", help="A user that it may name; may be repeated.")]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from memd.cli.common import Json, User, echo, echo_json, settings, warn
-from memd.recall.view import printable
+from memd.printable import printable
 
 if TYPE_CHECKING:
     from memd.transfer import ImportedMemory

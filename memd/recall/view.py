@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Iterator
 
 from memd.memory import quarantine
 from memd.memory.document import Document, Fact, confidence_of, summary
+from memd.printable import printable
 
 _LABELS = {
     "workContext": "Work",
@@ -16,8 +16,6 @@ _LABELS = {
     "earlierContext": "Earlier",
     "longTermBackground": "Background",
 }
-_OBEYED = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
-_JOINERS = frozenset("\u200c\u200d")
 
 
 def view(document: Document) -> str:
@@ -27,21 +25,6 @@ def view(document: Document) -> str:
     """
     lines = [*_heading(document), "", *_summaries(document), *_facts(document), *_withheld(document)]
     return "\n".join(lines).rstrip() + "\n"
-
-
-def printable(value: object) -> str:
-    r"""A text that is safe to print: controls, bidi marks and other invisible characters as `\x1b` or `\u202e`."""
-    text = value if isinstance(value, str) else str(value)
-    if text.isascii() and text.isprintable():
-        return text
-    return "".join(map(_shown, text))
-
-
-def _shown(char: str) -> str:
-    # Joiners belong to emoji and to scripts that need them, and do nothing to a terminal.
-    if unicodedata.category(char) not in _OBEYED or char in _JOINERS:
-        return char
-    return char.encode("unicode_escape").decode("ascii")
 
 
 def _heading(document: Document) -> Iterator[str]:

@@ -8,7 +8,7 @@ from typing import Any
 from memd.errors import FactUnknown
 from memd.memory.document import Document, Fact, confidence_of
 from memd.memory.facts import is_manual, is_note
-from memd.recall.view import printable
+from memd.printable import printable
 
 REASONS = {
     "replaced": "replaced by what the user said later",
