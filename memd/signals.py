@@ -75,16 +75,20 @@ class _Script:
             text = pattern.sub(" ", text)
         return text
 
-    def look(self, text: str, found: set[str]) -> None:
-        """Add the signals that are found in the sentences of a text."""
+    def needs(self, text: str) -> list[str] | None:
+        """The texts that patterns need and this one has; None when no pattern can be found in it."""
         needs = self._telling.needs(text)
-        for sentence in _SENTENCE.findall(text) if self._telling.may_match(needs) else ():
-            bare = sentence.strip(" \t,，、:-—*>#")
-            for pattern in self._telling.among(needs, bare):
-                if pattern.signal in found or (pattern.statement and _QUESTION.search(sentence)):
-                    continue
-                if pattern.regex.search(bare):
-                    found.add(pattern.signal)
+        return needs if self._telling.may_match(needs) else None
+
+    def look(self, sentence: str, needs: list[str], found: set[str]) -> None:
+        """Add the signals that are found in a sentence of a text that has these needs."""
+        patterns = self._telling.among(needs, sentence)
+        bare = sentence.strip(" \t,，、:-—*>#") if patterns else ""
+        for pattern in patterns:
+            if pattern.signal in found or not pattern.regex.search(bare):
+                continue
+            if not (pattern.statement and _QUESTION.search(sentence)):
+                found.add(pattern.signal)
 
 
 class Patterns:
@@ -104,7 +108,7 @@ class Patterns:
     def detect(self, text: str) -> frozenset[str]:
         """The signals in a text of the user; none in most."""
         text = text[:LOOK_AT].replace("’", "'")
-        text = (text if text.isascii() else unicodedata.normalize("NFKC", text)).lower()
+        text = (text if unicodedata.is_normalized("NFKC", text) else unicodedata.normalize("NFKC", text)).lower()
         if "`" in text:
             text = _CODE.sub(" ", text)
         if _QUOTE.search(text):
@@ -112,9 +116,11 @@ class Patterns:
         scripts = [self._latin, self._han] if _CJK.search(text) else [self._latin]
         for script in scripts:
             text = script.blank(text)
+        looking = [(script, needs) for script in scripts if (needs := script.needs(text)) is not None]
         found: set[str] = set()
-        for script in scripts:
-            script.look(text, found)
+        for sentence in _SENTENCE.findall(text) if looking else ():
+            for script, needs in looking:
+                script.look(sentence, needs, found)
         return frozenset(found)
 
 
