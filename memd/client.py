@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
 import redis.asyncio
+from msgspec.structs import replace
 
 from memd import budget, config, dead, inbox
 from memd.byhand import AsyncByHand, ByHand

@@ -5,11 +5,12 @@ All hashes are SHA-256 over length-prefixed UTF-8 fields, so that no two differe
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from hashlib import sha256
 from typing import Literal, NamedTuple
+
+from msgspec import Struct, field
 
 Role = Literal["user", "assistant"]
 
@@ -24,8 +25,12 @@ _CJK = re.compile("[\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\uff00-\uffef\U000200
 
 def digest(*fields: str, size: int = 16) -> str:
     """Hex SHA-256 over the length-prefixed fields, cut to `size` bytes."""
-    data = b"".join([b"%d:%b" % (len(value), value) for value in map(str.encode, fields)])
-    return hashlib.sha256(data).hexdigest()[: 2 * size]
+    text = "".join([f"{len(value)}:{value}" for value in fields])
+    if text.isascii():  # as many bytes as characters
+        data = text.encode()
+    else:
+        data = b"".join([b"%d:%b" % (len(value), value) for value in map(str.encode, fields)])
+    return sha256(data).hexdigest()[: 2 * size]
 
 
 class Bucket(NamedTuple):
@@ -60,8 +65,7 @@ def user_hash(user_id: str) -> str:
     return digest("user", user_id)
 
 
-@dataclass(frozen=True, slots=True)
-class Message:
+class Message(Struct, frozen=True, gc=False):
     """One conversation turn after filtering.
 
     `identity` is set by `identify`; `signals` are those found in this message or named by the producer with it.
@@ -75,8 +79,7 @@ class Message:
     identity: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Context:
+class Context(Struct, frozen=True):
     """What one push carries, filtered and identified: ready for the merge."""
 
     key: Key

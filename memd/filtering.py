@@ -7,14 +7,14 @@ messages, then turns are dropped by rule, each drop counted by its reason. A dro
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from memd.context import Context, Message, Role, identify
 from memd.shapes import Turn, to_turn
-from memd.validation import RawPush, check_created_at, check_message_id, clean_text
+from memd.validation import RawPush, as_text, clean_text
 
 if TYPE_CHECKING:
     from memd.signals import Patterns
@@ -44,11 +44,11 @@ def to_context(push: RawPush, patterns: Patterns) -> Context:
     """The context that a push comes to: filtered, with signals and identities. Its messages may be none at all."""
     turns = [_cleaned(to_turn(message)) for message in push.messages]
     signals = _signals(turns, patterns)
-    dropped: Counter[str] = Counter()
+    dropped: dict[str, int] = {}
     kept, homeless = _keep(turns, signals, dropped)
-    if kept:
-        kept[-1] = replace(kept[-1], signals=kept[-1].signals | push.signals | homeless)
-    return Context(push.key, identify(push.key.thread_id, kept), push.now, dict(dropped))
+    if kept and (others := push.signals | homeless):
+        kept[-1] = replace(kept[-1], signals=kept[-1].signals | others)
+    return Context(push.key, identify(push.key.thread_id, kept), push.now, dropped)
 
 
 def _cleaned(turn: Turn) -> Turn:
@@ -72,7 +72,7 @@ def _signals(turns: Sequence[Turn], patterns: Patterns) -> dict[int, frozenset[s
 
 
 def _keep(
-    turns: Sequence[Turn], signals: dict[int, frozenset[str]], dropped: Counter[str]
+    turns: Sequence[Turn], signals: dict[int, frozenset[str]], dropped: dict[str, int]
 ) -> tuple[list[Message], frozenset[str]]:
     """The messages worth reading; and signals of dropped turns that found no user message before them."""
     kept: list[Message] = []
@@ -88,7 +88,7 @@ def _keep(
         if reason is None:
             kept.append(_message(turn, found))
         else:
-            dropped[reason] += 1
+            dropped[reason] = dropped.get(reason, 0) + 1
             homeless |= _rehome(kept, found)
     return kept, homeless
 
@@ -124,4 +124,4 @@ def is_acknowledgement(text: str) -> bool:
 
 def _message(turn: Turn, signals: frozenset[str]) -> Message:
     role: Role = "user" if turn.kind == "user" else "assistant"
-    return Message(role, turn.text, check_message_id(turn.id), check_created_at(turn.created_at), signals)
+    return Message(role, turn.text, as_text(turn.id), as_text(turn.created_at), signals)

@@ -325,9 +325,9 @@ def _waiting(row: list[bytes]) -> Waiting:
 # --- scheduler -----------------------------------------------------------------------------------------------------
 
 
-def raw_heads(source: str, count: int) -> Call[list[bytes]]:
-    """The oldest pushes of a raw list, left where they are."""
-    return Call(("LRANGE", source, 0, count - 1), list)
+def raw_heads(source: str, start: int, count: int) -> Call[list[bytes]]:
+    """The oldest pushes of a raw list from the one at `start` on, left where they are."""
+    return Call(("LRANGE", source, start, start + count - 1), list)
 
 
 @dataclass(frozen=True, slots=True)

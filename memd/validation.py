@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
 from typing import Any, NoReturn
 
 import orjson
+from msgspec import Struct
 
 from memd.config import ClientSettings
 from memd.context import WIRE_VERSION, Key, Message
@@ -37,11 +37,14 @@ _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")
 _NOT_IN_IDS = re.compile(f"[\x00-\x1f\x7f-\x9f\u2028\u2029{_BIDI}{_TAGS}{_NONCHARACTERS}]")
 _NOT_IN_TEXT = re.compile(f"[\x00-\x08\x0b-\x1f\x7f-\x9f{_BIDI}{_TAGS}{_NONCHARACTERS}]")
 _SURROGATE = re.compile(f"[{_SURROGATES}]")
+_NAME_ENDS = re.compile(rb'"[ \t\r\n]*:')
+"""What ends a name in JSON. A text may have it too; no name goes without."""
+
+_NESTS = (dict, list, tuple)
 _CREATED_AT = re.compile(r"[0-9][0-9T:. +Zz-]{3,63}")
 
 
-@dataclass(frozen=True, slots=True)
-class RawPush:
+class RawPush(Struct, frozen=True):
     """A push that passed the checks; its messages are still as the app shaped them."""
 
     key: Key
@@ -123,24 +126,24 @@ def clean_text(text: str) -> str:
     return _NOT_IN_TEXT.sub("", text)
 
 
-def check_created_at(value: object) -> str | None:
-    """The time of a message as text: ISO 8601 or a number of seconds. Raises Rejected."""
-    if value is None:
-        return None
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        return str(value)
+def check_created_at(value: object) -> None:
+    """The time of a message: ISO 8601 or a number of seconds. Raises Rejected."""
+    if value is None or (isinstance(value, (int, float)) and not isinstance(value, bool)):
+        return
     if not isinstance(value, str) or not _CREATED_AT.fullmatch(value):
         _refuse("E_CREATED_AT", "created_at must be an ISO 8601 time or a number of seconds", "created_at")
-    return value
 
 
-def check_message_id(value: object) -> str | None:
-    """The id of a message; whole numbers become text. Raises Rejected."""
-    if value is None or value == "":
-        return None
-    if isinstance(value, int) and not isinstance(value, bool):
-        return str(value)
-    return check_identifier("message_id", value)
+def check_message_id(value: object) -> None:
+    """The id of a message: as other identifiers, or a whole number; an empty one is none. Raises Rejected."""
+    if value is None or value == "" or (isinstance(value, int) and not isinstance(value, bool)):
+        return
+    check_identifier("message_id", value)
+
+
+def as_text(value: object) -> str | None:
+    """An id or a time that was checked, as a message has it: numbers become text."""
+    return None if value is None or value == "" else str(value)
 
 
 def parse_wire_message(raw: bytes, limits: ClientSettings) -> Message:
@@ -153,7 +156,9 @@ def parse_wire_message(raw: bytes, limits: ClientSettings) -> Message:
         _refuse("E_ROLE", "role must be user or assistant", "role")
     if not isinstance(content, str) or not content or len(content) > limits.max_message_chars:
         _refuse("E_CONTENT", f"content must be text of 1 to {limits.max_message_chars} characters", "content")
-    return Message(role, content, check_message_id(value.get("id")), check_created_at(value.get("created_at")))
+    check_message_id(value.get("id"))
+    check_created_at(value.get("created_at"))
+    return Message(role, content, as_text(value.get("id")), as_text(value.get("created_at")))
 
 
 def wire_message(message: Message) -> bytes:
@@ -178,16 +183,20 @@ def _refuse_not_utf8(raw: bytes) -> None:
 
 
 def _json(raw: bytes) -> Any:
-    """The value of the bytes, read twice: fast for everything but names given twice and numbers too long."""
+    """The value of the bytes; read again where only a slower reader can tell that no name is given twice.
+
+    Bytes with as many ends of a name as the value has names hold none twice. A number that is too long is a float here.
+    """
     try:
         value = orjson.loads(raw)
     except orjson.JSONDecodeError as error:  # its words are about the form; only their kind is passed on
         _refuse_form(str(error))
-    _refuse_deep(value)
-    try:
-        json.loads(raw, object_pairs_hook=_object, parse_int=_number, parse_float=_number)
-    except ValueError:  # readable for one reader only: a number out of range, or the like
-        _refuse("E_JSON", "not valid JSON")
+    names, floats = _look_through(value)
+    if floats or names != len(_NAME_ENDS.findall(raw)):
+        try:
+            json.loads(raw, object_pairs_hook=_object, parse_int=_number, parse_float=_number)
+        except ValueError:  # readable for one reader only: a number out of range, or the like
+            _refuse("E_JSON", "not valid JSON")
     return value
 
 
@@ -211,7 +220,7 @@ def _number(text: str) -> None:
 
 def _check_values(value: object, limits: ClientSettings) -> None:
     """What the bytes are asked at the raw door, for values that never were bytes."""
-    _refuse_deep(value)
+    _look_through(value)
     try:
         size = len(orjson.dumps(value))
     except (TypeError, ValueError):  # not JSON, or a lone surrogate; orjson's words may quote the value
@@ -220,22 +229,32 @@ def _check_values(value: object, limits: ClientSettings) -> None:
         _refuse("E_PUSH_SIZE", f"a push has at most {limits.max_push_bytes} bytes", limit=limits.max_push_bytes)
 
 
-def _refuse_deep(value: object) -> None:
-    """Depth and item count, level by level, without recursion."""
-    items, level = 0, [value]
+def _look_through(value: object) -> tuple[int, bool]:
+    """How many names its objects have, and whether a float is among its values; refuses too many levels or values.
+
+    Level by level, without recursion.
+    """
+    items, names, floats, level = 0, 0, False, [value]
     for _ in range(MAX_DEPTH + 1):
-        nests = [part for part in level if isinstance(part, dict | list | tuple)]
+        floats = floats or float in map(type, level)
+        nests = [part for part in level if isinstance(part, _NESTS)]
         items += sum(map(len, nests))
         if items > MAX_ITEMS:
             _refuse("E_ITEMS", f"a push has at most {MAX_ITEMS} values", limit=MAX_ITEMS)
         if not nests:
-            return
-        level = [inner for part in nests for inner in (part.values() if isinstance(part, dict) else part)]
+            return names, floats
+        level = []
+        for part in nests:
+            if isinstance(part, dict):
+                names += len(part)
+                level += part.values()
+            else:
+                level += part
     _refuse("E_DEPTH", f"JSON is nested more than {MAX_DEPTH} deep", limit=MAX_DEPTH)
 
 
 def _messages(value: object, limits: ClientSettings) -> tuple[dict[str, Any], ...]:
-    if not isinstance(value, list | tuple):
+    if not isinstance(value, (list, tuple)):
         _refuse("E_MESSAGES_TYPE", "messages must be a list", "messages")
     if not value:
         _refuse("E_MESSAGES_EMPTY", "a push carries at least one message", "messages")
@@ -258,7 +277,7 @@ def _check_message(message: object, limits: ClientSettings) -> None:
     if not isinstance(role, str) or not role or len(role) > 64:
         _refuse("E_ROLE", "a message needs a role (or LangChain's type) of 1 to 64 characters", "role")
     content = message.get("content")
-    if content is not None and not isinstance(content, str | list):
+    if content is not None and not isinstance(content, (str, list)):
         _refuse("E_CONTENT_TYPE", "content must be text or a list of blocks", "content")
     size = len(content) if isinstance(content, str) else sum(map(_block_chars, content or ()))
     if size > limits.max_message_chars:
@@ -282,6 +301,6 @@ def _block_chars(block: object) -> int:
 def _signals(value: object) -> frozenset[str]:
     if value is None:
         return frozenset()
-    if not isinstance(value, list | tuple) or not all(isinstance(name, str) and name in SIGNALS for name in value):
+    if not isinstance(value, (list, tuple)) or not all(isinstance(name, str) and name in SIGNALS for name in value):
         _refuse("E_SIGNALS", f"signals must be a list of {', '.join(SIGNALS)}", "signals")
     return frozenset(value)

@@ -13,7 +13,7 @@ from support import ended, part, wait_for
 from memd import inbox
 from memd.client import Memd
 from memd.config import Settings
-from memd.duties.intake import BATCH, BATCHES_A_TICK, Intake
+from memd.duties.intake import ROUND, ROUNDS_A_TICK, Intake
 from memd.extraction import endpoint
 from memd.testing import ModelServer
 
@@ -56,7 +56,7 @@ def test_half_a_push_is_none(memd: Memd, client: redis.Redis, settings: Settings
 def test_a_flood_of_one_app_keeps_no_other_waiting(client: redis.Redis, configured: Configured) -> None:
     """P2: lists get their share in turn: another app's push is taken in behind one batch of the flood."""
     settings = configured(client__apps=["flood", "shop"])
-    flood = BATCH * BATCHES_A_TICK * 2
+    flood = ROUND * ROUNDS_A_TICK * 2
     client.rpush("memd:in:flood", *(raw(f"u{number}", number) for number in range(flood)))
     client.rpush("memd:in:shop", raw("shopper", 1))
     taken: list[int] = []
@@ -69,8 +69,8 @@ def test_a_flood_of_one_app_keeps_no_other_waiting(client: redis.Redis, configur
                 taken.append("memd:in:shop" in line["command"])
             if line["command"] == "PING":
                 break
-    assert taken.index(True) == BATCH
-    assert client.llen("memd:in:flood") == flood - BATCH * BATCHES_A_TICK
+    assert taken.index(True) == ROUND
+    assert client.llen("memd:in:flood") == flood - ROUND * ROUNDS_A_TICK
 
 
 def test_a_refused_account_is_waited_for(asking: Configured, client: redis.Redis, model: ModelServer) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import redis
 
 from memd import inbox
@@ -14,13 +16,13 @@ from memd.inbox import raw_lists
 from memd.signal_files import load_patterns
 from memd.validation import parse_push
 
-BATCH = 100
 PART = 25
-"""Of a batch, what is sent at once."""
+"""What is read, and sent, at once."""
 
-BATCHES_A_TICK = 10
-"""After so many rounds the other duties have their turn. A round takes one batch of each list, so that a flood on one
-keeps the others waiting for a batch at most."""
+ROUND = 500
+ROUNDS_A_TICK = 2
+"""After so many rounds the other duties have their turn. A round takes so many pushes of each list, so that a flood on
+one keeps the others waiting for some tenths of a second at most."""
 
 
 class Intake:
@@ -39,45 +41,55 @@ class Intake:
     def tick(self) -> float:
         """Take in what is there, up to a share for each list."""
         waiting = self._lists
-        for _ in range(BATCHES_A_TICK):
-            waiting = tuple(source for source in waiting if self._take_batch(source))
+        for _ in range(ROUNDS_A_TICK):
+            waiting = tuple(source for source in waiting if self._take_round(source))
             if not waiting:
                 return self._pause_s
         return 0.0
 
-    def _take_batch(self, source: str) -> bool:
+    def _take_round(self, source: str) -> bool:
         """Take in what is at the head; True when there may be more. Stops where another scheduler was faster.
 
-        Each part is read while the server takes in the part before it: what is not the head any more stays.
+        Each part is read while the server takes in the part before it, and hands out the one behind it: what is not the
+        head any more stays.
         """
-        heads = send(self._client, inbox.raw_heads(source, BATCH))
-        under_way: tuple[list[bytes], Flight[bool]] | None = None
+        part = send(self._client, inbox.raw_heads(source, 0, PART))
+        following = send(self._client, inbox.raw_heads(source, PART, PART)) if len(part) == PART else []
+        under_way: tuple[list[bytes], Flight[Any]] | None = None
+        taken = 0
         try:
-            for start in range(0, len(heads), PART):
-                part = heads[start : start + PART]
-                calls = [self._call(raw, source) for raw in part]
-                if under_way is not None and (end := self._end(source, *under_way)) is not None:
-                    return end
-                under_way = part, Flight(self._client, calls)
-            if under_way is not None and (end := self._end(source, *under_way)) is not None:
+            while part and taken < ROUND:
+                calls: list[Call[Any]] = [self._call(raw, source) for raw in part]
+                if under_way is not None:
+                    end, following = self._land(source, *under_way)
+                    if end is not None:
+                        return end
+                under_way = part, Flight(self._client, [*calls, inbox.raw_heads(source, len(following), PART)])
+                taken += len(part)
+                part = following
+            if under_way is not None and (end := self._land(source, *under_way)[0]) is not None:
                 return end
         finally:  # what was sent and not waited for is taken in or still there: the next look tells
             if under_way is not None:
                 under_way[1].call_off()
-        return len(heads) == BATCH
+        return bool(part)
 
-    def _end(self, source: str, heads: list[bytes], sent: Flight[bool]) -> bool | None:
-        """None when the server has taken in a part as a whole; else whether the list may hold more to take in now."""
-        for raw, answer in zip(heads, sent.land(), strict=True):
+    def _land(self, source: str, heads: list[bytes], sent: Flight[Any]) -> tuple[bool | None, list[bytes]]:
+        """What ends the round, as `_take_round` answers it: None when the server has taken in a part as a whole; and
+        the part that stands behind the next one."""
+        *answers, following = sent.land()
+        for raw, answer in zip(heads, answers, strict=True):
             if isinstance(answer, Rejected):
                 # The functions refused what the validator let pass. The pushes behind it saw another head and stayed.
                 send(self._client, inbox.take_dead(raw, source, answer))
-                return True
+                return True, []
             if isinstance(answer, MemdError):
                 raise answer
             if not answer:
-                return False
-        return None
+                return False, []
+        if isinstance(following, MemdError):
+            raise following
+        return None, following
 
     def _call(self, raw: bytes, source: str) -> Call[bool]:
         if not self._settings.enabled:

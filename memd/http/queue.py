@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import replace
 
+from msgspec.structs import replace
 from starlette.responses import Response
 
 from memd.errors import Rejected
