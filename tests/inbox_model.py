@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+
+from msgspec import structs
 
 from memd.context import Bucket, Context, Key, Message, estimate_tokens, is_single, loose
 
@@ -176,7 +178,7 @@ class Model:
         """The newest text stays, in the oldest place, with the signals of both."""
         name = _twin(before, message.identity) if message.identity not in before else message.identity
         self._order += 1
-        new = Entry(self._order, replace(message, identity=name))
+        new = Entry(self._order, structs.replace(message, identity=name))
         old = waiting.entries.get(name)
         waiting.entries[name] = _united(old, new) if old else new
         return name
@@ -199,7 +201,7 @@ class Model:
 def _united(old: Entry, new: Entry | None) -> Entry:
     if new is None:
         return old
-    return Entry(old.order, replace(new.message, signals=old.message.signals | new.message.signals))
+    return Entry(old.order, structs.replace(new.message, signals=old.message.signals | new.message.signals))
 
 
 def _twin(entries: Entries, identity: str) -> str:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from made_secrets import with_tokens
+from msgspec import structs
 
 from memd.config import ApplySettings, ClientSettings
 from memd.context import Bucket, Message
@@ -71,7 +71,7 @@ def sent(row: Row) -> tuple[Message, ...]:
     """What of a conversation reaches the model: filtered and without its secrets."""
     push = {"thread_id": "t1", "user_id": "ana", "messages": row["messages"]}
     context = to_context(check_push(push, ClientSettings()), PATTERNS)
-    return tuple(replace(message, content=redact(message.content)[0]) for message in context.messages)
+    return tuple(structs.replace(message, content=redact(message.content)[0]) for message in context.messages)
 
 
 def applied(row: Row) -> Applied:

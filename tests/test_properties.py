@@ -16,6 +16,7 @@ from hypothesis import settings as settings_of
 from hypothesis import strategies as st
 from inbox_checks import World
 from inbox_view import advance, look
+from msgspec import structs
 from support import first_due
 
 from memd import breaker, inbox
@@ -64,7 +65,9 @@ def pending(world: World) -> Merged:
 def parts(context: Context, at: int) -> tuple[Context, Context]:
     """A push cut in two; each part has at least one message."""
     at = 1 + at % (len(context.messages) - 1)
-    return replace(context, messages=context.messages[:at]), replace(context, messages=context.messages[at:])
+    return structs.replace(context, messages=context.messages[:at]), structs.replace(
+        context, messages=context.messages[at:]
+    )
 
 
 @ENOUGH

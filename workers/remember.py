@@ -14,6 +14,7 @@ from operator import add
 from typing import Any, TypeVar
 
 import redis
+from msgspec import structs
 
 from memd import inbox
 from memd.claim import Claim
@@ -306,7 +307,7 @@ def _redacted(message: Message, counts: Counter[str]) -> Message:
     """The message without its secrets. Its identity is that of the whole text, as it was when it came."""
     content, found = redact(message.content)
     counts.update(found)
-    return replace(message, content=content) if found else message
+    return structs.replace(message, content=content) if found else message
 
 
 def _stored(work: Work, applied: Applied) -> Stored:
