@@ -18,13 +18,13 @@ P = TypeVar("P")
 
 
 class Candidates(Generic[P]):
-    """Patterns by what they need."""
+    """Patterns by what they need. `folded`: they ignore case, and are looked for in texts that were casefolded."""
 
-    def __init__(self, patterns: Iterable[tuple[str, P]]) -> None:
+    def __init__(self, patterns: Iterable[tuple[str, P]], *, folded: bool = False) -> None:
         self._always: list[P] = []
         self._owners: dict[str, list[P]] = defaultdict(list)
         for source, pattern in patterns:
-            texts = needed(source)
+            texts = {text.casefold() for text in needed(source)} if folded else needed(source)
             if not texts:
                 self._always.append(pattern)
             for text in texts:
@@ -47,6 +47,10 @@ class Candidates(Generic[P]):
     def may_match(self, found: Sequence[str]) -> bool:
         """Whether any pattern is to be tried at all where `needs` has answered `found`."""
         return bool(found or self._always)
+
+    def of(self, text: str) -> set[P]:
+        """The patterns that may be found in a text at all."""
+        return {*self._always, *(owner for wanted in self.needs(text) for owner in self._owners[wanted])}
 
     def among(self, found: Sequence[str], text: str) -> list[P]:
         """The patterns to try on a part of a text for which `needs` has answered `found`; some maybe twice."""

@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from memd import config
 from memd.config import ExtractionSettings, Secret
 from memd.context import Message, estimate_tokens
 from memd.errors import ConfigError, ContentRefused, ContentTooLong, ExtractionFailed, ModelUnavailable
@@ -50,9 +51,9 @@ def server() -> Iterator[ModelServer]:
 
 
 def settings(server: ModelServer, **options: Any) -> ExtractionSettings:
-    return ExtractionSettings(
-        **{"extractor": "anthropic", "base_url": server.base_url, "api_key": "sk-secret", **options}
-    )
+    wanted = {"extractor": "anthropic", "base_url": server.base_url, "api_key": "sk-secret", **options}
+    names = {f"extraction.{name}": value for name, value in wanted.items()}
+    return config.load(environ={}, flags=names, use_file=False).settings.extraction
 
 
 def ask(server: ModelServer, *, deadline_s: float = 10.0, **options: Any) -> Extraction:

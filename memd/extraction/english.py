@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 
+from memd.candidates import Candidates
 from memd.extraction.rules_en import ENDINGS, RULES
 from memd.extraction.statements import MASK, MAX_VALUE_CHARS, Found, Rule, found_by
 
@@ -87,19 +88,39 @@ _NOT_BUT = re.compile(
     r"(?:i meant |it's |it is )?not ([^,.!]{1,60}?)(?:,|,? but) (?:it's |it is )?([^,.!]{1,60})[.!\s]*$", re.I
 )
 
+_May = set[str | int]
+"""What may be found in a sentence, as it has a text that each of them needs: patterns by name, rules by number."""
+
+_CANDIDATES: Candidates[str | int] = Candidates(
+    [
+        (_TIED_QUESTION.pattern, "tied_question"),
+        (_EXCLUDED.pattern, "excluded"),
+        (_CLAUSE.pattern, "clause"),
+        (_ELIDED.pattern, "elided"),
+        (_NOT.pattern, "not"),
+        (_NOT_BUT.pattern, "not_but"),
+        (_MEANT.pattern, "meant"),
+        *((pattern.pattern, "over") for _, pattern in ENDINGS),
+        *((rule.pattern.pattern, number) for number, rule in enumerate(RULES)),
+    ],
+    folded=True,
+)
+
 
 def read(sentence: str, *, corrects: bool = False) -> list[Found]:
     """The plain statements of one sentence. `corrects`: the sentence before was a bare "No."."""
     text = " ".join(sentence.replace("’", "'").replace("`", "").split())
-    text = _TIED_QUESTION.sub("", text)
-    if _EXCLUDED.search(text):
+    may = _CANDIDATES.of(text.casefold())
+    if "tied_question" in may:
+        text = _TIED_QUESTION.sub("", text)
+    if "excluded" in may and _EXCLUDED.search(text):
         return []
     lead = _LEAD.match(text)
     start = lead.end() if lead else 0
     corrects = corrects or _CORRECTING.search(text[:start]) is not None
     body = text[start:].rstrip(" .!;~…。！；")
-    found = list(_statements(body, corrects))
-    return found or list(_corrections(text, body, corrects))
+    found = list(_statements(body, corrects, may))
+    return found or list(_corrections(text, body, corrects, may))
 
 
 def is_bare_no(sentence: str) -> bool:
@@ -108,27 +129,35 @@ def is_bare_no(sentence: str) -> bool:
     return lead is not None and lead.end() == len(sentence) and _CORRECTING.search(sentence) is not None
 
 
-def _statements(body: str, corrects: bool) -> Iterator[Found]:
-    wrong = _NOT.search(body)
+def _statements(body: str, corrects: bool, may: _May) -> Iterator[Found]:
+    wrong = _NOT.search(body) if "not" in may else None
     body = body[: wrong.start()] if wrong else body
-    for clause in _clauses(body):
-        for ended, pattern in ENDINGS:
+    for clause, rules in _clauses(body, may):
+        for ended, pattern in ENDINGS if "over" in may else ():
             if (match := pattern.fullmatch(clause)) and (value := _value(match[1], long=False)):
                 yield Found("over", ended, "", value=value)
-        for rule in RULES:
+        for rule in rules:
             if (match := rule.pattern.fullmatch(clause)) and (found := _found(rule, match)):
                 yield replace(found, corrects=corrects or bool(wrong), wrong=_tidy(wrong[1]) if wrong else "")
                 break
 
 
-def _clauses(body: str) -> Iterator[str]:
-    for clause in _CLAUSE.split(body):
+def _clauses(body: str, may: _May) -> Iterator[tuple[str, list[Rule]]]:
+    """Each clause, and the rules that may match it, in their order."""
+    rules = _rules(may)
+    for clause in _CLAUSE.split(body) if "clause" in may else [body]:
         lead = _LEAD.match(clause)
         rest = clause[lead.end() :] if lead else clause
-        first, *others = _ELIDED.split(rest)
-        yield first.strip(" ,")
-        if re.match(r"i\b", first, re.I):
-            yield from (f"I {other}".strip(" ,") for other in others)
+        first, *others = _ELIDED.split(rest) if "elided" in may else [rest]
+        yield first.strip(" ,"), rules
+        if others and re.match(r"i\b", first, re.I):
+            for other in others:
+                spoken = f"I {other}".strip(" ,")
+                yield spoken, _rules(_CANDIDATES.of(spoken.casefold()))
+
+
+def _rules(may: _May) -> list[Rule]:
+    return [RULES[number] for number in sorted(each for each in may if isinstance(each, int))]
 
 
 def _found(rule: Rule, match: re.Match[str]) -> Found | None:
@@ -174,11 +203,11 @@ def _cut_long(raw: str) -> str:
     return raw if is_list or not items else items[0]
 
 
-def _corrections(text: str, body: str, corrects: bool) -> Iterator[Found]:
+def _corrections(text: str, body: str, corrects: bool, may: _May) -> Iterator[Found]:
     """ "I meant X, not Y", "not Y but X", "no, I meant X": what is right and what was wrong."""
-    if match := _NOT_BUT.match(body):
+    if "not_but" in may and (match := _NOT_BUT.match(body)):
         wrong, right = _tidy(match[1]), _tidy(match[2])
-    elif match := _MEANT.match(text[_skip_no(text) :].strip()):
+    elif "meant" in may and (match := _MEANT.match(text[_skip_no(text) :].strip())):
         rest = _NOT.search(text)
         wrong, right = (_tidy(rest[1]) if rest else ""), _tidy(_NOT.sub("", match[1]))
         if not rest and not (corrects and re.match(r"i mean", match[0], re.I)):

@@ -85,6 +85,12 @@ def _wordings() -> dict[str, list[_Wording]]:
 
 
 _WORDINGS = _wordings()
+_BEGINNINGS = {
+    kind: tuple(before for before, wordings in _WORDINGS.items() if any(wording[0] == kind for wording in wordings))
+    for kind in {wording[0] for wordings in _WORDINGS.values() for wording in wordings}
+}
+"""For each kind, how the wordings of its facts begin."""
+
 _STEM = 12
 
 
@@ -125,14 +131,20 @@ class _Draft:
     retired: dict[str, RetiredFact] = field(default_factory=dict)
 
     @cached_property
-    def held(self) -> list[_Held]:
-        """The document's facts, looked at only when something was found."""
+    def _facts(self) -> list[tuple[str, str, str]]:
+        """Id, content and folded content of the document's facts, looked at only when something was found."""
         facts = self.document.get("facts") or ()
         return [
-            recognised(fact["id"], fact["content"])
+            (fact["id"], fact["content"], fact["content"].strip().casefold())
             for fact in facts
             if isinstance(fact, dict) and isinstance(fact.get("id"), str) and isinstance(fact.get("content"), str)
         ]
+
+    def _held(self, kind: str) -> list[_Held]:
+        """The facts of a kind."""
+        begins = _BEGINNINGS.get(kind, ())
+        held = [recognised(fact_id, text) for fact_id, text, _ in self._facts if begins and text.startswith(begins)]
+        return [fact for fact in held if fact.kind == kind]
 
     def take(self, found: Found, evidence: Evidence) -> None:
         if found.kind == "over":
@@ -147,31 +159,34 @@ class _Draft:
 
     def _add(self, found: Found, evidence: Evidence) -> None:
         slot = found.kind if found.single else f"{found.kind}\n{found.value.casefold()}"
-        same = [fact for fact in self.held if self._same(fact, found)]
+        of_kind = [] if found.person else self._held(found.kind)
         self.new.pop(slot, None)
-        if same:
-            self.confirmed[same[0].id] = ConfirmedFact(same[0].id, evidence.quote)
+        if same := self._same(found, of_kind):
+            self.confirmed[same] = ConfirmedFact(same, evidence.quote)
             return
-        replaced = tuple(fact.id for fact in self.held if self._replaces(found, fact))
+        replaced = tuple(self._replaced(found, of_kind))
         for fact_id in replaced:
             self.confirmed.pop(fact_id, None)
             self.retired.pop(fact_id, None)
         self.new[slot] = _fact(found, evidence, replaced)
 
-    def _same(self, fact: _Held, found: Found) -> bool:
-        if fact.content.strip().casefold() == found.content.strip().casefold():
-            return True
-        return found.single and fact.kind == found.kind and fact.value == found.value.casefold()
+    def _same(self, found: Found, of_kind: list[_Held]) -> str | None:
+        """The first fact that says the same, in other case or, of a single kind, in another wording."""
+        wanted, value = found.content.strip().casefold(), found.value.casefold()
+        worded = {fact.id for fact in of_kind if found.single and fact.value == value}
+        return next((fact_id for fact_id, _, folded in self._facts if folded == wanted or fact_id in worded), None)
 
-    def _replaces(self, found: Found, fact: _Held) -> bool:
+    def _replaced(self, found: Found, of_kind: list[_Held]) -> Iterator[str]:
         """Of a single kind any other value; of the rest the same value said otherwise (likes, no longer likes)."""
         if found.person:
-            return found.corrects and fact.content.startswith(found.content.rpartition(found.person)[0])
-        return fact.kind == found.kind and (found.single or fact.value == found.value.casefold())
+            begins = found.content.rpartition(found.person)[0]
+            yield from (fact_id for fact_id, text, _ in self._facts if found.corrects and text.startswith(begins))
+        else:
+            yield from (fact.id for fact in of_kind if found.single or fact.value == found.value.casefold())
 
     def _retire(self, found: Found, evidence: Evidence) -> None:
-        for fact in self.held:
-            if fact.kind == found.content and fact.value == found.value.casefold():
+        for fact in self._held(found.content):
+            if fact.value == found.value.casefold():
                 self.confirmed.pop(fact.id, None)
                 self.retired[fact.id] = RetiredFact(fact.id, "over", evidence.quote)
 
@@ -182,8 +197,9 @@ class _Draft:
             if wrong and recognised("", fact.content).value == wrong:
                 self._substitute(slot, recognised("", fact.content), found, evidence, fact.replaces)
                 return
-        for held in self.held:
-            if wrong and held.value == wrong:
+        for fact_id, text, _ in self._facts if wrong else ():
+            held = recognised(fact_id, text)
+            if held.value == wrong:
                 slot = held.kind if held.kind in _SINGLE else f"{held.kind}\n{found.value.casefold()}"
                 self.confirmed.pop(held.id, None)
                 self._substitute(slot, held, found, evidence, (held.id,))

@@ -6,6 +6,8 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from memd.candidates import Candidates
+
 MASK = "\x00"
 """Stands for each character that somebody else may have said (code, quotations); no statement may touch it."""
 
@@ -74,6 +76,7 @@ _MATERIAL = re.compile(
     r"|翻译|润色|改写|校对|续写|扮演|假装|总结一下这",
     re.I,
 )
+_WORK_ON = Candidates([(_MATERIAL.pattern, None)], folded=True)
 _ABOUT_ME = re.compile(r"\babout (?:me|myself)\b|关于我|自我介绍|我的情况", re.I)
 
 
@@ -88,7 +91,7 @@ def sentences(text: str) -> Iterator[tuple[str, str]]:
     A message that asks to work on a text holds that text, so none of it is read; neither is what follows a line that
     ends in a colon, unless the line announces facts about the user.
     """
-    if _MATERIAL.search(text):
+    if _WORK_ON.of(text.casefold()) and _MATERIAL.search(text):
         return
     masked = _FOREIGN.sub(_mask, text)
     start = 0
@@ -114,7 +117,8 @@ def _mask(match: re.Match[str]) -> str:
 def _ends(masked: str) -> Iterator[int]:
     for match in _END.finditer(masked):
         before = masked[max(0, match.start() - 8) : match.start()]
-        if match[0] != "." or not _ABBREVIATION.search(before):
+        long_word = len(before) >= 5 and before[-5:].isalpha()  # no abbreviation has five letters in a row
+        if match[0] != "." or long_word or not _ABBREVIATION.search(before):
             yield match.end()
     yield len(masked)
 
