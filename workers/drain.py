@@ -9,6 +9,7 @@ import signal
 import socket
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 
 from memd import config, inbox, redaction
 from memd.claim import Claim, Claims
@@ -77,6 +78,8 @@ class Drain:
         self._endpoint = endpoint(settings.extraction)
         self._worker = f"{socket.gethostname()}:{os.getpid()}"
         self._stopping = asyncio.Event()
+        self._changed = asyncio.Event()
+        """Set when a claim's work has ended, or we are told to stop: looking at each of them would cost more."""
         self._alone = False
         self._log = logger()
 
@@ -97,25 +100,29 @@ class Drain:
 
     def _stop(self) -> None:
         self._stopping.set()
+        self._changed.set()
         self._life.hand_back()
 
     async def _work(self) -> None:
         started = idle_since = time.monotonic()
         while not self._stopping.is_set() and time.monotonic() - started < self._settings.drain.slice_s:
+            self._changed.clear()
             self._look_at_batches()
             claims = await self._top_up()
-            if self._running or not (self._looking is None or self._looking.done()):
+            if self._running:
                 idle_since = time.monotonic()
-            elif time.monotonic() - idle_since >= self._settings.drain.linger_s:
+            elif time.monotonic() - idle_since >= self._settings.drain.linger_s and not self._is_looking():
                 return
             await self._wait(claims)
 
     def _look_at_batches(self) -> None:
         """Ask for batches that are out, beside everything else."""
-        at_it = self._looking is not None and not self._looking.done()
-        if not at_it and time.monotonic() - self._looked >= self._look_s:
+        if not self._is_looking() and time.monotonic() - self._looked >= self._look_s:
             self._looked = time.monotonic()
             self._looking = asyncio.create_task(self._polling.look())
+
+    def _is_looking(self) -> bool:
+        return self._looking is not None and not self._looking.done()
 
     async def _top_up(self) -> Claims | None:
         """Claim as much as there is room for; None when there is none."""
@@ -137,6 +144,7 @@ class Drain:
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         claim = self._running.pop(task)
+        self._changed.set()
         if not self._running:
             self._alone = False
         if not task.cancelled() and (error := task.exception()):
@@ -150,9 +158,8 @@ class Drain:
             pause = min(pause, max(0.001, (claims.next_due_ms - claims.now_ms) / 1000))
         if self._running:
             timeout = None if claims is None and not self._stopping.is_set() else pause
-            stop = asyncio.ensure_future(self._stopping.wait())
-            await asyncio.wait({*self._running, stop}, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
-            stop.cancel()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._changed.wait(), timeout)
             await asyncio.sleep(GATHER_S)
         else:
             await asyncio.sleep(pause)

@@ -148,11 +148,9 @@ class Remembering:
         `avoid`: identities that must not even give context.
         """
         for _ in range(ROUNDS):
-            grave = await self.in_thread(self._tombstones.find, claim.key.user_id)
-            if grave is not None and grave.open:
-                await self.in_thread(self._finish_forgetting, grave.open)
+            grave, loaded = await self.in_thread(self._load, claim)
+            if loaded is None:
                 return Lost("forgotten")
-            loaded = await self.in_thread(self._store.load, claim.key.bucket)
             work = self._choose(claim, loaded, part, avoid, grave)
             if isinstance(work, Skipped):
                 if work.reason != "already_known":
@@ -174,8 +172,18 @@ class Remembering:
                 return stored
         return Retry("conflict", "other writers were faster each time", costs=False)
 
+    def _load(self, claim: Claim) -> tuple[Tombstone | None, Loaded | None]:
+        """The user's tombstone and the bucket's document.
+
+        No document where a forgetting was cut short: it is finished first, and takes the claim along.
+        """
+        grave = self._tombstones.find(claim.key.user_id)
+        if grave is not None and grave.open:
+            self._finish_forgetting(grave.open)
+            return grave, None
+        return grave, self._store.load(claim.key.bucket)
+
     def _finish_forgetting(self, wishes: Iterable[Wish]) -> None:
-        """A forgetting was cut short: it is finished first, and takes the claim along."""
         for wish in wishes:
             Forgetting(self._settings, self._client, self._store).finish(wish)
         self._log.info(Event.FORGOTTEN)
