@@ -35,7 +35,10 @@ def at_most(bound: float, *, of: str = "value") -> Target:
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One line of the table. `spread`: the least and the most of the rounds whose median `value` is."""
+    """One line of the table. `spread`: the least and the most of the rounds whose median `value` is.
+
+    `peer_there`: what the peer came to where an absolute target was made, least and most.
+    """
 
     area: str
     what: str
@@ -46,6 +49,7 @@ class Figure:
     target: Target | None = None
     spread: tuple[float, float] | None = None
     note: str = ""
+    peer_there: tuple[float, float] | None = None
 
     @property
     def ratio(self) -> float | None:
@@ -60,10 +64,30 @@ class Figure:
         judged = self.ratio if self.target.of == "ratio" else self.value
         return judged is not None and self.target.met(judged)
 
+    @property
+    def remark(self) -> str:
+        """The note, with what an absolute target comes to beside the peer."""
+        there = self.target_beside_peer
+        if there is None or self.ratio is None or self.peer_there is None:
+            return self.note
+        span = " … ".join(f"{value:,g}" for value in sorted(set(self.peer_there)))
+        met = "met" if there.met(self.ratio) else "missed"
+        beside = f"as a ratio {met}: where the target was made the peer came to {span}, which makes it {there}"
+        return "; ".join(filter(None, (beside, self.note)))
+
+    @property
+    def target_beside_peer(self) -> Target | None:
+        """An absolute target in units of the peer, at its strictest: machines differ more than ratios do."""
+        if self.target is None or self.peer_there is None:
+            return None
+        ratios = [self.target.bound / value for value in self.peer_there]
+        strictest = max(ratios) if self.target.at_least else min(ratios)
+        return Target(round(strictest, 2), self.target.at_least, "ratio")
+
     def as_dict(self) -> dict[str, Any]:
         """The figure as plain values, for JSON."""
         target = str(self.target) if self.target else None
-        return {**asdict(self), "target": target, "ratio": self.ratio, "met": self.met}
+        return {**asdict(self), "target": target, "ratio": self.ratio, "met": self.met, "note": self.remark}
 
 
 @dataclass(frozen=True, slots=True)

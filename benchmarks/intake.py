@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from functools import partial
+from typing import Any
 
 import orjson
 
@@ -11,7 +13,7 @@ from benchmarks.figures import Figure, Measurement, at_least
 from benchmarks.ground import Ground, ground
 from benchmarks.load import conversation
 from benchmarks.sizes import Size
-from benchmarks.timing import median, server_cpu, spread
+from benchmarks.timing import interleaved, median, server_cpu, spread
 from memd.duties.intake import Intake
 from memd.inbox import RAW
 
@@ -22,18 +24,27 @@ def measure(size: Size) -> Iterator[Measurement]:
     """The scheduler's duty, called until the list is empty; short turns, and those of a normal conversation."""
     with ground(scheduler__quiet_s=300) as place:
         for chars in (60, 512):
-            rounds = [_taken_in(place, size.contexts, chars) for _ in range(size.rounds)]
-            rates = [rate for rate, _, _ in rounds]
-            cpu, server = (median([one[part] for one in rounds]) * 1e6 for part in (1, 2))
-            yield Figure(
-                AREA,
-                f"contexts taken in, two messages of {chars} characters",
-                median(rates),
-                "/s",
-                target=at_least(5_000),
-                spread=spread(rates),
-                note=f"{cpu:.0f} µs CPU of the scheduler and {server:.0f} µs of the server each",
+            turns: dict[str, list[Any]] = interleaved(
+                size.rounds,
+                {"memd": partial(_taken_in, place, size.contexts, chars), "SET": partial(_sets, place, size.contexts)},
             )
+            rates = [rate for rate, _, _ in turns["memd"]]
+            cpu, server = (median([one[part] for one in turns["memd"]]) * 1e6 for part in (1, 2))
+            yield Figure(
+                AREA, f"contexts taken in, two messages of {chars} characters", median(rates), "/s",
+                peer="SET, 1 KB, one connection", peer_value=median(turns["SET"]), peer_there=(11_000, 31_000),
+                target=at_least(5_000), spread=spread(rates),
+                note=f"{cpu:.0f} µs CPU of the scheduler and {server:.0f} µs of the server each",
+            )  # fmt: skip
+
+
+def _sets(place: Ground, count: int) -> float:
+    """SETs a second."""
+    value = b"x" * 1_024
+    started = time.perf_counter()
+    for _ in range(count):
+        place.client.set("bench", value)
+    return count / (time.perf_counter() - started)
 
 
 def _taken_in(place: Ground, count: int, chars: int) -> tuple[float, float, float]:

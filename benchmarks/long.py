@@ -119,10 +119,6 @@ def _things(place: Ground, parts: list[Process]) -> dict[str, float]:
     }
 
 
-def _descriptors(pid: int) -> int:
-    return len(list(Path(f"/proc/{pid}/fd").iterdir()))
-
-
 def _rss(pid: int) -> float:
     try:
         return memory_mb(pid)[0]

@@ -88,7 +88,7 @@ def markdown(machine: Machine, figures: Sequence[Figure], plots: Sequence[Plot],
     for area, group in groupby(figures, key=lambda figure: figure.area):
         lines += ["", f"## {area}", "", "| " + " | ".join(COLUMNS) + " |", "|---|---:|---:|---|---:|---:|---|"]
         for figure in group:
-            cells = (*row(figure)[:-1], " ".join(filter(None, (row(figure)[-1], figure.note))))
+            cells = (*row(figure)[:-1], "; ".join(filter(None, (row(figure)[-1], figure.remark))))
             lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
     lines += [part for plot in plots for part in ("", f"![{plot.title}]({plot.name}.svg)")]
     if skips:
