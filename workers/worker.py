@@ -45,7 +45,6 @@ def run(settings: Settings) -> None:
     open_store(settings).sweep()  # a store that cannot be loaded stops the start
     preload(settings.extraction)
     drain.configure(settings)
-    drain.prepare()
     log = logger(part="worker")
     if settings.store.shared:
         log.warning(Event.SHARED_STORE)
@@ -141,9 +140,13 @@ class BellWorker(Worker):
                 return
 
     def register_birth(self) -> None:
-        """Say to RQ that we are here, and which memd; the field goes when RQ's hash of this worker goes."""
+        """Say to RQ that we are here, and which memd; the field goes when RQ's hash of this worker goes.
+
+        Patterns are compiled only then: `memd up` is ready a quarter of a second earlier, and a bell waits for as long.
+        """
         super().register_birth()  # type: ignore[no-untyped-call]  # RQ's gap
         self.connection.hset(self.key, "memd", __version__)
+        drain.prepare()
 
     def heartbeat(self, timeout: int | None = None, pipeline: Pipeline | None = None) -> None:
         """Tell RQ that we live, which it also asks before each try to reach a server that is gone."""
