@@ -259,7 +259,7 @@ def load(
     try:
         return Loaded(convert(tree, Settings, strict=False, dec_hook=_decoded), origins)
     except ValidationError as error:
-        raise ConfigError(_sentence(error, origins)) from None
+        raise ConfigError(_sentence(error, origins, tree)) from None
 
 
 def _found(environ: Mapping[str, str]) -> Path | None:
@@ -352,9 +352,21 @@ def _put(tree: dict[str, Any], name: str, value: Any) -> None:
         inner[leaf] = value
 
 
-def _sentence(error: ValidationError, origins: Mapping[str, str]) -> str:
+def _wrong_price(tree: dict[str, Any]) -> str:
+    """The first model whose prices are none."""
+    for model, price in tree["extraction"]["prices"].items():
+        try:
+            convert(price, PriceSettings, strict=False)
+        except ValidationError:
+            return str(model)
+    return ""
+
+
+def _sentence(error: ValidationError, origins: Mapping[str, str], tree: dict[str, Any]) -> str:
     """One sentence for the first thing wrong: the name, where it was set, and what is expected; never the value."""
     reason, _, place = str(error).rpartition(" - at `$")
+    if "[...]" in place:  # msgspec does not name the members of a mapping
+        place = place.replace("[...]", f".{_wrong_price(tree)}")
     reason, name = (reason, _INDEX.sub("", place.strip("`."))) if reason else (place, "")
     if unknown := _UNKNOWN.match(reason):
         name = ".".join(part for part in (name, unknown[1]) if part)
@@ -363,7 +375,8 @@ def _sentence(error: ValidationError, origins: Mapping[str, str]) -> str:
     if reason.startswith("Invalid enum value"):  # msgspec goes on with the value
         reason = f"expected one of {', '.join(get_args(dict(_annotations())[name]))}"
     reason = reason.replace("`", "")
-    return f"setting {name or 'settings'}{_from(origins.get(name))}: {reason[:1].lower()}{reason[1:]}"
+    setting = next((known for known in origins if name == known or name.startswith(f"{known}.")), "")
+    return f"setting {name or 'settings'}{_from(origins.get(setting))}: {reason[:1].lower()}{reason[1:]}"
 
 
 def _from(origin: str | None) -> str:

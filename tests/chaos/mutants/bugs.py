@@ -98,12 +98,12 @@ _TAKEN = """\
   return 'taken'
 """
 _HEAD = "  if not head or redis.sha1hex(head) ~= argv[1] then return 'moved' end\n"
-_EACH_TAKEN = "        for raw, answer in zip(heads, sent.land(), strict=True):\n"
+_EACH_TAKEN = "        *answers, following = sent.land()\n"
 _ALL_POPPED = """\
-        answers = sent.land()
+        *answers, _ = sent.land()
         self._client.lpop(source, len(heads))
         self._client.hincrby("{memd}:taken", source, len(heads))
-        for raw, answer in zip(heads, answers, strict=True):
+        following = self._client.lrange(source, 25, 49)
 """
 
 BUGS = (
