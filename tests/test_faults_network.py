@@ -365,6 +365,18 @@ def test_silence_hangs_nobody_and_loses_no_lease(
         assert model.calls == 20
 
 
+def test_a_drain_with_nothing_to_do_ends_on_a_slow_network(
+    memd: Memd, proxy: Proxy, behind: Callable[..., Settings]
+) -> None:
+    """R5: looking for batches all the time, each look a while under way, is no work: the linger ends, not the slice."""
+    settings = behind(extraction__batch_poll_s=0.05, drain__linger_s=1, drain__slice_s=120)
+    proxy.delay_s = 0.1
+    with part("scheduler", settings), part("worker", settings) as worker:
+        memd.push([{"role": "user", "content": "I like tea.", "id": "1"}], thread_id="t", user_id="u", now=True)
+        wait_for(lambda: memd.status().stored == 1, "the push is stored")
+        wait_for(lambda: len(family(worker.pid)) == 1, "the drain has ended")
+
+
 def test_two_hundred_milliseconds_a_command_still_drain(
     behind: Callable[..., Settings], proxy: Proxy, settings: Settings
 ) -> None:

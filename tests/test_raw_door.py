@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 
 import orjson
 import pytest
 import redis
 from support import daemon, dead_letter, part, wait_for
 
-from memd import inbox
+from memd import inbox, library
 from memd.client import Memd
 from memd.config import Settings
 from memd.connection import Call, Flight
+from memd.duties.intake import Intake
 from memd.errors import MemdError
 
 Configured = Callable[..., Settings]
@@ -86,6 +88,35 @@ def test_two_schedulers_take_each_push_in_once_and_in_order(
     memd.flush()
     claim = wait_for(lambda: client_claim(client, slow), "the key is due")
     assert claim == [f"message {n}" for n in range(500)]
+
+
+def test_what_is_refused_half_way_keeps_the_rest_in_order(client: redis.Redis, configured: Configured) -> None:
+    """Among 160 pushes of one thread some are no JSON, some say nothing, some only the functions refuse; some come
+    while the others are taken in. Each ends once: pending, dead or skipped; what is pending is in the order it came."""
+    settings = configured(scheduler__quiet_s=60, scheduler__max_wait_s=60, scheduler__flush_tokens=1_000_000)
+    library.install(client, configured(client__max_messages=2))
+    pushes = [odd_push(n) for n in range(160)]
+    client.rpush(inbox.RAW, *pushes[:100])
+    intake = Intake(settings, client)
+    with ThreadPoolExecutor(1) as producer:
+        late = producer.submit(lambda: [client.rpush(inbox.RAW, one) for one in pushes[100:]])
+        while not late.done() or client.llen(inbox.RAW):
+            intake.tick()
+    assert inbox.raw_taken(client, [inbox.RAW]) == {inbox.RAW: 160}
+    stats = client.hmget(f"{inbox.P}:stats", ["dead:E_JSON", "dead:E_MESSAGES_COUNT", "skipped:nothing_left", "pushes"])
+    assert [int(value or 0) for value in stats] == [16, 16, 16, 112]
+    with Memd(settings) as app:
+        app.flush()
+    assert client_claim(client, settings) == [f"message {n}" for n in range(160) if n % 10 not in (3, 5, 7)]
+
+
+def odd_push(number: int) -> bytes:
+    """The `number`th push of a thread: every tenth is no JSON, too long for the functions, or not worth reading."""
+    if number % 10 == 3:
+        return b"{"
+    texts = {5: ["one", "two", "three"], 7: ["ok"]}.get(number % 10, [f"message {number}"])
+    said = [{"id": f"{number}-{place}", "role": "user", "content": text} for place, text in enumerate(texts)]
+    return orjson.dumps({"thread_id": "t", "user_id": "u", "messages": said})
 
 
 def client_claim(client: redis.Redis, settings: Settings) -> list[str]:

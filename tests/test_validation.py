@@ -8,7 +8,7 @@ from typing import Any
 
 import orjson
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from memd.config import ClientSettings
@@ -19,6 +19,7 @@ from memd.validation import (
     check_identifier,
     check_push,
     clean_text,
+    parse_json,
     parse_push,
     parse_wire_message,
     wire_message,
@@ -49,6 +50,62 @@ def good(**changes: Any) -> bytes:
 def test_any_bytes_are_a_push_or_a_code(raw: bytes) -> None:
     """For any bytes the validator answers; it never raises anything else."""
     assert outcome(raw)
+
+
+NAMES = st.text(alphabet='ab": \\\n\u00e9', max_size=3)
+SPACE = st.text(alphabet=" \t\r\n", max_size=2)
+NUMBERS = st.sampled_from(["0", "-1", "12", "1.5", "1e3", "9" * 31, "9" * 40, "0." + "1" * 40, "1" * 20, "-0"])
+
+
+@st.composite
+def written(draw: st.DrawFn, depth: int = 3) -> str:
+    """JSON as somebody may write it: any white space, names given twice, texts that look like names, long numbers."""
+    kind = draw(st.integers(0, 3 if depth else 1))
+    if kind == 0:
+        return draw(NUMBERS | st.sampled_from(["true", "null", '"a\\": 1, \\"a\\": 2"', '": "', '"\\":"']))
+    if kind == 1:
+        return json.dumps(draw(NAMES))
+    parts = draw(st.lists(written(depth - 1), max_size=4))
+    if kind == 2:
+        return "[" + ",".join(parts) + "]"
+    pairs = [json.dumps(draw(NAMES)) + draw(SPACE) + ":" + draw(SPACE) + part for part in parts]
+    return "{" + draw(SPACE) + ",".join(pairs) + draw(SPACE) + "}"
+
+
+def read_strictly(text: str) -> str | None:
+    """The code for what a reader refuses that looks at each pair and each number."""
+
+    def pairs(found: list[tuple[str, Any]]) -> dict[str, Any]:
+        if len({name for name, _ in found}) < len(found):
+            raise LookupError("E_DUPLICATE_KEY")
+        return dict(found)
+
+    def number(found: str) -> float:
+        if len(found) > 32:
+            raise LookupError("E_NUMBER")
+        return 0
+
+    try:
+        json.loads(text, object_pairs_hook=pairs, parse_int=number, parse_float=number)
+    except LookupError as error:
+        return str(error.args[0])
+    return None
+
+
+@given(written())
+@example('{"a":{"b":1,"b":2}}')
+@example('{"a" :1,"a"\n:2}')
+@example('["\\":", {"a":1,"a":2}]')
+def test_what_is_read_once_is_read_as_strictly(text: str) -> None:
+    """Most bytes are read by the fast reader alone; nothing gets through that a second reading refuses."""
+    with suppress(ValueError):  # half a string is no JSON for either
+        json.loads(text)
+        found = None
+        try:
+            parse_json(text.encode())
+        except Rejected as error:
+            found = error.code
+        assert found == read_strictly(text)
 
 
 @given(JSON)
