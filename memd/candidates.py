@@ -18,13 +18,14 @@ P = TypeVar("P")
 
 
 class Candidates(Generic[P]):
-    """Patterns by what they need. `folded`: they ignore case, and are looked for in texts that were casefolded."""
+    """Patterns by what they need. `folded`: they ignore case."""
 
     def __init__(self, patterns: Iterable[tuple[str, P]], *, folded: bool = False) -> None:
+        self._folded = folded
         self._always: list[P] = []
         self._owners: dict[str, list[P]] = defaultdict(list)
         for source, pattern in patterns:
-            texts = {text.casefold() for text in needed(source)} if folded else needed(source)
+            texts = {_fold(text) for text in needed(source)} if folded else needed(source)
             if not texts:
                 self._always.append(pattern)
             for text in texts:
@@ -42,7 +43,8 @@ class Candidates(Generic[P]):
 
     def needs(self, text: str) -> list[str]:
         """The needed texts that occur in a text."""
-        return list({wanted for _, wanted in self._automaton.iter(_narrow(text))}) if self._owners else []
+        text = _narrow(_fold(text) if self._folded else text)
+        return list({wanted for _, wanted in self._automaton.iter(text)}) if self._owners else []
 
     def may_match(self, found: Sequence[str]) -> bool:
         """Whether any pattern is to be tried at all where `needs` has answered `found`."""
@@ -53,8 +55,17 @@ class Candidates(Generic[P]):
         return {*self._always, *(owner for wanted in self.needs(text) for owner in self._owners[wanted])}
 
     def among(self, found: Sequence[str], text: str) -> list[P]:
-        """The patterns to try on a part of a text for which `needs` has answered `found`; some maybe twice."""
+        """The patterns to try on a part of a text for which `needs` has answered `found`; some maybe twice.
+
+        Not for patterns that ignore case.
+        """
         return [*self._always, *(owner for wanted in found if wanted in text for owner in self._owners[wanted])]
+
+
+def _fold(text: str) -> str:
+    """So that whatever is equal to `re.IGNORECASE` is equal; Turkish letters are not by casefolding alone."""
+    folded = text.casefold()
+    return folded if folded.isascii() else folded.replace("i\u0307", "i").replace("\u0131", "i")
 
 
 def _narrow(text: str) -> str:

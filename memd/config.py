@@ -14,23 +14,28 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
-from msgspec import Meta, Struct, ValidationError, convert, field, structs, to_builtins
+from msgspec import Meta, Struct, ValidationError, convert, field, structs
+from msgspec.json import encode
 
 from memd.errors import ConfigError
 
 ENV_PREFIX = "MEMD_"
 CONFIG_FILE = "config.yaml"
 
-AppName = Annotated[str, Meta(pattern=r"^[A-Za-z0-9_.-]{1,64}$")]
-HostName = Annotated[str, Meta(pattern=r"^[A-Za-z0-9.:\[\]-]{1,255}$")]
+AppName = Annotated[str, Meta(pattern=r"^[A-Za-z0-9_.-]{1,64}\Z")]
+HostName = Annotated[str, Meta(pattern=r"^[A-Za-z0-9.:\[\]-]{1,255}\Z")]
 Seconds = Annotated[float, Meta(gt=0, le=31_536_000)]
 Share = Annotated[float, Meta(ge=0, le=1)]
 Count = Annotated[int, Meta(ge=1, le=10_000_000)]
 Dollars = Annotated[float, Meta(ge=0, le=1_000_000)]
 Tokens = Annotated[int, Meta(ge=1, le=1_000_000_000_000)]
 
+_WORDS = {"yes": True, "on": True, "y": True, "t": True, "no": False, "off": False, "n": False, "f": False}
+"""Of switches, as texts; `true`, `false`, 1 and 0 are understood without."""
+
 _MASK = "**********"
 _UNKNOWN = re.compile("Object contains unknown field `(.*)`$")
+_PLACE = re.compile(r"(.*) - at (`key` in )?`\$\.?(.*)`", re.DOTALL)
 _INDEX = re.compile(r"\[[^\]]*\]")
 
 
@@ -58,10 +63,16 @@ class Secret:
 
 
 class Section(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A frozen group of settings; an unknown key is an error.
+    """A frozen group of settings; an unknown key is an error. `load` checks them; one that is made by hand is not.
 
     A Struct of msgspec: it is there in a tenth of the time that a model of pydantic takes, and every command reads it.
     """
+
+
+def _hide(section: Section, name: str) -> None:
+    """Settings that are made by hand may hold a secret as a text, which their repr must not show."""
+    if isinstance(value := getattr(section, name), str):
+        structs.force_setattr(section, name, Secret(value))
 
 
 class ServerSettings(Section, frozen=True):
@@ -145,6 +156,9 @@ class ExtractionSettings(Section, frozen=True):
     context_messages: Annotated[int, Meta(ge=0, le=20)] = 2
     prices: Mapping[str, PriceSettings] = field(default_factory=PRICES.copy)
 
+    def __post_init__(self) -> None:
+        _hide(self, "api_key")
+
 
 class ApplySettings(Section, frozen=True):
     confidence_threshold: Share = 0.7
@@ -220,6 +234,9 @@ class Settings(Section, frozen=True):
     http: HttpSettings = HttpSettings()
     log: LogSettings = LogSettings()
 
+    def __post_init__(self) -> None:
+        _hide(self, "redis_url")
+
 
 @dataclass(frozen=True)
 class Loaded:
@@ -252,9 +269,10 @@ def load(
     layers.append(("flag", {name: value for name, value in (flags or {}).items() if value is not None}))
     tree: dict[str, Any] = {}
     origins = dict.fromkeys(names(), "default")
+    switches = {name for name, annotation in _annotations() if annotation is bool}
     for origin, values in layers:
         for name, value in values.items():
-            _put(tree, name, value)
+            _put(tree, name, _WORDS.get(value.lower(), value) if name in switches and isinstance(value, str) else value)
             origins[name] = origin
     try:
         return Loaded(convert(tree, Settings, strict=False, dec_hook=_decoded), origins)
@@ -270,16 +288,25 @@ def _found(environ: Mapping[str, str]) -> Path | None:
 
 def _decoded(kind: type, value: object) -> object:
     """What msgspec does not know; raising here names the setting. A folder may begin with ~ for the home folder."""
+    if kind is Path and isinstance(value, (str, Path)):
+        return _at_home(Path(value))
     if not isinstance(value, str):
         raise TypeError("must be a path" if kind is Path else "must be a text")
-    return Path(value).expanduser() if kind is Path else kind(value)
+    return kind(value)
+
+
+def _at_home(path: Path) -> Path:
+    if path.parts[:1] != ("~",):
+        return path
+    try:
+        return path.expanduser()
+    except RuntimeError:
+        raise ValueError("there is no home folder for ~") from None
 
 
 def plain(settings: Settings) -> dict[str, Any]:
     """All settings as JSON has them, secrets masked."""
-    tree: dict[str, Any] = to_builtins(
-        settings, enc_hook=lambda value: _MASK if isinstance(value, Secret) else str(value)
-    )
+    tree: dict[str, Any] = json.loads(encode(settings, enc_hook=lambda one: _MASK if type(one) is Secret else str(one)))
     return tree
 
 
@@ -364,10 +391,13 @@ def _wrong_price(tree: dict[str, Any]) -> str:
 
 def _sentence(error: ValidationError, origins: Mapping[str, str], tree: dict[str, Any]) -> str:
     """One sentence for the first thing wrong: the name, where it was set, and what is expected; never the value."""
-    reason, _, place = str(error).rpartition(" - at `$")
-    if "[...]" in place:  # msgspec does not name the members of a mapping
+    found = _PLACE.fullmatch(str(error))
+    reason, key, place = found.groups() if found else (str(error), None, "")
+    if key:
+        reason = "its names must be texts"
+    if "[...]" in place:  # msgspec does not name the members of a mapping, and the prices are the only one
         place = place.replace("[...]", f".{_wrong_price(tree)}")
-    reason, name = (reason, _INDEX.sub("", place.strip("`."))) if reason else (place, "")
+    name = _INDEX.sub("", place)
     if unknown := _UNKNOWN.match(reason):
         name = ".".join(part for part in (name, unknown[1]) if part)
         name = next((known for known in origins if known.startswith(f"{name}.")), name)

@@ -11,7 +11,7 @@ import yaml
 
 from memd.errors import ConfigError
 from memd.signals import HARMLESS, SIGNALS, Patterns, Rules, alternatives, grouped
-from memd.yaml_text import Loader
+from memd.yaml_text import compose
 
 _SHIPPED = Path(__file__).parent / "signals"
 _KINDS = ("any", "statement")
@@ -46,8 +46,8 @@ def _try(file: Path, rules: Rules) -> None:
 def _read(file: Path, rules: Rules) -> None:
     """Add the patterns of one file. `replace` drops what earlier files said of a signal."""
     try:
-        root = yaml.compose(file.read_text(encoding="utf-8"), Loader)
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        root = compose(file.read_bytes())
+    except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
         mark = getattr(error, "problem_mark", None)
         _refuse(file, mark.line if mark else 0, "not YAML")
     if root is None:

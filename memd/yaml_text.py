@@ -6,23 +6,39 @@ Imported only where there is a file to read, or a text in the environment that i
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import yaml
 
 from memd.errors import ConfigError
 
-if TYPE_CHECKING:
-    Loader = yaml.SafeLoader
-else:  # the C one reads config.yaml in a tenth of the time; a build of PyYAML without libyaml has none
-    Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+MAX_FAST_BYTES, MAX_FAST_NESTS = 100_000, 1_000
+"""What may be deeper than this is read slowly: the C loader goes down by recursion in C, which ends the process where
+Python's own raises RecursionError. 100,000 bytes of growing indentation are 450 levels."""
 
 
-class _Unique(Loader):
-    """Refuses a mapping that names a key twice, which YAML would let the last one win in silence."""
+def compose(data: bytes) -> yaml.Node | None:
+    """The nodes of a text, each with its line. Raises yaml.YAMLError, UnicodeError or RecursionError."""
+    return yaml.compose(data, _fast_or_safe(data))
 
 
-def _mapping(loader: _Unique, node: yaml.MappingNode) -> dict[Any, Any]:
+def _load(data: bytes) -> Any:
+    class Unique(_fast_or_safe(data)):  # type: ignore[misc]  # which of the two is known only now
+        """Refuses a mapping that names a key twice, which YAML would let the last one win in silence."""
+
+    Unique.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _mapping)
+    return yaml.load(data, Unique)  # noqa: S506  (both are safe)
+
+
+def _fast_or_safe(data: bytes) -> type[yaml.SafeLoader]:
+    """The C loader takes a tenth of the time; a build of PyYAML without libyaml has none."""
+    nests = sum(map(data.count, (b"[", b"{", b"- ", b"? ")))
+    is_flat = len(data) <= MAX_FAST_BYTES and nests <= MAX_FAST_NESTS
+    fast: type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    return fast if is_flat else yaml.SafeLoader
+
+
+def _mapping(loader: yaml.SafeLoader, node: yaml.MappingNode) -> dict[Any, Any]:
     seen: set[Any] = set()
     for key_node, _ in node.value:
         if not isinstance(key_node, yaml.ScalarNode):
@@ -34,13 +50,10 @@ def _mapping(loader: _Unique, node: yaml.MappingNode) -> dict[Any, Any]:
     return loader.construct_mapping(node, deep=True)
 
 
-_Unique.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _mapping)
-
-
 def read(path: Path) -> dict[str, Any]:
     """The settings that a file holds, by name. Raises ConfigError, with the line where one is to blame."""
     try:
-        tree = yaml.load(path.read_bytes(), _Unique)  # noqa: S506  (a safe loader)
+        tree = _load(path.read_bytes())
     except OSError as error:
         raise ConfigError(f"{path} cannot be read ({error.strerror})") from None
     except yaml.constructor.ConstructorError as error:

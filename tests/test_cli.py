@@ -7,14 +7,20 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import pytest
 import redis
+import typer
 from conftest import Cli
 from support import daemon, environment, first_due, wait_for
+from typer.main import get_group
 
+import memd.cli
 from memd import inbox
+from memd.cli.app import COMMANDS
 from memd.client import Memd
 from memd.config import Settings
 
@@ -110,6 +116,35 @@ def test_config_says_where_values_come_from(cli: Cli) -> None:
     found = json.loads(done.stdout)
     assert found["scheduler.quiet_s"] == {"value": 7, "origin": "environment"}
     assert "hush" not in done.stdout
+    lines = cli("config", MEMD_CLIENT__APPS='["shop", "desk"]', MEMD_EXTRACTION__API_KEY="hush").stdout.splitlines()
+    shown = dict(line.split(maxsplit=1) for line in lines if len(line.split()) > 1)
+    assert shown["client.apps"] == "shop, desk    (environment)"
+    assert shown["apply.categories"].startswith("preference, knowledge, context, ")
+    assert shown["extraction.api_key"] == "**********    (environment)"
+    assert shown["http.hosts"] == "(environment)"
+
+
+def test_every_command_is_listed_and_found() -> None:
+    """What the modules register is what the help page lists, and a name that is nearly one is understood."""
+    registered = {
+        module: set(get_group(_registered(import_module(f"memd.cli.{module}"))).commands) for module in COMMANDS
+    }
+    assert registered == {module: set(names) for module, names in COMMANDS.items()}
+    files = {file.stem for file in Path(memd.cli.__file__).parent.glob("*.py") if "def register" in file.read_text()}
+    assert files == set(COMMANDS)
+
+
+def _registered(module: Any) -> typer.Typer:
+    app = typer.Typer()
+    module.register(app)
+    return app
+
+
+def test_a_command_that_is_misspelt_is_suggested(cli: Cli) -> None:
+    """All commands are looked through, though none of them was imported."""
+    done = cli("pusch")
+    assert done.returncode == 2
+    assert "Did you mean 'push'" in done.stderr
 
 
 @pytest.mark.parametrize(

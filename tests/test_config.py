@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import yaml
 
 from memd import config
+from memd.config import ExtractionSettings, Secret, Settings
 from memd.errors import ConfigError
+from memd.signal_files import load_patterns
 
 ROOT = Path(__file__).parent.parent
 
@@ -134,3 +136,61 @@ def test_no_file_means_no_file(tmp_path: Path) -> None:
     environ = {"MEMD_CONFIG": str(file)}
     assert config.load(environ=environ).settings.scheduler.quiet_s == 10
     assert config.load(environ=environ, use_file=False).settings.scheduler.quiet_s == 30
+
+
+@pytest.mark.parametrize("brackets", [200_000, 5_000])
+def test_endless_brackets_are_no_yaml(tmp_path: Path, brackets: int) -> None:
+    """However deep a file is nested, it is refused by a sentence; the fast reader would end the process."""
+    for text in ("a: " + "[" * brackets, "- " * brackets, "a: " + "{a: " * brackets):
+        file = tmp_path / "memd.yaml"
+        file.write_text(text)
+        with pytest.raises(ConfigError, match="is not YAML"):
+            config.load(file, {})
+        (tmp_path / "own.yaml").write_text(text)
+        with pytest.raises(ConfigError, match="not YAML"):
+            load_patterns(tmp_path)
+
+
+def test_only_a_bare_tilde_is_the_home_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder may be called ~backup; ~ without a home is told in a sentence."""
+    assert config.load(environ={"MEMD_DATA_DIR": "~backup/x"}, use_file=False).settings.data_dir == Path("~backup/x")
+    assert config.load(environ={}, flags={"data_dir": Path("/x")}, use_file=False).settings.data_dir == Path("/x")
+    monkeypatch.delenv("HOME", raising=False)
+    monkeypatch.setattr("pwd.getpwuid", lambda _: (_ for _ in ()).throw(KeyError()))
+    with pytest.raises(ConfigError, match=r"setting data_dir \(from environment\): there is no home folder"):
+        config.load(environ={"MEMD_DATA_DIR": "~/x"}, use_file=False)
+
+
+@pytest.mark.parametrize(
+    ("flags", "sentence"),
+    [
+        ({"client.apps": ["shop\n"]}, "setting client.apps (from flag): expected str matching regex"),
+        ({"http.hosts": ["h\n"]}, "setting http.hosts (from flag): expected str matching regex"),
+        ({"log.level": "hush"}, "setting log.level (from flag): expected one of debug, info, warning, error"),
+        ({"extraction.prices": {5: {}}}, "setting extraction.prices (from flag): its names must be texts"),
+        ({"extraction.prices": {"m": 3}}, "setting extraction.prices.m (from flag): expected object, got int"),
+        ({"extraction.api_key": 5}, "setting extraction.api_key (from flag): must be a text"),
+        ({"drain.workers": "hush"}, "setting drain.workers (from flag): expected int, got str"),
+    ],
+)
+def test_a_bad_value_is_named_and_not_shown(flags: dict[str, Any], sentence: str) -> None:
+    """The setting, where it was set, what is expected."""
+    with pytest.raises(ConfigError) as caught:
+        config.load(environ={}, flags=flags, use_file=False)
+    assert str(caught.value).startswith(sentence)
+    assert "hush" not in str(caught.value)
+
+
+@pytest.mark.parametrize("text", ["yes", "on", "y", "true", "True", "1"])
+def test_a_switch_may_be_set_in_words(text: str) -> None:
+    """In the environment or in quotes: as people write it."""
+    assert config.load(environ={"MEMD_HTTP__ENABLED": text}, use_file=False).settings.http.enabled
+    assert config.load(environ={}, flags={"http.enabled": text}, use_file=False).settings.http.enabled
+
+
+def test_settings_made_by_hand_hide_their_secrets() -> None:
+    """A key that was given as a text is one all the same."""
+    found = Settings(redis_url=cast("Secret", "redis://:hush@h"), extraction=ExtractionSettings(api_key=Secret("hush")))
+    assert found.redis_url is not None
+    assert found.redis_url.reveal() == "redis://:hush@h"
+    assert "hush" not in repr(found) + str(config.plain(found))

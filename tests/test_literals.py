@@ -7,10 +7,11 @@ import re
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from memd.candidates import Candidates
+from memd.extraction import english
 from memd.literals import needed
 from memd.memory import orders_en, orders_zh
 from memd.signal_files import load_patterns
@@ -88,6 +89,20 @@ def test_every_match_of_an_order_has_a_needed_text() -> None:
     patterns = [source for sources in kinds for source in sources]
     assert _matches(patterns, rows) > 300
     assert all(map(needed, orders_en.PATTERNS["order"]))
+
+
+ENGLISH = [pattern for pattern in vars(english).values() if isinstance(pattern, re.Pattern) and needed(pattern.pattern)]
+SAID = "I live in Porto, if you wish; and I work at Acme. Kim's no longer said that, not this but so. "
+
+
+@given(st.lists(st.sampled_from([*SAID, *"ıİſK", *SAID.split(), " "]), max_size=30).map("".join))
+@example("whıch ıs so ıf you wonder")
+@example("I wİſh")
+@example("I \u212anow")
+def test_patterns_that_ignore_case_are_candidates_wherever_they_match(text: str) -> None:
+    """Turkish letters, the long s and the Kelvin sign are letters like others where case is ignored."""
+    candidates = Candidates([(pattern.pattern, pattern) for pattern in ENGLISH], folded=True)
+    assert {pattern for pattern in ENGLISH if pattern.flags & re.I and pattern.search(text)} <= candidates.of(text)
 
 
 def _matches(patterns: list[str], rows: list[str]) -> int:

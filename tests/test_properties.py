@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from typing import Any
 
 import inbox_view
 import pytest
@@ -108,27 +107,34 @@ def test_a_claim_that_comes_back_leaves_no_trace(world: World, windows: list[Win
 class Interrupted(redis.Redis):
     """A client whose user is interrupted between what it has read and what it does."""
 
+    interrupt: Callable[[], None] = staticmethod(lambda: None)
+
     def __init__(self, other: redis.Redis) -> None:
         super().__init__(connection_pool=other.connection_pool)
-        self.interrupt: Callable[[], None] = lambda: None
 
-    def pipeline(self, *arguments: Any, **options: Any) -> Any:
-        """Whoever was waiting for it comes first."""
+    @property
+    def connection_pool(self) -> redis.ConnectionPool:
+        """What each command goes through: whoever was waiting for it comes first."""
         self.interrupt()
-        return super().pipeline(*arguments, **options)
+        return self._pool
+
+    @connection_pool.setter
+    def connection_pool(self, pool: redis.ConnectionPool) -> None:
+        self._pool = pool
 
 
 @pytest.fixture
-def interrupted(world: World) -> tuple[Interrupted, Intake]:
-    """A scheduler's intake, and the client by which it is interrupted."""
+def interrupted(world: World, monkeypatch: pytest.MonkeyPatch) -> tuple[Interrupted, Intake]:
+    """A scheduler's intake, which takes in two at once, and the client by which it is interrupted."""
+    monkeypatch.setattr("memd.duties.intake.PART", 2)
     client = Interrupted(world.client)
     return client, Intake(world.settings, client)
 
 
 @ENOUGH
 @given(
-    raws=st.lists(WINDOWS.map(lambda window: window.raw) | st.sampled_from(NONSENSE), min_size=1, max_size=8),
-    moments=st.lists(st.tuples(st.integers(0, 3), st.booleans()), max_size=6),
+    raws=st.lists(WINDOWS.map(lambda window: window.raw) | st.sampled_from(NONSENSE), min_size=1, max_size=12),
+    moments=st.lists(st.tuples(st.integers(0, 5), st.booleans()), max_size=12),
 )
 def test_two_schedulers_take_in_what_one_does(
     world: World, interrupted: tuple[Interrupted, Intake], raws: list[bytes], moments: list[tuple[int, bool]]

@@ -211,6 +211,7 @@ def _worker(settings: Settings) -> BellWorker:
 def _drain_directly(stop: Stop) -> None:
     """At its memory limit the server refuses RQ; the drain's functions still run there, and make room."""
     stop.listen()
+    drain.prepare()
     parent, child = os.getpid(), os.fork()
     if child == 0:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)  # until the drain listens there is nothing in hand

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+import time
+from typing import Any, NamedTuple, cast
 
 import redis
 
@@ -19,10 +20,16 @@ from memd.validation import parse_push
 PART = 25
 """What is read, and sent, at once."""
 
-ROUND = 500
+ROUND_S = 0.1
 ROUNDS_A_TICK = 2
-"""After so many rounds the other duties have their turn. A round takes so many pushes of each list, so that a flood on
-one keeps the others waiting for some tenths of a second at most."""
+"""After so many rounds the other duties have their turn. A round takes from each list for so long: a flood on one keeps
+the others waiting no longer, however large its pushes are."""
+
+
+class _End(NamedTuple):
+    """Why a round cannot go on. `more`: whether another one may find something now."""
+
+    more: bool
 
 
 class Intake:
@@ -53,43 +60,42 @@ class Intake:
         Each part is read while the server takes in the part before it, and hands out the one behind it: what is not the
         head any more stays.
         """
+        until = time.monotonic() + ROUND_S
         part = send(self._client, inbox.raw_heads(source, 0, PART))
-        following = send(self._client, inbox.raw_heads(source, PART, PART)) if len(part) == PART else []
+        behind = send(self._client, inbox.raw_heads(source, PART, PART)) if len(part) == PART else []
         under_way: tuple[list[bytes], Flight[Any]] | None = None
-        taken = 0
         try:
-            while part and taken < ROUND:
+            while part and time.monotonic() < until:
                 calls: list[Call[Any]] = [self._call(raw, source) for raw in part]
                 if under_way is not None:
-                    end, following = self._land(source, *under_way)
-                    if end is not None:
-                        return end
-                under_way = part, Flight(self._client, [*calls, inbox.raw_heads(source, len(following), PART)])
-                taken += len(part)
-                part = following
-            if under_way is not None and (end := self._land(source, *under_way)[0]) is not None:
-                return end
+                    landed = self._land(source, *under_way)
+                    if isinstance(landed, _End):
+                        return landed.more
+                    behind = landed
+                under_way = part, Flight(self._client, [*calls, inbox.raw_heads(source, len(behind), PART)])
+                part = behind
+            if under_way is not None and isinstance(landed := self._land(source, *under_way), _End):
+                return landed.more
         finally:  # what was sent and not waited for is taken in or still there: the next look tells
             if under_way is not None:
                 under_way[1].call_off()
         return bool(part)
 
-    def _land(self, source: str, heads: list[bytes], sent: Flight[Any]) -> tuple[bool | None, list[bytes]]:
-        """What ends the round, as `_take_round` answers it: None when the server has taken in a part as a whole; and
-        the part that stands behind the next one."""
-        *answers, following = sent.land()
+    def _land(self, source: str, heads: list[bytes], sent: Flight[Any]) -> list[bytes] | _End:
+        """What stands behind the next part, when the server has taken in this one as a whole."""
+        *answers, behind = sent.land()
         for raw, answer in zip(heads, answers, strict=True):
             if isinstance(answer, Rejected):
                 # The functions refused what the validator let pass. The pushes behind it saw another head and stayed.
                 send(self._client, inbox.take_dead(raw, source, answer))
-                return True, []
+                return _End(more=True)
             if isinstance(answer, MemdError):
                 raise answer
             if not answer:
-                return False, []
-        if isinstance(following, MemdError):
-            raise following
-        return None, following
+                return _End(more=False)
+        if isinstance(behind, MemdError):
+            raise behind
+        return cast("list[bytes]", behind)
 
     def _call(self, raw: bytes, source: str) -> Call[bool]:
         if not self._settings.enabled:

@@ -110,7 +110,7 @@ _CANDIDATES: Candidates[str | int] = Candidates(
 def read(sentence: str, *, corrects: bool = False) -> list[Found]:
     """The plain statements of one sentence. `corrects`: the sentence before was a bare "No."."""
     text = " ".join(sentence.replace("’", "'").replace("`", "").split())
-    may = _CANDIDATES.of(text.casefold())
+    may = _CANDIDATES.of(text)
     if "tied_question" in may:
         text = _TIED_QUESTION.sub("", text)
     if "excluded" in may and _EXCLUDED.search(text):
@@ -153,7 +153,7 @@ def _clauses(body: str, may: _May) -> Iterator[tuple[str, list[Rule]]]:
         if others and re.match(r"i\b", first, re.I):
             for other in others:
                 spoken = f"I {other}".strip(" ,")
-                yield spoken, _rules(_CANDIDATES.of(spoken.casefold()))
+                yield spoken, _rules(_CANDIDATES.of(spoken))
 
 
 def _rules(may: _May) -> list[Rule]:

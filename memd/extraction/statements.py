@@ -91,7 +91,7 @@ def sentences(text: str) -> Iterator[tuple[str, str]]:
     A message that asks to work on a text holds that text, so none of it is read; neither is what follows a line that
     ends in a colon, unless the line announces facts about the user.
     """
-    if _WORK_ON.of(text.casefold()) and _MATERIAL.search(text):
+    if _WORK_ON.of(text) and _MATERIAL.search(text):
         return
     masked = _FOREIGN.sub(_mask, text)
     start = 0

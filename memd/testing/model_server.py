@@ -33,13 +33,13 @@ class Recorded:
 class ModelServer:
     """A server that speaks the Messages API, with scripted answers and a record of what it was asked.
 
-        from memd.config import ExtractionSettings
+        from memd.config import ExtractionSettings, Secret
         from memd.extraction import open_extractor
         from memd.testing import ModelServer
 
         with ModelServer() as server:
             extractor = open_extractor(
-                ExtractionSettings(extractor="anthropic", base_url=server.base_url, api_key="test")
+                ExtractionSettings(extractor="anthropic", base_url=server.base_url, api_key=Secret("test"))
             )
             server.fail(529, headers={"retry-after": "3"})       # the first call
             server.reply({"newFacts": []}, delay_s=0.2)          # the second one

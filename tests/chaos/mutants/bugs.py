@@ -98,12 +98,12 @@ _TAKEN = """\
   return 'taken'
 """
 _HEAD = "  if not head or redis.sha1hex(head) ~= argv[1] then return 'moved' end\n"
-_EACH_TAKEN = "        *answers, following = sent.land()\n"
+_EACH_TAKEN = "        *answers, behind = sent.land()\n"
 _ALL_POPPED = """\
         *answers, _ = sent.land()
         self._client.lpop(source, len(heads))
         self._client.hincrby("{memd}:taken", source, len(heads))
-        following = self._client.lrange(source, 25, 49)
+        behind = self._client.lrange(source, PART, 2 * PART - 1)
 """
 
 BUGS = (
