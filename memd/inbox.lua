@@ -23,7 +23,8 @@
 --   P:claimed                   zset   claim -> ms of lease end
 --   P:busy                      hash   bucket -> claim now working on it
 --   P:parked:<bucket>           zset   due keys that wait for their bucket, by due time
---   P:known:<key>               set    identities taken not long ago (TTL); a hint for size and due time, no more
+--   P:known:<key>:<n>           set    identities taken in the nth known_ttl_ms since 1970, kept for two (TTL); a hint for
+--                                      size and due time, no more
 --   P:dead                      zset   id -> ms of death
 --   P:dead:<id>                 hash   what gave up: the fields of its claim, .code .error .died, or .raw .origin
 --   P:died:<key>                set    identities in the dead
@@ -118,11 +119,21 @@ local function pending_twin(ctx, identity)
   return nil
 end
 
+-- Where the identities are that were taken not long ago: the set that grows now, and the one before. Sets that began anew
+-- only when nobody talks would hold all that was ever said in a thread that never rests.
+local function known_sets(P, cfg, key, now)
+  local n = math.floor(now / cfg.known_ttl_ms)
+  return P .. ':known:' .. key .. ':' .. n, P .. ':known:' .. key .. ':' .. n - 1
+end
+
 -- For each of these messages whether it was taken not long ago, and whether it is in the dead: 1 or 0; nil where none is.
-local function hints(P, key, ids)
-  local known, died = P .. ':known:' .. key, P .. ':died:' .. key
-  if call('EXISTS', known, died) == 0 then return nil, nil end
-  return call('SMISMEMBER', known, unpack(ids)), call('SMISMEMBER', died, unpack(ids))
+local function hints(P, cfg, key, ids, now)
+  local newer, older = known_sets(P, cfg, key, now)
+  local died = P .. ':died:' .. key
+  if call('EXISTS', newer, older, died) == 0 then return nil, nil end
+  local known, before = call('SMISMEMBER', newer, unpack(ids)), call('SMISMEMBER', older, unpack(ids))
+  for i = 1, #ids do known[i] = math.max(known[i], before[i]) end
+  return known, call('SMISMEMBER', died, unpack(ids))
 end
 
 -- Which of these messages were forgotten: { index = true }, or nil. The hashes are those of memd/memory/tombstone.py.
@@ -152,7 +163,7 @@ local function merge(P, cfg, h, argv, at)
   local fresh = not meta[1]
   local ids = {}
   for i, m in ipairs(h.m) do ids[i] = m[1] end
-  local known, died = hints(P, key, ids)
+  local known, died = hints(P, cfg, key, ids, now)
   local gone = forgotten(P, h.owner, h.bucket, ids)
   local fields, added, counted, tokens, size, alive = {}, 0, 0, tonumber(meta[2]) or 0, tonumber(meta[3]) or 0, 0
   local changes, ghosts = {}, 0
@@ -648,9 +659,9 @@ local function memd_ack(keys, argv)
   local m = claim_meta(P, id)
   if not m then return 0 end
   local cfg = config(P)
-  local known = P .. ':known:' .. m.key
-  sadd(known, identities(P .. ':claim:' .. id))
-  call('PEXPIRE', known, cfg.known_ttl_ms)
+  local newer = known_sets(P, cfg, m.key, now)
+  sadd(newer, identities(P .. ':claim:' .. id))
+  call('PEXPIRE', newer, 2 * cfg.known_ttl_ms)
   call('DEL', P .. ':claim:' .. id)
   record(P, cfg, m.key, m.from, m.to, argv[2], now)
   local stats = { unpack(argv, 3) }
@@ -1011,7 +1022,7 @@ end
 local FORGET_PAGE = 100
 
 -- What a key of a user holds: { bucket, pushes under way, identity... }
-local function traces(P, key)
+local function traces(P, cfg, key, now)
   local outcome = call('HMGET', P .. ':outcome:' .. key, '.bucket', '.claim')
   local found, pushes, bucket = {}, 0, outcome[1]
   local hashes = { P .. ':ctx:' .. key }
@@ -1023,23 +1034,24 @@ local function traces(P, key)
       for _, identity in ipairs(identities(hash)) do found[#found + 1] = identity end
     end
   end
-  for _, name in ipairs({ 'known', 'died' }) do
-    for _, identity in ipairs(call('SMEMBERS', P .. ':' .. name .. ':' .. key)) do found[#found + 1] = identity end
+  local newer, older = known_sets(P, cfg, key, now)
+  for _, set in ipairs({ newer, older, P .. ':died:' .. key }) do
+    for _, identity in ipairs(call('SMEMBERS', set)) do found[#found + 1] = identity end
   end
   return bucket, pushes, found
 end
 
 -- Reads, or with `remove` takes away, one page of a user's keys
 local function forget(P, argv, remove)
-  local owner, wanted, now = argv[1], argv[2], clock()
+  local owner, wanted, now, cfg = argv[1], argv[2], clock(), config(P)
   local page = call('SSCAN', P .. ':user:' .. owner, argv[3], 'COUNT', FORGET_PAGE)
   local answer, under_way = { page[1], 0 }, 0
   for _, key in ipairs(page[2]) do
-    local bucket, pushes, found = traces(P, key)
+    local bucket, pushes, found = traces(P, cfg, key, now)
     if wanted == '' or wanted == bucket then
       under_way = under_way + pushes
       for _, identity in ipairs(found) do answer[#answer + 1] = identity end
-      if remove then remove(P, owner, key, bucket, now) end
+      if remove then remove(P, cfg, owner, key, bucket, now) end
     end
   end
   answer[2] = under_way
@@ -1050,13 +1062,14 @@ local function forget(P, argv, remove)
   return answer
 end
 
-local function forget_key(P, owner, key, bucket, now)
+local function forget_key(P, cfg, owner, key, bucket, now)
   local id = call('HGET', P .. ':outcome:' .. key, '.claim')
   local m = id and claim_meta(P, id)
   call('ZREM', P .. ':due', key)
   for _, row in ipairs({ 'rationed', 'batched' }) do call('ZREM', P .. ':' .. row, key) end
   if bucket then call('ZREM', P .. ':parked:' .. bucket, key) end
-  call('DEL', P .. ':ctx:' .. key, P .. ':known:' .. key, P .. ':died:' .. key, P .. ':outcome:' .. key)
+  local newer, older = known_sets(P, cfg, key, now)
+  call('DEL', P .. ':ctx:' .. key, newer, older, P .. ':known:' .. key, P .. ':died:' .. key, P .. ':outcome:' .. key) -- and as builds before 6 called it
   call('ZREM', P .. ':ended', key)
   call('SREM', P .. ':user:' .. owner, key)
   if m then -- last, as freeing the bucket moves the next key of the row up

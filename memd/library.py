@@ -12,7 +12,7 @@ from memd.connection import translate
 from memd.context import WIRE_VERSION
 from memd.inbox import P
 
-BUILD = 5
+BUILD = 6
 """Grows with every change of inbox.lua; an older build never replaces a newer one."""
 
 
@@ -90,5 +90,5 @@ def _config(settings: Settings) -> dict[str, int]:
         "user_day_tokens": settings.budget.user_tokens_per_day or 0,
         "batch_poll_ms": int(settings.extraction.batch_poll_s * 1000),
         "receipt_ttl_ms": int(settings.inbox.receipt_ttl_s * 1000),
-        "known_ttl_ms": int(settings.inbox.known_ttl_s * 1000),
+        "known_ttl_ms": max(1, int(settings.inbox.known_ttl_s * 1000)),
     }

@@ -192,7 +192,8 @@ def test_a_function_cannot_do_what_its_account_cannot(site: Site) -> None:
 
 KEYS = {
     "ctx": "{memd}:ctx:x", "outcome": "{memd}:outcome:x", "claim": "{memd}:claim:x", "hash": "{memd}:claim:x",
-    "known": "{memd}:known:x", "set": "{memd}:known:x", "dead": "{memd}:dead:x", "died": "{memd}:died:x",
+    "newer": "{memd}:known:x:1", "older": "{memd}:known:x:0", "set": "{memd}:known:x:1",
+    "dead": "{memd}:dead:x", "died": "{memd}:died:x",
     "row": "{memd}:parked:x", "b": "{memd}:breaker:x", "key": "{memd}:ctx:x", "list": "memd:in",
     "batch": "{memd}:batch:x", "spent": "{memd}:spent:1", "usage": "{memd}:usage:1",
     "P": "{memd}:due", "tomb": "{memd}:forgotten:x", "source": "{memd}:claim:x", "place": "{memd}:claim:x",

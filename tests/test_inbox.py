@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from typing import Any
 
@@ -340,6 +341,29 @@ def test_known_messages_do_not_count_towards_size(client: redis.Redis, settings:
     merged = push(client, big, "new")
     assert merged.due_ms - merged.now_ms == 150
     assert texts(claim_one(client, settings)) == [big, "new"]
+
+
+def test_what_a_thread_that_never_rests_is_known_by_does_not_pile_up(client: redis.Redis, configured: Any) -> None:
+    """Each push brings a message and is taken at once: known are those of the last moments, and those sent again."""
+    brief = configured(inbox__known_ttl_s=0.5)
+    library.install(client, brief)
+    first = "x" * 14_000
+
+    def most_known() -> int:
+        sets = [client.scard(name) for name in client.scan_iter(match=f"{inbox.P}:known:*")]
+        return max(sets, default=0)
+
+    numbers = itertools.count()
+
+    def talked_on() -> bool:
+        number = next(numbers)
+        assert push(client, first, f"message {number}", now=True).status in ("queued", "merged")
+        send(client, inbox.ack(claim_one(client, brief).id, {"state": "stored"}, {}))
+        return number > 3 * most_known() + 50
+
+    wait_for(talked_on, "most of what was said is not known any more")
+    later = push(client, first, "the last one")
+    assert later.due_ms - later.now_ms == 150
 
 
 def test_the_function_checks_count_size_and_shape(client: redis.Redis, settings: Settings) -> None:

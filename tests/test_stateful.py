@@ -46,7 +46,7 @@ SETTINGS = {
     "drain__backoff_s": 2,
     "drain__backoff_max_s": 300,
     "inbox__receipt_ttl_s": 600,
-    "inbox__known_ttl_s": 600,
+    "inbox__known_ttl_s": 300,
     # So small that a few messages are too many.
     "scheduler__flush_tokens": 70,
     "drain__claim_tokens": 60,
