@@ -60,10 +60,10 @@ class Intake:
         Each part is read while the server takes in the part before it, and hands out the one behind it: what is not the
         head any more stays.
         """
-        until = time.monotonic() + ROUND_S
         part = send(self._client, inbox.raw_heads(source, 0, PART))
         behind = send(self._client, inbox.raw_heads(source, PART, PART)) if len(part) == PART else []
         under_way: tuple[list[bytes], Flight[Any]] | None = None
+        until = time.monotonic() + ROUND_S  # from here on: one part is taken in however long the server took to answer
         try:
             while part and time.monotonic() < until:
                 calls: list[Call[Any]] = [self._call(raw, source) for raw in part]
