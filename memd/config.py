@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,9 +33,6 @@ _WORDS = {"yes": True, "on": True, "y": True, "t": True, "no": False, "off": Fal
 """Of switches, as texts; `true`, `false`, 1 and 0 are understood without."""
 
 _MASK = "**********"
-_UNKNOWN = re.compile("Object contains unknown field `(.*)`$")
-_PLACE = re.compile(r"(.*) - at (`key` in )?`\$\.?(.*)`", re.DOTALL)
-_INDEX = re.compile(r"\[[^\]]*\]")
 
 
 class Secret:
@@ -269,7 +265,7 @@ def load(
     layers.append(("flag", {name: value for name, value in (flags or {}).items() if value is not None}))
     tree: dict[str, Any] = {}
     origins = dict.fromkeys(names(), "default")
-    switches = {name for name, annotation in _annotations() if annotation is bool}
+    switches = {name for name, annotation in kinds() if annotation is bool}
     for origin, values in layers:
         for name, value in values.items():
             _put(tree, name, _WORDS.get(value.lower(), value) if name in switches and isinstance(value, str) else value)
@@ -277,7 +273,9 @@ def load(
     try:
         return Loaded(convert(tree, Settings, strict=False, dec_hook=_decoded), origins)
     except ValidationError as error:
-        raise ConfigError(_sentence(error, origins, tree)) from None
+        from memd.config_words import sentence  # noqa: PLC0415  (only when something is wrong)
+
+        raise ConfigError(sentence(error, origins, tree, dict(kinds()))) from None
 
 
 def _found(environ: Mapping[str, str]) -> Path | None:
@@ -323,10 +321,11 @@ def as_environment(settings: Settings) -> dict[str, str]:
 
 def names() -> Iterator[str]:
     """The dotted name of every setting, in order."""
-    return (name for name, _ in _annotations())
+    return (name for name, _ in kinds())
 
 
-def _annotations() -> Iterator[tuple[str, Any]]:
+def kinds() -> Iterator[tuple[str, Any]]:
+    """The dotted name of every setting, in order, with its type."""
     for spec in structs.fields(Settings):
         if isinstance(spec.type, type) and issubclass(spec.type, Section):
             yield from ((f"{spec.name}.{inner.encode_name}", inner.type) for inner in structs.fields(spec.type))
@@ -364,7 +363,7 @@ def _value(text: str) -> Any:
 
 def _texts() -> Iterator[str]:
     """The settings whose values are texts: a key of digits stays a text, a folder called `no` a folder."""
-    for name, annotation in _annotations():
+    for name, annotation in kinds():
         if set(get_args(annotation) or (annotation,)) <= {str, Path, Secret, type(None)}:
             yield name
 
@@ -377,37 +376,3 @@ def _put(tree: dict[str, Any], name: str, value: Any) -> None:
     inner = tree.setdefault(section, {})
     if isinstance(inner, dict):
         inner[leaf] = value
-
-
-def _wrong_price(tree: dict[str, Any]) -> str:
-    """The first model whose prices are none."""
-    for model, price in tree["extraction"]["prices"].items():
-        try:
-            convert(price, PriceSettings, strict=False)
-        except ValidationError:
-            return str(model)
-    return ""
-
-
-def _sentence(error: ValidationError, origins: Mapping[str, str], tree: dict[str, Any]) -> str:
-    """One sentence for the first thing wrong: the name, where it was set, and what is expected; never the value."""
-    found = _PLACE.fullmatch(str(error))
-    reason, key, place = found.groups() if found else (str(error), None, "")
-    if key:
-        reason = "its names must be texts"
-    if "[...]" in place:  # msgspec does not name the members of a mapping, and the prices are the only one
-        place = place.replace("[...]", f".{_wrong_price(tree)}")
-    name = _INDEX.sub("", place)
-    if unknown := _UNKNOWN.match(reason):
-        name = ".".join(part for part in (name, unknown[1]) if part)
-        name = next((known for known in origins if known.startswith(f"{name}.")), name)
-        return f"unknown setting {name}{_from(origins.get(name))}"
-    if reason.startswith("Invalid enum value"):  # msgspec goes on with the value
-        reason = f"expected one of {', '.join(get_args(dict(_annotations())[name]))}"
-    reason = reason.replace("`", "")
-    setting = next((known for known in origins if name == known or name.startswith(f"{known}.")), "")
-    return f"setting {name or 'settings'}{_from(origins.get(setting))}: {reason[:1].lower()}{reason[1:]}"
-
-
-def _from(origin: str | None) -> str:
-    return "" if origin in {None, "default"} else f" (from {origin})"
