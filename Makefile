@@ -38,7 +38,7 @@ tests: $(READY) ## The tests, against the built and installed wheel; what it dep
 	$(TEST_VENV)/bin/pip install --quiet --disable-pip-version-check --no-deps dist/*.whl
 	$(BIN)/python -c '$(PACKAGES)' > "$$($(TEST_VENV)/bin/python -c '$(PACKAGES)')/dependencies.pth"
 	cd tests && env INSTALLED_WHEEL=1 ../$(TEST_VENV)/bin/python -m pytest -c ../pyproject.toml --rootdir=.. \
-	  -p no:cacheprovider -n 4 .
+	  -p no:cacheprovider -n 4 --durations 12 .
 
 chaos: $(READY) ## Kill a process every 0.3 s for 40 s, and compare what is stored with what was acknowledged
 	@PYTHONPATH=tests $(BIN)/python -m chaos gate
