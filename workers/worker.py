@@ -9,6 +9,8 @@ import signal
 import socket
 import threading
 import time
+from contextlib import suppress
+from typing import Any
 
 import redis
 from redis.client import Pipeline
@@ -139,14 +141,23 @@ class BellWorker(Worker):
             except ProcessLookupError:  # it has ended by itself; nothing is in hand
                 return
 
-    def register_birth(self) -> None:
-        """Say to RQ that we are here, and which memd; the field goes when RQ's hash of this worker goes.
+    def bootstrap(self, *arguments: Any) -> None:
+        """Become known to RQ. What was opened is let go of when that fails half-way, which RQ does only later on.
 
         Patterns are compiled only then: `memd up` is ready a quarter of a second earlier, and a bell waits for as long.
         """
+        try:
+            super().bootstrap(*arguments)  # type: ignore[no-untyped-call]  # RQ's gap
+        except redis.RedisError:  # nothing is in hand
+            with suppress(redis.RedisError):
+                self.teardown()
+            raise
+        drain.prepare()
+
+    def register_birth(self) -> None:
+        """Say to RQ that we are here, and which memd; the field goes when RQ's hash of this worker goes."""
         super().register_birth()  # type: ignore[no-untyped-call]  # RQ's gap
         self.connection.hset(self.key, "memd", __version__)
-        drain.prepare()
 
     def heartbeat(self, timeout: int | None = None, pipeline: Pipeline | None = None) -> None:
         """Tell RQ that we live, which it also asks before each try to reach a server that is gone."""
