@@ -147,7 +147,7 @@ class BellWorker(Worker):
         Patterns are compiled only then: `memd up` is ready a quarter of a second earlier, and a bell waits for as long.
         """
         try:
-            super().bootstrap(*arguments)  # type: ignore[no-untyped-call]  # RQ's gap
+            super().bootstrap(*arguments)
         except redis.RedisError:  # nothing is in hand
             with suppress(redis.RedisError):
                 self.teardown()
