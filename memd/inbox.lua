@@ -23,8 +23,8 @@
 --   P:claimed                   zset   claim -> ms of lease end
 --   P:busy                      hash   bucket -> claim now working on it
 --   P:parked:<bucket>           zset   due keys that wait for their bucket, by due time
---   P:known:<key>:<n>           set    identities taken in the nth known_ttl_ms since 1970, kept for two (TTL); a hint for
---                                      size and due time, no more
+--   P:known:<key>:<n>           set    identities taken in the nth known_ttl_ms since 1970, kept until the next is over (TTL), so
+--                                      that there are two at most; a hint for size and due time, no more
 --   P:dead                      zset   id -> ms of death
 --   P:dead:<id>                 hash   what gave up: the fields of its claim, .code .error .died, or .raw .origin
 --   P:died:<key>                set    identities in the dead
@@ -119,11 +119,11 @@ local function pending_twin(ctx, identity)
   return nil
 end
 
--- Where the identities are that were taken not long ago: the set that grows now, and the one before. Sets that began anew
--- only when nobody talks would hold all that was ever said in a thread that never rests.
+-- Where the identities are that were taken not long ago: the set that grows now, the one before, and the ms that the first is kept.
+-- A set that began anew only when nobody talks would hold all that was ever said in a thread that never rests.
 local function known_sets(P, cfg, key, now)
   local n = math.floor(now / cfg.known_ttl_ms)
-  return P .. ':known:' .. key .. ':' .. n, P .. ':known:' .. key .. ':' .. n - 1
+  return P .. ':known:' .. key .. ':' .. n, P .. ':known:' .. key .. ':' .. n - 1, 2 * cfg.known_ttl_ms
 end
 
 -- For each of these messages whether it was taken not long ago, and whether it is in the dead: 1 or 0; nil where none is.
@@ -659,9 +659,9 @@ local function memd_ack(keys, argv)
   local m = claim_meta(P, id)
   if not m then return 0 end
   local cfg = config(P)
-  local newer = known_sets(P, cfg, m.key, now)
+  local newer, _, ttl = known_sets(P, cfg, m.key, now)
   sadd(newer, identities(P .. ':claim:' .. id))
-  call('PEXPIRE', newer, 2 * cfg.known_ttl_ms)
+  call('PEXPIRE', newer, ttl) -- not a moment longer than it is read: forget removes the two that are
   call('DEL', P .. ':claim:' .. id)
   record(P, cfg, m.key, m.from, m.to, argv[2], now)
   local stats = { unpack(argv, 3) }
