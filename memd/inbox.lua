@@ -119,11 +119,11 @@ local function pending_twin(ctx, identity)
   return nil
 end
 
--- Where the identities are that were taken not long ago: the set that grows now, the one before, and the ms that the first is kept.
+-- Where the identities are that were taken not long ago: the set that grows now, the one before, and for how many ms the first is still read.
 -- A set that began anew only when nobody talks would hold all that was ever said in a thread that never rests.
 local function known_sets(P, cfg, key, now)
   local n = math.floor(now / cfg.known_ttl_ms)
-  return P .. ':known:' .. key .. ':' .. n, P .. ':known:' .. key .. ':' .. n - 1, 2 * cfg.known_ttl_ms
+  return P .. ':known:' .. key .. ':' .. n, P .. ':known:' .. key .. ':' .. n - 1, (n + 2) * cfg.known_ttl_ms - now
 end
 
 -- For each of these messages whether it was taken not long ago, and whether it is in the dead: 1 or 0; nil where none is.

@@ -12,7 +12,7 @@ from memd.connection import translate
 from memd.context import WIRE_VERSION
 from memd.inbox import P
 
-BUILD = 6
+BUILD = 7
 """Grows with every change of inbox.lua; an older build never replaces a newer one."""
 
 
