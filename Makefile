@@ -50,7 +50,7 @@ chaos-mutants: $(READY) ## Seed eight bugs, one at a time, and see each one caug
 	@PYTHONPATH=tests $(BIN)/python -m chaos.mutants
 
 http-fuzz: $(READY) ## Hold memd serve against its own OpenAPI document, with many made-up requests
-	@PYTHONPATH=tests $(BIN)/python -m http_fuzz --examples 200
+	@PYTHONPATH=tests $(BIN)/python -m doors.http_fuzz --examples 200
 
 bench: $(READY) bench-peers ## Measure memd beside its peers, in five minutes on a quiet machine; writes benchmarks/RESULTS.md
 	@$(BIN)/python -m benchmarks --out benchmarks

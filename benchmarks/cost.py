@@ -22,19 +22,20 @@ from benchmarks.load import conversation, full_document
 from benchmarks.model import reply
 from benchmarks.sizes import Size
 from benchmarks.timing import median, server_cpu
-from memd import inbox
-from memd.claim import Claim
 from memd.client import Memd
-from memd.connection import send
 from memd.context import Bucket
 from memd.extraction import endpoint, envelope
 from memd.extraction.prompt import PROMPT_VERSION, build
 from memd.extraction.protocol import Request
-from memd.memory import files, ledger
+from memd.inbox import verbs
+from memd.inbox.claim import Claim
+from memd.inbox.connection import send
+from memd.memory import ledger
 from memd.memory.apply import Origin, apply
-from memd.memory.store import open_store
-from memd.memory.tombstone import Tombstones
-from memd.redaction import redact
+from memd.memory.store import files
+from memd.memory.store.json_store import open_store
+from memd.memory.store.tombstone import Tombstones
+from memd.push.redaction import redact
 
 AREA = "cost"
 STEPS = ("claim", "load", "redact", "prompt", "parse", "apply", "write", "ack")
@@ -99,7 +100,7 @@ class Steps:
         done = 0
         while done < count:
             started = time.thread_time_ns()
-            claims = send(client, inbox.claim(settings, ROOM, 0, "bench:1", endpoint(settings.extraction))).taken
+            claims = send(client, verbs.claim(settings, ROOM, 0, "bench:1", endpoint(settings.extraction))).taken
             share = (time.thread_time_ns() - started) / max(1, len(claims)) / 1e6
             assert claims, "nothing to claim"
             self.taken["claim"] += [share] * len(claims)
@@ -128,7 +129,7 @@ class Steps:
             self._store.commit(bucket, loaded, applied.document, self._held(claim))
         with self._step("ack"):
             record = {"state": "stored", "facts": applied.added}
-            send(self._place.client, inbox.ack(claim.id, record, {"stored": 1, "messages_stored": 2, "model_calls": 1}))
+            send(self._place.client, verbs.ack(claim.id, record, {"stored": 1, "messages_stored": 2, "model_calls": 1}))
         with self._step(FLOOR):  # in turn with the steps, as the machine is not the same from one second to the next
             self._rewrite()
 
@@ -141,7 +142,7 @@ class Steps:
     def _held(self, claim: Claim) -> Callable[[], bool]:
         def held() -> bool:
             self._tombstones.generation(claim.key.user_id)
-            return send(self._place.client, inbox.extend([claim.id]))[0]
+            return send(self._place.client, verbs.extend([claim.id]))[0]
 
         return held
 

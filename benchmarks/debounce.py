@@ -21,13 +21,14 @@ from benchmarks.load import conversation
 from benchmarks.peers import venv
 from benchmarks.sizes import Size
 from benchmarks.timing import percentile, thread_cpu, tree_cpu, wait_until
-from memd import inbox, server
-from memd.connection import Call, Flight, connect
 from memd.context import Context, Key, Message, identify
-from memd.filtering import to_context
-from memd.inbox import Merged
-from memd.signal_files import load_patterns
-from memd.validation import check_push
+from memd.inbox import verbs
+from memd.inbox.connection import Call, Flight, connect
+from memd.inbox.verbs import Merged
+from memd.ops import server
+from memd.push.filtering import to_context
+from memd.push.signal_files import load_patterns
+from memd.push.validation import check_push
 
 AREA = "debounce"
 QUIET_S = 1.0
@@ -85,7 +86,7 @@ def _light(place: Ground, per_second: int, seconds: float) -> list[float]:
 
     def push(number: int) -> Call[Merged]:
         key = Key(f"light-{number}", f"user-{number}")
-        return inbox.push(Context(key, identify(key.thread_id, [Message("assistant", "Here you are.", id="a")])))
+        return verbs.push(Context(key, identify(key.thread_id, [Message("assistant", "Here you are.", id="a")])))
 
     return _steady(place, [push(number) for number in range(int(per_second * seconds))], per_second)
 
@@ -94,7 +95,7 @@ def _whole(place: Ground, per_second: int, seconds: float) -> list[float]:
     """Keys whose claims go all the way."""
     patterns = load_patterns()
     pushes = [check_push(conversation(n), place.settings.client) for n in range(int(per_second * seconds))]
-    return _steady(place, [inbox.push(to_context(push, patterns)) for push in pushes], per_second)
+    return _steady(place, [verbs.push(to_context(push, patterns)) for push in pushes], per_second)
 
 
 def _steady(place: Ground, calls: list[Call[Merged]], per_second: int) -> list[float]:
@@ -118,7 +119,7 @@ def _shots(place: Ground, count: int) -> list[float]:
     with _claims(place) as claimed:
         for number in range(count):
             time.sleep(place.settings.drain.linger_s + 0.5)
-            call = inbox.push(
+            call = verbs.push(
                 to_context(check_push(conversation(10_000_000 + number), place.settings.client), load_patterns())
             )
             (answer,) = Flight(place.client, [call]).land()
@@ -130,7 +131,7 @@ def _shots(place: Ground, count: int) -> list[float]:
 
 def _wait_for_empty(place: Ground) -> None:
     def empty() -> bool:
-        return place.client.zcard(f"{inbox.P}:due") == place.client.zcard(f"{inbox.P}:claimed") == 0
+        return place.client.zcard(f"{verbs.P}:due") == place.client.zcard(f"{verbs.P}:claimed") == 0
 
     wait_until(empty, "all keys have ended", 120)
 

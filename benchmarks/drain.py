@@ -26,15 +26,16 @@ from benchmarks.load import conversation, full_document
 from benchmarks.peers import venv
 from benchmarks.sizes import SHORT, Size
 from benchmarks.timing import children, interleaved, median, memory_mb, server_cpu, spread, tree_cpu, wait_until
-from memd import inbox, server
 from memd.client import Memd
 from memd.config import Secret, Settings
-from memd.connection import Flight, connect
 from memd.context import Bucket
-from memd.filtering import to_context
-from memd.memory import files
-from memd.signal_files import load_patterns
-from memd.validation import check_push
+from memd.inbox import verbs
+from memd.inbox.connection import Flight, connect
+from memd.memory.store import files
+from memd.ops import server
+from memd.push.filtering import to_context
+from memd.push.signal_files import load_patterns
+from memd.push.validation import check_push
 
 AREA = "drain"
 CONCURRENCY = 256
@@ -67,7 +68,7 @@ def push_all(place: Ground, count: int, start: int = 0, chars: int = 512) -> Non
     for first in range(start, start + count, 200):
         numbers = range(first, min(start + count, first + 200))
         pushes = (check_push(conversation(number, chars), place.settings.client) for number in numbers)
-        for answer in Flight(place.client, [inbox.push(to_context(push, patterns)) for push in pushes]).land():
+        for answer in Flight(place.client, [verbs.push(to_context(push, patterns)) for push in pushes]).land():
             if isinstance(answer, Exception):
                 raise answer
 
@@ -97,7 +98,7 @@ def drained(place: Ground, parts: list[Process], count: int, start: int = 0) -> 
 
 
 def _ended(place: Ground) -> int:
-    stats = place.client.hmget(f"{inbox.P}:stats", ["stored", "skipped", "dead"])
+    stats = place.client.hmget(f"{verbs.P}:stats", ["stored", "skipped", "dead"])
     return sum(int(value or 0) for value in stats)
 
 

@@ -17,10 +17,12 @@ from typing import Any
 import redis
 
 from benchmarks.timing import wait_until
-from memd import config, library, server
+from memd import config
 from memd.config import Settings
-from memd.connection import connect
-from memd.snapshot import snapshot, workers_listening
+from memd.inbox import library
+from memd.inbox.connection import connect
+from memd.inbox.snapshot import snapshot, workers_listening
+from memd.ops import server
 
 ROOT = Path(__file__).parent.parent
 Process = subprocess.Popen[bytes]

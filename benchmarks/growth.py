@@ -13,10 +13,10 @@ from benchmarks.ground import Ground, ground
 from benchmarks.load import text
 from benchmarks.sizes import Size
 from benchmarks.timing import median, percentile, server_cpu
-from memd import inbox
-from memd.connection import Call, send
 from memd.context import Context, Key, Message, identify
-from memd.inbox import Merged
+from memd.inbox import verbs
+from memd.inbox.connection import Call, send
+from memd.inbox.verbs import Merged
 
 AREA = "growth"
 CHARS = 512
@@ -75,7 +75,7 @@ def _memory(used: float, keys: int) -> Iterator[Measurement]:
 def _push(number: int, body: str) -> Call[Merged]:
     key = Key(f"thread-{number}", f"user-{number}")
     said = (Message("user", body, id="u"), Message("assistant", body, id="a"))
-    return inbox.push(Context(key, identify(key.thread_id, said)))
+    return verbs.push(Context(key, identify(key.thread_id, said)))
 
 
 def _fill(place: Ground, start: int, end: int) -> None:

@@ -14,8 +14,8 @@ from benchmarks.ground import Ground, ground
 from benchmarks.load import conversation
 from benchmarks.sizes import Size
 from benchmarks.timing import interleaved, median, server_cpu, spread
-from memd.duties.intake import Intake
-from memd.inbox import RAW
+from memd.inbox.verbs import RAW
+from memd.scheduler.intake import Intake
 
 AREA = "intake"
 

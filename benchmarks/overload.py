@@ -19,8 +19,8 @@ from benchmarks.sizes import Size
 from benchmarks.timing import median, percentile, wait_until
 from memd.client import Memd
 from memd.errors import InboxFull
-from memd.inbox import BELLS
-from memd.status import Status
+from memd.inbox.status import Status
+from memd.inbox.verbs import BELLS
 
 AREA = "overload"
 USERS = 200

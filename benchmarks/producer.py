@@ -9,12 +9,13 @@ from collections.abc import Callable
 import orjson
 
 from benchmarks.load import conversation
-from memd import config, inbox
+from memd import config
 from memd.client import Memd
-from memd.connection import connect, send
-from memd.filtering import to_context
-from memd.signal_files import load_patterns
-from memd.validation import check_push
+from memd.inbox import verbs
+from memd.inbox.connection import connect, send
+from memd.push.filtering import to_context
+from memd.push.signal_files import load_patterns
+from memd.push.validation import check_push
 
 
 def main() -> None:
@@ -40,11 +41,11 @@ def _step(kind: str, pushes: list[dict[str, object]]) -> Callable[[int], object]
         return lambda n: memd.push(**pushes[n])  # type: ignore[arg-type]  # a push as a mapping
     if kind == "FCALL":
         patterns = load_patterns()
-        calls = [inbox.push(to_context(check_push(push, settings.client), patterns)) for push in pushes]
+        calls = [verbs.push(to_context(check_push(push, settings.client), patterns)) for push in pushes]
         return lambda n: send(client, calls[n])
     raws = [orjson.dumps(push) for push in pushes]
     if kind == "RPUSH":
-        return lambda n: client.rpush(inbox.RAW, raws[n])
+        return lambda n: client.rpush(verbs.RAW, raws[n])
     return lambda n: client.set(f"k{pushes[n]['thread_id']}", raws[n])
 
 

@@ -22,14 +22,14 @@ from benchmarks.ground import Ground, environment, ground
 from benchmarks.load import conversation
 from benchmarks.sizes import SHORT, Size
 from benchmarks.timing import Turn, interleaved, median, spread, turn
-from memd import inbox
 from memd.client import AsyncMemd, Memd
 from memd.config import ClientSettings
-from memd.connection import Call, Flight, connect, connect_async, send, send_async
-from memd.filtering import to_context
-from memd.inbox import Merged
-from memd.signal_files import load_patterns
-from memd.validation import check_push
+from memd.inbox import verbs
+from memd.inbox.connection import Call, Flight, connect, connect_async, send, send_async
+from memd.inbox.verbs import Merged
+from memd.push.filtering import to_context
+from memd.push.signal_files import load_patterns
+from memd.push.validation import check_push
 
 AREA = "push"
 SIZES_KB = (0.5, 5, 50)
@@ -52,7 +52,7 @@ def calls(count: int, chars: int) -> list[Call[Merged]]:
     """The commands of so many pushes, made before anything is timed."""
     patterns = load_patterns()
     pushes = (check_push(conversation(number, chars), ClientSettings()) for number in range(count))
-    return [inbox.push(to_context(push, patterns)) for push in pushes]
+    return [verbs.push(to_context(push, patterns)) for push in pushes]
 
 
 def _one_producer(place: Ground, size: Size, kilobytes: float, count: int) -> Iterator[Measurement]:
@@ -63,7 +63,7 @@ def _one_producer(place: Ground, size: Size, kilobytes: float, count: int) -> It
     with Memd(place.settings) as memd, connect(place.settings) as client:
         contestants: dict[str, Callable[[], Turn]] = {
             "SET": lambda: turn(count, lambda n: client.set(f"k{n}", raws[n])),
-            "RPUSH memd:in": lambda: turn(count, lambda n: client.rpush(inbox.RAW, raws[n])),
+            "RPUSH memd:in": lambda: turn(count, lambda n: client.rpush(verbs.RAW, raws[n])),
             "FCALL": lambda: turn(count, lambda n: send(client, made[n])),
             "Memd.push": lambda: turn(count, lambda n: memd.push(**pushes[n])),
         }

@@ -11,7 +11,7 @@ from benchmarks.sizes import Size
 from benchmarks.timing import percentile, turn
 from memd.client import Memd
 from memd.context import Bucket
-from memd.memory.store import open_store
+from memd.memory.store.json_store import open_store
 
 AREA = "reading"
 QUERY = "which note was kept on the redis server before lunch"

@@ -29,8 +29,8 @@ from memd.client import Memd
 from memd.config import RecallSettings
 from memd.context import Bucket
 from memd.memory.document import Document, empty_document
-from memd.memory.paths import FILE, folder
-from memd.memory.store import JsonStore
+from memd.memory.store.json_store import JsonStore
+from memd.memory.store.paths import FILE, folder
 from memd.recall.index import Index
 from memd.recall.inject import inject
 

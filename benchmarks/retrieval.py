@@ -35,7 +35,7 @@ from memd import __version__, config
 from memd.client import Memd
 from memd.context import Bucket, digest
 from memd.memory.document import Document, empty_document
-from memd.memory.paths import FILE, folder
+from memd.memory.store.paths import FILE, folder
 
 OWN = Path(__file__).parent / "data" / "memories.jsonl"
 DEPTHS = (1, 5, 10, 20)

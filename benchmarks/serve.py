@@ -26,7 +26,7 @@ from pathlib import Path
 from memd import Memd, config
 from memd.context import Bucket
 from memd.memory.document import empty_document
-from memd.memory.store import open_store
+from memd.memory.store.json_store import open_store
 
 USERS, FACTS = 100, 60
 TARGET_RATE, TARGET_P99_MS = 1_000, 20.0

@@ -19,7 +19,7 @@ from benchmarks.ground import Ground, environment, ground
 from benchmarks.load import conversation
 from benchmarks.sizes import Size
 from benchmarks.timing import interleaved, median, spread
-from memd import server
+from memd.ops import server
 
 AREA = "starts"
 COMMANDS: dict[str, tuple[list[str], float | None]] = {

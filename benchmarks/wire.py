@@ -10,7 +10,7 @@ from benchmarks.ground import Ground, ground
 from benchmarks.push import calls
 from benchmarks.sizes import Size
 from benchmarks.timing import interleaved, median, server_cpu, spread
-from memd.connection import send
+from memd.inbox.connection import send
 
 AREA = "wire"
 FUNCTION = """#!lua name=bench

@@ -10,24 +10,25 @@ from typing import TYPE_CHECKING, Any, Self
 import redis.asyncio
 from msgspec.structs import replace
 
-from memd import budget, config, dead, inbox
-from memd.byhand import AsyncByHand, ByHand
+from memd import config
 from memd.config import Settings
-from memd.connection import Call, connect, connect_async, send, send_async
 from memd.context import DEFAULT_AGENT, user_hash
-from memd.dead import EVERY, Content, Letter, Which
-from memd.filtering import to_context
-from memd.inbox import Merged, raw_lists
-from memd.recall.door import AsyncReading, Reading
-from memd.receipt import UNKNOWN, Outcome, Receipt, explain, judge, parse_id, receipt
-from memd.validation import RawPush, check_identifier, check_push, parse_push
+from memd.inbox import budget, dead, verbs
+from memd.inbox.connection import Call, connect, connect_async, send, send_async
+from memd.inbox.dead import EVERY, Content, Letter, Which
+from memd.inbox.receipt import UNKNOWN, Outcome, Receipt, explain, judge, parse_id, receipt
+from memd.inbox.verbs import Merged, raw_lists
+from memd.memory.hand.by_hand import AsyncByHand, ByHand
+from memd.push.filtering import to_context
+from memd.push.validation import RawPush, check_identifier, check_push, parse_push
+from memd.recall.reading import AsyncReading, Reading
 
 if TYPE_CHECKING:
-    from memd.cost import Cost
-    from memd.flush import FlushProgress, FlushResult
     from memd.forget import Forgotten
-    from memd.signals import Patterns
-    from memd.status import Status
+    from memd.inbox.cost import Cost
+    from memd.inbox.flush import FlushProgress, FlushResult
+    from memd.inbox.status import Status
+    from memd.push.signals import Patterns
 
 Turns = Sequence[Mapping[str, Any]]
 
@@ -40,7 +41,7 @@ class _Door:
 
     @cached_property
     def _patterns(self) -> Patterns:
-        from memd.signal_files import load_patterns  # noqa: PLC0415  (only an app that pushes needs them)
+        from memd.push.signal_files import load_patterns  # noqa: PLC0415  (only an app that pushes needs them)
 
         return load_patterns(self.settings.signals.folder)
 
@@ -68,7 +69,7 @@ class _Door:
 
     def _call(self, push: RawPush) -> tuple[Call[Merged], Callable[[Merged], Receipt]]:
         context = to_context(push, self._patterns)
-        return inbox.push(context), lambda merged: receipt(merged, len(context.messages), context.dropped)
+        return verbs.push(context), lambda merged: receipt(merged, len(context.messages), context.dropped)
 
 
 class Memd(_Door, ByHand, Reading):
@@ -110,7 +111,7 @@ class Memd(_Door, ByHand, Reading):
         return answer(send(self._client, call))
 
     def push_parsed(self, push: RawPush) -> Receipt:
-        """Push what `memd.validation` has checked. Raises InboxFull, NotReady."""
+        """Push what `memd.push.validation` has checked. Raises InboxFull, NotReady."""
         call, answer = self._call(push)
         return answer(send(self._client, call))
 
@@ -120,9 +121,9 @@ class Memd(_Door, ByHand, Reading):
         Raises Rejected when the id is not one.
         """
         key, gen, seq = parse_id(receipt_id)
-        if user_id is not None and not send(self._client, inbox.holds(user_hash(user_id), key)):
+        if user_id is not None and not send(self._client, verbs.holds(user_hash(user_id), key)):
             return UNKNOWN
-        outcome = judge(send(self._client, inbox.standings([key]))[0], gen, seq)
+        outcome = judge(send(self._client, verbs.standings([key]))[0], gen, seq)
         if outcome.state != "pending":
             return outcome
         return explain(outcome, send(self._client, budget.rationed([key]))[0])
@@ -142,7 +143,7 @@ class Memd(_Door, ByHand, Reading):
         With `wait`, until all that was accepted before has ended, or `timeout_s` is over, calling `progress`. A flush
         overrides no budget of tokens: when nothing but such keys is left that wait for longer, it ends at once.
         """
-        from memd.flush import Flush, Selection  # noqa: PLC0415  (an app that only pushes starts without it)
+        from memd.inbox.flush import Flush, Selection  # noqa: PLC0415  (an app that only pushes starts without it)
 
         flush = Flush(self._client, raw_lists(self.settings), Selection(user_id, agent_name, thread_id))
         if wait:
@@ -156,8 +157,8 @@ class Memd(_Door, ByHand, Reading):
         answer's `complete` is False: a worker does the rest when it is back. Raises StoreUnavailable.
         """
         from memd.forget import Forgetting  # noqa: PLC0415  (what few apps ever do; the store comes with it)
-        from memd.memory.store import open_store  # noqa: PLC0415  (as above)
-        from memd.memory.tombstone import Wish  # noqa: PLC0415  (as above)
+        from memd.memory.store.json_store import open_store  # noqa: PLC0415  (as above)
+        from memd.memory.store.tombstone import Wish  # noqa: PLC0415  (as above)
 
         wish = Wish(
             check_identifier("user_id", user_id),
@@ -184,13 +185,13 @@ class Memd(_Door, ByHand, Reading):
 
     def status(self) -> Status:
         """The inbox, the workers and the server in figures."""
-        from memd.status import read_status  # noqa: PLC0415  (as for flush)
+        from memd.inbox.status import read_status  # noqa: PLC0415  (as for flush)
 
         return read_status(self._client, self.settings)
 
     def cost(self) -> Cost:
         """What the model's calls have used, in tokens and money."""
-        from memd.cost import read_cost  # noqa: PLC0415  (as for flush)
+        from memd.inbox.cost import read_cost  # noqa: PLC0415  (as for flush)
 
         return read_cost(self._client, self.settings)
 
@@ -246,9 +247,9 @@ class AsyncMemd(_Door, AsyncByHand, AsyncReading):
     async def receipt(self, receipt_id: str, *, user_id: str | None = None) -> Outcome:
         """As `Memd.receipt`."""
         key, gen, seq = parse_id(receipt_id)
-        if user_id is not None and not await send_async(self._client, inbox.holds(user_hash(user_id), key)):
+        if user_id is not None and not await send_async(self._client, verbs.holds(user_hash(user_id), key)):
             return UNKNOWN
-        outcome = judge((await send_async(self._client, inbox.standings([key])))[0], gen, seq)
+        outcome = judge((await send_async(self._client, verbs.standings([key])))[0], gen, seq)
         if outcome.state != "pending":
             return outcome
         return explain(outcome, (await send_async(self._client, budget.rationed([key])))[0])

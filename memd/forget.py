@@ -14,16 +14,16 @@ from dataclasses import dataclass
 import orjson
 import redis
 
-from memd import dead, inbox
 from memd.config import Settings
-from memd.connection import send
 from memd.context import DEFAULT_AGENT, user_hash
-from memd.dead import Letter
 from memd.errors import InboxUnavailable, NotReady
-from memd.inbox import raw_lists
-from memd.memory.heat import HeatFiles
-from memd.memory.protocol import Erased, Store
-from memd.memory.tombstone import Tombstone, Tombstones, Wish
+from memd.inbox import dead, verbs
+from memd.inbox.connection import send
+from memd.inbox.dead import Letter
+from memd.inbox.verbs import raw_lists
+from memd.memory.store.heat import HeatFiles
+from memd.memory.store.protocol import Erased, Store
+from memd.memory.store.tombstone import Tombstone, Tombstones, Wish
 
 TAKE_IN_S = 60.0
 """Seconds that raw pushes may take to be taken in; beyond them they are looked at where they lie."""
@@ -98,7 +98,7 @@ class Forgetting:
         if complete:
             self._mirror(tombstone)
             self._tombstones.close(wish)
-        rewritten = complete and self._settings.redis_url is None and inbox.rewrite(self._client, REWRITE_S)
+        rewritten = complete and self._settings.redis_url is None and verbs.rewrite(self._client, REWRITE_S)
         return self._report(pushes, letters, erased, len(tombstone.hashes), complete=complete, rewritten=rewritten)
 
     def mend(self) -> int:
@@ -106,7 +106,7 @@ class Forgetting:
 
         For the start of a worker, and for each time its server is back. Raises InboxUnavailable, StoreUnavailable.
         """
-        for owner in inbox.unmirrored(self._client, self._tombstones.owners()):
+        for owner in verbs.unmirrored(self._client, self._tombstones.owners()):
             self._mirror(self._tombstones.of(owner))
         wishes = self._tombstones.unfinished()
         for wish in wishes:
@@ -130,14 +130,14 @@ class Forgetting:
 
     def _take_in(self) -> None:
         """Take the raw lists in up to their present length: what lies there was pushed before."""
-        from memd.duties.intake import Intake  # noqa: PLC0415  (loads the signal patterns, which dry runs do not need)
+        from memd.scheduler.intake import Intake  # noqa: PLC0415  (loads the signal patterns, which dry runs do not need)
 
         lists = raw_lists(self._settings)
-        goal = inbox.raw_backlog(self._client, lists)
+        goal = verbs.raw_backlog(self._client, lists)
         until = time.monotonic() + TAKE_IN_S
         intake = Intake(self._settings, self._client)
         while time.monotonic() < until:
-            taken = inbox.raw_taken(self._client, lists)
+            taken = verbs.raw_taken(self._client, lists)
             if all(taken[name] >= count for name, count in goal.items()):
                 return
             intake.tick()
@@ -148,7 +148,7 @@ class Forgetting:
         found: set[str] = set()
         pushes, cursor = 0, "0"
         while True:
-            page = send(self._client, inbox.traces(owner, bucket, cursor, remove=remove))
+            page = send(self._client, verbs.traces(owner, bucket, cursor, remove=remove))
             found |= page.identities
             pushes += page.pushes
             cursor = page.cursor
@@ -178,4 +178,4 @@ class Forgetting:
 
     def _mirror(self, tombstone: Tombstone | None) -> None:
         if tombstone is not None:
-            send(self._client, inbox.tombstone(tombstone.owner, tombstone.salt, tombstone.hashes))
+            send(self._client, verbs.tombstone(tombstone.owner, tombstone.salt, tombstone.hashes))

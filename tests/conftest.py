@@ -16,11 +16,12 @@ import pytest
 import redis
 from support import environment, make_settings
 
-from memd import library, server
 from memd.cli import main
 from memd.client import Memd
 from memd.config import Settings
-from memd.connection import connect
+from memd.inbox import library
+from memd.inbox.connection import connect
+from memd.ops import server
 from memd.testing import ModelServer
 
 # On a busy machine everything is slow; that is no property of the code under test.
@@ -135,7 +136,7 @@ def shim(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if compiler is None:
         pytest.skip("not run: no C compiler (cc) to shift a clock with")
     library_file = tmp_path_factory.mktemp("clock") / "clock.so"
-    source = Path(__file__).parent / "clock.c"
+    source = Path(__file__).parent / "support" / "clock.c"
     subprocess.run([compiler, "-shared", "-fPIC", "-o", str(library_file), str(source), "-ldl"], check=True)
     return library_file
 

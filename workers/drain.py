@@ -11,18 +11,20 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
-from memd import config, inbox, redaction
-from memd.claim import Claim, Claims
+from memd import config
 from memd.config import Settings
-from memd.connection import connect, send
 from memd.context import WIRE_VERSION
 from memd.errors import MemdError
 from memd.events import Event, logger
 from memd.extraction import endpoint, open_batches, open_extractor
-from memd.memory import orders
-from memd.memory.store import open_store
+from memd.inbox import verbs
+from memd.inbox.claim import Claim, Claims
+from memd.inbox.connection import connect, send
+from memd.memory.gates import orders
+from memd.memory.store.json_store import open_store
+from memd.push import redaction
+from workers.batch.polling import Polling
 from workers.life import Life
-from workers.polling import Polling
 
 POLL_S = 0.025
 """How long a drain with room waits at most before it looks again; what is due later is known to the millisecond."""
@@ -129,7 +131,7 @@ class Drain:
         room = self._settings.drain.concurrency - len(self._running)
         if room <= 0 or self._alone:
             return None
-        call = inbox.claim(self._settings, room, len(self._running), self._worker, self._endpoint)
+        call = verbs.claim(self._settings, room, len(self._running), self._worker, self._endpoint)
         loop = asyncio.get_running_loop()
         claims = await loop.run_in_executor(self._threads, send, self._client, call)
         for claim in claims.taken:
@@ -173,7 +175,7 @@ class Drain:
             if not ids:
                 continue
             try:
-                held = await loop.run_in_executor(self._threads, send, self._client, inbox.extend(ids))
+                held = await loop.run_in_executor(self._threads, send, self._client, verbs.extend(ids))
             except MemdError as error:  # tried again a third of a lease later; the commit asks once more
                 self._log.warning(Event.CLAIM_LOST, code=type(error).__name__)
                 continue

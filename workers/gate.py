@@ -8,11 +8,11 @@ from typing import Any, TypeVar
 
 import redis
 
-from memd import breaker
-from memd.breaker import Breaker
-from memd.connection import Call, send
 from memd.errors import ContentRefused, ExtractionFailed, MemdError, ModelUnavailable
 from memd.events import Event, logger
+from memd.inbox import breaker
+from memd.inbox.breaker import Breaker
+from memd.inbox.connection import Call, send
 
 T = TypeVar("T")
 InThread = Callable[..., Awaitable[Any]]

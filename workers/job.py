@@ -17,7 +17,7 @@ from rq.job import Job, JobStatus
 from rq.serializers import JSONSerializer
 
 from memd.context import WIRE_VERSION
-from memd.inbox import BELLS
+from memd.inbox.verbs import BELLS
 
 FUNCTION = "workers.drain.drain"
 ARGUMENT = str(WIRE_VERSION)

@@ -9,10 +9,7 @@ from itertools import groupby
 import redis
 import structlog
 
-from memd import batches, inbox
-from memd.claim import Claim
 from memd.config import Settings
-from memd.connection import send
 from memd.errors import (
     ClaimLost,
     ContentRefused,
@@ -27,7 +24,10 @@ from memd.errors import (
 from memd.events import Event, logger
 from memd.extraction import address
 from memd.extraction.protocol import Batches, Extractor
-from memd.memory.store import Store
+from memd.inbox import batches, verbs
+from memd.inbox.claim import Claim
+from memd.inbox.connection import send
+from memd.memory.store.json_store import Store
 from workers.outcome import Dead, Deferred, Lost, Outcome, Retry, Skipped, Stored
 from workers.remember import Remembering
 
@@ -103,10 +103,10 @@ class Life:
                 for code, guilty in groupby(outcome.guilty, key=lambda one: one.code):
                     letter = list(guilty)
                     identities = [one.identity for one in letter]
-                    send(self._client, inbox.bury_part(claim.id, code, letter[0].error, identities))
+                    send(self._client, verbs.bury_part(claim.id, code, letter[0].error, identities))
                     log.warning(Event.BURIED, code=code, messages=len(identities))
                 # Acked last: the document is durable, and only its ledger decides what is taken in.
-                send(self._client, inbox.ack(claim.id, _record(outcome), _stats(claim, outcome) | spent))
+                send(self._client, verbs.ack(claim.id, _record(outcome), _stats(claim, outcome) | spent))
                 log.info(
                     Event.STORED,
                     messages=outcome.messages,
@@ -117,19 +117,19 @@ class Life:
                 count = claim.last - claim.first + 1
                 record = {"state": "skipped", "reason": reason}
                 stats = {"skipped": count, f"skipped:{reason}": count, **spent}
-                send(self._client, inbox.ack(claim.id, record, stats))
+                send(self._client, verbs.ack(claim.id, record, stats))
                 log.info(Event.SKIPPED, reason=reason)
             case Retry():
                 how = "failed" if outcome.costs else "paused"
                 wait_s = self._backoff_s(claim, outcome)
-                end = send(self._client, inbox.release(claim.id, how, wait_s, outcome.code, outcome.error, spent))
+                end = send(self._client, verbs.release(claim.id, how, wait_s, outcome.code, outcome.error, spent))
                 event = Event.BURIED if end == "dead" else Event.RELEASED
                 log.warning(event, code=outcome.code, how=how, wait_s=round(wait_s, 2))
             case Deferred(batch, asked):
                 send(self._client, batches.defer(claim.id, batch, address(self._settings.extraction), asked))
                 log.info(Event.DEFERRED, batch=batch)
             case Dead(code, error):
-                send(self._client, inbox.bury(claim.id, code, error, spent))
+                send(self._client, verbs.bury(claim.id, code, error, spent))
                 log.warning(Event.BURIED, code=code)
             case Lost(code):
                 log.warning(Event.CLAIM_LOST, code=code)

@@ -16,25 +16,26 @@ from typing import Any, TypeVar
 import redis
 from msgspec import structs
 
-from memd import inbox
-from memd.claim import Claim
 from memd.config import Settings
-from memd.connection import send
 from memd.context import Message
 from memd.errors import Conflict, ContentRefused, ContentTooLong, ExtractionFailed
 from memd.events import Event, logger
-from memd.extraction import endpoint, results
+from memd.extraction import endpoint
+from memd.extraction.batch import results
 from memd.extraction.protocol import Batches, Extraction, Extractor, Request
+from memd.extraction.update import Asked
 from memd.forget import Forgetting
+from memd.inbox import verbs
+from memd.inbox.claim import Claim
+from memd.inbox.connection import send
 from memd.memory import ledger
 from memd.memory.apply import Applied, Origin, apply, asked
 from memd.memory.facts import quotes_any
-from memd.memory.heat import HeatFiles
-from memd.memory.store import Loaded, Store
-from memd.memory.tombstone import Tombstone, Tombstones, Wish
-from memd.memory.update import Asked
-from memd.redaction import redact
-from workers.batching import Batching
+from memd.memory.store.heat import HeatFiles
+from memd.memory.store.json_store import Loaded, Store
+from memd.memory.store.tombstone import Tombstone, Tombstones, Wish
+from memd.push.redaction import redact
+from workers.batch.batching import Batching
 from workers.gate import Gate
 from workers.halving import Halving
 from workers.outcome import Dead, Deferred, Lost, Outcome, Retry, Skipped, Stored
@@ -304,7 +305,7 @@ class Remembering:
         """Asked under the lock: nobody has rescued the claim, and nobody has forgotten anything of the user since."""
         if self._tombstones.generation(claim.key.user_id) != work.generation:
             return False
-        return send(self._client, inbox.extend([claim.id]))[0]
+        return send(self._client, verbs.extend([claim.id]))[0]
 
 
 def _stopping() -> Retry:

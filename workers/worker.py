@@ -21,12 +21,12 @@ from rq.serializers import JSONSerializer
 
 from memd import __version__
 from memd.config import Settings
-from memd.connection import connect
 from memd.errors import MemdError
 from memd.events import Event, logger
 from memd.extraction import preload
 from memd.forget import Forgetting
-from memd.memory.store import open_store
+from memd.inbox.connection import connect
+from memd.memory.store.json_store import open_store
 from workers import drain
 from workers.job import ARGUMENT, BellJob, bell_queue
 

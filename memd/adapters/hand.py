@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from memd.byhand import bucket_of
 from memd.config import Settings
 from memd.context import DEFAULT_AGENT
-from memd.edit import Editing, Step
-from memd.memory import notes
 from memd.memory.document import Document
-from memd.memory.edits import Edited
+from memd.memory.hand import notes
+from memd.memory.hand.by_hand import bucket_of
+from memd.memory.hand.editing import Editing, Step
+from memd.memory.hand.edits import Edited
 
 
 class AgentHand:

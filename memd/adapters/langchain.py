@@ -28,8 +28,8 @@ from memd.client import Memd
 from memd.context import DEFAULT_AGENT
 from memd.errors import MemdError, Rejected
 from memd.events import Event
+from memd.push.validation import check_identifier
 from memd.recall.search import MAX_QUERY_CHARS
-from memd.validation import check_identifier
 
 _log = logging.getLogger("memd")
 

@@ -13,9 +13,9 @@ from memd.adapters import facts_file
 from memd.adapters.hand import AgentHand
 from memd.config import ApplySettings
 from memd.errors import MemdError
-from memd.memory import notes
 from memd.memory.document import Document, summary
-from memd.memory.edits import Edited
+from memd.memory.hand import notes
+from memd.memory.hand.edits import Edited
 from memd.memory.text import one_line
 
 ROOT = "/memories"

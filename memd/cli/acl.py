@@ -22,7 +22,7 @@ def acl(app: Apps = None, generate: Generate = False, setuser: Setuser = False) 
 
     Example: memd acl --app shop --generate > users.acl
     """
-    from memd.acl import accounts, passwords  # noqa: PLC0415  (only this command needs them)
+    from memd.ops.accounts import accounts, passwords  # noqa: PLC0415  (only this command needs them)
 
     found = accounts(settings(client__apps=app).client.apps)
     secret = passwords(found, os.environ, generate=generate)

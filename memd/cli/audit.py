@@ -11,7 +11,7 @@ from memd.cli.common import Json, echo, echo_json, settings
 from memd.printable import printable
 
 if TYPE_CHECKING:
-    from memd.audit import Audited, Report
+    from memd.ops.audit import Audited, Report
 
 OVER = 1
 """Exit code when there are more findings than the limit."""
@@ -35,8 +35,8 @@ def audit(
 
     Example: memd audit ana
     """
-    from memd.audit import inspect  # noqa: PLC0415  (each command imports what it needs)
-    from memd.byhand import bucket_of  # noqa: PLC0415
+    from memd.memory.hand.by_hand import bucket_of  # noqa: PLC0415
+    from memd.ops.audit import inspect  # noqa: PLC0415  (each command imports what it needs)
 
     if (user is None) != every:
         raise typer.BadParameter("name a user, or say --all", param_hint="USER")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from memd.printable import printable
 
 if TYPE_CHECKING:
-    from memd.cost import Cost, ModelCost
+    from memd.inbox.cost import Cost, ModelCost
 
 WIDE = ("input", "output", "cache read", "cache write", "USD")
 HEAD = f"{'model':<28}{'calls':>9}{'batched':>9}" + "".join(f"{name:>12}" for name in WIDE)

@@ -18,7 +18,7 @@ def up(workers: Workers = None, concurrency: Concurrency = None, quiet: Quiet = 
 
     Example: memd up --workers 4
     """
-    from memd import supervisor  # noqa: PLC0415  (heavy for one-shot commands)
+    from memd.ops import supervisor  # noqa: PLC0415  (heavy for one-shot commands)
 
     flags = {"drain__workers": workers, "drain__concurrency": concurrency, "scheduler__quiet_s": quiet}
     raise typer.Exit(supervisor.run(daemon_settings(**flags)))
@@ -26,14 +26,14 @@ def up(workers: Workers = None, concurrency: Concurrency = None, quiet: Quiet = 
 
 def server() -> None:
     """Run the embedded server alone, in the foreground."""
-    from memd import server as embedded  # noqa: PLC0415
+    from memd.ops import server as embedded  # noqa: PLC0415
 
     raise typer.Exit(embedded.run(daemon_settings()))
 
 
 def scheduler(quiet: Quiet = None) -> None:
     """Run a scheduler alone. Two or more may run: one is enough, the others stand by."""
-    from memd import scheduler as scheduling  # noqa: PLC0415
+    from memd.scheduler import loop as scheduling  # noqa: PLC0415
 
     scheduling.run(daemon_settings(scheduler__quiet_s=quiet))
 

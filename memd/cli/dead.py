@@ -13,7 +13,7 @@ from memd.cli.common import Json, echo, echo_json, settings, warn
 from memd.printable import printable
 
 if TYPE_CHECKING:
-    from memd.dead import Letter
+    from memd.inbox.dead import Letter
 
 SHOWN = 100
 """Letters that a list shows without --json; the counts are of all."""
@@ -137,7 +137,7 @@ def confirm(question: str) -> None:
 
 def _found(ids: tuple[str, ...], code: str | None, user: str | None) -> list[Letter]:
     from memd.client import Memd  # noqa: PLC0415
-    from memd.dead import Which  # noqa: PLC0415
+    from memd.inbox.dead import Which  # noqa: PLC0415
 
     with Memd(settings()) as memd:
         return memd.dead(Which(ids, code, user))

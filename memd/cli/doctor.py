@@ -18,7 +18,7 @@ def doctor(as_json: Json = False) -> None:
 
     Example: memd doctor --json
     """
-    from memd.doctor import examine  # noqa: PLC0415  (heavy for other commands)
+    from memd.ops.doctor import examine  # noqa: PLC0415  (heavy for other commands)
 
     found = examine(settings())
     if as_json:

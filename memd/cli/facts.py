@@ -12,7 +12,7 @@ from memd.cli.memory import tell_oddities
 from memd.printable import printable
 
 if TYPE_CHECKING:
-    from memd.edit import Change, Editing
+    from memd.memory.hand.editing import Change, Editing
 
 MAX_STDIN_CHARS = 100_000
 """Read from stdin at most; far above what a fact may have, so that the limit is what refuses it."""
@@ -32,9 +32,9 @@ def list_(user: User, agent: Agent = "", category: Category = None, as_json: Jso
 
     Example: memd facts list ana --category preference
     """
-    from memd.byhand import bucket_of  # noqa: PLC0415  (each command imports what it needs)
     from memd.client import Memd  # noqa: PLC0415
-    from memd.memory.edits import checked_category  # noqa: PLC0415
+    from memd.memory.hand.by_hand import bucket_of  # noqa: PLC0415  (each command imports what it needs)
+    from memd.memory.hand.edits import checked_category  # noqa: PLC0415
 
     chosen = checked_category(category, settings().apply)
     bucket = bucket_of(user, agent)
@@ -145,8 +145,8 @@ def remove(user: User, fact_id: FactId, agent: Agent = "", dry_run: DryRun = Fal
 
 
 def _editing(user: str, agent: str) -> tuple[Editing, Any]:
-    from memd.byhand import bucket_of  # noqa: PLC0415
-    from memd.edit import Editing  # noqa: PLC0415
+    from memd.memory.hand.by_hand import bucket_of  # noqa: PLC0415
+    from memd.memory.hand.editing import Editing  # noqa: PLC0415
 
     bucket = bucket_of(user, agent)
     return Editing(settings()), bucket

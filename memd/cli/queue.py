@@ -15,7 +15,7 @@ from memd.cli.common import DIED, TIMED_OUT, Json, echo, echo_json, settings, wa
 from memd.printable import printable
 
 if TYPE_CHECKING:
-    from memd.flush import FlushProgress
+    from memd.inbox.flush import FlushProgress
 
 STEP = 0.1
 """Without a terminal, progress is a line for each tenth."""
@@ -120,8 +120,8 @@ def status(
 
     Example: memd status --json
     """
-    from memd.connection import connect  # noqa: PLC0415
-    from memd.status import read_status  # noqa: PLC0415
+    from memd.inbox.connection import connect  # noqa: PLC0415
+    from memd.inbox.status import read_status  # noqa: PLC0415
 
     if cost:
         _cost(as_json)

@@ -35,11 +35,11 @@ def add(
 
     Example: memd token add --app shop --prefix shop: --scope read
     """
-    from memd import tokens  # noqa: PLC0415  (only these commands need it)
+    from memd.http import keyring  # noqa: PLC0415  (only these commands need it)
 
-    users = tokens.Users(frozenset(user or ()), prefix, all_users)
-    made, text = tokens.new(app, users, scope or tokens.DEFAULT_SCOPES)
-    tokens.add(_file(), made)
+    users = keyring.Users(frozenset(user or ()), prefix, all_users)
+    made, text = keyring.new(app, users, scope or keyring.DEFAULT_SCOPES)
+    keyring.add(_file(), made)
     if as_json:
         echo_json({"id": made.id, "token": text})
     else:
@@ -53,9 +53,9 @@ def list_(as_json: Json = False) -> None:
 
     Example: memd token list
     """
-    from memd import tokens  # noqa: PLC0415
+    from memd.http import keyring  # noqa: PLC0415
 
-    found = tokens.load(_file())
+    found = keyring.load(_file())
     rows = [{name: value for name, value in one.as_dict().items() if name != "hash"} for one in found]
     if as_json:
         echo_json(rows)
@@ -76,9 +76,9 @@ def rm(token_id: Annotated[str, typer.Argument(metavar="ID", help="As `memd toke
 
     Example: memd token rm 4f1d00c2ab17
     """
-    from memd import tokens  # noqa: PLC0415
+    from memd.http import keyring  # noqa: PLC0415
 
-    if not tokens.remove(_file(), token_id):
+    if not keyring.remove(_file(), token_id):
         raise typer.BadParameter("there is no such token", param_hint="ID")
     echo(f"token {token_id} is good for nothing any more")
 

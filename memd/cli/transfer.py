@@ -14,7 +14,7 @@ from memd.cli.common import Json, User, echo, echo_json, settings, warn
 from memd.printable import printable
 
 if TYPE_CHECKING:
-    from memd.transfer import ImportedMemory
+    from memd.memory.hand.transfer import ImportedMemory
 
 OneAgent = Annotated[str | None, typer.Option("--agent", help="Only this agent's memory of the user.")]
 
@@ -55,7 +55,7 @@ def import_(
     Example: memd import memory.json --user ana --dry-run
     """
     from memd.client import Memd  # noqa: PLC0415
-    from memd.transfer.formats import parse_json  # noqa: PLC0415
+    from memd.memory.hand.formats import parse_json  # noqa: PLC0415
 
     value = parse_json(_read(file))
     with Memd(settings()) as memd:
@@ -87,7 +87,7 @@ def _tell(memory: ImportedMemory, dry_run: bool) -> None:
 
 
 def _read(file: Path) -> bytes:
-    from memd.memory.files import MAX_BYTES  # noqa: PLC0415
+    from memd.memory.store.files import MAX_BYTES  # noqa: PLC0415
 
     if str(file) == "-":
         return sys.stdin.buffer.read(MAX_BYTES + 1)

@@ -21,7 +21,7 @@ from memd.client import Memd
 from memd.config import Settings, as_environment
 from memd.errors import InboxUnavailable, MemdError
 from memd.extraction import chosen
-from memd.flush import FlushProgress
+from memd.inbox.flush import FlushProgress
 from memd.recall.view import view
 
 READY_S = 15.0

@@ -49,7 +49,7 @@ def open_batches(settings: ExtractionSettings, largest: int) -> Batches | None:
     """The endpoint's batches of up to `largest` requests; None for the offline extractor. Raises ConfigError."""
     if chosen(settings) == "rules":
         return None
-    from memd.extraction.batches import AnthropicBatches  # noqa: PLC0415 - imports the SDK
+    from memd.extraction.batch.batches import AnthropicBatches  # noqa: PLC0415 - imports the SDK
 
     return AnthropicBatches(settings, largest)
 
@@ -60,7 +60,7 @@ def open_extractor(settings: ExtractionSettings, concurrency: int = 32) -> Extra
     The SDK (a second of CPU, 60 MB) is imported only here and only when it is used.
     """
     if chosen(settings) == "rules":
-        from memd.extraction.rules import RulesExtractor  # noqa: PLC0415 - its tables are needed in workers only
+        from memd.extraction.offline.extractor import RulesExtractor  # noqa: PLC0415 - its tables are needed in workers only
 
         return RulesExtractor()
     from memd.extraction.anthropic import AnthropicExtractor  # noqa: PLC0415 - imports the SDK
@@ -74,9 +74,9 @@ def preload(settings: ExtractionSettings) -> None:
     Raises ConfigError for what can never be sent: an address or a key that is none.
     """
     if chosen(settings) == "rules":
-        import memd.extraction.rules  # noqa: PLC0415 - as above
+        import memd.extraction.offline.extractor  # noqa: PLC0415 - as above
     else:
-        import memd.extraction.batches  # noqa: F401, PLC0415 - as above
+        import memd.extraction.batch.batches  # noqa: F401, PLC0415 - as above
         from memd.extraction.anthropic import check  # noqa: PLC0415 - as above
 
         check(settings)

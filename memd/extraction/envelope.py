@@ -16,7 +16,7 @@ from memd.extraction import failures
 from memd.extraction.prompt import unescape
 from memd.extraction.protocol import Usage
 from memd.extraction.schema import BadReply, parse_update
-from memd.memory.update import Evidence, NewFact, Update
+from memd.extraction.update import Evidence, NewFact, Update
 
 
 def read(raw: bytes, content_type: str, sent: Sequence[Message]) -> tuple[Update, Usage]:

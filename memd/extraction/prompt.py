@@ -12,8 +12,8 @@ from datetime import date
 from typing import Any, NamedTuple
 
 from memd.context import Message
+from memd.extraction.handles import handles
 from memd.extraction.protocol import Request
-from memd.memory.handles import handles
 
 PROMPT_VERSION = "4"
 """Stored with every fact's origin; raise it with any change below, as a change also empties the endpoint's cache."""

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from memd.context import Message
-from memd.memory.update import Asked, Update
+from memd.extraction.update import Asked, Update
 
 if TYPE_CHECKING:
-    from memd.extraction.results import Result
+    from memd.extraction.batch.results import Result
     from memd.memory.document import Document
 
 

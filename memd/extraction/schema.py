@@ -11,7 +11,16 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, WithJsonSche
 from pydantic.alias_generators import to_camel
 
 from memd.extraction import strict
-from memd.memory.update import ConfirmedFact, Evidence, MergedFact, NewFact, RetiredFact, ReviewedFact, Subject, Update
+from memd.extraction.update import (
+    ConfirmedFact,
+    Evidence,
+    MergedFact,
+    NewFact,
+    RetiredFact,
+    ReviewedFact,
+    Subject,
+    Update,
+)
 
 Id = Annotated[str, Field(min_length=1, max_length=128)]
 Line = Annotated[str, Field(max_length=500)]

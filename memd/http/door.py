@@ -11,9 +11,9 @@ from memd.client import Memd
 from memd.config import Settings
 from memd.errors import ConfigError
 from memd.events import Event, logger
+from memd.http.keyring import EVERYBODY, Keyring, Scope, Token
 from memd.http.metrics import Served
 from memd.http.problems import Problem, not_found, unauthorized, unavailable
-from memd.tokens import EVERYBODY, Keyring, Scope, Token
 
 T = TypeVar("T")
 

@@ -20,10 +20,10 @@ from memd.http import inputs, problems
 from memd.http.body import ClientGone, has_body, read_body, send_and_close
 from memd.http.door import Door
 from memd.http.inputs import MAX_BODY_BYTES, Input, Nothing
+from memd.http.keyring import EVERYBODY, Token
+from memd.http.keyring import Scope as TokenScope
 from memd.http.problems import Problem, problem_of
-from memd.tokens import EVERYBODY, Token
-from memd.tokens import Scope as TokenScope
-from memd.validation import RawPush, parse_push
+from memd.push.validation import RawPush, parse_push
 
 KEPT_QUERY_BYTES = 512
 """Longer query strings are read anew each time; of the others the last ones are kept as they were understood."""

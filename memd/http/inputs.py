@@ -15,8 +15,8 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainValidat
 
 from memd.context import DEFAULT_AGENT
 from memd.errors import Rejected
+from memd.push.validation import MAX_ID_BYTES, check_identifier, parse_json
 from memd.recall.search import MAX_LIMIT, MAX_QUERY_CHARS, check_query
-from memd.validation import MAX_ID_BYTES, check_identifier, parse_json
 
 MAX_BODY_BYTES = 1024 * 1024
 """Bytes of a body that is no push; a query of 100,000 characters is told that it is too long, however it is escaped."""

@@ -8,11 +8,11 @@ from msgspec.structs import replace
 from starlette.responses import Response
 
 from memd.errors import Rejected
-from memd.flush import FlushProgress, FlushResult
 from memd.http.endpoint import Call, answer
 from memd.http.inputs import MAX_THREAD_BYTES
 from memd.http.problems import not_found
-from memd.validation import RawPush
+from memd.inbox.flush import FlushProgress, FlushResult
+from memd.push.validation import RawPush
 
 MARGIN_S = 5.0
 """Seconds before the request's own time is over at which a waiting flush answers."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from memd.flush import FlushResult
 from memd.http import facts, inputs, owner, queue, reading, schemas, watching
 from memd.http.endpoint import Operation
-from memd.receipt import Receipt
-from memd.status import Status
-from memd.validation import RawPush
+from memd.inbox.flush import FlushResult
+from memd.inbox.receipt import Receipt
+from memd.inbox.status import Status
+from memd.push.validation import RawPush
 
 
 def operations() -> list[Operation]:

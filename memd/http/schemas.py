@@ -9,9 +9,9 @@ from pydantic import TypeAdapter
 from memd.config import ClientSettings, Settings
 from memd.forget import Forgotten
 from memd.http.inputs import ID_SCHEMA, MAX_THREAD_BYTES
+from memd.inbox.receipt import Outcome
 from memd.memory.document import SECTIONS
-from memd.receipt import Outcome
-from memd.signals import SIGNALS
+from memd.push.signals import SIGNALS
 
 Schema = dict[str, Any]
 

@@ -9,10 +9,10 @@ import socket
 
 import uvicorn
 
-from memd import tokens
 from memd.config import HttpSettings, Settings
 from memd.errors import ConfigError
 from memd.events import Event, logger
+from memd.http import keyring
 from memd.http.app import build
 from memd.http.connections import Connection, Server
 from memd.http.door import Door
@@ -51,7 +51,7 @@ def _require_tokens(settings: Settings) -> None:
             raise ConfigError(
                 "setting http.host: to listen beyond this machine takes tokens (http.tokens, `memd token add`)"
             )
-    elif not tokens.load(file):
+    elif not keyring.load(file):
         raise ConfigError(
             "setting http.tokens: the file has no tokens, nobody could get in; `memd token add` makes one"
         )

@@ -8,12 +8,12 @@ import time
 from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4
 from starlette.responses import Response
 
-from memd.connection import Call as Command
-from memd.connection import connect, send
 from memd.errors import MemdError
 from memd.http import metrics
 from memd.http.door import Door
 from memd.http.endpoint import Call, answer
+from memd.inbox.connection import Call as Command
+from memd.inbox.connection import connect, send
 
 LOOK_S = 1.0
 """Seconds for which one look at the inbox is good, however many ask."""

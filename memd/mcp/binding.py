@@ -9,7 +9,7 @@ from mcp.server.auth.provider import AccessToken, TokenVerifier
 
 from memd.errors import ConfigError, Rejected
 from memd.events import Event, logger
-from memd.tokens import Keyring, Token
+from memd.http.keyring import Keyring, Token
 
 Need = Literal["read", "write"]
 """What a call does; the scopes of a token have the same names."""

@@ -10,16 +10,16 @@ import socket
 import uvicorn
 from mcp.server.transport_security import TransportSecuritySettings
 
-from memd import tokens
 from memd.client import Memd
 from memd.config import Settings
 from memd.errors import ConfigError
 from memd.events import Event, logger
+from memd.http import keyring
 from memd.http.connections import Connection, Server
 from memd.http.guard import is_loopback
 from memd.mcp.binding import Binding, ByProcess, ByToken, Verifier, only_user
 from memd.mcp.server import build
-from memd.validation import check_identifier
+from memd.push.validation import check_identifier
 
 MAX_BODY_BYTES = 1_048_576
 """Of one request; a fact has a few thousand characters."""
@@ -81,9 +81,9 @@ def _binding(settings: Settings, user_id: str | None, host: str) -> tuple[Bindin
         raise ConfigError("name the user (--user), or set http.tokens and give each user a token (`memd token add`)")
     if settings.store.shared:
         raise ConfigError("setting store.shared: tokens keep users apart, and here all users share one memory")
-    if not any(map(only_user, tokens.load(file))):
+    if not any(map(only_user, keyring.load(file))):
         raise ConfigError("setting http.tokens: no token there names exactly one user; `memd token add --user` does")
-    return ByToken(), Verifier(tokens.Keyring(file))
+    return ByToken(), Verifier(keyring.Keyring(file))
 
 
 def _listen(host: str, port: int) -> socket.socket:

@@ -13,20 +13,20 @@ from types import MappingProxyType
 
 from memd.config import ApplySettings
 from memd.context import Message
+from memd.extraction.handles import resolved
+from memd.extraction.update import Asked, ConfirmedFact, Evidence, NewFact, RetiredFact, Update
 from memd.memory import eviction, ledger, merging, removed, review
 from memd.memory.document import SECTIONS, Document
 from memd.memory.draft import Applied, Draft, Refusal
 from memd.memory.duplicates import Contents
 from memd.memory.facts import EXPLICIT_CONFIDENCE, Origin, aside, is_note, new_fact, new_id
-from memd.memory.gates import refusal
-from memd.memory.handles import resolved
-from memd.memory.orders import refused_as
+from memd.memory.gates.orders import refused_as
+from memd.memory.gates.refusal import refusal
+from memd.memory.gates.uploads import without_upload_events
 from memd.memory.said import Said
 from memd.memory.similar import says_more
 from memd.memory.text import fold, one_line
-from memd.memory.update import Asked, ConfirmedFact, Evidence, NewFact, RetiredFact, Update
-from memd.memory.uploads import without_upload_events
-from memd.redaction import holds_secret, redact
+from memd.push.redaction import holds_secret, redact
 
 __all__ = ["Applied", "Origin", "Refusal", "apply", "asked"]
 

@@ -9,9 +9,9 @@ from typing import Any
 
 from memd.config import ApplySettings
 from memd.context import digest
+from memd.extraction.update import NewFact
 from memd.memory.document import Document, Fact, iso
 from memd.memory.text import fold, one_line
-from memd.memory.update import NewFact
 
 MAX_ASIDE_CHARS = 500
 """Characters of what stands beside a fact: what was wrong, circumstance, a person, a relationship."""

@@ -7,14 +7,14 @@ from collections import Counter
 from collections.abc import Sequence
 
 from memd.config import ApplySettings
+from memd.extraction.update import MergedFact
 from memd.memory.document import Document, Fact, confidence_of
 from memd.memory.draft import Draft
 from memd.memory.facts import is_manual, is_note, new_id, person_of
-from memd.memory.gates import content_refusal
+from memd.memory.gates.refusal import content_refusal
 from memd.memory.said import MAX_EVIDENCE
 from memd.memory.similar import tokens
 from memd.memory.text import one_line
-from memd.memory.update import MergedFact
 
 MAX_SOURCES = 8
 """Facts that one merge may take up."""

@@ -7,11 +7,11 @@ from datetime import datetime, timedelta
 from typing import Literal
 
 from memd.config import ApplySettings
+from memd.extraction.update import ReviewedFact
 from memd.memory.document import Document, Fact, iso
 from memd.memory.draft import Draft
 from memd.memory.facts import is_manual
-from memd.memory.gates import MAX_VALID_DAYS
-from memd.memory.update import ReviewedFact
+from memd.memory.gates.refusal import MAX_VALID_DAYS
 
 Why = Literal["ended", "stale"]
 

@@ -6,8 +6,8 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 from memd.context import Message
+from memd.extraction.update import Evidence
 from memd.memory.text import fold
-from memd.memory.update import Evidence
 
 MAX_QUOTE_CHARS = 500
 """Characters of a quote that are kept; the beginning of a verbatim quote is one too."""

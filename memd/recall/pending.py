@@ -11,18 +11,18 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from memd import inbox
 from memd.config import Settings
-from memd.connection import send
 from memd.context import Bucket, Message, user_hash
 from memd.errors import Rejected
-from memd.inbox import Waiting
+from memd.inbox import verbs
+from memd.inbox.connection import send
+from memd.inbox.verbs import Waiting
 from memd.memory import ledger
 from memd.memory.document import DEFAULT_CONFIDENCE, Document, Fact, iso
+from memd.memory.store.tombstone import Tombstone, Tombstones
 from memd.memory.text import one_line
-from memd.memory.tombstone import Tombstone, Tombstones
-from memd.redaction import redact
-from memd.validation import parse_wire_message
+from memd.push.redaction import redact
+from memd.push.validation import parse_wire_message
 
 if TYPE_CHECKING:
     import redis
@@ -88,7 +88,7 @@ class PendingMessages:
         rows: list[Waiting] = []
         cursor = "0"
         for _ in range(MAX_PAGES):
-            cursor, page = send(self._server(), inbox.waiting(owner, cursor, buckets))
+            cursor, page = send(self._server(), verbs.waiting(owner, cursor, buckets))
             rows += page
             if cursor == "0":
                 break

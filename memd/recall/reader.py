@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING
 from memd.config import RecallSettings, Settings
 from memd.context import DEFAULT_AGENT, Bucket
 from memd.memory.document import Document
-from memd.memory.heat import HeatFiles
-from memd.memory.store import CachedReader, open_store
+from memd.memory.store.heat import HeatFiles
+from memd.memory.store.json_store import CachedReader, open_store
+from memd.recall.combined import Memory, alone, merged, with_pending
 from memd.recall.index import Index, similarities
 from memd.recall.inject import Injection, Lines, inject, versioned
-from memd.recall.memory import Memory, alone, merged, with_pending
 from memd.recall.pending import Pending, PendingMessages
 from memd.recall.search import Found, Wanted, places, rank
 from memd.recall.vectors import Vectors, fused, load_embedder

@@ -12,7 +12,7 @@ from typing import Any
 
 from memd.errors import Rejected
 from memd.memory.document import Fact, confidence_of
-from memd.recall.memory import Memory, replaced
+from memd.recall.combined import Memory, replaced
 
 WEIGHTS = (0.5, 0.3, 0.2)
 """Of similarity, confidence and scope in the score."""

@@ -18,7 +18,7 @@ from pathlib import Path
 from support import environment
 
 from chaos.plan import Plan
-from memd import server
+from memd.ops import server
 
 STOP_S = 12.0
 """Seconds from SIGTERM to the kill when a run ends; memd's own parts need at most ten."""

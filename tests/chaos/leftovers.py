@@ -9,9 +9,9 @@ import redis
 from support import execute
 
 from chaos.fleet import Fleet, Role, children
-from memd import inbox
-from memd.inbox import BELLS
-from memd.memory import paths
+from memd.inbox import verbs
+from memd.inbox.verbs import BELLS
+from memd.memory.store import paths
 
 WORKING = (
     "ctx",
@@ -39,18 +39,18 @@ SCAN = 1_000
 def working_keys(client: redis.Redis) -> Counter[str]:
     """Keys of the inbox that say that something is under way, by kind."""
     kinds: Counter[str] = Counter()
-    for name in client.scan_iter(match=f"{inbox.P}:*", count=SCAN):
-        kind = name.decode().removeprefix(f"{inbox.P}:").partition(":")[0]
+    for name in client.scan_iter(match=f"{verbs.P}:*", count=SCAN):
+        kind = name.decode().removeprefix(f"{verbs.P}:").partition(":")[0]
         if kind in WORKING:
             kinds[kind] += 1
-    if client.exists(inbox.RAW):
+    if client.exists(verbs.RAW):
         kinds["raw"] += 1
     return kinds
 
 
 def idle(client: redis.Redis) -> bool:
     """Whether nothing is pending, due, claimed or waiting to be taken in; cheap enough to ask often."""
-    names = (f"{inbox.P}:due", f"{inbox.P}:claimed", f"{inbox.P}:busy", inbox.RAW)
+    names = (f"{verbs.P}:due", f"{verbs.P}:claimed", f"{verbs.P}:busy", verbs.RAW)
     return not client.exists(*names)
 
 

@@ -22,11 +22,11 @@ from chaos.model import MIXED
 from chaos.plan import DATA, Plan
 from chaos.progress import Display
 from chaos.report import Report
-from memd import library
 from memd.client import Memd
-from memd.connection import connect
 from memd.errors import MemdError
-from memd.snapshot import workers_listening
+from memd.inbox import library
+from memd.inbox.connection import connect
+from memd.inbox.snapshot import workers_listening
 
 TICK_S = 0.02
 """Pause between two looks at the fleet: the dead are started again within it."""

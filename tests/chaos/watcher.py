@@ -16,7 +16,7 @@ from pathlib import Path
 from chaos import load
 from chaos.plan import DATA, Plan, read_plan
 from memd.context import Bucket
-from memd.memory import paths
+from memd.memory.store import paths
 
 FINDINGS = "findings.jsonl"
 READS = "reads"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from chaos.plan import Plan
 
-LUA = "memd/inbox.lua"
+LUA = "memd/inbox/inbox.lua"
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,14 +124,14 @@ BUGS = (
         "write from a stale read",
         (
             Edit(
-                "memd/memory/store.py",
+                "memd/memory/store/json_store.py",
                 "\nclass JsonStore:\n",
                 "\n_KEPT: dict[Bucket, Loaded] = {}\n\n\nclass JsonStore:\n",
             ),
-            Edit("memd/memory/store.py", _LOAD, _LOAD_ONCE),
-            Edit("memd/memory/store.py", _CHECK, "            if False:\n"),
+            Edit("memd/memory/store/json_store.py", _LOAD, _LOAD_ONCE),
+            Edit("memd/memory/store/json_store.py", _CHECK, "            if False:\n"),
             Edit(
-                "memd/memory/store.py",
+                "memd/memory/store/json_store.py",
                 '        return Loaded(document, document["revision"], _hash(data))\n\n    def sync',
                 '        _KEPT[owner] = Loaded(document, document["revision"], _hash(data))\n'
                 "        return _KEPT[owner]\n\n    def sync",
@@ -144,7 +144,7 @@ BUGS = (
         "write in place",
         (
             Edit(
-                "memd/memory/files.py",
+                "memd/memory/store/files.py",
                 "        temp.replace(file)\n",
                 "        file.write_bytes(data)\n        temp.unlink()\n",
             ),
@@ -157,14 +157,14 @@ BUGS = (
         (
             Edit(LUA, _HEAD, "  if not head then return 'moved' end\n"),
             Edit(LUA, _TAKEN, "  return 'taken'\n"),
-            Edit("memd/duties/intake.py", _EACH_TAKEN, _ALL_POPPED),
+            Edit("memd/scheduler/intake.py", _EACH_TAKEN, _ALL_POPPED),
         ),
         ("lost",),
         busy,
     ),
     Bug(
         "no revision check",
-        (Edit("memd/memory/store.py", _CHECK, "            if False:\n"),),
+        (Edit("memd/memory/store/json_store.py", _CHECK, "            if False:\n"),),
         test="test_store.py::test_a_stale_document_is_not_written",
     ),
     Bug(

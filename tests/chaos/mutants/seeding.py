@@ -19,7 +19,7 @@ VARIABLE = "CHAOS_BUG"
 
 HOOK = Path(__file__).parent / "hook"
 
-_READ = 'resources.files("memd").joinpath("inbox.lua").read_text(encoding="utf-8")'
+_READ = 'resources.files("memd.inbox").joinpath("inbox.lua").read_text(encoding="utf-8")'
 _READ_EDITED = f'__import__("chaos.mutants.seeding", fromlist=["lua"]).lua({_READ})'
 
 
@@ -43,7 +43,7 @@ def by_module(bug: Bug) -> dict[str, list[Edit]]:
         if edit.file != LUA:
             found[edit.file.removesuffix(".py").replace("/", ".")].append(edit)
     if any(edit.file == LUA for edit in bug.edits):
-        found["memd.library"].append(Edit("memd/library.py", _READ, _READ_EDITED))
+        found["memd.inbox.library"].append(Edit("memd/inbox/library.py", _READ, _READ_EDITED))
     return found
 
 

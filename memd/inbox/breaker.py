@@ -1,0 +1,62 @@
+"""The circuit breaker of a model endpoint, shared by all workers through the inbox.
+
+Closed: calls are made. Open: no key is claimed until a moment; nothing costs an attempt. Half-open: one claim is taken
+to try; its success closes the breaker, its failure opens it for twice as long, with jitter, up to `backoff_max_s`.
+The endpoint's Retry-After is a floor.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+from typing import Any
+
+from memd.context import WIRE_VERSION
+from memd.errors import ModelUnavailable
+from memd.inbox.claim import text
+from memd.inbox.connection import Call
+from memd.inbox.verbs import P
+
+MAYBE_CONTENT = frozenset({"server_error", "timeout", "connection", "conflict", "not_the_api"})
+"""Failures that one request may be to blame for: taken for an outage when three come in a row."""
+
+ACCOUNT = frozenset({"unauthorized", "payment", "forbidden", "model_not_found", "no_key"})
+"""Failures that only a person can mend: tried at most once a minute."""
+
+ACCOUNT_PAUSE_MS = 60_000
+
+
+@dataclass(frozen=True, slots=True)
+class Breaker:
+    """What the breaker did: opened, open (already), counted, closed or ok; and for how long it is open."""
+
+    state: str
+    pause_s: float
+    code: str
+
+
+def trip(endpoint: str, error: ModelUnavailable) -> Call[Breaker]:
+    """Report a failed call."""
+    kind = "maybe" if error.code in MAYBE_CONTENT else "outage"
+    floor = ACCOUNT_PAUSE_MS if error.code in ACCOUNT else 0
+    asked = int((error.retry_after_s or 0) * 1000)
+    jitter = f"{random.random():.6f}"  # noqa: S311  (jitter, not a secret)
+    return _call(endpoint, "trip", error.code, kind, asked, floor, jitter)
+
+
+def close(endpoint: str, claim_id: str) -> Call[Breaker]:
+    """Report a call that succeeded; closes the breaker when it was the probe."""
+    return _call(endpoint, "close", claim_id)
+
+
+def free(endpoint: str, claim_id: str) -> Call[Breaker]:
+    """Report a claim that ended without a call, so that another one may be the probe."""
+    return _call(endpoint, "free", claim_id)
+
+
+def _call(endpoint: str, *arguments: Any) -> Call[Breaker]:
+    def parse(reply: list[Any]) -> Breaker:
+        state, pause_ms, code = reply
+        return Breaker(text(state), int(pause_ms) / 1000, text(code))
+
+    return Call(("FCALL", f"memd_breaker_{WIRE_VERSION}", 1, P, endpoint, *arguments), parse)

@@ -1,0 +1,125 @@
+"""Claims: one attempt at one key by one worker, as the inbox hands it out, checked before anyone works on it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from memd.config import Settings
+from memd.context import Key, Message, user_hash
+from memd.errors import Rejected
+from memd.push.validation import check_identifier, parse_wire_message
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The answer that a batch gave to a request for the claim's messages: what was asked, and the answer as packed."""
+
+    asked: str
+    raw: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """One attempt at one key by one worker: its lease is extended while the worker lives."""
+
+    id: str
+    key: Key
+    messages: tuple[Message, ...]
+    attempts: int
+    delays: int
+    first: int
+    last: int
+    suspect: bool = False
+    """Its lease ran out before: it may have killed its worker, and is worked on alone."""
+
+    urgent: bool = False
+    """It was pushed or flushed to be done now."""
+
+    answer: Answer | None = None
+    """What a batch has answered already."""
+
+    bad: str | None = None
+    """Why the claim's content must not be worked on: the drain buries it with this code."""
+
+    @property
+    def came_back(self) -> bool:
+        """Whether an earlier attempt at it ended without an ack: its messages may be in the document because of it."""
+        return self.suspect or self.attempts > 0 or self.delays > 0
+
+
+@dataclass(frozen=True, slots=True)
+class Claims:
+    """The answer of a claim: what was taken, and what waits."""
+
+    now_ms: int
+    next_due_ms: int | None
+    suspects: int
+    breaker: str
+    """Of the model endpoint: closed, open, probing, or half-open (then what was taken is the probe)."""
+
+    taken: tuple[Claim, ...]
+
+
+def read_claim(settings: Settings, row: list[Any]) -> Claim:
+    """A claim from the reply of `memd_claim`. What must not be worked on has `bad` set; nothing is raised."""
+    claim_id, flat = row
+    fields = dict(zip(flat[::2], flat[1::2], strict=True))
+    key, bad = _key(fields)
+    rows: list[tuple[int, Message]] = []
+    for name, value in fields.items():
+        if not name.startswith(b"m:"):
+            continue
+        try:
+            order, message = _message(settings, name, value)
+            rows.append((order, message))
+        except Rejected as error:  # the claim goes to the dead whole, with its bytes as they are
+            bad = bad or error.code
+    rows.sort(key=lambda pair: pair[0])
+    return Claim(
+        id=text(claim_id),
+        key=key,
+        messages=tuple(message for _, message in rows),
+        attempts=int(fields.get(b".attempts", 0)),
+        delays=int(fields.get(b".delays", 0)),
+        first=int(fields[b".from"]),
+        last=int(fields[b".to"]),
+        suspect=b".suspect" in fields,
+        urgent=b".urgent" in fields,
+        answer=Answer(text(fields[b".print"]), fields[b".answer"]) if b".answer" in fields else None,
+        bad=bad,
+    )
+
+
+def _key(fields: dict[bytes, bytes]) -> tuple[Key, str | None]:
+    """The key of a claim, checked against the hash it travelled under: a trusted client may still be wrong."""
+    try:
+        key = Key(
+            check_identifier("thread_id", text(fields[b".thread"])),
+            check_identifier("user_id", text(fields[b".user"])),
+            check_identifier("agent_name", text(fields[b".agent"])) if fields[b".agent"] else "",
+        )
+    except (Rejected, UnicodeDecodeError, KeyError) as error:  # buried by the drain with this code
+        return Key("", "", ""), error.code if isinstance(error, Rejected) else "E_HEADER_IDS"
+    honest = (key.hash, key.bucket.hash, user_hash(key.user_id))
+    told = tuple(text(fields[name]) for name in (b".key", b".bucket", b".owner"))
+    return key, None if honest == told else "E_HEADER_HASH"
+
+
+def _message(settings: Settings, name: bytes, value: bytes) -> tuple[int, Message]:
+    order, _seq, _tokens, signals, body = value.split(b" ", 4)
+    message = parse_wire_message(body, settings.client)
+    named = frozenset() if signals == b"-" else frozenset(text(signals).split(","))
+    identity = text(name[2:])
+    return int(order), Message(message.role, message.content, message.id, message.created_at, named, identity)
+
+
+def moment(milliseconds: float) -> datetime:
+    """A moment of the server's clock."""
+    return datetime.fromtimestamp(float(milliseconds) / 1000, UTC)
+
+
+def text(value: Any) -> str:
+    """A reply as text."""
+    return value.decode() if isinstance(value, bytes) else str(value)

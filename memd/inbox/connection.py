@@ -1,0 +1,193 @@
+"""Talking to the server: one command built once, sent by a sync or an async client, its errors translated here only."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, NoReturn, TypeVar
+
+import redis
+import redis.asyncio
+from redis.backoff import ExponentialWithJitterBackoff, NoBackoff
+from redis.retry import Retry
+
+from memd.config import Settings
+from memd.errors import (
+    AccountRefused,
+    InboxFull,
+    InboxUnavailable,
+    MemdError,
+    NotAllowed,
+    NotReady,
+    Rejected,
+)
+from memd.ops.server import url
+
+T = TypeVar("T")
+
+TIMEOUT_S = 5.0
+"""Seconds that one command may take, and a connection."""
+
+_STATES = {
+    "LOADING": "the server is still loading its data",
+    "BUSY": "the server is busy with a script that does not end",
+    "READONLY": "the server is a read-only replica; memd needs its primary",
+    "MISCONF": "the server cannot write to its disk and takes nothing more",
+}
+"""States of a server that pass, or that are mended there: what is tried then is tried again."""
+
+_ACCOUNT = {
+    "NOAUTH": "the server asks for a password, and redis_url has none",
+    "WRONGPASS": "the server refuses the user or the password of redis_url",
+}
+
+
+NO_RIGHT_INSIDE = ("ACL failure in script", "The user executing the script can't")
+"""How a function's error begins when its caller lacks a right that it needs: since Redis 7.2, and before."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call(Generic[T]):
+    """A command and what its reply means, independent of who sends it."""
+
+    command: tuple[Any, ...]
+    parse: Callable[[Any], T]
+
+
+def _options(retries: int) -> dict[str, Any]:
+    # A lost reply makes redis-py send again; every command of the inbox may be sent twice, so that is safe.
+    backoff = ExponentialWithJitterBackoff(cap=0.5, base=0.02) if retries else NoBackoff()
+    timeouts = {"socket_timeout": TIMEOUT_S, "socket_connect_timeout": TIMEOUT_S}
+    # No CLIENT SETINFO at each connection: Redis 7.0 has none, and accounts need no right to it.
+    return {**timeouts, "retry": (backoff, retries), "driver_info": None}
+
+
+def connect(settings: Settings, retries: int = 2) -> redis.Redis:
+    """A sync client. Nothing is sent yet."""
+    options = _options(retries)
+    options["retry"] = Retry(*options["retry"])
+    return redis.Redis.from_url(url(settings), **options)
+
+
+def connect_async(settings: Settings, retries: int = 2) -> redis.asyncio.Redis:
+    """An async client. Nothing is sent yet."""
+    options = _options(retries)
+    options["retry"] = redis.asyncio.retry.Retry(*options["retry"])
+    client: redis.asyncio.Redis = redis.asyncio.Redis.from_url(url(settings), **options)
+    return client
+
+
+def send(client: redis.Redis, call: Call[T]) -> T:
+    """Send a call. Raises Rejected, InboxFull, NotReady or InboxUnavailable."""
+    try:
+        return call.parse(client.execute_command(*call.command))  # type: ignore[no-untyped-call]  # redis-py's gap
+    except redis.RedisError as error:
+        translate(error)
+
+
+class Flight(Generic[T]):
+    """Calls under way in one pipeline: the server works on them while the caller does something else.
+
+    It holds a connection until it has landed or is called off. Raises InboxUnavailable and the like where the calls
+    cannot be sent.
+    """
+
+    def __init__(self, client: redis.Redis, calls: Sequence[Call[T]]) -> None:
+        self._calls = calls
+        self._open = True
+        self._pool = client.connection_pool
+        try:
+            self._connection = self._pool.get_connection()
+        except redis.RedisError as error:
+            translate(error)
+        try:
+            packed = self._connection.pack_commands([call.command for call in calls])  # type: ignore[no-untyped-call]
+            self._connection.send_packed_command(packed)  # type: ignore[no-untyped-call]  # redis-py's gaps
+        except redis.RedisError as error:
+            self.call_off()
+            translate(error)
+
+    def land(self) -> list[T | MemdError]:
+        """Wait for all answers; an error takes the place of its answer."""
+        found: list[T | MemdError] = []
+        try:
+            for call in self._calls:
+                try:
+                    found.append(call.parse(self._connection.read_response()))
+                except redis.ResponseError as error:
+                    found.append(translated(error))
+        except redis.RedisError as error:
+            translate(error)
+        else:
+            self._open = False
+            self._pool.release(self._connection)
+        finally:
+            self.call_off()
+        return found
+
+    def call_off(self) -> None:
+        """Let go of answers that nobody waits for any more; what was sent may have been done or not. Else nothing."""
+        if self._open:
+            self._open = False
+            self._connection.disconnect()  # type: ignore[no-untyped-call]  # redis-py's gap
+            self._pool.release(self._connection)
+
+
+async def send_async(client: redis.asyncio.Redis, call: Call[T]) -> T:
+    """Send a call from a coroutine. Raises as `send` does."""
+    try:
+        return call.parse(await client.execute_command(*call.command))  # type: ignore[no-untyped-call]  # redis-py's gap
+    except redis.RedisError as error:
+        translate(error)
+
+
+def translate(error: redis.RedisError) -> NoReturn:
+    """Raise memd's error for one of redis-py."""
+    raise translated(error) from None
+
+
+def translated(error: redis.RedisError) -> MemdError:
+    """memd's error for one of redis-py; the server's words are kept only where they are memd's own."""
+    text = str(error)
+    if text.startswith("Command # "):  # redis-py puts the command of a pipeline before the server's words
+        text = text.rpartition(" of pipeline caused error: ")[2]
+    if text.startswith("MEMDREJECTED "):
+        code, _, sentence = text.removeprefix("MEMDREJECTED ").partition(": ")
+        return Rejected(code, sentence)
+    if isinstance(error, redis.OutOfMemoryError) or text.startswith(("MEMDFULL", "OOM")):
+        return InboxFull("the server is near its memory limit; push again when the backlog has drained")
+    if text.startswith("MEMDNOTREADY") or "Function not found" in text:
+        return NotReady("the inbox is not set up: start `memd up` or `memd scheduler` once on this server")
+    return _refused(error, text) or _unavailable(error, text)
+
+
+def _refused(error: redis.RedisError, text: str) -> MemdError | None:
+    """What is wrong with the account; None when it is not the account."""
+    if isinstance(error, redis.exceptions.NoPermissionError) or text.startswith(NO_RIGHT_INSIDE):
+        command = re.search(r"the '([a-z|]+)' command", text)
+        what = f"run {command[1].upper().replace('|', ' ')}" if command else "do all that this takes"
+        return NotAllowed(f"the account of redis_url may not {what}; `memd acl` prints what each account needs")
+    code = _code(error, text)
+    if code in _ACCOUNT or isinstance(error, redis.AuthenticationError):
+        return AccountRefused(_ACCOUNT.get(code, _ACCOUNT["WRONGPASS"]))
+    return None
+
+
+def _unavailable(error: redis.RedisError, text: str) -> MemdError:
+    if isinstance(error, redis.TimeoutError):
+        return InboxUnavailable(f"the server did not answer within {TIMEOUT_S:g} s")
+    code = _code(error, text)
+    if code in _STATES:
+        return InboxUnavailable(_STATES[code])
+    if "max number of clients" in text:
+        return InboxUnavailable("the server has no connection left for us (maxclients)")
+    if isinstance(error, redis.ConnectionError):
+        return InboxUnavailable("the server cannot be reached; is `memd up` running?")
+    return InboxUnavailable(f"the server refused the command ({code if code.isupper() else 'no code'})")
+
+
+def _code(error: redis.RedisError, text: str) -> str:
+    """The first word of the server's answer, which is a code when it is in capitals."""
+    status = error.status_code
+    return status if status and status != "ERR" else text.split(" ", 1)[0]

@@ -1,0 +1,158 @@
+"""The dead: what gave up, to be looked at, tried again, or thrown away."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import islice
+from typing import Any
+
+import orjson
+import redis
+
+from memd.inbox import verbs
+from memd.inbox.claim import text
+from memd.inbox.connection import Call, send
+from memd.inbox.verbs import P, execute
+
+PAGE = 500
+"""Letters that one call looks at or moves."""
+
+_FIELDS = (".code", ".error", ".died", ".attempts", ".thread", ".user", ".agent", ".owner", ".bucket", ".origin")
+
+
+@dataclass(frozen=True, slots=True)
+class Letter:
+    """One of the dead. `origin`: the raw list of a push that was never taken in; it has no ids, as it has no form."""
+
+    id: str
+    code: str
+    error: str
+    died_at: datetime
+    attempts: int
+    thread_id: str | None
+    user_id: str | None
+    agent_name: str | None
+    origin: str | None
+    owner: str
+    bucket: str
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """What a letter carries: its messages, oldest first; or the bytes of a raw push, as text where they are text."""
+
+    letter: Letter
+    messages: tuple[dict[str, Any], ...]
+    raw: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Which:
+    """Which letters: these ids, or those of a code, of a user, of both; nothing named means all of them."""
+
+    ids: tuple[str, ...] = ()
+    code: str | None = None
+    user_id: str | None = None
+
+    def holds(self, letter: Letter) -> bool:
+        """Whether a letter is meant."""
+        return self.code in (None, letter.code) and self.user_id in (None, letter.user_id)
+
+
+EVERY = Which()
+
+
+def letters(client: redis.Redis, which: Which = EVERY) -> Iterator[Letter]:
+    """The letters that are meant, page by page, in no order."""
+    for page in _pages(client, which):
+        pipeline = client.pipeline(transaction=False)
+        for letter_id in page:
+            pipeline.hmget(f"{P}:dead:{letter_id}", *_FIELDS)
+        rows = zip(page, execute(pipeline), strict=True)
+        found = [_letter(letter_id, row) for letter_id, row in rows if row[2] is not None]
+        yield from filter(which.holds, found)
+
+
+def content(client: redis.Redis, letter_id: str) -> Content | None:
+    """One letter with what it carries; None when there is none."""
+    pipeline = client.pipeline(transaction=False)
+    pipeline.hgetall(f"{P}:dead:{letter_id}")
+    fields: dict[bytes, bytes] = execute(pipeline)[0]
+    if b".died" not in fields:
+        return None
+    rows = sorted(
+        (int(value.split(b" ", 1)[0]), value.split(b" ", 4)[4])
+        for name, value in fields.items()
+        if name.startswith(b"m:")
+    )
+    letter = _letter(letter_id, [fields.get(name.encode()) for name in _FIELDS])
+    raw = fields.get(b".raw")
+    return Content(
+        letter,
+        tuple(_message(body) for _, body in rows),
+        raw.decode(errors="backslashreplace") if raw is not None else None,
+    )
+
+
+def retry(client: redis.Redis, found: Iterable[Letter]) -> int:
+    """Make letters pending again, each message in its old place; answers how many letters were still there."""
+    return _move(client, found, verbs.retry)
+
+
+def drop(client: redis.Redis, found: Iterable[Letter]) -> int:
+    """Throw letters away for good; answers how many were still there."""
+    return _move(client, found, verbs.drop)
+
+
+def _move(client: redis.Redis, found: Iterable[Letter], verb: Any) -> int:
+    moved = 0
+    ids = iter([letter.id for letter in found])
+    while page := list(islice(ids, PAGE)):
+        call: Call[int] = verb(page)
+        moved += send(client, call)
+    return moved
+
+
+def _pages(client: redis.Redis, which: Which) -> Iterator[list[str]]:
+    if which.ids:
+        yield list(which.ids)
+        return
+    cursor = 0
+    while True:
+        pipeline = client.pipeline(transaction=False)
+        pipeline.zscan(f"{P}:dead", cursor, count=PAGE)
+        after, rows = execute(pipeline)[0]
+        if rows:
+            yield [text(letter_id) for letter_id, _ in rows]
+        cursor = int(after)
+        if cursor == 0:
+            return
+
+
+def _letter(letter_id: str, row: list[bytes | None]) -> Letter:
+    code, error, died, attempts, thread, user, agent, owner, bucket, origin = (
+        None if value is None else value.decode(errors="replace") for value in row
+    )
+    return Letter(
+        id=letter_id,
+        code=code or "",
+        error=error or "",
+        died_at=datetime.fromtimestamp(int(died or 0) / 1000, UTC),
+        attempts=int(attempts or 0),
+        thread_id=thread,
+        user_id=user,
+        agent_name=agent,
+        origin=origin,
+        owner=owner or "",
+        bucket=bucket or "",
+    )
+
+
+def _message(body: bytes) -> dict[str, Any]:
+    try:
+        message: dict[str, Any] = orjson.loads(body)
+    except orjson.JSONDecodeError:  # what a trusted client got wrong; it is shown as it came
+        return {"role": "?", "content": body.decode(errors="backslashreplace")}
+    return message

@@ -1,0 +1,149 @@
+"""Flush: make keys due now, and wait until what was accepted before has ended."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+
+import redis
+
+from memd.context import user_hash
+from memd.inbox import budget, verbs
+from memd.inbox.connection import send
+from memd.inbox.receipt import Outcome, judge
+from memd.inbox.verbs import Note
+
+PAGE = 500
+RAW_WAIT_S = 1.0
+"""How long a flush without waiting gives the scheduler to take in what lies in the raw lists."""
+
+POLL_MIN_S, POLL_MAX_S = 0.02, 0.25
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Which keys: of one user, one agent, one thread, or any combination; None means any."""
+
+    user_id: str | None = None
+    agent_name: str | None = None
+    thread_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FlushProgress:
+    """How far a waiting flush is: keys in all, keys ended."""
+
+    total: int
+    ended: int
+
+
+@dataclass(frozen=True, slots=True)
+class FlushResult:
+    """Keys by how they ended (stored, skipped, dead, unknown) or `waiting`, and whether the time was over first."""
+
+    counts: dict[str, int] = field(default_factory=dict)
+    timed_out: bool = False
+    rationed: int = 0
+    rationed_until: datetime | None = None
+    """Of those that are waiting: how many wait for a budget of tokens, which a flush does not override, until when."""
+
+
+class Flush:
+    """One flush of one selection."""
+
+    def __init__(self, client: redis.Redis, lists: Sequence[str], selection: Selection) -> None:
+        self._client = client
+        self._lists = lists
+        self._selection = selection
+        self._notes: dict[tuple[str, str], int] = {}
+
+    def start(self) -> FlushResult:
+        """Make the selection due now without waiting for its end; answers how many keys are under way."""
+        self._take_in(time.monotonic() + RAW_WAIT_S)
+        return self._result(Counter(), timed_out=False)
+
+    def wait(self, timeout_s: float, progress: Callable[[FlushProgress], None] | None = None) -> FlushResult:
+        """Make the selection due now and wait for the end of all that was accepted before the call."""
+        until = time.monotonic() + timeout_s
+        in_time = self._take_in(until)
+        ended: Counter[str] = Counter()
+        pause = POLL_MIN_S
+        while True:
+            before = len(self._notes)
+            ended.update(outcome.state for outcome in self._settle())
+            if progress:
+                progress(FlushProgress(len(self._notes) + ended.total(), ended.total()))
+            if not self._notes and in_time:
+                return FlushResult(dict(ended))
+            if time.monotonic() >= until or (in_time and self._all_rationed(until)):
+                return self._result(ended, timed_out=True)
+            pause = POLL_MIN_S if len(self._notes) < before else min(POLL_MAX_S, pause * 1.5)
+            time.sleep(min(pause, max(0.0, until - time.monotonic())))
+
+    def _result(self, ended: Counter[str], *, timed_out: bool) -> FlushResult:
+        waiting = [moment for moment in self._rationed() if moment is not None]
+        counts = {**ended, "waiting": len(self._notes)}
+        return FlushResult(counts, timed_out, len(waiting), max(waiting, default=None))
+
+    def _all_rationed(self, until: float) -> bool:
+        """Whether all that is left waits for a budget, and for longer than we do."""
+        deadline = datetime.now(UTC) + timedelta(seconds=until - time.monotonic())
+        return all(moment is not None and moment > deadline for moment in self._rationed())
+
+    def _rationed(self) -> Iterable[datetime | None]:
+        """For each key under way until when it waits for a budget, None if it does not."""
+        keys = sorted({key for key, _ in self._notes})
+        for start in range(0, len(keys), PAGE):
+            yield from send(self._client, budget.rationed(keys[start : start + PAGE]))
+
+    def _take_in(self, until: float) -> bool:
+        """Note what is pending, let the raw lists be taken in, note again. False: the time was over first."""
+        goal = verbs.raw_backlog(self._client, self._lists)
+        self._note()
+        while not self._reached(goal):
+            if time.monotonic() >= until:
+                return False
+            time.sleep(POLL_MIN_S)
+        if any(goal.values()):
+            self._note()
+        return True
+
+    def _reached(self, goal: dict[str, int]) -> bool:
+        taken = verbs.raw_taken(self._client, self._lists)
+        return all(taken[name] >= count for name, count in goal.items())
+
+    def _note(self) -> None:
+        key_filter = (self._selection.thread_id, self._selection.user_id, self._selection.agent_name)
+        for source, extra in self._sources():
+            cursor = "0"
+            while True:
+                cursor, notes = send(self._client, verbs.flush_page(source, cursor, key_filter, extra))
+                for key, gen, seq in notes:
+                    self._notes[key, gen] = max(seq, self._notes.get((key, gen), 0))
+                if cursor == "0":
+                    break
+
+    def _sources(self) -> Iterable[tuple[str, tuple[str, ...]]]:
+        if self._selection.user_id is not None:
+            return [("user", (user_hash(self._selection.user_id),))]
+        # Keys move from due to claimed while we look, and back when they are given back; so due is looked at twice.
+        # So are those that wait for a budget or a batch: such a key goes either way.
+        waiting: list[tuple[str, tuple[str, ...]]] = [("due", ()), ("rationed", ()), ("batched", ())]
+        return [*waiting, ("claimed", ()), *waiting]
+
+    def _settle(self) -> list[Outcome]:
+        """Ask for all notes; those that have ended leave the list."""
+        ended: list[Outcome] = []
+        open_notes: list[Note] = [(key, gen, seq) for (key, gen), seq in self._notes.items()]
+        for start in range(0, len(open_notes), PAGE):
+            page = open_notes[start : start + PAGE]
+            standings = send(self._client, verbs.standings([key for key, _, _ in page]))
+            for (key, gen, seq), standing in zip(page, standings, strict=True):
+                outcome = judge(standing, gen, seq)
+                if outcome.ended:
+                    del self._notes[key, gen]
+                    ended.append(outcome)
+        return ended

@@ -1,0 +1,94 @@
+"""The function libraries of the inbox on a server: loading them, and the settings they read."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import resources
+
+import redis
+
+from memd.config import Settings
+from memd.context import WIRE_VERSION
+from memd.inbox.connection import translate
+from memd.inbox.verbs import P
+
+BUILD = 7
+"""Grows with every change of inbox.lua; an older build never replaces a newer one."""
+
+
+BUDGETS = ("total_day_tokens", "user_day_tokens")
+
+
+def installed(client: redis.Redis) -> bool:
+    """Whether this server has the settings of the functions, which an emptied one has not."""
+    try:
+        return bool(client.hexists(f"{P}:config", "build"))
+    except redis.RedisError as error:
+        translate(error)
+
+
+def mark_full(client: redis.Redis, headroom: float) -> None:
+    """Close the trusted door while more than `headroom` of the server's memory limit is used, open it below."""
+    try:
+        memory = client.info("memory")
+        limit = int(memory.get("maxmemory", 0))
+        full = limit > 0 and int(memory["used_memory"]) > headroom * limit
+        was = client.hget(f"{P}:config", "full") == b"1"
+        if full != was:
+            client.fcall(f"memd_full_{WIRE_VERSION}", 1, P, int(full))
+    except redis.RedisError as error:
+        translate(error)
+
+
+@cache
+def _libraries() -> dict[str, str]:
+    source = resources.files("memd.inbox").joinpath("inbox.lua").read_text(encoding="utf-8")
+    _, rest = source.split("-- [shared]\n", 1)
+    shared, rest = rest.split("-- [push]\n", 1)
+    push_verbs, drain_verbs = rest.split("-- [drain]\n", 1)
+    return {
+        "memd_push": f"#!lua name=memd_push\n{shared}{push_verbs}",
+        f"memd_drain_{WIRE_VERSION}": f"#!lua name=memd_drain_{WIRE_VERSION}\n{shared}{drain_verbs}",
+    }
+
+
+def install(client: redis.Redis, settings: Settings) -> bool:
+    """Load the function libraries and write the settings they need; False when a newer build is there already."""
+    try:
+        build = int(client.hget(f"{P}:config", "build") or 0)
+        if build > BUILD:
+            return False
+        for text in _libraries().values():
+            client.function_load(text, replace=True)
+        wanted = _config(settings)
+        budgets = [wanted[name] for name in BUDGETS]
+        changed = [int(value or 0) for value in client.hmget(f"{P}:config", BUDGETS)] != budgets
+        client.hset(f"{P}:config", items=[part for pair in wanted.items() for part in pair])
+        if changed:  # what waited for the old budgets is looked at again at once
+            client.zunionstore(f"{P}:rationed", {f"{P}:rationed": 0})
+    except redis.RedisError as error:
+        translate(error)
+    return True
+
+
+def _config(settings: Settings) -> dict[str, int]:
+    return {
+        "build": BUILD,
+        "enabled": int(settings.enabled),
+        "quiet_ms": int(settings.scheduler.quiet_s * 1000),
+        "max_wait_ms": int(settings.scheduler.max_wait_s * 1000),
+        "flush_tokens": settings.scheduler.flush_tokens,
+        "tick_ms": settings.scheduler.tick_ms,
+        "lease_ms": int(settings.drain.lease_s * 1000),
+        "claim_tokens": settings.drain.claim_tokens,
+        "max_attempts": settings.drain.max_attempts,
+        "backoff_ms": int(settings.drain.backoff_s * 1000),
+        "backoff_max_ms": int(settings.drain.backoff_max_s * 1000),
+        "max_push_bytes": settings.client.max_push_bytes,
+        "max_messages": settings.client.max_messages,
+        "total_day_tokens": settings.budget.total_tokens_per_day or 0,
+        "user_day_tokens": settings.budget.user_tokens_per_day or 0,
+        "batch_poll_ms": int(settings.extraction.batch_poll_s * 1000),
+        "receipt_ttl_ms": int(settings.inbox.receipt_ttl_s * 1000),
+        "known_ttl_ms": max(1, int(settings.inbox.known_ttl_s * 1000)),
+    }

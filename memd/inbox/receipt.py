@@ -1,0 +1,116 @@
+"""Receipts: what a push answers, and what its end can be asked with."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any, Literal
+
+from memd.errors import Rejected
+from memd.inbox.claim import moment
+from memd.inbox.verbs import Merged, Note, Range, Standing
+
+State = Literal["pending", "claimed", "stored", "skipped", "dead", "unknown"]
+
+_ID = re.compile(r"([0-9a-f]{32})\.([0-9a-f]{8})\.([1-9][0-9]{0,15})")
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """What a push answers. `status`: queued, merged, skipped (`reason` says why) or disabled; `dropped`: turns."""
+
+    status: str
+    id: str | None
+    due_at: datetime | None
+    reason: str | None
+    messages: int
+    dropped: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """Where a push stands or how it ended. A push that was worked on in parts reports the worst, and the counts.
+
+    `reason` of a pending one: `budget` when it waits for a budget of tokens, until `due_at`.
+    """
+
+    state: State
+    reason: str | None = None
+    fact_ids: tuple[str, ...] = ()
+    counts: dict[str, int] = field(default_factory=dict)
+    refused: dict[str, int] = field(default_factory=dict)
+    due_at: datetime | None = None
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing more will happen to it by itself."""
+        return self.state not in {"pending", "claimed"}
+
+
+def receipt(merged: Merged, messages: int, dropped: dict[str, int]) -> Receipt:
+    """The receipt for what a merge answered."""
+    accepted = merged.status in {"queued", "merged"}
+    return Receipt(
+        status=merged.status,
+        id=f"{merged.key}.{merged.gen}.{merged.seq}" if accepted else None,
+        due_at=moment(merged.due_ms) if accepted else None,
+        reason=merged.reason or None,
+        messages=messages,
+        dropped=dropped,
+    )
+
+
+def parse_id(receipt_id: str) -> Note:
+    """Key hash, generation and sequence of a receipt id. Raises Rejected."""
+    match = _ID.fullmatch(receipt_id)
+    if not match:
+        raise Rejected("E_RECEIPT_ID", "a receipt id has the form <key>.<generation>.<number>", "receipt")
+    return match[1], match[2], int(match[3])
+
+
+UNKNOWN = Outcome("unknown", "not a push this server knows, or its time is over")
+
+
+def judge(standing: Standing, gen: str, seq: int) -> Outcome:
+    """What became of sequence number `seq`: pending and claimed come first, since a part of it may have ended."""
+    if standing.gen != gen:
+        return UNKNOWN
+    if standing.pending and standing.pending[0] <= seq <= standing.pending[1]:
+        return Outcome("pending", due_at=moment(standing.due_ms) if standing.due_ms else None)
+    if standing.claimed and standing.claimed[0] <= seq <= standing.claimed[1]:
+        return Outcome("claimed")
+    ended = [part for part in standing.ranges if part.first <= seq <= part.last]
+    if not ended:
+        return Outcome("unknown", "it ended so long ago that only later outcomes of its key are kept")
+    return _worst(ended)
+
+
+def explain(outcome: Outcome, rationed_until: datetime | None) -> Outcome:
+    """Say of what is pending whether it waits for a budget."""
+    if outcome.state != "pending" or rationed_until is None:
+        return outcome
+    return replace(outcome, reason="budget", due_at=rationed_until)
+
+
+def _worst(ended: list[Range]) -> Outcome:
+    record = max((part.record for part in ended), key=_badness)
+    refused: Counter[str] = Counter()
+    for part in ended:
+        refused.update(part.record.get("refused", {}))
+    return Outcome(
+        state=record["state"],
+        reason=record.get("reason"),
+        fact_ids=tuple(fact for part in ended for fact in part.record.get("facts", ())),
+        counts=dict(Counter(part.record["state"] for part in ended)),
+        refused=dict(refused),
+    )
+
+
+def _badness(record: dict[str, Any]) -> int:
+    if record["state"] == "dead":
+        return 3
+    if record["state"] == "stored":
+        return 1
+    return 0 if record.get("reason") == "already_known" else 2

@@ -1,0 +1,58 @@
+"""Whether a server is fit for promises: its version, its eviction policy, its persistence."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import redis
+
+from memd.config import Settings
+from memd.errors import InboxUnavailable, ServerUnfit
+from memd.inbox.connection import translate
+
+REDIS_MIN = (7, 0)
+VALKEY_MIN = (7, 2)
+
+
+@dataclass(frozen=True, slots=True)
+class Fitness:
+    """What was found: the server's name and version, how durable it is, and what is wrong, a sentence each."""
+
+    version: str
+    durability: str
+    problems: tuple[str, ...]
+
+
+def examine(client: redis.Redis) -> Fitness:
+    """Look at a server. Uses INFO only, which the daemon's account may. Raises InboxUnavailable."""
+    try:
+        info = {**client.info("server"), **client.info("persistence"), **client.info("memory")}
+    except redis.RedisError as error:
+        translate(error)
+    if info.get("loading") in {1, "1"}:  # and says of itself that it has no append-only file: it is reading that
+        raise InboxUnavailable("the server is still loading its data")
+    name = "Valkey" if "valkey_version" in info else "Redis"
+    version = str(info.get("valkey_version") or info.get("redis_version", "0"))
+    problems = []
+    if _numbers(version) < (VALKEY_MIN if name == "Valkey" else REDIS_MIN):
+        problems.append(f"{name} {version} is too old: memd needs Redis 7.0 or Valkey 7.2 at least")
+    policy = info.get("maxmemory_policy", "noeviction")
+    if policy != "noeviction":
+        problems.append(f"maxmemory-policy is {policy}: the server may evict what was accepted; set it to noeviction")
+    durable = info.get("aof_enabled") in {1, "1"}
+    if not durable:
+        problems.append("appendonly is off: what was accepted is lost when the server stops; set appendonly to yes")
+    return Fitness(f"{name} {version}", "append-only file" if durable else "none", tuple(problems))
+
+
+def require(client: redis.Redis, settings: Settings) -> Fitness:
+    """Examine a server and refuse an unfit one, unless `inbox.allow_unfit_server`. Raises ServerUnfit."""
+    found = examine(client)
+    too_old = any("too old" in problem for problem in found.problems)
+    if found.problems and (too_old or not settings.inbox.allow_unfit_server):
+        raise ServerUnfit(f"this server is unfit: {found.problems[0]}")
+    return found
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in version.split(".")[:2] if part.isdigit())

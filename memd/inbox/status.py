@@ -1,0 +1,97 @@
+"""Status: the inbox, the workers and the server in figures."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import Any
+
+import redis
+
+from memd.config import Settings
+from memd.inbox import server_check
+from memd.inbox.snapshot import snapshot
+from memd.inbox.verbs import raw_lists
+
+USAGE = ("model_calls", "input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "unused_answers")
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """The figures of `memd status`. Counts are of keys; `stored`, `skipped`, `dead_so_far` are of pushes."""
+
+    pending: int
+    due: int
+    parked: int
+    batched: int
+    batches: int
+    """Of the pending keys those that wait for the answer of a batch, and how many batches are out."""
+
+    rationed: int
+    rationed_until: datetime | None
+    """Of the pending keys those that wait for a budget of tokens, and when the last of them is looked at again."""
+
+    claimed: int
+    dead: int
+    raw: dict[str, int]
+    unread: tuple[str, ...]
+    """Raw lists that producers push to and no scheduler reads: their apps are missing in `client.apps`."""
+
+    pushes: int
+    stored: int
+    skipped: int
+    dead_so_far: int
+    by_reason: dict[str, int]
+    dropped: dict[str, int]
+    refused: dict[str, int]
+    redacted: dict[str, int]
+    facts: dict[str, int]
+    usage: dict[str, int]
+    oldest_waiting_s: float | None
+    paused: tuple[dict[str, Any], ...]
+    """Model endpoints whose breaker is open: the code, for how long, and seconds until the next try."""
+
+    workers: tuple[dict[str, str], ...]
+    server: dict[str, Any]
+
+    def as_dict(self) -> dict[str, Any]:
+        """The figures as plain values, for JSON."""
+        return asdict(self)
+
+
+def read_status(client: redis.Redis, settings: Settings) -> Status:
+    """Read all figures. Raises InboxUnavailable."""
+    found = server_check.examine(client)
+    shot = snapshot(client, raw_lists(settings))
+    stats = shot.stats
+    return Status(
+        pending=shot.due + shot.parked + shot.rationed + shot.batched,
+        due=shot.waiting,
+        parked=shot.parked,
+        batched=shot.batched,
+        batches=shot.batches,
+        rationed=shot.rationed,
+        rationed_until=shot.rationed_until,
+        claimed=shot.claimed,
+        dead=shot.dead,
+        raw=shot.raw,
+        unread=shot.unread,
+        pushes=stats.get("pushes", 0),
+        stored=stats.get("stored", 0),
+        skipped=stats.get("skipped", 0),
+        dead_so_far=stats.get("dead", 0),
+        by_reason=_named(stats, "skipped:") | _named(stats, "dead:"),
+        dropped=_named(stats, "dropped:"),
+        refused=_named(stats, "refused:"),
+        redacted=_named(stats, "redacted:"),
+        facts={name: stats.get(f"facts_{name}", 0) for name in ("added", "confirmed", "retired")},
+        usage={name: stats.get(name, 0) for name in USAGE},
+        oldest_waiting_s=shot.oldest_waiting_s,
+        paused=shot.breakers,
+        workers=shot.workers,
+        server={"version": found.version, "durability": found.durability, "unfit": list(found.problems)},
+    )
+
+
+def _named(stats: dict[str, int], prefix: str) -> dict[str, int]:
+    return {name.removeprefix(prefix): count for name, count in sorted(stats.items()) if name.startswith(prefix)}

@@ -1,0 +1,426 @@
+"""The inbox: the only Python that knows a Redis key. Each verb builds a `Call`; `inbox.lua` says what it does.
+
+The messages of a context travel as `{"role", "content", "id"?, "created_at"?}`; their identities, tokens and signals
+travel in the header, so that the functions need not look into a message.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+import redis
+
+from memd.config import Settings
+from memd.context import WIRE_VERSION, Context, estimate_tokens, user_hash
+from memd.errors import Rejected
+from memd.inbox.claim import Claims, read_claim, text
+from memd.inbox.connection import Call, translate
+from memd.push.validation import wire_message
+
+P = "{memd}"
+"""The prefix, and hash tag, of every key but the raw lists."""
+
+RAW = "memd:in"
+BELLS = "memd"
+"""RQ's queue."""
+
+WAKE = f"{P}:wake"
+
+
+def raw_lists(settings: Settings) -> tuple[str, ...]:
+    """The lists that producers RPUSH to."""
+    return (RAW, *(f"{RAW}:{app}" for app in settings.client.apps))
+
+
+# --- what travels --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """The answer of a merge. `status`: queued, merged, skipped (with `reason`), disabled."""
+
+    status: str
+    key: str
+    gen: str
+    seq: int
+    due_ms: int
+    now_ms: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """What became of the sequence numbers from `first` to `last` of a key."""
+
+    first: int
+    last: int
+    record: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Where a key's pushes stand: pending and claimed sequence numbers, and the ended ranges."""
+
+    gen: str
+    pending: tuple[int, int] | None
+    claimed: tuple[int, int] | None
+    due_ms: int | None
+    ranges: tuple[Range, ...]
+
+
+Note = tuple[str, str, int]
+"""(key hash, generation, sequence): what a receipt is made of."""
+
+
+# --- producers -----------------------------------------------------------------------------------------------------
+
+
+def push(context: Context) -> Call[Merged]:
+    """Merge a context; safe to send twice."""
+    return Call(("FCALL", "memd_push", 1, P, *_merge_arguments(context)), _merged)
+
+
+def take(raw: bytes, source: str, context: Context) -> Call[bool]:
+    """Take the head of a raw list in: it is merged and removed in one step. False: the head is another one by now."""
+    return _take(raw, source, "push", *_merge_arguments(context))
+
+
+def take_dead(raw: bytes, source: str, error: Rejected) -> Call[bool]:
+    """Move the head of a raw list to the dead, with the reason."""
+    return _take(raw, source, "dead", os.urandom(12).hex(), error.code, str(error))
+
+
+def take_skipped(raw: bytes, source: str, reason: str, dropped: Mapping[str, int] | None = None) -> Call[bool]:
+    """Remove the head of a raw list because nothing of it is worth reading. `dropped` turns are counted by reason."""
+    return _take(raw, source, "skip", reason, *_flat_drops(dropped or {}))
+
+
+def _take(raw: bytes, source: str, *arguments: Any) -> Call[bool]:
+    head = digest_sha1(raw)
+    return Call(("FCALL", "memd_take_1", 2, P, source, head, *arguments), lambda reply: reply == b"taken")
+
+
+def digest_sha1(raw: bytes) -> str:
+    """SHA-1 as the server's `sha1hex` computes it: it tells two list heads apart, nothing more."""
+    import hashlib  # noqa: PLC0415  (only the scheduler needs it)
+
+    return hashlib.sha1(raw, usedforsecurity=False).hexdigest()
+
+
+def _merge_arguments(context: Context) -> tuple[bytes, ...]:
+    unique = {message.identity: message for message in context.messages}
+    header = {
+        "v": WIRE_VERSION,
+        "key": context.key.hash,
+        "bucket": context.key.bucket.hash,
+        "owner": user_hash(context.key.user_id),
+        "ids": list(context.key),
+        "gen": os.urandom(4).hex(),
+        "m": [[m.identity, estimate_tokens(m.content), ",".join(sorted(m.signals)) or "-"] for m in unique.values()],
+    }
+    if context.now:
+        header["now"] = True
+    if context.dropped:
+        header["dropped"] = _flat_drops(context.dropped)
+    return (orjson.dumps(header), *map(wire_message, unique.values()))
+
+
+def _flat_drops(dropped: Mapping[str, int]) -> list[str | int]:
+    """Dropped turns as the counters they become."""
+    return [part for reason, count in dropped.items() for part in (f"dropped:{reason}", count)]
+
+
+def _merged(reply: list[Any]) -> Merged:
+    status, key, gen, seq, due, now, reason = reply
+    return Merged(text(status), text(key), text(gen), int(seq), int(due), int(now), text(reason))
+
+
+# --- drain ---------------------------------------------------------------------------------------------------------
+
+
+def claim(settings: Settings, room: int, holding: int, worker: str, endpoint: str) -> Call[Claims]:
+    """Take up to `room` due keys whose bucket is free; none while the endpoint's breaker is open, one to try it."""
+
+    def parse(reply: list[Any]) -> Claims:
+        now, ahead, suspects, breaker, *taken = reply
+        claims = tuple(read_claim(settings, row) for row in taken)
+        return Claims(int(now), _moment(ahead), int(suspects), text(breaker), claims)
+
+    nonce = os.urandom(12).hex()
+    return Call(("FCALL", "memd_claim_1", 1, P, room, holding, nonce, worker, endpoint), parse)
+
+
+def extend(claims: Iterable[str]) -> Call[list[bool]]:
+    """Renew leases; False for each claim that is not ours any more."""
+    return Call(("FCALL", "memd_extend_1", 1, P, *claims), lambda reply: [held == 1 for held in reply])
+
+
+def ack(claim_id: str, record: dict[str, Any], stats: Mapping[str, int]) -> Call[bool]:
+    """Forget a claim and record its outcome. Sent last, after the document is durable: acking first could lose it."""
+    return Call(("FCALL", "memd_ack_1", 1, P, claim_id, orjson.dumps(record), *_flat(stats)), bool)
+
+
+def _flat(stats: Mapping[str, int]) -> list[str | int]:
+    """Counters by name as the functions take them."""
+    return [part for name, count in stats.items() for part in (name, count)]
+
+
+def release(
+    claim_id: str,
+    how: str,
+    backoff_s: float = 0,
+    code: str = "E_WORKER_DIED",
+    error: str = "",
+    stats: Mapping[str, int] | None = None,
+) -> Call[str]:
+    """Give a claim back. `how`: failed (costs an attempt), paused (costs none), expired (by the scheduler).
+
+    `stats`: what its calls have used all the same.
+    Answers released, dead (its attempts are used up; `code` and `error` say why) or lost.
+    """
+    sentence = error or f"{code}: its worker died each time"
+    record = orjson.dumps({"state": "dead", "reason": code})
+    command = ("FCALL", "memd_release_1", 1, P, claim_id, how, int(backoff_s * 1000), code, sentence, record)
+    return Call((*command, *_flat(stats or {})), text)
+
+
+def bury(claim_id: str, code: str, error: str, stats: Mapping[str, int] | None = None) -> Call[bool]:
+    """Move a claim to the dead at once. `stats`: what its calls have used."""
+    record = orjson.dumps({"state": "dead", "reason": code})
+    return Call(("FCALL", "memd_bury_1", 1, P, claim_id, code, error, record, *_flat(stats or {})), bool)
+
+
+def bury_part(claim_id: str, code: str, error: str, identities: Sequence[str]) -> Call[int]:
+    """Move some messages of a claim to the dead; the rest stays claimed. Answers how many were moved."""
+    record = orjson.dumps({"state": "dead", "reason": code})
+    return Call(("FCALL", "memd_part_1", 1, P, claim_id, code, error, record, *identities), int)
+
+
+# --- flush and receipts --------------------------------------------------------------------------------------------
+
+
+def flush_page(
+    source: str, cursor: str, key_filter: Sequence[str | None], extra: Sequence[str] = ()
+) -> Call[tuple[str, list[Note]]]:
+    """Make one page of keys due now. `source`: keys, user, due, claimed; answers the next cursor ("0": done)."""
+
+    def parse(reply: list[Any]) -> tuple[str, list[Note]]:
+        return text(reply[0]), [(text(key), text(gen), int(seq)) for key, gen, seq in reply[1:]]
+
+    wanted = orjson.dumps(list(key_filter))
+    return Call(("FCALL", "memd_flush_1", 1, P, source, cursor, wanted, *extra), parse)
+
+
+def standings(keys: Sequence[str]) -> Call[list[Standing]]:
+    """Where the pushes of each key stand."""
+    return Call(("FCALL", "memd_receipt_1", 1, P, *keys), lambda reply: [_standing(row) for row in reply])
+
+
+def holds(owner: str, key: str) -> Call[bool]:
+    """Whether a key (its hash) is one of a user (its hash): pending, claimed, dead, or with an outcome still known."""
+    return Call(("SMISMEMBER", f"{P}:user:{owner}", key), lambda reply: bool(reply[0]))
+
+
+def _standing(row: list[Any]) -> Standing:
+    gen, start, end, due, taken_start, taken_end, ranges = row
+    return Standing(
+        gen=text(gen),
+        pending=(int(start), int(end)) if start else None,
+        claimed=(int(taken_start), int(taken_end)) if taken_start else None,
+        due_ms=int(float(due)) if due else None,
+        ranges=tuple(_ranges(ranges)),
+    )
+
+
+def _ranges(lines: bytes) -> Iterator[Range]:
+    for line in lines.splitlines():
+        first, last, record = line.split(b" ", 2)
+        yield Range(int(first), int(last), orjson.loads(record))
+
+
+def raw_backlog(client: redis.Redis, lists: Sequence[str]) -> dict[str, int]:
+    """For each raw list, how many pushes it will have given in all once its present ones are taken in."""
+    pipeline = client.pipeline(transaction=True)
+    for name in lists:
+        pipeline.hget(f"{P}:taken", name)
+        pipeline.llen(name)
+    replies = execute(pipeline)
+    return {
+        name: int(taken or 0) + int(length)
+        for name, taken, length in zip(lists, replies[::2], replies[1::2], strict=True)
+    }
+
+
+def raw_taken(client: redis.Redis, lists: Sequence[str]) -> dict[str, int]:
+    """For each raw list, how many pushes were taken in so far."""
+    pipeline = client.pipeline(transaction=False)
+    for name in lists:
+        pipeline.hget(f"{P}:taken", name)
+    return {name: int(taken or 0) for name, taken in zip(lists, execute(pipeline), strict=True)}
+
+
+def execute(pipeline: Any) -> list[Any]:
+    """Run a pipeline; its errors are translated."""
+    try:
+        replies: list[Any] = pipeline.execute()
+    except redis.RedisError as error:
+        translate(error)
+    return replies
+
+
+def raw_names(client: redis.Redis, cursor: int, page: int) -> tuple[int, set[str]]:
+    """The names of raw lists among one page of all keys, and the next cursor (0: that was the last page)."""
+    pipeline = client.pipeline(transaction=False)
+    pipeline.scan(cursor, match=f"{RAW}:*", count=page)
+    after, names = execute(pipeline)[0]
+    return int(after), set(map(text, names))
+
+
+def note_unread(client: redis.Redis, names: Sequence[str]) -> None:
+    """Replace what is known of raw lists that nobody reads."""
+    pipeline = client.pipeline(transaction=True)
+    pipeline.delete(f"{P}:unread")
+    if names:
+        pipeline.sadd(f"{P}:unread", *names)
+    execute(pipeline)
+
+
+# --- recall --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """A message that was accepted and that nothing was extracted from yet. `order` grows with the time it came."""
+
+    bucket: str
+    thread_id: str
+    identity: str
+    order: int
+    body: bytes
+
+
+def waiting(owner: str, cursor: str, buckets: Sequence[str]) -> Call[tuple[str, list[Waiting]]]:
+    """The pending and claimed messages of a user's buckets, one page of keys, and the next cursor ("0": done).
+
+    At most some 256 KB of messages; it changes nothing.
+    """
+
+    def parse(reply: list[Any]) -> tuple[str, list[Waiting]]:
+        return text(reply[0]), [_waiting(row) for row in reply[1:]]
+
+    return Call(("FCALL", "memd_pending_1", 1, P, owner, cursor, *buckets), parse)
+
+
+def _waiting(row: list[bytes]) -> Waiting:
+    bucket, thread, identity, value = row
+    order, _seq, _tokens, _signals, body = value.split(b" ", 4)
+    return Waiting(text(bucket), text(thread), text(identity), int(order), body)
+
+
+# --- scheduler -----------------------------------------------------------------------------------------------------
+
+
+def raw_heads(source: str, start: int, count: int) -> Call[list[bytes]]:
+    """The oldest pushes of a raw list from the one at `start` on, left where they are."""
+    return Call(("LRANGE", source, start, start + count - 1), list)
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """What the scheduler looks at: keys waiting for a worker, the next moments, and the claims to rescue."""
+
+    now_ms: int
+    waiting: int
+    next_due_ms: int | None
+    next_lease_ms: int | None
+    expired: tuple[str, ...]
+
+
+def tick(grace_ms: int, endpoint: str, limit: int = 100) -> Call[Tick]:
+    """Look at the inbox. Only keys due for `grace_ms` count as waiting: a running drain is faster than a bell."""
+
+    def parse(reply: list[Any]) -> Tick:
+        now, waiting, due, lease, *expired = reply
+        return Tick(int(now), int(waiting), _moment(due), _moment(lease), tuple(map(text, expired)))
+
+    return Call(("FCALL", "memd_tick_1", 1, P, grace_ms, limit, endpoint), parse)
+
+
+def _moment(value: int) -> int | None:
+    return None if value == -1 else int(value)
+
+
+def sweep(limit: int = 500) -> Call[int]:
+    """Forget outcomes whose time is over."""
+    return Call(("FCALL", "memd_sweep_1", 1, P, limit), int)
+
+
+def rebase() -> Call[int]:
+    """Mend times that lie too far ahead, because the server's clock was set back; answers how many."""
+    return Call(("FCALL", "memd_rebase_1", 1, P), int)
+
+
+# --- the dead and the forgotten ------------------------------------------------------------------------------------
+
+
+def retry(letters: Sequence[str]) -> Call[int]:
+    """Make letters pending again, in their old places; answers how many there were."""
+    return Call(("FCALL", "memd_retry_1", 1, P, *letters), int)
+
+
+def drop(letters: Sequence[str]) -> Call[int]:
+    """Throw letters away; answers how many there were."""
+    return Call(("FCALL", "memd_drop_1", 1, P, *letters), int)
+
+
+@dataclass(frozen=True, slots=True)
+class Traces:
+    """A page of what the inbox holds of a user: the cursor of the next one, pushes under way, and identities."""
+
+    cursor: str
+    pushes: int
+    identities: frozenset[str]
+
+
+def traces(owner: str, bucket: str, cursor: str, *, remove: bool) -> Call[Traces]:
+    """Look at one page of a user's keys, of one bucket or of all (""); with `remove` they are gone afterwards."""
+
+    def parse(reply: list[Any]) -> Traces:
+        after, pushes, *identities = reply
+        return Traces(text(after), int(pushes), frozenset(map(text, identities)))
+
+    name = "memd_forget_1" if remove else "memd_traces_1"
+    return Call(("FCALL", name, 1, P, owner, bucket, cursor), parse)
+
+
+def tombstone(owner: str, salt: str, hashes: Iterable[str]) -> Call[int]:
+    """Mirror a user's tombstone: pushes of what it names are skipped as forgotten."""
+    return Call(("FCALL", "memd_tombstone_1", 1, P, owner, salt, *hashes), int)
+
+
+def unmirrored(client: redis.Redis, owners: Sequence[str]) -> list[str]:
+    """Of these users those whose tombstone this server does not have."""
+    pipeline = client.pipeline(transaction=False)
+    for owner in owners:
+        pipeline.exists(f"{P}:forgotten:{owner}")
+    return [owner for owner, there in zip(owners, execute(pipeline), strict=True) if not there]
+
+
+def rewrite(client: redis.Redis, timeout_s: float) -> bool:
+    """Have a server of our own write its append-only file anew, without what is gone; False: not within the time."""
+    until = time.monotonic() + timeout_s
+    try:
+        client.bgrewriteaof()
+        while time.monotonic() < until:
+            info = client.info("persistence")
+            if not (info.get("aof_rewrite_in_progress") or info.get("aof_rewrite_scheduled")):
+                return info.get("aof_last_bgrewrite_status") == "ok"
+            time.sleep(0.02)
+    except redis.RedisError:  # one is running already, or the server went away: the caller says that the text is there
+        return False
+    return False

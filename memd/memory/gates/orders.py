@@ -1,0 +1,189 @@
+"""Orders: what stands in a text to move an assistant and not to tell something. Such a text never becomes memory.
+
+A memory is read at the start of every prompt, so one sentence that orders, permits, plays a part or forges a tag would
+work in all of them. A wish about the way of answering ("wants short answers") describes; a wish that data leave, money
+moves or rules fall does not. The text is looked at as a model would read it: without invisible characters, with
+look-alike letters made plain, and with base64, hex and entities undone.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import codecs
+import html
+import re
+import unicodedata
+from collections.abc import Iterator, Mapping
+from functools import cache, cached_property
+from types import MappingProxyType
+from urllib.parse import unquote
+
+from memd.memory.gates import orders_en, orders_zh
+from memd.memory.gates.addressed import addresses
+from memd.push.candidates import Candidates
+
+LOOK_AT = 10_000
+"""Characters of a text that are looked at; the gates let no longer one through."""
+
+MAX_DECODED = 8
+"""Encoded stretches of one text that are undone."""
+
+KINDS: Mapping[str, str] = MappingProxyType(
+    {
+        "forged_tag": "markup",
+        "forged_update": "markup",
+        "markup": "markup",
+        "hidden": "instruction",
+        "override": "instruction",
+        "role": "instruction",
+        "permission": "instruction",
+        "trigger": "instruction",
+        "exfiltration": "instruction",
+        "steering": "instruction",
+        "order": "instruction",
+        "addressed": "instruction",
+    }
+)
+"""What a text can be besides a statement, in the order of looking, and the gate's reason for refusing it."""
+
+_FLAG = re.compile("\U0001f3f4[\U000e0020-\U000e007e]+\U000e007f")
+"""The flags of England, Scotland and Wales: the one use of tag characters that is not hiding."""
+
+_TAG = re.compile("[\U000e0000-\U000e007f]")
+_CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
+_HAS_CJK = re.compile(f"[{_CJK}]")
+_CJK_GAP = re.compile(rf"(?<=[{_CJK}])[^\S\n]+(?=[{_CJK}])")
+_SPELLED = re.compile(r"(?<!\w)(?:[^\W\d_][ .*_-]{1,3}){7,}[^\W\d_](?!\w)")
+"""Eight letters or more, one by one: no sentence that anybody would want to keep."""
+
+_BASE64 = re.compile(r"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{20,}={0,2}")
+_HEX = re.compile(r"(?<![0-9A-Za-z])(?:[0-9A-Fa-f]{2}){10,}(?![0-9A-Za-z])")
+_ROT13 = re.compile(r"\b(?:gur|lbh|naq|nyy|hfre|jvgubhg|vtaber|cerivbhf|vafgehpgvbaf)\b")
+"""Words of English in rot13 that are words of no language."""
+
+_DIGITS = re.compile(r"(?<![\w.@/])(?=\w*[a-z])(?=\w*[0134578])[a-z0134578]{3,}(?![\w.@/])")
+_LETTERS = str.maketrans("0134578", "oieastb")
+"""Words with digits in place of letters."""
+
+_LOOKALIKES = str.maketrans(
+    "аеорсухіјѕһԁԛԝкмтвнгпзԍ" + "αεορυχικνητωγ" + "ɑɡıℓ’‘“”«»„",
+    "aeopcyxijshdqwkmtbhrn3g" + "aeopuxiknhtwy" + 'agil\'\'"""""',
+)
+"""Cyrillic, Greek and phonetic letters that look like Latin ones, and quotation marks made one."""
+
+
+def refused_as(text: str) -> str | None:
+    """The gate's reason for refusing a text (`instruction`, `markup`); None when it is a statement."""
+    kind = orders(text)
+    return KINDS[kind] if kind else None
+
+
+def orders(text: str) -> str | None:
+    """What a text is when it is not a statement: one of KINDS; None for a statement. Total."""
+    text = text[:LOOK_AT]
+    return next((kind for reading in _readings(text) if (kind := _kind(reading))), _hidden(text))
+
+
+def prepare() -> None:
+    """Compile all patterns now, for the children of this process as well; else each is when it is first tried."""
+    for patterns in _patterns():
+        for pattern in patterns.all():
+            _ = pattern.compiled
+
+
+def _kind(text: str) -> str | None:
+    english, chinese = _patterns()
+    found = _found(english, text)
+    if _HAS_CJK.search(text):
+        found |= _found(chinese, text)
+    return next((kind for kind in KINDS if kind in found), "addressed" if addresses(text) else None)
+
+
+def _found(patterns: Candidates[_Pattern], text: str) -> set[str]:
+    """The kinds of all patterns that are found."""
+    likely = dict.fromkeys(patterns.among(patterns.needs(text), text))
+    return {pattern.kind for pattern in likely if pattern.compiled.search(text)}
+
+
+def _hidden(text: str) -> str | None:
+    found = _TAG.search(_FLAG.sub("", text)) or _SPELLED.search(text)
+    return "hidden" if found else None
+
+
+def _readings(text: str) -> Iterator[str]:
+    """The text as it reads, and what stands in it in other forms."""
+    plain = _plain(text)
+    yield plain
+    if tags := _TAG.findall(_FLAG.sub("", text)):
+        yield _plain("".join(chr(ord(tag) - 0xE0000) for tag in tags))
+    for decoded in _decoded(text):
+        yield _plain(decoded)
+    if _ROT13.search(plain):
+        yield codecs.decode(plain, "rot13")
+    if _DIGITS.search(plain):
+        yield _DIGITS.sub(lambda found: found[0].translate(_LETTERS), plain)
+
+
+def _plain(text: str) -> str:
+    """Lower case, one width, no invisible characters, entities undone, look-alikes Latin, Chinese without gaps."""
+    if "&" in text:
+        text = html.unescape(text)
+    if not text.isascii():
+        text = unicodedata.normalize("NFKC", text)
+        text = "".join(char for char in text if unicodedata.category(char) != "Cf")
+        text = _CJK_GAP.sub("", text.casefold().translate(_LOOKALIKES))
+    return re.sub(r"[^\S\n]+", " ", text.casefold()).strip()
+
+
+def _decoded(text: str) -> Iterator[str]:
+    found = 0
+    for pattern, decode in ((_BASE64, _from_base64), (_HEX, bytes.fromhex)):
+        for match in pattern.finditer(text):
+            found += 1
+            if found > MAX_DECODED:
+                return
+            if words := _words(decode(match[0])):
+                yield words
+    if "%" in text and (unquoted := unquote(text)) != text:
+        yield unquoted
+
+
+def _from_base64(text: str) -> bytes:
+    whole = text.rstrip("=").replace("-", "+").replace("_", "/")
+    try:
+        return base64.b64decode(whole + "=" * (-len(whole) % 4))
+    except binascii.Error:  # a length that no base64 has: it is something else
+        return b""
+
+
+def _words(data: bytes) -> str:
+    """The text that the bytes are; "" when they are none."""
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:  # most stretches of letters and digits are no base64
+        return ""
+    return text if text.replace("\n", "").isprintable() else ""
+
+
+class _Pattern:
+    """A pattern, compiled when it is first tried, and what it tells a text to be."""
+
+    def __init__(self, kind: str, source: str) -> None:
+        self.kind = kind
+        self._source = source
+
+    @cached_property
+    def compiled(self) -> re.Pattern[str]:
+        return re.compile(self._source)
+
+
+@cache
+def _patterns() -> tuple[Candidates[_Pattern], Candidates[_Pattern]]:
+    """The patterns of English, which also hold what belongs to no language, and of Chinese."""
+    return _candidates(orders_en.PATTERNS), _candidates(orders_zh.PATTERNS)
+
+
+def _candidates(patterns: Mapping[str, tuple[str, ...]]) -> Candidates[_Pattern]:
+    sources = ((kind, source) for kind, listed in patterns.items() for source in listed)
+    return Candidates(((source, _Pattern(kind, source)) for kind, source in sources))

@@ -1,0 +1,91 @@
+"""The verbs: export all that is kept of a user, import what another memory kept, one write for each memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from memd.config import Settings
+from memd.context import DEFAULT_AGENT, Bucket
+from memd.errors import Rejected
+from memd.memory.document import Document, iso
+from memd.memory.hand.editing import Editing, has_changed
+from memd.memory.hand.formats import Format, Parcel, envelope, read
+from memd.memory.hand.merge import Merged, merge
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedMemory:
+    """What came into one memory. `added`: ids of facts, `contents`: what they say; `known`: facts it had.
+
+    `summaries`, `archived`: how many came in; `refused`: the rest, by reason.
+    """
+
+    agent_name: str
+    added: tuple[str, ...]
+    contents: tuple[str, ...]
+    known: int
+    summaries: int
+    archived: int
+    refused: dict[str, int]
+    changed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """What an import did, or would do: the format it was read as, and each memory."""
+
+    format: Format
+    memories: tuple[ImportedMemory, ...]
+
+
+class Transfer:
+    """Export and import. Raises as `Editing`."""
+
+    def __init__(self, settings: Settings, editing: Editing) -> None:
+        self._settings = settings
+        self._editing = editing
+
+    def export(self, user_id: str, agent_name: str | None = None) -> dict[str, Any]:
+        """All documents of a user, or an agent's one, as they are; memories that nobody wrote are left out."""
+        names = [DEFAULT_AGENT, *self._editing.agents(user_id)] if agent_name is None else [agent_name]
+        loaded = [self._editing.load(Bucket(user_id, name)) for name in names]
+        documents: list[Document] = [one.document for one in loaded if one.file_hash is not None]
+        return envelope(user_id, documents, iso(datetime.now(UTC)))
+
+    def import_(
+        self, user_id: str, value: object, *, agent_name: str | None = None, form: str = "auto", dry_run: bool = False
+    ) -> Imported:
+        """Merge an export into a user's memories, or into that of one agent."""
+        found, parcels = read(value, form, user_id)
+        chosen = parcels if agent_name is None else [_for_agent(parcels, agent_name)]
+        memories = [
+            self._merged(Bucket(user_id, parcel.agent_name if agent_name is None else agent_name), parcel, dry_run)
+            for parcel in chosen
+        ]
+        return Imported(found, tuple(memories))
+
+    def _merged(self, bucket: Bucket, parcel: Parcel, dry_run: bool) -> ImportedMemory:
+        def step(document: Document, now: datetime) -> Merged:
+            return merge(document, parcel, bucket.user_id, now, self._settings.apply)
+
+        before, merged = self._editing.change(bucket, step, dry_run=dry_run)
+        return ImportedMemory(
+            bucket.agent_name,
+            merged.added,
+            tuple(fact["content"] for fact in merged.document["facts"] if fact["id"] in set(merged.added)),
+            merged.known,
+            merged.summaries,
+            merged.archived,
+            merged.refused,
+            has_changed(before, merged),
+        )
+
+
+def _for_agent(parcels: list[Parcel], agent_name: str) -> Parcel:
+    """The parcel of this agent, or the only one there is."""
+    for parcel in parcels:
+        if parcel.agent_name == agent_name or len(parcels) == 1:
+            return parcel
+    raise Rejected("E_IMPORT_AGENT", f"the import holds {len(parcels)} memories, and none of this agent", "agent_name")

@@ -1,0 +1,57 @@
+"""Damaged documents: set aside under a name that says when, and the last good version put in their place."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+from memd.errors import DocumentDamaged, StoreUnavailable
+from memd.memory.store import files, paths
+
+Check = Callable[[bytes], object]
+"""Raises DocumentDamaged when the bytes are not a good version."""
+
+
+def mend(file: Path, check: Check) -> bool:
+    """Rename a damaged file of any kind to `memory.json.corrupt-<time>`; whether the previous version replaced it.
+
+    The caller holds the lock. Raises StoreUnavailable.
+    """
+    moment = datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%fZ")
+    aside = file.with_name(f"{paths.FILE}.corrupt-{moment}")
+    good = _previous(file, check)
+    try:
+        if good is None:
+            file.rename(aside)
+            files.sync_folder(file.parent)
+        else:
+            _exchange(file, good, aside)
+    except OSError as error:
+        raise files.unavailable(error) from None
+    return good is not None
+
+
+def _previous(file: Path, check: Check) -> bytes | None:
+    try:
+        data = files.read(file.with_name(paths.PREVIOUS), sibling=file)
+        if data is not None:
+            check(data)
+    except DocumentDamaged:  # no use either; it stays where it is until the next commit replaces it
+        return None
+    return data
+
+
+def _exchange(file: Path, good: bytes, aside: Path) -> None:
+    """Put the good version in place in one step, so that a crash never leaves a bucket that looks empty."""
+    try:
+        os.link(file, aside, follow_symlinks=False)
+    except OSError:  # a folder, or a file system without links: there is a moment without a document
+        file.rename(aside)
+    try:
+        files.replace(file, good, file.with_name(paths.TEMP))
+    except StoreUnavailable:  # the damage is still in place and is met again; one name for it is enough
+        if os.path.lexists(file):
+            aside.unlink()
+        raise

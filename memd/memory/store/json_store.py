@@ -1,0 +1,237 @@
+"""The store: one JSON file for each bucket, read by anyone at any time, replaced atomically under a lock."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import os
+import shutil
+import time
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import orjson
+
+from memd.config import Settings, StoreSettings
+from memd.context import DEFAULT_AGENT, Bucket
+from memd.errors import ClaimLost, ConfigError, Conflict, DocumentDamaged, DocumentTooNew
+from memd.events import Event, logger
+from memd.memory.document import Document, empty_document, parse
+from memd.memory.store import damage, erase, files, paths
+from memd.memory.store.cache import CachedReader
+from memd.memory.store.lock import locked
+from memd.memory.store.protocol import Erased, Loaded, Store
+
+__all__ = ["CachedReader", "Erased", "JsonStore", "Loaded", "Store", "open_store"]
+
+
+def open_store(settings: Settings) -> Store:
+    """The store that `store.class` names. Raises ConfigError when it cannot be loaded or is none."""
+    module, _, name = settings.store.class_.rpartition(".")
+    try:
+        store = getattr(importlib.import_module(module), name)(settings.data_dir, settings.store)
+    except Exception as error:  # noqa: BLE001  (foreign code may raise anything; whatever it was, nothing is started)
+        raise ConfigError(f"setting store.class: the store cannot be loaded ({type(error).__name__})") from None
+    if not isinstance(store, Store):
+        raise ConfigError("setting store.class: the class named there is not a store")
+    return store
+
+
+class JsonStore:
+    """Documents as files below `data_dir`. Reading needs no lock: a replaced file stays whole for its readers."""
+
+    def __init__(self, data_dir: Path, settings: StoreSettings) -> None:
+        self._data_dir = data_dir
+        self._shared = settings.shared
+
+    def load(self, bucket: Bucket) -> Loaded:
+        """The bucket's document, an empty one when there is none.
+
+        A file that is not the bucket's document is set aside and the previous version restored; the event log says so.
+        Raises DocumentTooNew (the file is left alone), StoreUnavailable, DocumentDamaged (it could not be set aside).
+        """
+        owner = self._owner(bucket)
+        try:
+            return self._read(owner)
+        except DocumentTooNew:
+            raise
+        except DocumentDamaged:  # looked at again under the lock, where nobody else is mending or writing
+            with locked(paths.lock_file(self._data_dir, owner)):
+                return self._mend(owner)
+
+    def inspect(self, bucket: Bucket) -> None:
+        """Read the bucket's file and leave it as it is, whatever it holds.
+
+        Raises DocumentDamaged with the place of what is wrong, DocumentTooNew, StoreUnavailable.
+        """
+        self._read(self._owner(bucket))
+
+    def commit(self, bucket: Bucket, loaded: Loaded, document: Document, still_ours: Callable[[], bool]) -> Loaded:
+        """Replace what was loaded, durably and all at once; the old version is kept as `memory.prev.json`.
+
+        Raises ClaimLost, Conflict, StoreUnavailable; DocumentDamaged for a document that JSON cannot express. Each
+        time the old document is intact and the temp file gone.
+        """
+        data = _serialise(document)
+        owner = self._owner(bucket)
+        with locked(paths.lock_file(self._data_dir, owner)):
+            if not still_ours():
+                raise ClaimLost("the claim is somebody else's by now; nothing was written")
+            file = self._file(owner)
+            if _hash_on_disk(file) != loaded.file_hash:
+                raise Conflict("the document changed since it was loaded; nothing was written")
+            files.replace(file, data, file.with_name(paths.TEMP), file.with_name(paths.PREVIOUS))
+        return Loaded(document, document["revision"], _hash(data))
+
+    def sync(self, bucket: Bucket) -> None:
+        """Make the bucket's file durable, though it was another process that renamed it and died before its fsync.
+
+        Raises StoreUnavailable.
+        """
+        folder = self._file(self._owner(bucket)).parent
+        try:
+            files.sync_folder(folder)
+        except FileNotFoundError:  # no document, nothing to lose
+            return
+        except OSError as error:
+            raise files.unavailable(error) from None
+
+    def mark(self, bucket: Bucket) -> Hashable:
+        """Inode, times and size of the bucket's file; None when there is none. Raises StoreUnavailable."""
+        try:
+            found = os.lstat(self._file(self._owner(bucket)))
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise files.unavailable(error) from None
+        return found.st_ino, found.st_mtime_ns, found.st_ctime_ns, found.st_size
+
+    def agents(self, user_id: str) -> list[str]:
+        """The agents that have a memory of this user, sorted. Raises StoreUnavailable."""
+        folder = paths.agents_folder(self._data_dir, user_id, shared=self._shared)
+        return sorted(name for part in _folders(folder) if (name := _agent_of(folder / part)) is not None)
+
+    def users(self) -> Iterator[str]:
+        """The users that have a folder of their own, in no order; none with a shared store. Raises StoreUnavailable."""
+        folder = paths.users_folder(self._data_dir)
+        for part in _folders(folder) if not self._shared else ():
+            user_id = _user_of(folder / part)
+            if user_id is not None:
+                yield user_id
+
+    def sweep(self, older_than_s: float = 600.0) -> int:
+        """Remove temp files that crashes left behind; how many. Walks all folders: for a start, not for each push.
+
+        A bucket's own next commit does the same, so this is only about buckets that are never written again.
+        Raises StoreUnavailable.
+        """
+        oldest = time.time() - older_than_s
+        removed = 0
+        try:
+            for temp in self._data_dir.glob(f"**/{paths.TEMP}"):
+                with suppress(FileNotFoundError):  # renamed by its commit just now
+                    if temp.lstat().st_mtime < oldest:
+                        temp.unlink()
+                        removed += 1
+            for trash in paths.trash_folders(self._data_dir):  # a forgetting that was killed on its last step
+                shutil.rmtree(trash, ignore_errors=True)
+                removed += 1
+        except OSError as error:
+            raise files.unavailable(error) from None
+        return removed
+
+    def erase(self, user_id: str, agent_name: str | None, *, dry_run: bool = False) -> Erased:
+        """Remove an agent's memory of a user, or all that there is of them (None). Raises StoreUnavailable."""
+        if self._shared:
+            return Erased()
+        whole = agent_name is None
+        folder = paths.folder(self._data_dir, Bucket(user_id, agent_name or DEFAULT_AGENT), shared=False)
+        if dry_run:
+            return erase.look(folder, whole=whole)
+        agents = ["", *self.agents(user_id)] if agent_name is None else [agent_name]
+        locks = [paths.lock_file(self._data_dir, Bucket(user_id, agent)) for agent in agents]
+        return erase.erase(folder, paths.trash_folder(self._data_dir), locks, whole=whole)
+
+    def _owner(self, bucket: Bucket) -> Bucket:
+        """Whose document it is: with a shared store nobody's in particular."""
+        return Bucket("", bucket.agent_name) if self._shared else bucket
+
+    def _file(self, owner: Bucket) -> Path:
+        return paths.folder(self._data_dir, owner, shared=self._shared) / paths.FILE
+
+    def _read(self, owner: Bucket) -> Loaded:
+        file = self._file(owner)
+        data = files.read(file, sibling=file.with_name(paths.PREVIOUS))
+        if data is None:
+            return Loaded(empty_document(owner), 0, None)
+        document = parse(data, owner)
+        return Loaded(document, document["revision"], _hash(data))
+
+    def _mend(self, owner: Bucket) -> Loaded:
+        """Read once more, under the lock; what is still damaged goes aside."""
+        try:
+            return self._read(owner)
+        except DocumentTooNew:
+            raise
+        except DocumentDamaged as error:
+            code, place = str(error).partition(":")[0], error.place
+        restored = damage.mend(self._file(owner), lambda data: parse(data, owner))
+        logger().error(Event.DOCUMENT_DAMAGED, bucket=owner.hash, code=code, place=place, restored=restored)
+        return self._read(owner)
+
+
+def _serialise(document: Document) -> bytes:
+    try:
+        return orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+    except orjson.JSONEncodeError:
+        # Only a file made by hand can get here: nested deeper than the 254 levels that can be written.
+        raise DocumentDamaged("E_DOCUMENT_UNWRITABLE: a memory document holds what JSON cannot express") from None
+
+
+def _hash(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def _hash_on_disk(file: Path) -> str | None:
+    """The hash of what is there now; what cannot be read as a file of ours equals nothing that was ever loaded."""
+    try:
+        data = files.read(file, sibling=file.with_name(paths.PREVIOUS))
+    except DocumentDamaged:  # the next load sets it aside
+        return "damaged"
+    return None if data is None else _hash(data)
+
+
+def _folders(folder: Path) -> list[str]:
+    try:
+        with os.scandir(folder) as entries:
+            return [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise files.unavailable(error) from None
+
+
+def _user_of(folder: Path) -> str | None:
+    """A user folder's id: from its name, else from any document in it; None when it is not one of ours."""
+    if not folder.name.startswith("~"):
+        return paths.decode(folder.name)
+    candidates = [folder, *(folder / "agents" / part for part in _folders(folder / "agents"))]
+    return next((found for path in candidates if (found := _named(path, "userId", folder.name))), None)
+
+
+def _agent_of(folder: Path) -> str | None:
+    if not folder.name.startswith("~"):
+        return paths.decode(folder.name)
+    return _named(folder, "agentName", folder.name)
+
+
+def _named(folder: Path, field: str, part: str) -> str | None:
+    """The id that a document names in a field, when it is the one that this path part was made of."""
+    try:
+        data = files.read(folder / paths.FILE, sibling=folder / paths.PREVIOUS)
+        document = orjson.loads(data) if data else {}
+    except (DocumentDamaged, orjson.JSONDecodeError):  # the next load of its bucket sets it aside
+        return None
+    value = document.get(field) if isinstance(document, dict) else None
+    return value if isinstance(value, str) and value != DEFAULT_AGENT and paths.encode(value) == part else None

@@ -1,0 +1,140 @@
+"""Accounts: what each kind of client may do on the server, as lines that its ACL file and `ACL SETUSER` take.
+
+A function runs with the rights of its caller, so an account needs the commands inside the functions it calls as well;
+a test compares the lists below with `inbox.lua`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import secrets
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from memd.context import WIRE_VERSION
+from memd.errors import ConfigError
+from memd.inbox.verbs import BELLS, RAW, P
+
+PASSWORD_VARIABLE = "ACL_PASSWORD_"  # noqa: S105  (a name; MEMD_* would be read as a setting)
+PASSWORD_MIN = 16
+"""Characters. The server keeps a plain SHA-256 of a password, from which a short one is soon guessed."""
+
+DAEMON = (
+    "ping info time function|load function|list acl|whoami scan",
+    "client|setname client|list subscribe unsubscribe",
+    "fcall multi exec watch unwatch",
+    "blpop blmove lpush rpush lpop llen lindex lrange lrem",
+    "get set del exists expire pexpire persist rename incrby",
+    "hget hmget hgetall hkeys hlen hscan hexists hset hsetnx hdel hincrby hincrbyfloat",
+    "sadd srem scard smembers smismember sscan",
+    "zadd zrem zcard zcount zscore zmscore zrange zrangebyscore zremrangebyscore zpopmin zscan zunionstore",
+    "xadd",
+)
+"""Rows of what scheduler, workers (with RQ: registration, bells, failed jobs, clean-up) and `memd doctor` send."""
+
+APP = "ping time multi exec"
+APP_KEYS = (
+    (f"~{P}", f"fcall|memd_push fcall|memd_receipt_{WIRE_VERSION} fcall|memd_flush_{WIRE_VERSION}"),
+    (f"~{P}", f"fcall|memd_pending_{WIRE_VERSION}"),
+    (f"%R~{P}:config %R~{P}:taken", "hget hgetall"),
+    (f"~{P}:ctx:*", "hget hmget hkeys hscan hset hdel"),
+    (f"~{P}:outcome:*", "hget hmget hset hincrby"),
+    (f"~{P}:due ~{P}:parked:* ~{P}:rationed ~{P}:batched", "zadd zrem zscore zmscore zpopmin zrange zscan"),
+    (f"%R~{P}:spent:* %R~{P}:held", "hmget"),
+    (f"~{P}:user:*", "sadd sscan smismember"),
+    (f"~{P}:wake", "llen lpush"),
+    (f"~{P}:order", "incrby"),
+    (f"~{P}:stats", "hincrby"),
+    (f"%R~{P}:known:* %R~{P}:died:*", "exists smismember"),
+    (f"%R~{P}:forgotten:*", "hget hexists"),
+    (f"%R~{P}:busy", "hexists"),
+    (f"%R~{P}:claimed", "zscan"),
+    (f"%R~{P}:claim:*", "hget hmget hscan"),
+    (f"%R~{RAW} %R~{RAW}:*", "llen"),
+)
+"""What `Memd.push`, `receipt`, `flush` and reading with `include_pending` send, and what is called inside.
+
+Key by key, as these are not the daemon."""
+
+READER = "ping info time scan acl|whoami function|list"
+READER_KEYS = (
+    (
+        f"%R~{P}:due %R~{P}:rationed %R~{P}:batched %R~{P}:batches %R~{P}:claimed %R~{P}:dead %R~{P}:parked:*",
+        "zcard zcount",
+    ),
+    (f"%R~{P}:due %R~{P}:rationed", "zrange"),
+    (f"%R~{P}:ctx:*", "hget"),
+    (f"%R~{P}:busy", "hkeys"),
+    (f"%R~{P}:stats %R~{P}:config %R~{P}:usage:* %R~{P}:spent:*", "hget hgetall"),
+    (f"%R~{P}:breakers %R~{P}:unread %R~rq:workers:{BELLS}", "smembers"),
+    (f"%R~{P}:breaker:* %R~rq:worker:*", "hmget"),
+    (f"%R~{RAW} %R~{RAW}:*", "llen"),
+)
+"""What `memd status` and `memd doctor` send."""
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """One account of the server: its name, what it is for, and the rules that give it its rights."""
+
+    name: str
+    purpose: str
+    rules: tuple[str, ...]
+
+    def line(self, password: str | None = None) -> str:
+        """The account as a line of an ACL file. Without a password nobody can log in: `resetpass`, never `nopass`."""
+        secret = (f"#{hashlib.sha256(password.encode()).hexdigest()}",) if password else ()
+        return " ".join(("user", self.name, "reset", "on", "resetpass", *secret, "resetchannels", "-@all", *self.rules))
+
+    @property
+    def variable(self) -> str:
+        """The environment variable that its password is taken from."""
+        return PASSWORD_VARIABLE + re.sub(r"[^A-Z0-9]", "_", self.name.upper())
+
+
+def accounts(apps: Iterable[str]) -> list[Account]:
+    """The accounts of a deployment whose raw door has a list of its own for each of `apps`."""
+    producers = [_producer("memd-in", RAW)]
+    producers += [_producer(f"memd-in-{app}", f"{RAW}:{app}") for app in apps]
+    return [
+        *producers,
+        Account("memd-app", "a trusted app: push, receipt, flush", (*_allow(APP), *_selectors(APP_KEYS))),
+        Account(
+            "memd-daemon",
+            "scheduler, workers, and the operator's commands",
+            (f"~{RAW}", f"~{RAW}:*", f"~{P}*", "~rq:*", "&rq:pubsub:*", *_allow(*DAEMON)),
+        ),
+        Account("memd-reader", "status and doctor", (*_allow(READER), *_selectors(READER_KEYS))),
+    ]
+
+
+def _producer(name: str, raw_list: str) -> Account:
+    return Account(name, f"a producer: RPUSH {raw_list}", (f"%W~{raw_list}", *_allow("rpush llen ping")))
+
+
+def _allow(*rows: str) -> tuple[str, ...]:
+    return tuple(f"+{command}" for row in rows for command in row.split())
+
+
+def _selectors(rows: Iterable[tuple[str, str]]) -> tuple[str, ...]:
+    """Rights on some keys only: one selector a row."""
+    return tuple(f"({keys} {' '.join(_allow(commands))})" for keys, commands in rows)
+
+
+def passwords(wanted: Iterable[Account], environ: Mapping[str, str], *, generate: bool) -> dict[str, str]:
+    """The password of each account that has one: from its environment variable, else a new one if `generate`.
+
+    Raises ConfigError for one that is too short, or that two accounts would share.
+    """
+    found: dict[str, str] = {}
+    for account in wanted:
+        password = environ.get(account.variable, "") or (secrets.token_urlsafe(32) if generate else "")
+        if not password:
+            continue
+        if len(password) < PASSWORD_MIN:
+            raise ConfigError(f"{account.variable} is too short: a password has at least {PASSWORD_MIN} characters")
+        if password in found.values():
+            raise ConfigError(f"{account.variable} is the password of another account too; each has its own")
+        found[account.name] = password
+    return found

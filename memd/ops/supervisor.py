@@ -1,0 +1,219 @@
+"""`memd up`: one supervised tree of processes: server, scheduler, workers. The dead are restarted."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from types import FrameType
+from typing import IO
+
+from memd.config import Settings, as_environment
+from memd.errors import AlreadyRunning, ConfigError, InboxUnavailable, MemdError
+from memd.events import Event, logger
+from memd.extraction import chosen
+from memd.inbox import library
+from memd.inbox.connection import connect
+from memd.inbox.server_check import require
+from memd.inbox.snapshot import workers_listening
+from memd.memory.store.json_store import open_store
+from memd.ops import server
+from memd.push.signal_files import load_patterns
+
+STOP_S = 10.0
+"""Seconds from SIGTERM to SIGKILL for a part; a drain hands back within three."""
+
+BACKOFF_S, BACKOFF_MAX_S = 0.1, 10.0
+HEALTHY_S = 10.0
+"""A part that lived this long starts its backoff anew."""
+
+POLL_S = 0.05
+FATAL = frozenset({ConfigError.exit_code})
+"""Exit codes of a part that a restart cannot mend: the whole tree stops with them."""
+
+
+@dataclass
+class Part:
+    """One supervised process: how to start it, and how it has been doing."""
+
+    name: str
+    start: Callable[[], subprocess.Popen[bytes]]
+    process: subprocess.Popen[bytes] | None = None
+    started: float = 0.0
+    pause: float = BACKOFF_S / 2
+    restart_at: float = 0.0
+
+    def died(self) -> None:
+        """Plan the next start: the pause doubles unless this one had lived long enough."""
+        now = time.monotonic()
+        lived = self.process is not None and now - self.started >= HEALTHY_S
+        self.pause = BACKOFF_S if lived else min(BACKOFF_MAX_S, self.pause * 2)
+        self.process, self.restart_at = None, now + self.pause
+
+
+def run(settings: Settings) -> int:
+    """Keep the tree running until SIGTERM or SIGINT; answers the exit code. Raises MemdError when it cannot start."""
+    open_store(settings)  # what cannot work stops the start before anything is started
+    load_patterns(settings.signals.folder)
+    with Lock(settings.data_dir):
+        return Supervisor(settings).run()
+
+
+class Lock:
+    """One `memd up` for each data folder. The lock dies with its process; the pid inside is for people."""
+
+    def __init__(self, data_dir: Path) -> None:
+        self._path = data_dir / "memd.pid"
+
+    def __enter__(self) -> None:
+        server.private_folder(self._path.parent)
+        try:
+            self._file: IO[str] = self._path.open("a+", encoding="ascii")
+        except OSError as error:
+            raise ConfigError(f"{self._path} cannot be written ({error.strerror})") from None
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            self._file.seek(0)
+            pid = self._file.read().strip() or "unknown"
+            self._file.close()
+            raise AlreadyRunning(f"another memd up runs on this data folder, pid {pid}") from None
+        self._file.truncate(0)
+        self._file.write(str(os.getpid()))
+        self._file.flush()
+
+    def __exit__(self, *_: object) -> None:
+        self._file.truncate(0)
+        self._file.close()
+
+
+class Supervisor:
+    """Starts the server, then the rest; stops in the other order."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._env = {**os.environ, **as_environment(settings)}
+        self._server = Part("server", self._embedded) if settings.redis_url is None else None
+        self._parts = [Part("scheduler", partial(self._command, "scheduler"))]
+        self._parts += [
+            Part(f"worker-{n + 1}", partial(self._command, "worker")) for n in range(settings.drain.workers)
+        ]
+        if settings.http.enabled:
+            self._parts.append(Part("http", partial(self._command, "serve")))
+        self._signals = 0
+        self._fatal: int | None = None
+        self._ready = False
+        self._log = logger(part="up")
+
+    def run(self) -> int:
+        """Start, watch, stop."""
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, self._on_signal)
+        try:
+            self._start_server()
+            while not self._signals and self._fatal is None:
+                self._look()
+                self._tell_ready()
+                time.sleep(POLL_S)
+        finally:
+            self._stop()
+        return self._fatal or 0
+
+    def _on_signal(self, _number: int, _frame: FrameType | None) -> None:
+        self._signals += 1
+
+    def _embedded(self) -> subprocess.Popen[bytes]:
+        return server.start(self._settings, server.die_with(os.getpid()))
+
+    def _command(self, name: str) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(
+            [sys.executable, "-m", "memd", name],
+            env=self._env,
+            stdin=subprocess.DEVNULL,
+            start_new_session=True,  # Ctrl-C is for the supervisor, which stops its parts in order
+            preexec_fn=server.die_with(os.getpid()),  # noqa: PLW1509  (no threads here; it only asks the kernel)
+        )
+
+    def _start_server(self) -> None:
+        """The first start of the server, which has to succeed."""
+        if self._server is not None:
+            self._start(self._server)
+        with connect(self._settings) as client:
+            require(client, self._settings)
+
+    def _look(self) -> None:
+        """Start what is not running and may be; a server that died comes first."""
+        if self._server is not None:
+            try:
+                self._look_at(self._server)
+            except MemdError as error:  # the parts wait for it meanwhile, and a later look tries again
+                self._server.died()
+                self._log.error(Event.PART_DIED, name="server", error=str(error))
+        for part in self._parts:
+            self._look_at(part)
+
+    def _tell_ready(self) -> None:
+        """Say once when the scheduler has set the inbox up and all workers listen."""
+        if self._ready:
+            return
+        try:
+            with connect(self._settings, retries=0) as client:
+                self._ready = library.installed(client) and workers_listening(client) >= self._settings.drain.workers
+        except InboxUnavailable:  # the next look restarts the server, and this is asked again
+            return
+        if self._ready:
+            self._log.info(
+                Event.UP_READY,
+                pid=os.getpid(),
+                workers=self._settings.drain.workers,
+                extractor=chosen(self._settings.extraction),
+                server="embedded" if self._server is not None else "redis_url",
+                data_dir=str(self._settings.data_dir.absolute()),
+            )
+
+    def _look_at(self, part: Part) -> None:
+        if part.process is None:
+            if time.monotonic() >= part.restart_at:
+                self._start(part)
+            return
+        code = part.process.poll()
+        if code is None:
+            return
+        if code in FATAL:
+            self._fatal = code
+            return
+        part.died()
+        self._log.warning(Event.PART_DIED, name=part.name, code=code, restart_in_s=round(part.pause, 2))
+
+    def _start(self, part: Part) -> None:
+        part.process, part.started = part.start(), time.monotonic()
+        event = Event.SERVER_READY if part is self._server else Event.PART_STARTED
+        self._log.info(event, name=part.name, pid=part.process.pid)
+
+    def _stop(self) -> None:
+        """No new work, then a deadline, then the kill; the server last, so that everything could be handed back."""
+        self._log.info(Event.UP_STOPPING)
+        running = [part.process for part in self._parts if part.process is not None]
+        for process in running:
+            process.terminate()
+        until = time.monotonic() + STOP_S
+        signals = self._signals
+        while any(process.poll() is None for process in running):
+            if time.monotonic() > until or self._signals > max(1, signals):
+                break
+            time.sleep(POLL_S)
+        for process in running:
+            if process.poll() is None:
+                self._log.warning(Event.PART_KILLED, pid=process.pid)
+                process.kill()  # its claims come back by their leases
+                process.wait()
+        if self._server is not None and self._server.process is not None:
+            server.stop(self._server.process)
+        self._log.info(Event.UP_STOPPED)

@@ -1,0 +1,127 @@
+"""Raw messages → the conversation turns worth reading: what the user said, and the final replies to it.
+
+In order: shapes are made one, memd's own blocks and upload blocks are cut out, signals are looked for in the last user
+messages, then turns are dropped by rule, each drop counted by its reason. A dropped user turn takes its reply along.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from memd.context import Context, Message, Role, identify
+from memd.push.shapes import Turn, to_turn
+from memd.push.validation import RawPush, as_text, clean_text
+
+if TYPE_CHECKING:
+    from memd.push.signals import Patterns
+
+SIGNAL_MESSAGES = 6
+"""Signals are looked for in this many last user messages (the established system's figure)."""
+
+_UPLOADS = re.compile(r"<(uploaded_files|current_uploads)>.*?(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE)
+_INJECTED = re.compile(r"<memory>.*?(?:</memory>|\Z)", re.DOTALL | re.IGNORECASE)
+
+_ACKNOWLEDGEMENTS = (
+    r"o+k+(?:ay|ie|ies|ey)?|kk?|thx|tks|ty|thanks?(?: you)?(?: (?:so|very) much| a lot)?|thank u|many thanks|cheers"
+    r"|got it|gotcha|understood|i see|sure(?: thing)?|all right|alright|right|yep|yup|yeah|yes|no|nope|cool|nice|great"
+    r"|fine|noted|will do|sounds good|hi|hello|hey(?: there)?|bye|good ?bye|see you"
+    r"|good (?:morning|evening|night|afternoon)"
+    r"|好+的?[吧呀啊哦呢嘞滴]?|行+[吧啊]?|可以[的了]?|嗯+|恩+|哦+|噢+|喔|收到|明白了?|了解了?|知道了|懂了|谢+谢?[你您了啦]?|多谢|感谢"
+    r"|辛苦了|是的?|对的?|没问题|没事|不客气|你好啊?|您好|再见|拜拜|早上好|晚上好|晚安|谢謝|謝謝[你您]?|收到了|明白|瞭解"
+)
+_SEPARATORS = r"[\s.,!?;:~…—、，。！？；：～·'\"“”‘’()（）*_\-\u2600-\u27bf\ufe0f\u200d\U0001f000-\U0001faff]"
+# Possessive: nothing is tried twice, so a row of 好 costs no more than its length.
+_ACKNOWLEDGEMENT = re.compile(rf"{_SEPARATORS}*+(?:(?>{_ACKNOWLEDGEMENTS}){_SEPARATORS}*+)*+", re.IGNORECASE)
+_ACKNOWLEDGEMENT_MAX = 60
+"""Longer texts are read; it also bounds what the pattern has to look at."""
+
+
+def to_context(push: RawPush, patterns: Patterns) -> Context:
+    """The context that a push comes to: filtered, with signals and identities. Its messages may be none at all."""
+    turns = [_cleaned(to_turn(message)) for message in push.messages]
+    signals = _signals(turns, patterns)
+    dropped: dict[str, int] = {}
+    kept, homeless = _keep(turns, signals, dropped)
+    if kept and (others := push.signals | homeless):
+        kept[-1] = replace(kept[-1], signals=kept[-1].signals | others)
+    return Context(push.key, identify(push.key.thread_id, kept), push.now, dropped)
+
+
+def _cleaned(turn: Turn) -> Turn:
+    """The turn without control characters, memd's own blocks and upload blocks. Cut parts count as a file."""
+    text = clean_text(turn.text).strip()
+    if "<" not in text:
+        return turn if text == turn.text else turn._replace(text=text)
+    without_memory = _INJECTED.sub("", text)
+    without_uploads = _UPLOADS.sub("", without_memory)
+    return turn._replace(
+        text=without_uploads.strip(),
+        has_files=turn.has_files or without_uploads != without_memory,
+        hidden=turn.hidden or (without_memory != text and not without_memory.strip()),
+    )
+
+
+def _signals(turns: Sequence[Turn], patterns: Patterns) -> dict[int, frozenset[str]]:
+    """The signals of the last user messages, by the index of the turn."""
+    spoken = [index for index, turn in enumerate(turns) if turn.kind == "user" and turn.text and not turn.hidden]
+    return {index: patterns.detect(turns[index].text) for index in spoken[-SIGNAL_MESSAGES:]}
+
+
+def _keep(
+    turns: Sequence[Turn], signals: dict[int, frozenset[str]], dropped: dict[str, int]
+) -> tuple[list[Message], frozenset[str]]:
+    """The messages worth reading; and signals of dropped turns that found no user message before them."""
+    kept: list[Message] = []
+    homeless: frozenset[str] = frozenset()
+    with_reply = False
+    for index, turn in enumerate(turns):
+        reason = _reason(turn)
+        if turn.kind == "user" and not turn.hidden:
+            with_reply = reason is not None
+        elif reason is None and with_reply:
+            reason = "reply_of_dropped"
+        found = signals.get(index, frozenset())
+        if reason is None:
+            kept.append(_message(turn, found))
+        else:
+            dropped[reason] = dropped.get(reason, 0) + 1
+            homeless |= _rehome(kept, found)
+    return kept, homeless
+
+
+def _rehome(kept: list[Message], found: frozenset[str]) -> frozenset[str]:
+    """Give a dropped turn's signals to the last user message before it; answers them when there is none."""
+    for index in range(len(kept) - 1, -1, -1) if found else ():
+        if kept[index].role == "user":
+            kept[index] = replace(kept[index], signals=kept[index].signals | found)
+            return frozenset()
+    return found
+
+
+def _reason(turn: Turn) -> str | None:
+    """Why a turn is not worth reading, or None."""
+    if turn.hidden:
+        return "hidden"
+    if turn.kind in ("system", "tool"):
+        return turn.kind
+    if turn.calls_tools:
+        return "tool_call"
+    if not turn.text:
+        return "upload_only" if turn.has_files else "empty"
+    if turn.kind == "user" and is_acknowledgement(turn.text):
+        return "acknowledgement"
+    return None
+
+
+def is_acknowledgement(text: str) -> bool:
+    """Whether a text says nothing but "ok", "thanks", "好的", a greeting or the like."""
+    return len(text) <= _ACKNOWLEDGEMENT_MAX and _ACKNOWLEDGEMENT.fullmatch(text) is not None
+
+
+def _message(turn: Turn, signals: frozenset[str]) -> Message:
+    role: Role = "user" if turn.kind == "user" else "assistant"
+    return Message(role, turn.text, as_text(turn.id), as_text(turn.created_at), signals)

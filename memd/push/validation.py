@@ -1,0 +1,306 @@
+"""What may come in: the checks of both doors, in the order size, UTF-8, nesting, JSON, surrogates, schema.
+
+`parse_push` is total: for any bytes it answers a push or raises `Rejected` with code, field and limit, never the value.
+Identifiers are compared byte for byte and never normalised; message text loses what only attacks use.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any, NoReturn
+
+import orjson
+from msgspec import Struct
+
+from memd.config import ClientSettings
+from memd.context import WIRE_VERSION, Key, Message
+from memd.errors import Rejected
+from memd.push.signals import SIGNALS
+
+MAX_ID_BYTES = 256
+MAX_DEPTH = 64
+MAX_ITEMS = 50_000
+"""JSON values of one push; far above any conversation, far below what costs 50 ms."""
+
+MAX_NUMBER_CHARS = 32
+MAX_CREATED_AT_CHARS = 64
+
+_FIELDS = frozenset({"v", "thread_id", "user_id", "agent_name", "messages", "signals", "now"})
+_BIDI = "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
+_NONCHARACTERS = "\ufdd0-\ufdef\ufffe\uffff" + "".join(
+    f"{chr(plane * 0x10000 + 0xFFFE)}{chr(plane * 0x10000 + 0xFFFF)}" for plane in range(1, 17)
+)
+_TAGS = "\U000e0000-\U000e007f"
+_SURROGATES = "\ud800-\udfff"
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")
+_NOT_IN_IDS = re.compile(f"[\x00-\x1f\x7f-\x9f\u2028\u2029{_BIDI}{_TAGS}{_NONCHARACTERS}]")
+_NOT_IN_TEXT = re.compile(f"[\x00-\x08\x0b-\x1f\x7f-\x9f{_BIDI}{_TAGS}{_NONCHARACTERS}]")
+_SURROGATE = re.compile(f"[{_SURROGATES}]")
+_NAME_ENDS = re.compile(rb'"[ \t\r\n]*:')
+"""What ends a name in JSON. A text may have it too; no name goes without."""
+
+_NESTS = (dict, list, tuple)
+_CREATED_AT = re.compile(r"[0-9][0-9T:. +Zz-]{3,63}")
+
+
+class RawPush(Struct, frozen=True):
+    """A push that passed the checks; its messages are still as the app shaped them."""
+
+    key: Key
+    messages: tuple[dict[str, Any], ...]
+    signals: frozenset[str]
+    now: bool
+
+
+def parse_push(raw: bytes, limits: ClientSettings) -> RawPush:
+    """A push from the bytes of the raw door. Raises Rejected, and nothing else, for any bytes."""
+    if len(raw) > limits.max_push_bytes:
+        _refuse("E_PUSH_SIZE", f"a push has at most {limits.max_push_bytes} bytes", limit=limits.max_push_bytes)
+    return check_push(parse_json(raw), limits, scanned=True)
+
+
+def parse_json(raw: bytes) -> Any:
+    """Any JSON value, as strictly as the raw door reads it. Raises Rejected, and nothing else, for any bytes."""
+    _refuse_not_utf8(raw)
+    return _json(raw)
+
+
+def check_push(value: object, limits: ClientSettings, *, scanned: bool = False) -> RawPush:
+    """A push from Python values. `scanned`: size, depth and item count were checked on its bytes. Raises Rejected."""
+    if not scanned:
+        _check_values(value, limits)
+    if not isinstance(value, dict):
+        _refuse("E_PUSH_TYPE", "a push is a JSON object")
+    for name in value:
+        if name not in _FIELDS:
+            _refuse("E_UNKNOWN_FIELD", "a push has no such field; see docs/wire.md for those it has")
+    version = value.get("v", WIRE_VERSION)
+    if version is True or version != WIRE_VERSION:
+        _refuse("E_VERSION", f"v must be {WIRE_VERSION}", "v")
+    user = value.get("user_id")
+    if user is None and limits.default_user is None:
+        _refuse("E_USER_ID_MISSING", "user_id is required (or set client.default_user)", "user_id")
+    key = Key(
+        check_identifier("thread_id", value.get("thread_id")),
+        check_identifier("user_id", limits.default_user if user is None else user),
+        check_identifier("agent_name", value["agent_name"]) if value.get("agent_name") not in (None, "") else "",
+    )
+    now = value.get("now", False)
+    if not isinstance(now, bool):
+        _refuse("E_NOW_TYPE", "now must be true or false", "now")
+    return RawPush(key, _messages(value.get("messages"), limits), _signals(value.get("signals")), now)
+
+
+def check_identifier(field: str, value: object) -> str:
+    """An identifier as it is: 1 to 256 bytes, no control, bidi, tag or non-characters, no white space around it."""
+    if isinstance(value, str) and _is_plain(value):
+        return value
+    code = f"E_{field.upper()}"
+    if value is None:
+        _refuse(f"{code}_MISSING", f"{field} is required", field)
+    if not isinstance(value, str):
+        _refuse(f"{code}_TYPE", f"{field} must be a string", field)
+    if _SURROGATE.search(value):
+        _refuse(f"{code}_SURROGATE", f"{field} has a lone surrogate", field)
+    size = len(value.encode())
+    if not 1 <= size <= MAX_ID_BYTES:
+        _refuse(f"{code}_LENGTH", f"{field} must have 1 to {MAX_ID_BYTES} bytes, it has {size}", field, MAX_ID_BYTES)
+    if bad := _NOT_IN_IDS.search(value):
+        kind = "control character" if _CONTROL.fullmatch(bad[0]) else "forbidden character"
+        _refuse(f"{code}_CTRL", f"{field} has a {kind} at position {bad.start()}", field)
+    if value.strip() != value:
+        _refuse(f"{code}_SPACE", f"{field} has white space around it", field)
+    return value
+
+
+def _is_plain(value: str) -> bool:
+    """Whether an identifier is one at a glance, as nearly all are."""
+    return value.isascii() and value.isprintable() and 1 <= len(value) <= MAX_ID_BYTES and value[0] != " " != value[-1]
+
+
+def clean_text(text: str) -> str:
+    """Message text without bidi overrides, tag characters, non-characters and C0 controls; emoji joiners stay."""
+    if text.replace("\n", "").isprintable():  # the common case, at the speed of C: nothing to strip is printable
+        return text
+    return _NOT_IN_TEXT.sub("", text)
+
+
+def check_created_at(value: object) -> None:
+    """The time of a message: ISO 8601 or a number of seconds. Raises Rejected."""
+    if value is None or (isinstance(value, (int, float)) and not isinstance(value, bool)):
+        return
+    if not isinstance(value, str) or not _CREATED_AT.fullmatch(value):
+        _refuse("E_CREATED_AT", "created_at must be an ISO 8601 time or a number of seconds", "created_at")
+
+
+def check_message_id(value: object) -> None:
+    """The id of a message: as other identifiers, or a whole number; an empty one is none. Raises Rejected."""
+    if value is None or value == "" or (isinstance(value, int) and not isinstance(value, bool)):
+        return
+    check_identifier("message_id", value)
+
+
+def as_text(value: object) -> str | None:
+    """An id or a time that was checked, as a message has it: numbers become text."""
+    return None if value is None or value == "" else str(value)
+
+
+def parse_wire_message(raw: bytes, limits: ClientSettings) -> Message:
+    """A message of the trusted door, checked as strictly as one of the raw door. Raises Rejected."""
+    value = parse_json(raw)
+    if not isinstance(value, dict):
+        _refuse("E_MESSAGE_TYPE", "a message is a JSON object")
+    role, content = value.get("role"), value.get("content")
+    if role not in ("user", "assistant"):
+        _refuse("E_ROLE", "role must be user or assistant", "role")
+    if not isinstance(content, str) or not content or len(content) > limits.max_message_chars:
+        _refuse("E_CONTENT", f"content must be text of 1 to {limits.max_message_chars} characters", "content")
+    check_message_id(value.get("id"))
+    check_created_at(value.get("created_at"))
+    return Message(role, content, as_text(value.get("id")), as_text(value.get("created_at")))
+
+
+def wire_message(message: Message) -> bytes:
+    """A message as the trusted door carries it."""
+    fields = {"role": message.role, "content": message.content}
+    if message.id is not None:
+        fields["id"] = message.id
+    if message.created_at is not None:
+        fields["created_at"] = message.created_at
+    return orjson.dumps(fields)
+
+
+def _refuse(code: str, sentence: str, field: str = "", limit: int | None = None) -> NoReturn:
+    raise Rejected(code, sentence, field, limit)
+
+
+def _refuse_not_utf8(raw: bytes) -> None:
+    try:
+        raw.decode()
+    except UnicodeDecodeError as error:
+        _refuse("E_UTF8", f"not UTF-8 at byte {error.start}")
+
+
+def _json(raw: bytes) -> Any:
+    """The value of the bytes; read again where only a slower reader can tell that no name is given twice.
+
+    Bytes with as many ends of a name as the value has names hold none twice. A number that is too long is a float here.
+    """
+    try:
+        value = orjson.loads(raw)
+    except orjson.JSONDecodeError as error:  # its words are about the form; only their kind is passed on
+        _refuse_form(str(error))
+    names, floats = _look_through(value)
+    if floats or names != len(_NAME_ENDS.findall(raw)):
+        try:
+            json.loads(raw, object_pairs_hook=_object, parse_int=_number, parse_float=_number)
+        except ValueError:  # readable for one reader only: a number out of range, or the like
+            _refuse("E_JSON", "not valid JSON")
+    return value
+
+
+def _refuse_form(words: str) -> NoReturn:
+    if "surrogate" in words:
+        _refuse("E_SURROGATE", "a string has a lone surrogate")
+    if "recursion" in words:
+        _refuse("E_DEPTH", f"JSON is nested more than {MAX_DEPTH} deep", limit=MAX_DEPTH)
+    _refuse("E_JSON", "not valid JSON")
+
+
+def _object(pairs: list[tuple[str, Any]]) -> None:
+    if len({name for name, _ in pairs}) != len(pairs):
+        _refuse("E_DUPLICATE_KEY", "a JSON object names a key twice")
+
+
+def _number(text: str) -> None:
+    if len(text) > MAX_NUMBER_CHARS:
+        _refuse("E_NUMBER", f"a number has at most {MAX_NUMBER_CHARS} characters", limit=MAX_NUMBER_CHARS)
+
+
+def _check_values(value: object, limits: ClientSettings) -> None:
+    """What the bytes are asked at the raw door, for values that never were bytes."""
+    _look_through(value)
+    try:
+        size = len(orjson.dumps(value))
+    except (TypeError, ValueError):  # not JSON, or a lone surrogate; orjson's words may quote the value
+        _refuse("E_JSON", "a push must hold only what JSON can, without lone surrogates")
+    if size > limits.max_push_bytes:
+        _refuse("E_PUSH_SIZE", f"a push has at most {limits.max_push_bytes} bytes", limit=limits.max_push_bytes)
+
+
+def _look_through(value: object) -> tuple[int, bool]:
+    """How many names its objects have, and whether a float is among its values; refuses too many levels or values.
+
+    Level by level, without recursion.
+    """
+    items, names, floats, level = 0, 0, False, [value]
+    for _ in range(MAX_DEPTH + 1):
+        floats = floats or float in map(type, level)
+        nests = [part for part in level if isinstance(part, _NESTS)]
+        items += sum(map(len, nests))
+        if items > MAX_ITEMS:
+            _refuse("E_ITEMS", f"a push has at most {MAX_ITEMS} values", limit=MAX_ITEMS)
+        if not nests:
+            return names, floats
+        level = []
+        for part in nests:
+            if isinstance(part, dict):
+                names += len(part)
+                level += part.values()
+            else:
+                level += part
+    _refuse("E_DEPTH", f"JSON is nested more than {MAX_DEPTH} deep", limit=MAX_DEPTH)
+
+
+def _messages(value: object, limits: ClientSettings) -> tuple[dict[str, Any], ...]:
+    if not isinstance(value, (list, tuple)):
+        _refuse("E_MESSAGES_TYPE", "messages must be a list", "messages")
+    if not value:
+        _refuse("E_MESSAGES_EMPTY", "a push carries at least one message", "messages")
+    if len(value) > limits.max_messages:
+        _refuse(
+            "E_MESSAGES_COUNT",
+            f"a push carries at most {limits.max_messages} messages",
+            "messages",
+            limits.max_messages,
+        )
+    for message in value:
+        _check_message(message, limits)
+    return tuple(value)
+
+
+def _check_message(message: object, limits: ClientSettings) -> None:
+    if not isinstance(message, dict):
+        _refuse("E_MESSAGE_TYPE", "a message must be an object", "messages")
+    role = message.get("role", message.get("type"))
+    if not isinstance(role, str) or not role or len(role) > 64:
+        _refuse("E_ROLE", "a message needs a role (or LangChain's type) of 1 to 64 characters", "role")
+    content = message.get("content")
+    if content is not None and not isinstance(content, (str, list)):
+        _refuse("E_CONTENT_TYPE", "content must be text or a list of blocks", "content")
+    size = len(content) if isinstance(content, str) else sum(map(_block_chars, content or ()))
+    if size > limits.max_message_chars:
+        _refuse(
+            "E_CONTENT_LENGTH",
+            f"a message has at most {limits.max_message_chars} characters",
+            "content",
+            limits.max_message_chars,
+        )
+    check_message_id(message.get("id"))
+    check_created_at(message.get("created_at"))
+
+
+def _block_chars(block: object) -> int:
+    if isinstance(block, str):
+        return len(block)
+    text = block.get("text") if isinstance(block, dict) else None
+    return len(text) if isinstance(text, str) else 0
+
+
+def _signals(value: object) -> frozenset[str]:
+    if value is None:
+        return frozenset()
+    if not isinstance(value, (list, tuple)) or not all(isinstance(name, str) and name in SIGNALS for name in value):
+        _refuse("E_SIGNALS", f"signals must be a list of {', '.join(SIGNALS)}", "signals")
+    return frozenset(value)

@@ -1,0 +1,46 @@
+"""Bells: as many RQ jobs as there are idle workers with work for them. The inbox is the truth, a bell only a hint."""
+
+from __future__ import annotations
+
+import redis
+
+from memd.config import Settings
+from memd.events import Event, logger
+from memd.inbox import snapshot
+from memd.inbox.connection import connect, translate
+from memd.inbox.verbs import Tick
+from workers.job import bell_queue, ring
+
+
+class Bells:
+    """Raises RQ's queue length to min(idle workers, ceil(waiting keys / concurrency)), and to one at least."""
+
+    name = "bells"
+
+    def __init__(self, settings: Settings, client: redis.Redis) -> None:
+        self._client = client
+        self._queue = bell_queue(connect(settings))
+        self._refused = False
+        self._concurrency = settings.drain.concurrency
+        self._log = logger(duty=self.name)
+
+    def look(self, tick: Tick) -> None:
+        """Ring when keys wait for a worker. When RQ is refused for memory, workers drain directly."""
+        if not tick.waiting:
+            return
+        try:
+            queued, idle = snapshot.bells(self._client)
+            # At least one: RQ may not know its workers any more (a lost key, a clock that jumped past their lives).
+            wanted = max(1, min(idle, -(-tick.waiting // self._concurrency))) - queued
+            for _ in range(wanted):
+                ring(self._queue)
+        except redis.OutOfMemoryError:
+            if not self._refused:
+                self._log.warning(Event.BELL_REFUSED, code="out_of_memory")
+            self._refused = True
+            return
+        except redis.RedisError as error:
+            translate(error)
+        if wanted > 0:
+            self._refused = False
+            self._log.debug(Event.BELL_RUNG, bells=wanted, waiting=tick.waiting)

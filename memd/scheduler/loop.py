@@ -1,0 +1,150 @@
+"""The debounce scheduler: takes raw pushes in, rescues claims, rings for workers, sleeps until the next due time.
+
+Any number of schedulers may run: every move is atomic in the inbox, so two give the same result as one.
+"""
+
+from __future__ import annotations
+
+import random
+import signal
+import time
+from types import FrameType
+
+from memd.config import Settings
+from memd.errors import AccountRefused, InboxFull, InboxUnavailable, MemdError, NotReady
+from memd.events import Event, logger
+from memd.extraction import endpoint
+from memd.inbox import library, server_check, verbs
+from memd.inbox.connection import connect, send
+from memd.inbox.verbs import Tick
+from memd.inbox.wake import Wake
+from memd.scheduler.bells import Bells
+from memd.scheduler.budgets import Budgets
+from memd.scheduler.duty import Duty
+from memd.scheduler.intake import Intake
+from memd.scheduler.rescue import Rescue
+from memd.scheduler.strays import Strays
+from memd.scheduler.watch import Watch
+
+GRACE_MS = 8
+"""A drain that is already running takes a due key within this time; a bell for it would cost a fork for nothing."""
+
+RETRY_MAX_S = 1.0
+
+
+def run(settings: Settings) -> None:
+    """Schedule until SIGTERM or SIGINT. Raises ServerUnfit or ConfigError before anything is started."""
+    scheduler = Scheduler(settings)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, scheduler.stop)
+    scheduler.run()
+
+
+class Scheduler:
+    """The loop: it never dies of a duty that failed, and logs an outage once when it begins and once when it ends."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._client = connect(settings)
+        self._wake = Wake(settings)
+        self._rescue = Rescue(self._client)
+        self._bells = Bells(settings, self._client)
+        self._watch = Watch(settings, self._client)
+        self._duties: list[Duty] = [
+            self._watch,
+            Intake(settings, self._client),
+            Strays(settings, self._client),
+            Budgets(self._client),
+        ]
+        self._next = dict.fromkeys(range(len(self._duties)), 0.0)
+        self._endpoint = endpoint(settings.extraction)
+        self._longest_s = settings.scheduler.tick_ms / 1000
+        self._stopping = False
+        self._failures = 0
+        self._log = logger(part="scheduler")
+
+    def stop(self, _number: int = 0, _frame: FrameType | None = None) -> None:
+        """Stop before the next round, a quarter of a second from now at the latest."""
+        self._stopping = True
+
+    def run(self) -> None:
+        """Start on a fit server, then go round until stopped."""
+        self._begin()
+        while not self._stopping:
+            pause = self._round()
+            if not self._stopping:
+                self._wake.wait(pause)
+        self._log.info(Event.SCHEDULER_STOPPED)
+
+    def _begin(self) -> None:
+        while not self._stopping:
+            try:
+                server_check.require(self._client, self._settings)
+                self._install()
+            except AccountRefused:  # nobody but a person can mend it, and the one who starts us is there
+                raise
+            except (InboxUnavailable, InboxFull) as error:
+                self._wake.wait(self._failed(error))
+            else:
+                self._recovered()
+                self._log.info(Event.SCHEDULER_STARTED)
+                return
+
+    def _install(self) -> None:
+        try:
+            library.install(self._client, self._settings)
+        except InboxFull:
+            # Those of an earlier start do until there is room; to wait for it would leave the raw lists full for ever.
+            if not library.installed(self._client):
+                raise
+            self._watch.stale = True
+
+    def _round(self) -> float:
+        """All that is due now; answers the seconds to sleep."""
+        try:
+            pause = min(self._longest_s, *self._run_duties())
+            tick = send(self._client, verbs.tick(GRACE_MS, self._endpoint))
+            self._rescue.look(tick)
+            self._bells.look(tick)
+        except NotReady as error:
+            # The libraries are gone: the watch puts them back in the next round.
+            self._watch.stale = True
+            self._next = dict.fromkeys(self._next, 0.0)
+            return self._failed(error)
+        except MemdError as error:  # nothing was half moved: every step is one atomic call
+            return self._failed(error)
+        except Exception as error:  # noqa: BLE001  (a loop never dies; the step is tried again in the next round)
+            self._log.error(Event.DUTY_FAILED, exc_info=error)
+            return self._failed(error)
+        self._recovered()
+        return min(pause, _until_next(tick))
+
+    def _run_duties(self) -> list[float]:
+        """Tick each duty whose time has come; answers the seconds until each next time."""
+        for index, duty in enumerate(self._duties):
+            if time.monotonic() >= self._next[index]:
+                self._next[index] = time.monotonic() + duty.tick()
+        now = time.monotonic()
+        return [max(0.0, at - now) for at in self._next.values()]
+
+    def _failed(self, error: Exception) -> float:
+        self._failures += 1
+        if self._failures == 1:
+            self._log.warning(
+                Event.OUTAGE_BEGAN,
+                code=type(error).__name__,
+                error=str(error) if isinstance(error, MemdError) else "",
+            )
+        ceiling = min(RETRY_MAX_S, 0.02 * 2 ** min(self._failures, 10))
+        return random.uniform(ceiling / 2, ceiling)  # noqa: S311  (jitter, not a secret)
+
+    def _recovered(self) -> None:
+        if self._failures:
+            self._log.info(Event.OUTAGE_ENDED, failures=self._failures)
+        self._failures = 0
+
+
+def _until_next(tick: Tick) -> float:
+    """Seconds until the next key waits for a worker or the next lease ends."""
+    moments = [moment for moment in (tick.next_due_ms, tick.next_lease_ms) if moment is not None]
+    return max(0.0, (min(moments) - tick.now_ms) / 1000) if moments else float("inf")

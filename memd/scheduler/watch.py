@@ -1,0 +1,46 @@
+"""Watch: the server's memory head-room, its function libraries, its clock, and outcomes whose time is over."""
+
+from __future__ import annotations
+
+import redis
+
+from memd.config import Settings
+from memd.errors import InboxFull
+from memd.events import Event, logger
+from memd.inbox import library, verbs
+from memd.inbox.connection import send
+
+INTERVAL_S = 1.0
+
+
+class Watch:
+    """Once a second: guard the memory limit, notice an emptied server or a clock set back, sweep."""
+
+    name = "watch"
+    stale = False
+    """Whether the functions and settings on the server may not be ours: they are installed with the next tick."""
+
+    def __init__(self, settings: Settings, client: redis.Redis) -> None:
+        self._settings = settings
+        self._client = client
+        self._log = logger(duty=self.name)
+
+    def tick(self) -> float:
+        """Look at the server once."""
+        if not library.installed(self._client):
+            self._log.error(Event.SERVER_EMPTIED)
+            self.stale = True
+        if self.stale:
+            self._install()
+        library.mark_full(self._client, self._settings.inbox.memory_headroom)
+        send(self._client, verbs.sweep())
+        if mended := send(self._client, verbs.rebase()):
+            self._log.warning(Event.CLOCK_SET_BACK, times=mended)
+        return INTERVAL_S
+
+    def _install(self) -> None:
+        try:
+            library.install(self._client, self._settings)
+        except InboxFull:  # at its memory limit the server takes no functions; those of an earlier start make room
+            return
+        self.stale = False

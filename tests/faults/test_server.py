@@ -1,0 +1,129 @@
+"""The embedded server: private, durable, and on a socket that always fits."""
+
+from __future__ import annotations
+
+import signal
+import stat
+import subprocess
+from pathlib import Path
+
+import pytest
+import redis
+from msgspec import structs
+from support import make_settings, wait_for
+
+from memd.errors import ConfigError, InboxUnavailable
+from memd.inbox.connection import connect
+from memd.inbox.server_check import examine
+from memd.ops import server
+
+
+def test_the_embedded_server_is_private_and_durable(data_dir: Path) -> None:
+    """Append-only file on, no eviction, folders 0700, and nothing pushed is lost by kill -9."""
+    settings = make_settings(data_dir, None)
+    process = server.start(settings)
+    try:
+        with connect(settings) as client:
+            found = examine(client)
+            assert found.problems == ()
+            assert found.durability == "append-only file"
+            client.rpush("memd:in", *[b"x"] * 1000)
+        assert stat.S_IMODE((data_dir / "server").stat().st_mode) == 0o700
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        process = server.start(settings)
+        with connect(settings) as client:
+            assert client.llen("memd:in") == 1000
+    finally:
+        server.stop(process)
+
+
+def test_a_loading_server_is_not_taken_for_one_without_persistence(data_dir: Path) -> None:
+    """While it reads its append-only file a server says it has none; that is a reason to wait, not to give up."""
+    settings = make_settings(data_dir, None)
+    process = server.start(settings)
+    with connect(settings) as client:
+        writes = client.pipeline(transaction=False)
+        for _ in range(15_000):
+            writes.rpush("memd:in", b"x")
+        writes.execute()
+    server.stop(process)
+    slow = subprocess.Popen([*process.args, "--key-load-delay", "100"])  # type: ignore[misc]  # a list here
+    try:
+        with connect(settings, retries=0) as client:
+            loading = wait_for(lambda: persistence(client), "the server answers")
+            assert (loading["loading"], loading["aof_enabled"]) == (1, 0)
+            with pytest.raises(InboxUnavailable, match="loading"):
+                examine(client)
+            assert wait_for(lambda: found(client), "the server has loaded") == [()]
+    finally:
+        server.stop(slow)
+
+
+def test_a_long_append_only_file_is_waited_for(data_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server that says it is loading is given the time it takes; only silence has a deadline."""
+    settings = make_settings(data_dir, None)
+    process = server.start(settings)
+    with connect(settings) as client:
+        writes = client.pipeline(transaction=False)
+        for _ in range(15_000):
+            writes.rpush("memd:in", b"x")
+        writes.execute()
+    server.stop(process)
+    monkeypatch.setattr(server, "_CONF", server._CONF + "key-load-delay 100\n")
+    monkeypatch.setattr(server, "SILENCE_S", 0.5)
+    process = server.start(settings)
+    with connect(settings) as client:
+        assert client.llen("memd:in") == 15_000
+    server.stop(process)
+
+
+def persistence(client: redis.Redis) -> dict[str, int]:
+    """What the server says about its persistence; nothing while it cannot be reached."""
+    try:
+        return client.info("persistence")
+    except redis.ConnectionError:
+        return {}
+
+
+def found(client: redis.Redis) -> list[tuple[str, ...]]:
+    """The problems that `examine` finds, as one item; no item while the server is unavailable."""
+    try:
+        return [examine(client).problems]
+    except InboxUnavailable:
+        return []
+
+
+def test_a_long_data_folder_gets_a_short_socket(data_dir: Path) -> None:
+    """Where a socket in the data folder would be too long for the system, it lies in a private folder elsewhere."""
+    deep = data_dir / ("d" * 100)
+    deep.mkdir()
+    path = server.socket_path(make_settings(deep, None))
+    assert len(str(path)) <= server.MAX_SOCKET_BYTES
+    assert not path.is_relative_to(deep)
+    other = data_dir / ("e" * 100)
+    other.mkdir()
+    assert server.socket_path(make_settings(other, None)) != path
+    process = server.start(make_settings(deep, None))
+    server.stop(process)
+
+
+@pytest.mark.parametrize("name", ["a b", 'it\'s "x"', "50%41 ?#", "记忆", "a\\b"])
+def test_a_data_folder_may_have_any_name(data_dir: Path, name: str) -> None:
+    """Blanks, quotes, Chinese and what means something in an address: the server starts there and is found there."""
+    (data_dir / name).mkdir()
+    settings = make_settings(data_dir / name, None)
+    process = server.start(settings)
+    try:
+        with connect(settings) as client:
+            assert client.config_get("dir")["dir"] == str(data_dir / name / "server")
+    finally:
+        server.stop(process)
+
+
+def test_a_data_folder_that_cannot_be_used_is_said_in_a_sentence(data_dir: Path) -> None:
+    """Where a file stands in the way of the folder, nothing is started."""
+    (data_dir / "file").touch()
+    settings = structs.replace(make_settings(data_dir, None), data_dir=data_dir / "file")
+    with pytest.raises(ConfigError, match="cannot be used"):
+        server.start(settings)

@@ -1,0 +1,215 @@
+"""`memd up`: one tree of processes that starts whole, mends itself, and stops in order."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+import orjson
+import pytest
+from support import alive, ended, environment, free_port, make_settings, wait_for
+
+from memd.client import Memd
+from memd.config import Settings
+from memd.errors import MemdError
+from memd.inbox.connection import connect
+from memd.ops import server
+from memd.ops.supervisor import BACKOFF_MAX_S, BACKOFF_S, HEALTHY_S, Part
+
+
+@contextmanager
+def up(settings: Settings) -> Iterator[tuple[subprocess.Popen[bytes], Path]]:
+    """`memd up`, ended at the end; its log."""
+    log = settings.data_dir / "up.log"
+    stream: IO[bytes]
+    with log.open("wb") as stream:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "memd", "up"],
+            env=environment(settings),
+            stdout=stream,
+            stderr=stream,
+            start_new_session=True,
+        )
+    try:
+        yield process, log
+    finally:
+        if process.poll() is None:
+            process.terminate()
+            process.wait(20)
+
+
+def events(log: Path, name: str) -> list[dict[str, object]]:
+    lines = [orjson.loads(line) for line in log.read_bytes().splitlines() if line.startswith(b"{")]
+    return [line for line in lines if line.get("event") == name]
+
+
+def ready(settings: Settings) -> bool:
+    try:
+        with Memd(settings) as app:
+            return len(app.status().workers) >= settings.drain.workers
+    except MemdError:
+        return False
+
+
+@pytest.fixture
+def embedded(data_dir: Path) -> Settings:
+    """Settings without a server of their own: the embedded one is used."""
+    return make_settings(data_dir, None, drain__workers=2, log__format="json")
+
+
+def test_up_runs_the_whole_job_and_stops_cleanly(embedded: Settings) -> None:
+    """Server, scheduler and workers start; a push becomes memory; SIGTERM ends all of them, with code 0."""
+    with up(embedded) as (process, log), Memd(embedded) as app:
+        wait_for(lambda: ready(embedded), "memd up is ready")
+        app.push([{"role": "user", "content": "I live in Porto."}], thread_id="t", user_id="ana")
+        assert ended(app) == {"stored": 1}
+        pids = [event["pid"] for event in [*events(log, "part_started"), *events(log, "server_ready")]]
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(15) == 0
+    assert len(pids) == 4
+    assert not any(map(alive, pids))
+    assert not server.socket_path(embedded).exists()
+
+
+def test_up_serves_http_when_told_to(data_dir: Path) -> None:
+    """With `http.enabled` the tree has one more part, which answers, is started again, and stops with the rest."""
+    changes: dict[str, Any] = {"drain__workers": 1, "http__enabled": True, "http__port": free_port()}
+    settings = make_settings(data_dir, None, log__format="json", **changes)
+
+    def health() -> object:
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{settings.http.port}/health") as answer:
+                return orjson.loads(answer.read())["inbox"]
+        except OSError:
+            return None
+
+    with up(settings) as (process, log):
+        wait_for(lambda: health() == "ok", "the part answers")
+        os.kill(int(str(events(log, "http_ready")[0]["pid"])), signal.SIGKILL)
+        wait_for(lambda: len(events(log, "http_ready")) == 2, "it was started again")
+        wait_for(lambda: health() == "ok", "it answers again")
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(20) == 0
+    assert events(log, "http_stopped")
+
+
+def test_ctrl_c_reaches_only_the_supervisor(embedded: Settings) -> None:
+    """SIGINT to the process group of `memd up` stops the tree in order, without a traceback."""
+    with up(embedded) as (process, log):
+        wait_for(lambda: ready(embedded), "memd up is ready")
+        os.killpg(process.pid, signal.SIGINT)
+        assert process.wait(15) == 0
+    assert b"Traceback" not in log.read_bytes()
+
+
+def test_what_dies_is_started_again(embedded: Settings) -> None:
+    """A killed worker, scheduler or server is back soon, with a log line, and what was pending is not lost."""
+    with up(embedded) as (_, log), Memd(embedded) as app:
+        wait_for(lambda: ready(embedded), "memd up is ready")
+        app.push([{"role": "user", "content": "I live in Porto."}], thread_id="t", user_id="ana", now=False)
+        for event in [*events(log, "part_started"), *events(log, "server_ready")]:
+            os.kill(int(str(event["pid"])), signal.SIGKILL)
+        wait_for(lambda: len(events(log, "part_started")) >= 6, "the parts were started again")
+        wait_for(lambda: ready(embedded), "memd up is ready again")
+        wait_for(lambda: app.document("ana")["facts"], "what was pending is remembered")
+    assert len(events(log, "part_died")) >= 4
+
+
+def test_a_second_up_refuses_and_names_the_pid(embedded: Settings) -> None:
+    """One data folder has one `memd up`."""
+    with up(embedded) as (process, _):
+        wait_for(lambda: ready(embedded), "memd up is ready")
+        second = subprocess.run(
+            [sys.executable, "-m", "memd", "up"], env=environment(embedded), capture_output=True, text=True, check=False
+        )
+    assert second.returncode == 73
+    assert str(process.pid) in second.stderr
+    assert len(second.stderr.splitlines()) == 1
+
+
+def test_nothing_outlives_a_killed_supervisor(embedded: Settings) -> None:
+    """`kill -9` of `memd up` takes its parts along."""
+    with up(embedded) as (process, log):
+        wait_for(lambda: ready(embedded), "memd up is ready")
+        pids = [event["pid"] for event in [*events(log, "part_started"), *events(log, "server_ready")]]
+        process.kill()
+        process.wait()
+        wait_for(lambda: not any(map(alive, pids)), "the parts have ended", timeout_s=10)
+
+
+def test_an_unfit_server_stops_the_start(server_url: str, data_dir: Path) -> None:
+    """A server that evicts keys is refused with one sentence and code 78; nothing is left running."""
+    settings = make_settings(data_dir, server_url)
+    with connect(settings) as client:
+        client.config_set("maxmemory-policy", "allkeys-lru")
+        try:
+            done = subprocess.run(
+                [sys.executable, "-m", "memd", "up"],
+                env=environment(settings),
+                capture_output=True,
+                text=True,
+                check=False,
+                timeout=30,
+            )
+        finally:
+            client.config_set("maxmemory-policy", "noeviction")
+    assert done.returncode == 78
+    assert "allkeys-lru" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_part_that_a_restart_cannot_mend_stops_the_tree(embedded: Settings) -> None:
+    """Workers that end with code 78 are not started again and again: all stops, with their sentence and code."""
+    settings = make_settings(
+        embedded.data_dir, None, extraction__extractor="anthropic", extraction__base_url="no address"
+    )
+    done = subprocess.run(
+        [sys.executable, "-m", "memd", "up"],
+        env=environment(settings),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=30,
+    )
+    assert done.returncode == 78
+    assert "base_url" in next(line for line in done.stderr.splitlines() if line.startswith("memd: "))
+    assert "part_died" not in done.stderr
+    assert not server.socket_path(settings).exists()
+
+
+def test_restarts_wait_longer_each_time() -> None:
+    """0.1 s doubles to 10 s, and starts anew after a part has lived long enough."""
+
+    def nothing() -> subprocess.Popen[bytes]:
+        raise AssertionError("nothing is started here")
+
+    part = Part("worker-1", nothing)
+    pauses = []
+    for _ in range(9):
+        part.died()
+        pauses.append(part.pause)
+    assert pauses[:3] == [BACKOFF_S, 2 * BACKOFF_S, 4 * BACKOFF_S]
+    assert pauses[-1] == BACKOFF_MAX_S
+    with subprocess.Popen([sys.executable, "-c", ""]) as process:
+        part.process, part.started = process, time.monotonic() - HEALTHY_S
+    part.died()
+    assert part.pause == BACKOFF_S
+
+
+def test_a_data_folder_that_cannot_be_used_stops_the_start(embedded: Settings) -> None:
+    """One sentence and code 78, no traceback."""
+    (embedded.data_dir / "file").touch()
+    env = environment(embedded) | {"MEMD_DATA_DIR": str(embedded.data_dir / "file")}
+    done = subprocess.run(
+        [sys.executable, "-m", "memd", "up"], env=env, capture_output=True, text=True, check=False, timeout=30
+    )
+    assert (done.returncode, len(done.stderr.splitlines())) == (78, 1)
+    assert "cannot be used" in done.stderr

@@ -1,0 +1,143 @@
+"""Outages of the model: one breaker for all workers; no attempts, no storm, and back by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import redis
+from support import ended, part, wait_for
+
+from memd.client import Memd
+from memd.config import Settings
+from memd.context import Context, Key, Message, identify
+from memd.errors import ModelUnavailable
+from memd.inbox import breaker, verbs
+from memd.inbox.breaker import Breaker
+from memd.inbox.connection import send
+from memd.testing import ModelServer
+
+LIMITED = ModelUnavailable("rate_limited", "")
+BROKEN = ModelUnavailable("server_error", "")
+
+
+def push(client: redis.Redis, user: str) -> None:
+    key = Key("t", user)
+    send(client, verbs.push(Context(key, identify("t", [Message("user", "I own a boat.")]), now=True)))
+
+
+def claimed(client: redis.Redis, settings: Settings, endpoint: str = "model") -> tuple[str, list[str]]:
+    found = send(client, verbs.claim(settings, 10, 0, "w", endpoint))
+    return found.breaker, [claim.id for claim in found.taken]
+
+
+def trip(client: redis.Redis, error: ModelUnavailable, endpoint: str = "model") -> Breaker:
+    return send(client, breaker.trip(endpoint, error))
+
+
+def test_a_limit_opens_the_breaker_and_nothing_is_claimed(client: redis.Redis, settings: Settings) -> None:
+    """A 429 opens it at once; while it is open no key is claimed, however many are due, and a flush changes nothing."""
+    push(client, "ana")
+    opened = trip(client, LIMITED)
+    assert (opened.state, 0.05 <= opened.pause_s <= 0.1) == ("opened", True)
+    assert claimed(client, settings) == ("open", [])
+    send(client, verbs.flush_page("due", "0", (None, None, None)))
+    assert claimed(client, settings) == ("open", [])
+    assert send(client, verbs.tick(0, "model")).waiting == 0
+
+
+def test_another_endpoint_has_a_breaker_of_its_own(client: redis.Redis, settings: Settings) -> None:
+    """Workers that ask another endpoint go on."""
+    push(client, "ana")
+    trip(client, LIMITED)
+    assert len(claimed(client, settings, "other")[1]) == 1
+
+
+def test_one_probe_at_a_time_closes_it(client: redis.Redis, settings: Settings) -> None:
+    """Half-open, one claim is taken to try; only its success closes the breaker."""
+    for user in ("ana", "bob", "eve"):
+        push(client, user)
+    trip(client, LIMITED)
+    state, taken = wait_for(lambda: (found := claimed(client, settings))[1] and found, "the breaker is half-open")
+    assert (state, len(taken)) == ("half-open", 1)
+    assert claimed(client, settings) == ("probing", [])
+    assert send(client, breaker.close("model", "an-old-call")).state == "ok"
+    assert claimed(client, settings) == ("probing", [])
+    closed = send(client, breaker.close("model", taken[0]))
+    assert (closed.state, closed.code) == ("closed", "rate_limited")
+    assert len(claimed(client, settings)[1]) == 2
+
+
+def test_a_probe_that_fails_doubles_the_pause(client: redis.Redis, settings: Settings) -> None:
+    """The pause doubles with each failed try, with jitter, up to backoff_max_s."""
+    push(client, "ana")
+    pauses = [trip(client, LIMITED).pause_s]
+    for _ in range(5):
+        _, taken = wait_for(lambda: (found := claimed(client, settings))[1] and found, "the breaker is half-open")
+        pauses.append(trip(client, LIMITED).pause_s)
+        send(client, verbs.release(taken[0], "paused"))
+    for n, pause in enumerate(pauses):
+        ceiling = min(0.5, 0.1 * 2**n)
+        assert ceiling / 2 - 0.001 <= pause <= ceiling + 0.001
+
+
+def test_a_retry_after_and_an_account_fault_are_floors(client: redis.Redis, settings: Settings) -> None:
+    """The endpoint's wish is kept; a refused account is tried once a minute at most."""
+    assert trip(client, ModelUnavailable("rate_limited", "", 7.0), "a").pause_s >= 7
+    assert trip(client, ModelUnavailable("unauthorized", ""), "b").pause_s >= 60
+
+
+def test_what_may_be_the_contents_fault_opens_it_after_three(client: redis.Redis, settings: Settings) -> None:
+    """A single 500 opens nothing; three in a row do; an answer in between starts the count anew."""
+    assert [trip(client, BROKEN).state for _ in range(2)] == ["counted", "counted"]
+    send(client, breaker.close("model", "x"))
+    assert [trip(client, BROKEN).state for _ in range(3)] == ["counted", "counted", "opened"]
+
+
+def test_a_probe_that_made_no_call_is_given_on(client: redis.Redis, settings: Settings) -> None:
+    """A probe that was skipped does not block the next try until its lease ends."""
+    push(client, "ana")
+    push(client, "bob")
+    trip(client, LIMITED)
+    _, taken = wait_for(lambda: (found := claimed(client, settings))[1] and found, "the breaker is half-open")
+    send(client, breaker.free("model", taken[0]))
+    assert claimed(client, settings)[0] == "half-open"
+
+
+def test_an_outage_pauses_all_workers_and_ends_by_itself(asking: Callable[..., Settings], model: ModelServer) -> None:
+    """L1: 60 contexts, two workers, an endpoint that limits for a while: few calls, no attempts, all stored."""
+    model.fail(429, headers={"retry-after": "1"}, times=None)
+    settings = asking(drain__max_attempts=1, drain__concurrency=4)
+    with Memd(settings) as app, part("scheduler", settings), part("worker", settings), part("worker", settings):
+        for number in range(60):
+            turns = [{"role": "user", "content": f"I own boat number {number}.", "id": "1"}]
+            app.push(turns, thread_id=f"t{number}", user_id=f"user-{number}", now=True)
+        wait_for(lambda: app.status().paused, "the breaker is open")
+        assert app.status().paused[0]["code"] == "rate_limited"
+        wait_for(lambda: model.calls >= 9, "it was tried again")
+        assert model.calls <= 10
+        model.clear()
+        assert ended(app) == {"stored": 60}
+        assert app.status().paused == ()
+    logs = b"".join(log.read_bytes() for log in settings.data_dir.glob("worker*.log"))
+    assert logs.count(b"model_outage_began") == 1
+    assert logs.count(b"model_outage_ended") == 1
+
+
+def test_a_failure_while_others_succeed_is_the_contents(asking: Callable[..., Settings], model: ModelServer) -> None:
+    """One context that makes the endpoint fail dies of it; the breaker stays closed and the others are stored."""
+    answer = model.responder
+
+    def responder(request: dict[str, object]) -> dict[str, object]:
+        if "poison" in str(request):
+            raise RuntimeError("the model chokes on this")
+        return answer(request)
+
+    model.responder = responder
+    settings = asking(drain__max_attempts=2)
+    model.delay = 0.05
+    with Memd(settings) as app, part("scheduler", settings), part("worker", settings):
+        for number in range(40):
+            text = "poison" if number == 7 else f"I own boat number {number}."
+            turns = [{"role": "user", "content": text, "id": "1"}]
+            app.push(turns, thread_id=f"t{number}", user_id=f"user-{number % 4}", now=True)
+        assert app.flush(wait=True, timeout_s=60).counts["stored"] == 39

@@ -1,0 +1,164 @@
+"""What the tests share: waiting for named conditions, a daemon of real processes, settings for short times."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+import redis
+
+from memd import config
+from memd.client import Memd
+from memd.config import Settings
+from memd.inbox import verbs
+from memd.ops import server
+from support import forkserver
+
+T = TypeVar("T")
+
+SHORT = {
+    "scheduler.quiet_s": 0.15,
+    "scheduler.max_wait_s": 2,
+    "drain.linger_s": 0.2,
+    "drain.backoff_s": 0.1,
+    "drain.backoff_max_s": 0.5,
+    "drain.lease_s": 15,
+    "extraction.extractor": "rules",
+}
+
+
+def wait_for(condition: Callable[[], T], name: str, timeout_s: float = 20) -> T:
+    """The first truthy answer of `condition`; fails with its name when the deadline passes."""
+    until = time.monotonic() + timeout_s
+    tick = threading.Event()
+    while True:
+        answer = condition()
+        if answer:
+            return answer
+        if time.monotonic() > until:
+            raise AssertionError(f"not within {timeout_s:g} s: {name}")
+        tick.wait(0.01)
+
+
+def make_settings(data_dir: Path, redis_url: str | None, **changes: Any) -> Settings:
+    """Settings with short times; `changes` use `__` for the dot."""
+    flags = {**SHORT, "data_dir": str(data_dir), "redis_url": redis_url}
+    flags |= {name.replace("__", "."): value for name, value in changes.items()}
+    return config.load(environ={}, file=_no_file(data_dir), flags=flags).settings
+
+
+def _no_file(data_dir: Path) -> Path:
+    empty = data_dir / "empty.yaml"
+    empty.touch()
+    return empty
+
+
+def ended(app: Memd) -> dict[str, int]:
+    """Waits until all that was pushed has ended; how many contexts ended in each way since the server was emptied."""
+    assert not app.flush(wait=True, timeout_s=60).timed_out
+    status = app.status()
+    counts = {"stored": status.stored, "skipped": status.skipped, "dead": status.dead}
+    return {state: count for state, count in counts.items() if count}
+
+
+def environment(settings: Settings) -> dict[str, str]:
+    """The environment that gives a child process these settings."""
+    env = {name: value for name, value in os.environ.items() if not name.startswith(("MEMD_", "ANTHROPIC_"))}
+    return env | config.as_environment(settings) | {"MEMD_CONFIG": str(_no_file(settings.data_dir))}
+
+
+@contextmanager
+def part(name: str, settings: Settings, extra: Mapping[str, str] | None = None) -> Iterator[forkserver.Part]:
+    """One part of memd as a process of its own; ended at the end, its log in the data folder."""
+    number = len(list(settings.data_dir.glob(f"{name}*.log")))
+    log = settings.data_dir / f"{name}{number}.log"
+    log.touch()
+    process = forkserver.start([name], {**environment(settings), **(extra or {})}, settings.data_dir, log)
+    try:
+        yield process
+    finally:
+        process.terminate()
+        try:
+            process.wait(10)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+@contextmanager
+def daemon(settings: Settings, workers: int = 1) -> Iterator[list[forkserver.Part]]:
+    """A scheduler and workers, as processes; the list is [scheduler, worker, …]."""
+    from contextlib import ExitStack
+
+    with ExitStack() as stack:
+        yield [
+            stack.enter_context(part("scheduler", settings)),
+            *(stack.enter_context(part("worker", settings)) for _ in range(workers)),
+        ]
+
+
+def execute(client: redis.Redis, *command: Any) -> Any:
+    """A command as it is, and its reply."""
+    return client.execute_command(*command)  # type: ignore[no-untyped-call]  # redis-py's gap
+
+
+def dead_letter(client: redis.Redis) -> dict[bytes, bytes]:
+    """The one dead letter there is."""
+    ids: list[bytes] = execute(client, "ZRANGE", f"{verbs.P}:dead", 0, -1)
+    assert len(ids) == 1
+    letter: dict[bytes, bytes] = client.hgetall(f"{verbs.P}:dead:{ids[0].decode()}")  # type: ignore[assignment]  # bytes here
+    return letter
+
+
+def first_due(client: redis.Redis) -> str:
+    """The hash of the key that is due first."""
+    keys: list[bytes] = execute(client, "ZRANGE", f"{verbs.P}:due", 0, 0)
+    return keys[0].decode()
+
+
+@contextmanager
+def own_server(folder: Path, *options: str, preexec: Callable[[], None] | None = None) -> Iterator[int]:
+    """A server of the test's own on the loopback, with an append-only file; answers its port."""
+    port = free_port()
+    common = ["--port", str(port), "--bind", "127.0.0.1", "--dir", str(folder), "--appendonly", "yes", "--save", ""]
+    with (folder / "own-server.log").open("wb") as log:
+        process = subprocess.Popen(
+            [server.binary(), *common, *options],
+            stdout=log,
+            stderr=log,
+            preexec_fn=preexec,  # noqa: PLW1509  (a limit for this process)
+        )
+    try:
+        wait_for(lambda: _listens(port), "the test's own server listens", 10)
+        yield port
+    finally:
+        process.kill()
+        process.wait()
+
+
+def free_port() -> int:
+    """A port of the loopback that nobody listens on."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port: int = free.getsockname()[1]
+    return port
+
+
+def _listens(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+def alive(pid: object) -> bool:
+    """Whether a process runs; one that only waits to be reaped does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False

@@ -1,0 +1,91 @@
+"""Conversations of a few users, pushed in overlapping windows: with ids, with times, or with neither."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import orjson
+from hypothesis import strategies as st
+
+from memd.context import Context, Key, Message, identify
+from memd.extraction.update import Evidence, NewFact, Update
+
+KEYS = [Key("t1", "ana"), Key("t2", "ana"), Key("t3", "ana"), Key("t1", "ana", "helper"), Key("t1", "bob")]
+BUCKETS = list(dict.fromkeys(key.bucket for key in KEYS))
+
+TIMED = "t2"
+"""The thread whose messages without id have times. One that mixed them had two messages that a third one may mean."""
+
+BIG = 4
+"""The number of the message that is longer than the others together."""
+
+NONSENSE = [b"\xff", b"[]", b'{"thread_id":"t1","user_id":"ana","messages":[]}']
+"""What no intake accepts."""
+
+
+@dataclass(frozen=True)
+class Window:
+    """A push: some messages of a conversation from number `start` on. Only messages with ids have versions."""
+
+    key: Key
+    start: int
+    length: int
+    ids: bool
+    version: int
+    signal: str
+    now: bool
+
+    @property
+    def context(self) -> Context:
+        """The window as the trusted door takes it."""
+        turns = [self._turn(number) for number in range(self.start, self.start + self.length)]
+        last = turns[-1]
+        turns[-1] = Message(last.role, last.content, last.id, last.created_at, frozenset(self._signals))
+        return Context(self.key, identify(self.key.thread_id, turns), self.now)
+
+    @property
+    def raw(self) -> bytes:
+        """The window as the raw door takes it."""
+        fields = {"thread_id": self.key.thread_id, "user_id": self.key.user_id, "agent_name": self.key.agent_name}
+        turns = [
+            {"role": turn.role, "content": turn.content, "id": turn.id, "created_at": turn.created_at}
+            for turn in self.context.messages
+        ]
+        return orjson.dumps({**fields, "messages": turns, "signals": self._signals, "now": self.now})
+
+    @property
+    def _signals(self) -> list[str]:
+        return [self.signal] if self.signal else []
+
+    def _turn(self, number: int) -> Message:
+        version = self.version if self.ids else 0
+        timed = self.key.thread_id == TIMED and not self.ids
+        return Message(
+            "assistant" if number % 3 == 1 else "user",
+            f"{'/'.join(self.key)} number {number} version {version}" + " big" * 60 * (number == BIG),
+            id=str(number) if self.ids else None,
+            created_at=f"2026-01-01T00:00:0{number}Z" if timed else None,
+        )
+
+
+WINDOWS = st.builds(
+    Window,
+    key=st.sampled_from(KEYS),
+    start=st.integers(0, 5),
+    length=st.integers(1, 4),
+    ids=st.booleans(),
+    version=st.integers(0, 1),
+    signal=st.sampled_from(["", "correction", "reinforcement"]),
+    now=st.booleans(),
+)
+
+
+def one_fact_each(messages: Sequence[Message]) -> Update:
+    """The update of an extractor that stores every user message as it is."""
+    facts = [
+        NewFact(message.content, "context", 0.9, "user", "durable", "descriptive", (Evidence(at, message.content),))
+        for at, message in enumerate(messages)
+        if message.role == "user"
+    ]
+    return Update(new_facts=tuple(facts))

@@ -1,0 +1,50 @@
+"""What schemathesis has to know to make up requests that memd serve takes: the formats that patterns cannot say whole.
+
+Loaded by SCHEMATHESIS_HOOKS in the process that `http_fuzz` starts.
+"""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import Any
+
+import schemathesis
+from hypothesis import strategies as st
+
+from memd.errors import Rejected
+from memd.push.validation import MAX_NUMBER_CHARS, check_identifier
+
+
+def _is_id(value: str) -> bool:
+    try:
+        check_identifier("user_id", value)
+    except Rejected:
+        return False
+    return True
+
+
+_LETTERS = st.characters(exclude_categories=("Cs", "Cc"))
+schemathesis.openapi.format("memd-id", st.text(_LETTERS, min_size=1, max_size=60).filter(_is_id))
+schemathesis.openapi.format(
+    "memd-fact",
+    st.lists(st.sampled_from(("tea", "Porto", "likes", "喝绿茶", "梅子", "née")), min_size=5, max_size=9).map(" ".join),
+)
+schemathesis.openapi.format("memd-time", st.dates(min_value=date(1000, 1, 1)).map(str))
+
+
+@schemathesis.hook
+def filter_body(_: schemathesis.HookContext, body: Any) -> bool:
+    """What the document cannot say: no flush that waits, which would take its time; no number with more digits than
+    any may have here; no id of a message like 5.0, which JSON Schema calls an integer.
+    """
+    if not isinstance(body, dict):
+        return True
+    messages = body.get("messages")
+    ids = [one.get("id") for one in messages if isinstance(one, dict)] if isinstance(messages, list) else []
+    return body.get("wait") is not True and not _has_long_number(body) and float not in map(type, ids)
+
+
+def _has_long_number(value: Any) -> bool:
+    if isinstance(value, dict | list):
+        return any(map(_has_long_number, value.values() if isinstance(value, dict) else value))
+    return isinstance(value, int | float) and len(repr(value)) > MAX_NUMBER_CHARS

@@ -1,0 +1,178 @@
+"""A `memd serve` of a test's own, and what asks it: whole requests, and raw bytes over a socket."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from memd.config import Settings
+from memd.http import keyring
+from memd.http.keyring import DEFAULT_SCOPES, Users
+from memd.inbox import library
+from memd.inbox.connection import connect
+from support import environment, free_port, make_settings, part, wait_for
+from support.forkserver import Part
+
+JSON = "application/json"
+ALL = Users(every=True)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What came back."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+    @property
+    def code(self) -> str:
+        """The code of a problem, which it must be."""
+        assert self.headers["content-type"] == "application/problem+json", self
+        tree = self.json
+        assert (tree["status"], tree["type"]) == (self.status, f"urn:memd:problem:{tree['code']}")
+        return str(tree["code"])
+
+    @property
+    def same(self) -> tuple[int, dict[str, str], bytes]:
+        """All of it but the date, to be compared."""
+        return self.status, {name: value for name, value in self.headers.items() if name != "date"}, self.body
+
+
+@dataclass
+class Site:
+    """A server that runs, and how to ask it."""
+
+    settings: Settings
+    process: Part | subprocess.Popen[bytes]
+    token: str = ""
+
+    @property
+    def port(self) -> int:
+        return self.settings.http.port
+
+    def ask(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        *,
+        token: str | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> Answer:
+        """One request on a connection of its own; a body that is not bytes is sent as JSON."""
+        given = {"authorization": f"Bearer {text}"} if (text := self.token if token is None else token) else {}
+        if body is not None:
+            given["content-type"] = JSON
+        raw = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        try:
+            connection.request(method, path, raw, {**given, **(headers or {})})
+            response = connection.getresponse()
+            found = {name.lower(): value for name, value in response.getheaders()}
+            return Answer(response.status, found, response.read())
+        finally:
+            connection.close()
+
+    def give(self, app: str = "shop", users: Users = ALL, scopes: tuple[str, ...] = DEFAULT_SCOPES) -> str:
+        """A new token, which the server knows within a second."""
+        assert self.settings.http.tokens
+        made, text = keyring.new(app, users, scopes)
+        keyring.add(self.settings.http.tokens, made)
+        wait_for(lambda: self.ask("GET", "/v1/memory", token=text).status != 401, "the server knows the token")
+        return text
+
+    @contextmanager
+    def line(self, *sent: bytes) -> Iterator[socket.socket]:
+        """A connection, with something sent."""
+        with socket.create_connection(("127.0.0.1", self.port), timeout=20) as line:
+            for data in sent:
+                line.sendall(data)
+            yield line
+
+
+def head(method: str, path: str, *fields: str) -> bytes:
+    """The head of a request."""
+    return "\r\n".join([f"{method} {path} HTTP/1.1", "Host: localhost", *fields, "", ""]).encode()
+
+
+def read_all(line: socket.socket) -> bytes:
+    """Whatever comes until the server closes or cuts the connection."""
+    found = b""
+    while True:
+        try:
+            chunk = line.recv(65536)
+        except ConnectionResetError:
+            return found
+        if not chunk:
+            return found
+        found += chunk
+
+
+def status_of(raw: bytes) -> int:
+    """The status of a raw answer."""
+    return int(raw.split(b" ", 2)[1])
+
+
+@contextmanager
+def serving(server_url: str | None, *, locked: bool = False, only_h11: bool = False, **changes: Any) -> Iterator[Site]:
+    """`memd serve` as a process of its own. `locked`: with tokens; the site's own may do everything."""
+    folder = Path(tempfile.mkdtemp(prefix="memd-"))
+    text = ""
+    if locked:
+        made, text = keyring.new("desk", ALL, keyring.SCOPES)
+        keyring.add(folder / "tokens.json", made)
+        changes["http__tokens"] = str(folder / "tokens.json")
+    changes = {"scheduler__quiet_s": 60, "scheduler__max_wait_s": 60, "http__port": free_port(), **changes}
+    settings = make_settings(folder, server_url, **changes)
+    try:
+        with _without_httptools(settings) if only_h11 else part("serve", settings) as process:
+            site = Site(settings, process, text)
+            wait_for(lambda: _ready(site), "memd serve is ready")
+            yield site
+    finally:
+        shutil.rmtree(folder)
+
+
+def install(site: Site) -> None:
+    """The functions of the inbox; another test may have emptied the server."""
+    with connect(site.settings) as client:
+        library.install(client, site.settings)
+
+
+def _ready(site: Site) -> bool:
+    assert site.process.poll() is None, (site.settings.data_dir / "serve0.log").read_text()
+    try:
+        return site.ask("GET", "/health").status == 200
+    except ConnectionError:
+        return False
+
+
+@contextmanager
+def _without_httptools(settings: Settings) -> Iterator[subprocess.Popen[bytes]]:
+    """A server in whose process uvicorn finds no httptools, as after an installation of the extra `http`."""
+    hidden = settings.data_dir / "hidden"
+    hidden.mkdir()
+    (hidden / "httptools.py").write_text("raise ImportError\n")
+    env = {**environment(settings), "PYTHONPATH": str(hidden)}
+    with (settings.data_dir / "serve0.log").open("wb") as log:
+        process = subprocess.Popen([sys.executable, "-m", "memd", "serve"], env=env, stdout=log, stderr=log)
+    try:
+        yield process
+    finally:
+        process.terminate()
+        process.wait(10)

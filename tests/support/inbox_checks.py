@@ -1,0 +1,212 @@
+"""What must hold after every step of the machine in test_stateful.py, and at its end."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import redis
+from hypothesis.stateful import RuleBasedStateMachine, invariant
+
+from memd.config import Settings
+from memd.context import Bucket, Key
+from memd.errors import ExtractionFailed
+from memd.extraction import Extraction, Request, Usage, endpoint
+from memd.inbox import library, verbs
+from memd.inbox.claim import Claim, Claims
+from memd.inbox.connection import send
+from memd.inbox.receipt import judge
+from memd.memory.document import Document
+from memd.memory.store import paths
+from memd.memory.store.json_store import JsonStore, Loaded
+from memd.push.signal_files import load_patterns
+from memd.scheduler.intake import Intake
+from memd.scheduler.rescue import Rescue
+from support import inbox_view
+from support.conversations import BUCKETS, one_fact_each
+from support.inbox_model import Model, in_order
+from support.inbox_view import View, look
+from workers.life import Life
+
+
+class World:
+    """What all histories of a test share: the server, the settings, and schedulers, which remember nothing."""
+
+    def __init__(self, client: redis.Redis, settings: Settings, threads: ThreadPoolExecutor) -> None:
+        self.client = client
+        self.settings = settings
+        self.threads = threads
+        self.endpoint = endpoint(settings.extraction)
+        self.store = JsonStore(settings.data_dir, settings.store)
+        self.patterns = load_patterns(None)
+        self.intakes = [Intake(settings, client) for _ in range(2)]
+        self.rescues = [Rescue(client) for _ in range(2)]
+
+    def reset(self) -> None:
+        """Empty the server and the documents."""
+        self.client.flushall()
+        shutil.rmtree(self.settings.data_dir / "users", ignore_errors=True)
+        library.install(self.client, self.settings)
+
+    def live(self, claim: Claim, error: ExtractionFailed | None = None, *, probe: bool = False) -> None:
+        """The life of a claim as a worker runs it; the model answers, or fails with this error."""
+        life = Life(self.settings, self.client, self.store, Answers(error), self.threads)
+        if probe:
+            life.gate.probe(claim.id)
+        asyncio.run(life.run(claim))
+
+    def read(self, bucket: Bucket) -> bytes | None:
+        """A document's bytes as they are on disk."""
+        file = paths.folder(self.settings.data_dir, bucket, shared=False) / paths.FILE
+        return file.read_bytes() if file.exists() else None
+
+    def clock(self) -> int:
+        """The server's clock, in ms."""
+        seconds, micros = self.client.time()
+        return int(seconds) * 1000 + int(micros) // 1000
+
+
+class Answers:
+    """An extractor that stores every user message, or fails."""
+
+    name = "answers"
+
+    def __init__(self, error: ExtractionFailed | None) -> None:
+        self._error = error
+
+    async def extract(self, request: Request) -> Extraction:
+        """The answer, or the failure."""
+        if self._error:
+            raise self._error
+        return Extraction(one_fact_each(request.messages), Usage(), "model", "1")
+
+    async def aclose(self) -> None:
+        """Nothing is open."""
+
+
+@dataclass
+class Held:
+    """A claim in the hands of a worker, who may have lost it without knowing. `done`: how it may be acked."""
+
+    claim: Claim
+    worker: str
+    probe: bool
+    loaded: Loaded | None = None
+    wanted: Document | None = None
+    done: str = ""
+
+
+class CheckedMachine(RuleBasedStateMachine):
+    """The world, the model, and the comparison of both."""
+
+    def __init__(self, world: World) -> None:
+        super().__init__()
+        settings = world.settings
+        world.reset()
+        self._world = world
+        self._client = world.client
+        self._model = Model(
+            max_wait=int(settings.scheduler.max_wait_s * 1000),
+            claim_tokens=settings.drain.claim_tokens,
+            max_attempts=settings.drain.max_attempts,
+        )
+        self._passed = 0
+        self.held: list[Held] = []
+        self._raw: list[bytes] = []
+        self._raw_dead = 0
+        self._receipts: dict[verbs.Note, tuple[Key, frozenset[str]]] = {}
+        self._files: dict[Bucket, bytes | None] = dict.fromkeys(BUCKETS)
+
+    @invariant()
+    def all_is_as_it_must_be(self) -> None:
+        """After every step: structure, messages, due times, receipts; and no document changed but by a commit."""
+        view = look(self._client)
+        inbox_view.check(view, self._world.clock())
+        self._check_messages(view)
+        self._check_conservation(view)
+        self._check_due(view)
+        self._check_receipts()
+        assert {bucket: self._world.read(bucket) for bucket in BUCKETS} == self._files
+
+    def _check_messages(self, view: View) -> None:
+        """Pending, claimed, dead and raw messages are those of the model, in the same order."""
+        pending = {key: inbox_view.messages(fields) for key, fields in view.pending.items()}
+        claimed = {claim: inbox_view.messages(fields) for claim, fields in view.claims.items()}
+        assert pending == {key.hash: in_order(waiting.entries) for key, waiting in self._model.waiting.items()}
+        assert claimed == {claim: taken.messages for claim, taken in self._model.claims.items()}
+        assert view.family("died") == {key.hash: died for key, died in self._model.dead.items() if died}
+        assert sum(".raw" in letter for letter in view.family("dead").values()) == self._raw_dead
+        assert len(view.keys.get(verbs.RAW, ())) == len(self._raw)
+
+    def _check_conservation(self, view: View) -> None:
+        """Each accepted message is stored, skipped, dead, pending or claimed."""
+        for key, accepted in self._model.accepted.items():
+            found = self._model.ended(key)
+            places = [view.pending.get(key.hash, {})]
+            places += [fields for fields in view.claims.values() if fields[".key"] == key.hash]
+            found |= {message.identity for fields in places for message in inbox_view.messages(fields)}
+            assert accepted <= found
+
+    def _check_due(self, view: View) -> None:
+        """No key is due later than it must be."""
+        for key in self._model.waiting:
+            assert view.due(key.hash) + self._passed <= self._model.latest(key, self._now())
+
+    def _check_receipts(self) -> None:
+        """A receipt tells what became of its push, and never more than is true."""
+        notes = list(self._receipts)
+        standings = send(self._client, verbs.standings([key for key, _, _ in notes])) if notes else []
+        for (_, gen, seq), standing, (key, names) in zip(notes, standings, self._receipts.values(), strict=True):
+            state = judge(standing, gen, seq).state
+            assert state != "unknown"
+            assert state not in {"pending", "claimed"} or key in self._under_way()
+            assert state != "dead" or self._model.dead[key]
+            assert state not in {"stored", "skipped"} or names <= self._model.ended(key)
+
+    def _check_claim(self, claim: Claim, before: View, claims: Claims) -> None:
+        """A claim holds the oldest messages of a due key whose bucket was free, in their order."""
+        assert before.due(claim.key.hash) <= claims.now_ms
+        assert claim.key.bucket not in {taken.key.bucket for taken in self._model.claims.values()}
+        taken = self._model.claim(claim.id, claim.key)
+        assert claim.messages == taken.messages
+        assert (claim.attempts, claim.delays, claim.suspect) == (taken.attempts, taken.delays, taken.suspect)
+        assert claim.bad is None
+
+    def _check_nothing_was_left(self, claims: Claims) -> None:
+        """A worker with room takes all that is due, but for suspects while it holds something else."""
+        view = look(self._client)
+        for key, due in view.zset("due").items():
+            fields = view.pending[key]
+            free = fields[".bucket"] not in view.hash("busy") and ".suspect" not in fields
+            assert not (free and due <= claims.now_ms)
+
+    def _check_document(self, bucket: Bucket) -> None:
+        """A document holds its user's facts, each once, and the messages they came from in their order."""
+        document = self._world.store.load(bucket).document
+        facts = {fact["content"]: fact.get("confirmations", 0) for fact in document["facts"]}
+        assert facts == self._model.facts[bucket]
+        assert len(facts) == len(document["facts"])
+        assert document["ledger"] == {thread: known for thread, known in self._model.ledger[bucket].items() if known}
+        for fact in document["facts"]:
+            assert fact["content"].startswith(f"{fact['source']}/{bucket.user_id}/{bucket.agent_name} ")
+
+    def _check_on_disk(self, claim: Claim) -> None:
+        """What was acked as stored is in the document on disk."""
+        document = self._world.store.load(claim.key.bucket).document
+        assert {message.identity for message in claim.messages} <= set(document["ledger"][claim.key.thread_id])
+
+    def _check_leftovers(self, *more: str) -> View:
+        """Nothing is left but counters, what remembers the dead, and `more`."""
+        view = look(self._client)
+        lasting = {"config", "stats", "order", "taken", "wake", "breaker", "breakers", "dead", "died"}
+        assert view.names <= {*lasting, "outcome", "user", *more}
+        return view
+
+    def _under_way(self) -> set[Key]:
+        return {*self._model.waiting, *(taken.key for taken in self._model.claims.values())}
+
+    def _now(self) -> int:
+        """The clock of the model: the server's, with what was let pass."""
+        return self._world.clock() + self._passed

@@ -1,0 +1,200 @@
+"""What stands in a server's inbox: every key at one moment, what must hold for them, and a clock that can be moved."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import orjson
+import redis
+
+from memd.context import Message, estimate_tokens
+from memd.inbox.verbs import P
+from support import execute
+
+DUMP = """
+local read = { hash = 'HGETALL', string = 'GET', set = 'SMEMBERS' }
+local rows = {}
+for _, key in ipairs(redis.call('KEYS', '*')) do
+  local kind = redis.call('TYPE', key).ok
+  local value
+  if kind == 'zset' then value = redis.call('ZRANGE', key, 0, -1, 'WITHSCORES')
+  elseif kind == 'list' then value = redis.call('LRANGE', key, 0, -1)
+  elseif read[kind] then value = redis.call(read[kind], key) end
+  if value then rows[#rows + 1] = { key, kind, value } end -- RQ keeps streams, too
+end
+return rows
+"""
+
+# Every moment that the inbox keeps moves into the past: the same as if the server's clock had gone on by ARGV[1] ms.
+ADVANCE = """
+local by = tonumber(ARGV[1])
+local moments = { '.first', '.last', '.after', 'until', 'opened', 'probe_until', '.made' }
+for _, key in ipairs(redis.call('KEYS', '{memd}:*')) do
+  local kind = redis.call('TYPE', key).ok
+  if kind == 'zset' then
+    for _, member in ipairs(redis.call('ZRANGE', key, 0, -1)) do redis.call('ZINCRBY', key, -by, member) end
+  elseif kind == 'hash' then
+    for _, name in ipairs(moments) do
+      if redis.call('HEXISTS', key, name) == 1 then redis.call('HINCRBY', key, name, -by) end
+    end
+  end
+  local ttl = redis.call('PTTL', key)
+  if ttl > 0 then redis.call('PEXPIRE', key, ttl - by) end
+end
+"""
+
+
+def advance(client: redis.Redis, by_ms: int) -> None:
+    """Let time pass for the inbox without waiting for it."""
+    execute(client, "EVAL", ADVANCE, 0, by_ms)
+
+
+def look(client: redis.Redis) -> View:
+    """All keys at one moment."""
+    rows = execute(client, "EVAL", DUMP, 0)
+    return View({_text(key).removeprefix(f"{P}:"): _value(_text(kind), value) for key, kind, value in rows})
+
+
+@dataclass(frozen=True)
+class View:
+    """Keys by their names without the prefix: hashes and zsets as dicts, sets as sets, lists as lists."""
+
+    keys: dict[str, Any]
+
+    def hash(self, name: str) -> dict[str, str]:
+        found: dict[str, str] = self.keys.get(name, {})
+        return found
+
+    def zset(self, name: str) -> dict[str, float]:
+        found: dict[str, float] = self.keys.get(name, {})
+        return found
+
+    def family(self, kind: str) -> dict[str, Any]:
+        """The keys `<kind>:<name>` by name."""
+        named = ((name.partition(":"), value) for name, value in self.keys.items())
+        return {rest: value for (first, _, rest), value in named if first == kind and rest}
+
+    @cached_property
+    def pending(self) -> dict[str, dict[str, str]]:
+        return self.family("ctx")
+
+    @cached_property
+    def claims(self) -> dict[str, dict[str, str]]:
+        return self.family("claim")
+
+    @cached_property
+    def parked(self) -> dict[str, dict[str, float]]:
+        return self.family("parked")
+
+    def due(self, key_hash: str) -> float:
+        """When a pending key is due, wherever it waits."""
+        row = self.parked.get(self.pending[key_hash][".bucket"], {})
+        return row[key_hash] if key_hash in row else self.zset("due")[key_hash]
+
+    @property
+    def names(self) -> set[str]:
+        """The kinds of keys there are."""
+        return {name.split(":", 1)[0] for name in self.keys}
+
+
+def messages(fields: dict[str, str]) -> tuple[Message, ...]:
+    """The messages of a context, a claim or a dead letter, as they came."""
+    rows = sorted((int(value.split(" ", 1)[0]), name[2:], value) for name, value in _rows(fields))
+    return tuple(_message(identity, value) for _, identity, value in rows)
+
+
+def check(view: View, now_ms: int) -> None:
+    """What holds for any inbox at any moment."""
+    _check_places(view)
+    _check_parked_keys_wait_for_something(view, now_ms)
+    _check_one_writer(view)
+    _check_sizes(view)
+    _check_users(view)
+    _check_dead(view)
+    assert len(view.keys.get("wake", ())) <= 1
+
+
+def _check_places(view: View) -> None:
+    """Every pending key is in exactly one of due, parked, rationed and batched, and knows in which."""
+    due = view.zset("due")
+    parked = {(bucket, key) for bucket, row in view.parked.items() for key in row}
+    assert parked == {(f[".bucket"], key) for key, f in view.pending.items() if f.get(".parked") == "1"}
+    for row in ("rationed", "batched"):
+        assert view.zset(row).keys() == {key for key, fields in view.pending.items() if fields.get(".parked") == row}
+    assert due.keys() == {key for key, fields in view.pending.items() if ".parked" not in fields}
+
+
+def _check_parked_keys_wait_for_something(view: View, now_ms: int) -> None:
+    """A row of parked keys has a claim before it, or a key that may be claimed now and will bring the next one back."""
+    ready = {view.pending[key][".bucket"] for key, due in view.zset("due").items() if due <= now_ms}
+    assert view.parked.keys() <= view.hash("busy").keys() | ready
+
+
+def _check_one_writer(view: View) -> None:
+    """A busy bucket has one claim and a claim one busy bucket; each has a lease, and its key says who has it."""
+    assert view.hash("busy") == {fields[".bucket"]: claim for claim, fields in view.claims.items()}
+    assert len(view.hash("busy")) == len(view.claims)
+    assert view.zset("claimed").keys() == view.claims.keys()
+    held = {fields[".key"]: claim for claim, fields in view.claims.items()}
+    told = {key: outcome[".claim"] for key, outcome in view.family("outcome").items() if ".claim" in outcome}
+    assert held == told
+
+
+def _check_sizes(view: View) -> None:
+    """A pending key has messages, and its size is theirs; what counts towards flush_tokens is a part of it."""
+    for fields in view.pending.values():
+        waiting = messages(fields)
+        assert waiting
+        assert int(fields[".size"]) == sum(estimate_tokens(message.content) for message in waiting)
+        assert 0 <= int(fields[".tokens"]) <= int(fields[".size"])
+
+
+def _check_users(view: View) -> None:
+    """Each key that a user has anywhere can be found by the user."""
+    there = [(fields[".owner"], key) for key, fields in view.pending.items()]
+    there += [(fields[".owner"], fields[".key"]) for fields in view.claims.values()]
+    outcomes = view.family("outcome")
+    there += [(fields[".owner"], key) for key, fields in outcomes.items() if ".owner" in fields]
+    never_claimed = {key for key, fields in outcomes.items() if ".owner" not in fields}
+    assert never_claimed <= view.pending.keys()
+    found = [(owner, key) for owner, keys in view.family("user").items() for key in keys]
+    assert set(there) == set(found)
+
+
+def _check_dead(view: View) -> None:
+    """Dead letters are listed, and the identities in them are remembered."""
+    letters = view.family("dead")
+    assert letters.keys() == view.zset("dead").keys()
+    remembered = {(key, identity) for key, died in view.family("died").items() for identity in died}
+    kept = {(fields[".key"], name[2:]) for fields in letters.values() for name, _ in _rows(fields)}
+    assert remembered == kept
+
+
+def _rows(fields: dict[str, str]) -> Iterator[tuple[str, str]]:
+    return ((name, value) for name, value in fields.items() if name.startswith("m:"))
+
+
+def _message(identity: str, value: str) -> Message:
+    _order, _seq, _tokens, signals, body = value.split(" ", 4)
+    turn = orjson.loads(body)
+    named = frozenset() if signals == "-" else frozenset(signals.split(","))
+    return Message(turn["role"], turn["content"], turn.get("id"), turn.get("created_at"), named, identity)
+
+
+def _value(kind: str, value: Any) -> Any:
+    if kind == "string":
+        return _text(value)
+    texts = [_text(part) for part in value]
+    if kind == "list":
+        return texts
+    if kind == "set":
+        return set(texts)
+    pairs = zip(texts[::2], texts[1::2], strict=True)
+    return {name: float(score) for name, score in pairs} if kind == "zset" else dict(pairs)
+
+
+def _text(value: bytes) -> str:
+    return value.decode(errors="surrogateescape")

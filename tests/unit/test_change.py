@@ -1,0 +1,461 @@
+"""How a memory changes over time: duplicates, reviews, merges, eviction, and what a person wrote stays."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import settings as settings_of
+from hypothesis import strategies as st
+
+from memd.config import ApplySettings
+from memd.context import Bucket, Message, identify
+from memd.extraction.handles import handles, resolved
+from memd.extraction.prompt import build
+from memd.extraction.protocol import Request
+from memd.extraction.update import (
+    Asked,
+    ConfirmedFact,
+    Evidence,
+    MergedFact,
+    NewFact,
+    RetiredFact,
+    ReviewedFact,
+    Subject,
+    Update,
+)
+from memd.memory.apply import Applied, Origin, apply, asked
+from memd.memory.document import Document, Fact, empty_document, iso
+from memd.memory.facts import is_manual, is_note
+from memd.memory.similar import Alike, similarity
+from memd.memory.text import normal_key, normal_keys
+
+NOW = datetime(2026, 11, 20, 10, 30, tzinfo=UTC)
+ORIGIN = Origin("t", NOW, "a-model", "3")
+QUOTE = "That is how it is."
+
+
+def ago(days: float) -> str:
+    return iso(NOW - timedelta(days=days))
+
+
+def said(text: str = QUOTE, *signals: str) -> tuple[Message, ...]:
+    return tuple(identify("t", [Message("user", text, id="m1", signals=frozenset(signals))]))
+
+
+def fact(number: int, content: str, **fields: Any) -> Fact:
+    given: Fact = {"id": f"fact_{number:08x}", "content": content, "category": "preference", "confidence": 0.9}
+    return {**given, "createdAt": ago(10), "source": "old", **fields}
+
+
+def holding(*facts: Fact) -> Document:
+    return {**empty_document(Bucket("ana")), "facts": list(facts)}
+
+
+def new(content: str, **changes: Any) -> NewFact:
+    given: dict[str, Any] = {"category": "preference", "confidence": 0.9, "scope": "user", "durability": "durable"}
+    given |= {"authority": "descriptive", "evidence": (Evidence(0, QUOTE),), **changes}
+    return NewFact(content, **given)
+
+
+def run(
+    document: Document, update: Update, *signals: str, heat: dict[str, float] | None = None, **changes: Any
+) -> Applied:
+    settings = ApplySettings(**changes)
+    turns = said(QUOTE, *signals)
+    about = asked(document, NOW, settings)
+    return apply(document, update, turns, turns, ORIGIN, settings, about=about, heat=heat or {})
+
+
+def contents(applied: Applied) -> list[str]:
+    return [one["content"] for one in applied.document["facts"]]
+
+
+def reasons(applied: Applied) -> list[str]:
+    return [refusal.reason for refusal in applied.refusals]
+
+
+def gone(applied: Applied) -> dict[str, str]:
+    return {one["content"]: one["archiveReason"] for one in applied.document["archive"]}
+
+
+# --- duplicates -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("old", "again"),
+    [
+        ("The user likes tea.", "the user LIKES tea"),
+        ("The user likes tea, not coffee", "The user likes tea – not coffee!"),
+        ("The user knows C#", "ＴＨＥ user knows c#."),
+        ("用户住在上海。", "用户 住在 上海"),
+        ("用户用 Python 写后端", "用户用Python写后端！"),
+        ("The user works as backend engineer for a bakery", "The user works as a backend engineer at a bakery"),
+        ("The user likes tea and coffee in the morning", "The user likes coffee and tea in the morning"),
+        ("用户住在上海浦东新区", "用户住在上海的浦东新区"),
+    ],
+)  # fmt: skip
+def test_what_says_the_same_confirms(old: str, again: str) -> None:
+    """Spelling, width, punctuation, spacing and small words make no second fact."""
+    applied = run(holding(fact(1, old)), Update(new_facts=(new(again),)))
+    assert contents(applied) == [old]
+    assert applied.confirmed == ("fact_00000001",)
+    assert applied.document["facts"][0]["lastConfirmedAt"] == iso(NOW)
+
+
+@pytest.mark.parametrize(
+    ("old", "other"),
+    [
+        ("The user knows C", "The user knows C#"),
+        ("The user has 2 children", "The user has 3 children"),
+        ("The user eats meat at home and in restaurants", "The user does not eat meat at home and in restaurants"),
+        ("The user's daughter likes drawing horses and ships", "The user likes drawing horses and ships"),
+        ("用户喜欢香菜和洋葱还有大蒜", "用户不喜欢香菜和洋葱还有大蒜"),
+        ("用户有两个孩子在上海读书", "用户有三个孩子在上海读书"),
+        ("The user lives in Porto", "The user lives in Braga"),
+        ("The user runs 1.5 km a day", "The user runs 15 km a day"),
+        ("The user used to work at a bakery in Leeds", "The user works at a bakery in Leeds"),
+    ],
+)
+def test_what_says_something_else_is_added(old: str, other: str) -> None:
+    """A number, a negation, another person or time makes a fact of its own, however alike the words."""
+    applied = run(holding(fact(1, old)), Update(new_facts=(new(other),)))
+    assert contents(applied) == [old, other]
+    assert similarity(old, other) < 0.85
+
+
+WORDS = st.lists(
+    st.sampled_from(
+        [
+            "The user",
+            "likes",
+            "tea,",
+            "cats",
+            "dog",
+            "3",
+            "1.5",
+            "C#",
+            "'s",
+            "not",
+            "short",
+            "用户",
+            "喜欢",
+            "上海的",
+            "浦东，",
+        ]
+    ),
+    max_size=8,
+).map(" ".join)
+
+
+@settings_of(max_examples=300)
+@given(WORDS, WORDS, st.sampled_from([0.0, 0.5, 0.7, 0.85, 0.99]))
+def test_what_is_alike_is_never_passed_over(one: str, other: str, floor: float) -> None:
+    """The quick look lets everything through that is alike enough."""
+    if similarity(one, other) >= max(floor, 0.01):
+        assert Alike(one, floor).may_be(normal_key(other))
+
+
+@settings_of(max_examples=300)
+@given(st.lists(st.text(max_size=20) | WORDS))
+def test_many_keys_at_once_are_those_of_each(contents: list[str]) -> None:
+    """Each in its line, whatever the others hold."""
+    assert normal_keys(contents) == [normal_key(content) for content in contents]
+
+
+@settings_of(max_examples=300)
+@given(st.text(st.characters(max_codepoint=127), max_size=20) | WORDS.filter(str.isascii))
+def test_both_ways_to_a_key_come_to_the_same(content: str) -> None:
+    """Plain ASCII takes a quick way; a letter that is none makes it take the other one."""
+    assert normal_key(f"{content} é") == f"{normal_key(content)} é".strip()
+
+
+def test_what_says_more_takes_the_place() -> None:
+    """A near-duplicate with all the words of the old fact and further ones replaces it, within the budget."""
+    old = fact(1, "The user prefers short answers with code examples")
+    applied = run(holding(old), Update(new_facts=(new("The user prefers short answers with code examples first"),)))
+    assert contents(applied) == ["The user prefers short answers with code examples first"]
+    assert applied.document["facts"][0]["replaces"] == ["fact_00000001"]
+    assert gone(applied) == {old["content"]: "replaced"}
+
+
+def test_near_duplicates_can_be_let_in() -> None:
+    """With a threshold of 1 only what says the same is a duplicate."""
+    old, other = "The user likes tea and coffee at work", "The user likes coffee and tea at work"
+    assert contents(run(holding(fact(1, old)), Update(new_facts=(new(other),)), near_duplicate=1)) == [old, other]
+
+
+def test_facts_about_others_are_never_merged_with_the_users() -> None:
+    """The same sentence about another person is another fact."""
+    about = new("Likes tea in the morning", subject=Subject("Mia", "daughter"))
+    applied = run(holding(fact(1, "Likes tea in the morning")), Update(new_facts=(about,)))
+    assert len(applied.document["facts"]) == 2
+    again = run(applied.document | {"ledger": {}}, Update(new_facts=(about,)))
+    assert len(again.document["facts"]) == 2
+    assert again.confirmed == applied.added
+
+
+# --- corrections and praise -----------------------------------------------------------------------------------------
+
+
+def test_an_explicit_correction_is_nearly_certain() -> None:
+    """With the signal in the message it quotes, a correction has at least 0.95; what was wrong stands beside it."""
+    wanted = new("The user means the second one", category="correction", confidence=0.7, source_error="Took the first")
+    (loud,) = run(holding(), Update(new_facts=(wanted,)), "correction").document["facts"]
+    (quiet,) = run(holding(), Update(new_facts=(wanted,))).document["facts"]
+    assert (loud["confidence"], quiet["confidence"]) == (0.95, 0.7)
+    assert loud["sourceError"] == "Took the first"
+
+
+def test_praise_confirms_the_facts_it_bears_out() -> None:
+    """A reinforcement names facts, with the praise as the quote; each is counted once an update."""
+    named = ConfirmedFact("fact_00000001", QUOTE)
+    applied = run(holding(fact(1, "The user likes tables", confirmations=2)), Update(confirmed_facts=(named, named)))
+    assert applied.document["facts"][0]["confirmations"] == 3
+
+
+def test_a_thread_may_add_so_many_facts_a_day() -> None:
+    """The rate gate counts what the thread added today, stored or archived; it is off by default."""
+    update = Update(new_facts=tuple(new(f"The user has a boat named B{number}") for number in range(5)))
+    earlier = [fact(1, "The user sails", source="t", createdAt=iso(NOW)), fact(2, "The user rows", source="t")]
+    applied = run(holding(*earlier), update, max_new_per_thread_day=3)
+    assert len(applied.added) == 2
+    assert reasons(applied) == ["rate"] * 3
+    assert len(run(holding(), update).added) == 5
+
+
+# --- what a person wrote --------------------------------------------------------------------------------------------
+
+
+def test_what_a_person_wrote_stays() -> None:
+    """No update replaces, retires, merges or evicts a manual fact; what it wanted lies in quarantine."""
+    mine = fact(1, "The user lives in Leeds", source="manual", confidence=0.1, validUntil=ago(1), createdAt=ago(900))
+    others = [fact(number, f"The user owns boat number {number}") for number in range(2, 20)]
+    update = Update(
+        new_facts=(new("The user lives in Porto", replaces=("fact_00000001",)),),
+        retired_facts=(RetiredFact("fact_00000001", "moved", QUOTE),),
+        reviewed_facts=(ReviewedFact("fact_00000001", "retire"),),
+        merged_facts=(MergedFact("The user lives in Leeds and owns boat 2", ("fact_00000001", "fact_00000002")),),
+    )
+    applied = run(holding(mine, *others), update, max_facts=10)
+    assert "The user lives in Leeds" in contents(applied)
+    assert reasons(applied) == ["not_in_review", "manual", "manual", "bad_merge"]
+    wishes = [(one["fact"], one["wanted"], one["why"]) for one in applied.document["quarantine"]]
+    assert wishes == [("fact_00000001", "replaced", "manual"), ("fact_00000001", "retired", "manual")]
+
+
+@pytest.mark.parametrize("thread", ["manual", "agent", "unknown"])
+def test_a_thread_may_be_called_like_another_source(thread: str) -> None:
+    """What it proves is no person's word, nor an agent's note: the model may change it."""
+    turns = identify(thread, [Message("user", QUOTE, id="m1")])
+    origin = Origin(thread, NOW, "a-model", "3")
+    update = Update(new_facts=(new("The user lives in Porto"),))
+    (stored,) = apply(holding(), update, turns, turns, origin, ApplySettings()).document["facts"]
+    assert not is_manual(stored)
+    assert not is_note(stored)
+    assert stored["evidence"][0]["thread"] == thread
+
+
+def test_retirements_beyond_the_budget_are_quarantined() -> None:
+    """A fifth of the memory may go; the rest stays and is noted, until the fact has gone in another way."""
+    facts = [fact(number, f"The user owns boat number {number}") for number in range(20)]
+    wanted = tuple(RetiredFact(one["id"], "sold", QUOTE) for one in facts)
+    applied = run(holding(*facts), Update(retired_facts=wanted))
+    assert len(applied.retired) == 4
+    assert [one["why"] for one in applied.document["quarantine"]] == ["too_many_retired"] * 16
+    again = run(applied.document | {"ledger": {}}, Update(retired_facts=wanted[4:6]))
+    assert len(again.document["quarantine"]) == 14
+
+
+# --- review ---------------------------------------------------------------------------------------------------------
+
+
+ENDED = fact(1, "The user rents a car", validUntil=ago(1))
+STALE = fact(2, "The user learns Danish", createdAt=ago(400))
+FRESH = fact(3, "The user likes rowing", createdAt=ago(400), lastConfirmedAt=ago(3))
+CORRECTED = fact(4, "The user is no vegetarian", category="correction", createdAt=ago(400), validUntil=ago(1))
+OLDER = fact(5, "The user plays chess", createdAt=ago(500))
+
+
+def test_what_is_past_its_time_or_long_unconfirmed_is_asked_about() -> None:
+    """Ended ones first, then the longest unconfirmed; corrections are exempt; the request names them."""
+    document = holding(STALE, ENDED, FRESH, CORRECTED, OLDER)
+    about = asked(document, NOW, ApplySettings())
+    assert about.review == {ENDED["id"]: "ended", OLDER["id"]: "stale", STALE["id"]: "stale"}
+    text = build(Request(document, said(), about=about), NOW.date())
+    names = handles([fact["id"] for fact in document["facts"]])
+    ended, older, stale = (names[fact["id"]] for fact in (ENDED, OLDER, STALE))
+    assert f"<review>\n{ended} ended\n{older} stale\n{stale} stale\n</review>" in text
+    assert list(asked(document, NOW, ApplySettings(review_max=1)).review) == [ENDED["id"]]
+    assert "<review>" not in build(Request(document, said()), NOW.date())
+
+
+IDS = st.lists(
+    st.sampled_from(["fact_1", "0badcafe", "abcd", "fact_", "by hand"])
+    | st.text("0ab", min_size=8, max_size=9).map("fact_".__add__),
+    unique=True,
+    max_size=30,
+)
+
+
+@settings_of(max_examples=300)
+@given(IDS)
+def test_a_handle_means_one_fact(ids: list[str]) -> None:
+    """Whatever ids there are: what stands in the request comes back as the id, and is no other one's."""
+    names = handles(ids)
+    assert list(names) == ids
+    assert len(set(names.values())) == len(ids)
+    update = Update(retired_facts=tuple(RetiredFact(name, "", "") for name in names.values()))
+    assert [fact.id for fact in resolved(update, ids).retired_facts] == ids
+
+
+def test_handles_are_short_and_resolved_everywhere() -> None:
+    """Four digits mostly; an id in full is one as well; what means two facts, or none, is refused."""
+    one, two, three = (fact(n, text) for n, text in ((1, "Likes tea"), (2, "Likes rice"), (3, "Likes fog")))
+    one["id"], two["id"], three["id"] = "fact_0a1b2c3d", "fact_0a1bffff", "fact_77777777"
+    assert handles([one["id"], two["id"], three["id"]]) == {
+        one["id"]: "0a1b2",
+        two["id"]: "0a1bf",
+        three["id"]: "7777",
+    }
+    wanted = Update(
+        confirmed_facts=(ConfirmedFact("fact_0a1bffff", QUOTE),),
+        retired_facts=(RetiredFact("0a1b2", "over", QUOTE), RetiredFact("0a1b", "over", QUOTE)),
+        new_facts=(new("The user lives by the sea", replaces=("7777",)),),
+    )
+    applied = run(holding(one, two, three, *(fact(n, f"Likes no. {n}") for n in range(10, 20))), wanted)
+    assert applied.confirmed == (two["id"],)
+    assert gone(applied) == {one["content"]: "retired", three["content"]: "replaced"}
+    assert reasons(applied) == ["unknown_id"]
+
+
+def test_verdicts_are_followed() -> None:
+    """Keep takes the end away, extend sets a new one, retire archives; who is not under review is left alone."""
+    verdicts = (
+        ReviewedFact(ENDED["id"], "extend", 30),
+        ReviewedFact(STALE["id"], "keep"),
+        ReviewedFact(OLDER["id"], "retire"),
+        ReviewedFact(FRESH["id"], "retire"),
+    )
+    applied = run(holding(ENDED, STALE, FRESH, OLDER), Update(reviewed_facts=verdicts))
+    facts = {one["id"]: one for one in applied.document["facts"]}
+    assert facts[ENDED["id"]]["validUntil"] == iso(NOW + timedelta(days=30))
+    assert facts[STALE["id"]]["reviewedAt"] == iso(NOW)
+    assert gone(applied) == {OLDER["content"]: "stale"}
+    assert reasons(applied) == ["not_in_review"]
+    kept = run(holding(ENDED), Update(reviewed_facts=(ReviewedFact(ENDED["id"], "keep"),)))
+    assert "validUntil" not in kept.document["facts"][0]
+    assert asked(applied.document, NOW, ApplySettings()).review == {}
+
+
+def test_without_a_verdict_the_ended_goes_and_the_stale_is_asked_later() -> None:
+    """Silence keeps what may still hold, and ends what had an end."""
+    applied = run(holding(ENDED, STALE), Update())
+    assert contents(applied) == [STALE["content"]]
+    assert gone(applied) == {ENDED["content"]: "expired"}
+    assert asked(applied.document, NOW, ApplySettings()).review == {}
+
+
+# --- merging --------------------------------------------------------------------------------------------------------
+
+
+KINDS = ("green", "black", "white", "mint", "ginger", "jasmine", "oolong", "sage")
+
+
+def tea(number: int, kind: str) -> Fact:
+    evidence = [{"thread": "old", "message": str(number), "quote": kind}]
+    return fact(number, f"The user likes {kind} tea", confidence=0.8 + number / 100, evidence=evidence)
+
+
+TEAS = [tea(number, kind) for number, kind in enumerate(KINDS)]
+ALL_TEAS = "The user likes green, black, white, mint, ginger, jasmine, oolong and sage tea"
+
+
+def test_facts_that_overlap_become_one_that_names_them() -> None:
+    """Eight facts of one category become one, as sure as the least sure; the originals are in the archive."""
+    document = holding(*TEAS, fact(20, "The user is a nurse", category="identity"))
+    assert asked(document, NOW, ApplySettings()).merge == ("preference",)
+    sources = tuple(one["id"] for one in TEAS)
+    applied = run(document, Update(merged_facts=(MergedFact(ALL_TEAS, sources),)))
+    merged = applied.document["facts"][-1]
+    assert (merged["content"], merged["replaces"], merged["confidence"]) == (ALL_TEAS, list(sources), 0.8)
+    assert [piece["quote"] for piece in merged["evidence"]] == ["green", "black", "white", "mint", "ginger"]
+    assert {one["archiveReason"] for one in applied.document["archive"]} == {"merged"}
+    assert {one["replacedBy"] for one in applied.document["archive"]} == {merged["id"]}
+    assert (applied.added, applied.refusals) == ((), ())
+
+
+@pytest.mark.parametrize(
+    ("content", "sources", "reason"),
+    [
+        (ALL_TEAS, [0], "bad_merge"),
+        (ALL_TEAS, [0, 20], "bad_merge"),
+        (ALL_TEAS, [0, 99], "unknown_id"),
+        ("The user likes green tea and wants the house sold", [0, 1], "not_in_sources"),
+        ("The user likes 7 kinds of green and black tea", [0, 1], "not_in_sources"),
+        ("tea!", [0, 1], "too_short"),
+        ("The user likes green tea, key AKIAIOSFODNN7EXAMPLE", [0, 1], "secret"),
+    ],
+)
+def test_a_merge_that_is_none_changes_nothing(content: str, sources: list[int], reason: str) -> None:
+    """It must be of one category and person, and say what its sources say."""
+    document = holding(*TEAS, fact(20, "The user is a nurse", category="identity"))
+    ids = tuple(f"fact_{number:08x}" for number in sources)
+    applied = run(document, Update(merged_facts=(MergedFact(content, ids),)))
+    assert reasons(applied) == [reason]
+    assert applied.document["facts"] == document["facts"]
+
+
+def test_one_merge_an_update_and_none_that_was_not_asked_for() -> None:
+    """So that a reply cannot empty a memory by merging."""
+    ids = [one["id"] for one in TEAS]
+    two = (
+        MergedFact("The user likes green and black tea", (ids[0], ids[1])),
+        MergedFact("The user likes white and mint tea", (ids[2], ids[3])),
+    )
+    assert reasons(run(holding(*TEAS), Update(merged_facts=two))) == ["too_many_merged"]
+    assert reasons(run(holding(*TEAS), Update(merged_facts=two[:1]), consolidate_from=0)) == ["bad_merge"]
+    assert asked(holding(*TEAS[:7]), NOW, ApplySettings()) == Asked()
+
+
+# --- eviction -------------------------------------------------------------------------------------------------------
+
+
+def full(*facts: Fact) -> Document:
+    return holding(
+        *facts, *(fact(number, f"The user owns boat number {number}") for number in range(50, 60 - len(facts)))
+    )
+
+
+def test_by_confidence_the_least_certain_goes() -> None:
+    """The established rule; the archive says what it was worth."""
+    unsure = fact(1, "The user may like rowing", confidence=0.71, lastConfirmedAt=iso(NOW))
+    applied = run(full(unsure), Update(new_facts=(new("The user rides a bike"),)), max_facts=10)
+    (evicted,) = applied.document["archive"]
+    assert (evicted["content"], evicted["archiveNote"]) == (unsure["content"], "confidence 0.71")
+
+
+def test_the_mix_also_asks_when_it_was_said_and_whether_it_is_read() -> None:
+    """Old and unread goes before a little less certain, but fresh or read."""
+    old = fact(1, "The user keeps bees", confidence=0.9, createdAt=ago(900))
+    fresh = fact(2, "The user may like rowing", confidence=0.75, createdAt=ago(1))
+    update = Update(new_facts=(new("The user rides a bike"),))
+    mixed = run(full(old, fresh), update, max_facts=10, eviction="hybrid")
+    assert list(gone(mixed)) == [old["content"]]
+    older = fact(2, "The user may like rowing", confidence=0.9, createdAt=ago(900))
+    read = run(full(old, older), update, max_facts=10, eviction="hybrid", heat={old["id"]: 1.0})
+    assert list(gone(read)) == [older["content"]]
+
+
+def test_the_mix_keeps_a_share_for_corrections() -> None:
+    """A tenth of the places, at least one, is theirs, the best of them first."""
+    corrections = [
+        fact(n, f"The user is not number {n}", category="correction", confidence=0.7 + n / 100, createdAt=ago(900))
+        for n in (1, 2)
+    ]
+    applied = run(
+        full(*corrections), Update(new_facts=(new("The user rides a bike"),)), max_facts=10, eviction="hybrid"
+    )
+    assert list(gone(applied)) == [corrections[0]["content"]]

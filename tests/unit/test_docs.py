@@ -1,0 +1,118 @@
+"""What is written is executed: the blocks of README, wire.md and agents.md run against a real daemon."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import redis
+from support import daemon, environment, wait_for
+
+from memd.client import Memd
+from memd.config import Settings
+
+ROOT = Path(__file__).parents[2]
+FENCE = re.compile(r"^```(\w+)\n(.*?)^```", re.DOTALL | re.MULTILINE)
+
+
+def blocks(document: str, language: str) -> list[str]:
+    """The code blocks of a language in a document."""
+    text = (ROOT / document).read_text(encoding="utf-8")
+    return [code for name, code in FENCE.findall(text) if name == language]
+
+
+@pytest.fixture
+def running(settings: Settings, client: redis.Redis) -> Iterator[Settings]:
+    """A scheduler and a worker at work."""
+    with daemon(settings):
+        yield settings
+
+
+def run_python(code: str, settings: Settings) -> str:
+    env = environment(settings) | {"REDIS_URL": redis_url(settings)}
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env=env,
+        cwd=settings.data_dir,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def redis_url(settings: Settings) -> str:
+    assert settings.redis_url
+    return settings.redis_url.reveal()
+
+
+def remembered(settings: Settings, user: str) -> Callable[[], bool]:
+    app = Memd(settings)
+    return lambda: bool(app.document(user)["facts"])
+
+
+def test_the_readme_example_runs(running: Settings) -> None:
+    """The first Python block of the README pushes, waits and prints the memory block."""
+    output = run_python(blocks("README.md", "python")[0], running)
+    assert "Porto" in output
+
+
+def test_the_readme_is_short_and_names_real_commands() -> None:
+    """At most 120 lines; every `memd` command that its table names exists."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert len(text.splitlines()) <= 120
+    listed = subprocess.run([sys.executable, "-m", "memd", "--help"], capture_output=True, text=True, check=True).stdout
+    for command in set(re.findall(r"`memd ([a-z]+)", text)):
+        assert command in listed, command
+
+
+def test_the_python_blocks_of_the_wire_contract_run(running: Settings) -> None:
+    """Both Python examples of wire.md end in a memory."""
+    for code in blocks("docs/wire.md", "python"):
+        run_python(code, running)
+    for user in ("python-raw", "python-fcall"):
+        wait_for(remembered(running, user), f"the push of {user} is remembered")
+
+
+@pytest.fixture(scope="session")
+def node_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with Node's own redis client, from the npm registry."""
+    if not (shutil.which("node") and shutil.which("npm")):
+        pytest.skip("not run: Node and npm are not installed")
+    folder = tmp_path_factory.mktemp("node")
+    (folder / "package.json").write_text('{"type": "module"}')
+    subprocess.run(
+        ["npm", "install", "--no-audit", "--no-fund", "redis@5"], cwd=folder, check=True, capture_output=True
+    )
+    return folder
+
+
+def test_the_node_blocks_of_the_wire_contract_run(running: Settings, node_folder: Path) -> None:
+    """Both Node examples of wire.md, with Node's real client, end in a memory."""
+    for number, code in enumerate(blocks("docs/wire.md", "js")):
+        script = node_folder / f"example{number}.mjs"
+        script.write_text(code, encoding="utf-8")
+        socket = redis_url(running).removeprefix("unix://")
+        env = {**os.environ, "REDIS_SOCKET": socket}
+        done = subprocess.run(["node", str(script)], env=env, capture_output=True, text=True, timeout=60, check=False)
+        assert done.returncode == 0, done.stderr
+    for user in ("node-raw", "node-fcall"):
+        wait_for(remembered(running, user), f"the push of {user} is remembered")
+
+
+def test_the_blocks_of_the_agents_page_run(running: Settings) -> None:
+    """Each adapter's example runs as it is, and ends in a memory of its own user."""
+    outputs = [run_python(code, running) for code in blocks("docs/agents.md", "python")]
+    assert "short answers" in outputs[1]
+    assert "lives in Porto" in outputs[2]
+    assert "would escape /memories" in outputs[2]
+    for user in ("agents-langchain", "agents-agentscope", "agents-anthropic"):
+        wait_for(remembered(running, user), f"what {user} said is remembered")

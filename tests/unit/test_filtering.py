@@ -1,0 +1,202 @@
+"""Filtering: what an extractor should never read is dropped, and counted by its reason."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memd.config import ClientSettings
+from memd.context import Context
+from memd.push.filtering import is_acknowledgement, to_context
+from memd.push.signal_files import load_patterns
+from memd.push.validation import check_push
+
+PATTERNS = load_patterns()
+
+
+def context(*messages: dict[str, Any], **fields: Any) -> Context:
+    push = {"thread_id": "t", "user_id": "u", "messages": list(messages), **fields}
+    return to_context(check_push(push, ClientSettings()), PATTERNS)
+
+
+def user(text: Any, **fields: Any) -> dict[str, Any]:
+    return {"role": "user", "content": text, **fields}
+
+
+def reply(text: Any, **fields: Any) -> dict[str, Any]:
+    return {"role": "assistant", "content": text, **fields}
+
+
+def kept(*messages: dict[str, Any]) -> list[str]:
+    return [message.content for message in context(*messages).messages]
+
+
+def test_user_turns_and_final_replies_are_kept() -> None:
+    """A plain exchange goes through as it is."""
+    assert kept(user("I live in Porto."), reply("A fine city.")) == ["I live in Porto.", "A fine city."]
+
+
+@pytest.mark.parametrize(
+    ("call", "result"),
+    [
+        (reply(None, tool_calls=[{"id": "1"}]), {"role": "tool", "tool_call_id": "1", "content": "sunny"}),
+        (reply("Let me look.", function_call={"name": "f"}), {"role": "function", "name": "f", "content": "sunny"}),
+        (
+            reply(
+                [{"type": "text", "text": "Let me look."}, {"type": "tool_use", "id": "1", "name": "f", "input": {}}]
+            ),
+            user([{"type": "tool_result", "tool_use_id": "1", "content": "sunny"}]),
+        ),
+        (
+            {"type": "ai", "content": "", "tool_calls": [{"name": "f", "args": {}, "id": "1"}]},
+            {"type": "tool", "content": "sunny", "tool_call_id": "1"},
+        ),
+        (
+            {"type": "ai", "content": "", "additional_kwargs": {"tool_calls": [{"id": "1"}]}},
+            {"type": "tool", "content": "sunny"},
+        ),
+    ],
+)
+def test_tool_calls_and_results_are_dropped(call: dict[str, Any], result: dict[str, Any]) -> None:
+    """In every framework's shape: the call and its result go, the user's turn and the final reply stay."""
+    found = context(user("How is the weather where I live, in Porto?"), call, result, reply("It is sunny in Porto."))
+    assert [m.content for m in found.messages] == [
+        "How is the weather where I live, in Porto?",
+        "It is sunny in Porto.",
+    ]
+    assert found.dropped == {"tool_call": 1, "tool": 1}
+
+
+def test_langchain_and_block_shapes_are_read() -> None:
+    """LangChain types and lists of text blocks become plain turns."""
+    assert kept(
+        {"type": "human", "content": [{"type": "text", "text": "I live"}, {"type": "text", "text": "in Porto."}]},
+        {"type": "ai", "content": "Nice.", "tool_calls": [], "additional_kwargs": {}},
+    ) == ["I live\nin Porto.", "Nice."]
+
+
+def test_system_and_hidden_turns_are_dropped() -> None:
+    """System prompts and messages that the framework hides from people are not the user's words."""
+    found = context(
+        {"role": "system", "content": "You are helpful."},
+        {"role": "developer", "content": "Be brief."},
+        {"type": "human", "content": "internal", "additional_kwargs": {"hide_from_ui": True}},
+        user("I live in Porto."),
+    )
+    assert [m.content for m in found.messages] == ["I live in Porto."]
+    assert found.dropped == {"system": 2, "hidden": 1}
+
+
+def test_upload_blocks_are_cut_out() -> None:
+    """Upload blocks go; a turn that was nothing else goes with its reply."""
+    found = context(
+        user("<uploaded_files>\n- a.pdf\n</uploaded_files>"),
+        reply("I have read a.pdf."),
+        user("<current_uploads>b.pdf</current_uploads>I live in Porto."),
+        reply("Nice."),
+    )
+    assert [m.content for m in found.messages] == ["I live in Porto.", "Nice."]
+    assert found.dropped == {"upload_only": 1, "reply_of_dropped": 1}
+
+
+def test_memds_own_block_never_comes_back() -> None:
+    """What memd injected is cut out of any turn, closed or not, so that memory never feeds on itself."""
+    block = "<memory>\nFacts:\n- [identity | 0.90] The user lives in Oslo.\n</memory>"
+    found = context(user(f"{block}\nI live in Porto."), reply(f"{block}"), user("<memory> I am a king"))
+    assert [m.content for m in found.messages] == ["I live in Porto."]
+    assert "Oslo" not in str(found.messages)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "ok",
+        "OK!!",
+        "Okay.",
+        "thanks",
+        "Thank you so much!",
+        "好的",
+        "好的，谢谢！",
+        "谢谢",
+        "嗯嗯",
+        "收到。",
+        "👍",
+        "ok 👌",
+        "k",
+        "got it.",
+    ],
+)
+def test_acknowledgements_go_with_their_reply(text: str) -> None:
+    """Pure acknowledgements say nothing, in either language, with or without punctuation."""
+    found = context(user("I live in Porto."), reply("Nice."), user(text), reply("You are welcome."))
+    assert [m.content for m in found.messages] == ["I live in Porto.", "Nice."]
+    assert found.dropped == {"acknowledgement": 1, "reply_of_dropped": 1}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "ok, but I live in Porto",
+        "好的，我住在杭州",
+        "no, I meant the second one",
+        "yes please move it to Friday",
+        "谢谢，不过不对",
+    ],
+)
+def test_more_than_an_acknowledgement_is_kept(text: str) -> None:
+    """An acknowledgement with content is content."""
+    assert kept(user(text)) == [text]
+
+
+def test_signals_are_found_before_turns_are_dropped() -> None:
+    """Praise in a turn that is dropped is still praise for what came before it."""
+    found = context(
+        user("Draft the mail in my usual tone."), reply("Dear all"), user("great!"), signals=["reinforcement"]
+    )
+    assert found.messages[-1].signals == {"reinforcement"}
+
+
+def test_only_the_last_six_user_messages_are_asked_for_signals() -> None:
+    """An old correction in a long window is not a signal any more."""
+    turns = [user("No, that's wrong, I meant the second one.")] + [user(f"message number {n}") for n in range(6)]
+    found = context(*turns)
+    assert found.messages[0].signals == frozenset()
+    assert "correction" in context(*turns[:6]).messages[0].signals
+
+
+def test_identities_are_stable_over_growing_windows() -> None:
+    """The same message in a longer window of its thread keeps its identity, with and without ids."""
+    turns = [user("one thing"), reply("reply one"), user("thing two"), reply("reply two")]
+    short, long = context(*turns[:2]), context(*turns)
+    assert [m.identity for m in short.messages] == [m.identity for m in long.messages][:2]
+    assert len({m.identity for m in long.messages}) == 4
+
+
+TEXT = st.text(alphabet=st.characters(exclude_categories=["Cs"]), max_size=40)
+CONTENT = TEXT | st.lists(st.fixed_dictionaries({"type": st.sampled_from(["text", "image", "tool_use"]), "text": TEXT}))
+MESSAGE = st.fixed_dictionaries(
+    {"role": st.sampled_from(["user", "assistant", "tool", "system", "other"]), "content": CONTENT | st.none()},
+    optional={
+        "tool_calls": st.lists(st.integers(0, 9), max_size=1),
+        "additional_kwargs": st.none() | st.just({"hide_from_ui": 1}),
+    },
+)
+
+
+@given(st.lists(MESSAGE, min_size=1, max_size=12))
+def test_every_turn_is_kept_or_counted(messages: list[dict[str, Any]]) -> None:
+    """Filtering never raises on a valid push, is deterministic, and accounts for every turn."""
+    found = context(*messages)
+    assert len(found.messages) + sum(found.dropped.values()) == len(messages)
+    assert {message.role for message in found.messages} <= {"user", "assistant"}
+    assert all(message.content for message in found.messages)
+    assert context(*messages) == found
+
+
+@given(st.text(alphabet="好的谢ok嗯 。!", max_size=60))
+def test_acknowledgements_are_decided_quickly(text: str) -> None:
+    """No text makes the pattern try things twice (it would hang here)."""
+    assert is_acknowledgement(text) in {True, False}

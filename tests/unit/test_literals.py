@@ -1,0 +1,136 @@
+"""What patterns cannot do without: no match without one of these texts, so no signal is ever missed for speed."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from memd.extraction.offline import english
+from memd.memory.gates import orders_en, orders_zh
+from memd.push.candidates import Candidates
+from memd.push.literals import needed
+from memd.push.signal_files import load_patterns
+
+DATA = Path(__file__).parents[1] / "data" / "signals"
+
+KNOWN = {
+    r"\bi(?:'m| am) (?:an?|the) \w+": {"i'm a ", "i am a ", "i'm an ", "i am an ", "i'm the ", "i am the "},
+    r"^(?:no|nope)[ ,]+(?:not|the)\b": {"no ", "no,", "nope ", "nope,"},
+    r"colou?rs? (?=red)": {"color ", "colour ", "colors ", "colours "},
+    r"\bx{2,}yz\b|不对": {"yz", "不对"},
+    r"a+b": {"a", "b"},
+    r"(?:a|b)*(?:wrong|not right)(?!er)": {"wrong", "not right"},
+    r"[.]\.\?": {"..?"},
+    r"[^.\n\]]{2,9}ab\n": {"ab\n"},
+}
+
+
+@pytest.mark.parametrize(("pattern", "texts"), KNOWN.items())
+def test_what_a_pattern_needs_is_found(pattern: str, texts: set[str]) -> None:
+    """Groups, choices, options and plain sets of characters are run together; the rarer set is taken."""
+    found = needed(pattern)
+    assert found
+    assert found <= texts
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        "",
+        r"\w+",
+        "a?",
+        "(?i)wrong",
+        r"[a-c\d]\[?",
+        r"[\]a]",
+        r"(a)\1b",
+        r"\x41b",
+        "(?P<name>wrong)",
+        "a|",
+        "[a",
+        "(a",
+        "[^]x]",
+        "(?#no)a",
+    ],
+)
+def test_what_is_not_understood_needs_nothing(pattern: str) -> None:
+    """Such a pattern is always tried."""
+    assert needed(pattern) == frozenset()
+
+
+@settings(max_examples=30)
+@given(st.data())
+@pytest.mark.parametrize("pattern", [*KNOWN, r"\b(?:it|that)(?: is|'s)? (?:not |n't ){0,2}[a-c]{2,3}d(?:e|f.g)+?h?"])
+def test_every_match_has_a_needed_text(pattern: str, data: st.DataObject) -> None:
+    """Texts made from the pattern itself."""
+    text = data.draw(st.from_regex(pattern))
+    found = re.search(pattern, text)
+    assert found is not None
+    assert any(wanted in found[0] for wanted in needed(pattern))
+
+
+def test_every_match_of_the_shipped_patterns_has_a_needed_text() -> None:
+    """Over all labelled texts, and rows of them: what a pattern finds, its needed texts tell as well."""
+    rows = [json.loads(line)["text"].lower() for file in DATA.glob("*.jsonl") for line in file.read_text().splitlines()]
+    patterns = [source for sources in load_patterns().rules.values() for source in sources]
+    assert _matches(patterns, rows) > 300
+    assert sum(not needed(source) for source in patterns) < 5
+
+
+def test_every_match_of_an_order_has_a_needed_text() -> None:
+    """The same for what orders look like, over all labelled attacks and their look-alikes."""
+    lines = [line for file in (DATA.parent / "attacks").glob("*.jsonl") for line in file.read_text().splitlines()]
+    rows = [text.lower() for line in lines for text in _texts(json.loads(line))]
+    kinds = (*orders_en.PATTERNS.values(), *orders_zh.PATTERNS.values())
+    patterns = [source for sources in kinds for source in sources]
+    assert _matches(patterns, rows) > 300
+    assert all(map(needed, orders_en.PATTERNS["order"]))
+
+
+ENGLISH = [pattern for pattern in vars(english).values() if isinstance(pattern, re.Pattern) and needed(pattern.pattern)]
+SAID = "I live in Porto, if you wish; and I work at Acme. Kim's no longer said that, not this but so. "
+
+
+@given(st.lists(st.sampled_from([*SAID, *"ıİſK", *SAID.split(), " "]), max_size=30).map("".join))
+@example("whıch ıs so ıf you wonder")
+@example("I wİſh")
+@example("I \u212anow")
+def test_patterns_that_ignore_case_are_candidates_wherever_they_match(text: str) -> None:
+    """Turkish letters, the long s and the Kelvin sign are letters like others where case is ignored."""
+    candidates = Candidates([(pattern.pattern, pattern) for pattern in ENGLISH], folded=True)
+    assert {pattern for pattern in ENGLISH if pattern.flags & re.I and pattern.search(text)} <= candidates.of(text)
+
+
+def _matches(patterns: list[str], rows: list[str]) -> int:
+    """How many matches there are; each of them has one of its pattern's needed texts."""
+    matches = 0
+    for source in patterns:
+        wanted = needed(source)
+        for text in rows:
+            for found in re.finditer(source, text):
+                matches += 1
+                assert not wanted or any(one in found[0] for one in wanted), source
+    return matches
+
+
+def _texts(value: object) -> list[str]:
+    """All strings in it."""
+    if isinstance(value, str):
+        return [value]
+    parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return [text for part in parts for text in _texts(part)]
+
+
+@given(st.text(max_size=40), st.lists(st.text(min_size=1, max_size=4).filter(str.isalnum), max_size=5))
+def test_what_occurs_is_a_candidate(text: str, others: list[str]) -> None:
+    """In any script, and among texts that overlap: of two patterns that occur both are found."""
+    literal = "".join(filter(str.isalnum, text)) or "x"
+    sources = {literal, literal[1:] or literal, *others}
+    candidates = Candidates([(re.escape(source), source) for source in sources])
+    whole = f"{text} {literal}"
+    found = candidates.among(candidates.needs(whole), whole)
+    assert set(found) == {source for source in sources if source in whole}

@@ -1,0 +1,139 @@
+"""The past: what was believed when, why a fact is there, and what nobody can know any more."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from memd.config import ApplySettings
+from memd.context import Bucket, Message, identify
+from memd.errors import FactUnknown
+from memd.extraction.update import ConfirmedFact, Evidence, NewFact, Update
+from memd.memory.apply import Origin, apply
+from memd.memory.document import Document, empty_document
+from memd.memory.hand import edits
+from memd.recall.past import as_of
+from memd.recall.why import why, why_text
+
+SETTINGS = ApplySettings()
+CAP = SETTINGS.archive_cap
+
+
+def day(month: int, of: int = 1) -> datetime:
+    """A day of 2026."""
+    return datetime(2026, month, of, tzinfo=UTC)
+
+
+def said(document: Document, month: int, text: str, **changes: Any) -> Document:
+    """The document once the user said this in that month; `content` and `quote` are the text."""
+    turns = identify(f"thread-{month}", [Message("user", text, id=f"m{month}")])
+    fact = NewFact(text, "context", 0.9, "user", "durable", "descriptive", (Evidence(0, text),), **changes)
+    origin = Origin(f"thread-{month}", day(month), "claude-haiku-5-5", "3")
+    applied = apply(document, Update(new_facts=(fact,)), turns, turns, origin, SETTINGS)
+    assert applied.refusals == ()
+    return applied.document
+
+
+def believed(document: Document, month: int, of: int = 1) -> list[str]:
+    """What was believed on a day."""
+    return [fact["content"] for fact in as_of(document, day(month, of), CAP).document["facts"]]
+
+
+@pytest.fixture
+def moved() -> Document:
+    """Porto in January, Lisbon in March (said in words that replace), 里斯本 by hand in May."""
+    document = said(empty_document(Bucket("ana")), 1, "I live in Porto")
+    porto = document["facts"][0]["id"]
+    document = said(document, 3, "I moved to Lisbon", replaces=(porto,))
+    lisbon = document["facts"][0]["id"]
+    return edits.edit(document, lisbon, "住在里斯本老城", None, day(5), SETTINGS).document
+
+
+def test_each_moment_has_what_was_believed_then(moved: Document) -> None:
+    """Created, replaced, edited: each version counts from its beginning to its end."""
+    assert believed(moved, 1) == ["I live in Porto"]
+    assert believed(moved, 2, 28) == ["I live in Porto"]
+    assert believed(moved, 3) == ["I moved to Lisbon"]
+    assert believed(moved, 4, 30) == ["I moved to Lisbon"]
+    assert believed(moved, 5) == ["住在里斯本老城"]
+    assert as_of(moved, datetime(2025, 12, 31, tzinfo=UTC), CAP).document["facts"] == []
+    assert as_of(moved, day(6), CAP).missing == ()
+
+
+def test_the_past_does_not_know_the_future(moved: Document) -> None:
+    """What became of a fact later does not show in it: no archive, no later confirmation."""
+    turns = identify("t", [Message("user", "是的，我住在里斯本老城", id="x")])
+    update = Update(confirmed_facts=(ConfirmedFact(moved["facts"][0]["id"], "我住在里斯本老城"),))
+    confirmed = apply(moved, update, turns, turns, Origin("t", day(7), "m", "1"), SETTINGS).document
+    assert "confirmations" in as_of(confirmed, day(7), CAP).document["facts"][0]
+    (fact,) = as_of(confirmed, day(6), CAP).document["facts"]
+    assert "confirmations" not in fact
+    assert "archivedAt" not in as_of(moved, day(2), CAP).document["facts"][0]
+
+
+def test_a_full_archive_is_said_where_it_matters(moved: Document) -> None:
+    """The archive loses the oldest first: only before its first entry may something be missing."""
+    assert as_of(moved, day(3), len(moved["archive"])).missing == ()
+    (sentence,) = as_of(moved, day(2), len(moved["archive"])).missing
+    assert "the archive keeps 2 facts" in sentence
+
+
+def test_what_was_removed_or_summarised_since_is_said(moved: Document) -> None:
+    """Removed facts leave no text, summaries no history; one that has stood since is shown."""
+    document = edits.remove(moved, moved["facts"][0]["id"], day(6)).document
+    document["user"] = {
+        "workContext": {"summary": "Builds bridges.", "updatedAt": "2026-01-01T00:00:00Z"},
+        "topOfMind": {"summary": "Summer.", "updatedAt": "2026-06-01T00:00:00Z"},
+    }
+    past = as_of(document, day(4), CAP)
+    assert past.document["user"] == {"workContext": document["user"]["workContext"]}
+    assert [sentence.partition(":")[0] for sentence in past.missing] == [
+        "2 facts were removed since",
+        "summaries have no history",
+    ]
+    assert "topOfMind" in past.missing[1]
+
+
+def test_times_that_a_hand_broke_are_no_obstacle(moved: Document) -> None:
+    """A fact without a time is shown, an archived one without an end is left out, and both is said."""
+    document = {**moved, "facts": [{"id": "x", "content": "Sings", "createdAt": "once"}]}
+    document["archive"] = [{"id": "y", "content": "Danced", "archivedAt": 7}]
+    past = as_of(document, day(3), CAP)
+    assert [fact["content"] for fact in past.document["facts"]] == ["Sings"]
+    assert len(past.missing) == 2
+
+
+def test_why_tells_quote_place_time_model_and_what_was_replaced(moved: Document) -> None:
+    """The whole story of a fact, its earlier versions among it."""
+    found = why(moved, moved["facts"][0]["id"])
+    assert (found["state"], found["source"], found["evidence"]) == ("active", "manual", [])
+    (before,) = found["earlier"]
+    assert before["evidence"] == [{"thread": "thread-3", "message": "m3", "quote": "I moved to Lisbon"}]
+    assert (before["model"], before["promptVersion"]) == ("claude-haiku-5-5", "3")
+    assert (before["createdAt"], before["archivedAt"]) == ("2026-03-01T00:00:00.000Z", "2026-05-01T00:00:00.000Z")
+    (replaced,) = found["replaced"]
+    assert (replaced["content"], replaced["archiveReason"]) == ("I live in Porto", "replaced")
+    text = why_text(found)
+    for words in ("住在里斯本老城", "by hand", "thread-3", "message m3", "claude-haiku-5-5, prompt version 3", "Porto"):
+        assert words in text, words
+
+
+def test_why_knows_archived_facts(moved: Document) -> None:
+    """The reason, the time, and what took its place."""
+    porto = moved["archive"][0]["id"]
+    found = why(moved, porto)
+    assert (found["state"], found["archiveReason"]) == ("archived", "replaced")
+    assert found["archivedAt"] == "2026-03-01T00:00:00.000Z"
+    assert found["replacedBy"] == {"id": moved["facts"][0]["id"], "content": "住在里斯本老城"}
+    assert "replaced by what the user said later" in why_text(found)
+
+
+def test_why_says_what_the_archive_has_lost(moved: Document) -> None:
+    """What was replaced is named though its words are gone; a fact that nobody knows is an error."""
+    found = why({**moved, "archive": []}, moved["facts"][0]["id"])
+    assert [one["content"] for one in found["replaced"]] == [None]
+    assert "not kept any more" in why_text(found)
+    with pytest.raises(FactUnknown):
+        why(moved, "fact_nowhere")

@@ -1,0 +1,360 @@
+"""The offline extractor: which plain statements it reads, what it leaves alone, and how they change a document."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from memd.context import Message
+from memd.extraction import Request, Usage
+from memd.extraction.offline.extractor import CONFIDENCE, CONFIDENCE_OF_CORRECTION, RulesExtractor, read, recognised
+from memd.extraction.offline.rules_en import RULES as ENGLISH
+from memd.extraction.offline.rules_zh import RULES as CHINESE
+from memd.extraction.offline.statements import Rule
+from memd.extraction.update import ConfirmedFact, Evidence, RetiredFact, Subject, Update
+
+
+def update(*texts: str, facts: dict[str, str] | None = None) -> Update:
+    """The update for these user messages over a document of these facts by id."""
+    document: dict[str, Any] = {"facts": [{"id": key, "content": text} for key, text in (facts or {}).items()]}
+    messages = tuple(Message("user", text) for text in texts)
+    extraction = asyncio.run(RulesExtractor().extract(Request(document, messages)))
+    assert (extraction.usage, extraction.model, extraction.prompt_version) == (Usage(), "rules", "rules-1")
+    return extraction.update
+
+
+def contents(*texts: str, facts: dict[str, str] | None = None) -> list[str]:
+    return [fact.content for fact in update(*texts, facts=facts).new_facts]
+
+
+STATED = {
+    "I live in Porto.": ["The user lives in Porto."],
+    "Hi, I'm a nurse at Hospital São João and I live in Gaia, Portugal now.": [
+        "The user is a nurse at Hospital São João.",
+        "The user lives in Gaia, Portugal.",
+    ],
+    "I moved from Berlin to Lisbon last month!": ["The user moved to Lisbon."],
+    "I live in Bosnia and Herzegovina and work as a teacher.": [
+        "The user lives in Bosnia and Herzegovina.",
+        "The user works as a teacher.",
+    ],
+    "my name is Ana Ribeiro, call me Nina": ["The user's name is Ana Ribeiro.", "The user wants to be called Nina."],
+    "By the way, I work at Acme and use Vim for everything :)": [
+        "The user works at Acme.",
+        "The user uses Vim for everything.",
+    ],
+    "I work for Dr. Smith.": ["The user works for Dr. Smith."],
+    "I prefer short answers with bullet points, thanks!": ["The user prefers short answers with bullet points."],
+    "I like hiking, jazz and old movies.": ["The user likes hiking, jazz and old movies."],
+    "I love my dog, but I don’t like coffee anymore.": ["The user loves their dog.", "The user does not like coffee."],
+    "I'm allergic to peanuts and shellfish 🥜": ["The user is allergic to peanuts and shellfish."],
+    "I'm a vegetarian and I never drink alcohol": ["The user is a vegetarian.", "The user does not drink alcohol."],
+    "Please always answer in Portuguese.": ["The user wants answers in Portuguese."],
+    "From now on, please keep your answers short and please don't use emojis.": [
+        "The user wants short answers.",
+        "The user does not want emojis in answers.",
+    ],
+    "My daughter is called Mia and my wife's name is Ana.": [
+        "The user's daughter is called Mia.",
+        "The user's wife is called Ana.",
+    ],
+    "I use `uv` for Python 3.11 packaging.": ["The user uses uv for Python 3.11 packaging."],
+    "I'm learning Rust. I want to run a marathon in October.": [
+        "The user is learning Rust.",
+        "The user wants to run a marathon in October.",
+    ],
+    "I plan to visit my sister in Oslo.": ["The user plans to visit their sister in Oslo."],
+    "We've decided to use Postgres because it is boring.": ["The user's group decided to use Postgres."],
+    "I'm 34 years old; I have two kids.": ["The user is 34 years old.", "The user has two kids."],
+    "A few things about me:\n- I'm originally from Recife\n- I speak Spanish": [
+        "The user is from Recife.",
+        "The user speaks Spanish.",
+    ],
+    "Big news: I moved to Lisbon last week.": ["The user moved to Lisbon."],
+    "I'm allergic to peanuts, so which energy bars can I take?": ["The user is allergic to peanuts."],
+    "Please always answer in British English when we talk about the thesis.": [
+        "The user wants answers in British English when they talk about the thesis."
+    ],
+    "I like music when I'm cooking. I prefer tea when it rains.": [],
+    "我对花生过敏，能吃什么零食？": ["用户对花生过敏。"],
+    "我女儿叫朵朵，喜欢吃面条。我养了一只猫，叫团子，喜欢睡觉。": ["用户的女儿叫朵朵。", "用户的猫叫团子。"],
+    "我叫李娜，住在杭州，在一家医院当护士。": ["用户名叫李娜。", "用户住在杭州。", "用户在一家医院当护士。"],
+    "你好，我叫 Kevin，在 Google 上班": ["用户名叫 Kevin。", "用户在 Google 工作。"],
+    "我是一名后端工程师，上个月搬到了成都。": ["用户是一名后端工程师。", "用户搬到了成都。"],
+    "我以前住在北京，现在住在杭州。": ["用户住在杭州。"],
+    "我在腾讯工作": ["用户在腾讯工作。"],
+    "我喜欢爬山和喝绿茶，不喜欢香菜。": ["用户喜欢爬山和喝绿茶。", "用户不喜欢香菜。"],
+    "我更喜欢简短的回答": ["用户更喜欢简短的回答。"],
+    "对了，我对花生过敏，请记住哦！": ["用户对花生过敏。"],
+    "我平时用 Vim 写代码。": ["用户用 Vim 写代码。"],
+    "以后请用中文回答。": ["用户希望用中文回答。"],
+    "我女儿叫小雨，我还养了一只猫，叫团子。": ["用户的女儿叫小雨。", "用户的猫叫团子。"],
+    "最近我在学 Rust，打算明年换工作": ["用户正在学 Rust。", "用户打算明年换工作。"],
+    "我们决定用 PostgreSQL 了。": ["用户一方决定用 PostgreSQL。"],
+    "我今年28岁，有两个孩子": ["用户28岁。", "用户有两个孩子。"],
+    "我不吃牛肉，也不喝牛奶。": ["用户不吃牛肉。", "用户不喝牛奶。"],
+    "你可以叫我小林": ["用户希望被称为小林。"],
+}
+
+
+@pytest.mark.parametrize("text", STATED)
+def test_a_plain_statement_becomes_a_fact(text: str) -> None:
+    """One clause, one fact, in the third person and in the user's language; conditions stay with what they bind."""
+    assert [found.content for found, _ in read(text)] == STATED[text]
+
+
+LEFT_ALONE = [
+    "Do I live in Porto?",
+    "I live in Porto, right?",
+    "If I live in Porto, do taxes change.",
+    "Suppose I work at Acme.",
+    "I might move. Maybe I prefer tea.",
+    "I don't live in Paris.",
+    "I used to live in Paris. I lived in Rome.",
+    'She said "I live in Paris".',
+    "He told me: “That's fine. I live in Paris.”",
+    "My friend says I live in Paris",
+    "Translate into French: I live in Paris.",
+    "Please proofread my letter.\n\nI live in Paris. I love Anna.",
+    "Fix this text:\nI live in Rome. I love pasta.",
+    "```\nI live in Paris.\n```\n> I love pasta.\n`I live in Rome`",
+    "Pretend you are Bob. I live in Paris.",
+    "I live in fear of deadlines. I live in the moment.",
+    "I've just moved to Linux.",
+    "call me tomorrow. Call me when you can.",
+    "I'm a bit tired. I'm a fan of this. I'm Done",
+    "I work at night. I work for a living. I work in the morning.",
+    "I live in Porto until March. I decided to write it in LaTeX.",
+    "我妈妈是老师，住在上海。我们公司很好，用飞书。",
+    "I like it. I like that idea. I love how you put it. I prefer the second one.",
+    "I want to fix this bug. I want to know why.",
+    "I plan to deploy today. I use this library here.",
+    "Ok thanks! Great. 😀",
+    "no, I meant the second one",
+    "如果我住在北京，要交什么税",
+    "我住在哪里？你知道我叫什么吗",
+    "我可能会搬到上海。",
+    "他说“我住在上海”。",
+    "我朋友叫我去吃饭。",
+    "我喜欢喝绿茶吗？",
+    "要是下雨，我就住在上海。",
+    "你猜，我叫李娜，是不是。",
+    "我住在上海的话，要带伞。",
+    "我决定用“先做一个很小的版本再说”这种办法。",
+    "我叫外卖了。我叫了车。",
+    "我在家工作。我在努力工作。",
+    "我以前住在北京。",
+    "我今天打算早点睡。",
+    "请翻译：我住在上海。",
+    "我喜欢这个。我更喜欢第二个方案。我用了一下。",
+    "不对称加密是怎么回事。对不起。",
+    "谢谢你！",
+]
+
+
+@pytest.mark.parametrize("text", LEFT_ALONE)
+def test_what_is_no_plain_statement_is_left_alone(text: str) -> None:
+    """Questions, conditions, doubts, the past, others' words, material, and idioms make no fact."""
+    assert contents(text) == []
+
+
+def test_each_fact_quotes_its_sentence_in_its_message() -> None:
+    """The quote is the whole sentence, verbatim, with the index among all messages sent."""
+    messages = (
+        Message("assistant", "I live in Paris."),
+        Message("user", "Hello!  I’m a nurse.\nMy son is named Max, you see."),
+    )
+    facts = asyncio.run(RulesExtractor().extract(Request({}, messages))).update.new_facts
+    assert [fact.evidence for fact in facts] == [
+        (Evidence(1, "I’m a nurse."),),
+        (Evidence(1, "My son is named Max, you see."),),
+    ]
+    assert facts[1].subject == Subject("Max", "son")
+    assert {(fact.scope, fact.durability, fact.authority) for fact in facts} == {("user", "durable", "descriptive")}
+    assert {fact.confidence for fact in facts} == {CONFIDENCE}
+
+
+@pytest.mark.parametrize(
+    ("held", "said", "now"),
+    [
+        ("The user lives in Porto.", "I moved to Lisbon.", "The user moved to Lisbon."),
+        ("The user lives in Porto.", "我住在里斯本。", "用户住在里斯本。"),
+        ("用户住在北京。", "我搬到了成都。", "用户搬到了成都。"),
+        ("The user works at Acme.", "I work for Beta Ltd.", "The user works for Beta Ltd."),
+        ("The user wants answers in English.", "请用中文回答。", "用户希望用中文回答。"),
+        ("用户名叫李娜。", "我叫李安娜", "用户名叫李安娜。"),
+        ("The user likes coffee.", "I don't like coffee any more.", "The user does not like coffee."),
+        ("用户喜欢咖啡。", "我不喜欢咖啡了。", "用户不喜欢咖啡。"),
+    ],
+)
+def test_what_can_hold_only_once_replaces_what_was_held(held: str, said: str, now: str) -> None:
+    """A new home, employer, name or language of answers takes the old one's place, across both languages."""
+    (fact,) = update(said, facts={"fact_1": held, "fact_2": "The user has two kids."}).new_facts
+    assert (fact.content, fact.replaces) == (now, ("fact_1",))
+
+
+def test_other_likes_stay_beside_each_other() -> None:
+    """Only the same thing liked otherwise is replaced."""
+    (fact,) = update("I like tea.", facts={"fact_1": "The user likes coffee."}).new_facts
+    assert fact.replaces == ()
+
+
+@pytest.mark.parametrize(
+    ("held", "said"),
+    [
+        ("The user lives in Porto.", "I live in Porto."),
+        ("The user moved to Porto.", "I live in porto, i mean: I live in Porto."),
+        ("the user likes tea. ", "I really like tea!"),
+        ("用户对花生过敏。", "我对花生过敏。"),
+    ],
+)
+def test_a_fact_already_held_is_confirmed(held: str, said: str) -> None:
+    """Said again, it is confirmed with its quote and not added anew."""
+    result = update(said, facts={"fact_1": held})
+    assert result.new_facts == ()
+    assert [fact.id for fact in result.confirmed_facts] == ["fact_1"]
+    assert result.confirmed_facts[0].quote in said
+
+
+def test_the_later_statement_of_one_batch_holds() -> None:
+    """A confirmation that is taken back becomes a replacement; and the other way round."""
+    facts = {"fact_1": "The user lives in Porto."}
+    moved = update("I live in Porto.", "Actually, I moved to Lisbon.", facts=facts)
+    assert [(fact.content, fact.replaces) for fact in moved.new_facts] == [("The user moved to Lisbon.", ("fact_1",))]
+    assert moved.confirmed_facts == ()
+    stayed = update("I moved to Lisbon.", "No, I live in Porto.", facts=facts)
+    assert stayed.new_facts == ()
+    assert stayed.confirmed_facts == (ConfirmedFact("fact_1", "No, I live in Porto."),)
+
+
+@pytest.mark.parametrize(
+    ("held", "said", "now", "error"),
+    [
+        ("The user lives in Porto.", "No, I live in Lisbon, not Porto.", "The user lives in Lisbon.", "Porto"),
+        ("The user lives in Porto.", "No, I meant Lisbon, not Porto.", "The user lives in Lisbon.", "Porto"),
+        ("The user lives in Porto.", "Not Porto, Lisbon.", "The user lives in Lisbon.", "Porto"),
+        ("用户住在杭州。", "不对，我说的是苏州，不是杭州。", "用户住在苏州。", "杭州"),
+        ("用户住在杭州。", "不是杭州，是苏州。", "用户住在苏州。", "杭州"),
+        ("用户住在杭州。", "不对。我住在苏州。", "用户住在苏州。", None),
+        ("The user's dog is called Max.", "Sorry, my dog's name is Rex.", "The user's dog is called Rex.", None),
+    ],
+)
+def test_a_correction_takes_the_place_of_what_was_wrong(held: str, said: str, now: str, error: str | None) -> None:
+    """The right value stands in the same sentence, surer than a statement, and names what was wrong."""
+    (fact,) = update(said, facts={"fact_1": held}).new_facts
+    assert (fact.content, fact.replaces, fact.source_error) == (now, ("fact_1",), error)
+    assert fact.confidence == CONFIDENCE_OF_CORRECTION
+
+
+def test_a_correction_within_one_batch_leaves_one_fact() -> None:
+    """What was said wrong a moment ago is never stored."""
+    assert contents("I live in Porto.", "no, I meant Lisbon, not Porto") == ["The user lives in Lisbon."]
+    assert contents("我住在杭州。", "不对，我说的是苏州，不是杭州") == ["用户住在苏州。"]
+
+
+def test_a_correction_of_something_else_is_kept_as_such() -> None:
+    """Without a fact to mend, the correction itself is the fact; a bare "not X, Y" is not enough."""
+    (fact,) = update("No, I meant ISO 8601, not Unix time.").new_facts
+    assert (fact.content, fact.category) == ("The user meant ISO 8601, not Unix time.", "correction")
+    assert fact.source_error == "Unix time"
+    assert contents("不对，我说的是对称加密。") == ["用户的意思是对称加密。"]
+    assert contents("It's tea, not coffee.") == contents("不是茶，是咖啡") == []
+
+
+@pytest.mark.parametrize(
+    ("held", "said"),
+    [
+        ("The user works at Acme.", "I no longer work at Acme."),
+        ("The user lives in Porto.", "I don't live in Porto anymore."),
+        ("用户用 Vim。", "我不用 Vim 了"),
+    ],
+)
+def test_what_is_over_is_retired(held: str, said: str) -> None:
+    """An ending retires the fact it names, and only if it is held."""
+    result = update(said, facts={"fact_1": held, "fact_2": "The user uses Emacs."})
+    assert result.new_facts == ()
+    assert result.retired_facts == (RetiredFact("fact_1", "over", said),)
+    assert update(said).retired_facts == ()
+
+
+def test_a_damaged_document_is_no_obstacle() -> None:
+    """Entries that are no facts are passed over."""
+    message = (Message("user", "I live in Porto."),)
+    damaged: list[Any] = [None, ["x", {"id": 1, "content": "y"}, {"id": "fact_1"}], {}]
+    for facts in damaged:
+        extraction = asyncio.run(RulesExtractor().extract(Request({"facts": facts}, message)))
+        assert len(extraction.update.new_facts) == 1
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(st.sampled_from([*STATED, *LEFT_ALONE, "\n", "“", '"', "```", ">", ",", " and ", "not ", "我", "，"])))
+def test_any_mixture_is_read_without_fault_and_quoted_verbatim(parts: list[str]) -> None:
+    """Whatever is strung together, each quote stands in the text, and nothing is raised."""
+    text = " ".join(parts)
+    for found, quote in read(text):
+        assert quote in text
+        assert "\x00" not in found.content
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.text(max_size=300))
+def test_any_text_is_read_without_fault(text: str) -> None:
+    """The reader is total."""
+    for _, quote in read("I live in " + text):
+        assert quote in "I live in " + text
+
+
+@pytest.mark.timeout(30)
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I " * 20_000,
+        "a" * 100_000,
+        "我" * 50_000,
+        "，" * 50_000,
+        '"' * 50_000,
+        "”“" * 25_000,
+        "```" * 20_000,
+        "I live in " + "a and " * 60,
+        "I moved from " + "to " * 120,
+        "no, " * 100 + "I meant " + "not " * 80,
+        "请" * 390 + "用",
+        " " * 100_000,
+        ". " * 50_000,
+    ],
+)
+def test_hostile_text_does_not_hang(text: str) -> None:
+    """No pattern falls into backtracking: what is not linear takes minutes here, and is ended by the time limit."""
+    assert list(read(text)) is not None
+
+
+SAMPLES = (
+    "Porto",
+    "German when they cook",
+    "a nurse",
+    "一名护士",
+    "在医院当护士",
+    "vegan",
+    "English",
+    "中文",
+    "李娜",
+    "34",
+)
+
+
+@pytest.mark.parametrize("rule", [rule for rule in (*ENGLISH, *CHINESE) if not rule.kin and "{0}" in rule.template])
+def test_each_wording_is_recognised_as_its_own_kind(rule: Rule) -> None:
+    """A fact made by a rule is known again by the next one of its kind, and by no other kind."""
+    value = next(sample for sample in SAMPLES if rule.accept is None or rule.accept(sample))
+    held = recognised("fact_1", rule.template.replace("{0}", value))
+    assert (held.kind, held.value) == (rule.kind, value.casefold())
+
+
+def test_what_only_sounds_like_a_job_is_not_replaced_by_one() -> None:
+    """A wording that two kinds share is told apart by its value."""
+    (fact,) = update("I'm a nurse.", facts={"f1": "The user is vegan.", "f2": "The user is a teacher."}).new_facts
+    assert fact.replaces == ("f2",)

@@ -1,0 +1,367 @@
+"""Search: words, ranking, filters, vectors, and what comes in that is no query."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import Cli
+from hypothesis import given
+from hypothesis import strategies as st
+from support.recall_support import document, fact, reader, write
+
+from memd.config import Settings
+from memd.context import Bucket
+from memd.errors import ConfigError, EmbedderFailed, Rejected
+from memd.memory.document import Document
+from memd.recall.combined import alone
+from memd.recall.index import Index, similarities
+from memd.recall.search import WEIGHTS, Found, check, rank
+from memd.recall.vectors import fused
+from memd.recall.words import stem, terms
+
+ROOT = Path(__file__).parents[2]
+
+
+def ids(found: list[Found]) -> list[str]:
+    return [one.fact["id"] for one in found]
+
+
+def found_in(memory: Document, query: str, **wanted: Any) -> list[Found]:
+    """The search without files."""
+    checked = check(query, 500, **{"categories": (), "since": None, "until": None} | wanted)
+    return rank(alone(memory), similarities(query, [Index(memory["facts"])]), checked)
+
+
+# --- words ---------------------------------------------------------------------------------------------------------
+
+
+def test_words_without_their_endings_and_pairs_of_characters() -> None:
+    """English loses inflection and grammar, Chinese becomes pairs of characters, "C++" keeps its signs."""
+    assert [term for term in terms("Does she like teas?") if term[0] != "^"] == ["lik", "tea"]
+    assert {stem(word) for word in ("like", "likes", "liked", "liking")} == {"lik"}
+    assert {"绿", "绿茶", "茶"} <= set(terms("我喜欢喝绿茶。"))
+    assert "的" not in terms("他的茶")
+    assert {"c++", "c#"} <= set(terms("C++ and C#"))
+    assert terms("ＰＯＲＴＯ") == terms("Porto")
+    assert terms("Málaga") == terms("malaga")
+
+
+def test_a_query_of_grammar_alone_is_still_a_query() -> None:
+    """Its words are all there is to look for."""
+    assert "who" in terms("Who is it?")
+    assert "谁" in terms("谁？")
+
+
+@given(st.text(max_size=300))
+def test_any_text_has_terms_without_complaint(text: str) -> None:
+    """Whatever it is, surrogates and half a million scripts included."""
+    assert all(terms(text))
+
+
+# --- ranking -------------------------------------------------------------------------------------------------------
+
+
+def test_the_score_is_the_sum_of_its_factors() -> None:
+    """0.5 similarity + 0.3 confidence + 0.2 scope; the nearer scope counts more."""
+    memory = document(
+        fact("u", "Likes tea", 0.8),
+        fact("p", "Likes tea", 0.8, scope="project"),
+        fact("s", "Likes tea", 0.8, scope="session"),
+    )
+    found = found_in(memory, "tea")
+    assert ids(found) == ["s", "p", "u"]
+    assert [one.scope for one in found] == [1.0, 0.8, 0.6]
+    for one in found:
+        assert one.score == pytest.approx(0.5 * one.similarity + 0.3 * 0.8 + 0.2 * one.scope)
+    assert WEIGHTS == (0.5, 0.3, 0.2)
+
+
+def test_what_holds_more_and_rarer_words_is_more_similar() -> None:
+    """And what holds none of them is not found."""
+    memory = document(
+        fact("a", "Drinks green tea in the evening"), fact("b", "Drinks coffee"), fact("c", "Lives in Porto")
+    )
+    assert ids(found_in(memory, "when does she drink green tea?")) == ["a", "b"]
+    assert found_in(memory, "quantum chromodynamics") == []
+
+
+def test_a_word_that_only_begins_alike_counts_little() -> None:
+    """Related words are found, with a similarity that says how sure that is."""
+    memory = document(fact("a", "Her health insurance is with Medis"), fact("b", "Has an insured parcel on the way"))
+    near = found_in(memory, "insurer")
+    assert {one.fact["id"] for one in near} == {"a", "b"}
+    assert all(one.similarity < 0.5 for one in near)
+    assert found_in(memory, "health insurance")[0].similarity == 1.0
+
+
+@pytest.mark.parametrize(
+    ("query", "first"), [("他喜欢喝什么茶？", "zh1"), ("北京", "zh2"), ("茶", "zh1"), ("東京", "zh3")]
+)
+def test_chinese_is_found_by_one_character_or_more(query: str, first: str) -> None:
+    """Without any dictionary."""
+    memory = document(fact("zh1", "用户喜欢喝绿茶"), fact("zh2", "用户从北京搬到上海"), fact("zh3", "去過東京"))
+    assert ids(found_in(memory, query))[0] == first
+
+
+@pytest.mark.parametrize("confidence", [(1.0, 0.7), (0.7, 1.0)])
+def test_what_was_replaced_never_ranks_above_what_replaced_it(confidence: tuple[float, float]) -> None:
+    """Even where the query names only the old one's words; the new one answers in its place."""
+    memory = document(
+        fact("old", "Lives in Berlin, Germany", confidence[0]),
+        fact("other", "Was in Berlin once"),
+        fact("new", "Lives in Porto", confidence[1], replaces=["old"]),
+        fact("newest", "Lives in Lisbon", 0.7, replaces=["new", "gone"]),
+    )
+    for query in ("Berlin Germany", "lives", "Porto", "Lisbon Berlin"):
+        order = [name for name in ids(found_in(memory, query)) if name != "other"]
+        assert order in (["newest", "new", "old"], ["newest", "new"], ["newest"]), query
+
+
+def test_facts_that_replace_each_other_in_a_ring_are_all_found() -> None:
+    """Only a hand writes that; it must not hang the search."""
+    memory = document(
+        fact("a", "tea", replaces=["b"]), fact("b", "tea", replaces=["c"]), fact("c", "tea", replaces=["a", "c"])
+    )
+    assert sorted(ids(found_in(memory, "tea"))) == ["a", "b", "c"]
+
+
+FACTS = st.lists(
+    st.builds(
+        lambda text, confidence, replaces, category: fact("", text, confidence, replaces=replaces, category=category),
+        st.sampled_from(["tea", "green tea", "绿茶", "coffee and tea", "Porto", ""]),
+        st.floats(0, 1),
+        st.lists(st.sampled_from(["0", "1", "2", "3", "x", 7]), max_size=2),
+        st.sampled_from(["goal", "context", None, 3]),
+    ),
+    max_size=6,
+)
+
+
+@given(FACTS, st.sampled_from(["tea", "绿茶", "porto tea", "the"]))
+def test_any_memory_is_ranked(facts: list[dict[str, Any]], query: str) -> None:
+    """Scores fall, factors stay in their bounds, nothing comes twice, and no replaced fact is above its replacement."""
+    memory = document(*({**one, "id": str(number)} for number, one in enumerate(facts)))
+    found = found_in(memory, query)
+    assert [one.score for one in found] == sorted((one.score for one in found), reverse=True)
+    assert len(set(ids(found))) == len(found)
+    assert all(0 < one.similarity <= 1 and 0 <= one.confidence <= 1 for one in found)
+    place = {name: number for number, name in enumerate(ids(found))}
+    for one in found:
+        for old in one.fact["replaces"]:
+            if old in place and not _replaces(memory, old, one.fact["id"]):
+                assert place[one.fact["id"]] < place[old]
+
+
+def _replaces(memory: Document, new: str, old: str) -> bool:
+    """Whether one replaced the other, directly or over others."""
+    by_id = {one["id"]: one for one in memory["facts"]}
+    row, seen = [new], set()
+    while row:
+        name = row.pop()
+        if name in seen:
+            continue
+        seen.add(name)
+        row += [older for older in by_id[name]["replaces"] if older in by_id] if name in by_id else []
+        if old in (by_id[name]["replaces"] if name in by_id else ()):
+            return True
+    return False
+
+
+def benchmark(name: str) -> dict[str, Any]:
+    """The names of a benchmark's module."""
+    sys.path.insert(0, str(ROOT))
+    try:
+        return vars(importlib.import_module(name))
+    finally:
+        sys.path.remove(str(ROOT))
+
+
+def test_a_labelled_set_may_be_an_object_or_lines(tmp_path: Path) -> None:
+    """As its docstring says; recall is the share of the evidence, MRR is about the first piece."""
+    whole = {
+        "documents": ["Likes tea", {"id": "d", "text": "Likes coffee", "group": "b"}, "Likes green tea"],
+        "questions": ["green tea?", {"id": "q", "text": "coffee", "group": "b"}, "nothing asked"],
+        "evidence": {"0": [0, 2], "q": ["d"]},
+    }
+    lines = [
+        {"document": 7, "text": "Likes milk"},
+        {"question": 1, "text": "milk and tea", "evidence": [7, 0]},
+    ]
+    (tmp_path / "whole.json").write_text(json.dumps(whole))
+    (tmp_path / "lines.jsonl").write_text("\n".join(map(json.dumps, lines)) + "\n")
+    retrieval = benchmark("benchmarks.retrieval")
+    labelled = retrieval["read"]([tmp_path / "whole.json", tmp_path / "lines.jsonl"])
+    search = retrieval["by_memd"](labelled, tmp_path / "data", None)
+    scores = retrieval["measure"](labelled, search)
+
+    assert {question.id: search(question.group, question.text) for question in labelled.questions} == {
+        "0": ["2", "0"],
+        "q": ["d"],
+        "1": ["7", "0", "2"],
+    }
+    assert scores["all"].figures() == pytest.approx(
+        {"questions": 3, "recall@1": 2 / 3, "recall@5": 1, "recall@10": 1, "recall@20": 1, "MRR": 1}
+    )
+
+
+def test_the_labelled_set_is_found() -> None:
+    """The benchmark runs, and the search is no worse than the figures in docs/recall.md."""
+    retrieval = benchmark("benchmarks.retrieval")
+    labelled = retrieval["read"]([retrieval["OWN"]])
+    groups = {name: (alone({"facts": facts}), Index(facts)) for name, facts in labelled.groups.items()}
+
+    def search(group: str, text: str) -> list[str]:
+        memory, index = groups[group]
+        return ids(rank(memory, similarities(text, [index]), check(text, 20, (), None, None)))
+
+    means = retrieval["measure"](labelled, search)["all"].figures()
+    assert means["questions"] >= 60
+    assert means["MRR"] > 0.78
+    assert means["recall@5"] > 0.8
+
+
+# --- filters -------------------------------------------------------------------------------------------------------
+
+
+def test_filters_by_category_and_time() -> None:
+    """The end of a period is outside of it; a changed fact counts when it changed; one without a time never."""
+    memory = document(
+        fact("jan", "tea", category="goal", createdAt="2026-01-10T00:00:00Z"),
+        fact("feb", "tea", createdAt="2026-01-01T00:00:00Z", updatedAt="2026-02-10T00:00:00Z"),
+        fact("never", "tea", createdAt="soon"),
+    )
+    assert ids(found_in(memory, "tea", categories=["goal"])) == ["jan"]
+    assert ids(found_in(memory, "tea", since="2026-02-01")) == ["feb"]
+    assert ids(found_in(memory, "tea", until="2026-02-10T00:00:00Z")) == ["jan"]
+    assert ids(found_in(memory, "tea", since="2026-01-10T01:00:00+01:00", until="2027-01-01")) == ["jan", "feb"]
+    assert len(found_in(memory, "tea")) == 3
+
+
+def test_an_agent_reads_its_own_memory_and_the_users(data_dir: Path) -> None:
+    """Each fact says whose it is, another agent's stay where they are, and a setting keeps them apart."""
+    write(data_dir, document(fact("u1", "Likes green tea"), fact("u2", "Likes black tea")))
+    chef = Bucket("ana", "chef")
+    write(data_dir, document(fact("c1", "likes green tea."), fact("c2", "Oolong tea", replaces=["u2"]), bucket=chef))
+    write(data_dir, document(fact("o1", "tea for the other one"), bucket=Bucket("ana", "other")))
+    app = reader(data_dir)
+
+    assert {one.fact["id"]: one.agent_name for one in app.search("ana", "tea", agent_name="chef")} == {
+        "c1": "chef",
+        "c2": "chef",
+    }
+    assert {one.agent_name for one in app.search("ana", "tea")} == {""}
+    assert ids(app.search("ana", "black", agent_name="other")) == ["u2"]
+    alone_again = reader(data_dir, recall__with_user_memory=False)
+    assert ids(alone_again.search("ana", "tea", agent_name="other")) == ["o1"]
+
+
+# --- bad input -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("query", "options", "code"),
+    [
+        ("", {}, "E_QUERY_EMPTY"),
+        (" \n\u3000", {}, "E_QUERY_EMPTY"),
+        ("绿" * 100_000, {}, "E_QUERY_LENGTH"),
+        (7, {}, "E_QUERY_TYPE"),
+        ("tea", {"limit": 0}, "E_LIMIT"),
+        ("tea", {"limit": 501}, "E_LIMIT"),
+        ("tea", {"limit": True}, "E_LIMIT"),
+        ("tea", {"categories": "goal"}, "E_CATEGORIES"),
+        ("tea", {"since": "soon"}, "E_SINCE"),
+        ("tea", {"until": 7}, "E_UNTIL"),
+    ],
+)
+def test_what_cannot_be_searched_for_is_refused(data_dir: Path, query: Any, options: Any, code: str) -> None:
+    """With a code and the limit, never the value."""
+    with pytest.raises(Rejected) as refused:
+        reader(data_dir).search("ana", query, **options)
+    assert refused.value.code == code
+    assert "绿" not in str(refused.value)
+    assert "soon" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "query",
+    ['tea AND "NOT" (OR', "NEAR(tea coffee, 5)", "tea*", "content:tea", '"tea', "tea'; DROP TABLE facts; --", "^tea"],
+)
+def test_operators_are_text(data_dir: Path, query: str) -> None:
+    """What other searches obey is only looked for here."""
+    write(data_dir, document(fact("a", "Likes tea"), fact("b", "Lives in Porto")))
+    assert ids(reader(data_dir).search("ana", query)) == ["a"]
+
+
+def test_unknown_users_have_nothing(data_dir: Path) -> None:
+    """That is no error, and leaves nothing behind."""
+    app = reader(data_dir)
+    assert app.search("nobody", "tea") == []
+    assert app.search("nobody", "tea", agent_name="chef") == []
+    assert app.inject("nobody", query="tea") == ""
+    assert not (data_dir / "heat").exists()
+
+
+# --- vectors -------------------------------------------------------------------------------------------------------
+
+
+def test_vectors_find_what_words_do_not(data_dir: Path) -> None:
+    """Both rankings are fused: what both find is first."""
+    write(
+        data_dir,
+        document(
+            fact("a", "Has been vegetarian since school"), fact("b", "Steak knives"), fact("c", "Plays the cello")
+        ),
+    )
+    assert ids(reader(data_dir).search("ana", "Can I suggest a steak?")) == ["b"]
+    with_vectors = reader(data_dir, recall__embedder="support.recall_support.one_hot")
+    assert ids(with_vectors.search("ana", "Can I suggest a steak?")) == ["b", "a"]
+    assert ids(with_vectors.search("ana", "instrument")) == ["c"]
+
+
+def test_reciprocal_ranks_are_fused() -> None:
+    """First in all is 1; equals share the better rank; one ranking alone gives half."""
+    both = fused([{0: 3.0, 1: 2.0}, {0: 0.5, 2: 0.5}])
+    assert both[0] == pytest.approx(1.0)
+    assert both[2] == pytest.approx(0.5)
+    assert both[1] == pytest.approx(0.5 * 61 / 62)
+    assert fused([{}, {}]) == {}
+
+
+@pytest.mark.parametrize("name", ["nowhere.embed", "math.pi", "nodots", "support.recall_support.nothing"])
+def test_an_embedder_that_cannot_be_loaded_is_said(data_dir: Path, name: str) -> None:
+    """One sentence that names the setting."""
+    with pytest.raises(ConfigError, match=r"setting recall\.embedder"):
+        reader(data_dir, recall__embedder=name).search("ana", "tea")
+
+
+@pytest.mark.parametrize("name", ["broken", "crooked"])
+def test_an_embedder_that_fails_fails_the_search(data_dir: Path, name: str) -> None:
+    """Aloud, and without the text that it was asked."""
+    write(data_dir, document(fact("a", "Secret"), fact("b", "Secrets")))
+    with pytest.raises(EmbedderFailed) as failure:
+        reader(data_dir, recall__embedder=f"support.recall_support.{name}").search("ana", "Secret")
+    assert "Secret" not in str(failure.value)
+    assert reader(data_dir, recall__embedder=f"support.recall_support.{name}").inject("ana")  # without a query nobody asks it
+
+
+# --- the command ---------------------------------------------------------------------------------------------------
+
+
+def test_the_command_searches(here: Cli, settings: Settings) -> None:
+    """A line a fact; with --explain its factors, with --json all of it; refusals are one sentence."""
+    write(settings.data_dir, document(fact("a", "Likes tea\x1b[31m", 0.8), fact("b", "Lives in Porto")))
+    plain = here("search", "ana", "tea").stdout
+    assert plain.splitlines() == ["0.860  context     Likes tea\\x1b[31m"]
+    explained = here("search", "ana", "tea", "--explain").stdout
+    assert "0.5 × similarity 1.000 + 0.3 × confidence 0.800 + 0.2 × scope 0.600  a" in explained
+    [one] = json.loads(here("search", "ana", "tea", "--json").stdout)
+    assert (one["fact"]["id"], one["pending"], one["agent_name"]) == ("a", False, "")
+    refused = here("search", "ana", "")
+    assert (refused.returncode, refused.stderr) == (65, "memd: E_QUERY_EMPTY: query must not be empty\n")
+    assert here("search", "nobody", "tea").stdout == ""
+    assert "Lives in Porto" in here("inject", "ana", "--query", "Porto").stdout.splitlines()[2]

@@ -1,0 +1,143 @@
+"""Signals: found where people mean them, silent where they only use the words."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memd.errors import ConfigError
+from memd.push.signal_files import load_patterns
+from memd.push.signals import SIGNALS
+
+DATA = Path(__file__).parents[1] / "data" / "signals"
+PATTERNS = load_patterns()
+
+
+def scores(part: str, signal: str) -> tuple[float, float]:
+    """Precision and recall of a signal on a part of the labelled set."""
+    rows = [json.loads(line) for line in (DATA / f"{part}.jsonl").read_text(encoding="utf-8").splitlines()]
+    found = [(signal in PATTERNS.detect(row["text"]), signal in row["signals"]) for row in rows]
+    hits = sum(got and wanted for got, wanted in found)
+    return hits / max(1, sum(got for got, _ in found)), hits / max(1, sum(wanted for _, wanted in found))
+
+
+@pytest.mark.parametrize("part", ["development", "heldout"])
+def test_corrections_are_found_and_nothing_else_is_taken_for_one(part: str) -> None:
+    """Precision ≥ 0.95 and recall ≥ 0.8, also on the part that was not looked at while the patterns were written."""
+    precision, recall = scores(part, "correction")
+    assert precision >= 0.95
+    assert recall >= 0.8
+
+
+def test_the_labelled_set_is_large_and_its_parts_are_apart() -> None:
+    """At least 300 utterances, both languages in each part, no text in both."""
+    parts = {
+        part: [json.loads(line) for line in (DATA / f"{part}.jsonl").read_text(encoding="utf-8").splitlines()]
+        for part in ("development", "heldout")
+    }
+    texts = [row["text"] for rows in parts.values() for row in rows]
+    assert len(texts) == len(set(texts)) >= 300
+    for rows in parts.values():
+        assert {row["lang"] for row in rows} == {"en", "zh"}
+        assert {signal for row in rows for signal in row["signals"]} <= set(SIGNALS)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "对不起",
+        "对不起，我来晚了",
+        "sort the redo log",
+        "不对称加密",
+        "不对称加密怎么实现",
+        "no problem",
+        "没错",
+        "ok",
+        "谢谢",
+    ],
+)
+def test_words_that_only_look_like_a_signal_are_none(text: str) -> None:
+    """ "对不起" is not agreement; "sort the redo log" and "不对称加密" are no corrections."""
+    assert PATTERNS.detect(text) == frozenset()
+
+
+@pytest.mark.parametrize(
+    ("text", "signal"),
+    [
+        ("no, I meant the second one", "correction"),
+        ("No， I meant the second one！", "correction"),
+        ("Thanks for that. But that's not what I asked.", "correction"),
+        ("不對，我說的是臺北", "correction"),
+        ("perfect, exactly what I needed", "reinforcement"),
+        ("就是这样，很好", "reinforcement"),
+        ("I prefer tabs", "preference"),
+        ("请用中文回答", "preference"),
+        ("I'm a nurse in Leeds", "identity"),
+        ("我在一家医院工作", "identity"),
+        ("I want to run a marathon next spring", "goal"),
+        ("我打算明年考研", "goal"),
+        ("we've decided to go with Postgres", "decision"),
+        ("那就定下来用方案B", "decision"),
+    ],
+)
+def test_each_signal_is_found_in_both_languages(text: str, signal: str) -> None:
+    """The plain case of each signal, with full-width punctuation and traditional characters too."""
+    assert signal in PATTERNS.detect(text)
+
+
+def test_words_in_code_and_quotations_are_not_said() -> None:
+    """What stands in code or quotation marks is talked about."""
+    assert PATTERNS.detect('What does "no, that\'s wrong" mean?') == frozenset()
+    assert PATTERNS.detect("```\n# wrong file, use the other\n```\nWhat does this do?") == frozenset()
+
+
+def test_own_patterns_are_added_or_replace(tmp_path: Path) -> None:
+    """A folder with YAML files adds to a signal, or replaces all of it."""
+    (tmp_path / "pt.yaml").write_text("correction:\n  any: ['^não era isso']\n", encoding="utf-8")
+    added = load_patterns(tmp_path)
+    assert added.detect("Não era isso que eu queria") == {"correction"}
+    assert "correction" in added.detect("no, I meant the second one")
+    (tmp_path / "pt.yaml").write_text("correction:\n  replace:\n    any: ['^não era isso']\n", encoding="utf-8")
+    replaced = load_patterns(tmp_path)
+    assert replaced.detect("Não era isso que eu queria") == {"correction"}
+    assert "correction" not in replaced.detect("no, I meant the second one")
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "problem"),
+    [
+        ("correction:\n  any:\n    - 'fine'\n    - '(('\n", 4, "not a pattern"),
+        ("praise:\n  any: []\n", 1, "no such signal"),
+        ("correction:\n  sometimes: []\n", 2, "expected any"),
+        ("correction: ['x']\n", 1, "expected names"),
+        ("correction:\n  any: x\n", 2, "expected a list"),
+        ("correction: [\n", 2, "not YAML"),
+    ],
+)
+def test_a_bad_pattern_stops_the_start_with_file_and_line(tmp_path: Path, text: str, line: int, problem: str) -> None:
+    """The error names the file, the line and what is wrong."""
+    file = tmp_path / "own.yaml"
+    file.write_text(text, encoding="utf-8")
+    with pytest.raises(ConfigError, match=re.escape(f"{file}, line {line}: {problem}")):
+        load_patterns(tmp_path)
+
+
+@pytest.mark.timeout(60)
+@given(st.text(max_size=3_000))
+def test_any_text_has_signals_or_none(text: str) -> None:
+    """Detection is total, and no pattern hangs."""
+    assert PATTERNS.detect(text) <= set(SIGNALS)
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize(
+    "text", ["no " * 1_000, "not , " * 500, "i " * 1_000, "我" * 2_000, "不是" * 1_000, "my " * 900, "," * 2_000]
+)
+def test_hostile_text_does_not_hang(text: str) -> None:
+    """Rows of trigger words are read in time: what is not linear would be ended by the time limit."""
+    assert PATTERNS.detect(text) <= set(SIGNALS)

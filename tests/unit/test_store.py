@@ -1,0 +1,628 @@
+"""The store: atomic, durable, fenced, suspicious of what it reads."""
+
+from __future__ import annotations
+
+import fcntl
+import multiprocessing
+import os
+import resource
+import shutil
+import signal
+import stat
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+from msgspec import convert
+
+from memd.config import Settings, StoreSettings
+from memd.context import Bucket
+from memd.errors import ClaimLost, ConfigError, Conflict, DocumentTooNew, StoreUnavailable
+from memd.memory.document import Document
+from memd.memory.store import files
+from memd.memory.store.json_store import CachedReader, JsonStore, Loaded, open_store
+
+ALICE = Bucket("alice@example.com")
+V1 = {
+    "version": "1.0",
+    "lastUpdated": "2026-01-01T00:00:00.123456Z",
+    "user": {"workContext": {"summary": "Engineer.", "updatedAt": "2026-01-01T00:00:00Z"}},
+    "history": {"recentMonths": {"summary": "", "updatedAt": ""}},
+    "facts": [
+        {
+            "id": "fact_0badcafe",
+            "content": "用户喜欢绿茶",
+            "category": "preference",
+            "confidence": 0.9,
+            "createdAt": "2026-01-01T00:00:00Z",
+            "source": "t",
+        }
+    ],
+    "plugin": [1],
+}
+
+
+def options(**changes: Any) -> StoreSettings:
+    """Settings of the store, with changes."""
+    return convert(changes, StoreSettings)
+
+
+def ours() -> bool:
+    """The claim is ours."""
+    return True
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> JsonStore:
+    """A store in an empty data folder."""
+    return JsonStore(tmp_path / "data", options())
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """Where Alice's document is."""
+    return tmp_path / "data" / "users" / "alice@example.com" / "memory.json"
+
+
+def save(store: JsonStore, content: str, bucket: Bucket = ALICE) -> Loaded:
+    """Add one fact, durably."""
+    loaded = store.load(bucket)
+    fact = {"id": f"fact_{loaded.revision:08x}", "content": content}
+    document = {**loaded.document, "revision": loaded.revision + 1, "facts": [*loaded.document["facts"], fact]}
+    return store.commit(bucket, loaded, document, ours)
+
+
+def contents(store: JsonStore, bucket: Bucket = ALICE) -> list[str]:
+    """What the stored facts say."""
+    return [fact["content"] for fact in store.load(bucket).document["facts"]]
+
+
+def names(folder: Path) -> set[str]:
+    """The names in a folder, the time of a quarantine left out."""
+    return {path.name.partition("-")[0] for path in folder.iterdir()}
+
+
+def test_what_is_committed_is_loaded(store: JsonStore) -> None:
+    """A document comes back as it was written, with its revision and hash."""
+    committed = save(store, "The user likes tea")
+
+    assert store.load(ALICE) == committed
+    assert committed.revision == 1
+
+
+def test_loading_what_is_not_there_creates_nothing(store: JsonStore, tmp_path: Path) -> None:
+    """A reader leaves no trace."""
+    loaded = store.load(ALICE)
+
+    assert (loaded.revision, loaded.file_hash, loaded.document["facts"]) == (0, None, [])
+    assert loaded.document["userId"] == "alice@example.com"
+    assert not (tmp_path / "data").exists()
+
+
+def test_files_and_folders_are_private(store: JsonStore, tmp_path: Path) -> None:
+    """0600 and 0700, whatever the umask is."""
+    before = os.umask(0)
+    try:
+        save(store, "The user likes tea", Bucket("alice", "coach"))
+    finally:
+        os.umask(before)
+
+    modes = {stat.S_IMODE(path.stat().st_mode) for path in (tmp_path / "data").rglob("*") if path.is_file()}
+    assert modes == {0o600}
+    assert {stat.S_IMODE(path.stat().st_mode) for path in (tmp_path / "data").rglob("*") if path.is_dir()} == {0o700}
+
+
+def test_the_established_file_is_read_as_it_is(store: JsonStore, file: Path) -> None:
+    """A v1 document keeps its fields, known to us or not, over a commit."""
+    file.parent.mkdir(parents=True)
+    file.write_bytes(b"\xef\xbb\xbf" + orjson.dumps(V1))
+
+    loaded = store.load(ALICE)
+    assert {name: loaded.document[name] for name in V1} == V1
+    assert loaded.revision == 0
+    save(store, "The user likes coffee")
+    written = orjson.loads(file.read_bytes())
+    assert {name: written[name] for name in ("plugin", "user", "history")} == {
+        n: V1[n] for n in ("plugin", "user", "history")
+    }
+    assert (written["userId"], contents(store)) == ("alice@example.com", ["用户喜欢绿茶", "The user likes coffee"])
+
+
+def test_facts_that_a_hand_added_get_ids_of_their_own(store: JsonStore, file: Path) -> None:
+    """A copied fact and one without an id are kept, each with its own id, the same at each load."""
+    facts = [{"id": "fact_1", "content": "one"}, {"id": "fact_1", "content": "two"}, {"content": "three"}]
+    file.parent.mkdir(parents=True)
+    file.write_bytes(orjson.dumps({**V1, "facts": facts}))
+
+    ids = [fact["id"] for fact in store.load(ALICE).document["facts"]]
+    assert ids[0] == "fact_1"
+    assert len(set(ids)) == 3
+    assert ids == [fact["id"] for fact in store.load(ALICE).document["facts"]]
+
+
+def test_a_stale_document_is_not_written(store: JsonStore) -> None:
+    """Of two that loaded the same version, the second one gets a conflict and nothing changes."""
+    first = store.load(ALICE)
+    save(store, "The user likes tea")
+
+    with pytest.raises(Conflict):
+        store.commit(ALICE, first, {**first.document, "revision": 1}, ours)
+    assert contents(store) == ["The user likes tea"]
+
+
+def test_an_edit_by_hand_is_a_conflict_even_with_the_same_revision(store: JsonStore, file: Path) -> None:
+    """The hash of the file decides, not only its revision."""
+    loaded = save(store, "The user likes tea")
+    file.write_bytes(file.read_bytes().replace(b"tea", b"mate"))
+
+    with pytest.raises(Conflict):
+        store.commit(ALICE, loaded, loaded.document, ours)
+    assert contents(store) == ["The user likes mate"]
+
+
+def test_a_lost_claim_writes_nothing(store: JsonStore, file: Path) -> None:
+    """The claim is asked for under the lock, before anything is touched."""
+    with pytest.raises(ClaimLost):
+        store.commit(ALICE, store.load(ALICE), {"revision": 1}, lambda: False)
+    assert not file.parent.exists()
+
+
+def test_the_claim_is_asked_for_while_the_lock_is_held(store: JsonStore, tmp_path: Path) -> None:
+    """No other writer can come between the answer and the write."""
+    held: list[bool] = []
+
+    def still_ours() -> bool:
+        with (tmp_path / "data" / "locks" / ALICE.hash[:2]).open() as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                held.append(True)
+        return True
+
+    store.commit(ALICE, store.load(ALICE), {**store.load(ALICE).document, "revision": 1}, still_ours)
+    assert held == [True]
+
+
+def test_no_update_is_lost_between_threads(store: JsonStore) -> None:
+    """Writers that reload on a conflict end with everybody's fact in the document."""
+
+    def add(number: int) -> None:
+        while True:
+            try:
+                save(store, f"The user has cat number {number}")
+            except Conflict:
+                continue
+            return
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(add, range(40)))
+    assert sorted(contents(store)) == sorted(f"The user has cat number {n}" for n in range(40))
+    assert store.load(ALICE).revision == 40
+
+
+def _add_from_process(data_dir: Path, first: int) -> None:
+    store = JsonStore(data_dir, options())
+    for number in range(first, first + 20):
+        while True:
+            try:
+                save(store, f"cat {number}")
+            except Conflict:
+                continue
+            break
+
+
+def test_no_update_is_lost_between_processes(store: JsonStore, tmp_path: Path) -> None:
+    """The lock and the check hold between processes too."""
+    context = multiprocessing.get_context("spawn")
+    writers = [context.Process(target=_add_from_process, args=(tmp_path / "data", n * 100)) for n in range(3)]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join(60)
+
+    assert len(set(contents(store))) == 60
+    assert store.load(ALICE).revision == 60
+
+
+def test_a_reader_never_sees_half_a_document(store: JsonStore, file: Path) -> None:
+    """While documents are replaced as fast as can be, every read is a whole version, and none goes back in time."""
+    save(store, "x" * 20_000)
+    done = threading.Event()
+    seen: list[int] = []
+
+    def read() -> None:
+        while not done.is_set():
+            seen.append(store.load(ALICE).revision)
+
+    with ThreadPoolExecutor(2) as pool:
+        readers = [pool.submit(read) for _ in range(2)]
+        for _ in range(60):
+            save(store, "y" * 1000)
+        done.set()
+        for reader in readers:
+            reader.result()
+    assert names(file.parent) == {"memory.json", "memory.prev.json"}
+    assert max(seen) <= 61
+
+
+def _save_and_die(store: JsonStore, line: int) -> bool:
+    """Save in a forked process that kills itself at its n-th line of `files`; whether it died there."""
+    left = line
+
+    def trace(frame: Any, event: str, _: Any) -> Any:
+        nonlocal left
+        if event == "line" and frame.f_code.co_filename == files.__file__:
+            left -= 1
+            if left == 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+        return trace
+
+    child = os.fork()
+    if child == 0:
+        sys.settrace(trace)
+        save(store, "new")
+        os._exit(0)
+    return os.WIFSIGNALED(os.waitpid(child, 0)[1])
+
+
+def test_a_process_killed_within_a_commit_leaves_the_old_or_the_new_document(tmp_path: Path) -> None:
+    """Whichever line it dies at, the document is whole, nobody is locked out, and the next commit goes through."""
+    outcomes = set()
+    for line in range(1, 500):
+        store = JsonStore(tmp_path / str(line), options())
+        save(store, "old")
+        died = _save_and_die(store, line)
+
+        outcomes.add((died, tuple(contents(store))))
+        save(store, "next")
+        assert contents(store)[-1] == "next"
+        assert names(tmp_path / str(line) / "users" / "alice@example.com") == {"memory.json", "memory.prev.json"}
+        if not died:
+            break
+    assert outcomes == {(True, ("old",)), (True, ("old", "new")), (False, ("old", "new"))}
+
+
+def test_a_full_disk_leaves_the_old_document_and_no_temp_file(store: JsonStore, file: Path) -> None:
+    """When the file system refuses to write on, the error says so and the next commit goes through."""
+    loaded = save(store, "The user likes tea")
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (2_000, hard))
+    try:
+        with pytest.raises(StoreUnavailable, match="E_STORE_EFBIG"):
+            store.commit(ALICE, loaded, {**loaded.document, "plugin": "x" * 10_000}, ours)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        signal.signal(signal.SIGXFSZ, before)
+
+    assert store.load(ALICE) == loaded
+    assert names(file.parent) <= {"memory.json", "memory.prev.json"}
+    save(store, "The user likes coffee")
+
+
+def _can_inject() -> bool:
+    strace = shutil.which("strace")
+    return bool(strace) and subprocess.run([str(strace), "-o", os.devnull, "true"], check=False).returncode == 0
+
+
+COMMIT = """
+import sys
+sys.path.insert(0, sys.argv[2])
+from unit.test_store import ALICE, JsonStore, Path, StoreUnavailable, options, ours
+store = JsonStore(Path(sys.argv[1]), options())
+loaded = store.load(ALICE)
+try:
+    store.commit(ALICE, loaded, {**loaded.document, "revision": 2, "facts": []}, ours)
+except StoreUnavailable as error:
+    print(error)
+"""
+
+
+@pytest.mark.skipif(not _can_inject(), reason="needs strace and the right to trace")
+@pytest.mark.parametrize(
+    ("calls", "code", "when"),
+    [
+        ("fsync", "EIO", 1),
+        ("fsync", "EIO", 2),
+        ("?rename,?renameat,?renameat2", "EDQUOT", 1),
+        ("?link,linkat", "EIO", 1),
+        ("write", "ENOSPC", 1),
+    ],
+)
+def test_a_system_call_that_fails_leaves_the_old_document_and_no_temp_file(
+    store: JsonStore, file: Path, calls: str, code: str, when: int
+) -> None:
+    """Also when it is the fsync of the folder, after the rename: a name that may not last is taken back."""
+    loaded = save(store, "The user likes tea")
+    only = [part for path in (file.parent, file, file.with_name("memory.json.tmp")) for part in ("-P", str(path))]
+    fault = ["-e", f"trace={calls}", "-e", f"inject={calls}:error={code}:when={when}"]
+    commit = [sys.executable, "-c", COMMIT, str(file.parents[2]), str(Path(__file__).parents[1])]
+    process = subprocess.run(
+        ["strace", "-f", "-o", os.devnull, *only, *fault, *commit], check=True, capture_output=True, text=True
+    )
+
+    assert process.stdout.startswith(f"E_STORE_{code}")
+    assert store.load(ALICE) == loaded
+    assert names(file.parent) <= {"memory.json", "memory.prev.json"}
+
+
+def test_too_many_open_files_is_an_outage_and_no_damage(store: JsonStore) -> None:
+    """The document is not taken for damaged when it merely cannot be opened."""
+    loaded = save(store, "The user likes tea")
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (3, hard))
+    try:
+        with pytest.raises(StoreUnavailable, match="E_STORE_EMFILE"):
+            store.load(ALICE)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert store.load(ALICE) == loaded
+
+
+def test_a_document_too_large_to_read_is_never_written(store: JsonStore) -> None:
+    """The limit holds on both sides."""
+    loaded = save(store, "The user likes tea")
+
+    with pytest.raises(StoreUnavailable, match="E_DOCUMENT_SIZE"):
+        store.commit(ALICE, loaded, {**loaded.document, "plugin": "x" * files.MAX_BYTES}, ours)
+    assert store.load(ALICE) == loaded
+
+
+def test_a_folder_that_cannot_be_made_is_an_outage(tmp_path: Path) -> None:
+    """A file where the data folder should be refuses everything, and nothing is damaged."""
+    (tmp_path / "data").write_text("in the way")
+    store = JsonStore(tmp_path / "data", options())
+
+    with pytest.raises(StoreUnavailable):
+        store.load(ALICE)
+
+
+def test_a_temp_file_left_by_a_crash_does_not_stop_the_next_commit(store: JsonStore, file: Path) -> None:
+    """It is thrown away, even where it is a link to something else."""
+    save(store, "The user likes tea")
+    victim = file.with_name("victim")
+    victim.write_text("not yours")
+    file.with_name("memory.json.tmp").symlink_to(victim)
+
+    save(store, "The user likes coffee")
+    assert victim.read_text() == "not yours"
+    assert "memory.json.tmp" not in names(file.parent)
+
+
+def test_old_temp_files_are_swept_and_young_ones_left(store: JsonStore, file: Path) -> None:
+    """Only what no running commit can own any more goes."""
+    save(store, "The user likes tea")
+    save(store, "The user likes tea", Bucket("bob", "coach"))
+    old, young = (path.with_name("memory.json.tmp") for path in sorted(file.parents[1].rglob("memory.json")))
+    old.write_text("{")
+    young.write_text("{")
+    os.utime(old, (0, 0))
+
+    assert store.sweep() == 1
+    assert (old.exists(), young.exists()) == (False, True)
+
+
+def test_a_sweep_beside_running_commits_never_fails(store: JsonStore, file: Path) -> None:
+    """A temp that its commit renames while it is looked at is simply gone."""
+    save(store, "The user likes tea")
+    temp, stop = file.with_name("memory.json.tmp"), threading.Event()
+
+    def come_and_go() -> None:
+        while not stop.is_set():
+            temp.touch()
+            temp.unlink()
+
+    with ThreadPoolExecutor(1) as pool:
+        coming = pool.submit(come_and_go)
+        try:
+            assert sum(store.sweep() for _ in range(1_000)) == 0
+        finally:
+            stop.set()
+        coming.result()
+
+
+def _foreign(file: Path) -> None:
+    document = orjson.loads(file.read_bytes())
+    file.write_bytes(orjson.dumps({**document, "userId": "mallory"}))
+
+
+def _symlink(file: Path) -> None:
+    file.rename(file.with_name("elsewhere"))
+    file.symlink_to("elsewhere")
+
+
+def _fifo(file: Path) -> None:
+    file.unlink()
+    os.mkfifo(file)
+
+
+def _folder(file: Path) -> None:
+    file.unlink()
+    file.mkdir()
+
+
+def _oversized(file: Path) -> None:
+    os.truncate(file, files.MAX_BYTES + 1)
+
+
+DAMAGE: dict[str, Callable[[Path], object]] = {
+    "truncated": lambda file: os.truncate(file, file.stat().st_size // 2),
+    "empty": lambda file: os.truncate(file, 0),
+    "not UTF-8": lambda file: file.write_bytes(b'{"version": "\xff"}'),
+    "not an object": lambda file: file.write_bytes(b"[]"),
+    "wrong types": lambda file: file.write_bytes(b'{"version": "1.0", "facts": {"0": {}}}'),
+    "a fact that is none": lambda file: file.write_bytes(b'{"version": "1.0", "facts": ["likes tea"]}'),
+    "a broken ledger": lambda file: file.write_bytes(b'{"version": "1.0", "ledger": {"t": [1]}}'),
+    "a broken version": lambda file: file.write_bytes(b'{"version": 1}'),
+    "too deep": lambda file: file.write_bytes(b"[" * 5000),
+    "foreign": _foreign,
+    "oversized": _oversized,
+    "symlinked": _symlink,
+    "hard-linked": lambda file: os.link(file, file.with_name("elsewhere")),
+    "FIFO": _fifo,
+    "folder": _folder,
+}
+
+
+@pytest.mark.parametrize("kind", DAMAGE)
+def test_a_damaged_file_is_set_aside_and_the_last_good_version_restored(
+    store: JsonStore, file: Path, kind: str
+) -> None:
+    """Whatever happened to the file, the version before it is back, the damage is kept, and others are unaffected."""
+    save(store, "The user likes tea")
+    save(store, "The user likes coffee")
+    bob = save(store, "The user likes milk", Bucket("bob"))
+    DAMAGE[kind](file)
+
+    assert contents(store) == ["The user likes tea"]
+    assert "memory.json.corrupt" in names(file.parent)
+    assert stat.S_ISREG(file.lstat().st_mode)
+    assert store.load(Bucket("bob")) == bob
+    save(store, "The user likes water")
+    assert contents(store) == ["The user likes tea", "The user likes water"]
+    assert len(list(file.parent.glob("*.corrupt-*"))) == 1
+
+
+def test_a_damaged_file_without_a_good_version_starts_anew(store: JsonStore, file: Path) -> None:
+    """The damage is kept aside, and the bucket works again."""
+    file.parent.mkdir(parents=True)
+    file.write_text("{")
+    file.with_name("memory.prev.json").write_text("{")
+
+    assert contents(store) == []
+    save(store, "The user likes tea")
+    assert [path.read_text() for path in file.parent.glob("*.corrupt-*")] == ["{"]
+
+
+def test_a_damaged_file_on_a_full_disk_is_left_for_later(store: JsonStore, file: Path) -> None:
+    """When the good version cannot be written, nothing changes and names do not pile up."""
+    save(store, "The user likes tea" + " very much" * 200)
+    save(store, "The user likes coffee")
+    file.write_text("{")
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (500, hard))
+    try:
+        for _ in range(3):
+            with pytest.raises(StoreUnavailable, match="E_STORE_EFBIG"):
+                store.load(ALICE)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        signal.signal(signal.SIGXFSZ, before)
+
+    assert file.read_text() == "{"
+    assert names(file.parent) == {"memory.json", "memory.prev.json"}
+    assert len(contents(store)) == 1
+
+
+def test_a_newer_document_is_left_alone(store: JsonStore, file: Path) -> None:
+    """It is neither read nor set aside nor overwritten."""
+    loaded = save(store, "The user likes tea")
+    file.write_bytes(file.read_bytes().replace(b'"1.0"', b'"1.1"'))
+    newer = file.read_bytes()
+
+    with pytest.raises(DocumentTooNew):
+        store.load(ALICE)
+    with pytest.raises(Conflict):
+        store.commit(ALICE, loaded, loaded.document, ours)
+    assert file.read_bytes() == newer
+
+
+def test_a_hostile_id_never_reads_another_users_document(store: JsonStore) -> None:
+    """Ids that look like paths have documents of their own."""
+    hostile = [
+        "../alice@example.com",
+        "alice@example.com/../alice@example.com",
+        "Alice@example.com",
+        "alice@example.com ",
+    ]
+    save(store, "The user likes tea")
+
+    for user_id in hostile:
+        assert contents(store, Bucket(user_id)) == []
+        save(store, user_id, Bucket(user_id))
+    assert sorted(store.users()) == sorted(["alice@example.com", *hostile])
+    assert contents(store) == ["The user likes tea"]
+
+
+def test_users_and_agents_are_listed_by_their_ids(store: JsonStore, file: Path) -> None:
+    """Long ids are read from the documents; folders of somebody else are left out."""
+    long = "用户" * 40
+    for bucket in (ALICE, Bucket("bob", "coach"), Bucket(long, long), Bucket(long, "Émile")):
+        save(store, "The user likes tea", bucket)
+    (file.parents[1] / "Not Ours").mkdir()
+    (file.parents[1] / ("~" + "0" * 64)).mkdir()
+
+    assert set(store.users()) == {"alice@example.com", "bob", long}
+    assert store.agents("bob") == ["coach"]
+    assert store.agents(long) == sorted([long, "Émile"])
+    assert store.agents("nobody") == []
+
+
+def test_a_shared_store_has_one_document_for_all_users(tmp_path: Path) -> None:
+    """Everybody reads and writes the same one; agents still have their own."""
+    store = JsonStore(tmp_path, options(shared=True))
+    save(store, "tea", Bucket("alice"))
+    save(store, "coffee", Bucket("bob"))
+    save(store, "milk", Bucket("bob", "coach"))
+
+    assert contents(store, Bucket("carol")) == ["tea", "coffee"]
+    assert (tmp_path / "shared" / "memory.json").is_file()
+    assert (list(store.users()), store.agents("carol")) == ([], ["coach"])
+
+
+def test_a_cached_document_is_not_read_again_until_it_changes(store: JsonStore, file: Path) -> None:
+    """The same object comes back; a commit or an edit by hand is noticed at the next read."""
+    reader = CachedReader(store, options())
+    assert reader.read(ALICE)["facts"] == []
+    save(store, "tea")
+
+    first = reader.read(ALICE)
+    assert reader.read(ALICE) is first
+    save(store, "coffee")
+    assert len(reader.read(ALICE)["facts"]) == 2
+    file.write_bytes(file.read_bytes().replace(b"coffee", b"matcha"))
+    assert reader.read(ALICE)["facts"][1]["content"] == "matcha"
+    file.unlink()
+    assert reader.read(ALICE)["facts"] == []
+
+
+@pytest.mark.parametrize("cap", [0, 1, 3])
+def test_the_cache_holds_no_more_than_its_cap(store: JsonStore, cap: int) -> None:
+    """The least recently used documents are forgotten."""
+    reader = CachedReader(store, options(cache_documents=cap))
+    buckets = [Bucket(f"user{n}") for n in range(4)]
+    for bucket in buckets:
+        save(store, "tea", bucket)
+    documents: list[Document] = [reader.read(bucket) for bucket in buckets]
+
+    kept = [reader.read(b) is document for b, document in reversed(list(zip(buckets, documents, strict=True)))]
+    assert kept == [True] * cap + [False] * (4 - cap)
+
+
+def test_the_store_named_in_the_settings_is_opened(tmp_path: Path) -> None:
+    """By default JSON files in the data folder."""
+    assert isinstance(open_store(Settings(data_dir=tmp_path)), JsonStore)
+
+
+@pytest.mark.parametrize(
+    "name", ["nowhere.Store", "memd.memory.store.Nothing", "nodots", "", "builtins.print", "os.path.join"]
+)
+def test_a_store_that_cannot_be_loaded_stops_the_start(tmp_path: Path, name: str) -> None:
+    """One sentence that names the setting."""
+    with pytest.raises(ConfigError, match=r"setting store\.class: "):
+        open_store(Settings(data_dir=tmp_path, store=options(**{"class": name})))
+
+
+def test_making_a_document_durable_asks_for_nothing_when_there_is_none(store: JsonStore) -> None:
+    """Sync is harmless for a bucket without a document and for one with it."""
+    store.sync(ALICE)
+    save(store, "tea")
+    store.sync(ALICE)
+    assert contents(store) == ["tea"]
