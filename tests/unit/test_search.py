@@ -346,7 +346,9 @@ def test_an_embedder_that_fails_fails_the_search(data_dir: Path, name: str) -> N
     with pytest.raises(EmbedderFailed) as failure:
         reader(data_dir, recall__embedder=f"support.recall_support.{name}").search("ana", "Secret")
     assert "Secret" not in str(failure.value)
-    assert reader(data_dir, recall__embedder=f"support.recall_support.{name}").inject("ana")  # without a query nobody asks it
+    assert reader(data_dir, recall__embedder=f"support.recall_support.{name}").inject(
+        "ana"
+    )  # without a query nobody asks it
 
 
 # --- the command ---------------------------------------------------------------------------------------------------

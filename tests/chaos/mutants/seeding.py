@@ -66,7 +66,7 @@ def check(bug: Bug) -> None:
         edited(_source(module), edits)
     texts = [edit for edit in bug.edits if edit.file == LUA]
     if texts:
-        edited(Path(_origin("memd")).with_name("inbox.lua").read_text(encoding="utf-8"), texts)
+        edited((Path(_origin("memd")).parent / "inbox" / "inbox.lua").read_text(encoding="utf-8"), texts)
 
 
 def switch_on(name: str) -> None:
