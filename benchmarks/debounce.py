@@ -23,9 +23,8 @@ from benchmarks.sizes import Size
 from benchmarks.timing import percentile, thread_cpu, tree_cpu, wait_until
 from memd.context import Context, Key, Message, identify
 from memd.inbox import verbs
-from memd.inbox.connection import Call, Flight, connect
+from memd.inbox.connection import Call, Flight, connect, inbox_url
 from memd.inbox.verbs import Merged
-from memd.ops import server
 from memd.push.filtering import to_context
 from memd.push.signal_files import load_patterns
 from memd.push.validation import check_push
@@ -156,7 +155,7 @@ def _rq(size: Size) -> Iterator[Measurement]:
     from benchmarks.peers.rq_jobs import LATENESS, note
 
     with ground() as place:
-        url = server.url(place.settings)
+        url = inbox_url(place.settings)
         env = environment(place.settings) | {"BENCH_URL": url}
         words = ["-m", "rq.cli", "worker", "--with-scheduler", "-w", "rq.SimpleWorker", "-u", url, "bench"]
         with process(words, env, place.settings.data_dir / "rq.log"):
@@ -175,7 +174,7 @@ def _pydocket(size: Size) -> Iterator[Measurement]:
     with ground() as place:
         try:
             found = venv.run(
-                "pydocket", "lateness", PEER_RATE, 2 * size.due_s, env={"BENCH_URL": server.url(place.settings)}
+                "pydocket", "lateness", PEER_RATE, 2 * size.due_s, env={"BENCH_URL": inbox_url(place.settings)}
             )
         except venv.NotInstalled as error:
             yield Skip(AREA, "pydocket", str(error))

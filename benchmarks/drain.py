@@ -30,9 +30,8 @@ from memd.client import Memd
 from memd.config import Secret, Settings
 from memd.context import Bucket
 from memd.inbox import verbs
-from memd.inbox.connection import Flight, connect
+from memd.inbox.connection import Flight, connect, inbox_url
 from memd.memory.store import files
-from memd.ops import server
 from memd.push.filtering import to_context
 from memd.push.signal_files import load_patterns
 from memd.push.validation import check_push
@@ -245,7 +244,7 @@ def _rq_drained(
     place: Ground, words: list[str], workers: int, count: int, extra: dict[str, str] | None = None
 ) -> tuple[float, float]:
     """Jobs a second from the first one done to the last one, and the memory of all workers while they work."""
-    url = server.url(place.settings)
+    url = inbox_url(place.settings)
     env = environment(place.settings) | {"BENCH_URL": url} | (extra or {})
     left, peak = "rq:queue:bench", 0.0
     with ExitStack() as stack:
@@ -271,7 +270,7 @@ def _pydocket(size: Size) -> Iterator[Measurement]:
     for concurrency in (10, 64):
         with ground() as place:
             try:
-                env = {"BENCH_URL": server.url(place.settings)}
+                env = {"BENCH_URL": inbox_url(place.settings)}
                 found = venv.run("pydocket", "drain", count, concurrency, 0, env=env)
             except venv.NotInstalled as error:
                 yield Skip(AREA, "pydocket", str(error))

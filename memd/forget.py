@@ -7,7 +7,6 @@ of reach, the tombstone says what is left to do, and a worker does it before it 
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -20,7 +19,7 @@ from memd.errors import InboxUnavailable, NotReady
 from memd.inbox import dead, verbs
 from memd.inbox.connection import send
 from memd.inbox.dead import Letter
-from memd.inbox.verbs import raw_lists
+from memd.inbox.raw_door import RawDoor
 from memd.memory.store.heat import HeatFiles
 from memd.memory.store.protocol import Erased, Store
 from memd.memory.store.tombstone import Tombstone, Tombstones, Wish
@@ -130,17 +129,7 @@ class Forgetting:
 
     def _take_in(self) -> None:
         """Take the raw lists in up to their present length: what lies there was pushed before."""
-        from memd.scheduler.intake import Intake  # noqa: PLC0415  (loads the signal patterns, which dry runs do not need)
-
-        lists = raw_lists(self._settings)
-        goal = verbs.raw_backlog(self._client, lists)
-        until = time.monotonic() + TAKE_IN_S
-        intake = Intake(self._settings, self._client)
-        while time.monotonic() < until:
-            taken = verbs.raw_taken(self._client, lists)
-            if all(taken[name] >= count for name, count in goal.items()):
-                return
-            intake.tick()
+        RawDoor(self._settings, self._client).take_in_present(TAKE_IN_S)
 
     def _traces(self, wish: Wish, *, remove: bool) -> tuple[set[str], int]:
         """The identities that the inbox holds, and how many pushes were under way."""

@@ -20,7 +20,7 @@ from memd.cli import main
 from memd.client import Memd
 from memd.config import Settings
 from memd.inbox import library
-from memd.inbox.connection import connect
+from memd.inbox.connection import connect, inbox_url
 from memd.ops import server
 from memd.testing import ModelServer
 
@@ -35,7 +35,7 @@ def server_url() -> Iterator[str]:
     folder = Path(tempfile.mkdtemp(prefix="memd-"))
     settings = make_settings(folder, None)
     process = server.start(settings)
-    yield server.url(settings)
+    yield inbox_url(settings)
     process.send_signal(signal.SIGTERM)
     process.wait(10)
     shutil.rmtree(folder)

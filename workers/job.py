@@ -10,22 +10,12 @@ import zlib
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from redis import Redis
-from rq import Queue
 from rq.exceptions import NoSuchJobError
 from rq.job import Job, JobStatus
-from rq.serializers import JSONSerializer
 
-from memd.context import WIRE_VERSION
+from memd.inbox.bell import DATA, JOB_TIMEOUT_S, SHORT_TTL_S
 from memd.inbox.verbs import BELLS
 
-FUNCTION = "workers.drain.drain"
-ARGUMENT = str(WIRE_VERSION)
-JOB_TIMEOUT_S = 300
-"""Longer than a drain's slice plus the model's deadline; RQ ends a drain that hangs past it."""
-
-SHORT_TTL_S = 60
-_DATA: bytes = JSONSerializer.dumps((FUNCTION, None, (ARGUMENT,), {}))  # type: ignore[no-untyped-call]  # RQ's gap
 _MAX_DATA = 4_096
 
 
@@ -48,8 +38,8 @@ class BellJob(Job):
         fields = {_text(name): value for name, value in raw_data.items()}
         if "data" not in fields:
             raise NoSuchJobError("a job without data")
-        self.is_bell = _inflate(fields["data"]) == _DATA
-        self.data = _DATA
+        self.is_bell = _inflate(fields["data"]) == DATA
+        self.data = DATA
         self.origin = BELLS
         self.description = "bell"
         self.timeout = JOB_TIMEOUT_S
@@ -81,20 +71,3 @@ def _inflate(data: bytes) -> bytes:
         return zlib.decompressobj().decompress(data, _MAX_DATA)
     except zlib.error:  # plain JSON, or rubbish: either is compared with our bell as it is
         return data
-
-
-def bell_queue(connection: Redis) -> Queue:
-    """RQ's queue of bells. The connection must be RQ's own: RQ changes its time-outs."""
-    return Queue(BELLS, connection=connection, job_class=BellJob, serializer=JSONSerializer)
-
-
-def ring(queue: Queue) -> None:
-    """Put one bell into the queue."""
-    queue.enqueue_call(
-        FUNCTION,
-        args=(ARGUMENT,),
-        timeout=JOB_TIMEOUT_S,
-        result_ttl=0,
-        failure_ttl=SHORT_TTL_S,
-        description="bell",
-    )

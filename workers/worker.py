@@ -25,10 +25,11 @@ from memd.errors import MemdError
 from memd.events import Event, logger
 from memd.extraction import preload
 from memd.forget import Forgetting
+from memd.inbox.bell import ARGUMENT, bell_queue
 from memd.inbox.connection import connect
 from memd.memory.store.json_store import open_store
 from workers import drain
-from workers.job import ARGUMENT, BellJob, bell_queue
+from workers.job import BellJob
 
 PR_SET_PDEATHSIG = 1
 RECONNECT_MAX_S = 10.0
@@ -209,7 +210,7 @@ def die_with_parent(parent: int) -> None:
 def _worker(settings: Settings) -> BellWorker:
     connection = connect(settings, retries=0)  # RQ changes time-outs of its client, so it has one of its own
     return BellWorker(
-        [bell_queue(connection)],
+        [bell_queue(connection, BellJob)],
         name=f"memd-{socket.gethostname()}-{os.getpid()}-{os.urandom(3).hex()}",
         connection=connection,
         job_class=BellJob,

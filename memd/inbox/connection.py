@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
 import re
+import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Generic, NoReturn, TypeVar
+from urllib.parse import quote
 
 import redis
 import redis.asyncio
@@ -22,12 +27,14 @@ from memd.errors import (
     NotReady,
     Rejected,
 )
-from memd.ops.server import url
 
 T = TypeVar("T")
 
 TIMEOUT_S = 5.0
 """Seconds that one command may take, and a connection."""
+
+MAX_SOCKET_BYTES = 103
+"""The longest path of a socket: 107 bytes on Linux, 103 on macOS."""
 
 _STATES = {
     "LOADING": "the server is still loading its data",
@@ -55,6 +62,23 @@ class Call(Generic[T]):
     parse: Callable[[Any], T]
 
 
+def inbox_url(settings: Settings) -> str:
+    """Where the inbox is: the configured server, or the embedded server's socket."""
+    if settings.redis_url is not None:
+        return settings.redis_url.reveal()
+    return f"unix://{quote(os.fsencode(socket_path(settings)))}"
+
+
+def socket_path(settings: Settings) -> Path:
+    """The embedded server's socket: in the data folder if that path is short enough, else in a private one in /tmp."""
+    folder = settings.data_dir.absolute() / "server"
+    inside = folder / "memd.sock"
+    if len(os.fsencode(inside)) <= MAX_SOCKET_BYTES:
+        return inside
+    name = hashlib.sha256(os.fsencode(folder)).hexdigest()[:16]
+    return Path(tempfile.gettempdir()) / f"memd-{os.getuid()}" / f"{name}.sock"
+
+
 def _options(retries: int) -> dict[str, Any]:
     # A lost reply makes redis-py send again; every command of the inbox may be sent twice, so that is safe.
     backoff = ExponentialWithJitterBackoff(cap=0.5, base=0.02) if retries else NoBackoff()
@@ -67,14 +91,14 @@ def connect(settings: Settings, retries: int = 2) -> redis.Redis:
     """A sync client. Nothing is sent yet."""
     options = _options(retries)
     options["retry"] = Retry(*options["retry"])
-    return redis.Redis.from_url(url(settings), **options)
+    return redis.Redis.from_url(inbox_url(settings), **options)
 
 
 def connect_async(settings: Settings, retries: int = 2) -> redis.asyncio.Redis:
     """An async client. Nothing is sent yet."""
     options = _options(retries)
     options["retry"] = redis.asyncio.retry.Retry(*options["retry"])
-    client: redis.asyncio.Redis = redis.asyncio.Redis.from_url(url(settings), **options)
+    client: redis.asyncio.Redis = redis.asyncio.Redis.from_url(inbox_url(settings), **options)
     return client
 
 

@@ -13,6 +13,7 @@ import redis
 from memd.context import user_hash
 from memd.inbox import budget, verbs
 from memd.inbox.connection import send
+from memd.inbox.raw_door import Backlog
 from memd.inbox.receipt import Outcome, judge
 from memd.inbox.verbs import Note
 
@@ -101,19 +102,15 @@ class Flush:
 
     def _take_in(self, until: float) -> bool:
         """Note what is pending, let the raw lists be taken in, note again. False: the time was over first."""
-        goal = verbs.raw_backlog(self._client, self._lists)
+        backlog = Backlog(self._client, self._lists)
         self._note()
-        while not self._reached(goal):
+        while not backlog.taken_in():
             if time.monotonic() >= until:
                 return False
             time.sleep(POLL_MIN_S)
-        if any(goal.values()):
+        if backlog:
             self._note()
         return True
-
-    def _reached(self, goal: dict[str, int]) -> bool:
-        taken = verbs.raw_taken(self._client, self._lists)
-        return all(taken[name] >= count for name, count in goal.items())
 
     def _note(self) -> None:
         key_filter = (self._selection.thread_id, self._selection.user_id, self._selection.agent_name)

@@ -243,27 +243,6 @@ def _ranges(lines: bytes) -> Iterator[Range]:
         yield Range(int(first), int(last), orjson.loads(record))
 
 
-def raw_backlog(client: redis.Redis, lists: Sequence[str]) -> dict[str, int]:
-    """For each raw list, how many pushes it will have given in all once its present ones are taken in."""
-    pipeline = client.pipeline(transaction=True)
-    for name in lists:
-        pipeline.hget(f"{P}:taken", name)
-        pipeline.llen(name)
-    replies = execute(pipeline)
-    return {
-        name: int(taken or 0) + int(length)
-        for name, taken, length in zip(lists, replies[::2], replies[1::2], strict=True)
-    }
-
-
-def raw_taken(client: redis.Redis, lists: Sequence[str]) -> dict[str, int]:
-    """For each raw list, how many pushes were taken in so far."""
-    pipeline = client.pipeline(transaction=False)
-    for name in lists:
-        pipeline.hget(f"{P}:taken", name)
-    return {name: int(taken or 0) for name, taken in zip(lists, execute(pipeline), strict=True)}
-
-
 def execute(pipeline: Any) -> list[Any]:
     """Run a pipeline; its errors are translated."""
     try:

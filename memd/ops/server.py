@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 import ctypes
-import hashlib
 import os
 import shutil
 import signal
 import socket
 import string
 import subprocess
-import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
-from urllib.parse import quote
 
 from memd.config import Settings
 from memd.errors import ConfigError, InboxUnavailable, ServerUnfit
-
-MAX_SOCKET_BYTES = 103
-"""A socket path has at most 107 bytes on Linux, 103 on macOS."""
+from memd.inbox.connection import socket_path
 
 SILENCE_S = 30.0
 """Seconds that a starting server may say nothing at all; one that says that it is loading is waited for."""
@@ -46,23 +41,6 @@ hash-max-listpack-entries 128
 hash-max-listpack-value 2048
 daemonize no
 """
-
-
-def url(settings: Settings) -> str:
-    """Where the inbox is: the configured server, or the embedded one's socket."""
-    if settings.redis_url is not None:
-        return settings.redis_url.reveal()
-    return f"unix://{quote(os.fsencode(socket_path(settings)))}"
-
-
-def socket_path(settings: Settings) -> Path:
-    """The embedded server's socket: in the data folder when that is short enough, else in a private runtime folder."""
-    folder = settings.data_dir.absolute() / "server"
-    inside = folder / "memd.sock"
-    if len(os.fsencode(inside)) <= MAX_SOCKET_BYTES:
-        return inside
-    name = hashlib.sha256(os.fsencode(folder)).hexdigest()[:16]
-    return Path(tempfile.gettempdir()) / f"memd-{os.getuid()}" / f"{name}.sock"
 
 
 def start(settings: Settings, preexec: Callable[[], None] | None = None) -> subprocess.Popen[bytes]:

@@ -7,9 +7,9 @@ import redis
 from memd.config import Settings
 from memd.events import Event, logger
 from memd.inbox import snapshot
+from memd.inbox.bell import bell_queue, ring
 from memd.inbox.connection import connect, translate
 from memd.inbox.verbs import Tick
-from workers.job import bell_queue, ring
 
 
 class Bells:

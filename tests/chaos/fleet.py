@@ -18,6 +18,7 @@ from pathlib import Path
 from support import environment
 
 from chaos.plan import Plan
+from memd.inbox.connection import socket_path
 from memd.ops import server
 
 STOP_S = 12.0
@@ -85,7 +86,7 @@ class Fleet:
         self._helpers: list[Popen] = []
         self._model_url = self._start_model()
         self.settings = plan.settings(folder, self._model_url)
-        self.plan = replace(plan, socket=str(server.socket_path(self.settings)))
+        self.plan = replace(plan, socket=str(socket_path(self.settings)))
         self._parts = [Part(Role.SERVER, "server", lambda: server.start(self.settings, server.die_with(os.getpid())))]
         self._starter = ThreadPoolExecutor(1, "server-starter")  # the server dies with the thread that started it
         self._starting: Future[Popen] | None = None

@@ -16,6 +16,7 @@ from pathlib import Path
 from support import make_settings
 from support.http_support import Site, install, serving
 
+from memd.inbox.connection import inbox_url
 from memd.ops import server
 
 
@@ -48,7 +49,7 @@ def main(words: Sequence[str] | None = None) -> int:
         settings = make_settings(Path(folder), None)
         process = server.start(settings)
         try:
-            with serving(server.url(settings), locked=True) as site:
+            with serving(inbox_url(settings), locked=True) as site:
                 install(site)
                 done = fuzz(site, examples=options.examples, phases=options.phases, seed=options.seed)
         finally:

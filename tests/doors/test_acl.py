@@ -23,8 +23,8 @@ from memd.client import Memd
 from memd.config import Settings
 from memd.errors import AccountRefused, NotAllowed
 from memd.inbox import library, verbs
+from memd.inbox.bell import bell_queue, ring
 from memd.inbox.connection import NO_RIGHT_INSIDE, connect, send
-from workers.job import bell_queue, ring
 
 MESSAGES = [
     {"role": "user", "content": "I live in Porto.", "id": "1"},

@@ -24,8 +24,7 @@ from memd.config import Settings
 from memd.context import Context, Key, Message, identify
 from memd.errors import AccountRefused, InboxUnavailable, NotAllowed
 from memd.inbox import library, verbs
-from memd.inbox.connection import TIMEOUT_S, connect, send
-from memd.ops.server import url
+from memd.inbox.connection import TIMEOUT_S, connect, inbox_url, send
 from memd.testing import ModelServer
 from memd.testing.replies import error_body
 
@@ -340,7 +339,7 @@ def test_silence_hangs_nobody_and_loses_no_lease(
     own: Settings, silence: Callable[[OwnServer, Proxy], AbstractContextManager[None]]
 ) -> None:
     """R5: no answer in the middle of the work beyond the time-outs: back within 10 s, no lease lost, no call twice."""
-    with OwnServer(own) as server, Proxy(url(own)) as proxy, ModelServer(delay=0.3) as model:
+    with OwnServer(own) as server, Proxy(inbox_url(own)) as proxy, ModelServer(delay=0.3) as model:
         settings = make_settings(
             own.data_dir,
             proxy.url,

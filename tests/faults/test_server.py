@@ -13,7 +13,7 @@ from msgspec import structs
 from support import make_settings, wait_for
 
 from memd.errors import ConfigError, InboxUnavailable
-from memd.inbox.connection import connect
+from memd.inbox.connection import MAX_SOCKET_BYTES, connect, socket_path
 from memd.inbox.server_check import examine
 from memd.ops import server
 
@@ -98,12 +98,12 @@ def test_a_long_data_folder_gets_a_short_socket(data_dir: Path) -> None:
     """Where a socket in the data folder would be too long for the system, it lies in a private folder elsewhere."""
     deep = data_dir / ("d" * 100)
     deep.mkdir()
-    path = server.socket_path(make_settings(deep, None))
-    assert len(str(path)) <= server.MAX_SOCKET_BYTES
+    path = socket_path(make_settings(deep, None))
+    assert len(str(path)) <= MAX_SOCKET_BYTES
     assert not path.is_relative_to(deep)
     other = data_dir / ("e" * 100)
     other.mkdir()
-    assert server.socket_path(make_settings(other, None)) != path
+    assert socket_path(make_settings(other, None)) != path
     process = server.start(make_settings(deep, None))
     server.stop(process)
 

@@ -20,8 +20,7 @@ from support import alive, ended, environment, free_port, make_settings, wait_fo
 from memd.client import Memd
 from memd.config import Settings
 from memd.errors import MemdError
-from memd.inbox.connection import connect
-from memd.ops import server
+from memd.inbox.connection import connect, socket_path
 from memd.ops.supervisor import BACKOFF_MAX_S, BACKOFF_S, HEALTHY_S, Part
 
 
@@ -76,7 +75,7 @@ def test_up_runs_the_whole_job_and_stops_cleanly(embedded: Settings) -> None:
         assert process.wait(15) == 0
     assert len(pids) == 4
     assert not any(map(alive, pids))
-    assert not server.socket_path(embedded).exists()
+    assert not socket_path(embedded).exists()
 
 
 def test_up_serves_http_when_told_to(data_dir: Path) -> None:
@@ -182,7 +181,7 @@ def test_a_part_that_a_restart_cannot_mend_stops_the_tree(embedded: Settings) ->
     assert done.returncode == 78
     assert "base_url" in next(line for line in done.stderr.splitlines() if line.startswith("memd: "))
     assert "part_died" not in done.stderr
-    assert not server.socket_path(settings).exists()
+    assert not socket_path(settings).exists()
 
 
 def test_restarts_wait_longer_each_time() -> None:

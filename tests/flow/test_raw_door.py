@@ -14,7 +14,7 @@ from support import daemon, dead_letter, part, wait_for
 from memd.client import Memd
 from memd.config import Settings
 from memd.errors import MemdError
-from memd.inbox import library, verbs
+from memd.inbox import library, raw_door, verbs
 from memd.inbox.connection import Call, Flight
 from memd.scheduler.intake import Intake
 
@@ -84,7 +84,7 @@ def test_two_schedulers_take_each_push_in_once_and_in_order(
     client.rpush(verbs.RAW, *pushes)
     with part("scheduler", slow), part("scheduler", slow):
         wait_for(lambda: client.llen(verbs.RAW) == 0, "the list is empty")
-    assert verbs.raw_taken(client, [verbs.RAW]) == {verbs.RAW: 500}
+    assert raw_door.taken(client, [verbs.RAW]) == [500]
     memd.flush()
     claim = wait_for(lambda: client_claim(client, slow), "the key is due")
     assert claim == [f"message {n}" for n in range(500)]
@@ -102,7 +102,7 @@ def test_what_is_refused_half_way_keeps_the_rest_in_order(client: redis.Redis, c
         late = producer.submit(lambda: [client.rpush(verbs.RAW, one) for one in pushes[100:]])
         while not late.done() or client.llen(verbs.RAW):
             intake.tick()
-    assert verbs.raw_taken(client, [verbs.RAW]) == {verbs.RAW: 160}
+    assert raw_door.taken(client, [verbs.RAW]) == [160]
     stats = client.hmget(f"{verbs.P}:stats", ["dead:E_JSON", "dead:E_MESSAGES_COUNT", "skipped:nothing_left", "pushes"])
     assert [int(value or 0) for value in stats] == [16, 16, 16, 112]
     with Memd(settings) as app:

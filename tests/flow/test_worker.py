@@ -15,9 +15,10 @@ from support import make_settings, part, wait_for
 from memd.client import Memd
 from memd.config import Settings
 from memd.errors import InboxUnavailable, NotReady
+from memd.inbox.bell import bell_queue, ring
 from memd.inbox.connection import connect
 from memd.ops import server
-from workers.job import BellJob, RefusedJob, bell_queue, ring
+from workers.job import BellJob, RefusedJob
 from workers.worker import pause_after
 
 MESSAGES = [

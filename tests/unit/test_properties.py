@@ -20,7 +20,7 @@ from support.inbox_view import advance, look
 from memd.config import Settings
 from memd.context import Context, Message
 from memd.errors import ContentRefused, ExtractionFailed, ModelUnavailable
-from memd.inbox import breaker, verbs
+from memd.inbox import breaker, raw_door, verbs
 from memd.inbox.claim import Claim
 from memd.inbox.connection import send
 from memd.scheduler.intake import Intake
@@ -125,7 +125,7 @@ class Interrupted(redis.Redis):
 @pytest.fixture
 def interrupted(world: World, monkeypatch: pytest.MonkeyPatch) -> tuple[Interrupted, Intake]:
     """A scheduler's intake, which takes in two at once, and the client by which it is interrupted."""
-    monkeypatch.setattr("memd.scheduler.intake.PART", 2)
+    monkeypatch.setattr("memd.inbox.raw_door.PART", 2)
     client = Interrupted(world.client)
     return client, Intake(world.settings, client)
 
@@ -153,7 +153,7 @@ def test_two_schedulers_take_in_what_one_does(
     world.intakes[1].tick()
     assert world.client.llen(verbs.RAW) == 0
     assert (pending(world), dead(world)) == alone
-    assert verbs.raw_taken(world.client, [verbs.RAW]) == {verbs.RAW: len(raws)}
+    assert raw_door.taken(world.client, [verbs.RAW]) == [len(raws)]
 
 
 def _arriving(world: World, raws: list[bytes], moments: list[tuple[int, bool]]) -> Callable[[], None]:

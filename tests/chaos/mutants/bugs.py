@@ -157,7 +157,7 @@ BUGS = (
         (
             Edit(LUA, _HEAD, "  if not head then return 'moved' end\n"),
             Edit(LUA, _TAKEN, "  return 'taken'\n"),
-            Edit("memd/scheduler/intake.py", _EACH_TAKEN, _ALL_POPPED),
+            Edit("memd/inbox/raw_door.py", _EACH_TAKEN, _ALL_POPPED),
         ),
         ("lost",),
         busy,

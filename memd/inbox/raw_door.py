@@ -1,0 +1,148 @@
+"""The raw door: moves raw pushes from their lists into the inbox, each of them by one atomic step.
+
+The scheduler calls it all the time, forgetting once for each user. Both end in the merge that a trusted push ends in.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any, NamedTuple, cast
+
+import redis
+
+from memd.config import Settings
+from memd.errors import MemdError, Rejected
+from memd.events import Event, logger
+from memd.inbox import verbs
+from memd.inbox.connection import Call, Flight, send
+from memd.inbox.verbs import P, execute, raw_lists
+from memd.push.filtering import to_context
+from memd.push.signal_files import load_patterns
+from memd.push.validation import parse_push
+
+PART = 25
+"""Pushes that are read, and sent, at once."""
+
+ROUND_S = 0.1
+"""Each list gets this long per round, so a flood on one cannot starve the others, however large its pushes are."""
+
+
+class _End(NamedTuple):
+    """Why a round stops early. `more`: whether the list may still hold pushes to take in."""
+
+    more: bool
+
+
+class RawDoor:
+    """Takes in every raw list in turn. A push that cannot be accepted goes to the dead with a code; none is dropped."""
+
+    def __init__(self, settings: Settings, client: redis.Redis) -> None:
+        self._settings = settings
+        self._client = client
+        self._lists = raw_lists(settings)
+        self._patterns = load_patterns(settings.signals.folder)
+        self._log = logger(part="raw_door")
+
+    def take_in(self, rounds: int = 1) -> bool:
+        """Take in what is there, for at most so many rounds; returns whether there may be more. Raises MemdError."""
+        waiting = self._lists
+        for _ in range(rounds):
+            waiting = tuple(source for source in waiting if self._take_round(source))
+            if not waiting:
+                return False
+        return True
+
+    def take_in_present(self, timeout_s: float) -> None:
+        """Take in every push that the lists hold now, within `timeout_s` seconds. Raises MemdError."""
+        until = time.monotonic() + timeout_s
+        backlog = Backlog(self._client, self._lists)
+        while time.monotonic() < until and not backlog.taken_in():
+            self.take_in()
+
+    def _take_round(self, source: str) -> bool:
+        """Take in from the head of one list; True when there may be more. Stops where another scheduler was faster.
+
+        The parts are pipelined: each part is parsed while the server takes in the part before it and returns the part
+        after it. A push that is no longer the head when its call arrives is left where it is.
+        """
+        part = send(self._client, verbs.raw_heads(source, 0, PART))
+        behind = send(self._client, verbs.raw_heads(source, PART, PART)) if len(part) == PART else []
+        under_way: tuple[list[bytes], Flight[Any]] | None = None
+        until = time.monotonic() + ROUND_S  # counted from here, so one part is taken in however slow the server is
+        try:
+            while part and time.monotonic() < until:
+                calls: list[Call[Any]] = [self._call(raw, source) for raw in part]
+                if under_way is not None:
+                    landed = self._land(source, *under_way)
+                    if isinstance(landed, _End):
+                        return landed.more
+                    behind = landed
+                under_way = part, Flight(self._client, [*calls, verbs.raw_heads(source, len(behind), PART)])
+                part = behind
+            if under_way is not None and isinstance(landed := self._land(source, *under_way), _End):
+                return landed.more
+        finally:  # a call without a reply was executed or not; the next round sees which
+            if under_way is not None:
+                under_way[1].call_off()
+        return bool(part)
+
+    def _land(self, source: str, heads: list[bytes], sent: Flight[Any]) -> list[bytes] | _End:
+        """Wait until the server has taken in a whole part; returns the pushes behind the next part."""
+        *answers, behind = sent.land()
+        for raw, answer in zip(heads, answers, strict=True):
+            if isinstance(answer, Rejected):
+                # The functions refused what the validator let pass. The pushes behind it saw another head and stayed.
+                send(self._client, verbs.take_dead(raw, source, answer))
+                return _End(more=True)
+            if isinstance(answer, MemdError):
+                raise answer
+            if not answer:
+                return _End(more=False)
+        if isinstance(behind, MemdError):
+            raise behind
+        return cast("list[bytes]", behind)
+
+    def _call(self, raw: bytes, source: str) -> Call[bool]:
+        if not self._settings.enabled:
+            return verbs.take_skipped(raw, source, "disabled")
+        try:
+            context = to_context(parse_push(raw, self._settings.client), self._patterns)
+        except Rejected as error:  # kept in the dead as it came, with the code
+            self._log.warning(Event.RAW_PUSH_DEAD, code=error.code, bytes=len(raw))
+            return verbs.take_dead(raw, source, error)
+        if not context.messages:
+            self._log.info(Event.RAW_PUSH_SKIPPED, reason="nothing_left", dropped=context.dropped)
+            return verbs.take_skipped(raw, source, "nothing_left", context.dropped)
+        return verbs.take(raw, source, context)
+
+
+class Backlog:
+    """The pushes that the raw lists held at one moment: whoever pushed before it can wait until they are taken in."""
+
+    def __init__(self, client: redis.Redis, lists: Sequence[str]) -> None:
+        self._client = client
+        self._lists = lists
+        pipeline = client.pipeline(transaction=True)
+        for name in lists:
+            pipeline.hget(f"{P}:taken", name)
+            pipeline.llen(name)
+        replies = execute(pipeline)
+        self._lengths = [int(length) for length in replies[1::2]]
+        self._goals = [int(taken or 0) + length for taken, length in zip(replies[::2], self._lengths, strict=True)]
+
+    def __len__(self) -> int:
+        return sum(self._lengths)
+
+    def taken_in(self) -> bool:
+        """Whether all of these pushes have been taken in since. Raises InboxUnavailable."""
+        counts = taken(self._client, self._lists)
+        return all(count >= goal for count, goal in zip(counts, self._goals, strict=True))
+
+
+def taken(client: redis.Redis, lists: Sequence[str]) -> list[int]:
+    """For each raw list, how many pushes have been taken in from it so far. Raises InboxUnavailable."""
+    pipeline = client.pipeline(transaction=False)
+    for name in lists:
+        pipeline.hget(f"{P}:taken", name)
+    return [int(count or 0) for count in execute(pipeline)]
