@@ -1,11 +1,12 @@
-"""What an app uses: push and forget, ask what became of it, and read the memory. Starts no loop and no thread."""
+"""The clients: push a conversation, look up the outcome, read and edit the memory. They start no loop and no thread."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self
+import inspect
+from collections.abc import Callable, Coroutine, Generator, Iterable, Mapping, Sequence
+from functools import cached_property, wraps
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, Self, TypeAlias, TypeVar
 
 import redis.asyncio
 from msgspec.structs import replace
@@ -17,11 +18,11 @@ from memd.inbox import budget, dead, verbs
 from memd.inbox.connection import Call, connect, connect_async, send, send_async
 from memd.inbox.dead import EVERY, Content, Letter, Which
 from memd.inbox.receipt import UNKNOWN, Outcome, Receipt, explain, judge, parse_id, receipt
-from memd.inbox.verbs import Merged, raw_lists
-from memd.memory.hand.by_hand import AsyncByHand, ByHand
+from memd.inbox.verbs import raw_lists
+from memd.memory.hand.by_hand import ByHand
 from memd.push.filtering import to_context
 from memd.push.validation import RawPush, check_identifier, check_push, parse_push
-from memd.recall.reading import AsyncReading, Reading
+from memd.recall.reading import Reading
 
 if TYPE_CHECKING:
     from memd.forget import Forgotten
@@ -32,59 +33,40 @@ if TYPE_CHECKING:
 
 Turns = Sequence[Mapping[str, Any]]
 
+P = ParamSpec("P")
+R = TypeVar("R")
+S = TypeVar("S")
+S_co = TypeVar("S_co", covariant=True)
 
-class _Door:
-    """What both clients share: from what an app has in hand to the one command that is sent."""
-
-    def __init__(self, settings: Settings | None = None) -> None:
-        self.settings = settings or config.load().settings
-
-    @cached_property
-    def _patterns(self) -> Patterns:
-        from memd.push.signal_files import load_patterns  # noqa: PLC0415  (only an app that pushes needs them)
-
-        return load_patterns(self.settings.signals.folder)
-
-    def _prepared(
-        self,
-        messages: Turns,
-        thread_id: str,
-        user_id: str | None,
-        agent_name: str,
-        signals: Iterable[str],
-        now: bool,
-    ) -> tuple[Call[Merged], Callable[[Merged], Receipt]]:
-        push: dict[str, Any] = {"thread_id": thread_id, "messages": list(messages), "now": now}
-        if user_id is not None:
-            push["user_id"] = user_id
-        if agent_name:
-            push["agent_name"] = agent_name
-        if signals:
-            push["signals"] = list(signals)
-        return self._call(check_push(push, self.settings.client))
-
-    def _prepared_json(self, raw: bytes, now: bool) -> tuple[Call[Merged], Callable[[Merged], Receipt]]:
-        push = parse_push(raw, self.settings.client)
-        return self._call(replace(push, now=True) if now else push)
-
-    def _call(self, push: RawPush) -> tuple[Call[Merged], Callable[[Merged], Receipt]]:
-        context = to_context(push, self._patterns)
-        return verbs.push(context), lambda merged: receipt(merged, len(context.messages), context.dropped)
+Calls: TypeAlias = Generator[Call[Any], Any, R]
+"""A method as the calls it sends one after the other, and its result. Who sends them, sync or async, is left open."""
 
 
-class Memd(_Door, ByHand, Reading):
-    """The client for apps without an event loop. Thread-safe. Also a context manager.
+class HasSync(Protocol[S_co]):
+    """An async object that has the sync one at hand."""
 
-    `settings`: as `memd.config.load` gives them; None reads config.yaml and the environment as the daemon does.
-    Every method that talks to the server raises InboxUnavailable when it cannot be reached.
+    @property
+    def _sync(self) -> S_co: ...
+
+
+def in_thread(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[HasSync[S], P], Coroutine[Any, Any, R]]:
+    """The async half of a method: runs it in a thread, on the sync object. Same parameters, same docstring.
+
+    The context variables of the caller are set in the thread. A cancelled call ends the wait, not the work.
     """
 
-    @cached_property
-    def _client(self) -> redis.Redis:
-        return connect(self.settings)
+    @wraps(method)
+    async def run(self: HasSync[S], /, *args: P.args, **kwargs: P.kwargs) -> R:
+        return await asyncio.to_thread(method, self._sync, *args, **kwargs)
 
-    def _server(self) -> redis.Redis:
-        return self._client
+    return run
+
+
+class _Commands:
+    """The methods that are a few commands to the server. Both clients send the same ones."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
 
     def push(
         self,
@@ -95,38 +77,127 @@ class Memd(_Door, ByHand, Reading):
         agent_name: str = DEFAULT_AGENT,
         signals: Iterable[str] = (),
         now: bool = False,
-    ) -> Receipt:
-        """Push a conversation: one round trip. Sending the same again changes nothing but the due time.
+    ) -> Calls[Receipt]:
+        """Push a conversation in one round trip. Pushing the same messages again changes only the due time.
 
-        `messages`: the turns so far, or only the new ones (then each with an `id` or `created_at`), in the shapes of
-        OpenAI, Anthropic or LangChain. `now`: due at once, for example before a summary throws messages away.
+        `messages`: all turns so far, or only the new ones (then each needs an `id` or `created_at`), in the format of
+        OpenAI, Anthropic or LangChain. `now`: due at once, for example before a summary replaces the messages.
         Raises Rejected (nothing was stored), InboxFull, NotReady.
         """
-        call, answer = self._prepared(messages, thread_id, user_id, agent_name, signals, now)
-        return answer(send(self._client, call))
+        push: dict[str, Any] = {"thread_id": thread_id, "messages": list(messages), "now": now}
+        if user_id is not None:
+            push["user_id"] = user_id
+        if agent_name:
+            push["agent_name"] = agent_name
+        if signals:
+            push["signals"] = list(signals)
+        return (yield from self.push_parsed(check_push(push, self._settings.client)))
 
-    def push_json(self, raw: bytes, *, now: bool = False) -> Receipt:
-        """Push one JSON object in the format of the raw door (docs/wire.md). Raises as `push`."""
-        call, answer = self._prepared_json(raw, now)
-        return answer(send(self._client, call))
+    def push_json(self, raw: bytes, *, now: bool = False) -> Calls[Receipt]:
+        """Push one JSON object in the format of the raw lists (docs/wire.md). Raises as `push`."""
+        push = parse_push(raw, self._settings.client)
+        return (yield from self.push_parsed(replace(push, now=True) if now else push))
 
-    def push_parsed(self, push: RawPush) -> Receipt:
+    def push_parsed(self, push: RawPush) -> Calls[Receipt]:
         """Push what `memd.push.validation` has checked. Raises InboxFull, NotReady."""
-        call, answer = self._call(push)
-        return answer(send(self._client, call))
+        context = to_context(push, self._patterns)
+        merged = yield from _reply(verbs.push(context))
+        return receipt(merged, len(context.messages), context.dropped)
 
-    def receipt(self, receipt_id: str, *, user_id: str | None = None) -> Outcome:
-        """Where a push stands or how it ended. With `user_id` the push of anybody else is unknown.
+    def receipt(self, receipt_id: str, *, user_id: str | None = None) -> Calls[Outcome]:
+        """The state of a push, or its outcome. With `user_id`, the push of any other user is unknown.
 
-        Raises Rejected when the id is not one.
+        Raises Rejected when the id has not the form of a receipt id.
         """
         key, gen, seq = parse_id(receipt_id)
-        if user_id is not None and not send(self._client, verbs.holds(user_hash(user_id), key)):
+        if user_id is not None and not (yield from _reply(verbs.holds(user_hash(user_id), key))):
             return UNKNOWN
-        outcome = judge(send(self._client, verbs.standings([key]))[0], gen, seq)
+        outcome = judge((yield from _reply(verbs.standings([key])))[0], gen, seq)
         if outcome.state != "pending":
             return outcome
-        return explain(outcome, send(self._client, budget.rationed([key]))[0])
+        return explain(outcome, (yield from _reply(budget.rationed([key])))[0])
+
+    @cached_property
+    def _patterns(self) -> Patterns:
+        from memd.push.signal_files import load_patterns  # noqa: PLC0415  (only an app that pushes needs them)
+
+        return load_patterns(self._settings.signals.folder)
+
+
+def _reply(call: Call[R]) -> Calls[R]:
+    """Send one call; its reply, with its type."""
+    reply: R = yield call
+    return reply
+
+
+def _sent(commands: Callable[Concatenate[_Commands, P], Calls[R]]) -> Callable[Concatenate[Memd, P], R]:
+    """The method of `Memd` that sends these commands."""
+
+    def run(self: Memd, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        calls = commands(self._commands, *args, **kwargs)
+        try:
+            call = next(calls)
+            while True:
+                call = calls.send(send(self._client, call))
+        except StopIteration as end:
+            result: R = end.value
+            return result
+
+    return _documented(run, commands)
+
+
+def _awaited(
+    commands: Callable[Concatenate[_Commands, P], Calls[R]],
+) -> Callable[Concatenate[AsyncMemd, P], Coroutine[Any, Any, R]]:
+    """The method of `AsyncMemd` that sends these commands, without a thread."""
+
+    async def run(self: AsyncMemd, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        calls = commands(self._commands, *args, **kwargs)
+        try:
+            call = next(calls)
+            while True:
+                call = calls.send(await send_async(self._client, call))
+        except StopIteration as end:
+            result: R = end.value
+            return result
+
+    return _documented(run, commands)
+
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def _documented(run: F, commands: Callable[..., Any]) -> F:
+    """Give a method the name, docstring and parameters of its commands, and the type of their result."""
+    wraps(commands)(run)
+    signature = inspect.signature(commands)
+    result = signature.return_annotation.removeprefix("Calls[").removesuffix("]")
+    run.__signature__ = signature.replace(return_annotation=result)  # type: ignore[attr-defined]  # inspect reads it
+    return run
+
+
+class Memd(ByHand, Reading):
+    """The client for apps without an event loop. Thread-safe. Also a context manager.
+
+    `settings`: as `memd.config.load` gives them; None reads config.yaml and the environment as the daemon does.
+    Every method that talks to the server raises InboxUnavailable when it cannot be reached.
+    """
+
+    def __init__(self, settings: Settings | None = None) -> None:
+        self.settings = settings or config.load().settings
+        self._commands = _Commands(self.settings)
+
+    @cached_property
+    def _client(self) -> redis.Redis:
+        return connect(self.settings)
+
+    def _server(self) -> redis.Redis:
+        return self._client
+
+    push = _sent(_Commands.push)
+    push_json = _sent(_Commands.push_json)
+    push_parsed = _sent(_Commands.push_parsed)
+    receipt = _sent(_Commands.receipt)
 
     def flush(
         self,
@@ -207,12 +278,16 @@ class Memd(_Door, ByHand, Reading):
         self.close()
 
 
-class AsyncMemd(_Door, AsyncByHand, AsyncReading):
-    """The client for apps with an event loop; the methods of `Memd`, awaited. Also an async context manager.
+class AsyncMemd:
+    """The client for apps with an event loop: the methods of `Memd`, awaited. Also an async context manager.
 
-    `push` and `receipt` are one round trip each; what reads files or waits runs in a thread. A cancelled push may or
-    may not have arrived: send it again, it merges.
+    `push` and `receipt` are one round trip each, without a thread; methods that read files or wait run in a thread. A
+    cancelled push may or may not have arrived: push again, the messages merge.
     """
+
+    def __init__(self, settings: Settings | None = None) -> None:
+        self.settings = settings or config.load().settings
+        self._commands = _Commands(self.settings)
 
     @cached_property
     def _client(self) -> redis.asyncio.Redis:
@@ -222,80 +297,35 @@ class AsyncMemd(_Door, AsyncByHand, AsyncReading):
     def _sync(self) -> Memd:
         return Memd(self.settings)
 
-    def _reading(self) -> Memd:
-        return self._sync
+    push = _awaited(_Commands.push)
+    push_json = _awaited(_Commands.push_json)
+    push_parsed = _awaited(_Commands.push_parsed)
+    receipt = _awaited(_Commands.receipt)
 
-    async def push(
-        self,
-        messages: Turns,
-        *,
-        thread_id: str,
-        user_id: str | None = None,
-        agent_name: str = DEFAULT_AGENT,
-        signals: Iterable[str] = (),
-        now: bool = False,
-    ) -> Receipt:
-        """As `Memd.push`."""
-        call, answer = self._prepared(messages, thread_id, user_id, agent_name, signals, now)
-        return answer(await send_async(self._client, call))
+    flush = in_thread(Memd.flush)
+    forget = in_thread(Memd.forget)
+    dead = in_thread(Memd.dead)
+    dead_letter = in_thread(Memd.dead_letter)
+    retry = in_thread(Memd.retry)
+    drop = in_thread(Memd.drop)
+    status = in_thread(Memd.status)
+    cost = in_thread(Memd.cost)
 
-    async def push_json(self, raw: bytes, *, now: bool = False) -> Receipt:
-        """As `Memd.push_json`."""
-        call, answer = self._prepared_json(raw, now)
-        return answer(await send_async(self._client, call))
+    inject = in_thread(Memd.inject)
+    injection = in_thread(Memd.injection)
+    search = in_thread(Memd.search)
+    document = in_thread(Memd.document)
 
-    async def receipt(self, receipt_id: str, *, user_id: str | None = None) -> Outcome:
-        """As `Memd.receipt`."""
-        key, gen, seq = parse_id(receipt_id)
-        if user_id is not None and not await send_async(self._client, verbs.holds(user_hash(user_id), key)):
-            return UNKNOWN
-        outcome = judge((await send_async(self._client, verbs.standings([key])))[0], gen, seq)
-        if outcome.state != "pending":
-            return outcome
-        return explain(outcome, (await send_async(self._client, budget.rationed([key])))[0])
-
-    async def flush(
-        self,
-        *,
-        user_id: str | None = None,
-        agent_name: str | None = None,
-        thread_id: str | None = None,
-        wait: bool = False,
-        timeout_s: float = 60.0,
-    ) -> FlushResult:
-        """As `Memd.flush`."""
-        return await asyncio.to_thread(
-            self._sync.flush,
-            user_id=user_id, agent_name=agent_name, thread_id=thread_id, wait=wait, timeout_s=timeout_s,
-        )  # fmt: skip
-
-    async def forget(self, user_id: str, *, agent_name: str | None = None, dry_run: bool = False) -> Forgotten:
-        """As `Memd.forget`."""
-        return await asyncio.to_thread(self._sync.forget, user_id, agent_name=agent_name, dry_run=dry_run)
-
-    async def dead(self, which: Which = EVERY) -> list[Letter]:
-        """As `Memd.dead`."""
-        return await asyncio.to_thread(self._sync.dead, which)
-
-    async def dead_letter(self, letter_id: str) -> Content | None:
-        """As `Memd.dead_letter`."""
-        return await asyncio.to_thread(self._sync.dead_letter, letter_id)
-
-    async def retry(self, letters: Iterable[Letter]) -> int:
-        """As `Memd.retry`."""
-        return await asyncio.to_thread(self._sync.retry, letters)
-
-    async def drop(self, letters: Iterable[Letter]) -> int:
-        """As `Memd.drop`."""
-        return await asyncio.to_thread(self._sync.drop, letters)
-
-    async def status(self) -> Status:
-        """As `Memd.status`."""
-        return await asyncio.to_thread(self._sync.status)
-
-    async def cost(self) -> Cost:
-        """As `Memd.cost`."""
-        return await asyncio.to_thread(self._sync.cost)
+    inspect = in_thread(Memd.inspect)
+    why = in_thread(Memd.why)
+    facts = in_thread(Memd.facts)
+    archived = in_thread(Memd.archived)
+    withheld = in_thread(Memd.withheld)
+    add_fact = in_thread(Memd.add_fact)
+    edit_fact = in_thread(Memd.edit_fact)
+    remove_fact = in_thread(Memd.remove_fact)
+    export = in_thread(Memd.export)
+    import_memory = in_thread(Memd.import_memory)
 
     async def aclose(self) -> None:
         """Close the connections."""

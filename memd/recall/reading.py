@@ -1,8 +1,7 @@
-"""The reading half of both clients: inject, search, and the document itself."""
+"""Reading memories: the other half of the clients. Inject, search, and the document itself."""
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Collection
 from datetime import datetime
 from functools import cached_property
@@ -103,63 +102,3 @@ class Reading:
     def document(self, user_id: str, *, agent_name: str = DEFAULT_AGENT) -> Document:
         """The whole memory document of the user, or of one agent, as it stands in the store."""
         return self._reader.document(bucket_of(user_id, agent_name))
-
-
-class AsyncReading:
-    """What `AsyncMemd` reads with: the methods of `Reading`, in a thread."""
-
-    def _reading(self) -> Reading:
-        raise NotImplementedError
-
-    async def inject(
-        self,
-        user_id: str,
-        *,
-        agent_name: str = DEFAULT_AGENT,
-        max_tokens: int | None = None,
-        query: str | None = None,
-        include_pending: bool = False,
-    ) -> str:
-        """As `Memd.inject`."""
-        block = await self.injection(
-            user_id, agent_name=agent_name, max_tokens=max_tokens, query=query, include_pending=include_pending
-        )
-        return block.text
-
-    async def injection(
-        self,
-        user_id: str,
-        *,
-        agent_name: str = DEFAULT_AGENT,
-        max_tokens: int | None = None,
-        query: str | None = None,
-        include_pending: bool = False,
-    ) -> Injection:
-        """As `Memd.injection`."""
-        return await asyncio.to_thread(
-            self._reading().injection,
-            user_id, agent_name=agent_name, max_tokens=max_tokens, query=query, include_pending=include_pending,
-        )  # fmt: skip
-
-    async def search(
-        self,
-        user_id: str,
-        query: str,
-        *,
-        agent_name: str = DEFAULT_AGENT,
-        limit: int = 10,
-        categories: Collection[str] = (),
-        since: Time = None,
-        until: Time = None,
-        include_pending: bool = False,
-    ) -> list[Found]:
-        """As `Memd.search`."""
-        return await asyncio.to_thread(
-            self._reading().search,
-            user_id, query, agent_name=agent_name, limit=limit, categories=categories, since=since, until=until,
-            include_pending=include_pending,
-        )  # fmt: skip
-
-    async def document(self, user_id: str, *, agent_name: str = DEFAULT_AGENT) -> Document:
-        """As `Memd.document`."""
-        return await asyncio.to_thread(self._reading().document, user_id, agent_name=agent_name)

@@ -1,8 +1,7 @@
-"""What both clients offer for editing memories by hand. Needs the documents, not the server."""
+"""Editing memories by hand: one half of the clients. It needs the documents, not the server."""
 
 from __future__ import annotations
 
-import asyncio
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -126,93 +125,6 @@ class ByHand:
         """
         user, agent = _names(user_id, agent_name)
         return self._transfer.import_(user, document, agent_name=agent, form=format, dry_run=dry_run)
-
-
-class AsyncByHand:
-    """The methods of `ByHand`, awaited: each runs in a thread."""
-
-    settings: Settings
-
-    @cached_property
-    def _by_hand(self) -> ByHand:
-        by_hand = ByHand()
-        by_hand.settings = self.settings
-        return by_hand
-
-    async def inspect(self, user_id: str, agent_name: str = DEFAULT_AGENT) -> list[str]:
-        """As `Memd.inspect`."""
-        return await asyncio.to_thread(self._by_hand.inspect, user_id, agent_name)
-
-    async def why(self, user_id: str, fact_id: str, *, agent_name: str = DEFAULT_AGENT) -> dict[str, Any]:
-        """As `Memd.why`."""
-        return await asyncio.to_thread(self._by_hand.why, user_id, fact_id, agent_name=agent_name)
-
-    async def facts(self, user_id: str, agent_name: str = DEFAULT_AGENT) -> list[Fact]:
-        """As `Memd.facts`."""
-        return await asyncio.to_thread(self._by_hand.facts, user_id, agent_name)
-
-    async def archived(self, user_id: str, agent_name: str = DEFAULT_AGENT, *, reason: str | None = None) -> list[Fact]:
-        """As `Memd.archived`."""
-        return await asyncio.to_thread(self._by_hand.archived, user_id, agent_name, reason=reason)
-
-    async def withheld(self, user_id: str, agent_name: str = DEFAULT_AGENT) -> list[dict[str, Any]]:
-        """As `Memd.withheld`."""
-        return await asyncio.to_thread(self._by_hand.withheld, user_id, agent_name)
-
-    async def add_fact(
-        self,
-        user_id: str,
-        content: str,
-        *,
-        category: str | None = None,
-        agent_name: str = DEFAULT_AGENT,
-        dry_run: bool = False,
-    ) -> str:
-        """As `Memd.add_fact`."""
-        return await asyncio.to_thread(
-            self._by_hand.add_fact, user_id, content, category=category, agent_name=agent_name, dry_run=dry_run
-        )
-
-    async def edit_fact(
-        self,
-        user_id: str,
-        fact_id: str,
-        *,
-        content: str | None = None,
-        category: str | None = None,
-        agent_name: str = DEFAULT_AGENT,
-        dry_run: bool = False,
-    ) -> None:
-        """As `Memd.edit_fact`."""
-        await asyncio.to_thread(
-            self._by_hand.edit_fact,
-            user_id, fact_id, content=content, category=category, agent_name=agent_name, dry_run=dry_run,
-        )  # fmt: skip
-
-    async def remove_fact(
-        self, user_id: str, fact_id: str, *, agent_name: str = DEFAULT_AGENT, dry_run: bool = False
-    ) -> None:
-        """As `Memd.remove_fact`."""
-        await asyncio.to_thread(self._by_hand.remove_fact, user_id, fact_id, agent_name=agent_name, dry_run=dry_run)
-
-    async def export(self, user_id: str, *, agent_name: str | None = None) -> dict[str, Any]:
-        """As `Memd.export`."""
-        return await asyncio.to_thread(self._by_hand.export, user_id, agent_name=agent_name)
-
-    async def import_memory(
-        self,
-        user_id: str,
-        document: object,
-        *,
-        agent_name: str | None = None,
-        format: str = "auto",
-        dry_run: bool = False,
-    ) -> Imported:
-        """As `Memd.import_memory`."""
-        return await asyncio.to_thread(
-            self._by_hand.import_memory,
-            user_id, document, agent_name=agent_name, format=format, dry_run=dry_run,
-        )  # fmt: skip
 
 
 def _names(user_id: str, agent_name: str | None) -> tuple[str, str | None]:
