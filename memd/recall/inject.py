@@ -29,7 +29,8 @@ _ESTABLISHED = (
     (_HISTORY, "earlierContext", "Earlier"),
     (_HISTORY, "longTermBackground", "Background"),
 )
-# The two that change with most conversations stand behind the facts; docs/decisions/0008-the-parts-that-change-most-come-last.md.
+# The two that change with most conversations come after the facts:
+# docs/decisions/0008-the-parts-that-change-most-come-last.md.
 _STABLE = (
     (_USER, "workContext", "Work"),
     (_USER, "personalContext", "Personal"),
