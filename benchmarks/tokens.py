@@ -13,7 +13,7 @@ from memd.config import ExtractionSettings
 from memd.context import Bucket, Message, estimate_tokens
 from memd.extraction.prompt import INSTRUCTIONS, build
 from memd.extraction.protocol import Request
-from memd.extraction.schema import json_schema
+from memd.extraction.update import json_schema
 
 AREA = "tokens"
 DAY = date(2026, 11, 1)

@@ -26,7 +26,7 @@ from memd.errors import ConfigError, ContentRefused, ExtractionFailed
 from memd.extraction import envelope, failures
 from memd.extraction.prompt import INSTRUCTIONS, PROMPT_VERSION, build
 from memd.extraction.protocol import Extraction, Request
-from memd.extraction.schema import json_schema
+from memd.extraction.update import json_schema
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -7,16 +7,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from memd.context import Message
 from memd.errors import ContentRefused
 from memd.extraction import failures
 from memd.extraction.prompt import unescape
 from memd.extraction.protocol import Usage
-from memd.extraction.schema import BadReply, parse_update
-from memd.extraction.update import Evidence, NewFact, Update
+from memd.extraction.update import BadReply, Evidence, NewFact, Update, decode
 
 
 def read(raw: bytes, content_type: str, sent: Sequence[Message]) -> tuple[Update, Usage]:
@@ -26,7 +26,7 @@ def read(raw: bytes, content_type: str, sent: Sequence[Message]) -> tuple[Update
     failure = failures.from_stop_reason(body.get("stop_reason"))
     if failure is None:
         try:
-            return _as_said(parse_update(_text(body["content"])), sent), cost
+            return _as_said(decode(_text(body["content"])), sent), cost
         except BadReply as error:
             where = f" in {error.field}" if error.field else ""
             failure = ContentRefused("bad_reply", f"the answer is not one update ({error.code}{where})")
@@ -83,7 +83,7 @@ def _as_said(update: Update, sent: Sequence[Message]) -> Update:
     """Undo the prompt's escaping in what the model repeats from it."""
     return replace(
         update,
-        summaries={name: unescape(text) for name, text in update.summaries.items()},
+        summaries={name: unescape(text) for name, text in update.summaries.items() if text.strip()},
         new_facts=tuple(_fact_as_said(fact, sent) for fact in update.new_facts),
         confirmed_facts=tuple(replace(fact, quote=_quote_in(fact.quote, sent)) for fact in update.confirmed_facts),
         retired_facts=tuple(replace(fact, quote=_quote_in(fact.quote, sent)) for fact in update.retired_facts),

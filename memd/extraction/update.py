@@ -1,94 +1,209 @@
-"""The update: what an extractor says changed. Only a wish; `apply` decides what of it comes true."""
+"""The update an extractor returns: its types, their bounds, the JSON schema sent to a model, and the decoder.
+
+One set of Structs does all of it. The bounds only keep a runaway reply out; `memory.apply` decides which facts are
+stored. A reply is accepted whole or refused whole.
+"""
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from dataclasses import field as dataclass_field
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta, Struct, ValidationError, convert, field
+from msgspec.json import schema
+
+from memd.memory.document import SECTIONS
+
+Id = Annotated[str, Meta(min_length=1, max_length=128)]
+Line = Annotated[str, Meta(max_length=500)]
+Text = Annotated[str, Meta(max_length=10_000)]
+Days = Annotated[int, Meta(ge=1, le=36_500)]
+
+REQUIRED = ("summaries", "newFacts", "confirmedFacts", "retiredFacts")
+"""The parts that every reply of a model must have. Code that builds an update may leave them out."""
 
 
-@dataclass(frozen=True, slots=True)
-class Evidence:
-    """A passage that proves a fact: `quote` verbatim from the message with this index among those sent."""
-
-    message: int
-    quote: str
+class Part(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
+    """Part of an update: camelCase in JSON, without unknown fields or conversions between types."""
 
 
-@dataclass(frozen=True, slots=True)
-class Subject:
-    """Whom a fact is about, when it is not the user."""
+class Evidence(Part, frozen=True):
+    """A passage that proves a fact: `quote` is verbatim from message number `message` of those sent."""
 
-    person: str
-    relationship: str
+    message: Annotated[int, Meta(ge=0, le=100_000)]
+    quote: Text
 
 
-@dataclass(frozen=True, slots=True)
-class NewFact:
-    """One sentence worth remembering, with what the gates need to judge it."""
+class Subject(Part, frozen=True):
+    """The person a fact is about, if not the user, and their relationship to the user."""
 
-    content: str
-    category: str
-    confidence: float
-    scope: str
-    durability: str
-    authority: str
-    evidence: tuple[Evidence, ...]
-    valid_days: int | None = None
-    source_error: str | None = None
+    person: Line
+    relationship: Line
+
+
+class NewFact(Part, frozen=True):
+    """One sentence worth remembering, with everything the gates need to judge it."""
+
+    content: Text
+    category: Annotated[str, Meta(max_length=64)]
+    confidence: Annotated[float, Meta(ge=0, le=1)]
+    scope: Literal["user", "thread", "project"]
+    durability: Literal["durable", "temporary"]
+    authority: Literal["descriptive", "transactional"]
+    evidence: Annotated[tuple[Evidence, ...], Meta(max_length=20)]
+    valid_days: Days | None = None
+    source_error: Text | None = None
     subject: Subject | None = None
-    backstory: str | None = None
-    replaces: tuple[str, ...] = ()
+    backstory: Text | None = None
+    replaces: Annotated[tuple[Id, ...], Meta(max_length=50)] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class ConfirmedFact:
+class ConfirmedFact(Part, frozen=True):
     """A fact of the document that the user stated again."""
 
-    id: str
-    quote: str
+    id: Id
+    quote: Text
 
 
-@dataclass(frozen=True, slots=True)
-class RetiredFact:
-    """A fact of the document that is over, with nothing in its place."""
+class RetiredFact(Part, frozen=True):
+    """A fact of the document that no longer holds and that nothing replaces."""
 
-    id: str
-    reason: str
-    quote: str
-
-
-@dataclass(frozen=True, slots=True)
-class ReviewedFact:
-    """The verdict on a fact that was offered for review: `keep`, `extend` (by so many days) or `retire`."""
-
-    id: str
-    verdict: str
-    valid_days: int | None = None
+    id: Id
+    reason: Line
+    quote: Text
 
 
-@dataclass(frozen=True, slots=True)
-class MergedFact:
-    """Facts of one category that overlap, said in one sentence; `sources` are their ids."""
+class ReviewedFact(Part, frozen=True):
+    """The verdict on a fact that was offered for review; `extend` lets it hold for `valid_days` more."""
 
-    content: str
-    sources: tuple[str, ...]
+    id: Id
+    verdict: Literal["keep", "extend", "retire"]
+    valid_days: Days | None = None
+
+
+class MergedFact(Part, frozen=True):
+    """One sentence in place of several overlapping facts of a category; `sources` are the ids of those facts."""
+
+    content: Text
+    sources: Annotated[tuple[Id, ...], Meta(max_length=50)]
+
+
+class Update(Part, frozen=True):
+    """Everything one extraction wants changed; `summaries` holds the new text of each summary that changes.
+
+    At most 200 new facts: a claim contains far fewer statements, so more of them are a fault.
+    """
+
+    summaries: Mapping[str, Text] = field(default_factory=dict)
+    new_facts: Annotated[tuple[NewFact, ...], Meta(max_length=200)] = ()
+    confirmed_facts: Annotated[tuple[ConfirmedFact, ...], Meta(max_length=500)] = ()
+    retired_facts: Annotated[tuple[RetiredFact, ...], Meta(max_length=500)] = ()
+    reviewed_facts: Annotated[tuple[ReviewedFact, ...], Meta(max_length=500)] = ()
+    merged_facts: Annotated[tuple[MergedFact, ...], Meta(max_length=50)] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
     """What an extractor is asked beside the messages: ids to review, each with why, and categories to merge in."""
 
-    review: Mapping[str, str] = field(default_factory=dict)
+    review: Mapping[str, str] = dataclass_field(default_factory=dict)
     merge: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Update:
-    """Everything one answer of an extractor wants changed."""
+class BadReply(ValueError):
+    """The text is not one update: `code` names the failed check, `field` the part of the update it failed in.
 
-    summaries: Mapping[str, str] = field(default_factory=dict)
-    new_facts: tuple[NewFact, ...] = ()
-    confirmed_facts: tuple[ConfirmedFact, ...] = ()
-    retired_facts: tuple[RetiredFact, ...] = ()
-    reviewed_facts: tuple[ReviewedFact, ...] = ()
-    merged_facts: tuple[MergedFact, ...] = ()
+    Neither contains text of the reply.
+    """
+
+    def __init__(self, code: str, field: str = "") -> None:
+        super().__init__(code)
+        self.code = code
+        self.field = field
+
+
+def decode(text: str) -> Update:
+    """The update that a whole text is. Raises BadReply with code `not_json` or `wrong_schema`."""
+    try:
+        value = _strict_json(text)
+    except (ValueError, RecursionError):  # the message may quote the text
+        raise BadReply("not_json") from None
+    if not isinstance(value, dict):
+        raise BadReply("wrong_schema")
+    for name in REQUIRED:
+        if name not in value:
+            raise BadReply("wrong_schema", name)
+    try:
+        return convert(_with_known_summaries(value), Update)
+    except ValidationError as error:
+        raise BadReply("wrong_schema", _part_in(str(error))) from None
+
+
+def _strict_json(text: str) -> Any:
+    """One JSON value without duplicate keys, NaN or lone surrogates. The bounds refuse infinite numbers."""
+    text.encode()
+    value = json.loads(text, object_pairs_hook=_unique, parse_constant=_refuse)
+    if "\\u" in text:
+        json.dumps(value, ensure_ascii=False).encode()
+    return value
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    result = dict(pairs)
+    if len(result) != len(pairs):
+        raise ValueError("duplicate key")
+    return result
+
+
+def _refuse(_: str) -> Any:
+    raise ValueError("not a number")
+
+
+def _with_known_summaries(value: dict[str, Any]) -> dict[str, Any]:
+    """The reply with its summaries in their fixed order, without those that are null, which means absent."""
+    summaries = value["summaries"]
+    if not isinstance(summaries, dict):  # `convert` refuses it
+        return value
+    if not summaries.keys() <= SECTIONS.keys():
+        raise BadReply("wrong_schema", "summaries")
+    return {**value, "summaries": {name: summaries[name] for name in SECTIONS if summaries.get(name) is not None}}
+
+
+def _part_in(message: str) -> str:
+    """The part that msgspec's message names. Only our own names are repeated: a message may quote the reply."""
+    place = re.search(r" - at `\$\.(\w+)", message)
+    return place[1] if place and place[1] in json_schema()["properties"] else ""
+
+
+def json_schema() -> dict[str, Any]:
+    """The schema for the API: structure only. `decode` checks the bounds, which the API does not enforce."""
+    full = schema(Update)
+    result: dict[str, Any] = _structure(full, full["$defs"])
+    result["required"] = list(REQUIRED)
+    summaries = {name: {"type": "string"} for name in SECTIONS}  # a Struct would be closed by itself, a mapping is not
+    result["properties"]["summaries"] = {"type": "object", "properties": summaries, "additionalProperties": False}
+    return result
+
+
+_KEPT = {"type", "properties", "required", "additionalProperties", "items", "enum"}
+
+
+def _structure(node: Any, parts: dict[str, Any]) -> Any:
+    """The structure alone, with each part in its place, which is shorter than names and references to them."""
+    if not isinstance(node, dict):
+        return node
+    if "$ref" in node:
+        return _structure(parts[node["$ref"].rpartition("/")[2]], parts)
+    if "anyOf" in node:  # null is accepted but not offered: union types slow the model's decoding down
+        return _structure(next(option for option in node["anyOf"] if option != {"type": "null"}), parts)
+    return {
+        key: {name: _structure(inner, parts) for name, inner in value.items()}
+        if key == "properties"
+        else _structure(value, parts)
+        for key, value in node.items()
+        if key in _KEPT
+    }

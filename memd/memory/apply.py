@@ -7,9 +7,10 @@ merged; summaries rewritten; what is over the cap leaves; the ledger takes the m
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime
 from types import MappingProxyType
+
+from msgspec.structs import replace
 
 from memd.config import ApplySettings
 from memd.context import Message

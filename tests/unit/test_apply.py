@@ -38,7 +38,7 @@ TURNS = identify(
 def wanted(content: str = "The user lives in Porto", quote: str = "I live in Porto", **changes: Any) -> NewFact:
     """A fact that passes every gate, with changes."""
     fact = NewFact(content, "context", 0.9, "user", "durable", "descriptive", (Evidence(0, quote),))
-    return replace(fact, **changes)
+    return structs.replace(fact, **changes)
 
 
 def known(fact_id: str = "fact_00000001", content: str = "The user lives in Braga", **fields: Any) -> Fact:

@@ -23,7 +23,7 @@ from memd.config import ApplySettings, ClientSettings
 from memd.context import Bucket, Message
 from memd.extraction.prompt import Numbered, build, parse_messages
 from memd.extraction.protocol import Request
-from memd.extraction.schema import parse_update
+from memd.extraction.update import decode
 from memd.memory.apply import Applied, apply
 from memd.memory.document import Document, empty_document
 from memd.memory.facts import Origin
@@ -77,7 +77,7 @@ def sent(row: Row) -> tuple[Message, ...]:
 def applied(row: Row) -> Applied:
     """What comes true of the recorded update."""
     messages = sent(row)
-    update = parse_update(json.dumps(row["update"], ensure_ascii=False))
+    update = decode(json.dumps(row["update"], ensure_ascii=False))
     return apply(document(), update, messages, messages, Origin("t1", NOW, "fooled", "2"), ApplySettings())
 
 

@@ -23,8 +23,7 @@ from memd.errors import ConfigError, ContentRefused, ContentTooLong, ExtractionF
 from memd.extraction import Extraction, Request, Usage, chosen, open_extractor
 from memd.extraction.failures import retry_after
 from memd.extraction.prompt import INSTRUCTIONS, PROMPT_VERSION, build, escape, parse_messages, unescape
-from memd.extraction.schema import BadReply, json_schema, parse_update
-from memd.extraction.update import Evidence, Subject, Update
+from memd.extraction.update import BadReply, Evidence, Subject, Update, decode, json_schema
 from memd.testing import ModelServer
 
 MESSAGES = (
@@ -297,7 +296,7 @@ def test_a_reply_with_thinking_before_its_text_is_read(server: ModelServer) -> N
 def test_a_reply_that_is_not_one_update_is_refused_whole(text: str) -> None:
     """Prose, fences, two objects, wrong types, runaway sizes: nothing of it is taken."""
     with pytest.raises(BadReply):
-        parse_update(text)
+        decode(text)
 
 
 def test_a_bad_reply_costs_an_attempt_and_still_counts_what_it_cost(server: ModelServer) -> None:
