@@ -1,25 +1,15 @@
-"""The settings: defaults < config.yaml < MEMD_* environment < flags; checked in sentences, frozen, passed down.
+"""Every setting with its type, bounds and default. A default stands here and nowhere else in the code.
 
-A default stands in one place, the model below; `config.yaml` repeats all of them with unit and meaning, and a test
-compares the two. An unknown key, a value out of range or a contradiction raises `ConfigError` with one sentence.
+`config.yaml` repeats all of them with unit and reason, and a test compares the two.
 """
 
 from __future__ import annotations
 
-import json
-import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal
 
-from msgspec import Meta, Struct, ValidationError, convert, field, structs
-from msgspec.json import encode
-
-from memd.errors import ConfigError
-
-ENV_PREFIX = "MEMD_"
-CONFIG_FILE = "config.yaml"
+from msgspec import Meta, Struct, field, structs
 
 AppName = Annotated[str, Meta(pattern=r"^[A-Za-z0-9_.-]{1,64}\Z")]
 HostName = Annotated[str, Meta(pattern=r"^[A-Za-z0-9.:\[\]-]{1,255}\Z")]
@@ -29,19 +19,16 @@ Count = Annotated[int, Meta(ge=1, le=10_000_000)]
 Dollars = Annotated[float, Meta(ge=0, le=1_000_000)]
 Tokens = Annotated[int, Meta(ge=1, le=1_000_000_000_000)]
 
-_WORDS = {"yes": True, "on": True, "y": True, "t": True, "no": False, "off": False, "n": False, "f": False}
-"""Of switches, as texts; `true`, `false`, 1 and 0 are understood without."""
-
-_MASK = "**********"
+MASK = "**********"
 
 
 class Secret:
-    """A text that shows in no repr, log or listing; `reveal` gives it."""
+    """A text that no repr, log or listing shows; `reveal` returns it."""
 
     __slots__ = ("_text",)
 
     def __init__(self, text: str) -> None:
-        """Hold this text."""
+        """Keep the text."""
         self._text = text
 
     def reveal(self) -> str:
@@ -49,7 +36,7 @@ class Secret:
         return self._text
 
     def __repr__(self) -> str:
-        return f"Secret('{_MASK}')"
+        return f"Secret('{MASK}')"
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Secret) and other._text == self._text
@@ -59,14 +46,14 @@ class Secret:
 
 
 class Section(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A frozen group of settings; an unknown key is an error. `load` checks them; one that is made by hand is not.
+    """A frozen group of settings; an unknown key is an error. `load` checks the values, the constructor does not.
 
-    A Struct of msgspec: it is there in a tenth of the time that a model of pydantic takes, and every command reads it.
+    A Struct of msgspec, which is defined in a tenth of the time of a pydantic model; every command waits for it.
     """
 
 
 def _hide(section: Section, name: str) -> None:
-    """Settings that are made by hand may hold a secret as a text, which their repr must not show."""
+    """Code may construct the settings with a secret as plain text; their repr must not show it."""
     if isinstance(value := getattr(section, name), str):
         structs.force_setattr(section, name, Secret(value))
 
@@ -127,7 +114,7 @@ class BudgetSettings(Section, frozen=True):
 
 
 class PriceSettings(Section, frozen=True):
-    """Of one model: US dollars per million tokens."""
+    """The prices of one model, in US dollars per million tokens."""
 
     input: Dollars
     output: Dollars
@@ -135,7 +122,7 @@ class PriceSettings(Section, frozen=True):
     cache_write: Dollars
 
 
-# Anthropic's price list of October 2026; a cache write is one for an hour, as memd asks for it.
+# Anthropic's price list of October 2026; the price of a cache write is that of a cache kept for an hour.
 PRICES = {"claude-haiku-5-5": PriceSettings(input=0.10, output=0.50, cache_read=0.01, cache_write=0.20)}
 
 
@@ -210,7 +197,7 @@ class LogSettings(Section, frozen=True):
 
 
 class Settings(Section, frozen=True):
-    """All settings, in the order of the flow. `config.yaml` says what each one means."""
+    """All settings, in the order of the flow. `config.yaml` explains each one."""
 
     data_dir: Path = Path("memd-data")
     redis_url: Secret | None = None
@@ -234,91 +221,6 @@ class Settings(Section, frozen=True):
         _hide(self, "redis_url")
 
 
-@dataclass(frozen=True)
-class Loaded:
-    """The settings in force, and for each dotted name where its value comes from."""
-
-    settings: Settings
-    origins: Mapping[str, str]
-
-
-def load(
-    file: Path | None = None,
-    environ: Mapping[str, str] | None = None,
-    flags: Mapping[str, Any] | None = None,
-    *,
-    use_file: bool = True,
-) -> Loaded:
-    """Read the settings. `use_file` False reads none, wherever one may lie.
-
-    `file` must exist when given; without it `MEMD_CONFIG`, then `config.yaml` of the working folder is read if it is
-    there. `flags` are dotted names with values that are not None. Raises ConfigError.
-    """
-    environ = os.environ if environ is None else environ
-    path = file or _found(environ) if use_file else None
-    layers: list[tuple[str, Mapping[str, Any]]] = []
-    if path is not None:
-        from memd import yaml_text  # noqa: PLC0415  (only where there is a file)
-
-        layers.append((str(path), dict(_flatten(yaml_text.read(path)))))
-    layers.append(("environment", dict(_from_environment(environ))))
-    layers.append(("flag", {name: value for name, value in (flags or {}).items() if value is not None}))
-    tree: dict[str, Any] = {}
-    origins = dict.fromkeys(names(), "default")
-    switches = {name for name, annotation in kinds() if annotation is bool}
-    for origin, values in layers:
-        for name, value in values.items():
-            _put(tree, name, _WORDS.get(value.lower(), value) if name in switches and isinstance(value, str) else value)
-            origins[name] = origin
-    try:
-        return Loaded(convert(tree, Settings, strict=False, dec_hook=_decoded), origins)
-    except ValidationError as error:
-        from memd.config_words import sentence  # noqa: PLC0415  (only when something is wrong)
-
-        raise ConfigError(sentence(error, origins, tree, dict(kinds()))) from None
-
-
-def _found(environ: Mapping[str, str]) -> Path | None:
-    if environ.get("MEMD_CONFIG"):
-        return Path(environ["MEMD_CONFIG"])
-    return Path(CONFIG_FILE) if Path(CONFIG_FILE).is_file() else None
-
-
-def _decoded(kind: type, value: object) -> object:
-    """What msgspec does not know; raising here names the setting. A folder may begin with ~ for the home folder."""
-    if kind is Path and isinstance(value, (str, Path)):
-        return _at_home(Path(value))
-    if not isinstance(value, str):
-        raise TypeError("must be a path" if kind is Path else "must be a text")
-    return kind(value)
-
-
-def _at_home(path: Path) -> Path:
-    if path.parts[:1] != ("~",):
-        return path
-    try:
-        return path.expanduser()
-    except RuntimeError:
-        raise ValueError("there is no home folder for ~") from None
-
-
-def plain(settings: Settings) -> dict[str, Any]:
-    """All settings as JSON has them, secrets masked."""
-    tree: dict[str, Any] = json.loads(encode(settings, enc_hook=lambda one: _MASK if type(one) is Secret else str(one)))
-    return tree
-
-
-def as_environment(settings: Settings) -> dict[str, str]:
-    """The MEMD_* variables that give a child process these settings; they say more than any file it may find."""
-    tree = plain(settings)
-    if settings.redis_url:
-        tree["redis_url"] = settings.redis_url.reveal()
-    if settings.extraction.api_key:
-        tree["extraction"]["api_key"] = settings.extraction.api_key.reveal()
-    tree["data_dir"] = str(settings.data_dir.absolute())
-    return {ENV_PREFIX + name.upper().replace(".", "__"): json.dumps(value) for name, value in _flatten(tree)}
-
-
 def names() -> Iterator[str]:
     """The dotted name of every setting, in order."""
     return (name for name, _ in kinds())
@@ -331,48 +233,3 @@ def kinds() -> Iterator[tuple[str, Any]]:
             yield from ((f"{spec.name}.{inner.encode_name}", inner.type) for inner in structs.fields(spec.type))
         else:
             yield spec.name, spec.type
-
-
-def _flatten(tree: Mapping[Any, Any]) -> Iterator[tuple[str, Any]]:
-    for name, value in tree.items():
-        if isinstance(value, dict) and value:
-            for inner, leaf in value.items():
-                yield f"{name}.{inner}", leaf
-        else:
-            yield str(name), value
-
-
-def _from_environment(environ: Mapping[str, str]) -> Iterator[tuple[str, Any]]:
-    texts = set(_texts())
-    for variable, text in environ.items():
-        if not variable.startswith(ENV_PREFIX) or variable == "MEMD_CONFIG":
-            continue
-        name = variable[len(ENV_PREFIX) :].lower().replace("__", ".")
-        verbatim = name in texts and text != "null" and not text.startswith('"')  # as_environment quotes its texts
-        yield name, text if verbatim and text else _value(text)
-
-
-def _value(text: str) -> Any:
-    try:
-        return json.loads(text) if text else None
-    except (ValueError, RecursionError):  # not JSON, as the daemon gives it to its parts: what a person wrote
-        from memd import yaml_text  # noqa: PLC0415
-
-        return yaml_text.value(text)
-
-
-def _texts() -> Iterator[str]:
-    """The settings whose values are texts: a key of digits stays a text, a folder called `no` a folder."""
-    for name, annotation in kinds():
-        if set(get_args(annotation) or (annotation,)) <= {str, Path, Secret, type(None)}:
-            yield name
-
-
-def _put(tree: dict[str, Any], name: str, value: Any) -> None:
-    section, _, leaf = name.partition(".")
-    if not leaf:
-        tree[section] = value
-        return
-    inner = tree.setdefault(section, {})
-    if isinstance(inner, dict):
-        inner[leaf] = value

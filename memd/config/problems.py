@@ -1,4 +1,4 @@
-"""What is wrong with a setting, in one sentence: its name, where it was set, what is expected. Never the value."""
+"""One sentence for a setting that is wrong: its name, where it was set, what is expected. Never the value."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, get_args
 
 from msgspec import ValidationError, convert
 
-from memd.config import PriceSettings
+from memd.config.settings import PriceSettings
 
 _UNKNOWN = re.compile("Object contains unknown field `(.*)`$")
 _PLACE = re.compile(r"(.*) - at (`key` in )?`\$\.?(.*)`", re.DOTALL)
@@ -16,19 +16,19 @@ _INDEX = re.compile(r"\[[^\]]*\]")
 
 
 def sentence(error: ValidationError, origins: Mapping[str, str], tree: dict[str, Any], kinds: Mapping[str, Any]) -> str:
-    """One sentence for the first thing wrong: the name, where it was set, and what is expected; never the value."""
-    found = _PLACE.fullmatch(str(error))
-    reason, key, place = found.groups() if found else (str(error), None, "")
+    """The sentence for an error of msgspec. `origins`: where each setting was set; `kinds`: its type."""
+    match = _PLACE.fullmatch(str(error))
+    reason, key, place = match.groups() if match else (str(error), None, "")
     if key:
-        reason = "its names must be texts"
-    if "[...]" in place:  # msgspec does not name the members of a mapping, and the prices are the only one
+        reason = "its names must be text"
+    if "[...]" in place:  # msgspec does not name the key of a mapping; the prices are the only mapping
         place = place.replace("[...]", f".{_wrong_price(tree)}")
     name = _INDEX.sub("", place)
     if unknown := _UNKNOWN.match(reason):
         name = ".".join(part for part in (name, unknown[1]) if part)
         name = next((known for known in origins if known.startswith(f"{name}.")), name)
         return f"unknown setting {name}{_from(origins.get(name))}"
-    if reason.startswith("Invalid enum value"):  # msgspec goes on with the value
+    if reason.startswith("Invalid enum value"):  # msgspec would quote the value
         reason = f"expected one of {', '.join(get_args(kinds[name]))}"
     reason = reason.replace("`", "")
     setting = next((known for known in origins if name == known or name.startswith(f"{known}.")), "")
@@ -36,7 +36,7 @@ def sentence(error: ValidationError, origins: Mapping[str, str], tree: dict[str,
 
 
 def _wrong_price(tree: dict[str, Any]) -> str:
-    """The first model whose prices are none."""
+    """The first model with prices that are wrong."""
     for model, price in tree["extraction"]["prices"].items():
         try:
             convert(price, PriceSettings, strict=False)

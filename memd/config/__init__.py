@@ -1,0 +1,32 @@
+"""The settings: read once, checked, frozen, passed down. Each section of config.yaml is a class here."""
+
+from memd.config.loading import Loaded, as_environment, load, plain
+from memd.config.settings import (
+    ApplySettings,
+    ClientSettings,
+    ExtractionSettings,
+    HttpSettings,
+    PriceSettings,
+    RecallSettings,
+    Secret,
+    Settings,
+    StoreSettings,
+    names,
+)
+
+__all__ = [
+    "ApplySettings",
+    "ClientSettings",
+    "ExtractionSettings",
+    "HttpSettings",
+    "Loaded",
+    "PriceSettings",
+    "RecallSettings",
+    "Secret",
+    "Settings",
+    "StoreSettings",
+    "as_environment",
+    "load",
+    "names",
+    "plain",
+]

@@ -1,0 +1,158 @@
+"""Reading the settings: defaults < config.yaml < MEMD_* environment < flags.
+
+They are checked, frozen and passed down. An unknown key, a value out of range or a contradiction raises `ConfigError`
+with one sentence.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, get_args
+
+from msgspec import ValidationError, convert
+from msgspec.json import encode
+
+from memd.config.problems import sentence
+from memd.config.settings import MASK, Secret, Settings, kinds, names
+from memd.errors import ConfigError
+
+ENV_PREFIX = "MEMD_"
+CONFIG_FILE = "config.yaml"
+
+_WORDS = {"yes": True, "on": True, "y": True, "t": True, "no": False, "off": False, "n": False, "f": False}
+"""What a switch may also be set to as text; msgspec itself reads `true`, `false`, 1 and 0."""
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """The settings in force, and the origin of each by its dotted name: default, a file, environment or flag."""
+
+    settings: Settings
+    origins: Mapping[str, str]
+
+
+def load(
+    file: Path | None = None,
+    environ: Mapping[str, str] | None = None,
+    flags: Mapping[str, Any] | None = None,
+    *,
+    use_file: bool = True,
+) -> Loaded:
+    """Read the settings.
+
+    `file`: the config file, which must exist; None reads the one that `MEMD_CONFIG` names, else `config.yaml` of the
+    working folder if it exists. `use_file` False reads no file. `environ`: None is the process's own. `flags`: values
+    by dotted name; None means not set. Raises ConfigError.
+    """
+    environ = os.environ if environ is None else environ
+    path = file or _default_file(environ) if use_file else None
+    layers: list[tuple[str, Mapping[str, Any]]] = []
+    if path is not None:
+        from memd import yaml_text  # noqa: PLC0415  (YAML takes 7 ms to import; many apps have no file)
+
+        layers.append((str(path), dict(_flatten(yaml_text.read(path)))))
+    layers.append(("environment", dict(_from_environment(environ))))
+    layers.append(("flag", {name: value for name, value in (flags or {}).items() if value is not None}))
+    tree: dict[str, Any] = {}
+    origins = dict.fromkeys(names(), "default")
+    switches = {name for name, annotation in kinds() if annotation is bool}
+    for origin, values in layers:
+        for name, value in values.items():
+            _put(tree, name, _WORDS.get(value.lower(), value) if name in switches and isinstance(value, str) else value)
+            origins[name] = origin
+    try:
+        return Loaded(convert(tree, Settings, strict=False, dec_hook=_decoded), origins)
+    except ValidationError as error:
+        raise ConfigError(sentence(error, origins, tree, dict(kinds()))) from None
+
+
+def _default_file(environ: Mapping[str, str]) -> Path | None:
+    if environ.get("MEMD_CONFIG"):
+        return Path(environ["MEMD_CONFIG"])
+    return Path(CONFIG_FILE) if Path(CONFIG_FILE).is_file() else None
+
+
+def _decoded(kind: type, value: object) -> object:
+    """Decode a path or a secret; msgspec adds the setting's name to an error. A path may begin with `~`."""
+    if kind is Path and isinstance(value, (str, Path)):
+        return _at_home(Path(value))
+    if not isinstance(value, str):
+        raise TypeError("must be a path" if kind is Path else "must be text")
+    return kind(value)
+
+
+def _at_home(path: Path) -> Path:
+    if path.parts[:1] != ("~",):
+        return path
+    try:
+        return path.expanduser()
+    except RuntimeError:
+        raise ValueError("there is no home folder for ~") from None
+
+
+def plain(settings: Settings) -> dict[str, Any]:
+    """All settings as JSON values, secrets masked."""
+    tree: dict[str, Any] = json.loads(
+        encode(settings, enc_hook=lambda value: MASK if type(value) is Secret else str(value))
+    )
+    return tree
+
+
+def as_environment(settings: Settings) -> dict[str, str]:
+    """The MEMD_* variables that give a child process these settings; they override any config file it reads."""
+    tree = plain(settings)
+    if settings.redis_url:
+        tree["redis_url"] = settings.redis_url.reveal()
+    if settings.extraction.api_key:
+        tree["extraction"]["api_key"] = settings.extraction.api_key.reveal()
+    tree["data_dir"] = str(settings.data_dir.absolute())
+    return {ENV_PREFIX + name.upper().replace(".", "__"): json.dumps(value) for name, value in _flatten(tree)}
+
+
+def _flatten(tree: Mapping[Any, Any]) -> Iterator[tuple[str, Any]]:
+    for name, value in tree.items():
+        if isinstance(value, dict) and value:
+            for inner, leaf in value.items():
+                yield f"{name}.{inner}", leaf
+        else:
+            yield str(name), value
+
+
+def _from_environment(environ: Mapping[str, str]) -> Iterator[tuple[str, Any]]:
+    texts = set(_texts())
+    for variable, text in environ.items():
+        if not variable.startswith(ENV_PREFIX) or variable == "MEMD_CONFIG":
+            continue
+        name = variable[len(ENV_PREFIX) :].lower().replace("__", ".")
+        verbatim = name in texts and text != "null" and not text.startswith('"')  # as_environment quotes its texts
+        yield name, text if verbatim and text else _value(text)
+
+
+def _value(text: str) -> Any:
+    try:
+        return json.loads(text) if text else None
+    except (ValueError, RecursionError):  # a person wrote it; the daemon writes JSON for its parts
+        from memd import yaml_text  # noqa: PLC0415  (as above)
+
+        return yaml_text.value(text)
+
+
+def _texts() -> Iterator[str]:
+    """The settings whose values stay text: a key made of digits, a folder called `no`."""
+    for name, annotation in kinds():
+        if set(get_args(annotation) or (annotation,)) <= {str, Path, Secret, type(None)}:
+            yield name
+
+
+def _put(tree: dict[str, Any], name: str, value: Any) -> None:
+    section, _, leaf = name.partition(".")
+    if not leaf:
+        tree[section] = value
+        return
+    inner = tree.setdefault(section, {})
+    if isinstance(inner, dict):
+        inner[leaf] = value
