@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from memd.context import Context, Message, Role, identify
-from memd.push.shapes import Turn, to_turn
+from memd.push.turns import Turn, to_turn
 from memd.push.validation import RawPush, as_text, clean_text
 
 if TYPE_CHECKING:

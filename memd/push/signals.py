@@ -12,7 +12,7 @@ import unicodedata
 from collections.abc import Iterator
 from functools import cached_property
 
-from memd.push.candidates import Candidates
+from memd.push.prefilter import Prefilter
 
 SIGNALS: tuple[str, ...] = ("correction", "reinforcement", "preference", "identity", "goal", "decision")
 
@@ -61,9 +61,9 @@ class _Script:
             for part in alternatives(source)
             if (_CJK.search(part) is not None) is cjk
         ]
-        self._telling = Candidates([pair for pair in parts if pair[1].signal != HARMLESS])
+        self._telling = Prefilter([pair for pair in parts if pair[1].signal != HARMLESS])
         self._blanked = [part for part, pattern in parts if pattern.signal == HARMLESS]
-        self._blanking = Candidates([(part, None) for part in self._blanked])
+        self._blanking = Prefilter([(part, None) for part in self._blanked])
 
     @cached_property
     def _harmless(self) -> tuple[re.Pattern[str], ...]:
@@ -71,18 +71,18 @@ class _Script:
 
     def blank(self, text: str) -> str:
         """The text with everything harmless blanked out."""
-        for pattern in self._harmless if self._blanking.may_match(self._blanking.needs(text)) else ():
+        for pattern in self._harmless if self._blanking.could_match(self._blanking.literals_in(text)) else ():
             text = pattern.sub(" ", text)
         return text
 
     def needs(self, text: str) -> list[str] | None:
         """The texts that patterns need and this one has; None when no pattern can be found in it."""
-        needs = self._telling.needs(text)
-        return needs if self._telling.may_match(needs) else None
+        needs = self._telling.literals_in(text)
+        return needs if self._telling.could_match(needs) else None
 
     def look(self, sentence: str, needs: list[str], found: set[str]) -> None:
         """Add the signals that are found in a sentence of a text that has these needs."""
-        patterns = self._telling.among(needs, sentence)
+        patterns = self._telling.select_part(needs, sentence)
         bare = sentence.strip(" \t,，、:-—*>#") if patterns else ""
         for pattern in patterns:
             if pattern.signal in found or not pattern.regex.search(bare):

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from memd.extraction.offline.rules_en import ENDINGS, RULES
 from memd.extraction.offline.statements import MASK, MAX_VALUE_CHARS, Found, Rule, found_by
-from memd.push.candidates import Candidates
+from memd.push.prefilter import Prefilter
 
 # What comes before a question that is tied on: "I'm allergic to nuts, so which bars can I eat?"
 _TIED_QUESTION = re.compile(
@@ -91,7 +91,7 @@ _NOT_BUT = re.compile(
 _May = set[str | int]
 """What may be found in a sentence, as it has a text that each of them needs: patterns by name, rules by number."""
 
-_CANDIDATES: Candidates[str | int] = Candidates(
+_PREFILTER: Prefilter[str | int] = Prefilter(
     [
         (_TIED_QUESTION.pattern, "tied_question"),
         (_EXCLUDED.pattern, "excluded"),
@@ -110,7 +110,7 @@ _CANDIDATES: Candidates[str | int] = Candidates(
 def read(sentence: str, *, corrects: bool = False) -> list[Found]:
     """The plain statements of one sentence. `corrects`: the sentence before was a bare "No."."""
     text = " ".join(sentence.replace("’", "'").replace("`", "").split())
-    may = _CANDIDATES.of(text)
+    may = _PREFILTER.select(text)
     if "tied_question" in may:
         text = _TIED_QUESTION.sub("", text)
     if "excluded" in may and _EXCLUDED.search(text):
@@ -153,7 +153,7 @@ def _clauses(body: str, may: _May) -> Iterator[tuple[str, list[Rule]]]:
         if others and re.match(r"i\b", first, re.I):
             for other in others:
                 spoken = f"I {other}".strip(" ,")
-                yield spoken, _rules(_CANDIDATES.of(spoken))
+                yield spoken, _rules(_PREFILTER.select(spoken))
 
 
 def _rules(may: _May) -> list[Rule]:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from memd.push.candidates import Candidates
+from memd.push.prefilter import Prefilter
 
 MASK = "\x00"
 """Stands for each character that somebody else may have said (code, quotations); no statement may touch it."""
@@ -76,7 +76,7 @@ _MATERIAL = re.compile(
     r"|翻译|润色|改写|校对|续写|扮演|假装|总结一下这",
     re.I,
 )
-_WORK_ON = Candidates([(_MATERIAL.pattern, None)], folded=True)
+_WORK_ON = Prefilter([(_MATERIAL.pattern, None)], folded=True)
 _ABOUT_ME = re.compile(r"\babout (?:me|myself)\b|关于我|自我介绍|我的情况", re.I)
 
 
@@ -91,7 +91,7 @@ def sentences(text: str) -> Iterator[tuple[str, str]]:
     A message that asks to work on a text holds that text, so none of it is read; neither is what follows a line that
     ends in a colon, unless the line announces facts about the user.
     """
-    if _WORK_ON.of(text) and _MATERIAL.search(text):
+    if _WORK_ON.select(text) and _MATERIAL.search(text):
         return
     masked = _FOREIGN.sub(_mask, text)
     start = 0

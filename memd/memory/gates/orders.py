@@ -21,7 +21,7 @@ from urllib.parse import unquote
 
 from memd.memory.gates import orders_en, orders_zh
 from memd.memory.gates.addressed import addresses
-from memd.push.candidates import Candidates
+from memd.push.prefilter import Prefilter
 
 LOOK_AT = 10_000
 """Characters of a text that are looked at; the gates let no longer one through."""
@@ -100,9 +100,9 @@ def _kind(text: str) -> str | None:
     return next((kind for kind in KINDS if kind in found), "addressed" if addresses(text) else None)
 
 
-def _found(patterns: Candidates[_Pattern], text: str) -> set[str]:
+def _found(patterns: Prefilter[_Pattern], text: str) -> set[str]:
     """The kinds of all patterns that are found."""
-    likely = dict.fromkeys(patterns.among(patterns.needs(text), text))
+    likely = dict.fromkeys(patterns.select_part(patterns.literals_in(text), text))
     return {pattern.kind for pattern in likely if pattern.compiled.search(text)}
 
 
@@ -179,11 +179,11 @@ class _Pattern:
 
 
 @cache
-def _patterns() -> tuple[Candidates[_Pattern], Candidates[_Pattern]]:
+def _patterns() -> tuple[Prefilter[_Pattern], Prefilter[_Pattern]]:
     """The patterns of English, which also hold what belongs to no language, and of Chinese."""
-    return _candidates(orders_en.PATTERNS), _candidates(orders_zh.PATTERNS)
+    return _prefilter(orders_en.PATTERNS), _prefilter(orders_zh.PATTERNS)
 
 
-def _candidates(patterns: Mapping[str, tuple[str, ...]]) -> Candidates[_Pattern]:
+def _prefilter(patterns: Mapping[str, tuple[str, ...]]) -> Prefilter[_Pattern]:
     sources = ((kind, source) for kind, listed in patterns.items() for source in listed)
-    return Candidates(((source, _Pattern(kind, source)) for kind, source in sources))
+    return Prefilter(((source, _Pattern(kind, source)) for kind, source in sources))

@@ -1,4 +1,4 @@
-"""What patterns cannot do without: no match without one of these texts, so no signal is ever missed for speed."""
+"""The prefilter: every match contains one of the literals its regex requires, so speed never costs a signal."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from memd.extraction.offline import english
 from memd.memory.gates import orders_en, orders_zh
-from memd.push.candidates import Candidates
-from memd.push.literals import needed
+from memd.push.prefilter import Prefilter, required_literals
 from memd.push.signal_files import load_patterns
 
 DATA = Path(__file__).parents[1] / "data" / "signals"
@@ -31,9 +30,9 @@ KNOWN = {
 
 
 @pytest.mark.parametrize(("pattern", "texts"), KNOWN.items())
-def test_what_a_pattern_needs_is_found(pattern: str, texts: set[str]) -> None:
-    """Groups, choices, options and plain sets of characters are run together; the rarer set is taken."""
-    found = needed(pattern)
+def test_required_literals_are_found(pattern: str, texts: set[str]) -> None:
+    """Groups, alternatives, options and plain character sets are joined; the cheaper set is kept."""
+    found = required_literals(pattern)
     assert found
     assert found <= texts
 
@@ -57,41 +56,45 @@ def test_what_a_pattern_needs_is_found(pattern: str, texts: set[str]) -> None:
         "(?#no)a",
     ],
 )
-def test_what_is_not_understood_needs_nothing(pattern: str) -> None:
-    """Such a pattern is always tried."""
-    assert needed(pattern) == frozenset()
+def test_a_regex_that_is_not_understood_requires_nothing(pattern: str) -> None:
+    """Such a regex is always tried."""
+    assert required_literals(pattern) == frozenset()
 
 
 @settings(max_examples=30)
 @given(st.data())
 @pytest.mark.parametrize("pattern", [*KNOWN, r"\b(?:it|that)(?: is|'s)? (?:not |n't ){0,2}[a-c]{2,3}d(?:e|f.g)+?h?"])
-def test_every_match_has_a_needed_text(pattern: str, data: st.DataObject) -> None:
+def test_every_match_has_a_required_literal(pattern: str, data: st.DataObject) -> None:
     """Texts made from the pattern itself."""
     text = data.draw(st.from_regex(pattern))
     found = re.search(pattern, text)
     assert found is not None
-    assert any(wanted in found[0] for wanted in needed(pattern))
+    assert any(literal in found[0] for literal in required_literals(pattern))
 
 
-def test_every_match_of_the_shipped_patterns_has_a_needed_text() -> None:
-    """Over all labelled texts, and rows of them: what a pattern finds, its needed texts tell as well."""
+def test_every_match_of_the_shipped_patterns_has_a_required_literal() -> None:
+    """Over all labelled texts: each match of a pattern contains one of its literals."""
     rows = [json.loads(line)["text"].lower() for file in DATA.glob("*.jsonl") for line in file.read_text().splitlines()]
     patterns = [source for sources in load_patterns().rules.values() for source in sources]
     assert _matches(patterns, rows) > 300
-    assert sum(not needed(source) for source in patterns) < 5
+    assert sum(not required_literals(source) for source in patterns) < 5
 
 
-def test_every_match_of_an_order_has_a_needed_text() -> None:
+def test_every_match_of_an_order_has_a_required_literal() -> None:
     """The same for what orders look like, over all labelled attacks and their look-alikes."""
     lines = [line for file in (DATA.parent / "attacks").glob("*.jsonl") for line in file.read_text().splitlines()]
     rows = [text.lower() for line in lines for text in _texts(json.loads(line))]
     kinds = (*orders_en.PATTERNS.values(), *orders_zh.PATTERNS.values())
     patterns = [source for sources in kinds for source in sources]
     assert _matches(patterns, rows) > 300
-    assert all(map(needed, orders_en.PATTERNS["order"]))
+    assert all(map(required_literals, orders_en.PATTERNS["order"]))
 
 
-ENGLISH = [pattern for pattern in vars(english).values() if isinstance(pattern, re.Pattern) and needed(pattern.pattern)]
+ENGLISH = [
+    pattern
+    for pattern in vars(english).values()
+    if isinstance(pattern, re.Pattern) and required_literals(pattern.pattern)
+]
 SAID = "I live in Porto, if you wish; and I work at Acme. Kim's no longer said that, not this but so. "
 
 
@@ -101,19 +104,19 @@ SAID = "I live in Porto, if you wish; and I work at Acme. Kim's no longer said t
 @example("I \u212anow")
 def test_patterns_that_ignore_case_are_candidates_wherever_they_match(text: str) -> None:
     """Turkish letters, the long s and the Kelvin sign are letters like others where case is ignored."""
-    candidates = Candidates([(pattern.pattern, pattern) for pattern in ENGLISH], folded=True)
-    assert {pattern for pattern in ENGLISH if pattern.flags & re.I and pattern.search(text)} <= candidates.of(text)
+    prefilter = Prefilter([(pattern.pattern, pattern) for pattern in ENGLISH], folded=True)
+    assert {pattern for pattern in ENGLISH if pattern.flags & re.I and pattern.search(text)} <= prefilter.select(text)
 
 
 def _matches(patterns: list[str], rows: list[str]) -> int:
-    """How many matches there are; each of them has one of its pattern's needed texts."""
+    """How many matches there are; each contains one of the literals its pattern requires."""
     matches = 0
     for source in patterns:
-        wanted = needed(source)
+        literals = required_literals(source)
         for text in rows:
             for found in re.finditer(source, text):
                 matches += 1
-                assert not wanted or any(one in found[0] for one in wanted), source
+                assert not literals or any(literal in found[0] for literal in literals), source
     return matches
 
 
@@ -130,7 +133,7 @@ def test_what_occurs_is_a_candidate(text: str, others: list[str]) -> None:
     """In any script, and among texts that overlap: of two patterns that occur both are found."""
     literal = "".join(filter(str.isalnum, text)) or "x"
     sources = {literal, literal[1:] or literal, *others}
-    candidates = Candidates([(re.escape(source), source) for source in sources])
+    prefilter = Prefilter([(re.escape(source), source) for source in sources])
     whole = f"{text} {literal}"
-    found = candidates.among(candidates.needs(whole), whole)
+    found = prefilter.select_part(prefilter.literals_in(whole), whole)
     assert set(found) == {source for source in sources if source in whole}

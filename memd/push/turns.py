@@ -1,4 +1,4 @@
-"""The shapes that messages come in (OpenAI's, Anthropic's, LangChain's), turned into one."""
+"""Turns: one form for messages in the formats of OpenAI, Anthropic and LangChain."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ _KINDS: dict[str, Kind] = {
     "system": "system",
     "developer": "system",
 }
-"""Roles and LangChain types; any other one is treated as the framework's own, like system."""
+"""Roles and LangChain types; any other role belongs to the framework, like system."""
 
 _TEXT_BLOCKS = frozenset({"text", "input_text", "output_text"})
 _CALL_BLOCKS = frozenset({"tool_use", "server_tool_use", "mcp_tool_use", "tool_call", "function_call"})
 _PLAIN = frozenset({"role", "type", "content", "id", "created_at"})
-"""The fields of a message that is nothing but text, as most are."""
+"""The fields of a message that is only text, as most are."""
 
 _RESULT_SUFFIX = "tool_result"
 
 
 class Turn(NamedTuple):
-    """One message whatever it looked like: who speaks, the text, and what it was besides text."""
+    """One message: who speaks, the text, and what it carried besides text."""
 
     kind: Kind
     text: str
@@ -43,7 +43,7 @@ class Turn(NamedTuple):
 
 
 def to_turn(message: Mapping[str, Any]) -> Turn:
-    """The turn that a validated message is."""
+    """The turn of a validated message."""
     kind = _KINDS.get(str(message.get("role") or message.get("type")).lower(), "system")
     content = message.get("content")
     if isinstance(content, str) and _PLAIN.issuperset(message):
@@ -60,7 +60,7 @@ def to_turn(message: Mapping[str, Any]) -> Turn:
     blocks = _blocks(content)
     types = [str(block.get("type", "text")) for block in blocks]
     if kind == "user" and types and all(name.endswith(_RESULT_SUFFIX) for name in types):
-        kind = "tool"  # Anthropic sends the results of tools as a user's turn
+        kind = "tool"  # Anthropic sends tool results as a user's turn
     return Turn(
         kind=kind,
         text="\n".join(_text(block) for block in blocks if block.get("type", "text") in _TEXT_BLOCKS),

@@ -1,0 +1,256 @@
+"""Prefilter: picks the few regexes that could match a text, by the literal substrings each one requires.
+
+Finding a literal takes a tenth of a microsecond, trying a regex at every word of a text ten. So all literals are looked
+for in one pass (Aho and Corasick's automaton), and a regex is tried only where one of its own occurs; most are never
+compiled. For example `\\bi(?:'m| am) (?:a|an) \\w+` requires one of "i'm a ", "i am a ", "i'm an ", "i am an ". A regex
+that cannot be analysed is always tried, so no match is lost.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import product
+from math import prod
+from typing import Generic, TypeVar
+
+import ahocorasick  # type: ignore[import-not-found, import-untyped, unused-ignore]  # an extension without types
+
+V = TypeVar("V")
+
+MAX_LITERALS = 64
+"""Size of one set of literals; a larger product is split into two sets, and the cheaper one is kept."""
+
+COMMON = " etaoinshr"
+"""The most frequent characters of English."""
+
+_RUN = re.compile(r"[^\\\[\](){}.*+?|^$]+(?![*+?{])")
+"""Literal characters, up to one that a quantifier follows."""
+
+_NO_WIDTH = "bBAZ"
+_CLASSES = "dDwWsS"
+_CONTROLS = {"n": "\n", "t": "\t"}
+_LOOK_AROUND = ("?=", "?!", "?<=", "?<!")
+_PLAIN_GROUPS = ("?:", "?>")
+_ENDLESS = "*+?{"
+
+Literals = frozenset[str]
+NOTHING: Literals = frozenset({""})
+
+
+class Prefilter(Generic[V]):
+    """Values by their regex. `folded`: the regexes ignore case."""
+
+    def __init__(self, patterns: Iterable[tuple[str, V]], *, folded: bool = False) -> None:
+        self._folded = folded
+        self._always: list[V] = []
+        self._owners: dict[str, list[V]] = defaultdict(list)
+        for source, value in patterns:
+            literals = (
+                {_fold(literal) for literal in required_literals(source)} if folded else required_literals(source)
+            )
+            if not literals:
+                self._always.append(value)
+            for literal in literals:
+                self._owners[literal].append(value)
+        self._automaton = ahocorasick.Automaton()
+        for literal in self._owners:
+            self._automaton.add_word(_as_bytes(literal), literal)
+        self._automaton.make_automaton()
+
+    def all(self) -> Iterator[V]:
+        """All values, some more than once."""
+        yield from self._always
+        for owners in self._owners.values():
+            yield from owners
+
+    def literals_in(self, text: str) -> list[str]:
+        """The required literals that occur in a text."""
+        text = _as_bytes(_fold(text) if self._folded else text)
+        return list({literal for _, literal in self._automaton.iter(text)}) if self._owners else []
+
+    def could_match(self, literals: Sequence[str]) -> bool:
+        """Whether any regex could match a text with these literals (of `literals_in`)."""
+        return bool(literals or self._always)
+
+    def select(self, text: str) -> set[V]:
+        """The values whose regex could match the text."""
+        return {*self._always, *(owner for literal in self.literals_in(text) for owner in self._owners[literal])}
+
+    def select_part(self, literals: Sequence[str], part: str) -> list[V]:
+        """The values whose regex could match a part of a text with these literals, some more than once.
+
+        Not for regexes that ignore case.
+        """
+        return [*self._always, *(owner for literal in literals if literal in part for owner in self._owners[literal])]
+
+
+def _fold(text: str) -> str:
+    """Make equal what `re.IGNORECASE` treats as equal; casefolding alone misses the Turkish letters."""
+    folded = text.casefold()
+    return folded if folded.isascii() else folded.replace("i\u0307", "i").replace("\u0131", "i")
+
+
+def _as_bytes(text: str) -> str:
+    """The text with one character for each byte of its UTF-8.
+
+    The automaton tries the possible next characters in turn: hundreds at its root for Chinese literals, whose bytes
+    begin in six ways.
+    """
+    return text if text.isascii() else text.encode(errors="surrogatepass").decode("latin-1")
+
+
+class _Unknown(Exception):
+    """The regex has syntax that the reader does not know."""
+
+
+class _Part:
+    """A part of a regex. `exact`: every text it can match, when there are few; `required`: each match contains one.
+
+    `begins`: each match begins with a required literal.
+    """
+
+    def __init__(self, exact: Literals | None, required: Literals = NOTHING, *, begins: bool = False) -> None:
+        self.exact = exact
+        self.required = required if exact is None else exact
+        self.begins = begins
+
+
+_ANYTHING = _Part(None)
+
+
+def required_literals(pattern: str) -> Literals:
+    """Literals of which every match of a regex contains at least one; empty when none is known."""
+    try:
+        reader = _Reader(pattern)
+        part = reader.alternatives()
+        if reader.at < len(pattern):
+            return frozenset()
+    except (_Unknown, IndexError):
+        return frozenset()
+    return frozenset() if "" in part.required else part.required
+
+
+class _Reader:
+    """Reads a regex from left to right."""
+
+    def __init__(self, pattern: str) -> None:
+        self._pattern = pattern
+        self.at = 0
+
+    def alternatives(self) -> _Part:
+        """The part up to the end of the group or of the regex."""
+        branches = [self._sequence()]
+        while self._next("|"):
+            branches.append(self._sequence())
+        if len(branches) == 1:
+            return branches[0]
+        exact: set[str] = set()
+        for branch in branches:
+            if branch.exact is None or len(exact) > MAX_LITERALS:
+                return _Part(None, _union(branch.required for branch in branches))
+            exact |= branch.exact
+        return _Part(frozenset(exact))
+
+    def _sequence(self) -> _Part:
+        """Parts in a row; the literals of neighbours are joined while every text they match is known."""
+        run, sets, whole = NOTHING, [NOTHING], True
+        while self.at < len(self._pattern) and self._pattern[self.at] not in "|)":
+            part = self._quantified(self._part())
+            if part.exact is not None and len(run) * len(part.exact) <= MAX_LITERALS:
+                run = frozenset(map("".join, product(run, part.exact)))
+                continue
+            whole = False
+            if part.exact is None and len(run) * len(part.required) <= MAX_LITERALS and part.begins:
+                run = frozenset(map("".join, product(run, part.required)))
+            sets += [run, part.required]
+            run = NOTHING if part.exact is None else part.exact
+        return _Part(run) if whole else _Part(None, min((*sets, run), key=_cost))
+
+    def _part(self) -> _Part:
+        if run := _RUN.match(self._pattern, self.at):
+            self.at = run.end()
+            return _Part(frozenset({run[0]}))
+        char = self._pattern[self.at]
+        self.at += 1
+        if char == "(":
+            return self._group()
+        if char == "[":
+            return self._set()
+        if char == "\\":
+            return self._escape()
+        if char in "^$":
+            return _Part(NOTHING)
+        return _ANYTHING if char == "." else _Part(frozenset({char}))
+
+    def _group(self) -> _Part:
+        start = self.at
+        if self._pattern.startswith("?", start):
+            kinds = (*_PLAIN_GROUPS, *_LOOK_AROUND)
+            kind = next((kind for kind in kinds if self._pattern.startswith(kind, start)), None)
+            if kind is None:
+                raise _Unknown
+            self.at += len(kind)
+        part = self.alternatives()
+        if not self._next(")"):
+            raise _Unknown
+        return _Part(NOTHING) if self._pattern.startswith(_LOOK_AROUND, start) else part
+
+    def _set(self) -> _Part:
+        """A character set; only a plain list of characters is analysed."""
+        start = self.at
+        self.at += self._pattern.startswith("^", start) + 1  # a bracket in first place is a member
+        if self._pattern[self.at - 1] == "\\":
+            self.at += 1
+        while self._pattern[self.at] != "]":
+            self.at += 1 + (self._pattern[self.at] == "\\")
+        chars = self._pattern[start : self.at]
+        self.at += 1
+        return _ANYTHING if chars[0] == "^" or "\\" in chars or "-" in chars[1:-1] else _Part(frozenset(chars))
+
+    def _escape(self) -> _Part:
+        char = self._pattern[self.at]
+        self.at += 1
+        if char in _NO_WIDTH:
+            return _Part(NOTHING)
+        if char in _CLASSES:
+            return _ANYTHING
+        if char.isalnum() and char not in _CONTROLS:
+            raise _Unknown
+        return _Part(frozenset({_CONTROLS.get(char, char)}))
+
+    def _quantified(self, part: _Part) -> _Part:
+        """The part with the quantifier that follows it."""
+        if self.at >= len(self._pattern) or self._pattern[self.at] not in _ENDLESS:
+            return part
+        sign = self._pattern[self.at]
+        self.at += 1
+        least = int(sign == "+")
+        if sign == "{":
+            bounds, _, rest = self._pattern[self.at :].partition("}")
+            first = bounds.partition(",")[0]
+            if not (first.isdigit() and rest is not None):
+                raise _Unknown
+            self.at += len(bounds) + 1
+            least = int(first)
+        if self.at < len(self._pattern) and self._pattern[self.at] in "?+":  # lazy, possessive
+            self.at += 1
+        if sign == "?" and part.exact is not None:
+            return _Part(part.exact | NOTHING)
+        return _Part(None, part.required if least else NOTHING, begins=least > 0 and part.exact is not None)
+
+    def _next(self, char: str) -> bool:
+        if self._pattern.startswith(char, self.at):
+            self.at += 1
+            return True
+        return False
+
+
+def _union(sets: Iterable[Literals]) -> Literals:
+    return frozenset().union(*sets)
+
+
+def _cost(literals: Literals) -> float:
+    """The expected useless hits, plus the cost of the search: few long literals of rare letters are cheapest."""
+    return sum(prod(0.25 if char in COMMON else 0.08 for char in literal) + 0.001 for literal in literals)
