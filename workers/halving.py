@@ -1,76 +1,117 @@
-"""Halving: a batch that the model cannot take is made smaller, in order, until the guilty messages are alone."""
+"""Halving: where the model cannot take all messages of a claim, smaller parts are tried, in order.
+
+The messages that fail even alone go to the dead; the others are stored.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import reduce
+from operator import add
 
 from memd.context import Message
 from memd.errors import ContentRefused, ContentTooLong
-from workers.outcome import Guilty, Outcome, Skipped, Stored
+from memd.events import Event, logger
+from memd.inbox.claim import Claim
+from workers.outcome import Dead, Guilty, Outcome, Overtaken, PartOutcome, Retry, Skipped, Stored, Unfit
+from workers.steps import Part
 
 MAX_CALLS = 64
-"""Model calls that one halving may cost: eight guilty messages among thousands are found with fewer."""
+"""Model calls that one halving may cost. Fewer find eight guilty messages among thousands."""
 
-Store = Callable[[Sequence[Message]], Awaitable[Outcome]]
+ROUNDS = 5
+"""How often a part starts again because other writers were faster, before the claim goes back."""
+
+Failure = ContentRefused | ContentTooLong
 
 
 @dataclass(frozen=True, slots=True)
-class Halved:
-    """What became of the parts, in order: what was stored, who is guilty, and what ended it before its time."""
+class _Planned:
+    messages: tuple[Message, ...]
+    blamed: tuple[Guilty, ...] = ()
+    """Guilty if this part passes: the replies that were tried together with it before, and failed."""
 
-    parts: tuple[Stored | Skipped, ...]
-    guilty: tuple[Guilty, ...]
-    ended_by: Outcome | None
+    rounds: int = 0
 
 
-class Halving:
-    """One halving. `store` brings a part to its end, or raises ContentTooLong or ContentRefused."""
+class Parts:
+    """The parts of one claim, each to be tried and then ended with its outcome; `finish` adds the outcomes up."""
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
-        self._parts: list[Stored | Skipped] = []
+    def __init__(self, claim: Claim, max_attempts: int) -> None:
+        self.spent: Counter[str] = Counter()
+        self._claim = claim
+        self._last_attempt = claim.attempts + 1 >= max_attempts
+        self._planned = [_Planned(claim.messages)]
+        """The next part last."""
+
+        self._passed: list[Stored | Skipped] = []
         self._guilty: list[Guilty] = []
+        self._failure: Failure | None = None
+        """Why the claim as a whole did not pass."""
+
         self._ended_by: Outcome | None = None
         self._calls = 0
 
-    async def run(self, messages: Sequence[Message], failure: ContentRefused | ContentTooLong) -> Halved:
-        """Find out who is to blame for the failure of `messages`, and store the others."""
-        await self._blame(messages, failure)
-        return Halved(tuple(self._parts), tuple(self._guilty), self._ended_by)
+    def __iter__(self) -> Iterator[Part]:
+        """The next part, as long as there is one and no outcome has ended the claim."""
+        while self._planned and self._ended_by is None:
+            guilty = frozenset(message.identity for message in self._guilty)
+            yield Part(self._claim, self._planned[-1].messages, guilty, self.spent)
 
-    @property
-    def guilty(self) -> set[str]:
-        """The identities found guilty so far: they are no context for the rest."""
-        return {one.identity for one in self._guilty}
+    def end(self, outcome: PartOutcome) -> None:
+        """End the part in hand."""
+        part = self._planned.pop()
+        match outcome:
+            case Stored() | Skipped():
+                self._calls += 1
+                self._passed.append(outcome)
+                self._guilty += part.blamed
+            case Overtaken() if part.rounds + 1 < ROUNDS:
+                self._planned.append(replace(part, rounds=part.rounds + 1))
+            case Overtaken():
+                self._ended_by = Retry("conflict", "other writers were faster each time", costs=False)
+            case Unfit(failure):
+                self._calls += 1
+                self._refuse(part.messages, failure)
+            case _:  # the claim comes back, and the ledger knows which of its messages were stored
+                self._ended_by = outcome
 
-    async def _blame(self, messages: Sequence[Message], failure: ContentRefused | ContentTooLong) -> None:
+    def finish(self) -> Outcome:
+        """The outcome of the claim: without a stored part, guilty messages make all of it dead."""
+        if self._ended_by is not None:
+            return self._ended_by
+        stored = [outcome for outcome in self._passed if isinstance(outcome, Stored)]
+        if not stored and self._failure is not None and self._guilty:
+            return Dead(self._failure.code, str(self._failure))
+        if not stored:
+            return self._passed[0]
+        if self._failure is not None:
+            logger().warning(Event.HALVED, claim=self._claim.id, code=self._failure.code, guilty=len(self._guilty))
+        return replace(reduce(add, stored), guilty=tuple(self._guilty))
+
+    def _refuse(self, messages: tuple[Message, ...], failure: Failure) -> None:
+        """Split the part; but a refusal may pass on the next attempt, unlike a text that is too long."""
+        if self._failure is None and isinstance(failure, ContentRefused) and not self._last_attempt:
+            self._ended_by = Retry(failure.code, str(failure), costs=True)
+            return
+        self._failure = self._failure or failure
+        self._split(messages, failure)
+
+    def _split(self, messages: tuple[Message, ...], failure: Failure) -> None:
         users = [place for place, message in enumerate(messages) if message.role == "user"]
-        if len(messages) == 1 or not users or self._calls >= MAX_CALLS:
-            self._guilty += [Guilty(message.identity, failure.code, str(failure)) for message in messages]
+        if len(messages) == 1 or not users or self._calls > MAX_CALLS:  # the first call was not the halving's
+            self._guilty += _guilty(messages, failure)
         elif len(users) == 1:
-            # A reply cannot be tried without its question: when that one is fine alone, the rest is to blame.
-            question = messages[users[0] : users[0] + 1]
-            if await self._try(question):
-                rest = [message for message in messages if message is not question[0]]
-                self._guilty += [Guilty(message.identity, failure.code, str(failure)) for message in rest]
+            # A reply cannot be tried without its question: if the question passes alone, the rest is to blame.
+            place = users[0]
+            rest = messages[:place] + messages[place + 1 :]
+            self._planned.append(_Planned(messages[place : place + 1], _guilty(rest, failure)))
         else:
             middle = users[len(users) // 2]
-            await self._try(messages[:middle])
-            await self._try(messages[middle:])
+            self._planned += [_Planned(messages[middle:]), _Planned(messages[:middle])]
 
-    async def _try(self, part: Sequence[Message]) -> bool:
-        """Store one part; False when it could not be, whoever is to blame, or the halving was ended."""
-        if self._ended_by is not None:
-            return False
-        self._calls += 1
-        try:
-            outcome = await self._store(part)
-        except (ContentRefused, ContentTooLong) as failure:  # smaller still; the claim keeps all of it meanwhile
-            await self._blame(part, failure)
-            return False
-        if isinstance(outcome, (Stored, Skipped)):
-            self._parts.append(outcome)
-            return True
-        self._ended_by = outcome
-        return False
+
+def _guilty(messages: tuple[Message, ...], failure: Failure) -> tuple[Guilty, ...]:
+    return tuple(Guilty(message.identity, failure.code, str(failure)) for message in messages)

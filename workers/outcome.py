@@ -1,14 +1,26 @@
-"""What one attempt at a claim came to: a value, which `Life` turns into exactly one move of the inbox."""
+"""What one attempt at a claim comes to: a value, which `settle` turns into exactly one move of the inbox."""
 
 from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
 
+from memd.errors import (
+    ClaimLost,
+    ContentRefused,
+    ContentTooLong,
+    DocumentDamaged,
+    InboxFull,
+    InboxUnavailable,
+    ModelUnavailable,
+    StoreUnavailable,
+)
+from memd.events import Event, logger
+
 
 @dataclass(frozen=True, slots=True)
 class Guilty:
-    """A message that the model cannot take, alone: it goes to the dead, the rest of its claim does not."""
+    """A message that the model cannot take even alone: it goes to the dead, the rest of its claim does not."""
 
     identity: str
     code: str
@@ -17,18 +29,18 @@ class Guilty:
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """The document has the messages; `refused` counts what was not stored, by reason."""
+    """The document holds the messages. `refused` counts the items of the update that were not stored, by reason."""
 
     messages: int
     fact_ids: tuple[str, ...]
-    confirmed: int
-    retired: int
-    refused: dict[str, int]
+    confirmed: int = 0
+    retired: int = 0
+    refused: dict[str, int] = field(default_factory=dict)
     redacted: dict[str, int] = field(default_factory=dict)
-    """Secrets cut out of the messages, by kind."""
+    """Secrets removed from the messages, by kind."""
 
     guilty: tuple[Guilty, ...] = ()
-    """Messages of the claim that were found to spoil it: buried by themselves before the rest is acked."""
+    """Messages of the claim that go to the dead before the rest is acked."""
 
     def __add__(self, other: Stored) -> Stored:
         """Two parts of one claim as one outcome."""
@@ -44,26 +56,28 @@ class Stored:
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """Nothing of the claim is worth reading, or it is known already."""
+    """The claim holds nothing worth reading, or nothing new."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """The claim goes back. `costs` says whether the content is to blame; `wait_s` is a floor for the backoff."""
+    """The claim goes back to pending. `costs`: the content is to blame, so it costs an attempt."""
 
     code: str
     error: str
     costs: bool
-    wait_s: float = 0.0
-    backoff: bool = True
-    """Whether the key's own doubling backoff applies; an open breaker sets the pause instead."""
+    wait_s: float | None = None
+    """Seconds until the next try, where the endpoint or its circuit breaker names them; None: the key's own backoff."""
 
 
 @dataclass(frozen=True, slots=True)
 class Deferred:
-    """The claim's request is in a batch: it is given back until that is answered. `asked`: what it is about."""
+    """The claim's request is in a batch: the claim goes back until the batch is answered.
+
+    `asked` is the fingerprint of the request (`results.asked`).
+    """
 
     batch: str
     asked: str
@@ -71,7 +85,7 @@ class Deferred:
 
 @dataclass(frozen=True, slots=True)
 class Dead:
-    """The claim's content can never be worked on."""
+    """The claim's content can never be processed."""
 
     code: str
     error: str
@@ -79,9 +93,45 @@ class Dead:
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """The claim is somebody else's by now, or the inbox is out of reach: its lease decides, nothing is sent."""
+    """Another worker has the claim, or the inbox is unreachable: the lease decides, nothing is sent."""
 
-    code: str = field(default="claim_lost")
+    code: str = "claim_lost"
 
 
 Outcome = Stored | Skipped | Retry | Deferred | Dead | Lost
+"""How a claim ends for this worker."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unfit:
+    """The model cannot take this part of the claim: a smaller part is tried, or the claim costs an attempt."""
+
+    failure: ContentRefused | ContentTooLong
+
+
+@dataclass(frozen=True, slots=True)
+class Overtaken:
+    """Another writer stored some of these messages first, or won every race: the part starts again."""
+
+
+PartOutcome = Outcome | Unfit | Overtaken
+"""How one part of a claim ends; see `halving`."""
+
+STOPPING = Retry("stopping", "the worker stops", costs=False, wait_s=0)
+
+
+def judge(error: Exception) -> Outcome | Unfit:
+    """The outcome of a failed step. Whatever failed, nothing of the part in hand was stored."""
+    match error:
+        case ClaimLost():
+            return Lost()
+        case InboxUnavailable() | InboxFull():  # the lease expires and the claim comes back
+            return Lost("inbox_unavailable")
+        case ModelUnavailable():
+            return Retry(error.code, str(error), costs=False, wait_s=error.retry_after_s)
+        case ContentRefused() | ContentTooLong():
+            return Unfit(error)
+        case StoreUnavailable() | DocumentDamaged():  # the document is intact; the claim waits until it is repaired
+            return Retry(type(error).__name__, str(error), costs=False)
+    logger().error(Event.RELEASED, code="internal", exc_info=error)
+    return Retry("E_INTERNAL", f"E_INTERNAL: {type(error).__name__}", costs=True)

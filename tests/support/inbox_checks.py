@@ -28,7 +28,8 @@ from support import inbox_view
 from support.conversations import BUCKETS, one_fact_each
 from support.inbox_model import Model, in_order
 from support.inbox_view import View, look
-from workers.life import Life
+from workers.remember import Remembering
+from workers.resources import Resources
 
 
 class World:
@@ -52,10 +53,10 @@ class World:
 
     def live(self, claim: Claim, error: ExtractionFailed | None = None, *, probe: bool = False) -> None:
         """The life of a claim as a worker runs it; the model answers, or fails with this error."""
-        life = Life(self.settings, self.client, self.store, Answers(error), self.threads)
+        remembering = Remembering(Resources(self.settings, self.client, self.store, Answers(error), self.threads))
         if probe:
-            life.gate.probe(claim.id)
-        asyncio.run(life.run(claim))
+            remembering.asking.probe(claim.id)
+        asyncio.run(remembering.run(claim))
 
     def read(self, bucket: Bucket) -> bytes | None:
         """A document's bytes as they are on disk."""

@@ -87,10 +87,10 @@ _LOAD_ONCE = """\
             return _KEPT[owner]
         except DocumentTooNew:
 """
-_COMMIT = "self._store.commit(claim.key.bucket, loaded, applied.document, lambda: self._still_ours(claim, work))"
+_COMMIT = "self._store.commit(key.bucket, loaded, applied.document, lambda: self._still_ours(work))"
 _ACK_AND_COMMIT = """\
-send(self._client, inbox.ack(claim.id, {"state": "stored"}, {}))
-                self._store.commit(claim.key.bucket, loaded, applied.document, lambda: True)"""
+send(self._resources.client, verbs.ack(work.part.claim.id, {"state": "stored"}, {}))
+                self._store.commit(key.bucket, loaded, applied.document, lambda: True)"""
 _CHECK = "            if _hash_on_disk(file) != loaded.file_hash:\n"
 _TAKEN = """\
   call('LPOP', list)
@@ -119,7 +119,7 @@ BUGS = (
         ("twice",),
         busy,
     ),
-    Bug("ack before write", (Edit("workers/remember.py", _COMMIT, _ACK_AND_COMMIT),), ("lost",), busy),
+    Bug("ack before write", (Edit("workers/commit.py", _COMMIT, _ACK_AND_COMMIT),), ("lost",), busy),
     Bug(
         "write from a stale read",
         (

@@ -1,0 +1,102 @@
+"""Asking the extractor: by a call through the circuit breaker, by a batch, or from the answer of a batch."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, TypeVar
+
+from memd.errors import ExtractionFailed
+from memd.extraction.batch import results
+from memd.extraction.protocol import Extraction, Request
+from memd.inbox.claim import Answer
+from workers.batch.send import AskAlone, BatchSender
+from workers.circuit import Circuit
+from workers.outcome import STOPPING, Deferred, Lost, Retry
+from workers.resources import Resources
+from workers.steps import Answered, Work
+
+T = TypeVar("T")
+
+
+class Asking:
+    """The requests of all claims in hand. A claim has at most one in flight."""
+
+    def __init__(self, resources: Resources) -> None:
+        self._extractor = resources.extractor
+        self._settings = resources.settings.extraction
+        self._circuit = Circuit(resources)
+        self._sender = BatchSender(resources, self._circuit)
+        self._in_flight: dict[str, asyncio.Future[Any]] = {}
+        self._stopping = False
+        self.probe = self._circuit.probe
+        self.free = self._circuit.free
+        self.aclose = self._sender.aclose
+
+    def stop(self) -> None:
+        """Cancel all requests and make no more; their claims go back and cost no attempt."""
+        self._stopping = True
+        for request in self._in_flight.values():
+            request.cancel()
+
+    def lose(self, claim_id: str) -> None:
+        """Cancel the request of a claim that is no longer ours."""
+        if request := self._in_flight.get(claim_id):
+            request.cancel()
+
+    async def ask(self, work: Work) -> Answered | Deferred | Retry | Lost:
+        """The extraction of these messages, or the outcome when there is none yet. Counts what it costs.
+
+        Raises ExtractionFailed.
+        """
+        answer = _answer(work)
+        from_batch = answer is not None
+        try:
+            reply = results.read(answer, work.new) if answer is not None else await self._request(work)
+        except ExtractionFailed as error:
+            if error.usage is not None:
+                work.part.spend(self._settings.model, error.usage, batch=from_batch)
+            raise
+        if not isinstance(reply, Extraction):
+            return reply
+        work.part.spend(reply.model, reply.usage, batch=from_batch)
+        return Answered(work, reply)
+
+    async def _request(self, work: Work) -> Extraction | Deferred | Retry | Lost:
+        if self._stopping:
+            return STOPPING
+        if work.part.is_whole and self._sender.wants(work.part.claim):
+            sent = await self._send_in_batch(work)
+            if not isinstance(sent, AskAlone):
+                return sent
+        return await self._call(work)
+
+    async def _send_in_batch(self, work: Work) -> Deferred | AskAlone | Retry | Lost:
+        request = Request(work.loaded.document, work.new, work.before, about=work.about)
+        sent = await self._result(work, self._sender.join(work.part.claim.id, request))
+        return Deferred(sent, results.asked(work.new, self._settings.model)) if isinstance(sent, str) else sent
+
+    async def _call(self, work: Work) -> Extraction | Retry | Lost:
+        if self._stopping:
+            return STOPPING
+        request = Request(work.loaded.document, work.new, work.before, self._settings.deadline_s, work.about)
+        call = self._circuit.call(work.part.claim.id, lambda: self._extractor.extract(request))
+        return await self._result(work, asyncio.ensure_future(call))
+
+    async def _result(self, work: Work, request: asyncio.Future[T]) -> T | Retry | Lost:
+        """The result of a request, or the claim's outcome when the request was cancelled by `stop` or `lose`."""
+        claim_id = work.part.claim.id
+        self._in_flight[claim_id] = request
+        try:
+            return await request
+        except asyncio.CancelledError:
+            if not request.cancelled():  # the claim's own task is cancelled
+                raise
+            return STOPPING if self._stopping else Lost()
+        finally:
+            del self._in_flight[claim_id]
+
+
+def _answer(work: Work) -> Answer | None:
+    """The result that a batch has brought for exactly these messages; None when there is none."""
+    answer = work.part.claim.answer
+    return answer if answer is not None and results.fits(answer, work.new) else None

@@ -1,0 +1,118 @@
+"""The documents of claims: read for each part, and replaced under the bucket's lock while the claim is still ours."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterable
+from datetime import UTC, datetime
+
+from memd.errors import Conflict
+from memd.events import Event, logger
+from memd.forget import Forgetting
+from memd.inbox import verbs
+from memd.inbox.connection import send
+from memd.memory import ledger
+from memd.memory.apply import Applied, Origin, apply
+from memd.memory.store.heat import HeatFiles
+from memd.memory.store.protocol import Loaded
+from memd.memory.store.tombstone import Tombstones, Wish
+from workers.outcome import Lost, Overtaken, Stored
+from workers.resources import Resources
+from workers.steps import Answered, Opened, Part, Work
+
+ROUNDS = 5
+"""How often an update is applied again because another writer was faster."""
+
+
+class Documents:
+    """The store as claims use it. Every method blocks."""
+
+    def __init__(self, resources: Resources) -> None:
+        self._resources = resources
+        self._settings = resources.settings
+        self._store = resources.store
+        self._tombstones = Tombstones(resources.settings.data_dir)
+        self._heat = HeatFiles(resources.settings)
+
+    def load(self, part: Part) -> Opened | Lost:
+        """The bucket's document and the user's tombstone.
+
+        Lost where a forgetting was interrupted: it is finished first, and removes the claim as well.
+        Raises StoreUnavailable, DocumentDamaged.
+        """
+        key = part.claim.key
+        tombstone = self._tombstones.find(key.user_id)
+        if tombstone is not None and tombstone.open:
+            self._finish_forgetting(tombstone.open)
+            return Lost("forgotten")
+        return Opened(part, self._store.load(key.bucket), tombstone)
+
+    def sync(self, part: Part) -> None:
+        """Make the bucket's document durable, whoever wrote it. Raises StoreUnavailable."""
+        self._store.sync(part.claim.key.bucket)
+
+    def commit(self, answered: Answered) -> Stored | Overtaken:
+        """Apply the extraction and store the result.
+
+        When another writer was faster, the update still holds and is applied to the newer document, unless that
+        writer has taken some of the same messages. Raises ClaimLost, StoreUnavailable, InboxUnavailable.
+        """
+        work = answered.work
+        key, loaded = work.part.claim.key, work.loaded
+        for _ in range(ROUNDS):
+            applied = self._apply(answered, loaded)
+            try:
+                self._store.commit(key.bucket, loaded, applied.document, lambda: self._still_ours(work))
+            except Conflict:
+                loaded = self._store.load(key.bucket)
+                if ledger.unknown(loaded.document, key.thread_id, work.new) != work.new:
+                    return Overtaken()
+            else:
+                return _stored(work, applied)
+        return Overtaken()
+
+    def _apply(self, answered: Answered, loaded: Loaded) -> Applied:
+        work, extraction = answered.work, answered.extraction
+        thread = work.part.claim.key.thread_id
+        origin = Origin(thread, datetime.now(UTC), extraction.model, extraction.prompt_version)
+        return apply(
+            loaded.document,
+            extraction.update,
+            work.new,
+            work.taken,
+            origin,
+            self._settings.apply,
+            about=work.about,
+            heat=self._heat_of(work.part, loaded),
+        )
+
+    def _heat_of(self, part: Part, loaded: Loaded) -> dict[str, float]:
+        """How much each fact was read lately. Only hybrid eviction asks for it."""
+        if self._settings.apply.eviction != "hybrid":
+            return {}
+        heat = self._heat.read(part.claim.key.bucket, time.time())
+        return {fact["id"]: heat.heat(fact["id"]) for fact in loaded.document["facts"]}
+
+    def _still_ours(self, work: Work) -> bool:
+        """Called under the lock: no other worker has the claim, and nothing of the user was forgotten since."""
+        claim = work.part.claim
+        if self._tombstones.generation(claim.key.user_id) != work.generation:
+            return False
+        return send(self._resources.client, verbs.extend([claim.id]))[0]
+
+    def _finish_forgetting(self, wishes: Iterable[Wish]) -> None:
+        for wish in wishes:
+            Forgetting(self._settings, self._resources.client, self._store).finish(wish)
+        logger().info(Event.FORGOTTEN)
+
+
+def _stored(work: Work, applied: Applied) -> Stored:
+    return Stored(
+        messages=len(work.new),
+        fact_ids=applied.added,
+        confirmed=len(applied.confirmed),
+        retired=len(applied.retired),
+        refused=dict(Counter(refusal.reason for refusal in applied.refusals)),
+        redacted=work.redacted,
+    )

@@ -1,0 +1,64 @@
+"""What all steps of a drain share: opened once, closed once."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import Executor, ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TypeVar
+
+import redis
+
+from memd.config import Settings
+from memd.extraction import open_batches, open_extractor
+from memd.extraction.protocol import Batches, Extractor
+from memd.inbox.connection import Call, connect, send
+from memd.memory.store.json_store import open_store
+from memd.memory.store.protocol import Store
+
+T = TypeVar("T")
+
+THREADS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Resources:
+    """Settings and everything that is open. Blocking calls run in `threads`, so that the loop only waits for models."""
+
+    settings: Settings
+    client: redis.Redis
+    store: Store
+    extractor: Extractor
+    threads: Executor
+    batches: Batches | None = None
+    """The endpoint's batches; None for an endpoint without them."""
+
+    @classmethod
+    def open(cls, settings: Settings) -> Resources:
+        """Open everything that these settings name. Raises ConfigError."""
+        return cls(
+            settings,
+            connect(settings),
+            open_store(settings),
+            open_extractor(settings.extraction, settings.drain.concurrency),
+            ThreadPoolExecutor(THREADS, thread_name_prefix="drain"),
+            open_batches(settings.extraction, settings.drain.concurrency),
+        )
+
+    async def in_thread(self, step: Callable[..., T], *arguments: object) -> T:
+        """Run a blocking step in a thread."""
+        return await asyncio.get_running_loop().run_in_executor(self.threads, step, *arguments)
+
+    async def send(self, call: Call[T]) -> T:
+        """Send a call to the inbox, in a thread. Raises as `connection.send` does."""
+        sent: T = await self.in_thread(send, self.client, call)
+        return sent
+
+    async def aclose(self) -> None:
+        """Close everything; running threads end first."""
+        await self.extractor.aclose()
+        if self.batches is not None:
+            await self.batches.aclose()
+        self.threads.shutdown()
+        self.client.close()

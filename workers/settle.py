@@ -1,0 +1,109 @@
+"""Settling: the outcome of a claim becomes exactly one move of the inbox."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from itertools import groupby
+from typing import Any
+
+from memd.errors import MemdError
+from memd.events import Event, logger
+from memd.extraction import address
+from memd.inbox import batches, verbs
+from memd.inbox.claim import Claim
+from memd.inbox.connection import Call, send
+from workers.outcome import Dead, Deferred, Guilty, Lost, Outcome, Retry, Skipped, Stored
+from workers.resources import Resources
+
+
+class Settling:
+    """Settles claims. Every method blocks."""
+
+    def __init__(self, resources: Resources) -> None:
+        self._resources = resources
+        self._drain = resources.settings.drain
+
+    def settle(self, claim: Claim, outcome: Outcome, spent: Counter[str]) -> None:
+        """Make the move. When the inbox is unreachable, the claim stays claimed until its lease expires.
+
+        `spent`: what the claim's model calls have used. The ledger makes a repeated claim harmless.
+        """
+        log = logger(key=claim.key.hash, bucket=claim.key.bucket.hash, claim=claim.id)
+        used = {name: count for name, count in spent.items() if count}
+        try:
+            self._move(claim, outcome, used, log)
+        except MemdError as error:
+            log.warning(Event.CLAIM_LOST, code=type(error).__name__)
+
+    def _move(self, claim: Claim, outcome: Outcome, used: dict[str, int], log: Any) -> None:
+        match outcome:
+            case Stored():
+                self._bury_guilty(claim, outcome.guilty, log)
+                # Acked last: the document is durable by now, and only its ledger decides what is new.
+                self._send(verbs.ack(claim.id, _record(outcome), _stats(claim, outcome) | used))
+                facts = len(outcome.fact_ids)
+                log.info(Event.STORED, messages=outcome.messages, facts=facts, refused=outcome.refused)
+            case Skipped(reason):
+                record = {"state": "skipped", "reason": reason}
+                count = _pushes(claim)
+                self._send(verbs.ack(claim.id, record, {"skipped": count, f"skipped:{reason}": count, **used}))
+                log.info(Event.SKIPPED, reason=reason)
+            case Retry():
+                self._release(claim, outcome, used, log)
+            case Deferred(batch, asked):
+                self._send(batches.defer(claim.id, batch, address(self._resources.settings.extraction), asked))
+                log.info(Event.DEFERRED, batch=batch)
+            case Dead(code, error):
+                self._send(verbs.bury(claim.id, code, error, used))
+                log.warning(Event.BURIED, code=code)
+            case Lost(code):
+                log.warning(Event.CLAIM_LOST, code=code)
+
+    def _bury_guilty(self, claim: Claim, guilty: tuple[Guilty, ...], log: Any) -> None:
+        """One dead letter for each run of messages with the same code."""
+        for code, group in groupby(guilty, key=lambda message: message.code):
+            messages = list(group)
+            identities = [message.identity for message in messages]
+            self._send(verbs.bury_part(claim.id, code, messages[0].error, identities))
+            log.warning(Event.BURIED, code=code, messages=len(identities))
+
+    def _release(self, claim: Claim, retry: Retry, used: dict[str, int], log: Any) -> None:
+        how = "failed" if retry.costs else "paused"
+        wait_s = self._backoff_s(claim, retry) if retry.wait_s is None else retry.wait_s
+        end = self._send(verbs.release(claim.id, how, wait_s, retry.code, retry.error, used))
+        event = Event.BURIED if end == "dead" else Event.RELEASED
+        log.warning(event, code=retry.code, how=how, wait_s=round(wait_s, 2))
+
+    def _backoff_s(self, claim: Claim, retry: Retry) -> float:
+        """Half to all of `backoff_s` * 2^tries, at most of `backoff_max_s`; the jitter keeps claims apart."""
+        tries = claim.attempts if retry.costs else claim.delays
+        ceiling = min(self._drain.backoff_max_s, self._drain.backoff_s * 2 ** min(tries, 30))
+        return random.uniform(ceiling / 2, ceiling)  # noqa: S311  (jitter, not a secret)
+
+    def _send(self, call: Call[Any]) -> Any:
+        return send(self._resources.client, call)
+
+
+def _pushes(claim: Claim) -> int:
+    """How many pushes the claim holds, by its sequence numbers."""
+    return claim.last - claim.first + 1
+
+
+def _record(stored: Stored) -> dict[str, object]:
+    """What receipts say of the claim."""
+    record: dict[str, object] = {"state": "stored", "facts": stored.fact_ids}
+    return record | {"refused": stored.refused} if stored.refused else record
+
+
+def _stats(claim: Claim, stored: Stored) -> dict[str, int]:
+    stats = {
+        "stored": _pushes(claim),
+        "messages_stored": stored.messages,
+        "facts_added": len(stored.fact_ids),
+        "facts_confirmed": stored.confirmed,
+        "facts_retired": stored.retired,
+        **{f"refused:{reason}": count for reason, count in stored.refused.items()},
+        **{f"redacted:{kind}": count for kind, count in stored.redacted.items()},
+    }
+    return {name: count for name, count in stats.items() if count}

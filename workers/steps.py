@@ -1,0 +1,93 @@
+"""What the steps of a claim's life hand on: each takes the value of the step before it and returns the next one.
+
+A step may return an outcome instead, which ends the part.
+
+Part ──load──► Opened ──choose──► Work ──ask──► Answered ──commit──► outcome
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+from memd.context import Message
+from memd.extraction.protocol import Extraction, Usage
+from memd.extraction.update import Asked
+from memd.inbox.claim import Claim
+from memd.memory.store.protocol import Loaded
+from memd.memory.store.tombstone import Tombstone
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Messages of a claim that are tried together: all of them, or fewer where the model cannot take all."""
+
+    claim: Claim
+    messages: tuple[Message, ...]
+    guilty: frozenset[str]
+    """Identities of the claim's messages that must not even serve as context."""
+
+    spent: Counter[str]
+    """What the claim's model calls have used, shared by all its parts: counted with the claim's one move."""
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether these are all messages of the claim."""
+        return len(self.messages) == len(self.claim.messages)
+
+    def spend(self, model: str, usage: Usage, *, batch: bool) -> None:
+        """Count one call. A useless answer has cost as much as any other."""
+        self.spent.update(usage_stats(model, usage, batch=batch))
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A part, the bucket's document, and the user's tombstone if there is one."""
+
+    part: Part
+    loaded: Loaded
+    tombstone: Tombstone | None
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What the extractor reads: the new messages of a part, and known ones before them for context."""
+
+    part: Part
+    loaded: Loaded
+    new: tuple[Message, ...]
+    before: tuple[Message, ...]
+    taken: tuple[Message, ...]
+    """The messages that the ledger holds afterwards, the already known ones included."""
+
+    generation: int
+    """Of the user's tombstone when the messages were chosen: after a further forgetting nothing is written."""
+
+    about: Asked
+    """Questions about the document itself."""
+
+    redacted: dict[str, int]
+    """Secrets removed from the new messages, by kind: neither the extractor nor the document sees them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """Work and its extraction."""
+
+    work: Work
+    extraction: Extraction
+
+
+def usage_stats(model: str, usage: Usage, *, batch: bool) -> dict[str, int]:
+    """The counters of one call: totals, and `used:<kind>:<model>`, which the inbox also counts by day and budget."""
+    way = "batch_" if batch else ""
+    kinds = {
+        "input": usage.input_tokens,
+        "output": usage.output_tokens,
+        "cache_read": usage.cache_read_tokens,
+        "cache_write": usage.cache_write_tokens,
+    }
+    totals = {"model_calls": 1, **{f"{kind}_tokens": count for kind, count in kinds.items()}}
+    if not any(kinds.values()):  # the offline extractor, or an endpoint that does not count
+        return totals
+    return totals | {f"used:{way}{kind}:{model}": count for kind, count in {"calls": 1, **kinds}.items()}
