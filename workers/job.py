@@ -1,7 +1,7 @@
-"""The bell: the one job there is. Whatever stands in a job's hash, only the drain can come of it.
+"""The bell as workers load it: the only job there is. Whatever a stored job names, only the drain can run.
 
-RQ imports and calls what a job names, and any account that can write `rq:*` can name anything. So this class reads
-nothing of a stored job but whether it is byte for byte our bell; everything else is fixed here.
+RQ imports and calls the function that a job names, and any account that can write `rq:*` can name anything. So this
+class only checks whether a stored job is byte for byte our bell; everything else is fixed here.
 """
 
 from __future__ import annotations
@@ -15,26 +15,27 @@ from rq.job import Job, JobStatus
 
 from memd.inbox.bell import DATA, JOB_TIMEOUT_S, SHORT_TTL_S
 from memd.inbox.verbs import BELLS
+from workers.drain import drain
 
 _MAX_DATA = 4_096
 
 
 class RefusedJob(Exception):
-    """A job in our queue that is not our bell; it fails like any job, and nothing it names is run."""
+    """A job in our queue is not our bell: it fails like any job, and the function it names does not run."""
 
 
 def refuse(*_: object, **__: object) -> None:
-    """Stands in for whatever a foreign job wanted to run."""
+    """Runs in place of the function that a foreign job names. Raises RefusedJob."""
     raise RefusedJob("not a bell of memd")
 
 
 class BellJob(Job):
-    """A job that is either our bell or refused; it never raises while it is loaded, and has no callbacks."""
+    """A job that is either our bell or refused. Loading never raises, and there are no callbacks."""
 
     is_bell = False
 
     def restore(self, raw_data: Mapping[Any, Any]) -> Any:
-        """Take from the stored hash only whether it is our bell."""
+        """Check whether the stored hash is our bell, and read nothing else from it."""
         fields = {_text(name): value for name, value in raw_data.items()}
         if "data" not in fields:
             raise NoSuchJobError("a job without data")
@@ -52,11 +53,7 @@ class BellJob(Job):
     @property
     def func(self) -> Callable[..., Any]:
         """The drain for our bell, a refusal for anything else."""
-        if not self.is_bell:
-            return refuse
-        from workers.drain import drain  # noqa: PLC0415  (the scheduler rings bells and must not load the drain)
-
-        return drain
+        return drain if self.is_bell else refuse
 
 
 def _text(value: Any) -> str:
@@ -64,10 +61,10 @@ def _text(value: Any) -> str:
 
 
 def _inflate(data: bytes) -> bytes:
-    """The stored job data, inflated up to a cap; what is not ours need not be readable."""
+    """The stored job data, inflated up to a cap. Data that is not ours need not be readable."""
     if len(data) > _MAX_DATA:
         return b""
     try:
         return zlib.decompressobj().decompress(data, _MAX_DATA)
-    except zlib.error:  # plain JSON, or rubbish: either is compared with our bell as it is
+    except zlib.error:  # plain JSON or garbage: compared with our bell as it is
         return data
