@@ -71,14 +71,14 @@ class Asking:
         return await self._call(work)
 
     async def _send_in_batch(self, work: Work) -> Deferred | AskAlone | Retry | Lost:
-        request = Request(work.loaded.document, work.new, work.before, about=work.about)
+        request = Request(work.loaded.document, work.new, work.before, maintenance=work.maintenance)
         sent = await self._result(work, self._sender.join(work.part.claim.id, request))
-        return Deferred(sent, results.asked(work.new, self._settings.model)) if isinstance(sent, str) else sent
+        return Deferred(sent, results.fingerprint(work.new, self._settings.model)) if isinstance(sent, str) else sent
 
     async def _call(self, work: Work) -> Extraction | Retry | Lost:
         if self._stopping:
             return STOPPING
-        request = Request(work.loaded.document, work.new, work.before, self._settings.deadline_s, work.about)
+        request = Request(work.loaded.document, work.new, work.before, self._settings.deadline_s, work.maintenance)
         call = self._circuit.call(work.part.claim.id, lambda: self._extractor.extract(request))
         return await self._result(work, asyncio.ensure_future(call))
 

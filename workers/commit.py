@@ -83,7 +83,7 @@ class Documents:
             work.taken,
             origin,
             self._settings.apply,
-            about=work.about,
+            maintenance=work.maintenance,
             heat=self._heat_of(work.part, loaded),
         )
 

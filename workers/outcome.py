@@ -76,11 +76,11 @@ class Retry:
 class Deferred:
     """The claim's request is in a batch: the claim goes back until the batch is answered.
 
-    `asked` is the fingerprint of the request (`results.asked`).
+    `fingerprint`: of the request, see `results.fingerprint`.
     """
 
     batch: str
-    asked: str
+    fingerprint: str
 
 
 @dataclass(frozen=True, slots=True)

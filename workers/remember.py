@@ -11,7 +11,7 @@ from memd.config import Settings
 from memd.context import Message
 from memd.inbox.claim import Claim
 from memd.memory import ledger
-from memd.memory.apply import asked
+from memd.memory.apply import maintenance_due
 from memd.memory.facts import quotes_any
 from memd.push.redaction import redact
 from workers.ask import Asking
@@ -97,7 +97,7 @@ def choose(opened: Opened, settings: Settings) -> Work | Skipped:
         before=_context(part, new, forgotten, settings.extraction.context_messages),
         taken=alive,
         generation=tombstone.generation if tombstone else 0,
-        about=asked(document, datetime.now(UTC), settings.apply),
+        maintenance=maintenance_due(document, datetime.now(UTC), settings.apply),
         redacted=dict(redacted),
     )
 

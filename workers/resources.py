@@ -12,7 +12,8 @@ import redis
 
 from memd.config import Settings
 from memd.extraction import open_batches, open_extractor
-from memd.extraction.protocol import Batches, Extractor
+from memd.extraction.batch.protocol import Batches
+from memd.extraction.protocol import Extractor
 from memd.inbox.connection import Call, connect, send
 from memd.memory.store.json_store import open_store
 from memd.memory.store.protocol import Store

@@ -51,8 +51,8 @@ class Settling:
                 log.info(Event.SKIPPED, reason=reason)
             case Retry():
                 self._release(claim, outcome, used, log)
-            case Deferred(batch, asked):
-                self._send(batches.defer(claim.id, batch, address(self._resources.settings.extraction), asked))
+            case Deferred(batch, fingerprint):
+                self._send(batches.defer(claim.id, batch, address(self._resources.settings.extraction), fingerprint))
                 log.info(Event.DEFERRED, batch=batch)
             case Dead(code, error):
                 self._send(verbs.bury(claim.id, code, error, used))

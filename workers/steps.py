@@ -11,8 +11,7 @@ from collections import Counter
 from dataclasses import dataclass
 
 from memd.context import Message
-from memd.extraction.protocol import Extraction, Usage
-from memd.extraction.update import Asked
+from memd.extraction.protocol import Extraction, Maintenance, Usage
 from memd.inbox.claim import Claim
 from memd.memory.store.protocol import Loaded
 from memd.memory.store.tombstone import Tombstone
@@ -63,7 +62,7 @@ class Work:
     generation: int
     """Of the user's tombstone when the messages were chosen: after a further forgetting nothing is written."""
 
-    about: Asked
+    maintenance: Maintenance
     """Questions about the document itself."""
 
     redacted: dict[str, int]

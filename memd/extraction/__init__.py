@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from memd.config import ExtractionSettings
 from memd.context import digest
-from memd.extraction.protocol import Batches, Extraction, Extractor, Request, Usage
+from memd.extraction.protocol import Extraction, Extractor, Request, Usage
+
+if TYPE_CHECKING:
+    from memd.extraction.batch.protocol import Batches
 
 __all__ = [
-    "Batches",
     "Extraction",
     "Extractor",
     "Request",
@@ -49,7 +51,7 @@ def open_batches(settings: ExtractionSettings, largest: int) -> Batches | None:
     """The endpoint's batches of up to `largest` requests; None for the offline extractor. Raises ConfigError."""
     if chosen(settings) == "rules":
         return None
-    from memd.extraction.batch.batches import AnthropicBatches  # noqa: PLC0415 - imports the SDK
+    from memd.extraction.batch.api import AnthropicBatches  # noqa: PLC0415 - imports the SDK
 
     return AnthropicBatches(settings, largest)
 
@@ -76,7 +78,7 @@ def preload(settings: ExtractionSettings) -> None:
     if chosen(settings) == "rules":
         import memd.extraction.offline.extractor  # noqa: PLC0415 - as above
     else:
-        import memd.extraction.batch.batches  # noqa: F401, PLC0415 - as above
+        import memd.extraction.batch.api  # noqa: F401, PLC0415 - as above
         from memd.extraction.anthropic import check  # noqa: PLC0415 - as above
 
         check(settings)

@@ -12,8 +12,8 @@ from datetime import date
 from typing import Any, NamedTuple
 
 from memd.context import Message
-from memd.extraction.handles import handles
 from memd.extraction.protocol import Request
+from memd.extraction.short_ids import short_ids
 
 PROMPT_VERSION = "4"
 """Stored with every fact's origin; raise it with any change below, as a change also empties the endpoint's cache."""
@@ -128,12 +128,12 @@ def parse_messages(prompt: str) -> list[Numbered]:
 
 def _questions(request: Request) -> Iterator[str]:
     """What is asked of the document itself; nothing on most days."""
-    if request.about.review:
-        names = handles([fact_id for fact_id, _, _ in _told(request.document)])
-        asked = request.about.review.items()
+    if request.maintenance.review:
+        names = short_ids([fact_id for fact_id, _, _ in _told(request.document)])
+        asked = request.maintenance.review.items()
         yield _block("review", (f"{_line(names.get(fact_id, fact_id))} {why}" for fact_id, why in asked))
-    if request.about.merge:
-        yield _block("merge", [_line(", ".join(request.about.merge))])
+    if request.maintenance.merge:
+        yield _block("merge", [_line(", ".join(request.maintenance.merge))])
 
 
 def _block(name: str, lines: Iterable[str]) -> str:
@@ -155,7 +155,7 @@ def _facts(document: dict[str, Any]) -> Iterator[str]:
     """Each category once, then its facts: with a hundred facts that saves what three more turns cost."""
     groups: dict[str, list[str]] = {}
     facts = _told(document)
-    names = handles([fact_id for fact_id, _, _ in facts])
+    names = short_ids([fact_id for fact_id, _, _ in facts])
     for fact_id, text, category in facts:
         said = _without_user(text)
         cut = said if len(said) <= FACT_CHARS else said[:FACT_CHARS] + "…"

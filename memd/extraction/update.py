@@ -9,8 +9,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
-from dataclasses import field as dataclass_field
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct, ValidationError, convert, field
@@ -104,14 +102,6 @@ class Update(Part, frozen=True):
     retired_facts: Annotated[tuple[RetiredFact, ...], Meta(max_length=500)] = ()
     reviewed_facts: Annotated[tuple[ReviewedFact, ...], Meta(max_length=500)] = ()
     merged_facts: Annotated[tuple[MergedFact, ...], Meta(max_length=50)] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """What an extractor is asked beside the messages: ids to review, each with why, and categories to merge in."""
-
-    review: Mapping[str, str] = dataclass_field(default_factory=dict)
-    merge: tuple[str, ...] = ()
 
 
 class BadReply(ValueError):

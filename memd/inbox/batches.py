@@ -27,9 +27,12 @@ class Polled:
     wanted: int
 
 
-def defer(claim_id: str, batch_id: str, endpoint: str, asked: str) -> Call[bool]:
-    """Give a claim back until its request, which has the claim's id, is answered. `asked`: see `results.asked`."""
-    return Call(("FCALL", f"memd_defer_{WIRE_VERSION}", 1, P, claim_id, batch_id, endpoint, asked), bool)
+def defer(claim_id: str, batch_id: str, endpoint: str, fingerprint: str) -> Call[bool]:
+    """Give a claim back until its request, which has the claim's id, is answered.
+
+    `fingerprint`: see `extraction.batch.results.fingerprint`.
+    """
+    return Call(("FCALL", f"memd_defer_{WIRE_VERSION}", 1, P, claim_id, batch_id, endpoint, fingerprint), bool)
 
 
 def poll(endpoint: str, limit: int = 10) -> Call[list[Polled]]:

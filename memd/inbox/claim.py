@@ -14,9 +14,9 @@ from memd.push.validation import check_identifier, parse_wire_message
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The answer that a batch gave to a request for the claim's messages: what was asked, and the answer as packed."""
+    """The packed answer of a batch to the request for the claim's messages, with the fingerprint of that request."""
 
-    asked: str
+    fingerprint: str
     raw: bytes
 
 

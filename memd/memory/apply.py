@@ -14,8 +14,9 @@ from msgspec.structs import replace
 
 from memd.config import ApplySettings
 from memd.context import Message
-from memd.extraction.handles import resolved
-from memd.extraction.update import Asked, ConfirmedFact, Evidence, NewFact, RetiredFact, Update
+from memd.extraction.protocol import Maintenance
+from memd.extraction.short_ids import with_full_ids
+from memd.extraction.update import ConfirmedFact, Evidence, NewFact, RetiredFact, Update
 from memd.memory import eviction, ledger, merging, removed, review
 from memd.memory.document import SECTIONS, Document
 from memd.memory.draft import Applied, Draft, Refusal
@@ -29,7 +30,7 @@ from memd.memory.similar import says_more
 from memd.memory.text import fold, one_line
 from memd.push.redaction import holds_secret, redact
 
-__all__ = ["Applied", "Origin", "Refusal", "apply", "asked"]
+__all__ = ["Applied", "Origin", "Refusal", "apply", "maintenance_due"]
 
 MAX_SUMMARY_CHARS = 1_500
 """Characters of one summary; the longest asked for has five themes."""
@@ -37,9 +38,9 @@ MAX_SUMMARY_CHARS = 1_500
 NO_HEAT: Mapping[str, float] = MappingProxyType({})
 
 
-def asked(document: Document, now: datetime, settings: ApplySettings) -> Asked:
-    """What the extractor is to be asked about this document beside the messages."""
-    return Asked(review.offered(document, now, settings), merging.categories(document, settings))
+def maintenance_due(document: Document, now: datetime, settings: ApplySettings) -> Maintenance:
+    """The questions about the document itself that are due."""
+    return Maintenance(review.offered(document, now, settings), merging.categories(document, settings))
 
 
 def apply(
@@ -50,28 +51,28 @@ def apply(
     origin: Origin,
     settings: ApplySettings,
     *,
-    about: Asked | None = None,
+    maintenance: Maintenance | None = None,
     heat: Mapping[str, float] = NO_HEAT,
 ) -> Applied:
     """The document after this update.
 
     `sent`: the messages that evidence counts from 0; `taken`: the messages to enter in the ledger. Only messages that
     the ledger does not hold prove anything; with nothing new in either, the document comes back as it is.
-    `about`: what the extractor was asked besides (None: nothing). `heat`: see `eviction.trim`.
+    `maintenance`: the questions about the document that the extractor was asked, if any. `heat`: see `eviction.trim`.
     """
     new = {message.identity for message in ledger.unknown(document, origin.thread_id, sent)}
     if not new and not ledger.unknown(document, origin.thread_id, taken):
         return Applied(document, (), (), (), ())
     draft = Draft(document, origin, settings)
     if new:
-        about, update = about or Asked(), resolved(update, draft.known)
+        maintenance, update = maintenance or Maintenance(), with_full_ids(update, draft.known)
         changes = _Changes(draft, Said(origin.thread_id, sent, new))
         review.expire(draft)
-        review.review(draft, about.review, update.reviewed_facts)
+        review.review(draft, maintenance.review, update.reviewed_facts)
         changes.confirm(update.confirmed_facts)
         changes.add(update.new_facts)
         changes.retire(update.retired_facts)
-        merging.merge(draft, update.merged_facts, about.merge)
+        merging.merge(draft, update.merged_facts, maintenance.merge)
         changes.rewrite(update.summaries)
         eviction.trim(draft, heat)
     return draft.finish([*taken, *sent])

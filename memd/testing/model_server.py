@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Any
 
-from memd.testing.batches import BATCHES, JSON, BatchDesk
+from memd.testing.batch_api import BATCHES, JSON, BatchDesk
 from memd.testing.http import MAX_HEAD, HttpRequest, head, read_request
 from memd.testing.replies import UPDATE_PARTS, Refused, Reply, error_body, facts_from_messages, message_body
 

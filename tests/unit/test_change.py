@@ -12,11 +12,10 @@ from hypothesis import strategies as st
 
 from memd.config import ApplySettings
 from memd.context import Bucket, Message, identify
-from memd.extraction.handles import handles, resolved
 from memd.extraction.prompt import build
-from memd.extraction.protocol import Request
+from memd.extraction.protocol import Maintenance, Request
+from memd.extraction.short_ids import short_ids, with_full_ids
 from memd.extraction.update import (
-    Asked,
     ConfirmedFact,
     Evidence,
     MergedFact,
@@ -26,7 +25,7 @@ from memd.extraction.update import (
     Subject,
     Update,
 )
-from memd.memory.apply import Applied, Origin, apply, asked
+from memd.memory.apply import Applied, Origin, apply, maintenance_due
 from memd.memory.document import Document, Fact, empty_document, iso
 from memd.memory.facts import is_manual, is_note
 from memd.memory.similar import Alike, similarity
@@ -65,8 +64,8 @@ def run(
 ) -> Applied:
     settings = ApplySettings(**changes)
     turns = said(QUOTE, *signals)
-    about = asked(document, NOW, settings)
-    return apply(document, update, turns, turns, ORIGIN, settings, about=about, heat=heat or {})
+    maintenance = maintenance_due(document, NOW, settings)
+    return apply(document, update, turns, turns, ORIGIN, settings, maintenance=maintenance, heat=heat or {})
 
 
 def contents(applied: Applied) -> list[str]:
@@ -282,13 +281,13 @@ OLDER = fact(5, "The user plays chess", createdAt=ago(500))
 def test_what_is_past_its_time_or_long_unconfirmed_is_asked_about() -> None:
     """Ended ones first, then the longest unconfirmed; corrections are exempt; the request names them."""
     document = holding(STALE, ENDED, FRESH, CORRECTED, OLDER)
-    about = asked(document, NOW, ApplySettings())
-    assert about.review == {ENDED["id"]: "ended", OLDER["id"]: "stale", STALE["id"]: "stale"}
-    text = build(Request(document, said(), about=about), NOW.date())
-    names = handles([fact["id"] for fact in document["facts"]])
+    maintenance = maintenance_due(document, NOW, ApplySettings())
+    assert maintenance.review == {ENDED["id"]: "ended", OLDER["id"]: "stale", STALE["id"]: "stale"}
+    text = build(Request(document, said(), maintenance=maintenance), NOW.date())
+    names = short_ids([fact["id"] for fact in document["facts"]])
     ended, older, stale = (names[fact["id"]] for fact in (ENDED, OLDER, STALE))
     assert f"<review>\n{ended} ended\n{older} stale\n{stale} stale\n</review>" in text
-    assert list(asked(document, NOW, ApplySettings(review_max=1)).review) == [ENDED["id"]]
+    assert list(maintenance_due(document, NOW, ApplySettings(review_max=1)).review) == [ENDED["id"]]
     assert "<review>" not in build(Request(document, said()), NOW.date())
 
 
@@ -304,18 +303,18 @@ IDS = st.lists(
 @given(IDS)
 def test_a_handle_means_one_fact(ids: list[str]) -> None:
     """Whatever ids there are: what stands in the request comes back as the id, and is no other one's."""
-    names = handles(ids)
+    names = short_ids(ids)
     assert list(names) == ids
     assert len(set(names.values())) == len(ids)
     update = Update(retired_facts=tuple(RetiredFact(name, "", "") for name in names.values()))
-    assert [fact.id for fact in resolved(update, ids).retired_facts] == ids
+    assert [fact.id for fact in with_full_ids(update, ids).retired_facts] == ids
 
 
 def test_handles_are_short_and_resolved_everywhere() -> None:
     """Four digits mostly; an id in full is one as well; what means two facts, or none, is refused."""
     one, two, three = (fact(n, text) for n, text in ((1, "Likes tea"), (2, "Likes rice"), (3, "Likes fog")))
     one["id"], two["id"], three["id"] = "fact_0a1b2c3d", "fact_0a1bffff", "fact_77777777"
-    assert handles([one["id"], two["id"], three["id"]]) == {
+    assert short_ids([one["id"], two["id"], three["id"]]) == {
         one["id"]: "0a1b2",
         two["id"]: "0a1bf",
         three["id"]: "7777",
@@ -347,7 +346,7 @@ def test_verdicts_are_followed() -> None:
     assert reasons(applied) == ["not_in_review"]
     kept = run(holding(ENDED), Update(reviewed_facts=(ReviewedFact(ENDED["id"], "keep"),)))
     assert "validUntil" not in kept.document["facts"][0]
-    assert asked(applied.document, NOW, ApplySettings()).review == {}
+    assert maintenance_due(applied.document, NOW, ApplySettings()).review == {}
 
 
 def test_without_a_verdict_the_ended_goes_and_the_stale_is_asked_later() -> None:
@@ -355,7 +354,7 @@ def test_without_a_verdict_the_ended_goes_and_the_stale_is_asked_later() -> None
     applied = run(holding(ENDED, STALE), Update())
     assert contents(applied) == [STALE["content"]]
     assert gone(applied) == {ENDED["content"]: "expired"}
-    assert asked(applied.document, NOW, ApplySettings()).review == {}
+    assert maintenance_due(applied.document, NOW, ApplySettings()).review == {}
 
 
 # --- merging --------------------------------------------------------------------------------------------------------
@@ -376,7 +375,7 @@ ALL_TEAS = "The user likes green, black, white, mint, ginger, jasmine, oolong an
 def test_facts_that_overlap_become_one_that_names_them() -> None:
     """Eight facts of one category become one, as sure as the least sure; the originals are in the archive."""
     document = holding(*TEAS, fact(20, "The user is a nurse", category="identity"))
-    assert asked(document, NOW, ApplySettings()).merge == ("preference",)
+    assert maintenance_due(document, NOW, ApplySettings()).merge == ("preference",)
     sources = tuple(one["id"] for one in TEAS)
     applied = run(document, Update(merged_facts=(MergedFact(ALL_TEAS, sources),)))
     merged = applied.document["facts"][-1]
@@ -417,7 +416,7 @@ def test_one_merge_an_update_and_none_that_was_not_asked_for() -> None:
     )
     assert reasons(run(holding(*TEAS), Update(merged_facts=two))) == ["too_many_merged"]
     assert reasons(run(holding(*TEAS), Update(merged_facts=two[:1]), consolidate_from=0)) == ["bad_merge"]
-    assert asked(holding(*TEAS[:7]), NOW, ApplySettings()) == Asked()
+    assert maintenance_due(holding(*TEAS[:7]), NOW, ApplySettings()) == Maintenance()
 
 
 # --- eviction -------------------------------------------------------------------------------------------------------

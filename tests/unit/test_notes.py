@@ -10,7 +10,8 @@ import pytest
 from memd.config import ApplySettings
 from memd.context import Bucket, Message, identify
 from memd.errors import FactUnknown, Rejected
-from memd.extraction.update import Asked, ConfirmedFact, Evidence, MergedFact, NewFact, Update
+from memd.extraction.protocol import Maintenance
+from memd.extraction.update import ConfirmedFact, Evidence, MergedFact, NewFact, Update
 from memd.memory.apply import apply
 from memd.memory.document import Document, empty_document, summary
 from memd.memory.facts import Origin, is_manual, is_note
@@ -201,7 +202,9 @@ def proven(document: Document, **parts: Any) -> Document:
     """The document once the user has said that they like tea, and the model has answered this."""
     said = identify("monday", [Message("user", "By the way, I like tea.", "1")])
     origin = Origin("monday", NOW, "a-model", "1")
-    return apply(document, Update(**parts), said, said, origin, RULES, about=Asked(merge=("context",))).document
+    return apply(
+        document, Update(**parts), said, said, origin, RULES, maintenance=Maintenance(merge=("context",))
+    ).document
 
 
 LIKES_TEA = NewFact(

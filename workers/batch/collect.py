@@ -7,8 +7,8 @@ from collections import Counter
 from memd.errors import ExtractionFailed, MemdError, ModelUnavailable
 from memd.events import Event, logger
 from memd.extraction import address
-from memd.extraction.batch.results import Result, pack
-from memd.extraction.protocol import Batches
+from memd.extraction.batch.protocol import Batches
+from memd.extraction.batch.results import BatchResult, pack
 from memd.inbox import batches as inbox
 from memd.inbox.batches import Polled
 from memd.inbox.breaker import MAYBE_CONTENT
@@ -68,7 +68,7 @@ class BatchCollector:
         if not ends["unknown"]:  # an unknown request may belong to a claim that is not recorded yet
             await batches.delete(batch.id)
 
-    def _move(self, batch_id: str, result: Result) -> Call[str]:
+    def _move(self, batch_id: str, result: BatchResult) -> Call[str]:
         """The result goes to its key; when the endpoint is to blame that there is none, the request is made again."""
         failure = result.failure
         if isinstance(failure, ModelUnavailable):

@@ -14,7 +14,8 @@ import orjson
 
 from memd.errors import ContentRefused, ContentTooLong
 from memd.events import Event, logger
-from memd.extraction.protocol import Batches, Request
+from memd.extraction.batch.protocol import Batches
+from memd.extraction.protocol import Request
 from memd.inbox.claim import Claim
 from workers.circuit import Circuit
 from workers.resources import Resources

@@ -23,7 +23,7 @@ TOO_LARGE = "memd_too_large"
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class BatchResult:
     """One line of a batch's results. `body`: the message of one that succeeded, the error of another."""
 
     request_id: str
@@ -47,7 +47,7 @@ class Result:
         return envelope.usage(self.body.get("usage")) if self.kind == "succeeded" else Usage()
 
 
-def parse_line(line: bytes, max_bytes: int) -> Result | None:
+def parse_line(line: bytes, max_bytes: int) -> BatchResult | None:
     """One line; None when it is not one of a batch's results. One that is too large is kept as a failure."""
     try:
         row = orjson.loads(line)
@@ -59,16 +59,16 @@ def parse_line(line: bytes, max_bytes: int) -> Result | None:
     if not isinstance(request_id, str) or kind not in ("succeeded", "errored", "canceled", "expired"):
         return None
     if len(line) > max_bytes:
-        return Result(request_id, "errored", {"type": TOO_LARGE})
-    return Result(request_id, kind, body if isinstance(body, dict) else {})
+        return BatchResult(request_id, "errored", {"type": TOO_LARGE})
+    return BatchResult(request_id, kind, body if isinstance(body, dict) else {})
 
 
-def pack(result: Result) -> bytes:
+def pack(result: BatchResult) -> bytes:
     """An answer as the inbox keeps it."""
     return orjson.dumps({"kind": result.kind, "body": result.body})
 
 
-def asked(messages: Sequence[Message], model: str) -> str:
+def fingerprint(messages: Sequence[Message], model: str) -> str:
     """What a request is about, in one word, by which version of the prompt it asks, and which model."""
     parts = (part for message in messages for part in (message.identity, message.content))
     return f"{digest('asked', *parts)} {PROMPT_VERSION} {model}"
@@ -76,13 +76,13 @@ def asked(messages: Sequence[Message], model: str) -> str:
 
 def fits(answer: Answer, messages: Sequence[Message]) -> bool:
     """Whether an answer is about exactly these messages, in this order, with this text."""
-    return answer.asked.partition(" ")[0] == asked(messages, "").partition(" ")[0]
+    return answer.fingerprint.partition(" ")[0] == fingerprint(messages, "").partition(" ")[0]
 
 
 def read(answer: Answer, sent: Sequence[Message]) -> Extraction:
     """The extraction that an answer is. Raises ContentRefused or ContentTooLong."""
     packed = orjson.loads(answer.raw)
-    _, prompt_version, model = answer.asked.split(" ", 2)
+    _, prompt_version, model = answer.fingerprint.split(" ", 2)
     try:
         if packed["kind"] != "succeeded":
             raise _failure(packed["body"])

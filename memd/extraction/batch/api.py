@@ -21,9 +21,10 @@ from memd.config import ExtractionSettings
 from memd.errors import ModelUnavailable
 from memd.extraction import failures
 from memd.extraction.anthropic import CONNECT_S, open_lines, request_options, translated
-from memd.extraction.batch.results import Result, parse_line
+from memd.extraction.batch.protocol import BatchState
+from memd.extraction.batch.results import BatchResult, parse_line
 from memd.extraction.prompt import build
-from memd.extraction.protocol import BatchState, Request
+from memd.extraction.protocol import Request
 
 NOT_FOUND = "model_not_found"
 """What a 404 is called in `failures`."""
@@ -67,7 +68,7 @@ class AnthropicBatches:
             return "gone"
         return "ended" if batch.processing_status == "ended" else "in_progress"
 
-    async def results(self, batch_id: str) -> list[Result]:
+    async def results(self, batch_id: str) -> list[BatchResult]:
         """What became of its requests, as far as there are lines that can be read. Raises ExtractionFailed."""
         async with self._asking() as client:
             answer = await client.get(
