@@ -28,5 +28,4 @@ def build(door: Door) -> ASGIApp:
 
 async def _nowhere(scope: Scope, receive: Receive, send: Send) -> None:
     response = Problem(404, "E_NO_ROUTE", "there is nothing at this path; see /openapi.json").response()
-    response.headers["connection"] = "close"
     await response(scope, receive, send)

@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
 
 from starlette.datastructures import Headers
-from starlette.responses import Response
-from starlette.types import Receive, Send
+from starlette.types import Receive
 
 from memd.http.problems import Problem
-
-LINGER_S, LINGER_BYTES = 1.0, 32 * 1024 * 1024
-"""How long, and for how much, a client is listened to that was refused before it had sent everything."""
 
 _TYPE = "application/json"
 
@@ -52,28 +47,3 @@ def check_type(headers: Headers) -> None:
         raise Problem(415, "E_CONTENT_TYPE", f"the body must be {_TYPE} in UTF-8")
     if headers.get("content-encoding", "identity").lower() != "identity":
         raise Problem(415, "E_CONTENT_ENCODING", "the body must not be compressed")
-
-
-def has_body(headers: Headers) -> bool:
-    """Whether the head announces a body."""
-    return "transfer-encoding" in headers or headers.get("content-length", "0") != "0"
-
-
-async def send_and_close(response: Response, receive: Receive, send: Send) -> None:
-    """Answer a request whose body was not read, and close: it may have no end.
-
-    What still comes is dropped for a moment: closed at once, the client would be reset while it sends, and many never
-    see the answer then.
-    """
-    response.headers["connection"] = "close"
-    await send({"type": "http.response.start", "status": response.status_code, "headers": response.raw_headers})
-    await send({"type": "http.response.body", "body": response.body, "more_body": True})
-    left = LINGER_BYTES
-    with suppress(TimeoutError):
-        async with asyncio.timeout(LINGER_S):
-            while left > 0:
-                message = await receive()
-                if message["type"] == "http.disconnect" or not message.get("more_body", False):
-                    break
-                left -= len(message.get("body", b""))
-    await send({"type": "http.response.body", "body": b"", "more_body": False})

@@ -1,6 +1,9 @@
-"""Connections that are slow: to send a request, or to read its answer. Each wait has an end, after which they are cut.
+"""Connections: time-outs and byte limits around uvicorn's parser, which has neither.
 
-uvicorn itself only ends connections that are idle between two requests.
+`Connection` is the asyncio protocol that uvicorn creates for each connection. It hands everything on to uvicorn's own
+protocol, and cuts the connection when a head is too long or when the client sends or reads too slowly. `Exchanges`
+wraps the application and tells the connection when a request begins and when its response ends. Both parsers that
+uvicorn may use (httptools where it is installed, else h11) are treated alike, through asyncio's and ASGI's interfaces.
 """
 
 from __future__ import annotations
@@ -8,102 +11,218 @@ from __future__ import annotations
 import asyncio
 import socket
 import struct
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
 
-import uvicorn
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
-if TYPE_CHECKING:
-    from uvicorn.protocols.http.h11_impl import H11Protocol as Protocol
-else:  # httptools where it is installed: half the work, the same interface
-    Protocol = AutoHTTPProtocol
+from memd.config import HttpSettings
+from memd.http.problems import Problem
+
+MAX_HEAD_BYTES = 64 * 1024
+MAX_HEADERS = 100
 
 CLOSE_S = 5.0
-"""Seconds in which a client must have read the end of its last answer."""
+"""Seconds in which a client must have read the end of its last response."""
 
 GRACE_S = 2.0
-"""Seconds beyond a request's own time, in which its refusal can still be sent."""
+"""Seconds beyond `request_timeout_s` in which the refusal of a request that took too long can still be sent."""
 
-SWEEP_TICKS = 5
-"""uvicorn ticks ten times a second; connections are looked at twice a second."""
+LINGER_S, LINGER_BYTES = 1.0, 32 * 1024 * 1024
+"""For how long, and for how much, a client that was refused before it had sent everything is still read from.
 
-_AT_ONCE = struct.pack("ii", 1, 0)
-"""SO_LINGER, on, for no seconds."""
+Closed at once, the client would be reset while it sends, and many clients then never see the response.
+"""
+
+_STATE = "memd.connection"
+_RESET = struct.pack("ii", 1, 0)
+"""SO_LINGER: on, for zero seconds."""
+
+_TOO_LONG = Problem(
+    431, "E_HEAD", f"the head of a request has at most {MAX_HEAD_BYTES} bytes and {MAX_HEADERS} headers"
+)
 
 
-class Connection(Protocol):
-    """A connection that knows until when it may go on as it is; None: for as long as uvicorn lets it idle."""
+class Connection(asyncio.Protocol):
+    """The limits of one connection, around uvicorn's protocol for it."""
 
-    read_timeout_s = 10.0
-    request_timeout_s = 30.0
-    """Set once by `Server`."""
+    def __init__(
+        self,
+        settings: HttpSettings,
+        *,
+        app_state: dict[str, Any],
+        _loop: asyncio.AbstractEventLoop | None = None,
+        **uvicorn: Any,
+    ) -> None:
+        self._settings = settings
+        self._loop = _loop or asyncio.get_running_loop()
+        self._uvicorn: Any = AutoHTTPProtocol(app_state={**app_state, _STATE: self}, _loop=_loop, **uvicorn)  # type: ignore[call-arg]  # uvicorn types it as asyncio's base
+        self._timer: asyncio.TimerHandle | None = None
+        self._in_request = False
+        self._refused = False
+        self._received = 0
+        """Bytes received that the application has not seen: of a head, or of a body that it has not asked for yet."""
+        self._tail = b""
 
-    until: float | None = None
-    _answering: Any = None
-    _in_head = False
-
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn's
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # TCP's kind
         """The head of the first request is due."""
-        super().connection_made(transport)
-        self.until = self.loop.time() + self.read_timeout_s
-        self._in_head = True
+        self._transport = transport
+        self._cut_after(self._settings.read_timeout_s)
+        self._uvicorn.connection_made(transport)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """The end."""
+        self._stop_timer()
+        self._uvicorn.connection_lost(exc)
+
+    def eof_received(self) -> bool | None:
+        """The client sends no more."""
+        end: bool | None = self._uvicorn.eof_received()
+        return end
+
+    def pause_writing(self) -> None:
+        """The client does not read."""
+        self._uvicorn.pause_writing()
+
+    def resume_writing(self) -> None:
+        """The client reads again."""
+        self._uvicorn.resume_writing()
 
     def data_received(self, data: bytes) -> None:
-        """Something of a request: the clock of its head runs from the first byte, whatever comes in between."""
-        if not self._in_head and self._idle():
-            self._in_head = True
-            self.until = self.loop.time() + self.read_timeout_s
-        super().data_received(data)
-        self._see()
-
-    def on_response_complete(self) -> None:
-        """An answer is out, or at least on its way: what is not sent yet has its time, too."""
-        self.until = None
-        if self.transport.is_closing():
-            self.until = self.loop.time() + CLOSE_S
-        elif not self._all_sent():
-            self.until = self.loop.time() + self.request_timeout_s
-        super().on_response_complete()
-        self._see()
-
-    def timeout_keep_alive_handler(self) -> None:
-        """uvicorn closes an idle connection, which waits for what was not read yet."""
-        self.until = self.loop.time() + CLOSE_S
-        super().timeout_keep_alive_handler()
-
-    def cut_when_over(self, now: float) -> None:
-        """Cut the connection, whatever is on its way, when its time is over."""
-        if self.until is None or now <= self.until:
+        """Count the bytes; a head's time runs from its first byte, whatever comes in between."""
+        if self._refused:
             return
-        if self._idle() and not self._in_head and not self.transport.is_closing() and self._all_sent():
-            self.until = None  # an answer that took long, but was read
-        else:
-            # A reset: else the kernel goes on offering what it still holds for minutes, to who does not take it.
-            self.transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _AT_ONCE)
-            self.transport.abort()
+        if not self._in_request:
+            if self._received == 0:
+                self._cut_after(self._settings.read_timeout_s)
+            if self._head_is_too_long(data):
+                self._refuse()
+                return
+        elif self._received > MAX_HEAD_BYTES:  # no body, which uvicorn stops reading: trailers, or the next head
+            self._cut()
+            return
+        self._received += len(data)
+        self._uvicorn.data_received(data)
+
+    def request_begins(self) -> None:
+        """The head has become a request."""
+        self._in_request = True
+        self.body_taken()
+        self._cut_after(self._settings.request_timeout_s + GRACE_S)
+
+    def body_taken(self) -> None:
+        """The application has taken all of the body that was received."""
+        self._received = 0
+
+    def response_ends(self) -> None:
+        """The response is with the transport; what the client has not read yet has a deadline, too."""
+        self._in_request = False
+        self._received, self._tail = 0, b""
+        self._stop_timer()
+        if self._transport.is_closing():
+            self._cut_after(CLOSE_S)
+        elif not self._all_sent():
+            self._timer = self._loop.call_later(self._settings.request_timeout_s, self._cut_unless_sent)
+
+    def _head_is_too_long(self, data: bytes) -> bool:
+        end = (self._tail + data).find(b"\r\n\r\n")
+        self._tail = data[-3:]
+        return self._received + (len(data) if end < 0 else end) > MAX_HEAD_BYTES
+
+    def _refuse(self) -> None:
+        """Respond 431, and read on for a moment so that the client sees the response."""
+        self._refused = True
+        head = f"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-length: {len(_TOO_LONG.body)}\r\n"
+        kind = f"content-type: {_TOO_LONG.response().media_type}\r\nconnection: close\r\n\r\n"
+        self._transport.write(f"{head}{kind}".encode() + _TOO_LONG.body)
+        self._transport.write_eof()
+        self._cut_after(LINGER_S)
+
+    def _cut_after(self, seconds: float) -> None:
+        self._stop_timer()
+        self._timer = self._loop.call_later(seconds, self._cut)
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _cut_unless_sent(self) -> None:
+        if not self._all_sent():
+            self._cut()
+
+    def _cut(self) -> None:
+        """Reset the connection: closed, the kernel would offer what it still holds to the client for minutes."""
+        self._transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
+        self._transport.abort()
 
     def _all_sent(self) -> bool:
-        return self.transport.get_write_buffer_size() == 0
-
-    def _idle(self) -> bool:
-        return self.cycle is None or self.cycle.response_complete
-
-    def _see(self) -> None:
-        """Whether a head has become a request."""
-        if not self._idle() and self.cycle is not self._answering:
-            self._answering = self.cycle
-            self._in_head = False
-            self.until = self.loop.time() + self.request_timeout_s + GRACE_S
+        return self._transport.get_write_buffer_size() == 0
 
 
-class Server(uvicorn.Server):
-    """uvicorn's server, which looks at its connections now and then."""
+class Exchanges:
+    """An application whose connections know when a request begins and when its response ends."""
 
-    async def on_tick(self, counter: int) -> bool:
-        """uvicorn's own duties, and the slow connections."""
-        if counter % SWEEP_TICKS == 0:
-            now = asyncio.get_running_loop().time()
-            for connection in list(self.server_state.connections):
-                if isinstance(connection, Connection):
-                    connection.cut_when_over(now)
-        return await super().on_tick(counter)
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on; one with too many headers is refused here."""
+        if scope["type"] != "http":  # the application's start and stop
+            await self._app(scope, receive, send)
+            return
+        exchange = _Exchange(scope, receive, send)
+        app = self._app if len(scope["headers"]) <= MAX_HEADERS else _TOO_LONG.response()
+        await app(scope, exchange.receive, exchange.send)
+
+
+class _Exchange:
+    """One request and its response."""
+
+    def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self._connection: Connection = scope["state"].pop(_STATE)
+        self._receive = receive
+        self._send = send
+        self._unread = any(map(_announces_body, scope["headers"]))
+        self._connection.request_begins()
+
+    async def receive(self) -> Message:
+        """The next part of the body."""
+        message = await self._receive()
+        self._connection.body_taken()
+        self._unread = message.get("more_body", False)
+        return message
+
+    async def send(self, message: Message) -> None:
+        """A part of the response. Sent before the body was read, it ends the connection: the body may have no end."""
+        if message["type"] == "http.response.start":
+            if self._unread:
+                message = {**message, "headers": [*message["headers"], (b"connection", b"close")]}
+        elif not message.get("more_body", False):
+            if self._unread:
+                await self._send({**message, "more_body": True})
+                await self._drop_body()
+                message = {**message, "body": b""}
+            await self._send(message)
+            self._connection.response_ends()
+            return
+        await self._send(message)
+
+    async def _drop_body(self) -> None:
+        left = LINGER_BYTES
+        with suppress(TimeoutError):
+            async with asyncio.timeout(LINGER_S):
+                while self._unread and left > 0:
+                    left -= len((await self.receive()).get("body", b""))
+
+
+def _announces_body(header: tuple[bytes, bytes]) -> bool:
+    name, value = header
+    return name == b"transfer-encoding" or (name == b"content-length" and value != b"0")
+
+
+def protocol(settings: HttpSettings) -> Callable[..., asyncio.Protocol]:
+    """What uvicorn makes its protocols with: its setting `http`."""
+    return lambda **uvicorn: Connection(settings, **uvicorn)

@@ -17,7 +17,7 @@ from starlette.types import Receive, Scope, Send
 from memd.errors import MemdError
 from memd.events import Event, logger
 from memd.http import inputs, problems
-from memd.http.body import ClientGone, has_body, read_body, send_and_close
+from memd.http.body import ClientGone, read_body
 from memd.http.door import Door
 from memd.http.inputs import MAX_BODY_BYTES, Input, Nothing
 from memd.http.keyring import EVERYBODY, Token
@@ -84,7 +84,6 @@ class Endpoint:
         began = time.perf_counter()
         headers = Headers(scope=scope)
         operation = self._operations.get(scope["method"])
-        unread = has_body(headers)
         try:
             if operation is None:
                 raise self._no_such_method()
@@ -93,7 +92,6 @@ class Endpoint:
                 raw = b""
                 if operation.body is not None:
                     raw = await self._read(operation.body, headers, receive)
-                    unread = False
                 response = await operation.run(await self._let_in(operation, token, scope, headers, raw))
         except ClientGone:
             return
@@ -107,10 +105,7 @@ class Endpoint:
             logger(part="http").error(Event.HTTP_FAILED, route=self._path, exc_info=error)
             response = Problem(500, "E_INTERNAL", "memd could not do this; its log says why").response()
         self._door.served.count(self._path, response.status_code, time.perf_counter() - began)
-        if unread:
-            await send_and_close(response, receive, send)
-        else:
-            await response(scope, receive, send)
+        await response(scope, receive, send)
 
     def _token(self, operation: Operation, headers: Headers) -> Token:
         if operation.scope is None:

@@ -27,10 +27,11 @@ _REFUSALS = {
     415: "Not JSON as it is",
     421: "Not for this Host",
     422: "Read, and refused for what it says",
+    431: "The head of the request is too long",
     500: "A document is damaged, or memd is at fault",
     503: "Not now: the inbox or the file system is out of reach or full, or it took too long; ask again",
 }
-_ALWAYS = (400, 405, 421, 422, 500, 503)
+_ALWAYS = (400, 405, 421, 422, 431, 500, 503)
 _IN_PATHS = {"receipt_id": RECEIPT_SCHEMA, "fact_id": FACT_ID_SCHEMA}
 _ETAG = {"description": "The version of what was read.", "schema": {"type": "string"}}
 

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import logging
 import os
-import signal
-import socket
 
-import uvicorn
 from mcp.server.transport_security import TransportSecuritySettings
 
 from memd.client import Memd
@@ -15,16 +11,14 @@ from memd.config import Settings
 from memd.errors import ConfigError
 from memd.events import Event, logger
 from memd.http import keyring
-from memd.http.connections import Connection, Server
 from memd.http.guard import is_loopback
+from memd.http.listener import listen, serve
 from memd.mcp.binding import Binding, ByProcess, ByToken, Verifier, only_user
 from memd.mcp.server import build
 from memd.push.validation import check_identifier
 
 MAX_BODY_BYTES = 1_048_576
 """Of one request; a fact has a few thousand characters."""
-
-STOP_S = 5
 
 
 def run_stdio(settings: Settings, user_id: str | None, agent_name: str) -> None:
@@ -47,27 +41,9 @@ def run_http(settings: Settings, user_id: str | None, agent_name: str, host: str
             max_request_body_size=MAX_BODY_BYTES,
             transport_security=_names(settings, host),
         )
-        listener = _listen(host, port)
+        listener = listen(host, port, "--host and --port")
         logger(part="mcp").info(Event.MCP_READY, host=host, port=port, pid=os.getpid(), tokens=verifier is not None)
-        logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
-        for number in (signal.SIGTERM, signal.SIGINT):  # uvicorn puts its own in place, and raises again what it got
-            signal.signal(number, lambda _number, _frame: None)
-        Server(
-            uvicorn.Config(
-                app,
-                http=Connection,
-                ws="none",
-                loop="asyncio",
-                lifespan="on",
-                log_config=None,
-                access_log=False,
-                proxy_headers=False,
-                server_header=False,
-                limit_concurrency=settings.http.max_connections,
-                timeout_keep_alive=settings.http.keep_alive_s,
-                timeout_graceful_shutdown=STOP_S,
-            )
-        ).run([listener])
+        serve(app, listener, settings.http, "on")
 
 
 def _binding(settings: Settings, user_id: str | None, host: str) -> tuple[Binding, Verifier | None]:
@@ -84,14 +60,6 @@ def _binding(settings: Settings, user_id: str | None, host: str) -> tuple[Bindin
     if not any(map(only_user, keyring.load(file))):
         raise ConfigError("setting http.tokens: no token there names exactly one user; `memd token add --user` does")
     return ByToken(), Verifier(keyring.Keyring(file))
-
-
-def _listen(host: str, port: int) -> socket.socket:
-    try:
-        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
-        return socket.create_server((host, port), family=family)
-    except OSError as error:
-        raise ConfigError(f"--host and --port: cannot listen there ({error.strerror})") from None
 
 
 def _names(settings: Settings, host: str) -> TransportSecuritySettings:

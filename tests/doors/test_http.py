@@ -11,14 +11,13 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from msgspec import structs
 from prometheus_client.parser import text_string_to_metric_families
 from support import daemon, free_port
 from support.http_support import Site, install, serving
 from unit.test_docs import blocks
 
 from memd.client import Memd
-from memd.http.serve import listen
+from memd.http.listener import listen
 
 PUSH = {
     "thread_id": "t",
@@ -191,9 +190,9 @@ def test_no_page_of_another_origin_is_let_in(site: Site) -> None:
     assert not any(name.startswith("access-control") for answer in answers for name in answer.headers)
 
 
-def test_answers_do_not_wait_for_acknowledgements(running: Site) -> None:
+def test_answers_do_not_wait_for_acknowledgements() -> None:
     """Connections say that they are TCP, without which asyncio leaves Nagle's algorithm on."""
-    with listen(structs.replace(running.settings.http, port=0)) as listener:
+    with listen("127.0.0.1", 0, "here") as listener:
         with socket.create_connection(listener.getsockname()):
             accepted, _ = listener.accept()
             accepted.close()

@@ -6,7 +6,6 @@ import json
 import select
 import signal
 import socket
-import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -73,23 +72,6 @@ def test_who_has_no_business_here_sends_no_body(server_url: str) -> None:
         raw = once(site, head("POST", "/v1/push", TYPED, "Content-Length: 1000"))
     assert status_of(raw) == 401
     assert b"connection: close" in raw.lower()
-
-
-def test_a_slow_head_is_cut(site: Site) -> None:
-    """Nothing at all, half a line, or a byte now and then: after the time for a head the connection ends."""
-    for sent in (b"", b"GET /v1/in", head("GET", "/health")[:-2]):
-        assert once(site, sent) == b""
-    with site.line() as line:
-        began = time.monotonic()
-        for byte in head("GET", "/health").ljust(1000, b"x"):
-            try:
-                line.send(bytes([byte]))
-            except (BrokenPipeError, ConnectionResetError):
-                break
-            if select.select([line], [], [], 0.05)[0]:
-                break
-        assert time.monotonic() - began < 10
-        assert read_all(line) == b""
 
 
 def test_a_slow_second_head_is_cut_too(site: Site) -> None:
@@ -284,7 +266,8 @@ def test_operators_of_search_engines_are_text(calm: Site) -> None:
         assert calm.ask("POST", "/v1/inject", {"user_id": "joy", "query": query}).status == 200
     assert calm.ask("POST", "/v1/search", {"user_id": "joy", "query": "tea AND"}).json["found"]
     with calm.line(head("GET", f"/v1/inject?user_id=joy&query={'x' * 100_000}")) as line:
-        assert status_of(line.recv(4096)) in (400, 422)
+        assert status_of(line.recv(4096)) == 431
+    assert calm.ask("GET", f"/v1/inject?user_id=joy&query={'x' * 50_000}").code == "E_QUERY_LENGTH"
 
 
 def test_more_connections_than_allowed_are_turned_away(server_url: str) -> None:

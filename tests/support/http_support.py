@@ -129,8 +129,13 @@ def status_of(raw: bytes) -> int:
 
 
 @contextmanager
-def serving(server_url: str | None, *, locked: bool = False, only_h11: bool = False, **changes: Any) -> Iterator[Site]:
-    """`memd serve` as a process of its own. `locked`: with tokens; the site's own may do everything."""
+def serving(
+    server_url: str | None, *, locked: bool = False, only_h11: bool = False, mcp_user: str = "", **changes: Any
+) -> Iterator[Site]:
+    """`memd serve` as a process of its own, or `memd mcp --http` for one user.
+
+    `locked`: with tokens; the site's own may do everything. `only_h11`: as where httptools is not installed.
+    """
     folder = Path(tempfile.mkdtemp(prefix="memd-"))
     text = ""
     if locked:
@@ -139,10 +144,11 @@ def serving(server_url: str | None, *, locked: bool = False, only_h11: bool = Fa
         changes["http__tokens"] = str(folder / "tokens.json")
     changes = {"scheduler__quiet_s": 60, "scheduler__max_wait_s": 60, "http__port": free_port(), **changes}
     settings = make_settings(folder, server_url, **changes)
+    words = ["mcp", "--http", "--user", mcp_user, "--port", str(settings.http.port)] if mcp_user else ["serve"]
     try:
-        with _without_httptools(settings) if only_h11 else part("serve", settings) as process:
+        with _process(settings, words, only_h11) if only_h11 or mcp_user else part("serve", settings) as process:
             site = Site(settings, process, text)
-            wait_for(lambda: _ready(site), "memd serve is ready")
+            wait_for(lambda: _ready(site), f"memd {words[0]} is ready")
             yield site
     finally:
         shutil.rmtree(folder)
@@ -157,20 +163,22 @@ def install(site: Site) -> None:
 def _ready(site: Site) -> bool:
     assert site.process.poll() is None, (site.settings.data_dir / "serve0.log").read_text()
     try:
-        return site.ask("GET", "/health").status == 200
+        return site.ask("GET", "/health").status in (200, 404)  # memd mcp has no such page
     except ConnectionError:
         return False
 
 
 @contextmanager
-def _without_httptools(settings: Settings) -> Iterator[subprocess.Popen[bytes]]:
-    """A server in whose process uvicorn finds no httptools, as after an installation of the extra `http`."""
-    hidden = settings.data_dir / "hidden"
-    hidden.mkdir()
-    (hidden / "httptools.py").write_text("raise ImportError\n")
-    env = {**environment(settings), "PYTHONPATH": str(hidden)}
+def _process(settings: Settings, words: list[str], only_h11: bool) -> Iterator[subprocess.Popen[bytes]]:
+    """`memd <words>`. `only_h11`: uvicorn finds no httptools, as after an installation of the extra `http`."""
+    env = environment(settings)
+    if only_h11:
+        hidden = settings.data_dir / "hidden"
+        hidden.mkdir()
+        (hidden / "httptools.py").write_text("raise ImportError\n")
+        env["PYTHONPATH"] = str(hidden)
     with (settings.data_dir / "serve0.log").open("wb") as log:
-        process = subprocess.Popen([sys.executable, "-m", "memd", "serve"], env=env, stdout=log, stderr=log)
+        process = subprocess.Popen([sys.executable, "-m", "memd", *words], env=env, stdout=log, stderr=log)
     try:
         yield process
     finally:

@@ -1,0 +1,120 @@
+"""What `memd serve` and `memd mcp --http` share: limits on the head of a request and on slow clients; either parser."""
+
+from __future__ import annotations
+
+import json
+import select
+import socket
+import time
+from collections.abc import Iterator
+
+import pytest
+from support.http_support import JSON, Site, head, install, read_all, serving, status_of
+
+from memd.http.connections import MAX_HEAD_BYTES, MAX_HEADERS
+
+LIST = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}).encode()
+TYPED = f"Content-Type: {JSON}"
+PIECE = b"x" * 1000
+CHUNKED = head("POST", "/mcp", TYPED, "Transfer-Encoding: chunked")
+
+
+@pytest.fixture(scope="module", params=["serve, httptools", "serve, h11", "mcp, httptools", "mcp, h11"])
+def site(request: pytest.FixtureRequest, server_url: str) -> Iterator[Site]:
+    """Either server with either parser, with a short time for a head."""
+    server, _, parser = request.param.partition(", ")
+    user = "ana" if server == "mcp" else ""
+    with serving(server_url, only_h11=parser == "h11", mcp_user=user, http__read_timeout_s=0.6) as found:
+        yield found
+
+
+def sent_until_cut(line: socket.socket, piece: bytes) -> int:
+    """How many bytes the server takes until it responds or cuts the connection."""
+    sent = 0
+    while not select.select([line], [], [], 0)[0]:
+        try:
+            sent += line.send(piece)
+        except (BrokenPipeError, ConnectionResetError):
+            break
+    return sent
+
+
+def test_a_slow_head_is_cut(site: Site) -> None:
+    """Nothing at all, half a line, or a byte now and then: after the time for a head the connection ends."""
+    for sent in (b"", b"GET /v1/in", head("GET", "/health")[:-2]):
+        with site.line(sent) as line:
+            assert read_all(line) == b""
+    with site.line() as line:
+        began = time.monotonic()
+        for byte in head("GET", "/health").ljust(1000, b"x"):
+            try:
+                line.send(bytes([byte]))
+            except (BrokenPipeError, ConnectionResetError):
+                break
+            if select.select([line], [], [], 0.05)[0]:
+                break
+        assert time.monotonic() - began < 10
+        assert read_all(line) == b""
+
+
+def test_a_head_without_end_is_refused(site: Site) -> None:
+    """One header that never ends, or headers without end: 431 after 64 KiB and what the sockets hold, then the end."""
+    for piece in (PIECE, b"x: y\r\n"):
+        with site.line(head("GET", "/health")[:-2] + b"X: ") as line:
+            line.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
+            sent_until_cut(line, piece)
+            assert status_of(read_all(line)) == 431
+
+
+def test_a_whole_head_over_the_limit_is_refused(site: Site) -> None:
+    """A byte too many is 431, a long head within the limit is a request like any other."""
+    empty = head("GET", "/nothing", "X: ")
+    fitting = MAX_HEAD_BYTES - len(empty) + 4  # the blank line does not count
+    with site.line(head("GET", "/nothing", f"X: {'x' * (fitting + 1)}")) as line:
+        raw = read_all(line)
+    assert (status_of(raw), b"E_HEAD" in raw) == (431, True)
+    with site.line(head("GET", "/nothing", f"X: {'x' * fitting}")) as line:
+        assert status_of(line.recv(4096)) == 404
+
+
+def test_headers_are_counted(site: Site) -> None:
+    """More headers than the limit are 431, however short."""
+    for more, status in ((0, 404), (1, 431)):
+        fields = [f"x{number}: y" for number in range(MAX_HEADERS - 1 + more)]  # one is the Host
+        with site.line(head("GET", "/nothing", *fields)) as line:
+            assert status_of(line.recv(4096)) == status
+
+
+def test_a_large_body_does_not_count_as_head(site: Site) -> None:
+    """Sent together with its head, or cut from it in the middle of the blank line."""
+    body = LIST.ljust(500_000)
+    text = head("POST", "/mcp", TYPED, f"Content-Length: {len(body)}", "Accept: application/json, text/event-stream")
+    for place in (0, 1, 2, 3):
+        with site.line() as line:
+            line.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            line.sendall(text[: len(text) - place])
+            line.sendall(text[len(text) - place :] + body)
+            assert status_of(line.recv(4096)) in (200, 404)  # memd serve has no such path
+
+
+def test_trailers_without_end_are_cut(site: Site) -> None:
+    """Behind the last chunk of a body only so much may come: it is no body, and uvicorn would keep it."""
+    with site.line(CHUNKED + b"2\r\n{}\r\n0\r\n") as line:
+        line.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
+        began = time.monotonic()
+        sent_until_cut(line, b"X: " + PIECE * 60 + b"\r\n")
+        assert time.monotonic() - began < 10
+
+
+def test_a_second_head_without_end_is_cut(server_url: str) -> None:
+    """Sent while the first request is being worked on; the request that waits is not answered any more."""
+    with serving(server_url) as site:
+        install(site)
+        turns = [{"role": "user", "content": "I live in Lyon.", "id": "1"}]
+        assert site.ask("POST", "/v1/push", {"user_id": "zoe", "thread_id": "t", "messages": turns}).status == 202
+        body = b'{"user_id": "zoe", "wait": true}'
+        with site.line(head("POST", "/v1/flush", TYPED, f"Content-Length: {len(body)}") + body + b"GET /") as line:
+            began = time.monotonic()
+            sent_until_cut(line, PIECE)
+            assert time.monotonic() - began < 10
+            assert read_all(line) == b""
