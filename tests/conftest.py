@@ -71,13 +71,18 @@ def settings(configured: MakeSettings) -> Settings:
 
 @pytest.fixture
 def client(settings: Settings) -> Iterator[redis.Redis]:
-    """A client of an emptied server with the inbox installed."""
+    """A client of an emptied server with the inbox installed; the server is empty again afterwards."""
     connection = connect(settings)
-    connection.flushall()
-    connection.function_flush()
+    _empty(connection)
     library.install(connection, settings)
     yield connection
-    connection.close()
+    with connect(settings) as afterwards:  # the test may have closed its own
+        _empty(afterwards)
+
+
+def _empty(connection: redis.Redis) -> None:
+    connection.flushall()
+    connection.function_flush()
 
 
 @pytest.fixture

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import random
 import time
+from collections.abc import Sequence
 
 from chaos.fleet import Fleet, Role
 from chaos.plan import Plan
 
-STANDING_IN = (Role.PRODUCER, Role.CHILD, Role.SCHEDULER, Role.SERVER, Role.WORKER)
-"""Who is hit when the one whose turn it is is not there; those that are cheap to start come first."""
+STAND_INS = (Role.PRODUCER, Role.CHILD, Role.SCHEDULER, Role.SERVER, Role.WORKER)
+"""Roles that are hit when the role whose turn it is has no process; those that are cheap to start come first."""
+
+BUSY_ONLY = frozenset({Role.PRODUCER, Role.CHILD})
+"""Roles that have processes only while contexts are pushed."""
 
 
 def order(plan: Plan, rng: random.Random) -> list[Role]:
@@ -20,15 +24,16 @@ def order(plan: Plan, rng: random.Random) -> list[Role]:
 
 
 class Killer:
-    """Kills one process every `kill_every_s`.
+    """Kills one process every `kill_every_s`, until all planned kills are done and each role had its least number.
 
-    A role with no process at that moment is not lain in wait for: what is killed as soon as it is there never gets to
-    do anything. Another one stands in.
+    When a role has no process at its turn, another one stands in: a process that is killed as soon as it appears never
+    gets to do anything. The last kills are kept for the roles that would otherwise miss their least number, and more
+    are added if those were not enough.
     """
 
     def __init__(self, plan: Plan, fleet: Fleet, start: float) -> None:
         """`start`: the monotonic moment of the first kill."""
-        self._every_s = plan.kill_every_s
+        self._plan = plan
         self._fleet = fleet
         self._rng = random.Random(plan.seed)  # noqa: S311  (a repeatable choice of victims)
         self._order = order(plan, self._rng)
@@ -38,15 +43,31 @@ class Killer:
 
     @property
     def finished(self) -> bool:
-        """Whether all kills are done."""
-        return not self._order
+        """Whether all kills are done, as far as they can be."""
+        return not self._order and not self._short()
 
     def tick(self) -> None:
-        """Kill when it is time. A moment at which nobody could be hit is let pass."""
+        """Kill when it is time. A moment at which nobody could be hit passes."""
         now = time.monotonic()
         if self.finished or now < self._next:
             return
-        self._next = max(self._next + self._every_s, now)
-        if any(self._fleet.kill(role, self._rng) for role in (self._order[0], *STANDING_IN)):
-            self._order.pop(0)
+        self._next = max(self._next + self._plan.kill_every_s, now)
+        if any(self._fleet.kill(role, self._rng) for role in self._targets()):
+            self._order = self._order[1:]
             self.ended = now
+
+    def _targets(self) -> Sequence[Role]:
+        """The roles to try now, the preferred one first."""
+        short = self._short()
+        if len(short) >= len(self._order):
+            return short
+        return (self._order[0], *STAND_INS)
+
+    def _short(self) -> list[Role]:
+        """The roles that miss kills, once for each missing kill; not those that will have no process any more."""
+        return [
+            role
+            for role in map(Role, dict(self._plan.shares))
+            if not (role in BUSY_ONLY and self._fleet.pushed)
+            for _ in range(self._plan.least_kills - self._fleet.tally.kills[role])
+        ]

@@ -51,7 +51,7 @@ class Plan:
     """How the kills are shared out among the roles."""
 
     least_kills: int = 5
-    """Kills that each role named in `shares` must have seen in the end."""
+    """Kills that each role named in `shares` gets, if need be after the planned ones."""
 
     lease_s: float = 2.0
     quiet_s: float = 0.2

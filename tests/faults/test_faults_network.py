@@ -400,7 +400,6 @@ def test_two_hundred_milliseconds_a_command_still_drain(
 # --- a model that half answers --------------------------------------------------------------------------------------
 
 HALF_ANSWERS: dict[str, tuple[Callable[[ModelServer], None], str]] = {
-    "a slow drip": (lambda model: model.answer(drip=(1, 0.2)), "paused"),
     "a reset within the body": (lambda model: model.drop(after=60), "paused"),
     "a reply of 100 MB": (lambda model: model.raw(b"x" * 100_000_000), "failed"),
     "not JSON": (lambda model: model.raw(b"<html>gateway</html>", content_type="text/html"), "paused"),
@@ -409,31 +408,37 @@ HALF_ANSWERS: dict[str, tuple[Callable[[ModelServer], None], str]] = {
 """What the endpoint does, and whose fault it is: its own (paused) or the content's (failed: an attempt is spent)."""
 
 
-def test_half_an_answer_is_no_answer(configured: Configured, client: redis.Redis) -> None:
-    """L4: broken off in time and in size, it changes no document and kills nothing; the next answer is taken."""
-    with ModelServer() as model:
-        settings = configured(
-            drain__max_attempts=2,
-            extraction__extractor="anthropic",
-            extraction__base_url=model.base_url,
-            extraction__api_key="test-key",
-            extraction__deadline_s=1,
-            extraction__max_reply_bytes=100_000,
-        )
-        library.install(client, settings)
-        with Memd(settings) as app, part("scheduler", settings), part("worker", settings) as worker:
-            for number, (name, (script, _)) in enumerate(HALF_ANSWERS.items()):
-                script(model)
-                receipt = tell(app, "u0", number)
-                wait_for(partial(is_stored, app, receipt), f"after {name} it is stored")
-                assert model.calls == 2 * (number + 1), name
-                first, again = model.requests[-2:]
-                assert again.at - first.at < 5, name
-            assert once(app, range(len(HALF_ANSWERS)), 1)
-            grown = [resident(pid) for pid in family(worker.pid)]
-        released = events(settings, "worker", "released")
+def test_half_an_answer_is_no_answer(asking: Configured, model: ModelServer) -> None:
+    """L4: broken off or cut off at a size, it changes no document and kills nothing; the next answer is taken."""
+    settings = asking(drain__max_attempts=2, extraction__max_reply_bytes=100_000)
+    with Memd(settings) as app, part("scheduler", settings), part("worker", settings) as worker:
+        for number, (name, (script, _)) in enumerate(HALF_ANSWERS.items()):
+            script(model)
+            receipt = tell(app, "u0", number)
+            wait_for(partial(is_stored, app, receipt), f"after {name} it is stored")
+            assert model.calls == 2 * (number + 1), name
+        assert once(app, range(len(HALF_ANSWERS)), 1)
+        grown = [resident(pid) for pid in family(worker.pid)]
+    released = events(settings, "worker", "released")
     assert [event["how"] for event in released] == [how for _, how in HALF_ANSWERS.values()]
     assert max(grown) < 200
+
+
+DRIP_S = 10
+"""Seconds between two bytes of an answer that would take more than half an hour in all."""
+
+
+def test_an_answer_without_end_is_no_answer(asking: Configured, model: ModelServer) -> None:
+    """L4: a slow drip is broken off at the deadline, and is the endpoint's fault; the next answer is taken."""
+    model.answer(drip=(1, DRIP_S))
+    settings = asking(drain__max_attempts=1, extraction__deadline_s=1)
+    with Memd(settings) as app, part("scheduler", settings), part("worker", settings):
+        receipt = tell(app, "u0", 0)
+        wait_for(lambda: model.calls >= 2, "the drip was broken off, and the endpoint is asked again")
+        wait_for(partial(is_stored, app, receipt), "the next answer is taken")
+        assert once(app, [0], 1)
+    released = events(settings, "worker", "released")
+    assert {(event["how"], event["code"]) for event in released} == {("paused", "timeout")}
 
 
 def is_stored(app: Memd, receipt: str) -> bool:

@@ -111,6 +111,9 @@ def test_ctrl_c_reaches_only_the_supervisor(embedded: Settings) -> None:
 
 def test_what_dies_is_started_again(embedded: Settings) -> None:
     """A killed worker, scheduler or server is back soon, with a log line, and what was pending is not lost."""
+    embedded = make_settings(
+        embedded.data_dir, None, drain__workers=2, log__format="json", server__appendfsync="always"
+    )
     with up(embedded) as (_, log), Memd(embedded) as app:
         wait_for(lambda: ready(embedded), "memd up is ready")
         app.push([{"role": "user", "content": "I live in Porto."}], thread_id="t", user_id="ana", now=False)

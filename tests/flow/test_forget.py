@@ -92,7 +92,7 @@ def test_forgotten_after_it_was_stored(memd: Memd, settings: Settings) -> None:
     """Documents, old versions and outcomes go; the messages are known by a salted hash."""
     with daemon(settings):
         push_all(memd, now=True)
-        assert memd.flush(wait=True).counts == {"stored": MANY}
+        assert ended(memd) == {"stored": MANY}
         found = [memd.forget(user) for user in USERS]
         assert {(one.documents, one.messages, one.complete) for one in found} == {(1, 2, True)}
         nothing_comes_back(memd)
@@ -101,7 +101,7 @@ def test_forgotten_after_it_was_stored(memd: Memd, settings: Settings) -> None:
 
 def test_forgotten_while_the_server_is_down(data_dir: Path) -> None:
     """The documents go at once; the inbox when the server is back, before anything of these users is worked on."""
-    settings = make_settings(data_dir, None)
+    settings = make_settings(data_dir, None, server__appendfsync="always")
     process = server.start(settings)
     with Memd(settings) as app, connect(settings) as client:
         library.install(client, settings)
@@ -117,7 +117,7 @@ def test_forgotten_while_the_server_is_down(data_dir: Path) -> None:
         again = server.start(settings)
         try:
             with daemon(settings):
-                assert app.flush(wait=True).counts["stored"] == MANY - 3
+                assert ended(app)["stored"] == 1 + MANY - 3
             assert remembered(app) == USERS[3:]
             assert Tombstones(data_dir).unfinished() == []
             with daemon(settings):

@@ -94,7 +94,7 @@ def test_a_worker_outlives_its_server(
 
 def test_outages_leave_no_descriptors_behind(data_dir: Path) -> None:
     """A worker whose server is killed at work again and again has no more files and threads than before."""
-    settings = make_settings(data_dir, None, drain__linger_s=30)
+    settings = make_settings(data_dir, None, drain__linger_s=30, server__appendfsync="always")
     process = server.start(settings)
     try:
         with part("scheduler", settings), part("worker", settings) as worker, Memd(settings) as app:
