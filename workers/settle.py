@@ -70,16 +70,24 @@ class Settling:
 
     def _release(self, claim: Claim, retry: Retry, used: dict[str, int], log: Any) -> None:
         how = "failed" if retry.costs else "paused"
-        wait_s = self._backoff_s(claim, retry) if retry.wait_s is None else retry.wait_s
+        wait_s = self._wait_s(claim, retry)
         end = self._send(verbs.release(claim.id, how, wait_s, retry.code, retry.error, used))
         event = Event.BURIED if end == "dead" else Event.RELEASED
         log.warning(event, code=retry.code, how=how, wait_s=round(wait_s, 2))
 
-    def _backoff_s(self, claim: Claim, retry: Retry) -> float:
-        """Half to all of `backoff_s` * 2^tries, at most of `backoff_max_s`; the jitter keeps claims apart."""
+    def _wait_s(self, claim: Claim, retry: Retry) -> float:
+        """Seconds that the key waits, at most `backoff_max_s`: without a named pause the key's own backoff.
+
+        The backoff is half to all of `backoff_s` * 2^tries; the jitter keeps claims apart. A longer pause is kept by
+        the breaker, for all keys: no key may be due later than that, and it need not wait for an endpoint that the
+        settings no longer name.
+        """
+        longest_s = self._drain.backoff_max_s
+        if retry.wait_s is not None:
+            return min(retry.wait_s, longest_s)
         tries = claim.attempts if retry.costs else claim.delays
-        ceiling = min(self._drain.backoff_max_s, self._drain.backoff_s * 2 ** min(tries, 30))
-        return random.uniform(ceiling / 2, ceiling)  # noqa: S311  (jitter, not a secret)
+        ceiling_s = min(longest_s, self._drain.backoff_s * 2 ** min(tries, 30))
+        return random.uniform(ceiling_s / 2, ceiling_s)  # noqa: S311  (jitter, not a secret)
 
     def _send(self, call: Call[Any]) -> Any:
         return send(self._resources.client, call)

@@ -18,7 +18,8 @@ from memd.inbox.connection import Call
 from memd.inbox.verbs import P
 
 MAYBE_CONTENT = frozenset({"server_error", "timeout", "connection", "conflict", "not_the_api"})
-"""Failures that one request may be to blame for: taken for an outage when three come in a row."""
+"""Failures that one request may be to blame for: an outage when three come in a row, or when the endpoint asks for a
+pause longer than `backoff_max_s`."""
 
 ACCOUNT = frozenset({"unauthorized", "payment", "forbidden", "model_not_found", "no_key"})
 """Failures that only a person can mend: tried at most once a minute."""

@@ -544,7 +544,9 @@ local function trip(P, b, argv, now)
   local asked, floor, jitter = tonumber(argv[5]), tonumber(argv[6]), tonumber(argv[7])
   local was = call('HMGET', b, 'until', 'delay')
   local failed = call('HINCRBY', b, 'failed', 1)
-  if not was[1] and kind == 'maybe' and failed < FAILURES then return { 'counted', 0, '' } end
+  -- Only the breaker can keep a pause longer than backoff_max: no key may be due later than that.
+  local may_be_content = kind == 'maybe' and failed < FAILURES and asked <= cfg.backoff_max_ms
+  if not was[1] and may_be_content then return { 'counted', 0, '' } end
   if was[1] and now < tonumber(was[1]) then -- a call that was on its way when the breaker opened
     if now + asked > tonumber(was[1]) then call('HSET', b, 'until', now + asked, 'wait', asked) end
     return { 'open', math.max(tonumber(was[1]), now + asked) - now, '' }
