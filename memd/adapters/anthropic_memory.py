@@ -1,11 +1,10 @@
 """Anthropic's memory tool (`memory_20250818`) over a user's memory, for the SDK's tool runner.
 
-What Claude writes becomes notes and changes of facts by the rules for agents (`memory/notes.py`).
+What Claude writes becomes notes and changes to facts, by the rules for agents (`memory/hand/notes.py`).
 """
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from typing import Any
 
@@ -20,9 +19,9 @@ from anthropic.types.beta import (
     BetaMemoryTool20250818ViewCommand,
 )
 
-from memd.adapters.hand import AgentHand
+from memd.adapters.agent_memory import AgentMemory
 from memd.adapters.memory_files import MemoryFiles
-from memd.client import Memd
+from memd.client import Memd, in_thread
 from memd.context import DEFAULT_AGENT
 from memd.errors import MemdError
 
@@ -30,8 +29,8 @@ from memd.errors import MemdError
 class MemdMemoryTool(BetaAbstractMemoryTool):
     """The memory tool of one user: `client.beta.messages.tool_runner(tools=[MemdMemoryTool(memd, user_id=…)], …)`.
 
-    `/memories` holds `facts.md` and a file for each summary that there is. Raises ToolError, which the runner hands to
-    the model as an error.
+    The folder `/memories` holds `facts.md` and one file for each summary that exists. Every command raises ToolError,
+    which the tool runner passes to the model as an error.
     """
 
     def __init__(
@@ -43,27 +42,27 @@ class MemdMemoryTool(BetaAbstractMemoryTool):
         cache_control: BetaCacheControlEphemeralParam | None = None,
     ) -> None:
         super().__init__(cache_control=cache_control)
-        self._files = MemoryFiles(AgentHand(memd.settings, user_id, agent_name), memd.settings.apply)
+        self._files = MemoryFiles(AgentMemory(memd.settings, user_id, agent_name), memd.settings.apply)
 
     def view(self, command: BetaMemoryTool20250818ViewCommand) -> str:
-        """The folder, or a file with line numbers."""
-        return _told(lambda: self._files.view(_text(command, "path"), _view_range(command)))
+        """List the folder, or show a file with line numbers."""
+        return _answer(lambda: self._files.view(_text(command, "path"), _view_range(command)))
 
     def create(self, command: BetaMemoryTool20250818CreateCommand) -> str:
-        """Write a file that is not there yet."""
-        return _told(lambda: self._files.create(_text(command, "path"), _text(command, "file_text")))
+        """Write a file that does not exist yet."""
+        return _answer(lambda: self._files.create(_text(command, "path"), _text(command, "file_text")))
 
     def str_replace(self, command: BetaMemoryTool20250818StrReplaceCommand) -> str:
-        """Replace a text that stands once in a file."""
-        return _told(
+        """Replace a text that occurs exactly once in a file."""
+        return _answer(
             lambda: self._files.str_replace(
                 _text(command, "path"), _text(command, "old_str"), _text(command, "new_str", "")
             )
         )
 
     def insert(self, command: BetaMemoryTool20250818InsertCommand) -> str:
-        """Insert text behind a line of a file."""
-        return _told(
+        """Insert text after a line of a file."""
+        return _answer(
             lambda: self._files.insert(
                 _text(command, "path"), _number(command, "insert_line"), _text(command, "insert_text")
             )
@@ -71,15 +70,15 @@ class MemdMemoryTool(BetaAbstractMemoryTool):
 
     def delete(self, command: BetaMemoryTool20250818DeleteCommand) -> str:
         """Empty a file."""
-        return _told(lambda: self._files.delete(_text(command, "path")))
+        return _answer(lambda: self._files.delete(_text(command, "path")))
 
     def rename(self, command: BetaMemoryTool20250818RenameCommand) -> str:
-        """Move a summary."""
-        return _told(lambda: self._files.rename(_text(command, "old_path"), _text(command, "new_path")))
+        """Move a summary to another file."""
+        return _answer(lambda: self._files.rename(_text(command, "old_path"), _text(command, "new_path")))
 
 
 class AsyncMemdMemoryTool(BetaAsyncAbstractMemoryTool):
-    """As `MemdMemoryTool`, for the async tool runner: each command runs in a thread."""
+    """`MemdMemoryTool` for the async tool runner: each command runs in a thread."""
 
     def __init__(
         self,
@@ -90,42 +89,25 @@ class AsyncMemdMemoryTool(BetaAsyncAbstractMemoryTool):
         cache_control: BetaCacheControlEphemeralParam | None = None,
     ) -> None:
         super().__init__(cache_control=cache_control)
-        self._tool = MemdMemoryTool(memd, user_id=user_id, agent_name=agent_name)
+        self._sync = MemdMemoryTool(memd, user_id=user_id, agent_name=agent_name)
 
-    async def view(self, command: BetaMemoryTool20250818ViewCommand) -> str:
-        """As `MemdMemoryTool.view`."""
-        return await asyncio.to_thread(self._tool.view, command)
-
-    async def create(self, command: BetaMemoryTool20250818CreateCommand) -> str:
-        """As `MemdMemoryTool.create`."""
-        return await asyncio.to_thread(self._tool.create, command)
-
-    async def str_replace(self, command: BetaMemoryTool20250818StrReplaceCommand) -> str:
-        """As `MemdMemoryTool.str_replace`."""
-        return await asyncio.to_thread(self._tool.str_replace, command)
-
-    async def insert(self, command: BetaMemoryTool20250818InsertCommand) -> str:
-        """As `MemdMemoryTool.insert`."""
-        return await asyncio.to_thread(self._tool.insert, command)
-
-    async def delete(self, command: BetaMemoryTool20250818DeleteCommand) -> str:
-        """As `MemdMemoryTool.delete`."""
-        return await asyncio.to_thread(self._tool.delete, command)
-
-    async def rename(self, command: BetaMemoryTool20250818RenameCommand) -> str:
-        """As `MemdMemoryTool.rename`."""
-        return await asyncio.to_thread(self._tool.rename, command)
+    view = in_thread(MemdMemoryTool.view)
+    create = in_thread(MemdMemoryTool.create)
+    str_replace = in_thread(MemdMemoryTool.str_replace)
+    insert = in_thread(MemdMemoryTool.insert)
+    delete = in_thread(MemdMemoryTool.delete)
+    rename = in_thread(MemdMemoryTool.rename)
 
 
-def _told(work: Callable[[], str]) -> str:
+def _answer(command: Callable[[], str]) -> str:
     try:
-        return work()
-    except MemdError as error:  # nothing was changed; the model reads why
+        return command()
+    except MemdError as error:  # nothing changed; the model reads why
         raise ToolError(str(error)) from None
 
 
 def _text(command: Any, name: str, default: str | None = None) -> str:
-    """A field of a command, which the SDK takes from the model unchecked. Raises ToolError."""
+    """A text parameter of a command; the SDK passes on unchecked what the model sent. Raises ToolError."""
     value = getattr(command, name, None)
     if value is None and default is not None:
         return default

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Annotated, Any, NamedTuple, NotRequired
+from typing import Annotated, Any, NamedTuple, NotRequired, Self
 
 from langchain.agents.middleware.types import (
     AgentMiddleware,
@@ -23,8 +23,8 @@ from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemM
 from langgraph.config import get_config
 from langgraph.runtime import Runtime
 
-from memd.adapters.data import framed
-from memd.client import Memd
+from memd.adapters.agent_memory import with_note
+from memd.client import Memd, in_thread
 from memd.context import DEFAULT_AGENT
 from memd.errors import MemdError, Rejected
 from memd.events import Event
@@ -92,21 +92,11 @@ class MemdMiddleware(AgentMiddleware[MemdState, Any, Any]):
         self._asked(runtime)
         return self._noted(state)
 
-    async def abefore_agent(self, state: MemdState, runtime: Runtime[Any]) -> Update | None:
-        """As `before_agent`."""
-        return self.before_agent(state, runtime)
-
     def before_model(self, state: MemdState, runtime: Runtime[Any]) -> Update | None:
         """Push at once what a summary has thrown away; note what is new."""
         if not self._lost(state):
             return self._noted(state)
         return self._pushed(state, self._asked(runtime), now=True)
-
-    async def abefore_model(self, state: MemdState, runtime: Runtime[Any]) -> Update | None:
-        """As `before_model`."""
-        if not self._lost(state):
-            return self._noted(state)
-        return await asyncio.to_thread(self._pushed, state, self._asked(runtime), now=True)
 
     def wrap_model_call(self, request: ModelRequest[Any], handler: Call) -> ModelResponse[Any]:
         """Add the memory to the system message of this call."""
@@ -121,9 +111,13 @@ class MemdMiddleware(AgentMiddleware[MemdState, Any, Any]):
         """Push what was said in this run, and what still waits from earlier ones."""
         return self._pushed(state, self._asked(runtime), now=self._lost(state))
 
-    async def aafter_agent(self, state: MemdState, runtime: Runtime[Any]) -> Update | None:
-        """As `after_agent`."""
-        return await asyncio.to_thread(self._pushed, state, self._asked(runtime), now=self._lost(state))
+    @property
+    def _sync(self) -> Self:
+        return self
+
+    abefore_agent = in_thread(before_agent)
+    abefore_model = in_thread(before_model)
+    aafter_agent = in_thread(after_agent)
 
     def _asked(self, runtime: Runtime[Any]) -> _Asked:
         """User and thread of this run. Raises Rejected."""
@@ -142,7 +136,7 @@ class MemdMiddleware(AgentMiddleware[MemdState, Any, Any]):
         except MemdError as error:  # the agent answers without its memory, which stays where it is
             _log.warning("%s %s", Event.INJECT_FAILED, error)
             return ""
-        return framed(block)
+        return with_note(block)
 
     @staticmethod
     def _remembering(request: ModelRequest[Any], block: str) -> ModelRequest[Any]:

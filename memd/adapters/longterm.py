@@ -11,8 +11,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
-from memd.adapters.data import framed, listed
-from memd.adapters.hand import AgentHand
+from memd.adapters.agent_memory import AgentMemory, search_block, with_note
 from memd.client import Memd
 from memd.context import DEFAULT_AGENT
 from memd.errors import ConfigError, MemdError
@@ -63,7 +62,7 @@ class LongTermMemory:
         self._by_agent = mode in {"agent", "agent_control", "both"}
         self._max_tokens = max_tokens
         self._response = response
-        self._hand = AgentHand(memd.settings, user_id, agent_name)
+        self._agent_memory = AgentMemory(memd.settings, user_id, agent_name)
 
     async def record(self, msgs: Sequence[Any], **_: Any) -> None:
         """Push the messages; each once, however often it comes. In mode agent nothing is done.
@@ -90,7 +89,7 @@ class LongTermMemory:
             self._memd.inject,
             self._user_id, agent_name=self._agent_name, max_tokens=self._max_tokens, query=_query(msg) or None,
         )  # fmt: skip
-        return framed(block)
+        return with_note(block)
 
     async def record_to_memory(self, thinking: str, content: list[str], **_: Any) -> Any:
         """Record what the user told about themselves and what will matter in later conversations.
@@ -114,7 +113,7 @@ class LongTermMemory:
             limit (`int`, optional):
                 The most facts for each keyword. Defaults to 5.
         """
-        return await self._answered(lambda: framed(listed(self._found(_texts(keywords), limit))) or "Nothing found.")
+        return await self._answered(lambda: search_block(self._found(_texts(keywords), limit)) or "Nothing found.")
 
     def tools(self) -> list[Callable[..., Awaitable[Any]]]:
         """The tool functions for the agent's toolkit; none in mode static."""
@@ -122,7 +121,7 @@ class LongTermMemory:
 
     def _saved(self, content: str) -> str:
         try:
-            return f"Kept as {self._hand.save(content)}."
+            return f"Kept as {self._agent_memory.save(content)}."
         except MemdError as error:  # the others are kept; the model reads which one was not, and why
             return f"Not kept: {error}"
 

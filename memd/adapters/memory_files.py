@@ -10,7 +10,7 @@ from collections.abc import Callable
 from datetime import datetime
 
 from memd.adapters import facts_file
-from memd.adapters.hand import AgentHand
+from memd.adapters.agent_memory import AgentMemory
 from memd.config import ApplySettings
 from memd.errors import MemdError
 from memd.memory.document import Document, summary
@@ -43,14 +43,14 @@ class FileProblem(MemdError):
 class MemoryFiles:
     """One user's folder. Every method answers the tool's text, or raises FileProblem or another MemdError."""
 
-    def __init__(self, hand: AgentHand, rules: ApplySettings) -> None:
-        self._hand = hand
+    def __init__(self, memory: AgentMemory, rules: ApplySettings) -> None:
+        self._memory = memory
         self._rules = rules
 
     def view(self, path: str, view_range: list[int] | None = None) -> str:
         """The folder with its sizes, or a file with line numbers; `view_range`: from and to, -1 for the end."""
         name = _named(path)
-        document = self._hand.document()
+        document = self._memory.document()
         if not name:
             return _DATA + _listing(path.rstrip("/"), document)
         text = _text(document, name)
@@ -70,7 +70,7 @@ class MemoryFiles:
                 raise FileProblem(f"File {path} already exists")
             return self._written(document, name, text, now)
 
-        self._hand.change(step)
+        self._memory.change(step)
         return f"File created successfully at: {path}"
 
     def str_replace(self, path: str, old: str, new: str) -> str:
@@ -130,7 +130,7 @@ class MemoryFiles:
             moved = self._written(document, new, text, now)
             return self._written(moved.document, old, "", now)
 
-        self._hand.change(step)
+        self._memory.change(step)
         return f"Successfully renamed {old_path} to {new_path}"
 
     def _edited(self, path: str, edit: Callable[[str], str], missing: str | None = None) -> tuple[str, str]:
@@ -145,7 +145,7 @@ class MemoryFiles:
                 raise FileProblem(missing or f"The path {path} does not exist. Please provide a valid path.")
             return self._written(document, name, edit(text), now)
 
-        before, after = self._hand.change(step)
+        before, after = self._memory.change(step)
         return _text(before, name), _text(after, name)
 
     def _written(self, document: Document, name: str, text: str, now: datetime) -> Edited:

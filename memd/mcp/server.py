@@ -10,7 +10,7 @@ from mcp.server.mcpserver.resources.templates import ResourceSecurity
 from pydantic import AnyHttpUrl
 
 from memd import __version__
-from memd.adapters.data import NOTE, framed
+from memd.adapters.agent_memory import NOTE, with_note
 from memd.client import Memd
 from memd.context import DEFAULT_AGENT
 from memd.errors import MemdError
@@ -51,7 +51,7 @@ def build(
         try:
             if user != binding.user("read"):
                 raise ResourceNotFoundError("there is no such memory")
-            return framed(memd.inject(user, agent_name=agent_name))
+            return with_note(memd.inject(user, agent_name=agent_name))
         except MemdError as error:
             raise ResourceError(str(error)) from None
 

@@ -11,8 +11,7 @@ from mcp.server.mcpserver.exceptions import ToolError
 from mcp_types import ToolAnnotations
 from pydantic import Field
 
-from memd.adapters.data import framed, listed
-from memd.adapters.hand import AgentHand
+from memd.adapters.agent_memory import AgentMemory, search_block
 from memd.client import Memd
 from memd.context import DEFAULT_AGENT
 from memd.errors import MemdError
@@ -45,7 +44,7 @@ class Tools:
         note counts less than what is taken from the user's own words.
         """
         with _said():
-            return f"Kept as {self._hand().save(content, category)}."
+            return f"Kept as {self._memory().save(content, category)}."
 
     def memory_search(
         self,
@@ -66,12 +65,12 @@ class Tools:
                 categories=[category] if category else (),
                 include_pending=include_pending,
             )
-        return framed(listed(found)) or "Nothing is remembered that has to do with this."
+        return search_block(found) or "Nothing is remembered that has to do with this."
 
     def memory_update(self, fact_id: FactId, content: Content, category: Category = None) -> str:
         """Give a fact other words when the user has said that it changed. What it was stays in an archive."""
         with _said():
-            self._hand().update(fact_id, content, category)
+            self._memory().update(fact_id, content, category)
         return "Changed."
 
     def memory_delete(
@@ -82,7 +81,7 @@ class Tools:
         A user who wants something erased for good has to do that with memd itself.
         """
         with _said():
-            self._hand().retire(fact_id, reason)
+            self._memory().retire(fact_id, reason)
         return "Moved to the archive."
 
     def memory_stats(self) -> dict[str, Any]:
@@ -118,8 +117,8 @@ class Tools:
     def _user(self, need: Need) -> str:
         return self._binding.user(need)
 
-    def _hand(self) -> AgentHand:
-        return AgentHand(self._memd.settings, self._user("write"), self._agent_name)
+    def _memory(self) -> AgentMemory:
+        return AgentMemory(self._memd.settings, self._user("write"), self._agent_name)
 
 
 @contextmanager
