@@ -26,7 +26,7 @@ from memd.inbox import verbs
 from memd.inbox.connection import Call, Flight, connect, inbox_url
 from memd.inbox.verbs import Merged
 from memd.push.filtering import to_context
-from memd.push.signal_files import load_patterns
+from memd.push.signals import load_patterns
 from memd.push.validation import check_push
 
 AREA = "debounce"

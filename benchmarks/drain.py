@@ -33,7 +33,7 @@ from memd.inbox import verbs
 from memd.inbox.connection import Flight, connect, inbox_url
 from memd.memory.store import files
 from memd.push.filtering import to_context
-from memd.push.signal_files import load_patterns
+from memd.push.signals import load_patterns
 from memd.push.validation import check_push
 
 AREA = "drain"

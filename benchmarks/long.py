@@ -21,7 +21,7 @@ from memd.inbox.connection import Flight
 from memd.inbox.verbs import push
 from memd.memory.store import paths
 from memd.push.filtering import to_context
-from memd.push.signal_files import load_patterns
+from memd.push.signals import load_patterns
 from memd.push.validation import check_push
 
 AREA = "long"

@@ -14,7 +14,7 @@ from memd.client import Memd
 from memd.inbox import verbs
 from memd.inbox.connection import connect, send
 from memd.push.filtering import to_context
-from memd.push.signal_files import load_patterns
+from memd.push.signals import load_patterns
 from memd.push.validation import check_push
 
 

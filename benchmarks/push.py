@@ -28,7 +28,7 @@ from memd.inbox import verbs
 from memd.inbox.connection import Call, Flight, connect, connect_async, send, send_async
 from memd.inbox.verbs import Merged
 from memd.push.filtering import to_context
-from memd.push.signal_files import load_patterns
+from memd.push.signals import load_patterns
 from memd.push.validation import check_push
 
 AREA = "push"

@@ -119,7 +119,7 @@ class _Commands:
 
     @cached_property
     def _patterns(self) -> Patterns:
-        from memd.push.signal_files import load_patterns  # noqa: PLC0415  (only an app that pushes needs them)
+        from memd.push.signals import load_patterns  # noqa: PLC0415  (only an app that pushes needs them)
 
         return load_patterns(self._settings.signals.folder)
 

@@ -17,6 +17,9 @@ Role = Literal["user", "assistant"]
 WIRE_VERSION = 1
 """Version of both doors' formats (docs/wire.md)."""
 
+SIGNALS: tuple[str, ...] = ("correction", "reinforcement", "preference", "identity", "goal", "decision")
+"""The signals that a message can carry, found in its text or named by the producer."""
+
 DEFAULT_AGENT = ""
 """The agent name of the user's own memory, when a push names none."""
 

@@ -7,11 +7,11 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from memd.config import ClientSettings, Settings
+from memd.context import SIGNALS
 from memd.forget import Forgotten
 from memd.http.inputs import ID_SCHEMA, MAX_THREAD_BYTES
 from memd.inbox.receipt import Outcome
 from memd.memory.document import SECTIONS
-from memd.push.signals import SIGNALS
 
 Schema = dict[str, Any]
 

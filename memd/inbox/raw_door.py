@@ -18,7 +18,7 @@ from memd.inbox import verbs
 from memd.inbox.connection import Call, Flight, send
 from memd.inbox.verbs import P, execute, raw_lists
 from memd.push.filtering import to_context
-from memd.push.signal_files import load_patterns
+from memd.push.signals import load_patterns
 from memd.push.validation import parse_push
 
 PART = 25

@@ -25,7 +25,7 @@ from memd.inbox.server_check import require
 from memd.inbox.snapshot import workers_listening
 from memd.memory.store.json_store import open_store
 from memd.ops import server
-from memd.push.signal_files import load_patterns
+from memd.push.signals import load_patterns
 
 STOP_S = 10.0
 """Seconds from SIGTERM to SIGKILL for a part; a drain hands back within three."""

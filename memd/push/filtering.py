@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from functools import cache
+from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec.structs import replace
 
@@ -22,22 +23,21 @@ if TYPE_CHECKING:
 SIGNAL_MESSAGES = 6
 """Signals are looked for in this many last user messages (the established system's figure)."""
 
-_UPLOADS = re.compile(r"<(uploaded_files|current_uploads)>.*?(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE)
-_INJECTED = re.compile(r"<memory>.*?(?:</memory>|\Z)", re.DOTALL | re.IGNORECASE)
-
-_ACKNOWLEDGEMENTS = (
-    r"o+k+(?:ay|ie|ies|ey)?|kk?|thx|tks|ty|thanks?(?: you)?(?: (?:so|very) much| a lot)?|thank u|many thanks|cheers"
-    r"|got it|gotcha|understood|i see|sure(?: thing)?|all right|alright|right|yep|yup|yeah|yes|no|nope|cool|nice|great"
-    r"|fine|noted|will do|sounds good|hi|hello|hey(?: there)?|bye|good ?bye|see you"
-    r"|good (?:morning|evening|night|afternoon)"
-    r"|好+的?[吧呀啊哦呢嘞滴]?|行+[吧啊]?|可以[的了]?|嗯+|恩+|哦+|噢+|喔|收到|明白了?|了解了?|知道了|懂了|谢+谢?[你您了啦]?|多谢|感谢"
-    r"|辛苦了|是的?|对的?|没问题|没事|不客气|你好啊?|您好|再见|拜拜|早上好|晚上好|晚安|谢謝|謝謝[你您]?|收到了|明白|瞭解"
-)
-_SEPARATORS = r"[\s.,!?;:~…—、，。！？；：～·'\"“”‘’()（）*_\-\u2600-\u27bf\ufe0f\u200d\U0001f000-\U0001faff]"
-# Possessive: nothing is tried twice, so a row of 好 costs no more than its length.
-_ACKNOWLEDGEMENT = re.compile(rf"{_SEPARATORS}*+(?:(?>{_ACKNOWLEDGEMENTS}){_SEPARATORS}*+)*+", re.IGNORECASE)
 _ACKNOWLEDGEMENT_MAX = 60
-"""Longer texts are read; it also bounds what the pattern has to look at."""
+"""Characters; longer texts are kept. It also bounds the work of the pattern."""
+
+
+class _Filters(NamedTuple):
+    uploads: re.Pattern[str]
+    memory: re.Pattern[str]
+    acknowledgement: re.Pattern[str]
+
+
+@cache
+def _filters() -> _Filters:
+    from memd.push.patterns import compiled, load  # noqa: PLC0415  (reads YAML: for the first push, not for the import)
+
+    return _Filters(**{name: compiled(sources) for name, sources in load("filtering").items()})
 
 
 def to_context(push: RawPush, patterns: Patterns) -> Context:
@@ -56,8 +56,9 @@ def _cleaned(turn: Turn) -> Turn:
     text = clean_text(turn.text).strip()
     if "<" not in text:
         return turn if text == turn.text else turn._replace(text=text)
-    without_memory = _INJECTED.sub("", text)
-    without_uploads = _UPLOADS.sub("", without_memory)
+    filters = _filters()
+    without_memory = filters.memory.sub("", text)
+    without_uploads = filters.uploads.sub("", without_memory)
     return turn._replace(
         text=without_uploads.strip(),
         has_files=turn.has_files or without_uploads != without_memory,
@@ -119,7 +120,7 @@ def _reason(turn: Turn) -> str | None:
 
 def is_acknowledgement(text: str) -> bool:
     """Whether a text says nothing but "ok", "thanks", "好的", a greeting or the like."""
-    return len(text) <= _ACKNOWLEDGEMENT_MAX and _ACKNOWLEDGEMENT.fullmatch(text) is not None
+    return len(text) <= _ACKNOWLEDGEMENT_MAX and _filters().acknowledgement.fullmatch(text) is not None
 
 
 def _message(turn: Turn, signals: frozenset[str]) -> Message:

@@ -14,9 +14,8 @@ import orjson
 from msgspec import Struct
 
 from memd.config import ClientSettings
-from memd.context import WIRE_VERSION, Key, Message
+from memd.context import SIGNALS, WIRE_VERSION, Key, Message
 from memd.errors import Rejected
-from memd.push.signals import SIGNALS
 
 MAX_ID_BYTES = 256
 MAX_DEPTH = 64

@@ -24,7 +24,7 @@ from memd.memory.document import parse
 from memd.memory.store.paths import FILE, folder
 from memd.memory.store.tombstone import FOLDER, Tombstones
 from memd.push.filtering import to_context
-from memd.push.signal_files import load_patterns
+from memd.push.signals import load_patterns
 from memd.push.validation import parse_push
 from memd.recall.inject import inject
 

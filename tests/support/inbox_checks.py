@@ -21,7 +21,7 @@ from memd.inbox.receipt import judge
 from memd.memory.document import Document
 from memd.memory.store import paths
 from memd.memory.store.json_store import JsonStore, Loaded
-from memd.push.signal_files import load_patterns
+from memd.push.signals import load_patterns
 from memd.scheduler.intake import Intake
 from memd.scheduler.rescue import Rescue
 from support import inbox_view

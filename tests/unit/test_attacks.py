@@ -30,7 +30,7 @@ from memd.memory.facts import Origin
 from memd.memory.gates.orders import KINDS, orders, refused_as
 from memd.push.filtering import to_context
 from memd.push.redaction import redact
-from memd.push.signal_files import load_patterns
+from memd.push.signals import load_patterns
 from memd.push.validation import check_push
 
 DATA = Path(__file__).parents[1] / "data" / "attacks"

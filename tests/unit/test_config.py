@@ -11,7 +11,7 @@ import yaml
 from memd import config
 from memd.config import ExtractionSettings, Secret, Settings
 from memd.errors import ConfigError
-from memd.push.signal_files import load_patterns
+from memd.push.signals import load_patterns
 
 ROOT = Path(__file__).parents[2]
 

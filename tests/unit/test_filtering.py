@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from memd.config import ClientSettings
 from memd.context import Context
 from memd.push.filtering import is_acknowledgement, to_context
-from memd.push.signal_files import load_patterns
+from memd.push.signals import load_patterns
 from memd.push.validation import check_push
 
 PATTERNS = load_patterns()

@@ -24,7 +24,16 @@ def test_the_tests_run_against_the_installed_wheel() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["inbox/inbox.lua", "push/signals/en.yaml", "push/signals/zh.yaml", "demo/conversations.jsonl", "py.typed"]
+    "name",
+    [
+        "inbox/inbox.lua",
+        "push/signals/en.yaml",
+        "push/signals/zh.yaml",
+        "push/filtering/zh.yaml",
+        "push/redaction/common.yaml",
+        "demo/conversations.jsonl",
+        "py.typed",
+    ],
 )
 def test_the_package_carries_its_data(name: str) -> None:
     """Lua, patterns and demo data are there after an installation."""

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from memd.extraction.offline import english
 from memd.memory.gates import orders_en, orders_zh
 from memd.push.prefilter import Prefilter, required_literals
-from memd.push.signal_files import load_patterns
+from memd.push.signals import load_patterns
 
 DATA = Path(__file__).parents[1] / "data" / "signals"
 

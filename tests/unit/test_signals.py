@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memd.context import SIGNALS
 from memd.errors import ConfigError
-from memd.push.signal_files import load_patterns
-from memd.push.signals import SIGNALS
+from memd.push.signals import load_patterns
 
 DATA = Path(__file__).parents[1] / "data" / "signals"
 PATTERNS = load_patterns()
@@ -108,6 +108,19 @@ def test_own_patterns_are_added_or_replace(tmp_path: Path) -> None:
     assert "correction" not in replaced.detect("no, I meant the second one")
 
 
+def test_patterns_are_built_from_fragments_of_all_files(tmp_path: Path) -> None:
+    """A fragment is a list of alternatives; each file may add some, and an escaped brace is a brace."""
+    (tmp_path / "es.yaml").write_text(
+        "fragments:\n  negation: ['no era']\ncorrection:\n  any: ['^{negation} eso', '^\\{negation}']\n",
+        encoding="utf-8",
+    )
+    (tmp_path / "pt.yaml").write_text("fragments:\n  negation: ['não era']\n", encoding="utf-8")
+    loaded = load_patterns(tmp_path)
+    assert loaded.detect("No era eso") == {"correction"}
+    assert loaded.detect("Não era eso") == {"correction"}
+    assert loaded.detect("{negation}") == {"correction"}
+
+
 @pytest.mark.parametrize(
     ("text", "line", "problem"),
     [
@@ -117,6 +130,9 @@ def test_own_patterns_are_added_or_replace(tmp_path: Path) -> None:
         ("correction: ['x']\n", 1, "expected names"),
         ("correction:\n  any: x\n", 2, "expected a list"),
         ("correction: [\n", 2, "not YAML"),
+        ("correction:\n  any: ['{nobody}']\n", 2, "no such fragment: nobody"),
+        ("fragments: ['x']\n", 1, "expected names"),
+        ("fragments:\n  verb: x\n", 2, "expected a list"),
     ],
 )
 def test_a_bad_pattern_stops_the_start_with_file_and_line(tmp_path: Path, text: str, line: int, problem: str) -> None:
