@@ -1,4 +1,4 @@
-"""Extraction: from new messages and the document as it is to an update. See `protocol` for the words."""
+"""Extraction: new messages and the current document become an update. See `protocol` for the types."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ __all__ = [
 ]
 
 KEY_VARIABLES = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN")
-"""Where a key is looked for when the settings have none. On-disk profiles of the SDK are left alone on purpose: text
-goes to an account that somebody named, never to one that happened to be found."""
+"""The environment variables used when the settings contain no key. Profiles of the SDK on disk are ignored on purpose:
+conversations are only sent to an account that the operator named."""
 
 
 def chosen(settings: ExtractionSettings) -> Literal["anthropic", "rules"]:
-    """Which extractor these settings mean: `auto` is anthropic when there is a key, else rules."""
+    """The extractor that these settings select: `auto` is anthropic when there is a key, else rules."""
     if settings.extractor != "auto":
         return settings.extractor
     has_key = settings.api_key is not None and settings.api_key.reveal().strip()
@@ -37,18 +37,21 @@ def chosen(settings: ExtractionSettings) -> Literal["anthropic", "rules"]:
 
 
 def endpoint(settings: ExtractionSettings) -> str:
-    """What stands for the endpoint and model in Redis names: calls that fail together share a breaker by it."""
+    """The name of the endpoint and model in Redis keys: calls that fail together share a circuit breaker."""
     base_url = settings.base_url or os.environ.get("ANTHROPIC_BASE_URL", "")
     return digest("endpoint", chosen(settings), base_url, settings.model, size=8)
 
 
 def address(settings: ExtractionSettings) -> str:
-    """What stands for the endpoint alone, whatever the model: batches are asked for where they were sent."""
+    """The name of the endpoint alone in Redis keys: a batch is collected from the endpoint it was sent to."""
     return digest("address", chosen(settings), settings.base_url or os.environ.get("ANTHROPIC_BASE_URL", ""), size=8)
 
 
 def open_batches(settings: ExtractionSettings, largest: int) -> Batches | None:
-    """The endpoint's batches of up to `largest` requests; None for the offline extractor. Raises ConfigError."""
+    """The batches of the endpoint, with up to `largest` requests each; None for the offline extractor.
+
+    Raises ConfigError.
+    """
     if chosen(settings) == "rules":
         return None
     from memd.extraction.batch.api import AnthropicBatches  # noqa: PLC0415 - imports the SDK
@@ -57,12 +60,12 @@ def open_batches(settings: ExtractionSettings, largest: int) -> Batches | None:
 
 
 def open_extractor(settings: ExtractionSettings, concurrency: int = 32) -> Extractor:
-    """The extractor of these settings, for up to `concurrency` calls at once. Raises ConfigError.
+    """The extractor that these settings select, for up to `concurrency` calls at once. Raises ConfigError.
 
-    The SDK (a second of CPU, 60 MB) is imported only here and only when it is used.
+    Imports the SDK (a second of CPU, 60 MB) only when that extractor needs it.
     """
     if chosen(settings) == "rules":
-        from memd.extraction.offline.extractor import RulesExtractor  # noqa: PLC0415 - its tables are needed in workers only
+        from memd.extraction.offline.extractor import RulesExtractor  # noqa: PLC0415 - only workers need its tables
 
         return RulesExtractor()
     from memd.extraction.anthropic import AnthropicExtractor  # noqa: PLC0415 - imports the SDK
@@ -71,14 +74,14 @@ def open_extractor(settings: ExtractionSettings, concurrency: int = 32) -> Extra
 
 
 def preload(settings: ExtractionSettings) -> None:
-    """Import what `open_extractor` will need; in a worker's parent, so that its forked children have it already.
+    """Import what `open_extractor` needs. A worker calls it before it forks, so that its children share the modules.
 
-    Raises ConfigError for what can never be sent: an address or a key that is none.
+    Raises ConfigError for an address or key that no request can carry.
     """
     if chosen(settings) == "rules":
         import memd.extraction.offline.extractor  # noqa: PLC0415 - as above
     else:
         import memd.extraction.batch.api  # noqa: F401, PLC0415 - as above
-        from memd.extraction.anthropic import check  # noqa: PLC0415 - as above
+        from memd.extraction.anthropic_client import check  # noqa: PLC0415 - as above
 
         check(settings)

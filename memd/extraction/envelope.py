@@ -1,6 +1,6 @@
-"""Reading one answer of the Messages API: the envelope is the endpoint's, the text inside it is the model's.
+"""Reads one answer of the Messages API: the endpoint wrote the envelope, the model wrote the text inside it.
 
-A broken envelope is an outage (ModelUnavailable); a broken text is this content's (ContentRefused).
+A broken envelope is an outage (ModelUnavailable); a broken text is the fault of this content (ContentRefused).
 """
 
 from __future__ import annotations
@@ -18,18 +18,20 @@ from memd.extraction.prompt import unescape
 from memd.extraction.protocol import Usage
 from memd.extraction.update import BadReply, Evidence, NewFact, Update, decode
 
+_THINKING = ("thinking", "redacted_thinking")
+
 
 def read(raw: bytes, content_type: str, sent: Sequence[Message]) -> tuple[Update, Usage]:
-    """The update and the cost. Raises ExtractionFailed, which then carries the cost as `usage`."""
+    """The update and its cost. Raises ExtractionFailed; its `usage` is the cost when the endpoint counted one."""
     body = _body(raw, content_type)
     cost = usage(body.get("usage"))
     failure = failures.from_stop_reason(body.get("stop_reason"))
     if failure is None:
         try:
-            return _as_said(decode(_text(body["content"])), sent), cost
+            return _unescaped(decode(_text(body["content"])), sent), cost
         except BadReply as error:
             where = f" in {error.field}" if error.field else ""
-            failure = ContentRefused("bad_reply", f"the answer is not one update ({error.code}{where})")
+            failure = ContentRefused("bad_reply", f"the answer is not a valid update ({error.code}{where})")
     failure.usage = cost
     raise failure
 
@@ -49,7 +51,7 @@ def _body(raw: bytes, content_type: str) -> dict[str, Any]:
 
 
 def _text(content: list[Any]) -> str:
-    """The one text block; thinking may stand around it, a second text or a tool call may not."""
+    """The only text block. Thinking blocks are skipped; a second text or a tool call is a bad reply."""
     blocks = [block for block in content if not (isinstance(block, dict) and block.get("type") in _THINKING)]
     if len(blocks) != 1:
         raise BadReply("not_one_text")
@@ -60,11 +62,8 @@ def _text(content: list[Any]) -> str:
     return text
 
 
-_THINKING = ("thinking", "redacted_thinking")
-
-
 def usage(value: object) -> Usage:
-    """The tokens that an answer says it has cost; what is no count is none."""
+    """The tokens that an answer reports; anything but a count is 0."""
     fields = value if isinstance(value, dict) else {}
 
     def count(name: str) -> int:
@@ -79,22 +78,22 @@ def usage(value: object) -> Usage:
     )
 
 
-def _as_said(update: Update, sent: Sequence[Message]) -> Update:
-    """Undo the prompt's escaping in what the model repeats from it."""
+def _unescaped(update: Update, sent: Sequence[Message]) -> Update:
+    """Undo the prompt's escaping, which the model copies; drop empty summaries."""
     return replace(
         update,
         summaries={name: unescape(text) for name, text in update.summaries.items() if text.strip()},
-        new_facts=tuple(_fact_as_said(fact, sent) for fact in update.new_facts),
+        new_facts=tuple(_unescaped_fact(fact, sent) for fact in update.new_facts),
         confirmed_facts=tuple(replace(fact, quote=_quote_in(fact.quote, sent)) for fact in update.confirmed_facts),
         retired_facts=tuple(replace(fact, quote=_quote_in(fact.quote, sent)) for fact in update.retired_facts),
         merged_facts=tuple(replace(fact, content=unescape(fact.content)) for fact in update.merged_facts),
     )
 
 
-def _fact_as_said(fact: NewFact, sent: Sequence[Message]) -> NewFact:
+def _unescaped_fact(fact: NewFact, sent: Sequence[Message]) -> NewFact:
     evidence = tuple(
-        Evidence(piece.message, _quote_in(piece.quote, sent[piece.message : piece.message + 1]))
-        for piece in fact.evidence
+        Evidence(quoted.message, _quote_in(quoted.quote, sent[quoted.message : quoted.message + 1]))
+        for quoted in fact.evidence
     )
     return replace(
         fact,
@@ -106,7 +105,7 @@ def _fact_as_said(fact: NewFact, sent: Sequence[Message]) -> NewFact:
 
 
 def _quote_in(quote: str, messages: Sequence[Message]) -> str:
-    """The quote as it stands in one of the messages: as given if it does, else unescaped."""
+    """The quote as one of the messages contains it: unchanged if it occurs there, else unescaped."""
     if "&" not in quote or any(quote in message.content for message in messages):
         return quote
     return unescape(quote)

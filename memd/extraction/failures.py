@@ -1,7 +1,7 @@
-"""What the endpoint's answer means for the context: every status, error type and header in one place.
+"""Who is at fault when the endpoint does not answer as expected: every status, error type and header in one place.
 
-The rule: when the endpoint is at fault, ModelUnavailable (no attempt is spent); when this content is, ContentRefused or
-ContentTooLong. No sentence here carries text of the request or of the reply.
+The rule: ModelUnavailable (costs no attempt) when the endpoint is at fault, ContentRefused or ContentTooLong when this
+content is. No sentence here repeats text of the request or of the reply.
 """
 
 from __future__ import annotations
@@ -16,30 +16,35 @@ from typing import Any
 from memd.errors import ContentRefused, ContentTooLong, ExtractionFailed, ModelUnavailable
 
 RETRY_AFTER_MAX_S = 86_400.0
-"""A longer wish is cut to a day: the key may be used again long before a mistaken date."""
+"""A longer delay is cut to a day: the key may be usable again long before a mistaken date."""
+
+NOT_FOUND = "model_not_found"
+"""The code for status 404: of a model, or of a batch."""
+
+REPLY_TOO_LARGE = "the answer exceeds extraction.max_reply_bytes"
 
 _SENTENCES = {
     "unauthorized": "the endpoint refused the key",
-    "payment": "the account has no credit left or reached its spend limit",
-    "forbidden": "the key may not use this model or endpoint",
-    "model_not_found": "the endpoint does not know this model or address",
-    "timeout": "the endpoint gave no full answer in time",
+    "payment": "the account has no credit left or has reached its spend limit",
+    "forbidden": "the key does not permit this model or endpoint",
+    NOT_FOUND: "the endpoint does not know this model or address",
+    "timeout": "the endpoint did not answer completely in time",
     "conflict": "the endpoint reported a conflict",
-    "rate_limited": "the endpoint limits the rate",
+    "rate_limited": "the endpoint limits the rate of requests",
     "server_error": "the endpoint failed",
     "overloaded": "the endpoint is overloaded",
-    "connection": "the endpoint cannot be reached, or broke off",
+    "connection": "the endpoint cannot be reached, or closed the connection early",
     "not_the_api": "the answer does not come from a Messages API",
-    "batch_expired": "the endpoint did not come to it in the time of its batch",
-    "batch_canceled": "its batch was canceled",
-    "no_key": "no key is set (extraction.api_key or ANTHROPIC_API_KEY)",
+    "batch_expired": "the batch expired before the endpoint processed this request",
+    "batch_canceled": "the batch of this request was canceled",
+    "no_key": "no API key is set: set extraction.api_key or ANTHROPIC_API_KEY",
 }
 
 _BY_STATUS = {
     401: "unauthorized",
     402: "payment",
     403: "forbidden",
-    404: "model_not_found",
+    404: NOT_FOUND,
     408: "timeout",
     409: "conflict",
     429: "rate_limited",
@@ -51,7 +56,7 @@ _BY_TYPE = {
     "authentication_error": "unauthorized",
     "billing_error": "payment",
     "permission_error": "forbidden",
-    "not_found_error": "model_not_found",
+    "not_found_error": NOT_FOUND,
     "timeout_error": "timeout",
     "conflict_error": "conflict",
     "rate_limit_error": "rate_limited",
@@ -59,19 +64,19 @@ _BY_TYPE = {
     "overloaded_error": "overloaded",
 }
 
-# 400 is also how the API says "too long" and, at some gateways, "no credit"; there is no code for either, so the words
-# have to do. They are only looked at, never repeated.
+# The API also uses 400 for "too long" and, at some gateways, for "no credit", without a code for either. So the words
+# of the message decide; they are never repeated.
 _TOO_LONG = re.compile(r"too (?:long|large|many (?:input )?tokens)|context (?:length|window)|maximum context", re.I)
 _NO_CREDIT = re.compile(r"credit balance|insufficient (?:credit|quota|funds)|spend(?:ing)? limit", re.I)
 
 
 def unavailable(code: str, retry_after_s: float | None = None) -> ModelUnavailable:
-    """The error for a code of the table above."""
+    """The error with this code of the table above."""
     return ModelUnavailable(code, _SENTENCES[code], retry_after_s)
 
 
 def from_status(status: int, body: object, headers: Mapping[str, str]) -> ExtractionFailed:
-    """What an answer other than 2xx means; also used for error bodies that come with status 200."""
+    """The failure behind an answer other than 2xx; also used for error bodies that come with status 200."""
     error = _error_of(body)
     retry_after_s = retry_after(headers, datetime.now(UTC))
     if status == 413 or error["type"] == "request_too_large":
@@ -85,6 +90,7 @@ def from_status(status: int, body: object, headers: Mapping[str, str]) -> Extrac
 
 
 def too_long() -> ContentTooLong:
+    """The error for a request that exceeds the model's context window or the API's size limit."""
     return ContentTooLong("too_long", "the request is too long for the model")
 
 
@@ -94,7 +100,7 @@ def is_error(body: object) -> bool:
 
 
 def from_stop_reason(reason: object) -> ExtractionFailed | None:
-    """None when the answer is complete; `None` as a reason is not: a complete answer says so."""
+    """The failure behind a stop reason; None when the answer is complete. A missing reason counts as incomplete."""
     if reason in ("end_turn", "stop_sequence"):
         return None
     if reason == "max_tokens":
@@ -102,12 +108,12 @@ def from_stop_reason(reason: object) -> ExtractionFailed | None:
     if reason == "model_context_window_exceeded":
         return too_long()
     if reason == "refusal":
-        return ContentRefused("refusal", "the model declined to answer")
-    return ContentRefused("unexpected_stop", "the answer ended in a way that was not asked for")
+        return ContentRefused("refusal", "the model refused to answer")
+    return ContentRefused("unexpected_stop", "the answer stopped for an unexpected reason")
 
 
 def retry_after(headers: Mapping[str, str], now: datetime) -> float | None:
-    """Seconds the endpoint wishes to be left alone: retry-after-ms, else retry-after in seconds or as a date."""
+    """Seconds to wait, from `retry-after-ms`, else from `retry-after` in seconds or as a date; None without either."""
     for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
         try:
             seconds = float(headers.get(name, "")) * unit
@@ -138,7 +144,7 @@ def _from_words(error: dict[str, str], retry_after_s: float | None) -> Extractio
 
 
 def _error_of(body: object) -> dict[str, str]:
-    """type, message and code of an error body, empty where there is none."""
+    """Type, message and code of an error body; empty when missing."""
     error: Any = body.get("error") if isinstance(body, dict) else None
     error = error if isinstance(error, dict) else {}
     details = error.get("details")

@@ -1,7 +1,7 @@
-"""The request in words: a stable, cacheable prefix, then one block of data that cannot forge its own delimiters.
+"""The text of a request: a stable, cacheable prefix, then one block of data that cannot forge its own delimiters.
 
-Inside the data every `&` and `<` is written `&amp;` and `&lt;`, so the only tags in it are ours. `unescape` is the way
-back for what the model quotes. `parse_messages` reads the numbered messages again, for servers that play the model.
+The data escapes every `&` and `<` as `&amp;` and `&lt;`, so all tags in it are memd's. `unescape` reverses this in what
+the model quotes. `parse_messages` reads the numbered messages back, for servers that play the model.
 """
 
 from __future__ import annotations
@@ -9,14 +9,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from datetime import date
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from memd.context import Message
 from memd.extraction.protocol import Request
 from memd.extraction.short_ids import short_ids
+from memd.memory.document import SECTIONS, Document, summary
 
 PROMPT_VERSION = "4"
-"""Stored with every fact's origin; raise it with any change below, as a change also empties the endpoint's cache."""
+"""Stored in the origin of every fact. Raise it with every change below; a change also empties the endpoint's cache."""
 
 INSTRUCTIONS = """\
 You keep the long-term memory of one user of an AI assistant. Given the memory and the newest messages of one \
@@ -76,12 +77,8 @@ Most conversations change little. If nothing changes, answer with empty lists an
 """
 
 FACT_CHARS = 500
-"""Longer facts are cut in the request (not in the document): enough to recognise them by."""
+"""Longer facts are truncated in the request, not in the document; this much is enough to recognise one."""
 
-_SUMMARIES = {
-    "user": ("workContext", "personalContext", "topOfMind"),
-    "history": ("recentMonths", "earlierContext", "longTermBackground"),
-}
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 _SIGNAL = re.compile(r"[a-z_]{1,32}")
 _NUMBERED = re.compile(
@@ -90,7 +87,7 @@ _NUMBERED = re.compile(
 
 
 class Numbered(NamedTuple):
-    """One new message as the model sees it, unescaped."""
+    """One new message, unescaped, with its number in the request."""
 
     number: int
     role: str
@@ -103,7 +100,7 @@ def build(request: Request, today: date) -> str:
         f"<today>{today.isoformat()}</today>",
         _block("summaries", _summaries(request.document)),
         _block("facts", _facts(request.document)),
-        *_questions(request),
+        *_maintenance(request),
         _block("before", (f"{message.role}: {escape(message.content)}" for message in request.before)),
         _block("messages", (_numbered(index, message) for index, message in enumerate(request.messages))),
     ]
@@ -111,7 +108,7 @@ def build(request: Request, today: date) -> str:
 
 
 def escape(text: str) -> str:
-    """Take away a text's power to open or close a tag."""
+    """The text with `&` and `<` escaped, so that it can neither open nor close a tag."""
     return text.replace("&", "&amp;").replace("<", "&lt;")
 
 
@@ -121,17 +118,17 @@ def unescape(text: str) -> str:
 
 
 def parse_messages(prompt: str) -> list[Numbered]:
-    """The new messages of a text that `build` made."""
+    """The new messages in a text from `build`."""
     _, _, block = prompt.rpartition("\n<messages>\n")
     return [Numbered(int(match[1]), match[2], unescape(match[3])) for match in _NUMBERED.finditer(block)]
 
 
-def _questions(request: Request) -> Iterator[str]:
-    """What is asked of the document itself; nothing on most days."""
+def _maintenance(request: Request) -> Iterator[str]:
+    """The questions about the document itself; most requests have none."""
     if request.maintenance.review:
-        names = short_ids([fact_id for fact_id, _, _ in _told(request.document)])
-        asked = request.maintenance.review.items()
-        yield _block("review", (f"{_line(names.get(fact_id, fact_id))} {why}" for fact_id, why in asked))
+        short = short_ids([fact_id for fact_id, _, _ in _usable_facts(request.document)])
+        review = request.maintenance.review.items()
+        yield _block("review", (f"{_line(short.get(fact_id, fact_id))} {why}" for fact_id, why in review))
     if request.maintenance.merge:
         yield _block("merge", [_line(", ".join(request.maintenance.merge))])
 
@@ -141,39 +138,35 @@ def _block(name: str, lines: Iterable[str]) -> str:
     return f"<{name}>\n{body}\n</{name}>" if body else f"<{name}></{name}>"
 
 
-def _summaries(document: dict[str, Any]) -> Iterator[str]:
-    for group, names in _SUMMARIES.items():
-        section = document.get(group)
-        for name in names:
-            entry = section.get(name) if isinstance(section, dict) else None
-            text = entry.get("summary") if isinstance(entry, dict) else None
-            if isinstance(text, str) and text.strip():
-                yield f"{name}: {_line(text)}"
+def _summaries(document: Document) -> Iterator[str]:
+    for name in SECTIONS:
+        if (text := summary(document, name)).strip():
+            yield f"{name}: {_line(text)}"
 
 
-def _facts(document: dict[str, Any]) -> Iterator[str]:
-    """Each category once, then its facts: with a hundred facts that saves what three more turns cost."""
+def _facts(document: Document) -> Iterator[str]:
+    """Each category once, then its facts: with 100 facts this saves as many tokens as three more turns cost."""
     groups: dict[str, list[str]] = {}
-    facts = _told(document)
-    names = short_ids([fact_id for fact_id, _, _ in facts])
+    facts = _usable_facts(document)
+    short = short_ids([fact_id for fact_id, _, _ in facts])
     for fact_id, text, category in facts:
-        said = _without_user(text)
-        cut = said if len(said) <= FACT_CHARS else said[:FACT_CHARS] + "…"
-        groups.setdefault(category, []).append(_single(f"{names[fact_id]} {cut}"))
+        content = _without_user(text)
+        cut = content if len(content) <= FACT_CHARS else content[:FACT_CHARS] + "…"
+        groups.setdefault(category, []).append(_single(f"{short[fact_id]} {cut}"))
     for category, lines in groups.items():
         yield f"[{_line(category)}]"
         yield escape("\n".join(lines))
 
 
 def _without_user(text: str) -> str:
-    """Most facts begin in the same way; with a hundred of them that is 250 tokens for nothing."""
+    """The fact without the subject that most facts share: in 100 facts it costs 250 tokens and says nothing."""
     if text.startswith("The user ") and len(text) > 9:
         return text[9:]
     return text[2:] if text.startswith("用户") and text[2:3] not in ("", "的") else text
 
 
-def _told(document: dict[str, Any]) -> list[tuple[str, str, str]]:
-    """Id, content and category of each fact that has them; a hand may have left anything there."""
+def _usable_facts(document: Document) -> list[tuple[str, str, str]]:
+    """Id, content and category of each fact that has an id and content; people edit documents by hand."""
     facts = [fact for fact in document.get("facts") or () if isinstance(fact, dict)]
     return [
         (fact["id"], fact["content"], str(fact.get("category", "context")))
@@ -187,7 +180,7 @@ def _line(text: str) -> str:
 
 
 def _single(text: str) -> str:
-    """The text as one line; most are."""
+    """The text as one line; most texts already are one."""
     return text if text.isprintable() and "  " not in text and text.strip() == text else " ".join(text.split())
 
 

@@ -1,6 +1,6 @@
-"""Answers to requests in batches: what one says, whose fault it is, and whether it is about what a claim holds now.
+"""Results of batches: reading one, who is at fault when there is no message, and whether it fits a claim.
 
-Nothing here needs the SDK: an answer is kept in the inbox as the endpoint gave it, and read when its key is claimed.
+Nothing here needs the SDK: the inbox keeps an answer as the endpoint gave it, and it is read when its key is claimed.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from memd.extraction.protocol import Extraction, Usage
 from memd.inbox.claim import Answer
 
 TOO_LARGE = "memd_too_large"
-"""Stands for the error of an answer that was not kept, as it has too many bytes."""
+"""The error type kept in place of an answer with too many bytes."""
 
 
 @dataclass(frozen=True, slots=True)
 class BatchResult:
-    """One line of a batch's results. `body`: the message of one that succeeded, the error of another."""
+    """One line of a batch's results. `body`: the message when `kind` is `succeeded`, the error when it is `errored`."""
 
     request_id: str
     kind: str
@@ -32,7 +32,7 @@ class BatchResult:
 
     @property
     def failure(self) -> ExtractionFailed | None:
-        """Whose fault it is that there is no message; None when there is one, whatever it says."""
+        """Why there is no message; None when there is one, whatever it holds."""
         if self.kind == "succeeded":
             return None
         if self.kind == "expired":
@@ -43,18 +43,18 @@ class BatchResult:
 
     @property
     def usage(self) -> Usage:
-        """What it has cost: nothing, unless there is a message."""
+        """The tokens it cost: none without a message."""
         return envelope.usage(self.body.get("usage")) if self.kind == "succeeded" else Usage()
 
 
 def parse_line(line: bytes, max_bytes: int) -> BatchResult | None:
-    """One line; None when it is not one of a batch's results. One that is too large is kept as a failure."""
+    """The result in one line; None when the line holds none. A line over `max_bytes` becomes an `errored` result."""
     try:
         row = orjson.loads(line)
         request_id, result = row["custom_id"], row["result"]
         kind = result["type"]
         body = result.get("message") if kind == "succeeded" else result.get("error")
-    except (ValueError, TypeError, KeyError, AttributeError):  # asked anew, as no answer has come for it
+    except (ValueError, TypeError, KeyError, AttributeError):  # its request stays unanswered and is sent again
         return None
     if not isinstance(request_id, str) or kind not in ("succeeded", "errored", "canceled", "expired"):
         return None
@@ -64,35 +64,35 @@ def parse_line(line: bytes, max_bytes: int) -> BatchResult | None:
 
 
 def pack(result: BatchResult) -> bytes:
-    """An answer as the inbox keeps it."""
+    """The answer as the inbox keeps it."""
     return orjson.dumps({"kind": result.kind, "body": result.body})
 
 
 def fingerprint(messages: Sequence[Message], model: str) -> str:
-    """What a request is about, in one word, by which version of the prompt it asks, and which model."""
+    """Identifies a request: a digest of its messages, the version of the prompt, and the model."""
     parts = (part for message in messages for part in (message.identity, message.content))
     return f"{digest('asked', *parts)} {PROMPT_VERSION} {model}"
 
 
 def fits(answer: Answer, messages: Sequence[Message]) -> bool:
-    """Whether an answer is about exactly these messages, in this order, with this text."""
+    """Whether the request of this answer had exactly these messages, in this order, with this text."""
     return answer.fingerprint.partition(" ")[0] == fingerprint(messages, "").partition(" ")[0]
 
 
 def read(answer: Answer, sent: Sequence[Message]) -> Extraction:
-    """The extraction that an answer is. Raises ContentRefused or ContentTooLong."""
+    """The extraction in an answer. Raises ContentRefused or ContentTooLong."""
     packed = orjson.loads(answer.raw)
     _, prompt_version, model = answer.fingerprint.split(" ", 2)
     try:
         if packed["kind"] != "succeeded":
             raise _failure(packed["body"])
         update, usage = envelope.read(orjson.dumps(packed["body"]), "application/json", sent)
-    except ModelUnavailable as error:  # no call would mend this answer: it is dropped at the cost of an attempt
-        raise ContentRefused(error.code, "the answer is not one of a Messages API") from None
+    except ModelUnavailable as error:  # waiting would not change this answer: it is discarded, at one attempt
+        raise ContentRefused(error.code, "the answer does not come from a Messages API") from None
     return Extraction(update, usage, model, prompt_version)
 
 
 def _failure(body: dict[str, Any]) -> ExtractionFailed:
     if body.get("type") == TOO_LARGE:
-        return ContentRefused("reply_too_large", "the answer has more bytes than max_reply_bytes")
+        return ContentRefused("reply_too_large", failures.REPLY_TOO_LARGE)
     return failures.from_status(200, body, {})
