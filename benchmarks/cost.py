@@ -34,7 +34,6 @@ from memd.memory import ledger
 from memd.memory.apply import Origin, apply
 from memd.memory.store import files
 from memd.memory.store.json_store import open_store
-from memd.memory.store.tombstone import Tombstones
 from memd.push.redaction import redact
 
 AREA = "cost"
@@ -84,7 +83,6 @@ class Steps:
         self.taken: dict[str, list[float]] = defaultdict(list)
         self._place = place
         self._store = open_store(place.settings)
-        self._tombstones = Tombstones(place.settings.data_dir)
         self._floor_file = place.settings.data_dir / "floor.json"
         self._floor_file.write_bytes(orjson.dumps(full_document(Bucket("user")), option=orjson.OPT_INDENT_2))
 
@@ -111,7 +109,6 @@ class Steps:
     def _finish(self, claim: Claim) -> None:
         settings, bucket, thread = self._place.settings, claim.key.bucket, claim.key.thread_id
         with self._step("load"):
-            self._tombstones.find(claim.key.user_id)
             loaded = self._store.load(bucket)
             new = ledger.unknown(loaded.document, thread, claim.messages)
         with self._step("redact"):
@@ -141,7 +138,6 @@ class Steps:
 
     def _held(self, claim: Claim) -> Callable[[], bool]:
         def held() -> bool:
-            self._tombstones.generation(claim.key.user_id)
             return send(self._place.client, verbs.extend([claim.id]))[0]
 
         return held

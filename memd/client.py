@@ -229,7 +229,7 @@ class Memd(ByHand, Reading):
         """
         from memd.forget import Forgetting  # noqa: PLC0415  (what few apps ever do; the store comes with it)
         from memd.memory.store.json_store import open_store  # noqa: PLC0415  (as above)
-        from memd.memory.store.tombstone import Wish  # noqa: PLC0415  (as above)
+        from memd.memory.store.protocol import Wish  # noqa: PLC0415  (as above)
 
         wish = Wish(
             check_identifier("user_id", user_id),

@@ -20,9 +20,7 @@ from memd.inbox import dead, verbs
 from memd.inbox.connection import send
 from memd.inbox.dead import Letter
 from memd.inbox.raw_door import RawDoor
-from memd.memory.store.heat import HeatFiles
-from memd.memory.store.protocol import Erased, Store
-from memd.memory.store.tombstone import Tombstone, Tombstones, Wish
+from memd.memory.store.protocol import Erased, Store, Tombstone, Wish
 
 TAKE_IN_S = 60.0
 """Seconds that raw pushes may take to be taken in; beyond them they are looked at where they lie."""
@@ -61,7 +59,7 @@ class Forgetting:
         self._settings = settings
         self._client = client
         self._store = store
-        self._tombstones = Tombstones(settings.data_dir)
+        self._tombstones = store.tombstones
 
     def preview(self, wish: Wish) -> Forgotten:
         """What `run` would remove now. Raises InboxUnavailable."""
@@ -92,7 +90,7 @@ class Forgetting:
         except (InboxUnavailable, NotReady):  # the documents go now, the rest when the server is back
             complete, found = False, set()
         erased = self._store.erase(wish.user_id, wish.agent_name)
-        HeatFiles(self._settings).forget(wish.user_id, wish.agent_name)
+        self._store.reading_notes.forget(wish.user_id, wish.agent_name)
         tombstone = self._tombstones.extend(wish, found | erased.identities)
         if complete:
             self._mirror(tombstone)

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable
 from datetime import UTC, datetime
 
+from memd.context import Message
 from memd.errors import Conflict
 from memd.events import Event, logger
 from memd.forget import Forgetting
@@ -14,9 +15,7 @@ from memd.inbox import verbs
 from memd.inbox.connection import send
 from memd.memory import ledger
 from memd.memory.apply import Applied, Origin, apply
-from memd.memory.store.heat import HeatFiles
-from memd.memory.store.protocol import Loaded
-from memd.memory.store.tombstone import Tombstones, Wish
+from memd.memory.store.protocol import Identities, Loaded, Wish
 from workers.outcome import Lost, Overtaken, Stored
 from workers.resources import Resources
 from workers.steps import Answered, Opened, Part, Work
@@ -32,21 +31,19 @@ class Documents:
         self._resources = resources
         self._settings = resources.settings
         self._store = resources.store
-        self._tombstones = Tombstones(resources.settings.data_dir)
-        self._heat = HeatFiles(resources.settings)
 
     def load(self, part: Part) -> Opened | Lost:
-        """The bucket's document and the user's tombstone.
+        """The bucket's document, and which of the part's messages it has taken in.
 
         Lost where a forgetting was interrupted: it is finished first, and removes the claim as well.
         Raises StoreUnavailable, DocumentDamaged.
         """
         key = part.claim.key
-        tombstone = self._tombstones.find(key.user_id)
-        if tombstone is not None and tombstone.open:
-            self._finish_forgetting(tombstone.open)
+        loaded = self._store.load(key.bucket, _identities(key.thread_id, part.messages))
+        if loaded.tombstone is not None and loaded.tombstone.open:
+            self._finish_forgetting(loaded.tombstone.open)
             return Lost("forgotten")
-        return Opened(part, self._store.load(key.bucket), tombstone)
+        return Opened(part, loaded)
 
     def sync(self, part: Part) -> None:
         """Make the bucket's document durable, whoever wrote it. Raises StoreUnavailable."""
@@ -56,17 +53,20 @@ class Documents:
         """Apply the extraction and store the result.
 
         When another writer was faster, the update still holds and is applied to the newer document, unless that
-        writer has taken some of the same messages. Raises ClaimLost, StoreUnavailable, InboxUnavailable.
+        writer has taken some of the same messages, or anything of the user was forgotten meanwhile.
+        Raises ClaimLost, StoreUnavailable, InboxUnavailable.
         """
         work = answered.work
         key, loaded = work.part.claim.key, work.loaded
+        taken = _identities(key.thread_id, work.taken)
         for _ in range(ROUNDS):
             applied = self._apply(answered, loaded)
             try:
-                self._store.commit(key.bucket, loaded, applied.document, lambda: self._still_ours(work))
+                self._store.commit(key.bucket, loaded, applied.document, lambda: self._still_ours(work), taken)
             except Conflict:
-                loaded = self._store.load(key.bucket)
-                if ledger.unknown(loaded.document, key.thread_id, work.new) != work.new:
+                loaded = self._store.load(key.bucket, taken)
+                forgotten = loaded.generation != work.loaded.generation
+                if forgotten or ledger.fresh(loaded.known, work.new) != work.new:
                     return Overtaken()
             else:
                 return _stored(work, applied)
@@ -91,20 +91,21 @@ class Documents:
         """How much each fact was read lately. Only hybrid eviction asks for it."""
         if self._settings.apply.eviction != "hybrid":
             return {}
-        heat = self._heat.read(part.claim.key.bucket, time.time())
-        return {fact["id"]: heat.heat(fact["id"]) for fact in loaded.document["facts"]}
+        accesses = self._store.reading_notes.read(part.claim.key.bucket, time.time())
+        return {fact["id"]: accesses.heat(fact["id"]) for fact in loaded.document["facts"]}
 
     def _still_ours(self, work: Work) -> bool:
-        """Called under the lock: no other worker has the claim, and nothing of the user was forgotten since."""
-        claim = work.part.claim
-        if self._tombstones.generation(claim.key.user_id) != work.generation:
-            return False
-        return send(self._resources.client, verbs.extend([claim.id]))[0]
+        """Called under the locks: no other worker has the claim."""
+        return send(self._resources.client, verbs.extend([work.part.claim.id]))[0]
 
     def _finish_forgetting(self, wishes: Iterable[Wish]) -> None:
         for wish in wishes:
             Forgetting(self._settings, self._resources.client, self._store).finish(wish)
         logger().info(Event.FORGOTTEN)
+
+
+def _identities(thread_id: str, messages: Iterable[Message]) -> Identities:
+    return {thread_id: [message.identity for message in messages]}
 
 
 def _stored(work: Work, applied: Applied) -> Stored:

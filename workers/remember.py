@@ -81,23 +81,22 @@ def choose(opened: Opened, settings: Settings) -> Work | Skipped:
 
     Context is the last `context_messages` messages of the claim before the first new one.
     """
-    part, document, tombstone = opened.part, opened.loaded.document, opened.tombstone
+    part, loaded, tombstone = opened.part, opened.loaded, opened.loaded.tombstone
     claim = part.claim
     forgotten = {m.identity for m in claim.messages if tombstone and tombstone.holds(claim.key.bucket, m.identity)}
     alive = tuple(message for message in part.messages if message.identity not in forgotten)
-    new = ledger.unknown(document, claim.key.thread_id, alive)
+    new = ledger.fresh(loaded.known, alive)
     reason = _nothing_to_read(alive, new, settings)
     if reason is not None:
         return reason
     redacted: Counter[str] = Counter()
     return Work(
         part,
-        opened.loaded,
+        loaded,
         new=tuple(_redacted(message, redacted) for message in new),
         before=_context(part, new, forgotten, settings.extraction.context_messages),
         taken=alive,
-        generation=tombstone.generation if tombstone else 0,
-        maintenance=maintenance_due(document, datetime.now(UTC), settings.apply),
+        maintenance=maintenance_due(loaded.document, datetime.now(UTC), settings.apply),
         redacted=dict(redacted),
     )
 

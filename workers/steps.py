@@ -14,7 +14,6 @@ from memd.context import Message
 from memd.extraction.protocol import Extraction, Maintenance, Usage
 from memd.inbox.claim import Claim
 from memd.memory.store.protocol import Loaded
-from memd.memory.store.tombstone import Tombstone
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,11 +40,10 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """A part, the bucket's document, and the user's tombstone if there is one."""
+    """A part and the bucket's document."""
 
     part: Part
     loaded: Loaded
-    tombstone: Tombstone | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +56,6 @@ class Work:
     before: tuple[Message, ...]
     taken: tuple[Message, ...]
     """The messages that the ledger holds afterwards, the already known ones included."""
-
-    generation: int
-    """Of the user's tombstone when the messages were chosen: after a further forgetting nothing is written."""
 
     maintenance: Maintenance
     """Questions about the document itself."""

@@ -5,7 +5,8 @@ It is written in the same atomic replace as the facts, so that it alone decides 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 
 from memd.context import Message, is_single, loose
 from memd.memory.document import Document
@@ -13,22 +14,37 @@ from memd.memory.document import Document
 Ledger = dict[str, list[str]]
 
 
-def unknown(document: Document, thread_id: str, messages: Sequence[Message]) -> tuple[Message, ...]:
-    """The messages that the document has not taken in, in order, each once.
+def known(ledger: Ledger, identities: Mapping[str, Sequence[str]]) -> frozenset[str]:
+    """Those of the identities (by thread) that the ledger holds.
 
     A message that came without id, predecessor and created_at is also known by thread, role and content alone.
     """
-    known = set(document.get("ledger", {}).get(thread_id, ()))
-    alike = set(map(loose, known)) if any(is_single(message.identity) for message in messages) else set()
-    fresh: list[Message] = []
+    found: set[str] = set()
+    for thread_id, names in identities.items():
+        held = set(ledger.get(thread_id, ()))
+        alike = set(map(loose, held)) if any(map(is_single, names)) else set()
+        found |= {name for name in names if name in held or (is_single(name) and loose(name) in alike)}
+    return frozenset(found)
+
+
+def fresh(known: AbstractSet[str], messages: Sequence[Message]) -> tuple[Message, ...]:
+    """The messages whose identities are not known, in order, each once."""
+    seen, alike = set(known), set[str]()
+    new: list[Message] = []
     for message in messages:
         identity = message.identity
-        if identity in known or (is_single(identity) and loose(identity) in alike):
+        if identity in seen or (is_single(identity) and loose(identity) in alike):
             continue
-        known.add(identity)
+        seen.add(identity)
         alike.add(loose(identity))
-        fresh.append(message)
-    return tuple(fresh)
+        new.append(message)
+    return tuple(new)
+
+
+def unknown(document: Document, thread_id: str, messages: Sequence[Message]) -> tuple[Message, ...]:
+    """The messages of a thread that the document has not taken in, in order, each once."""
+    names = {thread_id: [message.identity for message in messages]}
+    return fresh(known(document.get("ledger", {}), names), messages)
 
 
 def taken(ledger: Ledger, thread_id: str, identities: Iterable[str], cap: int) -> Ledger:

@@ -6,6 +6,7 @@ left out, and secrets are cut out as they are before a model sees a text.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -17,9 +18,8 @@ from memd.errors import Rejected
 from memd.inbox import verbs
 from memd.inbox.connection import send
 from memd.inbox.verbs import Waiting
-from memd.memory import ledger
-from memd.memory.document import DEFAULT_CONFIDENCE, Document, Fact, iso
-from memd.memory.store.tombstone import Tombstone, Tombstones
+from memd.memory.document import DEFAULT_CONFIDENCE, Fact, iso
+from memd.memory.store.protocol import Store, Tombstone
 from memd.memory.text import one_line
 from memd.push.redaction import redact
 from memd.push.validation import parse_wire_message
@@ -58,15 +58,12 @@ class Pending:
 
 
 class PendingMessages:
-    """Reads them. `load`: the whole document of a bucket, asked only when something is pending."""
+    """Reads them. A bucket's document is loaded only when something is pending."""
 
-    def __init__(
-        self, settings: Settings, server: Callable[[], redis.Redis], load: Callable[[Bucket], Document]
-    ) -> None:
+    def __init__(self, settings: Settings, server: Callable[[], redis.Redis], store: Store) -> None:
         self._settings = settings
         self._server = server
-        self._load = load
-        self._tombstones = Tombstones(settings.data_dir)
+        self._store = store
 
     def read(self, buckets: Sequence[Bucket]) -> list[Pending]:
         """The newest pending messages of one user's buckets, the oldest of them first.
@@ -76,7 +73,7 @@ class PendingMessages:
         user_id = buckets[0].user_id
         by_hash = {bucket.hash: bucket for bucket in buckets}
         rows = self._rows(user_hash(user_id), list(by_hash))
-        grave = self._tombstones.find(user_id) if rows else None
+        grave = self._store.tombstones.find(user_id) if rows else None
         found: list[tuple[int, Pending]] = []
         for name, bucket in by_hash.items():
             mine = [row for row in rows if row.bucket == name and not _is_forgotten(row, bucket, grave)]
@@ -95,11 +92,14 @@ class PendingMessages:
         return rows
 
     def _of(self, bucket: Bucket, rows: Iterable[Waiting]) -> Iterator[tuple[int, Pending]]:
-        document = self._load(bucket)
+        identities: defaultdict[str, list[str]] = defaultdict(list)
+        for row in rows:
+            identities[row.thread_id].append(row.identity)
+        known = self._store.load(bucket, identities).known
         now = datetime.now(UTC)
         for row in rows:
             message = self._message(row)
-            if message is None or not ledger.unknown(document, row.thread_id, [message]):
+            if message is None or row.identity in known:
                 continue
             text = one_line(redact(message.content)[0])
             if text:

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 from memd.config import RecallSettings, Settings
 from memd.context import DEFAULT_AGENT, Bucket
 from memd.memory.document import Document
-from memd.memory.store.heat import HeatFiles
 from memd.memory.store.json_store import CachedReader, open_store
 from memd.recall.combined import Memory, alone, merged, with_pending
 from memd.recall.index import Index, similarities
@@ -63,8 +62,7 @@ class Reader:
         self._settings = settings
         self._store = open_store(settings)
         self._documents = CachedReader(self._store, settings.store)
-        self._pending = PendingMessages(settings, server, lambda bucket: self._store.load(bucket).document)
-        self._heat = HeatFiles(settings)
+        self._pending = PendingMessages(settings, server, self._store)
         self._lock = threading.Lock()
         self._kept: OrderedDict[Bucket, _Kept] = OrderedDict()
 
@@ -140,8 +138,8 @@ class Reader:
         now = time.time()
         for one in self._buckets(bucket):
             ids = [hit.fact["id"] for hit in found if hit.agent_name == one.agent_name and not hit.pending]
-            if ids and self._heat.touch(one, ids, now) and self._store.mark(one) is None:
-                self._heat.forget(*one)  # forgotten between the two: what was just noted goes as well
+            if ids and self._store.reading_notes.note(one, ids, now) and self._store.mark(one) is None:
+                self._store.reading_notes.forget(*one)  # forgotten between the two: what was just noted goes as well
 
     def _look(self, bucket: Bucket) -> _Kept:
         documents = tuple(map(self._documents.read, self._buckets(bucket)))

@@ -6,6 +6,7 @@ import json
 import os
 import signal
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import orjson
@@ -17,12 +18,14 @@ from support import daemon, ended, execute, make_settings, part, wait_for
 from memd.client import Memd
 from memd.config import Settings
 from memd.context import Bucket, user_hash
-from memd.errors import DocumentDamaged
+from memd.errors import DocumentDamaged, StoreUnavailable
 from memd.inbox import library, verbs
 from memd.inbox.connection import connect, send
 from memd.inbox.verbs import P
+from memd.memory.store import lock
 from memd.memory.store.paths import folder
-from memd.memory.store.tombstone import Tombstones, Wish
+from memd.memory.store.protocol import Wish
+from memd.memory.store.tombstone import TombstoneFiles
 from memd.ops import server
 from memd.testing import ModelServer
 
@@ -88,6 +91,29 @@ def test_forgotten_in_the_commit(asking: Callable[..., Settings]) -> None:
         nothing_comes_back(app, USERS[:20])
 
 
+def test_forgotten_between_the_question_and_a_first_commit(
+    asking: Callable[..., Settings], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The forgetting waits for a commit that has asked already, so it erases the first document of a new agent too."""
+    settings = asking(store__class="support.killing_store.PausingStore")
+    paths = {"PYTHONPATH": str(Path(__file__).parents[1])}
+    asked, tombstones = settings.data_dir / "asked", TombstoneFiles(settings.data_dir)
+    with Memd(asking()) as app, part("scheduler", settings), part("worker", settings, paths):
+        for user in USERS[:20]:
+            app.push(TURNS, thread_id="thread-1", user_id=user, agent_name="chef", now=True)
+            wait_for((asked / user).exists, "the commit has asked whether anything was forgotten")
+            with monkeypatch.context() as patched, suppress(StoreUnavailable):
+                patched.setattr(lock, "WAIT_S", 0.05)
+                app.forget(user)
+            held_up = tombstones.unfinished() != []
+            (asked / f"{user}.go").touch()
+            wait_for((asked / f"{user}.done").exists, "the commit has ended")
+            if held_up:
+                app.forget(user)
+        left = [user for user in USERS[:20] if app.document(user, agent_name="chef")["facts"]]
+    assert left == []
+
+
 def test_forgotten_after_it_was_stored(memd: Memd, settings: Settings) -> None:
     """Documents, old versions and outcomes go; the messages are known by a salted hash."""
     with daemon(settings):
@@ -119,7 +145,7 @@ def test_forgotten_while_the_server_is_down(data_dir: Path) -> None:
             with daemon(settings):
                 assert ended(app)["stored"] == 1 + MANY - 3
             assert remembered(app) == USERS[3:]
-            assert Tombstones(data_dir).unfinished() == []
+            assert TombstoneFiles(data_dir).unfinished() == []
             with daemon(settings):
                 assert app.push(TURNS, thread_id="thread-1", user_id=USERS[1]).reason == "forgotten"
         finally:
@@ -272,7 +298,7 @@ def test_a_tombstone_that_cannot_be_read_lets_nothing_through(
     good = file.read_bytes()
     file.write_bytes(b"{")
     with pytest.raises(DocumentDamaged):
-        Tombstones(settings.data_dir).find("ana")
+        TombstoneFiles(settings.data_dir).find("ana")
     execute(client, "DEL", f"{P}:forgotten:{user_hash('ana')}")
     with daemon(settings):
         memd.push(TURNS, thread_id="t", user_id="ana", now=True)
@@ -299,7 +325,7 @@ def test_a_forgetting_cut_short_is_finished_by_the_next_worker(
 ) -> None:
     """Killed after the tombstone was written: the worker does the rest before it works on anything of that user."""
     memd.push(TURNS, thread_id="t", user_id="ana", now=True)
-    tombstones = Tombstones(settings.data_dir)
+    tombstones = TombstoneFiles(settings.data_dir)
     tombstones.begin(Wish("ana"), ())
     with daemon(settings):
         wait_for(lambda: tombstones.unfinished() == [], "the wish is fulfilled")

@@ -17,7 +17,8 @@ from memd.context import Bucket, Key, Message, identify, user_hash
 from memd.errors import InboxUnavailable, NotReady
 from memd.inbox import verbs
 from memd.inbox.connection import send
-from memd.memory.store.tombstone import Tombstones, Wish
+from memd.memory.store.protocol import Wish
+from memd.memory.store.tombstone import TombstoneFiles
 from memd.recall.pending import MAX_MESSAGES
 
 
@@ -119,7 +120,7 @@ def test_what_is_being_forgotten_is_not_shown(memd: Memd, settings: Settings) ->
     push(memd, "I have a cat")
     push(memd, "I have a dog", agent="chef")
     wish = Wish("ana", "chef")
-    tombstones = Tombstones(settings.data_dir)
+    tombstones = TombstoneFiles(settings.data_dir)
     tombstones.begin(wish, [])
     assert shown(memd, agent_name="chef") == ["I have a cat"]
     tombstones.close(wish)

@@ -21,8 +21,8 @@ from memd.inbox.connection import send
 from memd.inbox.verbs import P
 from memd.memory import ledger
 from memd.memory.document import parse
-from memd.memory.store.paths import FILE, folder
-from memd.memory.store.tombstone import FOLDER, Tombstones
+from memd.memory.store.paths import FILE, FORGOTTEN, folder
+from memd.memory.store.tombstone import TombstoneFiles
 from memd.push.filtering import to_context
 from memd.push.signals import load_patterns
 from memd.push.validation import parse_push
@@ -118,11 +118,11 @@ def test_a_trusted_push_of_each_version_is_merged(client: redis.Redis, settings:
 
 def test_a_tombstone_of_each_version_still_holds(settings: Settings) -> None:
     """What was forgotten then is recognised today."""
-    (settings.data_dir / FOLDER).mkdir()
+    (settings.data_dir / FORGOTTEN).mkdir()
     for sample in SAMPLES.glob("tombstone-*.json"):
         owner = json.loads(sample.read_bytes())["owner"]
-        (settings.data_dir / FOLDER / f"{owner}.json").write_bytes(sample.read_bytes())
-        found = Tombstones(settings.data_dir).find("gone")
+        (settings.data_dir / FORGOTTEN / f"{owner}.json").write_bytes(sample.read_bytes())
+        found = TombstoneFiles(settings.data_dir).find("gone")
         assert found is not None
         messages = identify("thread-1", [Message("user", "I like rowing.", id="f1"), Message("user", "x", id="new")])
         assert [found.holds(Bucket("gone"), message.identity) for message in messages] == [True, False]
@@ -144,12 +144,12 @@ def test_a_newer_document_is_left_alone(memd: Memd, settings: Settings, client: 
 
 def test_a_newer_tombstone_lets_nothing_through(settings: Settings) -> None:
     """What it says is unknown, so its user's contexts wait."""
-    (settings.data_dir / FOLDER).mkdir()
+    (settings.data_dir / FORGOTTEN).mkdir()
     fields = json.loads((SAMPLES / "tombstone-1.json").read_bytes())
-    file = settings.data_dir / FOLDER / f"{fields['owner']}.json"
+    file = settings.data_dir / FORGOTTEN / f"{fields['owner']}.json"
     file.write_text(json.dumps({**fields, "version": 2}))
     with pytest.raises(DocumentDamaged, match="E_TOMBSTONE_VERSION"):
-        Tombstones(settings.data_dir).find("gone")
+        TombstoneFiles(settings.data_dir).find("gone")
 
 
 def test_an_older_build_replaces_no_newer_one(client: redis.Redis, settings: Settings) -> None:

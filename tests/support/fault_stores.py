@@ -11,7 +11,8 @@ from pathlib import Path
 from memd.config import StoreSettings
 from memd.context import Bucket
 from memd.memory.document import Document
-from memd.memory.store.json_store import JsonStore, Loaded
+from memd.memory.store.json_store import JsonStore
+from memd.memory.store.protocol import NO_IDENTITIES, Identities, Loaded
 from support import wait_for
 
 
@@ -21,7 +22,14 @@ class _MarkingStore(JsonStore):
         self._marker = data_dir / "in-commit"
         self._go = data_dir / "go"
 
-    def commit(self, bucket: Bucket, loaded: Loaded, document: Document, still_ours: Callable[[], bool]) -> Loaded:
+    def commit(
+        self,
+        bucket: Bucket,
+        loaded: Loaded,
+        document: Document,
+        still_ours: Callable[[], bool],
+        taken: Identities = NO_IDENTITIES,
+    ) -> Loaded:
         """Commit, but stand still once the claim was found to be ours, with the lock held."""
 
         def asked() -> bool:
@@ -29,7 +37,7 @@ class _MarkingStore(JsonStore):
             self._stand_still()
             return ours
 
-        return super().commit(bucket, loaded, document, asked)
+        return super().commit(bucket, loaded, document, asked, taken)
 
     def _stand_still(self) -> None:
         raise NotImplementedError
@@ -40,10 +48,17 @@ class FreezingStore(_MarkingStore):
 
     _turn = threading.Lock()
 
-    def commit(self, bucket: Bucket, loaded: Loaded, document: Document, still_ours: Callable[[], bool]) -> Loaded:
+    def commit(
+        self,
+        bucket: Bucket,
+        loaded: Loaded,
+        document: Document,
+        still_ours: Callable[[], bool],
+        taken: Identities = NO_IDENTITIES,
+    ) -> Loaded:
         """Commit when it is its turn."""
         with self._turn:
-            return super().commit(bucket, loaded, document, still_ours)
+            return super().commit(bucket, loaded, document, still_ours, taken)
 
     def _stand_still(self) -> None:
         if not self._marker.exists():
@@ -66,14 +81,21 @@ class WritingDownStore(JsonStore):
         super().__init__(data_dir, settings)
         self._steps = data_dir / "steps"
 
-    def load(self, bucket: Bucket) -> Loaded:
+    def load(self, bucket: Bucket, identities: Identities = NO_IDENTITIES) -> Loaded:
         """Load."""
         self._write_down("load")
-        return super().load(bucket)
+        return super().load(bucket, identities)
 
-    def commit(self, bucket: Bucket, loaded: Loaded, document: Document, still_ours: Callable[[], bool]) -> Loaded:
+    def commit(
+        self,
+        bucket: Bucket,
+        loaded: Loaded,
+        document: Document,
+        still_ours: Callable[[], bool],
+        taken: Identities = NO_IDENTITIES,
+    ) -> Loaded:
         """Commit."""
-        done = super().commit(bucket, loaded, document, still_ours)
+        done = super().commit(bucket, loaded, document, still_ours, taken)
         self._write_down("commit")
         return done
 

@@ -21,7 +21,8 @@ from memd.memory import removed
 from memd.memory.document import Document, Fact, empty_document
 from memd.memory.hand import edits
 from memd.memory.hand.editing import Editing
-from memd.memory.store.json_store import JsonStore, Loaded
+from memd.memory.store.json_store import JsonStore
+from memd.memory.store.protocol import NO_IDENTITIES, Identities, Loaded
 from memd.testing import ModelServer
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
@@ -289,9 +290,9 @@ class NotingStore(JsonStore):
         super().__init__(settings.data_dir, settings.store)
         self.loaded = threading.Event()
 
-    def load(self, bucket: Bucket) -> Loaded:
+    def load(self, bucket: Bucket, identities: Identities = NO_IDENTITIES) -> Loaded:
         """Load, and say so."""
-        found = super().load(bucket)
+        found = super().load(bucket, identities)
         self.loaded.set()
         return found
 

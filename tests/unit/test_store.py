@@ -100,7 +100,7 @@ def test_loading_what_is_not_there_creates_nothing(store: JsonStore, tmp_path: P
     """A reader leaves no trace."""
     loaded = store.load(ALICE)
 
-    assert (loaded.revision, loaded.file_hash, loaded.document["facts"]) == (0, None, [])
+    assert (loaded.revision, loaded.content_hash, loaded.document["facts"]) == (0, None, [])
     assert loaded.document["userId"] == "alice@example.com"
     assert not (tmp_path / "data").exists()
 

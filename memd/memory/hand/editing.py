@@ -19,8 +19,7 @@ from memd.memory.document import Document, Fact
 from memd.memory.hand import edits
 from memd.memory.hand.edits import Edited
 from memd.memory.store.json_store import Loaded, Store, open_store
-from memd.memory.store.protocol import Inspected
-from memd.memory.store.tombstone import Tombstones
+from memd.memory.store.protocol import FileStore
 
 ROUNDS = 50
 """How often an edit starts again because another writer was faster; each time that writer got something done."""
@@ -60,7 +59,6 @@ class Editing:
     def __init__(self, settings: Settings, store: Store | None = None) -> None:
         self._settings = settings
         self._store = store or open_store(settings)
-        self._tombstones = Tombstones(settings.data_dir)
 
     def facts(self, bucket: Bucket) -> list[Fact]:
         """The facts of a memory, in the order they came."""
@@ -109,7 +107,7 @@ class Editing:
 
     def load(self, bucket: Bucket) -> Loaded:
         """A document as it is; one that is damaged is reported and not mended."""
-        if isinstance(self._store, Inspected):
+        if isinstance(self._store, FileStore):
             self._store.inspect(bucket)
         return self._store.load(bucket)
 
@@ -137,7 +135,7 @@ class Editing:
 
     def _is_free(self, bucket: Bucket) -> bool:
         """Asked under the lock: what is added while a forgetting is unfinished would be erased with the rest."""
-        grave = self._tombstones.find(bucket.user_id)
+        grave = self._store.tombstones.find(bucket.user_id)
         if grave is not None and grave.open:
             raise Rejected("E_FORGETTING", "this user is being forgotten; a worker has to finish that first", "user_id")
         return True

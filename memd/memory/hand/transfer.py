@@ -51,7 +51,7 @@ class Transfer:
         """All documents of a user, or an agent's one, as they are; memories that nobody wrote are left out."""
         names = [DEFAULT_AGENT, *self._editing.agents(user_id)] if agent_name is None else [agent_name]
         loaded = [self._editing.load(Bucket(user_id, name)) for name in names]
-        documents: list[Document] = [one.document for one in loaded if one.file_hash is not None]
+        documents: list[Document] = [one.document for one in loaded if one.content_hash is not None]
         return envelope(user_id, documents, iso(datetime.now(UTC)))
 
     def import_(

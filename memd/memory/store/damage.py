@@ -20,7 +20,7 @@ def mend(file: Path, check: Check) -> bool:
     The caller holds the lock. Raises StoreUnavailable.
     """
     moment = datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%fZ")
-    aside = file.with_name(f"{paths.FILE}.corrupt-{moment}")
+    aside = file.with_name(f"{paths.ASIDE}{moment}")
     good = _previous(file, check)
     try:
         if good is None:

@@ -1,4 +1,4 @@
-"""The store: one JSON file for each bucket, read by anyone at any time, replaced atomically under a lock."""
+"""The store memd ships: one JSON file for each bucket, read by anyone at any time, replaced atomically under locks."""
 
 from __future__ import annotations
 
@@ -9,25 +9,30 @@ import shutil
 import time
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
+from typing import Literal
 
 import orjson
 
 from memd.config import Settings, StoreSettings
-from memd.context import DEFAULT_AGENT, Bucket
+from memd.context import DEFAULT_AGENT, Bucket, user_hash
 from memd.errors import ClaimLost, ConfigError, Conflict, DocumentDamaged, DocumentTooNew
 from memd.events import Event, logger
+from memd.memory import ledger
 from memd.memory.document import Document, empty_document, parse
 from memd.memory.store import damage, erase, files, paths
 from memd.memory.store.cache import CachedReader
 from memd.memory.store.lock import locked
-from memd.memory.store.protocol import Erased, Loaded, Store
+from memd.memory.store.protocol import NO_IDENTITIES, Entry, Erased, Identities, Loaded, Store
+from memd.memory.store.reading_notes import ReadingNoteFiles
+from memd.memory.store.tombstone import TombstoneFiles
 
 __all__ = ["CachedReader", "Erased", "JsonStore", "Loaded", "Store", "open_store"]
 
 
 def open_store(settings: Settings) -> Store:
-    """The store that `store.class` names. Raises ConfigError when it cannot be loaded or is none."""
+    """The store that `store.class` names. Raises ConfigError when the class cannot be loaded or is not a store."""
     module, _, name = settings.store.class_.rpartition(".")
     try:
         store = getattr(importlib.import_module(module), name)(settings.data_dir, settings.store)
@@ -44,20 +49,27 @@ class JsonStore:
     def __init__(self, data_dir: Path, settings: StoreSettings) -> None:
         self._data_dir = data_dir
         self._shared = settings.shared
+        self.tombstones = TombstoneFiles(data_dir)
+        self.reading_notes = ReadingNoteFiles(data_dir, shared=settings.shared)
 
-    def load(self, bucket: Bucket) -> Loaded:
-        """The bucket's document, an empty one when there is none.
+    def load(self, bucket: Bucket, identities: Identities = NO_IDENTITIES) -> Loaded:
+        """The bucket's document, an empty one when there is none, and which of `identities` its ledger has.
 
         A file that is not the bucket's document is set aside and the previous version restored; the event log says so.
         Raises DocumentTooNew (the file is left alone), StoreUnavailable, DocumentDamaged (it could not be set aside).
         """
-        owner = self._owner(bucket)
+        tombstone = self.tombstones.find(bucket.user_id)
+        loaded = self._read_or_mend(self._owner(bucket))
+        known = ledger.known(loaded.document["ledger"], identities) if identities else frozenset[str]()
+        return replace(loaded, known=known, tombstone=tombstone)
+
+    def _read_or_mend(self, owner: Bucket) -> Loaded:
         try:
             return self._read(owner)
         except DocumentTooNew:
             raise
         except DocumentDamaged:  # looked at again under the lock, where nobody else is mending or writing
-            with locked(paths.lock_file(self._data_dir, owner)):
+            with locked(paths.bucket_lock(self._data_dir, owner)):
                 return self._mend(owner)
 
     def inspect(self, bucket: Bucket) -> None:
@@ -67,7 +79,14 @@ class JsonStore:
         """
         self._read(self._owner(bucket))
 
-    def commit(self, bucket: Bucket, loaded: Loaded, document: Document, still_ours: Callable[[], bool]) -> Loaded:
+    def commit(
+        self,
+        bucket: Bucket,
+        loaded: Loaded,
+        document: Document,
+        still_ours: Callable[[], bool],
+        taken: Identities = NO_IDENTITIES,
+    ) -> Loaded:
         """Replace what was loaded, durably and all at once; the old version is kept as `memory.prev.json`.
 
         Raises ClaimLost, Conflict, StoreUnavailable; DocumentDamaged for a document that JSON cannot express. Each
@@ -75,14 +94,19 @@ class JsonStore:
         """
         data = _serialise(document)
         owner = self._owner(bucket)
-        with locked(paths.lock_file(self._data_dir, owner)):
+        with (
+            locked(paths.owner_lock(self._data_dir, user_hash(bucket.user_id)), shared=True),
+            locked(paths.bucket_lock(self._data_dir, owner)),
+        ):
             if not still_ours():
                 raise ClaimLost("the claim is somebody else's by now; nothing was written")
+            if self.tombstones.generation(bucket.user_id) != loaded.generation:
+                raise Conflict("the user had something forgotten since the document was loaded; nothing was written")
             file = self._file(owner)
-            if _hash_on_disk(file) != loaded.file_hash:
+            if _hash_on_disk(file) != loaded.content_hash:
                 raise Conflict("the document changed since it was loaded; nothing was written")
             files.replace(file, data, file.with_name(paths.TEMP), file.with_name(paths.PREVIOUS))
-        return Loaded(document, document["revision"], _hash(data))
+        return Loaded(document, document["revision"], _hash(data), tombstone=loaded.tombstone)
 
     def sync(self, bucket: Bucket) -> None:
         """Make the bucket's file durable, though it was another process that renamed it and died before its fsync.
@@ -141,6 +165,32 @@ class JsonStore:
             raise files.unavailable(error) from None
         return removed
 
+    def entries(self) -> Iterator[Entry]:
+        """The files and folders of the store, in no order; what a commit removes meanwhile is left out."""
+        for top in paths.OWN_FOLDERS:
+            for folder, folders, names in os.walk(self._data_dir / top):
+                for name in (*folders, *names):
+                    path = Path(folder, name)
+                    try:
+                        yield Entry(path, path.lstat(), _leftover(name))
+                    except FileNotFoundError:  # a commit replaced or removed it since it was listed
+                        continue
+
+    def read_id(self) -> str | None:
+        """The text of `store.id`; None when there is no such file. Raises StoreUnavailable, DocumentDamaged."""
+        data = files.read(self._data_dir / paths.ID)
+        return None if data is None else data.decode(errors="replace").strip()
+
+    def make_id(self) -> str:
+        """The text of `store.id`, which is written durably when it is missing. Raises StoreUnavailable."""
+        file = self._data_dir / paths.ID
+        with locked(paths.id_lock(self._data_dir)):
+            known = self.read_id()
+            if known is None:
+                known = os.urandom(16).hex()
+                files.replace(file, f"{known}\n".encode(), file.with_suffix(".tmp"))
+        return known
+
     def erase(self, user_id: str, agent_name: str | None, *, dry_run: bool = False) -> Erased:
         """Remove an agent's memory of a user, or all that there is of them (None). Raises StoreUnavailable."""
         if self._shared:
@@ -150,7 +200,7 @@ class JsonStore:
         if dry_run:
             return erase.look(folder, whole=whole)
         agents = ["", *self.agents(user_id)] if agent_name is None else [agent_name]
-        locks = [paths.lock_file(self._data_dir, Bucket(user_id, agent)) for agent in agents]
+        locks = [paths.bucket_lock(self._data_dir, Bucket(user_id, agent)) for agent in agents]
         return erase.erase(folder, paths.trash_folder(self._data_dir), locks, whole=whole)
 
     def _owner(self, bucket: Bucket) -> Bucket:
@@ -179,6 +229,12 @@ class JsonStore:
         restored = damage.mend(self._file(owner), lambda data: parse(data, owner))
         logger().error(Event.DOCUMENT_DAMAGED, bucket=owner.hash, code=code, place=place, restored=restored)
         return self._read(owner)
+
+
+def _leftover(name: str) -> Literal["", "temp", "damaged"]:
+    if name == paths.TEMP:
+        return "temp"
+    return "damaged" if name.startswith(paths.ASIDE) else ""
 
 
 def _serialise(document: Document) -> bytes:

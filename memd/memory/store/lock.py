@@ -1,4 +1,4 @@
-"""The lock of a document: `flock` on one of 256 files that are never removed; a process that dies lets go of it."""
+"""Locks between processes and threads: `flock` on files that are never removed. A process that dies releases them."""
 
 from __future__ import annotations
 
@@ -13,17 +13,20 @@ from memd.errors import StoreUnavailable
 from memd.memory.store.files import close, make_folder
 
 WAIT_S = 10.0
-"""How long a lock is waited for: a commit takes milliseconds, so a holder that long is frozen."""
+"""Seconds to wait for a lock. A commit takes milliseconds, so whoever holds a lock that long is frozen."""
 
 POLL_S = 0.002
 
 
 @contextmanager
-def locked(file: Path) -> Iterator[None]:
-    """Hold the lock, against threads and processes alike. Raises StoreUnavailable when it cannot be had in time."""
+def locked(file: Path, *, shared: bool = False) -> Iterator[None]:
+    """Hold the lock, against threads and processes alike; `shared`: together with other shared holders.
+
+    Raises StoreUnavailable when the lock is not free within WAIT_S.
+    """
     descriptor = _open(file)
     try:
-        _acquire(descriptor)
+        _acquire(descriptor, fcntl.LOCK_SH if shared else fcntl.LOCK_EX)
         yield
     finally:
         close(descriptor)
@@ -41,12 +44,12 @@ def _open(file: Path) -> int:
         raise StoreUnavailable(f"E_STORE_LOCK: a lock file cannot be opened ({error.strerror})") from None
 
 
-def _acquire(descriptor: int) -> None:
+def _acquire(descriptor: int, kind: int) -> None:
     until = time.monotonic() + WAIT_S
     while True:
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:  # another commit of this document, or of one that shares the lock file
+            fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
+        except BlockingIOError:  # held by another writer of this document, or of one that shares the lock file
             if time.monotonic() > until:
                 raise StoreUnavailable(f"E_STORE_LOCKED: a lock was not free within {WAIT_S:g} s") from None
             time.sleep(POLL_S)

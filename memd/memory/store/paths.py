@@ -1,4 +1,4 @@
-"""Where a bucket's files are: ids become path parts that are readable when ordinary and never collide.
+"""Where a bucket's files are: ids become path parts that are readable when ordinary and that never collide.
 
 A part holds only `a-z 0-9 . _ - @ +` and `%xx` with lower-case digits, so that two ids never share a file, not even
 where names are compared without case or in another Unicode form. One over 120 bytes becomes `~` and its id's SHA-256.
@@ -21,6 +21,19 @@ MAX_PART_BYTES = 120
 FILE = "memory.json"
 PREVIOUS = "memory.prev.json"
 TEMP = "memory.json.tmp"
+ASIDE = "memory.json.corrupt-"
+"""A damaged document that was set aside; the time follows."""
+
+SHARED = "shared"
+USERS = "users"
+AGENTS = "agents"
+LOCKS = "locks"
+FORGOTTEN = "forgotten"
+READING_NOTES = "heat"
+"""The folder of the reading notes. It keeps the name of the first version, or their notes would be lost."""
+
+ID = "store.id"
+OWN_FOLDERS = (USERS, SHARED, LOCKS, READING_NOTES)
 
 _PLAIN = frozenset(b"abcdefghijklmnopqrstuvwxyz0123456789._-@+")
 _RESERVED = re.compile(r"(?:con|prn|aux|nul|com[0-9]|lpt[0-9])(?:\.|$)")
@@ -54,18 +67,18 @@ def decode(part: str) -> str | None:
 
 
 def users_folder(data_dir: Path) -> Path:
-    """Where the users' folders are."""
-    return data_dir / "users"
+    """The folder of the users' folders."""
+    return data_dir / USERS
 
 
 def user_folder(data_dir: Path, user_id: str, *, shared: bool) -> Path:
     """Everything memd keeps about one user; with a shared store, about all."""
-    return data_dir / "shared" if shared else users_folder(data_dir) / encode(user_id)
+    return data_dir / SHARED if shared else users_folder(data_dir) / encode(user_id)
 
 
 def agents_folder(data_dir: Path, user_id: str, *, shared: bool) -> Path:
-    """Where a user's agents have their folders."""
-    return user_folder(data_dir, user_id, shared=shared) / "agents"
+    """The folder of the folders of a user's agents."""
+    return user_folder(data_dir, user_id, shared=shared) / AGENTS
 
 
 @lru_cache(maxsize=4096)
@@ -77,15 +90,25 @@ def folder(data_dir: Path, bucket: Bucket, *, shared: bool) -> Path:
 
 
 def trash_folder(data_dir: Path) -> Path:
-    """A new name for what is being erased; on the same file system as the documents."""
+    """A new folder name, on the documents' file system, for what is being erased."""
     return data_dir / f"erased-{os.urandom(8).hex()}"
 
 
 def trash_folders(data_dir: Path) -> list[Path]:
-    """What was being erased when its process died."""
+    """Folders whose erasing process may have died."""
     return list(data_dir.glob("erased-*"))
 
 
-def lock_file(data_dir: Path, bucket: Bucket) -> Path:
-    """One of 256 lock files, by the bucket's hash; never removed."""
-    return data_dir / "locks" / bucket.hash[:2]
+def bucket_lock(data_dir: Path, bucket: Bucket) -> Path:
+    """The lock file of a bucket: one of 256, by the bucket's hash; never removed."""
+    return data_dir / LOCKS / bucket.hash[:2]
+
+
+def owner_lock(data_dir: Path, owner: str) -> Path:
+    """The lock file of a user, given their hash: one of 256; never removed."""
+    return data_dir / LOCKS / "owners" / owner[:2]
+
+
+def id_lock(data_dir: Path) -> Path:
+    """The lock file under which the store's id is made."""
+    return data_dir / LOCKS / "store"

@@ -1,22 +1,59 @@
-"""What a store must be able to do. JSON files are the one that memd ships; others are named in `store.class`."""
+"""What a store must be able to do, and the values it takes and returns. `store.class` names a class that does it.
+
+A store keeps four things: one document for each bucket, the tombstones of forgotten users, the reading notes of each
+bucket, and a random id of its own. Nothing outside this package knows where or how. memd ships a store of JSON files.
+
+Two locks make a commit safe against everybody else, on any machine:
+
+* the bucket's, exclusive: of two writers of one document the second finds that it has changed;
+* the owner's (one for each user), shared by all commits of the user's documents and taken before the bucket's. A
+  tombstone grows only under the exclusive one. So either the tombstone is there when a commit looks at its generation,
+  or the document is there when the forgetting erases: nothing is written between the two.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator
+import hashlib
+import math
+import os
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from pathlib import Path
+from types import MappingProxyType
+from typing import Literal, NamedTuple, Protocol, runtime_checkable
 
-from memd.context import Bucket
+from memd.context import Bucket, is_single, loose
 from memd.memory.document import Document
+
+Identities = Mapping[str, Sequence[str]]
+"""Identities of messages, by thread id."""
+
+NO_IDENTITIES: Identities = MappingProxyType({})
+
+HALF_LIFE_S = 30 * 86_400.0
+"""Seconds in which the heat of a fact falls to half."""
 
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """A document as it was read. `file_hash` is None when there is none yet; `document` is never changed in place."""
+    """A document as it was read, and what the commit compares. `document` is never changed in place."""
 
     document: Document
     revision: int
-    file_hash: str | None
+
+    content_hash: str | None
+    """SHA-256 of the stored bytes; None when the bucket has no document yet."""
+
+    known: frozenset[str] = frozenset()
+    """Those of the identities asked for that the bucket has taken in already."""
+
+    tombstone: Tombstone | None = None
+    """The user's tombstone, read before the document."""
+
+    @property
+    def generation(self) -> int:
+        """How often the user's tombstone had grown; 0 without one."""
+        return self.tombstone.generation if self.tombstone else 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,27 +65,172 @@ class Erased:
     identities: frozenset[str] = frozenset()
 
 
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """A forgetting: of one agent's memory of a user, or of all that is known of them (None)."""
+
+    user_id: str
+    agent_name: str | None = None
+
+    @property
+    def bucket(self) -> Bucket | None:
+        """The one bucket that is meant; None for all."""
+        return None if self.agent_name is None else Bucket(self.user_id, self.agent_name)
+
+
+@dataclass(frozen=True, slots=True)
+class Tombstone:
+    """What was forgotten of one user. `generation` grows with each change; `open`: the wishes not yet fulfilled."""
+
+    owner: str
+    generation: int
+    salt: str
+    hashes: frozenset[str]
+    open: tuple[Wish, ...] = ()
+
+    def holds(self, bucket: Bucket, identity: str) -> bool:
+        """Whether this message of the user was forgotten, for this bucket or for all."""
+        names = (identity, loose(identity)) if is_single(identity) else (identity,)
+        return any(self._hash(scope, name) in self.hashes for scope in ("", bucket.hash) for name in names)
+
+    def hashed(self, identities: Iterable[str], bucket: Bucket | None) -> set[str]:
+        """The hashes of these identities, for one bucket or for all of the user's (None)."""
+        scope = bucket.hash if bucket else ""
+        names = {name for one in identities for name in ((one, loose(one)) if one.startswith("n") else (one,))}
+        return {self._hash(scope, name) for name in names}
+
+    def _hash(self, scope: str, name: str) -> str:
+        # SHA-1, as the server's functions know no other; without the salt there is nothing to compare a guess with.
+        return hashlib.sha1(f"{self.salt}:{scope}:{name}".encode(), usedforsecurity=False).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """How a fact was found so far: last time (Unix seconds), number of times, and its heat at the last one."""
+
+    last: float
+    count: int
+    heat: float
+
+    def at(self, now: float) -> float:
+        """The heat now: each access counts 1 when it happens, and half of that after each half-life."""
+        return self.heat * math.pow(0.5, max(0.0, now - self.last) / HALF_LIFE_S)
+
+    def again(self, now: float) -> Access:
+        """After one more access."""
+        return Access(max(now, self.last), self.count + 1, self.at(now) + 1.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Accesses:
+    """The accesses of one memory's facts, by fact id, as of `now` (Unix seconds)."""
+
+    by_fact: Mapping[str, Access]
+    now: float
+
+    def heat(self, fact_id: str) -> float:
+        """The heat of a fact: 0 when it was never found, 1 when just now for the first time, 0.5 when 30 days ago."""
+        access = self.by_fact.get(fact_id)
+        return access.at(self.now) if access else 0.0
+
+
+class Tombstones(Protocol):
+    """The tombstones of a store: salted hashes of what was forgotten, kept when documents and inbox are gone.
+
+    Every method raises StoreUnavailable, and DocumentDamaged for a tombstone that cannot be read: that stops its
+    user's contexts and never lets them through. Writes are durable.
+    """
+
+    def find(self, user_id: str) -> Tombstone | None:
+        """The tombstone of a user; None when nothing was ever forgotten."""
+        ...
+
+    def begin(self, wish: Wish, identities: Iterable[str]) -> Tombstone:
+        """Write the wish and these identities down, before anything is removed. Waits for running commits to end.
+
+        When it raises, the wish may be written down all the same, and a worker fulfils it.
+        """
+        ...
+
+    def extend(self, wish: Wish, identities: Iterable[str]) -> Tombstone:
+        """Add identities found while forgetting. Waits for running commits to end."""
+        ...
+
+    def close(self, wish: Wish) -> None:
+        """The wish is fulfilled."""
+        ...
+
+    def unfinished(self) -> list[Wish]:
+        """The wishes of all users that are not yet fulfilled."""
+        ...
+
+    def owners(self) -> list[str]:
+        """The hashes (`user_hash`) of all users with a tombstone."""
+        ...
+
+    def of(self, owner: str) -> Tombstone | None:
+        """The tombstone of the user with this hash."""
+        ...
+
+
+class ReadingNotes(Protocol):
+    """How often and how lately each fact was found. A hint for eviction: it may be lost, and is never a promise."""
+
+    def note(self, bucket: Bucket, fact_ids: Iterable[str], now: float) -> bool:
+        """Note that these facts were found at `now` (Unix seconds); False when the store refuses. Raises nothing."""
+        ...
+
+    def read(self, bucket: Bucket, now: float) -> Accesses:
+        """The accesses of a memory's facts; none when the notes cannot be read. Raises nothing."""
+        ...
+
+    def forget(self, user_id: str, agent_name: str | None) -> None:
+        """Remove the notes of one agent's memory of the user, or of all of them (None). Raises StoreUnavailable."""
+        ...
+
+
 @runtime_checkable
 class Store(Protocol):
-    """Keeps one document for each bucket. Safe to use from many threads."""
+    """Keeps one document for each bucket, and the tombstones and reading notes. Safe to use from many threads."""
 
-    def load(self, bucket: Bucket) -> Loaded:
-        """The bucket's document, an empty one when there is none.
+    @property
+    def tombstones(self) -> Tombstones:
+        """The tombstones of all users."""
+        ...
 
+    @property
+    def reading_notes(self) -> ReadingNotes:
+        """The reading notes of all memories."""
+        ...
+
+    def load(self, bucket: Bucket, identities: Identities = NO_IDENTITIES) -> Loaded:
+        """The bucket's document (an empty one when there is none), the known ones of `identities`, and the tombstone.
+
+        A store may keep the identities outside the document, whose `ledger` is empty then: `known` decides.
         Raises StoreUnavailable, DocumentTooNew, DocumentDamaged.
         """
         ...
 
-    def commit(self, bucket: Bucket, loaded: Loaded, document: Document, still_ours: Callable[[], bool]) -> Loaded:
-        """Replace what was loaded, durably and all at once.
+    def commit(
+        self,
+        bucket: Bucket,
+        loaded: Loaded,
+        document: Document,
+        still_ours: Callable[[], bool],
+        taken: Identities = NO_IDENTITIES,
+    ) -> Loaded:
+        """Replace what was loaded by `document`, durably and all at once.
 
-        `still_ours` is asked under the lock, right before the write. Raises ClaimLost when it says no, Conflict when
-        the stored document is not `loaded` any more, StoreUnavailable; each time nothing has changed.
+        `taken`: the identities that this takes in, recorded in the same step. The document's `ledger` has them too; a
+        store that keeps them elsewhere leaves the ledger out of what it writes.
+        `still_ours` is called right before the write, while both locks are held.
+        Raises ClaimLost when `still_ours` is false; Conflict when the stored document is not `loaded` any more, or when
+        anything of the user was forgotten since; StoreUnavailable. Each time nothing has changed.
         """
         ...
 
     def sync(self, bucket: Bucket) -> None:
-        """Make sure that what `load` answers survives a power cut, whoever wrote it. Raises StoreUnavailable."""
+        """Make sure that what `load` returns survives a power cut, whoever wrote it. Raises StoreUnavailable."""
         ...
 
     def mark(self, bucket: Bucket) -> Hashable:
@@ -56,7 +238,10 @@ class Store(Protocol):
         ...
 
     def sweep(self) -> int:
-        """Remove what crashes left behind; how many pieces. Called when a worker starts. Raises StoreUnavailable."""
+        """Remove what crashes left behind; returns how many pieces. Called when a worker starts.
+
+        Raises StoreUnavailable.
+        """
         ...
 
     def agents(self, user_id: str) -> list[str]:
@@ -68,20 +253,40 @@ class Store(Protocol):
         ...
 
     def erase(self, user_id: str, agent_name: str | None, *, dry_run: bool = False) -> Erased:
-        """Remove an agent's memory of a user, or all that there is of them (None), old versions and temps included.
+        """Remove an agent's memory of a user, or all documents of the user (None), old versions and temps included.
 
         Idempotent. A shared store erases nothing, as nobody knows whose a fact is. Raises StoreUnavailable.
         """
         ...
 
+    def read_id(self) -> str | None:
+        """The random id of this store; None when it has none yet. Raises StoreUnavailable."""
+        ...
+
+    def make_id(self) -> str:
+        """The id of this store, made durably when it has none yet. Raises StoreUnavailable."""
+        ...
+
+
+class Entry(NamedTuple):
+    """A file or folder of a store. `leftover`: a temp file that a crash left, or a damaged document set aside."""
+
+    path: Path
+    stat: os.stat_result
+    leftover: Literal["", "temp", "damaged"]
+
 
 @runtime_checkable
-class Inspected(Protocol):
-    """A store whose documents people may change with an editor, so that they can be wrong."""
+class FileStore(Protocol):
+    """A store whose documents are files that people may look at and change with an editor, so they can be wrong."""
 
     def inspect(self, bucket: Bucket) -> None:
-        """Read the document and change nothing, not even one that is damaged.
+        """Read the document and change nothing, not even a document that is damaged.
 
         Raises DocumentDamaged with the place of what is wrong, DocumentTooNew, StoreUnavailable.
         """
+        ...
+
+    def entries(self) -> Iterator[Entry]:
+        """The files and folders of the store, in no order. Raises OSError."""
         ...

@@ -59,7 +59,7 @@ def inspect(settings: Settings, users: Iterable[str] | None, agent_name: str | N
             found.append(Audited(*bucket, Finding(UNREADABLE, error.place, "", str(error), "")))
             memories += 1
             continue
-        if loaded.file_hash is None:
+        if loaded.content_hash is None:
             continue
         memories += 1
         facts += len(loaded.document["facts"])

@@ -74,24 +74,24 @@ def slow_model(seed: int) -> Plan:
 
 
 _LOAD = """\
-        owner = self._owner(bucket)
+    def _read_or_mend(self, owner: Bucket) -> Loaded:
         try:
             return self._read(owner)
         except DocumentTooNew:
 """
 _LOAD_ONCE = """\
-        owner = self._owner(bucket)
+    def _read_or_mend(self, owner: Bucket) -> Loaded:
         try:
             if owner not in _KEPT:
                 _KEPT[owner] = self._read(owner)
             return _KEPT[owner]
         except DocumentTooNew:
 """
-_COMMIT = "self._store.commit(key.bucket, loaded, applied.document, lambda: self._still_ours(work))"
+_COMMIT = "self._store.commit(key.bucket, loaded, applied.document, lambda: self._still_ours(work), taken)"
 _ACK_AND_COMMIT = """\
 send(self._resources.client, verbs.ack(work.part.claim.id, {"state": "stored"}, {}))
-                self._store.commit(key.bucket, loaded, applied.document, lambda: True)"""
-_CHECK = "            if _hash_on_disk(file) != loaded.file_hash:\n"
+                self._store.commit(key.bucket, loaded, applied.document, lambda: True, taken)"""
+_CHECK = "            if _hash_on_disk(file) != loaded.content_hash:\n"
 _TAKEN = """\
   call('LPOP', list)
   call('HINCRBY', P .. ':taken', list, 1)
@@ -112,8 +112,8 @@ BUGS = (
         (
             Edit(
                 "memd/memory/ledger.py",
-                '    known = set(document.get("ledger", {}).get(thread_id, ()))\n    alike',
-                "    known: set[str] = set()\n    alike",
+                "        held = set(ledger.get(thread_id, ()))\n",
+                "        held = set[str]()\n",
             ),
         ),
         ("twice",),
@@ -132,9 +132,9 @@ BUGS = (
             Edit("memd/memory/store/json_store.py", _CHECK, "            if False:\n"),
             Edit(
                 "memd/memory/store/json_store.py",
-                '        return Loaded(document, document["revision"], _hash(data))\n\n    def sync',
+                '        return Loaded(document, document["revision"], _hash(data), tombstone=loaded.tombstone)\n',
                 '        _KEPT[owner] = Loaded(document, document["revision"], _hash(data))\n'
-                "        return _KEPT[owner]\n\n    def sync",
+                "        return replace(_KEPT[owner], tombstone=loaded.tombstone)\n",
             ),
         ),
         ("lost", "backwards"),

@@ -1,104 +1,68 @@
-"""Heat: how often and how lately each fact was found, kept beside the documents so that reading never rewrites one.
+"""Reading notes in files: how often and how lately each fact was found. So reading never writes a document.
 
 `<data>/heat/<hash of user>/<hash of bucket>` holds lines. A search appends one, `<seconds> <id> <id> …`; a file that
-has grown is folded into one line a fact, `= <last> <count> <heat> <id>`, and goes on from there. It is a hint, not a
-promise: nothing is synced to the disk, a line that cannot be read counts for nothing, and without it no memory is lost.
+has grown is folded into one line for each fact, `= <last> <count> <heat> <id>`, and grows on from there. The notes are
+a hint, not a promise: they are not synced to the disk, unreadable lines are skipped, and no memory needs them.
 """
 
 from __future__ import annotations
 
 import fcntl
-import math
 import os
 import re
 import shutil
 import time
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
-from memd.config import Settings
 from memd.context import Bucket, user_hash
 from memd.errors import DocumentDamaged, StoreUnavailable
-from memd.memory.store import files
-
-HALF_LIFE_S = 30 * 86_400.0
-"""Seconds in which the heat of an access falls to half."""
+from memd.memory.store import files, paths
+from memd.memory.store.protocol import Access, Accesses
 
 FOLD_BYTES = 49_152
-"""A file that has grown to this is folded to half of it at most, the hottest facts: 500 ids of memd take 20 KB."""
+"""A file larger than this is folded to at most half of it; the hottest facts stay. 500 facts take 20 KB."""
 
 MAX_BYTES = 4 * FOLD_BYTES
-"""Where folding fails, the file grows no further than this."""
+"""A file that cannot be folded grows no further than this."""
 
 TRIES, PAUSE_S = 5, 0.001
-"""How often, and how many seconds apart, an append is tried while another one folds, which takes a millisecond."""
+"""Attempts to append, and seconds between them, while somebody else folds the file, which takes a millisecond."""
 
 MAX_TOUCHED = 50
-"""Facts of one search that count; who asks for more does not look for something."""
+"""Facts of one search that count; a larger search is a listing rather than a question."""
 
-FOLDER = "heat"
 _ID = re.compile(r"[^\s=][^\s]{0,63}")
 
 
-@dataclass(frozen=True, slots=True)
-class Access:
-    """What is known of one fact: the last access in Unix seconds, how many there were, and its heat at the last one."""
+class ReadingNoteFiles:
+    """The reading notes of a data folder (see `protocol.ReadingNotes`). Safe to use from many threads and processes."""
 
-    last: float
-    count: int
-    heat: float
+    def __init__(self, data_dir: Path, *, shared: bool) -> None:
+        self._folder = data_dir / paths.READING_NOTES
+        self._shared = shared
 
-    def at(self, now: float) -> float:
-        """The heat now: each access counts 1 when it happens, and half of that after each half-life."""
-        return self.heat * math.pow(0.5, max(0.0, now - self.last) / HALF_LIFE_S)
-
-    def again(self, now: float) -> Access:
-        """After one more access."""
-        return Access(max(now, self.last), self.count + 1, self.at(now) + 1.0)
-
-
-@dataclass(frozen=True, slots=True)
-class Heat:
-    """The accesses of one memory's facts, as of `now` (Unix seconds)."""
-
-    accesses: Mapping[str, Access]
-    now: float
-
-    def heat(self, fact_id: str) -> float:
-        """The heat of a fact: 0 when it was never found, 1 when just now for the first time, 0.5 when 30 days ago."""
-        found = self.accesses.get(fact_id)
-        return found.at(self.now) if found else 0.0
-
-
-class HeatFiles:
-    """The heat of a data folder. Safe to use from many threads and processes."""
-
-    def __init__(self, settings: Settings) -> None:
-        self._folder = settings.data_dir / FOLDER
-        self._shared = settings.store.shared
-
-    def touch(self, bucket: Bucket, fact_ids: Iterable[str], now: float) -> bool:
-        """Note that these facts were found; False when the file system refuses: then it is not noted."""
+    def note(self, bucket: Bucket, fact_ids: Iterable[str], now: float) -> bool:
+        """Note that these facts were found; False when the file system refuses."""
         names = [fact_id for fact_id in fact_ids if _ID.fullmatch(fact_id)][:MAX_TOUCHED]
         if not names:
             return True
         try:
             return _append(self._file(bucket), f"{now:.0f} {' '.join(names)}\n".encode(), now)
-        except OSError:  # a reader without the right to write, a full disk: what was found is answered all the same
+        except OSError:  # no right to write, or a full disk: the search returns its facts all the same
             return False
 
-    def read(self, bucket: Bucket, now: float) -> Heat:
-        """The heat of a memory's facts; none when the file cannot be read, or is not one of ours: it is only a hint."""
+    def read(self, bucket: Bucket, now: float) -> Accesses:
+        """The accesses of a memory's facts; none when the file cannot be read or is not one of ours."""
         try:
             data = files.read(self._file(bucket)) or b""
         except (StoreUnavailable, DocumentDamaged):  # no commit waits for a hint
             data = b""
-        return Heat(_parsed(data), now)
+        return Accesses(_parsed(data), now)
 
     def forget(self, user_id: str, agent_name: str | None) -> None:
-        """Remove the heat of an agent's memory of the user, or of all of them (None). Raises StoreUnavailable."""
+        """Remove the notes of one agent's memory of the user, or of all of them (None). Raises StoreUnavailable."""
         if self._shared:
             return
         try:
@@ -117,7 +81,7 @@ class HeatFiles:
 
 
 def _append(file: Path, line: bytes, now: float) -> bool:
-    """Append a line; the file is folded when it has grown. False: it is full, or a fold took too long."""
+    """Append a line, and fold the file when it has grown; False when it is full, or a fold took too long."""
     for _ in range(TRIES):
         descriptor = _open(file)
         try:
@@ -137,7 +101,7 @@ def _append(file: Path, line: bytes, now: float) -> bool:
 
 
 def _open(file: Path) -> int:
-    """The file, made when it is missing; what is written goes to its end."""
+    """Open the file for appending; make it when it is missing."""
     flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
     try:
         return os.open(file, flags, 0o600)
@@ -149,7 +113,7 @@ def _open(file: Path) -> int:
 
 
 def _is_ours(descriptor: int, file: Path) -> bool:
-    """Whether nobody folds the file, now or since it was opened; nobody will until it is closed."""
+    """Whether nobody has folded the file since it was opened; from now on nobody can until it is closed."""
     try:
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
         return os.path.samestat(os.fstat(descriptor), file.lstat())
@@ -158,10 +122,10 @@ def _is_ours(descriptor: int, file: Path) -> bool:
 
 
 def _fold(file: Path, descriptor: int, now: float) -> None:
-    """Replace the file by a shorter one that says the same of the hottest facts, unless others are at it."""
+    """Replace the file by a shorter one with the hottest facts, unless somebody else is using it."""
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:  # somebody appends: who comes next folds
+    except BlockingIOError:  # somebody appends; the next append folds
         return
     if not os.path.samestat(os.fstat(descriptor), file.lstat()):  # folded while the lock changed hands
         return
@@ -175,8 +139,8 @@ def _folded(accesses: Mapping[str, Access], now: float) -> bytes:
     lines: list[bytes] = []
     size = 0
     for name in sorted(accesses, key=lambda name: accesses[name].at(now), reverse=True):
-        one = accesses[name]
-        line = f"= {one.last:.0f} {one.count} {one.heat:.4g} {name}\n".encode()
+        access = accesses[name]
+        line = f"= {access.last:.0f} {access.count} {access.heat:.4g} {name}\n".encode()
         size += len(line)
         if size > FOLD_BYTES // 2:
             break
@@ -194,9 +158,9 @@ def _parsed(data: bytes) -> dict[str, Access]:
             else:
                 now = _number(words[0])
                 for name in words[1:]:
-                    found = accesses.get(name)
-                    accesses[name] = found.again(now) if found else Access(now, 1, 1.0)
-        except (ValueError, IndexError):  # torn by a crash: its accesses are not counted
+                    before = accesses.get(name)
+                    accesses[name] = before.again(now) if before else Access(now, 1, 1.0)
+        except (ValueError, IndexError):  # torn by a crash; its accesses are lost
             continue
     return accesses
 
