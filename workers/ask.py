@@ -24,13 +24,10 @@ class Asking:
     def __init__(self, resources: Resources) -> None:
         self._extractor = resources.extractor
         self._settings = resources.settings.extraction
-        self._circuit = Circuit(resources)
-        self._sender = BatchSender(resources, self._circuit)
+        self.circuit = Circuit(resources)
+        self._sender = BatchSender(resources, self.circuit)
         self._in_flight: dict[str, asyncio.Future[Any]] = {}
         self._stopping = False
-        self.probe = self._circuit.probe
-        self.free = self._circuit.free
-        self.aclose = self._sender.aclose
 
     def stop(self) -> None:
         """Cancel all requests and make no more; their claims go back and cost no attempt."""
@@ -42,6 +39,10 @@ class Asking:
         """Cancel the request of a claim that is no longer ours."""
         if request := self._in_flight.get(claim_id):
             request.cancel()
+
+    async def aclose(self) -> None:
+        """Cancel batches that are being sent."""
+        await self._sender.aclose()
 
     async def ask(self, work: Work) -> Answered | Deferred | Retry | Lost:
         """The extraction of these messages, or the outcome when there is none yet. Counts what it costs.
@@ -79,7 +80,7 @@ class Asking:
         if self._stopping:
             return STOPPING
         request = Request(work.loaded.document, work.new, work.before, self._settings.deadline_s, work.maintenance)
-        call = self._circuit.call(work.part.claim.id, lambda: self._extractor.extract(request))
+        call = self.circuit.call(work.part.claim.id, lambda: self._extractor.extract(request))
         return await self._result(work, asyncio.ensure_future(call))
 
     async def _result(self, work: Work, request: asyncio.Future[T]) -> T | Retry | Lost:

@@ -129,7 +129,7 @@ class Drain:
         )
         for claim in claims.taken:
             if claims.breaker == "half-open":
-                self._remembering.asking.probe(claim.id)
+                self._remembering.asking.circuit.probe(claim.id)
             task = asyncio.create_task(self._remembering.run(claim))
             self._running[task] = claim
             task.add_done_callback(self._ended)

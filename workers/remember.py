@@ -72,7 +72,7 @@ class Remembering:
         return await self._resources.in_thread(self._documents.commit, answered)
 
     async def _settle(self, claim: Claim, outcome: Outcome, spent: Counter[str]) -> None:
-        await self.asking.free(claim.id)
+        await self.asking.circuit.free(claim.id)
         await self._resources.in_thread(self._settling.settle, claim, outcome, spent)
 
 
@@ -125,9 +125,9 @@ def _context(part: Part, new: tuple[Message, ...], forgotten: set[str], most: in
 
 def _redacted(message: Message, counts: Counter[str]) -> Message:
     """The message without its secrets. It keeps its identity, which is that of the original text."""
-    content, found = redact(message.content)
-    counts.update(found)
-    return structs.replace(message, content=content) if found else message
+    content, secrets = redact(message.content)
+    counts.update(secrets)
+    return structs.replace(message, content=content) if secrets else message
 
 
 def _stored_earlier(opened: Opened) -> Stored:

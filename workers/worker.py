@@ -1,4 +1,4 @@
-"""The RQ worker, hardened: our serializer, our one function, a child that never outlives its parent."""
+"""The RQ worker, hardened: it runs only our one function, and its forked child never outlives it."""
 
 from __future__ import annotations
 
@@ -34,18 +34,21 @@ from workers.job import BellJob
 PR_SET_PDEATHSIG = 1
 RECONNECT_MAX_S = 10.0
 HEALTHY_S = 1.0
-"""A worker that lasted this long starts its backoff anew, even if nobody rang: outages that repeat must not add up."""
+"""A worker that ran this long resets its backoff, even without a bell: repeated outages must not add up."""
 
 STOP_S = 9.0
-"""Seconds from SIGTERM to the end, whatever hangs; less than the supervisor's patience."""
+"""Seconds from SIGTERM to the exit, whatever hangs; shorter than the supervisor waits."""
 
 WORKER_TTL_S = 60
-"""How long RQ believes in a worker that says nothing; also bounds its blocking read."""
+"""How long RQ keeps a worker registered without a heartbeat; also the limit of its blocking read."""
 
 
 def run(settings: Settings) -> None:
-    """Answer bells until told to stop. Heavy imports happen here, once, before the first fork."""
-    open_store(settings).sweep()  # a store that cannot be loaded stops the start
+    """Run bells until a signal says stop. Heavy imports happen here, once, before the first fork.
+
+    Raises ConfigError for a store or an extractor that cannot be loaded.
+    """
+    open_store(settings).sweep()
     preload(settings.extraction)
     drain.configure(settings)
     log = logger(part="worker")
@@ -54,42 +57,42 @@ def run(settings: Settings) -> None:
     log.info(Event.WORKER_STARTED, pid=os.getpid())
     stop = Stop()
     pause = 0.1
-    while not stop.told:
+    while not stop.requested:
         stop.listen()
         started = time.monotonic()
-        answered = _answer_bells(settings, stop)
-        pause = pause_after(pause, answered, time.monotonic() - started)
+        ran_bells = _run_bells(settings, stop)
+        pause = pause_after(pause, ran_bells, time.monotonic() - started)
         stop.sleep(pause * random.uniform(0.5, 1))  # noqa: S311  (jitter, not a secret)
     log.info(Event.WORKER_STOPPED, pid=os.getpid())
 
 
-def pause_after(pause_s: float, answered: bool, lasted_s: float) -> float:
-    """Seconds until a worker that has ended tries again: doubling from one try that came to nothing to the next."""
-    return 0.1 if answered or lasted_s >= HEALTHY_S else min(RECONNECT_MAX_S, pause_s * 2)
+def pause_after(pause_s: float, ran_bells: bool, lasted_s: float) -> float:
+    """Seconds until the next try of a worker that has ended: doubles after each useless try, up to RECONNECT_MAX_S."""
+    return 0.1 if ran_bells or lasted_s >= HEALTHY_S else min(RECONNECT_MAX_S, pause_s * 2)
 
 
-def _answer_bells(settings: Settings, stop: Stop) -> bool:
-    """Be an RQ worker until told to stop, or until RQ gives the server up; answers whether any bell was answered."""
-    answered = False
+def _run_bells(settings: Settings, stop: Stop) -> bool:
+    """Be an RQ worker until a signal says stop, or until RQ gives up the server. Returns whether any bell ran."""
+    ran_bells = False
     try:
-        _mend_forgetting(settings)
+        _finish_forgettings(settings)
         worker = _worker(settings)
         worker.stop = stop
         worker.work(logging_level="WARNING")
-        answered = worker.answered
-    except redis.RedisError as error:  # no context is in hand here: the child has its own connection and its leases
+        ran_bells = worker.ran_bells
+    except redis.RedisError as error:  # no context is in hand: the child has its own connection and its leases
         logger(part="worker").warning(Event.OUTAGE_BEGAN, code=type(error).__name__)
         if isinstance(error, redis.OutOfMemoryError):
             _drain_directly(stop)
-    return answered
+    return ran_bells
 
 
-def _mend_forgetting(settings: Settings) -> None:
-    """Finish what was to be forgotten while the server, or its forgetter, was away: before anything is claimed."""
+def _finish_forgettings(settings: Settings) -> None:
+    """Finish forgettings that were interrupted by an outage or a crash, before anything is claimed."""
     with connect(settings) as client:
         try:
             wishes = Forgetting(settings, client, open_store(settings)).mend()
-        except MemdError as error:  # the tombstones stay open; each claim of such a user looks at them again
+        except MemdError as error:  # the tombstones stay open; each claim of such a user tries again
             logger(part="worker").warning(Event.FORGOTTEN, code=type(error).__name__)
             return
     if wishes:
@@ -97,55 +100,55 @@ def _mend_forgetting(settings: Settings) -> None:
 
 
 class Stop:
-    """Whether this worker was told to stop. No lock: signal handlers may come while one is held."""
+    """Whether a signal has asked this worker to stop. It has no lock: a signal may arrive while a lock is held."""
 
-    told = False
+    requested = False
     drain_pid = 0
-    """The child that drains without RQ, which has to be told as well."""
+    """The child that drains without RQ, which gets the signal as well; 0 for none."""
 
     def listen(self) -> None:
-        """Take the signals. RQ leaves its own handlers behind, which would ignore the next one."""
+        """Handle SIGTERM and SIGINT. RQ leaves handlers behind that would ignore the next signal."""
         for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, lambda *_: self.tell())
+            signal.signal(number, lambda *_: self.request())
 
-    def tell(self) -> None:
-        """Stop soon; at last by force, as a library that swallows the signal's exception must not leave an orphan."""
-        if not self.told:
-            self.told = True
-            last = threading.Timer(STOP_S, os._exit, [1])
-            last.daemon = True
-            last.start()
+    def request(self) -> None:
+        """Stop soon, after STOP_S by force: a library may swallow the exception that the signal raises."""
+        if not self.requested:
+            self.requested = True
+            force = threading.Timer(STOP_S, os._exit, [1])
+            force.daemon = True
+            force.start()
         if self.drain_pid:
             os.kill(self.drain_pid, signal.SIGTERM)
 
     def sleep(self, seconds: float) -> None:
-        """Sleep, but not past the moment when it is told."""
+        """Sleep, but wake up when a signal asks to stop."""
         until = time.monotonic() + seconds
-        while not self.told and time.monotonic() < until:
+        while not self.requested and time.monotonic() < until:
             time.sleep(0.05)
 
 
 class BellWorker(Worker):
-    """RQ's forking worker, which hands SIGTERM on to its child and takes the child along when it is killed."""
+    """RQ's forking worker. It forwards SIGTERM to its child; when it is killed, the child dies too."""
 
     max_connection_wait_time = 2
     log_result_lifespan = False
-    answered = False
+    ran_bells = False
     stop: Stop
 
     def handle_warm_shutdown_request(self) -> None:
-        """Tell the drain in the child, which gives back what it holds within three seconds."""
-        self.stop.tell()
+        """Signal the drain in the child, which gives its claims back within three seconds."""
+        self.stop.request()
         if self.horse_pid:
             try:
                 os.kill(self.horse_pid, signal.SIGTERM)
-            except ProcessLookupError:  # it has ended by itself; nothing is in hand
+            except ProcessLookupError:  # it has ended already; nothing is in hand
                 return
 
     def bootstrap(self, *arguments: Any) -> None:
-        """Become known to RQ. What was opened is let go of when that fails half-way, which RQ does only later on.
+        """Register with RQ, and close what was opened when that fails half-way.
 
-        Patterns are compiled only then: `memd up` is ready a quarter of a second earlier, and a bell waits for as long.
+        Patterns are compiled afterwards: `memd up` is ready a quarter of a second earlier, and the first bell waits.
         """
         try:
             super().bootstrap(*arguments)
@@ -156,39 +159,39 @@ class BellWorker(Worker):
         drain.prepare()
 
     def register_birth(self) -> None:
-        """Say to RQ that we are here, and which memd; the field goes when RQ's hash of this worker goes."""
+        """Register with RQ, with memd's version as a further field of RQ's hash of this worker."""
         super().register_birth()  # type: ignore[no-untyped-call]  # RQ's gap
         self.connection.hset(self.key, "memd", __version__)
 
     def heartbeat(self, timeout: int | None = None, pipeline: Pipeline | None = None) -> None:
-        """Tell RQ that we live, which it also asks before each try to reach a server that is gone."""
-        if self.stop.told and not self.horse_pid:
+        """Report to RQ that this worker lives. RQ also calls this before each try to reach a lost server."""
+        if self.stop.requested and not self.horse_pid:
             raise StopRequested
         super().heartbeat(timeout, pipeline)
-        # Told anew each time, as nobody rings for a worker that an emptied server has never heard of.
+        # Registered again each time: a server that was emptied does not know this worker, and would get it no bells.
         connection = self.connection if pipeline is None else pipeline
         connection.hset(self.key, mapping={**self.serialize(), "state": self.get_state()})
         worker_registration.register(self, pipeline)
 
     def teardown(self) -> None:
-        """Say goodbye to RQ and let go of thread and sockets, even where the server does not hear it any more.
+        """Unregister, and close thread and sockets even where the server is unreachable.
 
-        After each outage there is a new worker, so what the old ones keep would pile up.
+        Each outage makes a new worker, so what the old ones leave open would pile up.
         """
         try:
             super().teardown()  # type: ignore[no-untyped-call]  # RQ's gap
         finally:
             if self.pubsub_thread is not None:
                 self.pubsub_thread.stop()
-            self.connection.connection_pool.disconnect()  # also wakes the thread, which then sees that it is to end
+            self.connection.connection_pool.disconnect()  # also wakes the thread, which then ends
 
     def execute_job(self, job: Job, queue: Queue) -> None:
         """Run one bell in a forked child."""
-        self.answered = True
+        self.ran_bells = True
         super().execute_job(job, queue)
 
     def main_work_horse(self, job: Job, queue: Queue) -> None:
-        """The child's first act: to die with its parent. An orphan would go on with claims that others rescue."""
+        """First make the child die with its parent: an orphan would go on with claims that were given to others."""
         die_with_parent(self.pid or os.getppid())
         super().main_work_horse(job, queue)
 
@@ -198,17 +201,14 @@ def die_with_parent(parent: int) -> None:
     try:
         libc = ctypes.CDLL(None, use_errno=True)
         libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-    except (
-        OSError,
-        AttributeError,
-    ):  # no prctl here; a commit of an orphan still fails once its lease is over
+    except (OSError, AttributeError):  # no prctl here; an orphan's commit fails once its lease has expired
         return
-    if os.getppid() != parent:  # it ended before we could ask
+    if os.getppid() != parent:  # the parent ended before the call
         os._exit(1)
 
 
 def _worker(settings: Settings) -> BellWorker:
-    connection = connect(settings, retries=0)  # RQ changes time-outs of its client, so it has one of its own
+    connection = connect(settings, retries=0)  # RQ changes the time-outs of its client, so it gets its own
     return BellWorker(
         [bell_queue(connection, BellJob)],
         name=f"memd-{socket.gethostname()}-{os.getpid()}-{os.urandom(3).hex()}",
@@ -221,20 +221,24 @@ def _worker(settings: Settings) -> BellWorker:
 
 
 def _drain_directly(stop: Stop) -> None:
-    """At its memory limit the server refuses RQ; the drain's functions still run there, and make room."""
+    """Drain in a child without RQ: a server at its memory limit refuses RQ, but runs the drain's functions.
+
+    They free memory.
+    """
     stop.listen()
     drain.prepare()
     parent, child = os.getpid(), os.fork()
     if child == 0:
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)  # until the drain listens there is nothing in hand
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)  # nothing is in hand before the drain handles it
         die_with_parent(parent)
         try:
             drain.drain(ARGUMENT)
         finally:
             os._exit(0)
     stop.drain_pid = child
-    if stop.told:  # while we forked
-        stop.tell()
-    os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)  # still there to be told until the number is forgotten
+    if stop.requested:  # during the fork
+        stop.request()
+    # The zombie keeps its pid until the pid is forgotten here, so that a signal reaches no other process.
+    os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)
     stop.drain_pid = 0
     os.waitpid(child, 0)

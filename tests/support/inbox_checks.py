@@ -55,7 +55,7 @@ class World:
         """The life of a claim as a worker runs it; the model answers, or fails with this error."""
         remembering = Remembering(Resources(self.settings, self.client, self.store, Answers(error), self.threads))
         if probe:
-            remembering.asking.probe(claim.id)
+            remembering.asking.circuit.probe(claim.id)
         asyncio.run(remembering.run(claim))
 
     def read(self, bucket: Bucket) -> bytes | None:
