@@ -8,13 +8,13 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import hypothesis
 import pytest
 import redis
-from support import environment, make_settings
+from support import Cli, MakeSettings, Step, environment, make_settings, wait_for
 
 from memd.cli import main
 from memd.client import Memd
@@ -47,10 +47,6 @@ def data_dir() -> Iterator[Path]:
     folder = Path(tempfile.mkdtemp(prefix="memd-"))
     yield folder
     shutil.rmtree(folder, ignore_errors=True)
-
-
-MakeSettings = Callable[..., Settings]
-Cli = Callable[..., subprocess.CompletedProcess[str]]
 
 
 @pytest.fixture
@@ -117,8 +113,27 @@ def asking(configured: MakeSettings, client: redis.Redis, model: ModelServer) ->
 
 
 @pytest.fixture
-def cli(settings: Settings, client: redis.Redis) -> Cli:
-    """Runs `memd` with the test's settings."""
+def cli(
+    settings: Settings, client: redis.Redis, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> Cli:
+    """Runs `memd` in this process, with the test's settings: a process of its own takes twenty times as long."""
+
+    def run(*words: str, given: str = "", **env: str) -> subprocess.CompletedProcess[str]:
+        with monkeypatch.context() as here:
+            for name, value in {**environment(settings), **env}.items():
+                here.setenv(name, value)
+            here.setattr(sys, "argv", ["memd", *words])
+            here.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(given.encode())))
+            with pytest.raises(SystemExit) as ended:
+                main()
+        return subprocess.CompletedProcess(words, int(ended.value.code or 0), *capfd.readouterr())
+
+    return run
+
+
+@pytest.fixture
+def cli_process(settings: Settings, client: redis.Redis) -> Cli:
+    """Runs `memd` as a process of its own, for what only a process has: its start, its streams, its signals."""
 
     def run(*words: str, given: str = "", **env: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
@@ -147,16 +162,23 @@ def shim(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def here(settings: Settings, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Cli:
-    """Runs `memd` in this process: for the many calls that differ in what they say only."""
-    for name, value in environment(settings).items():
-        monkeypatch.setenv(name, value)
+def step(settings: Settings, shim: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Step]:
+    """A running server of the test's own, and a function that sets its clock so many seconds from the real time."""
+    shift = settings.data_dir / "shift"
+    shift.write_text("0")
+    with monkeypatch.context() as env:
+        env.setenv("LD_PRELOAD", str(shim))
+        env.setenv("CLOCK_SHIFT", str(shift))
+        process = server.start(settings)
 
-    def run(*words: str, given: str = "") -> subprocess.CompletedProcess[str]:
-        monkeypatch.setattr(sys, "argv", ["memd", *words])
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(given.encode())))
-        with pytest.raises(SystemExit) as ended:
-            main()
-        return subprocess.CompletedProcess(words, int(ended.value.code or 0), *capfd.readouterr())
+    def set_clock(seconds: int) -> None:
+        with connect(settings) as client:
+            before = int(client.time()[0])
+            was = int(shift.read_text())
+            shift.write_text(f"{seconds:<24}")
+            wait_for(lambda: abs(int(client.time()[0]) - before - seconds + was) < 60, "the clock is set")
 
-    return run
+    with connect(settings) as client:
+        library.install(client, settings)
+    yield set_clock
+    server.stop(process)

@@ -10,7 +10,7 @@ from typing import Any
 
 import orjson
 import pytest
-from conftest import Cli
+from support import Cli
 
 from memd.config import ApplySettings, RecallSettings, Settings
 from memd.context import Bucket

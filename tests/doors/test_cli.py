@@ -14,8 +14,7 @@ from typing import Any
 import pytest
 import redis
 import typer
-from conftest import Cli
-from support import daemon, environment, first_due, wait_for
+from support import Cli, daemon, environment, first_due, wait_for
 from typer.main import get_group
 
 import memd.cli
@@ -44,18 +43,18 @@ def jsonl(*pushes: dict[str, Any]) -> str:
     return "\n".join(json.dumps(push, ensure_ascii=False) for push in pushes)
 
 
-def test_push_flush_receipt_show_inject(cli: Cli, settings: Settings) -> None:
+def test_push_flush_receipt_show_inject(cli_process: Cli, settings: Settings) -> None:
     """The whole way from the shell: push, flush, receipt, show, inject."""
-    pushed = json.loads(cli("push", "--json", given=json.dumps(PUSH)).stdout)
+    pushed = json.loads(cli_process("push", "--json", given=json.dumps(PUSH)).stdout)
     assert pushed[0]["status"] == "queued"
     with daemon(settings):
-        flushed = cli("flush", "--user", "ana", "--wait")
+        flushed = cli_process("flush", "--user", "ana", "--wait")
     assert (flushed.returncode, flushed.stdout) == (0, "1 stored\n")
-    receipt = json.loads(cli("receipt", pushed[0]["id"], "--json").stdout)
+    receipt = json.loads(cli_process("receipt", pushed[0]["id"], "--json").stdout)
     assert receipt["state"] == "stored"
-    assert "Porto" in cli("show", "ana").stdout
-    assert json.loads(cli("show", "ana", "--json").stdout)["facts"][0]["id"] == receipt["fact_ids"][0]
-    assert cli("inject", "ana").stdout.startswith("<memory>")
+    assert "Porto" in cli_process("show", "ana").stdout
+    assert json.loads(cli_process("show", "ana", "--json").stdout)["facts"][0]["id"] == receipt["fact_ids"][0]
+    assert cli_process("inject", "ana").stdout.startswith("<memory>")
 
 
 def test_push_takes_json_jsonl_and_arrays(cli: Cli, settings: Settings) -> None:

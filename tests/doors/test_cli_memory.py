@@ -9,8 +9,7 @@ from typing import Any
 
 import orjson
 import pytest
-from conftest import Cli
-from support import make_settings
+from support import Cli, make_settings
 
 from memd.client import Memd
 from memd.config import Settings
@@ -26,21 +25,19 @@ def write(settings: Settings, document: object) -> Path:
     return file
 
 
-def test_facts_are_added_listed_edited_and_removed(here: Cli) -> None:
+def test_facts_are_added_listed_edited_and_removed(cli: Cli) -> None:
     """The whole way by hand, in words and JSON; secrets can come by stdin."""
-    added = json.loads(
-        here("facts", "add", "ana", "Prefers short answers", "--category", "preference", "--json").stdout
-    )
+    added = json.loads(cli("facts", "add", "ana", "Prefers short answers", "--category", "preference", "--json").stdout)
     fact_id = added["id"]
     assert (added["changed"], added["before"], added["after"]["source"]) == (True, None, "manual")
-    assert here("facts", "add", "ana", "-", given="用户住在里斯本\n").stdout.endswith("+ [context] 用户住在里斯本\n")
-    listed = here("facts", "list", "ana", "--category", "preference").stdout.splitlines()
+    assert cli("facts", "add", "ana", "-", given="用户住在里斯本\n").stdout.endswith("+ [context] 用户住在里斯本\n")
+    listed = cli("facts", "list", "ana", "--category", "preference").stdout.splitlines()
     assert [line.split()[0] for line in listed] == ["id", fact_id]
-    would = here("facts", "edit", "ana", fact_id, "--content", "Prefers long answers", "--dry-run").stdout
+    would = cli("facts", "edit", "ana", fact_id, "--content", "Prefers long answers", "--dry-run").stdout
     assert would.splitlines()[0] == f"{fact_id} would be changed"
-    assert here("facts", "edit", "ana", fact_id, "--content", "Prefers long answers").returncode == 0
-    assert here("facts", "rm", "ana", fact_id).stdout == f"{fact_id} removed\n  - [preference] Prefers long answers\n"
-    assert [fact["content"] for fact in json.loads(here("facts", "list", "ana", "--json").stdout)] == ["用户住在里斯本"]
+    assert cli("facts", "edit", "ana", fact_id, "--content", "Prefers long answers").returncode == 0
+    assert cli("facts", "rm", "ana", fact_id).stdout == f"{fact_id} removed\n  - [preference] Prefers long answers\n"
+    assert [fact["content"] for fact in json.loads(cli("facts", "list", "ana", "--json").stdout)] == ["用户住在里斯本"]
 
 
 @pytest.mark.parametrize(
@@ -58,16 +55,16 @@ def test_facts_are_added_listed_edited_and_removed(here: Cli) -> None:
         (["export", "ana", "-o", "/nowhere/file"], 2, "cannot be made"),
     ],
 )
-def test_errors_are_one_sentence(here: Cli, words: list[str], code: int, sentence: str) -> None:
+def test_errors_are_one_sentence(cli: Cli, words: list[str], code: int, sentence: str) -> None:
     """The exit code says what kind; no traceback, no secret."""
-    done = here(*words)
+    done = cli(*words)
     assert done.returncode == code, done.stderr
     assert sentence in " ".join(done.stderr.split())
     assert "Traceback" not in done.stderr
     assert "Hunter2" not in done.stderr
 
 
-def test_what_went_and_what_was_withheld_can_be_listed(here: Cli, settings: Settings) -> None:
+def test_what_went_and_what_was_withheld_can_be_listed(cli: Cli, settings: Settings) -> None:
     """Evicted facts with what they were worth; wishes of the model that code did not grant, with the fact."""
     gone = {"id": "fact_1", "content": "Owns a boat", "archivedAt": "2026-03-01T12:00:00Z", "archiveReason": "evicted"}
     moved = {"id": "fact_2", "content": "Lives in Porto", "archiveReason": "replaced", "replacedBy": "fact_3"}
@@ -78,23 +75,23 @@ def test_what_went_and_what_was_withheld_can_be_listed(here: Cli, settings: Sett
         "quarantine": [wish],
     }
     write(settings, document)
-    assert here("facts", "archived", "ana", "--reason", "evicted").stdout.splitlines() == [
+    assert cli("facts", "archived", "ana", "--reason", "evicted").stdout.splitlines() == [
         "fact_1  2026-03-01  Owns a boat",
         "    evicted (confidence 0.71)",
     ]
-    assert [fact["id"] for fact in json.loads(here("facts", "archived", "ana", "--json").stdout)] == [
+    assert [fact["id"] for fact in json.loads(cli("facts", "archived", "ana", "--json").stdout)] == [
         "fact_1",
         "fact_2",
     ]
-    assert here("facts", "archived", "ana", "--reason", "x").returncode == 65
-    listed = here("facts", "withheld", "ana").stdout.splitlines()
+    assert cli("facts", "archived", "ana", "--reason", "x").returncode == 65
+    listed = cli("facts", "withheld", "ana").stdout.splitlines()
     assert listed == ["fact_3  Lives in Leeds", "    retired, manual, 2026-03-02T12:00:00Z"]
-    assert json.loads(here("facts", "withheld", "ana", "--json").stdout) == [wish]
-    assert "1 wishes of the model" in here("show", "ana").stdout
-    assert here("facts", "withheld", "bob").stdout == "nothing\n"
+    assert json.loads(cli("facts", "withheld", "ana", "--json").stdout) == [wish]
+    assert "1 wishes of the model" in cli("show", "ana").stdout
+    assert cli("facts", "withheld", "bob").stdout == "nothing\n"
 
 
-def test_why_and_the_past_from_the_shell(here: Cli, settings: Settings) -> None:
+def test_why_and_the_past_from_the_shell(cli: Cli, settings: Settings) -> None:
     """The quote with its place, what was replaced, and what was believed before; what is missing goes to stderr."""
     old: Document = {
         "id": "fact_1",
@@ -113,14 +110,14 @@ def test_why_and_the_past_from_the_shell(here: Cli, settings: Settings) -> None:
     new |= {"origin": {"model": "claude-haiku-5-5", "promptVersion": "3"}, "source": "t9", "replaces": ["fact_1"]}
     summary = {"workContext": {"summary": "Nurse.", "updatedAt": "2026-05-01T00:00:00Z"}}
     write(settings, {"version": "1.0", "facts": [new], "archive": [old], "user": summary})
-    text = here("why", "ana", "fact_2").stdout
+    text = cli("why", "ana", "fact_2").stdout
     for word in ("搬到里斯本了", "thread t9, message m4", "claude-haiku-5-5, prompt version 3", "replaced fact_1"):
         assert word in text, word
-    assert json.loads(here("why", "ana", "fact_1", "--json").stdout)["replacedBy"]["content"] == "Lives in Lisbon"
-    past = here("show", "ana", "--at", "2026-03-01")
+    assert json.loads(cli("why", "ana", "fact_1", "--json").stdout)["replacedBy"]["content"] == "Lives in Lisbon"
+    past = cli("show", "ana", "--at", "2026-03-01")
     assert ("Porto" in past.stdout, "Lisbon" in past.stdout, "Nurse" in past.stdout) == (True, False, False)
     assert "summaries have no history: workContext" in past.stderr
-    found = json.loads(here("show", "ana", "--at", "2026-03-02", "--json").stdout)
+    found = json.loads(cli("show", "ana", "--at", "2026-03-02", "--json").stdout)
     assert ([fact["content"] for fact in found["facts"]], len(found["missing"])) == (["Lives in Lisbon"], 1)
 
 
@@ -183,28 +180,28 @@ def test_nonsense_is_named_with_its_place_and_left_alone(data_dir: Path, kind: s
 @pytest.mark.parametrize(
     "words", [["show", "ana"], ["inject", "ana"], ["why", "ana", "x"], ["facts", "list", "ana"], ["audit", "ana"]]
 )
-def test_the_commands_say_it_too(here: Cli, settings: Settings, words: list[str]) -> None:
+def test_the_commands_say_it_too(cli: Cli, settings: Settings, words: list[str]) -> None:
     """Exit code 65 and the place; the file is not set aside under the hands of its editor."""
     file = write(settings, BROKEN["a fact without content"][0])
-    done = here(*words)
+    done = cli(*words)
     assert (done.returncode, done.stdout) == (65, "")
     assert "facts[1].content of a memory document must be text" in done.stderr
     assert file.exists()
 
 
-def test_fields_that_are_read_as_absent_are_said(here: Cli, settings: Settings) -> None:
+def test_fields_that_are_read_as_absent_are_said(cli: Cli, settings: Settings) -> None:
     """A confidence in words, a time that is none: the memory is shown, and stderr names the places."""
     fact: Document = {"id": "x", "content": "Likes tea", "confidence": "very", "createdAt": "once", "evidence": ["y"]}
     write(settings, {"version": "1.0", "facts": [fact], "user": {"workContext": "Nurse"}})
-    done = here("show", "ana")
+    done = cli("show", "ana")
     assert (done.returncode, "Likes tea" in done.stdout) == (0, True)
     for place in ("user.workContext", "facts[0].confidence", "facts[0].createdAt", "facts[0].evidence[0]"):
         assert f"{place} should be" in done.stderr, place
 
 
-def test_every_command_has_help_with_an_example(here: Cli) -> None:
+def test_every_command_has_help_with_an_example(cli: Cli) -> None:
     """`--help` shows how to call it."""
     commands: list[tuple[Any, ...]] = [("why",), ("export",), ("import",), ("audit",), ("facts", "list")]
     commands += [("facts", "add"), ("facts", "edit"), ("facts", "rm")]
     for command in commands:
-        assert "Example:" in here(*command, "--help").stdout, command
+        assert "Example:" in cli(*command, "--help").stdout, command

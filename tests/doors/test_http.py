@@ -12,9 +12,8 @@ from typing import Any
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
-from support import daemon, free_port
+from support import code_blocks, daemon, free_port
 from support.http_support import Site, install, serving
-from unit.test_docs import blocks
 
 from memd.client import Memd
 from memd.http.listener import listen
@@ -204,7 +203,7 @@ def test_the_example_of_the_page_runs(site: Site) -> None:
     env = {**os.environ, "MEMD_URL": f"http://127.0.0.1:{site.port}"}
     with daemon(site.settings):
         done = subprocess.run(
-            [sys.executable, "-c", blocks("docs/http.md", "python")[0]],
+            [sys.executable, "-c", code_blocks("docs/http.md", "python")[0]],
             env=env,
             capture_output=True,
             text=True,

@@ -9,9 +9,7 @@ from typing import Any
 import orjson
 import pytest
 import redis
-from conftest import Cli
-from flow.test_clock import Step, step  # noqa: F401  (a fixture)
-from support import daemon, execute, part, wait_for
+from support import Cli, Step, daemon, execute, part, wait_for
 from support.fault_support import events
 from support.inbox_view import check, look
 
@@ -344,7 +342,7 @@ def settings(request: pytest.FixtureRequest) -> Iterator[Settings]:
     )  # fmt: skip
 
 
-def test_the_next_day_it_goes_on(settings: Settings, step: Step) -> None:  # noqa: F811  (the fixture)
+def test_the_next_day_it_goes_on(settings: Settings, step: Step) -> None:
     """At midnight what waited is extracted, with what has merged meanwhile."""
     with Memd(settings) as app, connect(settings) as client, part("scheduler", settings), part("worker", settings):
         push(app, "ana")

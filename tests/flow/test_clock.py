@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support import make_settings, part, wait_for
+from support import Step, make_settings, part, wait_for
 
 from memd.client import Memd
 from memd.config import Settings
 from memd.errors import ModelUnavailable
 from memd.extraction import endpoint
-from memd.inbox import library, verbs
+from memd.inbox import verbs
 from memd.inbox.breaker import trip
 from memd.inbox.connection import connect, send
 from memd.inbox.verbs import P
-from memd.ops import server
 from memd.testing import ModelServer
 
 HOUR, DECADE = 3_600, 10 * 31_557_600
-
-Step = Callable[[int], None]
 
 
 @pytest.fixture
@@ -43,29 +40,6 @@ def model() -> Iterator[ModelServer]:
     """The HTTP model."""
     with ModelServer() as found:
         yield found
-
-
-@pytest.fixture
-def step(settings: Settings, shim: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Step]:
-    """A running server, and what sets its clock so many seconds away from the real time."""
-    shift = settings.data_dir / "shift"
-    shift.write_text("0")
-    with monkeypatch.context() as env:
-        env.setenv("LD_PRELOAD", str(shim))
-        env.setenv("CLOCK_SHIFT", str(shift))
-        process = server.start(settings)
-
-    def set_clock(seconds: int) -> None:
-        with connect(settings) as client:
-            before = int(client.time()[0])
-            was = int(shift.read_text())
-            shift.write_text(f"{seconds:<24}")
-            wait_for(lambda: abs(int(client.time()[0]) - before - seconds + was) < 60, "the clock is set")
-
-    with connect(settings) as client:
-        library.install(client, settings)
-    yield set_clock
-    server.stop(process)
 
 
 def push(app: Memd, number: int, *, now: bool = False) -> None:

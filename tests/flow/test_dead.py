@@ -8,8 +8,7 @@ from functools import partial
 
 import orjson
 import redis
-from conftest import Cli
-from support import daemon, execute, wait_for
+from support import Cli, daemon, execute, wait_for
 
 from memd.client import Memd
 from memd.config import Settings

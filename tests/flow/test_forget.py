@@ -12,8 +12,7 @@ from pathlib import Path
 import orjson
 import pytest
 import redis
-from conftest import Cli
-from support import daemon, ended, execute, make_settings, part, wait_for
+from support import Cli, daemon, ended, execute, make_settings, part, wait_for
 
 from memd.client import Memd
 from memd.config import Settings

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 import redis
-from conftest import Cli, MakeSettings
-from support import make_settings
+from support import Cli, MakeSettings, make_settings
 from support.recall_support import document, fact, write
 
 from memd.client import Memd
@@ -163,9 +162,9 @@ def test_functions_of_an_older_build_are_said(memd: Memd, client: redis.Redis) -
         memd.inject("ana", include_pending=True)
 
 
-def test_the_commands_show_it(here: Cli, memd: Memd) -> None:
+def test_the_commands_show_it(cli: Cli, memd: Memd) -> None:
     """Both inject and search."""
     push(memd, "I have a cat")
-    assert "- [pending | unverified] I have a cat" in here("inject", "ana", "--include-pending").stdout
-    assert here("search", "ana", "cat", "--include-pending").stdout.endswith("pending     I have a cat\n")
-    assert here("inject", "ana").stdout == ""
+    assert "- [pending | unverified] I have a cat" in cli("inject", "ana", "--include-pending").stdout
+    assert cli("search", "ana", "cat", "--include-pending").stdout.endswith("pending     I have a cat\n")
+    assert cli("inject", "ana").stdout == ""

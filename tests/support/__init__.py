@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import socket
 import subprocess
 import threading
@@ -22,6 +23,10 @@ from memd.ops import server
 from support import forkserver
 
 T = TypeVar("T")
+MakeSettings = Callable[..., Settings]
+Cli = Callable[..., subprocess.CompletedProcess[str]]
+Step = Callable[[int], None]
+"""Sets a server's clock so many seconds away from the real time."""
 
 SHORT = {
     "scheduler.quiet_s": 0.15,
@@ -162,3 +167,13 @@ def alive(pid: object) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
     except (FileNotFoundError, ProcessLookupError):
         return False
+
+
+ROOT = Path(__file__).parents[2]
+_FENCE = re.compile(r"^```(\w+)\n(.*?)^```", re.DOTALL | re.MULTILINE)
+
+
+def code_blocks(document: str, language: str) -> list[str]:
+    """The code blocks of a language in one of the repository's documents."""
+    text = (ROOT / document).read_text(encoding="utf-8")
+    return [code for name, code in _FENCE.findall(text) if name == language]

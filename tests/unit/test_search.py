@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Cli
 from hypothesis import given
 from hypothesis import strategies as st
+from support import Cli
 from support.recall_support import document, fact, reader, write
 
 from memd.config import Settings
@@ -354,16 +354,16 @@ def test_an_embedder_that_fails_fails_the_search(data_dir: Path, name: str) -> N
 # --- the command ---------------------------------------------------------------------------------------------------
 
 
-def test_the_command_searches(here: Cli, settings: Settings) -> None:
+def test_the_command_searches(cli: Cli, settings: Settings) -> None:
     """A line a fact; with --explain its factors, with --json all of it; refusals are one sentence."""
     write(settings.data_dir, document(fact("a", "Likes tea\x1b[31m", 0.8), fact("b", "Lives in Porto")))
-    plain = here("search", "ana", "tea").stdout
+    plain = cli("search", "ana", "tea").stdout
     assert plain.splitlines() == ["0.860  context     Likes tea\\x1b[31m"]
-    explained = here("search", "ana", "tea", "--explain").stdout
+    explained = cli("search", "ana", "tea", "--explain").stdout
     assert "0.5 × similarity 1.000 + 0.3 × confidence 0.800 + 0.2 × scope 0.600  a" in explained
-    [one] = json.loads(here("search", "ana", "tea", "--json").stdout)
+    [one] = json.loads(cli("search", "ana", "tea", "--json").stdout)
     assert (one["fact"]["id"], one["pending"], one["agent_name"]) == ("a", False, "")
-    refused = here("search", "ana", "")
+    refused = cli("search", "ana", "")
     assert (refused.returncode, refused.stderr) == (65, "memd: E_QUERY_EMPTY: query must not be empty\n")
-    assert here("search", "nobody", "tea").stdout == ""
-    assert "Lives in Porto" in here("inject", "ana", "--query", "Porto").stdout.splitlines()[2]
+    assert cli("search", "nobody", "tea").stdout == ""
+    assert "Lives in Porto" in cli("inject", "ana", "--query", "Porto").stdout.splitlines()[2]

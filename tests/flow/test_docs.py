@@ -12,19 +12,12 @@ from pathlib import Path
 
 import pytest
 import redis
-from support import daemon, environment, wait_for
+from support import code_blocks, daemon, environment, wait_for
 
 from memd.client import Memd
 from memd.config import Settings
 
 ROOT = Path(__file__).parents[2]
-FENCE = re.compile(r"^```(\w+)\n(.*?)^```", re.DOTALL | re.MULTILINE)
-
-
-def blocks(document: str, language: str) -> list[str]:
-    """The code blocks of a language in a document."""
-    text = (ROOT / document).read_text(encoding="utf-8")
-    return [code for name, code in FENCE.findall(text) if name == language]
 
 
 @pytest.fixture
@@ -61,7 +54,7 @@ def remembered(settings: Settings, user: str) -> Callable[[], bool]:
 
 def test_the_readme_example_runs(running: Settings) -> None:
     """The first Python block of the README pushes, waits and prints the memory block."""
-    output = run_python(blocks("README.md", "python")[0], running)
+    output = run_python(code_blocks("README.md", "python")[0], running)
     assert "Porto" in output
 
 
@@ -76,7 +69,7 @@ def test_the_readme_is_short_and_names_real_commands() -> None:
 
 def test_the_python_blocks_of_the_wire_contract_run(running: Settings) -> None:
     """Both Python examples of wire.md end in a memory."""
-    for code in blocks("docs/wire.md", "python"):
+    for code in code_blocks("docs/wire.md", "python"):
         run_python(code, running)
     for user in ("python-raw", "python-fcall"):
         wait_for(remembered(running, user), f"the push of {user} is remembered")
@@ -97,7 +90,7 @@ def node_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_the_node_blocks_of_the_wire_contract_run(running: Settings, node_folder: Path) -> None:
     """Both Node examples of wire.md, with Node's real client, end in a memory."""
-    for number, code in enumerate(blocks("docs/wire.md", "js")):
+    for number, code in enumerate(code_blocks("docs/wire.md", "js")):
         script = node_folder / f"example{number}.mjs"
         script.write_text(code, encoding="utf-8")
         socket = redis_url(running).removeprefix("unix://")
@@ -110,7 +103,7 @@ def test_the_node_blocks_of_the_wire_contract_run(running: Settings, node_folder
 
 def test_the_blocks_of_the_agents_page_run(running: Settings) -> None:
     """Each adapter's example runs as it is, and ends in a memory of its own user."""
-    outputs = [run_python(code, running) for code in blocks("docs/agents.md", "python")]
+    outputs = [run_python(code, running) for code in code_blocks("docs/agents.md", "python")]
     assert "short answers" in outputs[1]
     assert "lives in Porto" in outputs[2]
     assert "would escape /memories" in outputs[2]

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 import redis
-from conftest import Cli
-from support import daemon, ended
+from support import Cli, daemon, ended
 
 from memd import config
 from memd.client import Memd
