@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 
 from memd.context import Message
 from memd.extraction import Request, Usage
-from memd.extraction.offline.extractor import CONFIDENCE, CONFIDENCE_OF_CORRECTION, RulesExtractor, read, recognised
+from memd.extraction.offline.extractor import CONFIDENCE, CONFIDENCE_OF_CORRECTION, RulesExtractor, read
 from memd.extraction.offline.rules_en import RULES as ENGLISH
 from memd.extraction.offline.rules_zh import RULES as CHINESE
 from memd.extraction.offline.statements import Rule
+from memd.extraction.offline.wordings import recognise
 from memd.extraction.update import ConfirmedFact, Evidence, RetiredFact, Subject, Update
 
 
@@ -350,7 +351,7 @@ SAMPLES = (
 def test_each_wording_is_recognised_as_its_own_kind(rule: Rule) -> None:
     """A fact made by a rule is known again by the next one of its kind, and by no other kind."""
     value = next(sample for sample in SAMPLES if rule.accept is None or rule.accept(sample))
-    held = recognised("fact_1", rule.template.replace("{0}", value))
+    held = recognise("fact_1", rule.template.replace("{0}", value))
     assert (held.kind, held.value) == (rule.kind, value.casefold())
 
 

@@ -1,4 +1,4 @@
-"""Reading one Chinese sentence: what excludes it, its clauses, and the value of what it states."""
+"""Reads one Chinese sentence: checks that it is plain, splits it into clauses, and applies the rules to each."""
 
 from __future__ import annotations
 
@@ -7,15 +7,16 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from memd.extraction.offline.rules_zh import ENDINGS, KIN, RULES
-from memd.extraction.offline.statements import MASK, MAX_VALUE_CHARS, Found, found_by
+from memd.extraction.offline.sentences import MASK
+from memd.extraction.offline.statements import MAX_VALUE_CHARS, Statement, statement_by
 
 HAN = re.compile("[\u4e00-\u9fff]")
 
-# What comes before a question that is tied on: 我对花生过敏，能吃什么零食？
+# A question appended to a statement: 我对花生过敏，能吃什么零食？
 _TIED_QUESTION = re.compile(
     r"[，,](?:所以|那|请问)?(?:有什么|有没有|能不能|可以|能|怎么|什么|哪|你能|我能|应该|该|要不要|推荐)[^，,。！!？?]*[？?]\s*$"
 )
-# Not a plain statement: questions, conditions, doubts, and what others say.
+# Not a plain statement: a question, condition, doubt, or reported speech.
 _EXCLUDED = re.compile(
     r"[？?]\s*$|吗[。！!~\s]*$|呢[。！!~\s]*$|如果|要是|假如|假设|倘若|比如|例如|可能|也许|大概|好像|似乎|万一|会不会|是不是|能不能"
     r"|要不要|可不可以|有没有|怎么|为什么|什么|哪|据说|听说|的话|想象|说道|他说|她说|他们说|开玩笑"
@@ -30,7 +31,7 @@ _LEAD = re.compile(
 _CORRECTING = re.compile(r"不对|不是的|错了|更正|纠正|搞错|记错|说错|其实|抱歉|不好意思|对不起")
 _CLAUSE = re.compile(r"[，,](?!\s*(?:名字)?叫)\s*")
 _OTHERS = re.compile(rf"我(?:们|家|的|{KIN})")
-"""A clause about somebody else: the clauses after it, without a subject of their own, are not about the user."""
+"""A clause about somebody else: later clauses without their own subject are not about the user."""
 
 _OPENINGS = (
     "请", "以后", "今后", "从现在", "回答", "回复", "叫我", "可以叫我", "你可以叫我", "大家都叫我", "不要", "别",
@@ -48,8 +49,8 @@ _NOT_BUT = re.compile(r"(?:我(?:说|指)的)?不是([^，,。！!]{1,40})[，,]
 _ENDS_NOT = re.compile(r"[，,](?:而)?不(?:是)?(?:住?在|叫)?([^，,。！!]{1,30})$")
 
 
-def read(sentence: str, *, corrects: bool = False) -> list[Found]:
-    """The plain statements of one sentence. `corrects`: the sentence before was a bare 不对."""
+def read(sentence: str, *, corrects: bool = False) -> list[Statement]:
+    """The plain statements of one sentence. `corrects`: the previous sentence was a bare 不对."""
     text = "".join(sentence.split()) if not re.search(r"[A-Za-z]", sentence) else " ".join(sentence.split())
     text = _TIED_QUESTION.sub("", text)
     if _EXCLUDED.search(text) or MASK in text:
@@ -62,12 +63,12 @@ def read(sentence: str, *, corrects: bool = False) -> list[Found]:
 
 
 def is_bare_no(sentence: str) -> bool:
-    """Whether a sentence is nothing but a 不对 that the next one explains."""
+    """Whether the whole sentence is a 不对 that the next sentence explains."""
     lead = _LEAD.match(sentence)
     return lead is not None and not _EDGE.sub("", sentence[lead.end() :]) and _CORRECTING.search(sentence) is not None
 
 
-def _statements(body: str, corrects: bool) -> Iterator[Found]:
+def _statements(body: str, corrects: bool) -> Iterator[Statement]:
     wrong = _ENDS_NOT.search(body)
     wrong_value = _EDGE.sub("", wrong[1]) if wrong and corrects else ""
     elided = False
@@ -76,29 +77,29 @@ def _statements(body: str, corrects: bool) -> Iterator[Found]:
         clause = raw[lead.end() :] if lead else raw
         subject = clause.startswith("我") or elided
         if (subject or clause.startswith(_OPENINGS)) and not _NOT_NOW.search(clause):
-            for found in _read_clause(clause):
-                subject = subject and not found.person
-                yield replace(found, corrects=corrects, wrong=wrong_value)
+            for statement in _read_clause(clause):
+                subject = subject and not statement.person
+                yield replace(statement, corrects=corrects, wrong=wrong_value)
         elided = subject and _OTHERS.match(clause) is None
 
 
-def _read_clause(clause: str) -> Iterator[Found]:
+def _read_clause(clause: str) -> Iterator[Statement]:
     plain = _plain(clause)
     for ended, pattern in ENDINGS:
         if (match := pattern.fullmatch(clause)) and (value := _value(match[1])):
-            yield Found("over", ended, "", value=value)
-    for candidate in dict.fromkeys((plain, clause)):
+            yield Statement("over", ended, "", value=value)
+    for text in dict.fromkeys((plain, clause)):
         for rule in RULES:
-            if match := rule.pattern.fullmatch(candidate):
+            if match := rule.pattern.fullmatch(text):
                 raw = match[2] if rule.kin else match[1]
-                found = found_by(rule, _value(raw) if raw else "吃素", match[1] if rule.kin else "")
-                if found:
-                    yield found
+                statement = statement_by(rule, _value(raw) if raw else "吃素", match[1] if rule.kin else "")
+                if statement:
+                    yield statement
                     return
 
 
 def _plain(clause: str) -> str:
-    """The clause without adverbs after its subject, and without particles at its end."""
+    """The clause without adverbs after its subject and without final particles."""
     clause = _TAIL.sub("", clause)
     subject = "我们" if clause.startswith("我们") else "我" if clause.startswith("我") else ""
     rest = clause[len(subject) :].lstrip()
@@ -114,8 +115,8 @@ def _value(raw: str) -> str:
     return value.replace("我", "自己")
 
 
-def _corrections(body: str, corrects: bool) -> Iterator[Found]:
-    """我说的是…，不是… / 不是…，是…: what is right and what was wrong."""
+def _corrections(body: str, corrects: bool) -> Iterator[Statement]:
+    """Corrections: 我说的是…，不是… / 不是…，是…."""
     if match := _NOT_BUT.fullmatch(body):
         wrong, right = _value(match[1]), _value(match[2])
     elif match := _MEANT.fullmatch(body):
@@ -125,6 +126,6 @@ def _corrections(body: str, corrects: bool) -> Iterator[Found]:
     firm = re.search(r"我(?:说|指)的|我的意思|我(?:想)?说", body) is not None
     if right and (wrong or firm):
         content = f"用户的意思是{right}，不是{wrong}。" if wrong else f"用户的意思是{right}。"
-        yield Found(
+        yield Statement(
             "correction", content if firm or corrects else "", "correction", value=right, corrects=True, wrong=wrong
         )

@@ -1,4 +1,4 @@
-"""Reading one English sentence: what excludes it, its clauses, and the value of what it states."""
+"""Reads one English sentence: checks that it is plain, splits it into clauses, and applies the rules to each."""
 
 from __future__ import annotations
 
@@ -7,16 +7,17 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from memd.extraction.offline.rules_en import ENDINGS, RULES
-from memd.extraction.offline.statements import MASK, MAX_VALUE_CHARS, Found, Rule, found_by
+from memd.extraction.offline.sentences import MASK
+from memd.extraction.offline.statements import MAX_VALUE_CHARS, Rule, Statement, statement_by
 from memd.push.prefilter import Prefilter
 
-# What comes before a question that is tied on: "I'm allergic to nuts, so which bars can I eat?"
+# A question appended to a statement: "I'm allergic to nuts, so which bars can I eat?"
 _TIED_QUESTION = re.compile(
     r",?\s+(?:so|and|but)[ ,]+"
     r"(?:which|what|how|where|when|who|can|could|do|does|is|are|should|would|will|any)\b[^.!?]*\?\s*$",
     re.I,
 )
-# Not a plain statement: questions, conditions, wishes, doubts, and what others say.
+# Not a plain statement: a question, condition, wish, doubt, or reported speech.
 _EXCLUDED = re.compile(
     r"\?\s*$|\b(?:if|unless|suppose|supposing|imagine|let's say|what if|would|wouldn't|i'd|wish|wished|hypothetically"
     r"|as though|maybe|might|perhaps|probably|possibly|could|whether|says?|said|told|asks?|asked|wrote|writes|claims?"
@@ -65,7 +66,7 @@ _VAGUE = re.compile(
     r"|an? (?:idea|answer|one|lot|bit|few|suggestion|approach|living|while)|my (?:own|idea|suggestion))\b",
     re.I,
 )
-# Speaks of the conversation, of the day, or takes itself back.
+# Refers to the conversation or the day, or negates itself.
 _BAD_INSIDE = re.compile(
     r"\b(?:i|i'm|i've|you|your|not|no longer|anymore|here|it|this|these|those|today|tonight|tomorrow)\b",
     re.I,
@@ -88,8 +89,8 @@ _NOT_BUT = re.compile(
     r"(?:i meant |it's |it is )?not ([^,.!]{1,60}?)(?:,|,? but) (?:it's |it is )?([^,.!]{1,60})[.!\s]*$", re.I
 )
 
-_May = set[str | int]
-"""What may be found in a sentence, as it has a text that each of them needs: patterns by name, rules by number."""
+_Possible = set[str | int]
+"""The patterns (by name) and rules (by number) that could match a sentence, by their required literals."""
 
 _PREFILTER: Prefilter[str | int] = Prefilter(
     [
@@ -107,48 +108,47 @@ _PREFILTER: Prefilter[str | int] = Prefilter(
 )
 
 
-def read(sentence: str, *, corrects: bool = False) -> list[Found]:
-    """The plain statements of one sentence. `corrects`: the sentence before was a bare "No."."""
+def read(sentence: str, *, corrects: bool = False) -> list[Statement]:
+    """The plain statements of one sentence. `corrects`: the previous sentence was a bare "No."."""
     text = " ".join(sentence.replace("’", "'").replace("`", "").split())
-    may = _PREFILTER.select(text)
-    if "tied_question" in may:
+    possible = _PREFILTER.select(text)
+    if "tied_question" in possible:
         text = _TIED_QUESTION.sub("", text)
-    if "excluded" in may and _EXCLUDED.search(text):
+    if "excluded" in possible and _EXCLUDED.search(text):
         return []
     lead = _LEAD.match(text)
     start = lead.end() if lead else 0
     corrects = corrects or _CORRECTING.search(text[:start]) is not None
     body = text[start:].rstrip(" .!;~…。！；")
-    found = list(_statements(body, corrects, may))
-    return found or list(_corrections(text, body, corrects, may))
+    return list(_statements(body, corrects, possible)) or list(_corrections(text, body, corrects, possible))
 
 
 def is_bare_no(sentence: str) -> bool:
-    """Whether a sentence is nothing but a "no" that the next one explains."""
+    """Whether the whole sentence is a "no" that the next sentence explains."""
     lead = _LEAD.match(sentence)
     return lead is not None and lead.end() == len(sentence) and _CORRECTING.search(sentence) is not None
 
 
-def _statements(body: str, corrects: bool, may: _May) -> Iterator[Found]:
-    wrong = _NOT.search(body) if "not" in may else None
+def _statements(body: str, corrects: bool, possible: _Possible) -> Iterator[Statement]:
+    wrong = _NOT.search(body) if "not" in possible else None
     body = body[: wrong.start()] if wrong else body
-    for clause, rules in _clauses(body, may):
-        for ended, pattern in ENDINGS if "over" in may else ():
+    for clause, rules in _clauses(body, possible):
+        for ended, pattern in ENDINGS if "over" in possible else ():
             if (match := pattern.fullmatch(clause)) and (value := _value(match[1], long=False)):
-                yield Found("over", ended, "", value=value)
+                yield Statement("over", ended, "", value=value)
         for rule in rules:
-            if (match := rule.pattern.fullmatch(clause)) and (found := _found(rule, match)):
-                yield replace(found, corrects=corrects or bool(wrong), wrong=_tidy(wrong[1]) if wrong else "")
+            if (match := rule.pattern.fullmatch(clause)) and (statement := _statement(rule, match)):
+                yield replace(statement, corrects=corrects or bool(wrong), wrong=_tidy(wrong[1]) if wrong else "")
                 break
 
 
-def _clauses(body: str, may: _May) -> Iterator[tuple[str, list[Rule]]]:
-    """Each clause, and the rules that may match it, in their order."""
-    rules = _rules(may)
-    for clause in _CLAUSE.split(body) if "clause" in may else [body]:
+def _clauses(body: str, possible: _Possible) -> Iterator[tuple[str, list[Rule]]]:
+    """Each clause with the rules that could match it, in their order."""
+    rules = _rules(possible)
+    for clause in _CLAUSE.split(body) if "clause" in possible else [body]:
         lead = _LEAD.match(clause)
         rest = clause[lead.end() :] if lead else clause
-        first, *others = _ELIDED.split(rest) if "elided" in may else [rest]
+        first, *others = _ELIDED.split(rest) if "elided" in possible else [rest]
         yield first.strip(" ,"), rules
         if others and re.match(r"i\b", first, re.I):
             for other in others:
@@ -156,18 +156,18 @@ def _clauses(body: str, may: _May) -> Iterator[tuple[str, list[Rule]]]:
                 yield spoken, _rules(_PREFILTER.select(spoken))
 
 
-def _rules(may: _May) -> list[Rule]:
-    return [RULES[number] for number in sorted(each for each in may if isinstance(each, int))]
+def _rules(possible: _Possible) -> list[Rule]:
+    return [RULES[number] for number in sorted(each for each in possible if isinstance(each, int))]
 
 
-def _found(rule: Rule, match: re.Match[str]) -> Found | None:
-    """What a rule found, or None when its value is not plain."""
+def _statement(rule: Rule, match: re.Match[str]) -> Statement | None:
+    """The statement of a rule that matched; None when its value is not plain."""
     value = _value(match[2] if rule.kin else match[1], long=rule.long)
-    return found_by(rule, value, match[1].lower() if rule.kin else "")
+    return statement_by(rule, value, match[1].lower() if rule.kin else "")
 
 
 def _value(raw: str, *, long: bool) -> str:
-    """The value without what hangs on to it; empty when it is vague, foreign or too long."""
+    """The value without trailing clauses and filler; empty when it is vague, not the user's own words, or too long."""
     value = _tidy(_cut_long(raw) if long else _cut_short(raw))
     while match := _FILLER.search(value):
         value = _tidy(value[: match.start()])
@@ -183,7 +183,7 @@ def _tidy(value: str) -> str:
 
 
 def _cut_short(raw: str) -> str:
-    """Up to the first connector; "and" before a capital, and a comma before one, belong to names of places."""
+    """Up to the first connector. "and" or a comma before a capital letter belongs to the name of a place."""
     for match in _CUT_SHORT.finditer(raw):
         if match[0].strip() == "and" and raw[match.end() : match.end() + 1].isupper():
             continue
@@ -195,7 +195,7 @@ def _cut_short(raw: str) -> str:
 
 
 def _cut_long(raw: str) -> str:
-    """Up to the first connector; commas stay while they separate the items of a list."""
+    """Up to the first connector. Commas stay when they separate the items of a list."""
     match = _CUT_LONG.search(raw)
     raw = raw[: match.start()] if match else raw
     *items, last = raw.split(",")
@@ -203,11 +203,11 @@ def _cut_long(raw: str) -> str:
     return raw if is_list or not items else items[0]
 
 
-def _corrections(text: str, body: str, corrects: bool, may: _May) -> Iterator[Found]:
-    """ "I meant X, not Y", "not Y but X", "no, I meant X": what is right and what was wrong."""
-    if "not_but" in may and (match := _NOT_BUT.match(body)):
+def _corrections(text: str, body: str, corrects: bool, possible: _Possible) -> Iterator[Statement]:
+    """Corrections: "I meant X, not Y", "not Y but X", "no, I meant X"."""
+    if "not_but" in possible and (match := _NOT_BUT.match(body)):
         wrong, right = _tidy(match[1]), _tidy(match[2])
-    elif "meant" in may and (match := _MEANT.match(text[_skip_no(text) :].strip())):
+    elif "meant" in possible and (match := _MEANT.match(text[_skip_no(text) :].strip())):
         rest = _NOT.search(text)
         wrong, right = (_tidy(rest[1]) if rest else ""), _tidy(_NOT.sub("", match[1]))
         if not rest and not (corrects and re.match(r"i mean", match[0], re.I)):
@@ -217,7 +217,7 @@ def _corrections(text: str, body: str, corrects: bool, may: _May) -> Iterator[Fo
     if right and MASK not in text and not _VAGUE.match(right) and not _VAGUE.match(wrong or "x"):
         firm = re.search(r"\bi meant?\b", text, re.I) is not None
         content = f"The user meant {right}, not {wrong}." if wrong else f"The user meant {right}."
-        yield Found("correction", content if firm else "", "correction", value=right, corrects=True, wrong=wrong)
+        yield Statement("correction", content if firm else "", "correction", value=right, corrects=True, wrong=wrong)
 
 
 def _skip_no(text: str) -> int:

@@ -1,6 +1,6 @@
-"""Plain statements in English: the words that values are judged by, and the patterns.
+"""The rules for plain statements in English, with the word lists that accept or refuse a value.
 
-Each pattern is matched against a whole clause, from its subject on; `%` stands for adverbs in between.
+A pattern must match a whole clause, from its subject on. `%` in a pattern means optional adverbs.
 """
 
 from __future__ import annotations
@@ -119,13 +119,13 @@ def _is_field(value: str) -> bool:
     return _FIELD_NOT.match(value) is None
 
 
-def _one(kind: str, category: str, pattern: str, template: str, accept: Callable[[str], bool] | None = None) -> Rule:
-    """A statement of which only one can hold at a time."""
+def _single(kind: str, category: str, pattern: str, template: str, accept: Callable[[str], bool] | None = None) -> Rule:
+    """A statement that a user can make about one value at a time."""
     return Rule(kind, _compiled(pattern), template, category, single=True, accept=accept)
 
 
 def _many(kind: str, category: str, pattern: str, template: str, accept: Callable[[str], bool] | None = None) -> Rule:
-    """A statement that may stand beside others of its kind; its value may be a phrase."""
+    """A statement that holds besides others of its kind; its value may be a phrase."""
     return Rule(kind, _compiled(pattern), template, category, long=True, accept=accept)
 
 
@@ -139,45 +139,47 @@ def _compiled(pattern: str) -> re.Pattern[str]:
 
 
 RULES = (
-    _one("residence", "identity", r"i %live in (.+)", "The user lives in {0}.", _is_home),
-    _one("residence", "identity", r"i(?:'m| am) %(?:living|based) in (.+)", "The user lives in {0}.", _is_home),
-    _one(
+    _single("residence", "identity", r"i %live in (.+)", "The user lives in {0}.", _is_home),
+    _single("residence", "identity", r"i(?:'m| am) %(?:living|based) in (.+)", "The user lives in {0}.", _is_home),
+    _single(
         "residence",
         "identity",
         r"i(?:(?:'ve| have))? %(?:moved|relocated) (?:back )?(?:from [^,]{1,60} )?to (.+)",
         "The user moved to {0}.",
         _is_place,
     ),
-    _one("name", "identity", r"my (?:full )?name(?:'s| is) (.+)", "The user's name is {0}.", _is_name),
-    _one(
+    _single("name", "identity", r"my (?:full )?name(?:'s| is) (.+)", "The user's name is {0}.", _is_name),
+    _single(
         "nickname",
         "identity",
         r"(?:please |you can |just )*call me (.+)",
         "The user wants to be called {0}.",
         _is_given_name,
     ),
-    _one("nickname", "identity", r"i %go by (.+)", "The user wants to be called {0}.", _is_given_name),
-    _one("employer", "identity", r"i %work at (.+)", "The user works at {0}.", _is_employer),
-    _one("employer", "identity", r"i %work for (.+)", "The user works for {0}.", _is_employer),
-    _one("employer", "identity", r"i(?:'m| am) %working at (.+)", "The user works at {0}.", _is_employer),
-    _one("employer", "identity", r"i(?:'m| am) %working for (.+)", "The user works for {0}.", _is_employer),
-    _one("employer", "identity", r"i(?:(?:'ve| have))? %joined (.+)", "The user works at {0}.", _is_place),
-    _one("employer", "identity", r"i %started (?:working )?at (.+)", "The user works at {0}.", _is_place),
-    _one("job", "identity", r"i %work as ((?:an? |the )?.+)", "The user works as {0}.", _is_job),
-    _one("job", "identity", r"i(?:'m| am) %((?:an?|the) .+)", "The user is {0}.", _is_job),
+    _single("nickname", "identity", r"i %go by (.+)", "The user wants to be called {0}.", _is_given_name),
+    _single("employer", "identity", r"i %work at (.+)", "The user works at {0}.", _is_employer),
+    _single("employer", "identity", r"i %work for (.+)", "The user works for {0}.", _is_employer),
+    _single("employer", "identity", r"i(?:'m| am) %working at (.+)", "The user works at {0}.", _is_employer),
+    _single("employer", "identity", r"i(?:'m| am) %working for (.+)", "The user works for {0}.", _is_employer),
+    _single("employer", "identity", r"i(?:(?:'ve| have))? %joined (.+)", "The user works at {0}.", _is_place),
+    _single("employer", "identity", r"i %started (?:working )?at (.+)", "The user works at {0}.", _is_place),
+    _single("job", "identity", r"i %work as ((?:an? |the )?.+)", "The user works as {0}.", _is_job),
+    _single("job", "identity", r"i(?:'m| am) %((?:an?|the) .+)", "The user is {0}.", _is_job),
     _many("field", "context", r"i %work in (.+)", "The user works in {0}.", _is_field),
-    _one("origin", "identity", r"i(?:'m| am) %(?:originally )?from (.+)", "The user is from {0}.", _is_place),
-    _one("origin", "identity", r"i %(?:grew up|was born) in (.+)", "The user is from {0}.", _is_place),
-    _one("birthday", "identity", r"my birthday(?:'s| is) (?:on )?(.+)", "The user's birthday is {0}."),
-    _one("age", "identity", r"i(?:'m| am) %(\d{1,3}) years old", "The user is {0} years old."),
-    _one(
+    _single("origin", "identity", r"i(?:'m| am) %(?:originally )?from (.+)", "The user is from {0}.", _is_place),
+    _single("origin", "identity", r"i %(?:grew up|was born) in (.+)", "The user is from {0}.", _is_place),
+    _single("birthday", "identity", r"my birthday(?:'s| is) (?:on )?(.+)", "The user's birthday is {0}."),
+    _single("age", "identity", r"i(?:'m| am) %(\d{1,3}) years old", "The user is {0} years old."),
+    _single(
         "mother_tongue",
         "identity",
         r"my (?:native|first) language is (.+)",
         "The user's first language is {0}.",
         _is_language,
     ),
-    _one("mother_tongue", "identity", r"my mother tongue is (.+)", "The user's first language is {0}.", _is_language),
+    _single(
+        "mother_tongue", "identity", r"my mother tongue is (.+)", "The user's first language is {0}.", _is_language
+    ),
     _many("speaks", "identity", r"i %speak (.+)", "The user speaks {0}.", _is_language),
     _kin(rf"my {_KIN}(?: is|'s) (?:called|named) (.+)"),
     _kin(rf"my {_KIN}'s name is (.+)"),
@@ -208,7 +210,7 @@ RULES = (
         "The user wants answers in {0}.",
         _is_language_sometimes,
     ),
-    _one(
+    _single(
         "answer_language",
         "preference",
         r"(?:please|always|only|from now on,?)(?: please| always| only)* (?:answer|reply|respond|write|talk)"
@@ -216,7 +218,7 @@ RULES = (
         "The user wants answers in {0}.",
         _is_language_always,
     ),
-    _one(
+    _single(
         "answer_language",
         "preference",
         r"(?:answer|reply|respond|write)(?: to)?(?: me)? (?:always )?in (.+?),?"
@@ -255,7 +257,7 @@ RULES = (
     ),
 )
 
-# What has ended: the kind of fact that it ends, if the document holds it with this value.
+# The kind of fact that has ended, if the document contains it with this value.
 ENDINGS = (
     ("residence", re.compile(r"i (?:no longer|don't) live in (.+)", re.I)),
     ("employer", re.compile(r"i (?:no longer|don't) work (?:at|for) (.+)", re.I)),

@@ -1,7 +1,7 @@
-"""Plain statements in Chinese: the words that values are judged by, and the patterns.
+"""The rules for plain statements in Chinese, with the word lists that accept or refuse a value.
 
-Each pattern is matched against a whole clause without the adverbs after its subject. Where 我 is optional, the subject
-may stand in an earlier clause; 叫 and 是 ask for it, as they say something else without it.
+A pattern must match a whole clause, without the adverbs after its subject. Where 我 is optional, an earlier clause may
+name the subject; 叫 and 是 require it, as they mean something else without it.
 """
 
 from __future__ import annotations
@@ -67,13 +67,13 @@ def _is_language(value: str) -> bool:
     return value in LANGUAGES
 
 
-def _one(kind: str, category: str, pattern: str, template: str, accept: Callable[[str], bool] | None = None) -> Rule:
-    """A statement of which only one can hold at a time."""
+def _single(kind: str, category: str, pattern: str, template: str, accept: Callable[[str], bool] | None = None) -> Rule:
+    """A statement that a user can make about one value at a time."""
     return Rule(kind, re.compile(pattern), template, category, single=True, accept=accept)
 
 
 def _many(kind: str, category: str, pattern: str, template: str, accept: Callable[[str], bool] | None = None) -> Rule:
-    """A statement that may stand beside others of its kind."""
+    """A statement that holds besides others of its kind."""
     return Rule(kind, re.compile(pattern), template, category, long=True, accept=accept)
 
 
@@ -83,34 +83,34 @@ def _kin(pattern: str) -> Rule:
 
 
 RULES = (
-    _one("name", "identity", r"我(?:的名字)?(?:叫做|叫|是叫)(.+)", "用户名叫{0}。", _is_name),
-    _one("name", "identity", r"我的?(?:名字|全名|真名)是(.+)", "用户名叫{0}。", _is_name),
-    _one(
+    _single("name", "identity", r"我(?:的名字)?(?:叫做|叫|是叫)(.+)", "用户名叫{0}。", _is_name),
+    _single("name", "identity", r"我的?(?:名字|全名|真名)是(.+)", "用户名叫{0}。", _is_name),
+    _single(
         "nickname",
         "identity",
         r"(?:我|你|大家|都|可以|请|以后|就)*叫我(.+?)(?:就好|就行|就可以|即可|吧)?",
         "用户希望被称为{0}。",
         _is_nickname,
     ),
-    _one("residence", "identity", r"我?(?:是)?住在(.+)", "用户住在{0}。", _is_home),
-    _one("residence", "identity", r"我?家(?:就)?住?在(.+)", "用户住在{0}。", _is_home),
-    _one(
+    _single("residence", "identity", r"我?(?:是)?住在(.+)", "用户住在{0}。", _is_home),
+    _single("residence", "identity", r"我?家(?:就)?住?在(.+)", "用户住在{0}。", _is_home),
+    _single(
         "residence",
         "identity",
         r"我?(?:从.{1,10}?)?搬(?:家)?(?:到|去|来)了?(.+?)(?:来|住)?",
         "用户搬到了{0}。",
         _is_home,
     ),
-    _one("job", "identity", r"我?(在.{1,20}?(?:当|做|担任).+)", "用户{0}。", _is_job),
-    _one("employer", "identity", r"我?在(.+?)(?:工作|上班|任职)", "用户在{0}工作。", _is_employer),
-    _one("employer", "identity", r"我?(?:入职|加入)了?(.+)", "用户在{0}工作。", _is_employer),
-    _one("job", "identity", r"我是((?:一名|一个|一位|个|名)?.+)", "用户是{0}。", _is_job),
-    _one("job", "identity", r"我的(?:职业|工作)是(.+)", "用户是{0}。", _is_job),
-    _one("origin", "identity", r"我?来自(.+)", "用户来自{0}。", _is_home),
-    _one("origin", "identity", r"我?(?:的)?老家(?:是|在)(.+)", "用户来自{0}。", _is_home),
-    _one("age", "identity", r"我?(?:今年)?(\d{1,3})岁", "用户{0}岁。"),
-    _one("birthday", "identity", r"我?的?生日是(.+)", "用户的生日是{0}。"),
-    _one("mother_tongue", "identity", r"我?的?母语是(.+)", "用户的母语是{0}。", _is_language),
+    _single("job", "identity", r"我?(在.{1,20}?(?:当|做|担任).+)", "用户{0}。", _is_job),
+    _single("employer", "identity", r"我?在(.+?)(?:工作|上班|任职)", "用户在{0}工作。", _is_employer),
+    _single("employer", "identity", r"我?(?:入职|加入)了?(.+)", "用户在{0}工作。", _is_employer),
+    _single("job", "identity", r"我是((?:一名|一个|一位|个|名)?.+)", "用户是{0}。", _is_job),
+    _single("job", "identity", r"我的(?:职业|工作)是(.+)", "用户是{0}。", _is_job),
+    _single("origin", "identity", r"我?来自(.+)", "用户来自{0}。", _is_home),
+    _single("origin", "identity", r"我?(?:的)?老家(?:是|在)(.+)", "用户来自{0}。", _is_home),
+    _single("age", "identity", r"我?(?:今年)?(\d{1,3})岁", "用户{0}岁。"),
+    _single("birthday", "identity", r"我?的?生日是(.+)", "用户的生日是{0}。"),
+    _single("mother_tongue", "identity", r"我?的?母语是(.+)", "用户的母语是{0}。", _is_language),
     _kin(rf"我?(?:家)?(?:的)?{KIN}(?:的名字)?(?:叫做|叫|名叫)(.+)"),
     _kin(rf"我?(?:家)?(?:有|养了?)(?:一)?(?:个|只|条|位){KIN}[，,]?(?:名字)?叫(.+)"),
     _many("household", "identity", rf"我?(?:家)?(?:有|养了?){_COUNTED}", "用户有{0}。"),
@@ -132,7 +132,7 @@ RULES = (
         "用户用{0}。",
     ),
     _many("tool", "context", r"我(?:们)?(?:已经)?(?:换成|改用)了?(.+)", "用户改用{0}。"),
-    _one(
+    _single(
         "answer_language",
         "preference",
         r"(?:我?(?:请|麻烦你?|希望你?|以后|今后|从现在起|从现在开始|始终|总是|一律|都|全部|尽量|务必)+)"
