@@ -6,12 +6,13 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 TEST_VENV := .ci-venv
 PACKAGES := import sysconfig; print(sysconfig.get_path("purelib"))
+SYNC := $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)  # the output of what runs side by side, one by one
 
-.PHONY: help setup demo test lint tests chaos chaos-long chaos-mutants http-fuzz bench bench-full bench-peers bench-scale \
+.PHONY: help setup demo test test-long test-repeat lint tests chaos chaos-long chaos-mutants http-fuzz bench bench-full bench-peers bench-scale \
   bench-overload bench-long clean
 
 help: ## Show this
-	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-13s %s\n", $$1, $$2}'
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-14s %s\n", $$1, $$2}'
 
 setup: $(READY) ## Create the environment with everything in it
 
@@ -21,38 +22,48 @@ $(READY): pyproject.toml constraints.txt
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[embedded,http-fast,dev]'
 	@touch $(READY)
 
-demo: $(READY) ## Run the whole job on shipped conversations and show the memory that comes out
+demo: $(READY) ## Run the whole job on shipped conversations and show the resulting memory
 	@$(BIN)/memd demo
 
-test: lint tests chaos ## Everything that CI runs
+test: $(READY) ## Everything that CI runs, side by side: at most six minutes on two cores
+	@$(MAKE) --no-print-directory -j 3 $(SYNC) lint tests chaos
+
+test-long: $(READY) ## What takes long and rarely finds anything: many new histories, requests and kills; ten minutes
+	cd tests && env STATEFUL_EXAMPLES=1500 ../$(BIN)/python -m pytest -c ../pyproject.toml --rootdir=.. \
+	  -p no:cacheprovider flow/test_stateful.py
+	@PYTHONPATH=tests $(BIN)/python -m support.http_fuzz --examples 30
+	@PYTHONPATH=tests $(BIN)/python -m chaos long --shorten 12
+
+test-repeat: $(READY) ## The tests that wait or count 20 times, five of them on busy cores; all tests three times, once so
+	@PYTHONPATH=tests $(BIN)/python -m support.repeat
 
 lint: $(READY) ## Style and types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-tests: $(READY) ## The tests, against the built and installed wheel; what it depends on is that of $(VENV)
+tests: $(READY) ## The tests, against the built and installed wheel; its dependencies are those of $(VENV)
 	rm -rf dist $(TEST_VENV)
 	$(BIN)/python -m build --no-isolation --wheel --outdir dist . >/dev/null
 	$(PYTHON) -m venv $(TEST_VENV)
 	$(TEST_VENV)/bin/pip install --quiet --disable-pip-version-check --no-deps dist/*.whl
 	$(BIN)/python -c '$(PACKAGES)' > "$$($(TEST_VENV)/bin/python -c '$(PACKAGES)')/dependencies.pth"
 	cd tests && env INSTALLED_WHEEL=1 ../$(TEST_VENV)/bin/python -m pytest -c ../pyproject.toml --rootdir=.. \
-	  -p no:cacheprovider -n 4 --durations 12 .
+	  -p no:cacheprovider -n 4 --dist worksteal --durations 12 .
 
-chaos: $(READY) ## Kill a process every 0.3 s for 40 s, and compare what is stored with what was acknowledged
+chaos: $(READY) ## Kill a process every 0.3 s for 40 s; compare what is stored with what was acknowledged
 	@PYTHONPATH=tests $(BIN)/python -m chaos gate
 
 chaos-long: $(READY) ## The same for half an hour, with 250,000 contexts
 	@PYTHONPATH=tests $(BIN)/python -m chaos long
 
-chaos-mutants: $(READY) ## Seed eight bugs, one at a time, and see each one caught
+chaos-mutants: $(READY) ## Seed known bugs, one at a time, and see each one caught
 	@PYTHONPATH=tests $(BIN)/python -m chaos.mutants
 
-http-fuzz: $(READY) ## Hold memd serve against its own OpenAPI document, with many made-up requests
-	@PYTHONPATH=tests $(BIN)/python -m doors.http_fuzz --examples 200
+http-fuzz: $(READY) ## Test memd serve against its own OpenAPI document, with many made-up requests
+	@PYTHONPATH=tests $(BIN)/python -m support.http_fuzz --examples 200
 
-bench: $(READY) bench-peers ## Measure memd beside its peers, in five minutes on a quiet machine; writes benchmarks/RESULTS.md
+bench: $(READY) bench-peers ## Measure memd and its peers, in five minutes on a quiet machine; writes benchmarks/RESULTS.md
 	@$(BIN)/python -m benchmarks --out benchmarks
 
 bench-full: $(READY) bench-peers ## The same with up to 1,000,000 pending keys, and more turns
@@ -64,7 +75,7 @@ bench-scale: $(READY) ## One to three workers as separate hosts (network namespa
 bench-overload: $(READY) ## Producers at twice the drain rate for two minutes, then near the memory limit
 	@$(BIN)/python -m benchmarks overload --out benchmarks/overload
 
-bench-long: $(READY) ## 200,000 contexts or an hour at a steady rate: nothing may grow
+bench-long: $(READY) ## 200,000 contexts or an hour at a steady rate: memory, files and keys must not grow
 	@$(BIN)/python -m benchmarks long --out benchmarks/long
 
 bench-peers: .bench/pydocket/.ready .bench/langmem/.ready

@@ -62,9 +62,10 @@ class Plan:
     concurrency: int = 16
     model_delay_s: float = 0.02
     drain_within_s: float = 10.0
-    """The inbox must be empty so soon after the last kill and the last push."""
+    """The inbox must be empty so soon after the last kill and the last push, on free cores; later as other work takes
+    its share of them."""
 
-    patience_s: float = 30.0
+    patience_s: float = 60.0
     """What is not drained by then never will be."""
 
     watch_pause_s: float = 0.02

@@ -18,6 +18,8 @@ from support.http_support import Site, install, serving
 from memd.client import Memd
 from memd.http.listener import listen
 
+pytestmark = pytest.mark.timing
+
 PUSH = {
     "thread_id": "t",
     "messages": [

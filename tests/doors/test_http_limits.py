@@ -18,6 +18,8 @@ from memd.http.inputs import MAX_BODY_BYTES
 from memd.memory.document import empty_document
 from memd.memory.store.json_store import open_store
 
+pytestmark = pytest.mark.timing
+
 CANARY = "canary-4711"
 MESSAGES = [{"role": "user", "content": "I live in Porto.", "id": "1"}]
 PUSH = {"user_id": "ana", "thread_id": "t", "messages": MESSAGES}

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import schemathesis
 import schemathesis.specs.openapi.schemas  # here, as Python 3.11.2 cannot always parse it deep in a test
-from doors.http_fuzz import fuzz
+from support.http_fuzz import fuzz
 from support.http_support import Site, install, serving
 
 from memd.http.routes import operations

@@ -13,6 +13,8 @@ from support.http_support import JSON, Site, head, install, read_all, serving, s
 
 from memd.http.connections import MAX_HEAD_BYTES, MAX_HEADERS
 
+pytestmark = pytest.mark.timing
+
 LIST = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}).encode()
 TYPED = f"Content-Type: {JSON}"
 PIECE = b"x" * 1000

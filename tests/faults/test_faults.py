@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 
 import orjson
+import pytest
 import redis
 from support import alive, ended, first_due, part, wait_for
 
@@ -19,6 +20,8 @@ from memd.client import Memd
 from memd.config import Settings
 from memd.inbox import verbs
 from memd.testing import ModelServer
+
+pytestmark = pytest.mark.timing
 
 Configured = Callable[..., Settings]
 

@@ -28,6 +28,8 @@ from memd.inbox.connection import TIMEOUT_S, connect, inbox_url, send
 from memd.testing import ModelServer
 from memd.testing.replies import error_body
 
+pytestmark = pytest.mark.timing
+
 Configured = Callable[..., Settings]
 
 

@@ -26,6 +26,8 @@ from memd.inbox import library, verbs
 from memd.inbox.connection import connect
 from memd.testing import ModelServer
 
+pytestmark = pytest.mark.timing
+
 Configured = Callable[..., Settings]
 PATHS = {"PYTHONPATH": str(Path(__file__).parents[1])}
 """The environment of a worker that has a store of the tests."""

@@ -18,6 +18,8 @@ from memd.inbox import verbs
 from memd.scheduler.intake import Intake
 from memd.testing import ModelServer
 
+pytestmark = pytest.mark.timing
+
 Configured = Callable[..., Settings]
 
 

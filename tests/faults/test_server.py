@@ -17,6 +17,8 @@ from memd.inbox.connection import MAX_SOCKET_BYTES, connect, socket_path
 from memd.inbox.server_check import examine
 from memd.ops import server
 
+pytestmark = pytest.mark.timing
+
 
 def test_the_embedded_server_is_private_and_durable(data_dir: Path) -> None:
     """Append-only file on, no eviction, folders 0700, and nothing pushed is lost by kill -9."""

@@ -23,6 +23,8 @@ from memd.errors import MemdError
 from memd.inbox.connection import connect, socket_path
 from memd.ops.supervisor import BACKOFF_MAX_S, BACKOFF_S, HEALTHY_S, Part
 
+pytestmark = pytest.mark.timing
+
 
 @contextmanager
 def up(settings: Settings) -> Iterator[tuple[subprocess.Popen[bytes], Path]]:

@@ -22,6 +22,8 @@ from memd.inbox.connection import connect, send
 from memd.inbox.verbs import P
 from memd.testing import ModelServer, Refused
 
+pytestmark = pytest.mark.timing
+
 BATCH: dict[str, Any] = {"extraction__mode": "batch", "extraction__batch_poll_s": 0.05}
 RANDOM = random.Random(5)  # noqa: S311  (repeatable choices of moments)
 HOUR_MS = 3_600_000

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable
 
+import pytest
 import redis
 from support import ended, part, wait_for
 
@@ -16,6 +17,8 @@ from memd.inbox import breaker, verbs
 from memd.inbox.breaker import Breaker
 from memd.inbox.connection import send
 from memd.testing import ModelServer, Refused
+
+pytestmark = pytest.mark.timing
 
 LIMITED = ModelUnavailable("rate_limited", "")
 BROKEN = ModelUnavailable("server_error", "")

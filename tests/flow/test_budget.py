@@ -21,6 +21,8 @@ from memd.inbox.connection import connect, send
 from memd.inbox.verbs import P
 from memd.testing import ModelServer
 
+pytestmark = pytest.mark.timing
+
 Configured = Callable[..., Settings]
 DAY_MS = 86_400_000
 SAID = ("I own a red boat.", "我住在杭州。")

@@ -18,6 +18,8 @@ from memd.inbox.connection import connect, send
 from memd.inbox.verbs import P
 from memd.testing import ModelServer
 
+pytestmark = pytest.mark.timing
+
 HOUR, DECADE = 3_600, 10 * 31_557_600
 
 

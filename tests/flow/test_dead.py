@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 import orjson
+import pytest
 import redis
 from support import Cli, daemon, execute, wait_for
 
@@ -17,6 +18,8 @@ from memd.inbox.claim import Claim
 from memd.inbox.connection import send
 from memd.inbox.dead import Which
 from memd.inbox.verbs import P
+
+pytestmark = pytest.mark.timing
 
 
 def turns(*texts: str, start: int = 0) -> list[dict[str, str]]:

@@ -17,6 +17,8 @@ from memd.errors import Rejected
 from memd.inbox import verbs
 from memd.testing import ModelServer
 
+pytestmark = pytest.mark.timing
+
 Configured = Callable[..., Settings]
 
 

@@ -28,6 +28,8 @@ from memd.memory.store.tombstone import TombstoneFiles
 from memd.ops import server
 from memd.testing import ModelServer
 
+pytestmark = pytest.mark.timing
+
 MANY = 100
 USERS = [f"secret-{number}" for number in range(MANY)]
 TEXT = "I live in Wolkenkuckucksheim."

@@ -12,6 +12,8 @@ from memd.client import Memd
 from memd.config import Settings
 from memd.testing import ModelServer, Refused
 
+pytestmark = pytest.mark.timing
+
 Configured = Callable[..., Settings]
 
 

@@ -22,6 +22,8 @@ from memd.inbox.connection import send
 from memd.inbox.receipt import judge
 from memd.inbox.verbs import Merged
 
+pytestmark = pytest.mark.timing
+
 KEY = Key("thread", "user")
 
 

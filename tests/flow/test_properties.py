@@ -25,6 +25,8 @@ from memd.inbox.claim import Claim
 from memd.inbox.connection import send
 from memd.scheduler.intake import Intake
 
+pytestmark = pytest.mark.timing
+
 ENOUGH = settings_of(
     max_examples=60, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )

@@ -18,6 +18,8 @@ from memd.inbox import library, raw_door, verbs
 from memd.inbox.connection import Call, Flight
 from memd.scheduler.intake import Intake
 
+pytestmark = pytest.mark.timing
+
 Configured = Callable[..., Settings]
 
 

@@ -21,6 +21,8 @@ from memd.ops import server
 from workers.job import BellJob, RefusedJob
 from workers.worker import pause_after
 
+pytestmark = pytest.mark.timing
+
 MESSAGES = [
     {"role": "user", "content": "I live in Porto.", "id": "1"},
     {"role": "assistant", "content": "Nice.", "id": "2"},

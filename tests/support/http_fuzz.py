@@ -1,6 +1,6 @@
 """schemathesis against `memd serve` and its own OpenAPI document: requests made up from it, answers held against it.
 
-PYTHONPATH=tests .venv/bin/python -m doors.http_fuzz --examples 200 --phases examples,coverage,fuzzing,stateful
+PYTHONPATH=tests .venv/bin/python -m support.http_fuzz --examples 200 --phases examples,coverage,fuzzing,stateful
 """
 
 from __future__ import annotations
@@ -13,11 +13,10 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from support import make_settings
-from support.http_support import Site, install, serving
-
 from memd.inbox.connection import inbox_url
 from memd.ops import server
+from support import make_settings
+from support.http_support import Site, install, serving
 
 
 def fuzz(site: Site, *, examples: int, phases: str, seed: int | None = None) -> subprocess.CompletedProcess[str]:
