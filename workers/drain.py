@@ -18,7 +18,7 @@ from memd.events import Event, logger
 from memd.extraction import endpoint
 from memd.inbox import verbs
 from memd.inbox.claim import Claim, Claims
-from memd.memory.gates import orders
+from memd.memory.gates import instructions
 from memd.push import redaction
 from workers.batch.collect import BatchCollector
 from workers.remember import Remembering
@@ -48,7 +48,7 @@ def configure(settings: Settings) -> None:
 def prepare() -> None:
     """Compile patterns, a quarter of a second, once in the parent instead of in each forked drain."""
     redaction.prepare()
-    orders.prepare()
+    instructions.prepare()
 
 
 def drain(wire: str) -> None:

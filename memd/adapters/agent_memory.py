@@ -10,7 +10,7 @@ from memd.memory.document import Document
 from memd.memory.hand import notes
 from memd.memory.hand.by_hand import bucket_of
 from memd.memory.hand.editing import Editing, Step
-from memd.memory.hand.edits import Edited
+from memd.memory.hand.steps import Edited
 from memd.recall.inject import fact_line
 from memd.recall.search import Found
 

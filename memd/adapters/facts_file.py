@@ -15,7 +15,7 @@ from memd.config import ApplySettings
 from memd.errors import Rejected
 from memd.memory.document import Document, Fact
 from memd.memory.hand import notes
-from memd.memory.hand.edits import Edited
+from memd.memory.hand.steps import Edited
 from memd.memory.text import one_line
 
 _LINE = re.compile(r"(?:[-*]\s+)?(?:\[(?:(?P<id>[^\[\]|]+?)\s*\|)?\s*(?P<category>[^\[\]|]+?)\s*\]\s*)?(?P<said>\S.*)")

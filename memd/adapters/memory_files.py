@@ -15,7 +15,7 @@ from memd.config import ApplySettings
 from memd.errors import MemdError
 from memd.memory.document import Document, summary
 from memd.memory.hand import notes
-from memd.memory.hand.edits import Edited
+from memd.memory.hand.steps import Edited
 from memd.memory.text import one_line
 
 ROOT = "/memories"

@@ -34,7 +34,7 @@ def list_(user: User, agent: Agent = "", category: Category = None, as_json: Jso
     """
     from memd.client import Memd  # noqa: PLC0415
     from memd.memory.hand.by_hand import bucket_of  # noqa: PLC0415  (each command imports what it needs)
-    from memd.memory.hand.edits import checked_category  # noqa: PLC0415
+    from memd.memory.hand.steps import checked_category  # noqa: PLC0415
 
     chosen = checked_category(category, settings().apply)
     bucket = bucket_of(user, agent)
@@ -61,10 +61,10 @@ def archived(
     from typing import get_args  # noqa: PLC0415
 
     from memd.errors import Rejected  # noqa: PLC0415
-    from memd.memory.archive import Reason  # noqa: PLC0415
+    from memd.memory.facts import ArchiveReason  # noqa: PLC0415
 
-    if reason is not None and reason not in get_args(Reason):
-        raise Rejected("E_REASON", f"reason must be one of {', '.join(get_args(Reason))}", "reason")
+    if reason is not None and reason not in get_args(ArchiveReason):
+        raise Rejected("E_REASON", f"reason must be one of {', '.join(get_args(ArchiveReason))}", "reason")
     editing, bucket = _editing(user, agent)
     found = editing.archived(bucket, reason)
     if as_json:
@@ -172,8 +172,11 @@ def _tell(change: Change, done: str, dry_run: bool, as_json: bool) -> None:
 
 
 def _table(found: list[dict[str, Any]]) -> None:
-    from memd.memory.document import confidence_of  # noqa: PLC0415
-    from memd.memory.facts import is_manual, is_note  # noqa: PLC0415
+    from memd.memory.facts import (  # noqa: PLC0415
+        confidence_of,
+        is_manual,
+        is_note,
+    )
 
     if not found:
         echo("no facts")

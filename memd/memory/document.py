@@ -1,26 +1,25 @@
-"""The memory document: its shape, its empty form, and the check of what is read from outside.
+"""The memory document: its fields, read through the functions here; `facts` reads the fields of one fact.
 
 The established `memory.json` (version "1.0") with optional fields added: `revision`, `userId`, `agentName`, `archive`,
-`ledger`. Unknown fields are carried along untouched.
+`ledger`, `removed`, `quarantine`. Unknown fields are carried along untouched. Documents are never changed in place.
 """
 
 from __future__ import annotations
 
-import re
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
-import orjson
-
-from memd.context import Bucket, digest
-from memd.errors import DocumentDamaged, DocumentTooNew
-from memd.memory.shape import check, wrong
+from memd.context import Bucket
 
 Document = dict[str, Any]
 Fact = dict[str, Any]
+Summary = dict[str, Any]
+Tombstone = dict[str, Any]
+"""A fact that a person removed: `hash`, `removedAt`, `threads`."""
 
-VERSION = (1, 0)
-"""The newest version this code reads and the one it writes; that of the established format."""
+Withheld = dict[str, Any]
+"""A retirement that the budget held back: `fact`, `wanted` (archive reason), `why`, `at`, `source`, maybe `note`."""
 
 SECTIONS = {
     "workContext": "user",
@@ -30,24 +29,19 @@ SECTIONS = {
     "earlierContext": "history",
     "longTermBackground": "history",
 }
-"""The six summaries and the section that each stands in."""
-
-DEFAULT_CONFIDENCE = 0.5
-"""Confidence of a fact that came without a usable one (the established system's reading)."""
-
-_VERSION = re.compile(r"(\d{1,4})\.(\d{1,4})")
+"""The six summaries, and the section that holds each."""
 
 
 def empty_document(bucket: Bucket) -> Document:
-    """The document of a bucket that has none yet: revision 0, nothing known."""
-    document = complete({"version": "1.0", "revision": 0, "lastUpdated": "", **_owner(bucket)})
+    """The document of a bucket that has none yet: revision 0, no facts, empty summaries."""
+    document = complete({"version": "1.0", "revision": 0, "lastUpdated": "", **owner_fields(bucket)})
     for name, section in SECTIONS.items():
         document[section][name] = {"summary": "", "updatedAt": ""}
     return document
 
 
 def complete(document: Document) -> Document:
-    """A copy with the fields that the established format does not have, or that a hand left out."""
+    """A copy that has every field that memd relies on; the established format and edits by hand leave some out."""
     whole = dict(document)
     whole.setdefault("revision", 0)
     for name in ("user", "history"):
@@ -58,92 +52,107 @@ def complete(document: Document) -> Document:
     return whole
 
 
-def iso(moment: datetime) -> str:
-    """A time as documents write it: UTC, milliseconds, Z."""
-    return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+def revised(document: Document, now: str, **fields: Any) -> Document:
+    """The next revision of a document, with these fields replaced."""
+    return {**document, **fields, "revision": revision_of(document) + 1, "lastUpdated": now}
 
 
-def moment(value: object) -> datetime | None:
-    """A time of a document, in UTC where it names no zone; None when it is not one."""
-    if not isinstance(value, str):
-        return None
-    try:
-        found = datetime.fromisoformat(value)
-        return (found if found.tzinfo else found.replace(tzinfo=UTC)).astimezone(UTC)
-    except (ValueError, OverflowError):  # no time, or one that its zone moves out of the calendar
-        return None
-
-
-def confidence_of(fact: Fact) -> float:
-    """A fact's confidence, between 0 and 1 whatever the file says."""
-    value = fact.get("confidence")
-    if type(value) is float and 0 <= value <= 1:
-        return value
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= 1:
-        return DEFAULT_CONFIDENCE
-    return value
-
-
-def rank(fact: Fact) -> tuple[float, bool, str]:
-    """What decides between facts when there is no room for all: confidence, then corrections, then the newer."""
-    created = fact.get("createdAt")
-    correction = fact.get("category") == "correction"
-    return confidence_of(fact), correction, created if isinstance(created, str) else ""
-
-
-def summary(document: Document, name: str) -> str:
-    """The text of one of the six summaries, empty when there is none."""
-    section = document.get(SECTIONS[name])
-    entry = section.get(name) if isinstance(section, dict) else None
-    text = entry.get("summary") if isinstance(entry, dict) else None
-    return text if isinstance(text, str) else ""
-
-
-def parse(data: bytes, bucket: Bucket) -> Document:
-    """Read the bytes of a bucket's document; fields that older writers leave out are added.
-
-    Raises DocumentTooNew for a newer version, DocumentDamaged for all that is not this bucket's document.
-    """
-    try:
-        document = orjson.loads(data.removeprefix(b"\xef\xbb\xbf"))
-    except orjson.JSONDecodeError as error:
-        place = f"line {error.lineno}, column {error.colno}"
-        raise DocumentDamaged(f"E_DOCUMENT_JSON: a memory document is not JSON at {place}", place) from None
-    if not isinstance(document, dict):
-        raise wrong("the top level", "an object")
-    _check_version(document)
-    document = complete({**document, **{name: document.get(name, ours) for name, ours in _owner(bucket).items()}})
-    check(document)
-    if (document["userId"], document["agentName"]) != bucket:
-        raise DocumentDamaged("E_DOCUMENT_OWNER: a memory document belongs to another user or agent", "userId")
-    _give_ids(document["facts"])
-    return document
-
-
-def _owner(bucket: Bucket) -> Document:
+def owner_fields(bucket: Bucket) -> Document:
+    """The fields that say whose document it is."""
     return {"userId": bucket.user_id, "agentName": bucket.agent_name}
 
 
-def _check_version(document: Document) -> None:
-    version = document.get("version", "1.0")
-    found = _VERSION.fullmatch(version) if isinstance(version, str) else None
-    if not found:
-        raise wrong("version", 'text such as "1.0"')
-    if (int(found[1]), int(found[2])) > VERSION:
-        raise DocumentTooNew("E_DOCUMENT_TOO_NEW: a memory document was written by a newer version; upgrade memd")
+def user_of(document: Document) -> str:
+    """The user's id; "" for the store that all users share, and for a document without an owner."""
+    return str(document.get("userId") or "")
 
 
-def _give_ids(facts: list[Fact]) -> None:
-    """Give an id to facts that a hand added without one, or with that of the fact they were copied from."""
-    ids = [fact.get("id") for fact in facts]
-    if set(map(type, ids)) <= {str} and len(set(ids)) == len(ids):
-        return
-    seen: set[str] = set()
-    for place, fact in enumerate(facts):
-        fact_id = fact.get("id")
-        salt = 0
-        while not isinstance(fact_id, str) or fact_id in seen:
-            fact_id = "fact_" + digest("by hand", fact["content"], str(place), str(salt), size=4)
-            salt += 1
-        fact["id"] = fact_id
-        seen.add(fact_id)
+def agent_of(document: Document) -> str:
+    """The agent's name; "" for the user's own memory."""
+    return str(document.get("agentName") or "")
+
+
+def revision_of(document: Document) -> int:
+    """How often the document was written."""
+    revision: int = document.get("revision", 0)
+    return revision
+
+
+def saved_at(document: Document) -> str:
+    """When it was last written; "" when never."""
+    return str(document.get("lastUpdated") or "")
+
+
+def facts_of(document: Document) -> list[Fact]:
+    """The facts, oldest first."""
+    facts: list[Fact] = document.get("facts", [])
+    return facts
+
+
+def archive_of(document: Document) -> list[Fact]:
+    """The archive: facts that were replaced, retired, edited or evicted, the latest last."""
+    archive: list[Fact] = document.get("archive", [])
+    return archive
+
+
+def ledger_of(document: Document) -> dict[str, list[str]]:
+    """The identities of the messages already applied, by thread, the thread applied longest ago first."""
+    ledger: dict[str, list[str]] = document.get("ledger", {})
+    return ledger
+
+
+def tombstones_of(document: Document) -> list[Tombstone]:
+    """What is left of the facts that a person removed, oldest first."""
+    tombstones: list[Tombstone] = document.get("removed", [])
+    return tombstones
+
+
+def withheld_of(document: Document) -> list[Withheld]:
+    """The retirements that the budget held back; entries that are no objects are skipped."""
+    entries = document.get("quarantine")
+    return [entry for entry in entries if isinstance(entry, dict)] if isinstance(entries, list) else []
+
+
+def summary(document: Document, name: str) -> str:
+    """The text of one of the six summaries; "" when there is none."""
+    text = summary_entry(document, name).get("summary")
+    return text if isinstance(text, str) else ""
+
+
+def summary_entry(document: Document, name: str) -> Summary:
+    """One of the six summaries with its time: `summary`, `updatedAt`; empty when there is none."""
+    section = document.get(SECTIONS[name])
+    entry = section.get(name) if isinstance(section, dict) else None
+    return entry if isinstance(entry, dict) else {}
+
+
+def summary_written_at(document: Document, name: str) -> datetime | None:
+    """When a summary was last rewritten; None when that is not known."""
+    return moment(summary_entry(document, name).get("updatedAt"))
+
+
+def summaries_of(document: Document) -> Iterator[tuple[str, str]]:
+    """The names and texts of the summaries that are not empty."""
+    return ((name, text) for name in SECTIONS if (text := summary(document, name)))
+
+
+def with_summary(document: Document, name: str, text: str, now: str) -> Document:
+    """A copy in which one summary has this text."""
+    section = SECTIONS[name]
+    return {**document, section: {**document[section], name: {"summary": text, "updatedAt": now}}}
+
+
+def iso(time: datetime) -> str:
+    """A time as documents write it: UTC, milliseconds, Z."""
+    return time.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def moment(value: object) -> datetime | None:
+    """A document's time, read as UTC when it names no zone; None when it is no ISO 8601 time."""
+    if not isinstance(value, str):
+        return None
+    try:
+        time = datetime.fromisoformat(value)
+        return (time if time.tzinfo else time.replace(tzinfo=UTC)).astimezone(UTC)
+    except (ValueError, OverflowError):  # not a time, or one that its zone moves beyond the calendar
+        return None

@@ -8,16 +8,41 @@ from typing import Any, Literal
 
 from memd.config import ApplySettings
 from memd.context import Message
-from memd.memory import archive, ledger, quarantine
-from memd.memory.document import Document, Fact, complete, iso
-from memd.memory.facts import Origin, is_manual
+from memd.memory import ledger
+from memd.memory.document import (
+    Document,
+    Fact,
+    Withheld,
+    archive_of,
+    complete,
+    iso,
+    ledger_of,
+    revised,
+    revision_of,
+    with_summary,
+    withheld_of,
+)
+from memd.memory.facts import (
+    ArchiveReason,
+    archive_with,
+    archived,
+    by_id,
+    confirmations_of,
+    id_of,
+    ids_in_use,
+    is_manual,
+)
+from memd.memory.new_facts import Origin
 
 Part = Literal["newFacts", "confirmedFacts", "retiredFacts", "reviewedFacts", "mergedFacts", "summaries"]
+
+MAX_WITHHELD = 100
+"""Withheld retirements that a document keeps; the oldest go."""
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A piece of the update that did not come true: a reason, and its index in that part."""
+    """An item of the update that was not applied: the reason, its part, and its index there."""
 
     reason: str
     part: Part
@@ -36,42 +61,39 @@ class Applied:
 
 
 class Draft:
-    """Facts and what became of them. Its lists are its own; facts are shared with the old document until changed."""
+    """The facts of the next document. Facts are shared with the old document, and copied when they change."""
 
     def __init__(self, document: Document, origin: Origin, settings: ApplySettings) -> None:
         self.old = complete(document)
         self.origin = origin
         self.settings = settings
         self.now = iso(origin.now)
-        self.revision: int = self.old["revision"] + 1
-        self.facts: dict[str, Fact] = {fact["id"]: fact for fact in self.old["facts"]}
+        self.revision = revision_of(self.old) + 1
+        self.facts = by_id(self.old)
         self.known = frozenset(self.facts)
-        """Ids of the facts that the update was asked about."""
+        """Ids of the facts that the extractor was shown."""
         self.added: dict[str, int] = {}
-        """Ids of the facts that are new, and the index of each in the update."""
+        """Ids of the new facts, and the index of each in the update."""
         self.archived: list[Fact] = []
-        self.sections: dict[str, dict[str, Any]] = {}
-        self._used = {*self.facts, *(fact.get("id") for fact in self.old["archive"])}
+        self.used = ids_in_use(self.old)
+        """Ids that no new fact may have."""
+        self._summaries: dict[str, str] = {}
         self._budget = _retirement_budget(len(self.facts), settings)
         self._confirmed: dict[str, None] = {}
         self._retired: dict[str, None] = {}
-        self._quarantined: list[quarantine.Entry] = []
+        self._withheld: list[Withheld] = []
         self._refusals: list[Refusal] = []
-
-    @property
-    def used(self) -> set[str]:
-        """Ids that no new fact may have."""
-        return self._used
 
     def put(self, fact: Fact, index: int | None = None) -> None:
         """Add a fact. `index`: its place in the update's new facts."""
-        self._used.add(fact["id"])
-        self.facts[fact["id"]] = fact
+        fact_id = id_of(fact)
+        self.used.add(fact_id)
+        self.facts[fact_id] = fact
         if index is not None:
-            self.added[fact["id"]] = index
+            self.added[fact_id] = index
 
     def change(self, fact_id: str, **fields: Any) -> None:
-        """Set fields of a fact; None takes one away."""
+        """Set fields of a fact; None removes one."""
         fact = {**self.facts[fact_id], **fields}
         self.facts[fact_id] = {name: value for name, value in fact.items() if value is not None}
 
@@ -80,18 +102,18 @@ class Draft:
         if fact_id in self._confirmed:
             return
         self._confirmed[fact_id] = None
-        before = self.facts[fact_id].get("confirmations")
-        count = before + 1 if type(before) is int and before >= 0 else 1
+        count = confirmations_of(self.facts[fact_id]) + 1
         self.change(fact_id, confirmations=count, lastConfirmedAt=self.now)
 
     def retire(
-        self, fact_id: str, reason: archive.Reason, part: Part, index: int, *, note: str = "", replaced_by: str = ""
+        self, fact_id: str, reason: ArchiveReason, part: Part, index: int, *, note: str = "", replaced_by: str = ""
     ) -> bool:
-        """Take a fact out of use, within the update's budget; what may not go stays, and the wish is quarantined."""
+        """Archive a fact, within the update's budget; one that must stay is refused, and the wish is withheld."""
         why = "manual" if is_manual(self.facts[fact_id]) else "too_many_retired" if self._budget <= 0 else ""
         if why:
             self.refuse(why, part, index)
-            self._quarantined.append(quarantine.entry(fact_id, reason, why, self.now, self.origin.thread_id, note))
+            wish = {"fact": fact_id, "wanted": reason, "why": why, "at": self.now, "source": self.origin.thread_id}
+            self._withheld.append({**wish, "note": note} if note else wish)
             return False
         self._budget -= 1
         self._retired[fact_id] = None
@@ -102,35 +124,41 @@ class Draft:
         """Whether this update has retired the fact."""
         return fact_id in self._retired
 
-    def archive(self, fact_id: str, reason: archive.Reason, *, note: str = "", replaced_by: str = "") -> None:
-        """Move a fact to the archive, whatever the budget says."""
-        self.archived.append(
-            archive.entry(self.facts.pop(fact_id), reason, self.now, note=note, replaced_by=replaced_by)
-        )
+    def archive(self, fact_id: str, reason: ArchiveReason, *, note: str = "", replaced_by: str = "") -> None:
+        """Move a fact to the archive, whatever the budget."""
+        self.archived.append(archived(self.facts.pop(fact_id), reason, self.now, note=note, replaced_by=replaced_by))
+
+    def rewrite(self, name: str, text: str) -> None:
+        """Give one of the six summaries this text."""
+        self._summaries[name] = text
 
     def refuse(self, reason: str, part: Part, index: int) -> None:
-        """Count what does not come true."""
+        """Count an item of the update that is not applied."""
         self._refusals.append(Refusal(reason, part, index))
 
     def finish(self, messages: Iterable[Message]) -> Applied:
         """The new document with its ledger, and the account of it."""
-        document = {
-            **self.old,
-            **self.sections,
-            "revision": self.revision,
-            "lastUpdated": self.now,
-            "facts": list(self.facts.values()),
-            "archive": archive.extend(self.old["archive"], self.archived, self.settings.archive_cap),
-            "ledger": ledger.taken(
-                self.old["ledger"],
-                self.origin.thread_id,
-                (message.identity for message in messages),
-                self.settings.ledger_cap,
-            ),
-        }
-        quarantine.extend(document, self._quarantined)
+        document = self.old
+        for name, text in self._summaries.items():
+            document = with_summary(document, name, text, self.now)
+        identities = (message.identity for message in messages)
+        document = revised(
+            document,
+            self.now,
+            facts=list(self.facts.values()),
+            archive=archive_with(archive_of(self.old), self.archived, self.settings.archive_cap),
+            ledger=ledger.taken(ledger_of(self.old), self.origin.thread_id, identities, self.settings.ledger_cap),
+            **self._withheld_field(),
+        )
         confirmed = tuple(fact_id for fact_id in self._confirmed if fact_id in self.facts)
         return Applied(document, tuple(self.added), confirmed, tuple(self._retired), tuple(self._refusals))
+
+    def _withheld_field(self) -> dict[str, list[Withheld]]:
+        """The retirements that are held back: one entry for each wish, while its fact is there."""
+        entries = [*withheld_of(self.old), *self._withheld]
+        wishes = {(entry.get("fact"), entry.get("wanted")): entry for entry in entries}
+        kept = [entry for entry in wishes.values() if entry.get("fact") in self.facts][-MAX_WITHHELD:]
+        return {"quarantine": kept} if kept or "quarantine" in self.old else {}
 
 
 def _retirement_budget(facts: int, settings: ApplySettings) -> int:

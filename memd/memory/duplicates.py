@@ -1,57 +1,178 @@
-"""Which fact says the same already: by the established rule, by normalised text, then by likeness."""
+"""Duplicates: which fact says the same already, by its normalised text, and nearly the same, by likeness of words.
+
+Cautious, as a wrong answer would lose a fact: two sentences that differ in a number, a negation, a time or a person
+say different things, however alike they look.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Iterator
+from difflib import SequenceMatcher
+from functools import lru_cache
+from math import ceil
 
 from memd.memory.document import Fact
-from memd.memory.facts import person_of
-from memd.memory.similar import Alike
+from memd.memory.facts import content_of, id_of, person_of
 from memd.memory.text import normal_key, normal_keys, same_key
+
+_CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
+_WORDS = re.compile(f"[{_CJK}]+|[^\\s{_CJK}]+")
+_IS_CJK = re.compile(f"[{_CJK}]")
+_DIGIT = re.compile(r"\d|[一二三四五六七八九十两百千万]")
+
+_EMPTY = frozenset((
+    "a", "an", "the", "user", "users", "their", "his", "her", "its", "is", "are", "be", "been",
+    "of", "to", "in", "at", "on", "for", "and", "that", "this",
+))  # fmt: skip
+"""Words that do not change what a fact is about. "Not", "was" and "will" do."""
+
+_EMPTY_CJK = re.compile("用户的?|[了的]")
+
+_TELLING = frozenset((
+    "not", "no", "never", "without", "nor", "dont", "doesnt", "didnt", "isnt", "arent", "wont", "cant", "cannot",
+    "was", "used", "former", "formerly", "previously", "once", "before", "anymore", "longer", "until", "stopped",
+    "quit", "will", "plan", "want", "may", "might", "should", "only", "all", "every", "rarely", "sometime", "often",
+    "mother", "father", "mom", "dad", "mum", "parent", "wife", "husband", "partner", "girlfriend", "boyfriend",
+    "son", "daughter", "child", "children", "kid", "baby", "brother", "sister", "aunt", "uncle", "cousin",
+    "grandmother", "grandfather", "friend", "bos", "boss", "colleague", "coworker", "manager", "team", "dog", "cat",
+))  # fmt: skip
+_TELLING_CJK = frozenset("不没無无非未别勿曾前妈爸母父妻夫儿女兄弟姐妹哥友孩狗猫")
+"""Words that change a sentence's meaning when only one of two sentences has them."""
+
+SWAP = 0.5
+"""Weight of the order of the words in a similarity; the rest is the share of words that both have."""
+
+
+Key = tuple[str, str]
+"""The person a fact is about, and its normalised text: equal keys, equal facts."""
+
+
+def key_of(fact: Fact) -> Key:
+    """The key by which a fact counts as said already."""
+    return person_of(fact), _text_key(content_of(fact))
 
 
 class Contents:
-    """What the facts of a document say. Facts about different persons never count as the same."""
+    """The facts of a document by what they say. Facts about different persons never count as the same."""
 
-    def __init__(self, facts: Iterable[Fact], threshold: float) -> None:
+    def __init__(self, facts: Iterable[Fact], threshold: float = 1.0) -> None:
         self._threshold = threshold
-        self._ids: dict[tuple[str, str], str] = {}
-        self._contents: dict[str, tuple[str, str, str]] = {}
+        self._ids: dict[Key, str] = {}
+        self._facts: dict[str, tuple[Key, str]] = {}
         self.put(*facts)
 
     def put(self, *facts: Fact) -> None:
-        """Take facts in; the first one that says something keeps its place."""
-        for fact, normal in zip(facts, normal_keys([fact["content"] for fact in facts]), strict=True):
-            person, content = person_of(fact), fact["content"]
-            key = normal or same_key(content)
-            self._ids.setdefault((person, key), fact["id"])
-            self._contents[fact["id"]] = (person, key, content)
+        """Add facts; of several that say the same the first counts."""
+        contents = [content_of(fact) for fact in facts]
+        for fact, content, normal in zip(facts, contents, normal_keys(contents), strict=True):
+            key = person_of(fact), normal or same_key(content)
+            fact_id = id_of(fact)
+            self._ids.setdefault(key, fact_id)
+            self._facts[fact_id] = key, content
 
     def drop(self, fact_id: str) -> None:
-        """Let go of a fact."""
-        person, key, _ = self._contents.pop(fact_id)
-        if self._ids.get((person, key)) == fact_id:
-            del self._ids[person, key]
+        """Remove a fact."""
+        key, _ = self._facts.pop(fact_id)
+        if self._ids.get(key) == fact_id:
+            del self._ids[key]
 
     def same(self, content: str, person: str) -> str | None:
-        """The id of the fact that says the same in other spelling, if there is one."""
-        return self._ids.get((person, _key(content)))
+        """The id of the fact that says the same of this person, however spelled."""
+        return self._ids.get((person, _text_key(content)))
 
     def near(self, content: str, person: str) -> str | None:
-        """The id of the fact that is most alike, if it is alike enough; among equals the older."""
+        """The id of the most similar fact, if it reaches the threshold; the older one of equals."""
         if self._threshold >= 1:
             return None
-        best, found = self._threshold, None
-        wanted = Alike(content, best)
-        for fact_id, (whose, key, other) in self._contents.items():
-            if whose != person or not wanted.may_be(key):
+        best, nearest = self._threshold, None
+        alike = Alike(content, best)
+        for fact_id, ((other_person, key), other) in self._facts.items():
+            if other_person != person or not alike.may_be(key):
                 continue
-            alike = wanted.to(other, best)
-            if alike > best or (alike == best and found is None):
-                best, found = alike, fact_id
-        return found
+            score = alike.to(other, best)
+            if score > best or (score == best and nearest is None):
+                best, nearest = score, fact_id
+        return nearest
 
 
-def _key(content: str) -> str:
+def _text_key(content: str) -> str:
     """Equal wherever `strip().casefold()` is; that alone where nothing but punctuation is left."""
     return normal_key(content) or same_key(content)
+
+
+def similarity(one: str, other: str, floor: float = 0.0) -> float:
+    """How alike two contents are, from 0 to 1 (the same words in the same order).
+
+    The mean of the Jaccard index of their words (for CJK: pairs of characters) and the share of words in the same
+    order; 0 when a differing word changes the meaning, or when the result cannot reach `floor`.
+    """
+    mine, theirs = tokens(one), tokens(other)
+    shared, different = set(mine) & set(theirs), set(mine) ^ set(theirs)
+    if not shared or any(map(_changes_meaning, different)):
+        return 0.0
+    jaccard = len(shared) / (len(shared) + len(different))
+    if (1 - SWAP) * jaccard + SWAP < floor:
+        return 0.0
+    ratio = SequenceMatcher(None, mine, theirs, autojunk=False).ratio()
+    return (1 - SWAP) * jaccard + SWAP * ratio
+
+
+class Alike:
+    """Compares one content with many. `may_be` is the prefilter: a few substring searches rule most of them out."""
+
+    def __init__(self, content: str, floor: float) -> None:
+        self._content = content
+        words = set(tokens(content))
+        self._marks = tuple(_traces(filter(_changes_meaning, words)))
+        self._words = tuple(tuple(_traces([word])) for word in sorted(words, key=len, reverse=True))
+        self._least = max(1, ceil(len(words) * (floor - SWAP) / (1 - SWAP)))  # so that the Jaccard index is enough
+
+    def may_be(self, key: str) -> bool:
+        """Whether a content with this `normal_key` can reach the floor; never False for one that does."""
+        for mark in self._marks:
+            if mark not in key:
+                return False
+        missing = len(self._words) - self._least
+        for traces in self._words:
+            if traces[0] not in key or traces[-1] not in key:
+                missing -= 1
+                if missing < 0:
+                    return False
+        return missing >= 0
+
+    def to(self, other: str, floor: float) -> float:
+        """The `similarity` to another content."""
+        return similarity(self._content, other, floor)
+
+
+def says_more(one: str, other: str) -> bool:
+    """Whether one content has all words of the other, and further ones."""
+    return set(tokens(other)) < set(tokens(one))
+
+
+@lru_cache(maxsize=4096)
+def tokens(content: str) -> tuple[str, ...]:
+    """The words that count, in order: plural and verb endings in -s cut, CJK as pairs of characters."""
+    found: list[str] = []
+    for word in _WORDS.findall(normal_key(content)):
+        if _IS_CJK.match(word):
+            found += _pairs(_EMPTY_CJK.sub("", word))
+        elif word not in _EMPTY:
+            found.append(word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith("ss") else word)
+    return tuple(found)
+
+
+def _traces(words: Iterable[str]) -> Iterator[str]:
+    """Substrings of any text that has these tokens: the word, or the two characters of a pair."""
+    for word in words:
+        yield from word if _IS_CJK.match(word) else (word,)
+
+
+def _pairs(run: str) -> list[str]:
+    return [run[place : place + 2] for place in range(len(run) - 1)] or ([run] if run else [])
+
+
+@lru_cache(maxsize=4096)
+def _changes_meaning(token: str) -> bool:
+    return bool(_DIGIT.search(token)) or token in _TELLING or bool(_TELLING_CJK & set(token))

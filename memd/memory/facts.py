@@ -1,21 +1,17 @@
-"""New facts as the document keeps them: their fields and their ids."""
+"""A fact: its fields, read through the functions here; `new_facts` writes new ones.
+
+A person may have edited the file, so a field of the wrong type reads as absent. Only `id` (facts, not archive entries)
+and `content` are certain: `parsing` checks them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Container
-from dataclasses import dataclass
-from datetime import datetime, timedelta
-from typing import Any
+from collections.abc import Callable, Container, Iterable, Sequence
+from operator import itemgetter
+from typing import Any, Literal
 
-from memd.config import ApplySettings
-from memd.context import digest
-from memd.extraction.update import NewFact
-from memd.memory.document import Document, Fact, iso
-from memd.memory.text import fold, one_line
-
-MAX_ASIDE_CHARS = 500
-"""Characters of what stands beside a fact: what was wrong, circumstance, a person, a relationship."""
-
+from memd.memory.document import Document, Fact, archive_of, facts_of
+from memd.memory.text import fold
 
 MANUAL = "manual"
 """The source of facts that a person wrote."""
@@ -23,54 +19,195 @@ MANUAL = "manual"
 AGENT = "agent"
 """The source of notes: facts that an agent wrote by a tool."""
 
-EXPLICIT_CONFIDENCE = 0.95
-"""Least confidence of a correction that the user made in so many words."""
+UNKNOWN = "unknown"
+"""The source of imported facts that came without one (the established system's word)."""
+
+DEFAULT_CATEGORY = "context"
+DEFAULT_CONFIDENCE = 0.5
+"""Confidence of a fact without a usable one (as the established system reads it)."""
+
+ArchiveReason = Literal["replaced", "retired", "evicted", "expired", "stale", "merged", "edited"]
+
+Evidence = dict[str, Any]
+"""One proof of a fact: `thread`, `message` (id or identity), and `quote`, verbatim."""
+
+content_of: Callable[[Fact], str] = itemgetter("content")
+"""The fact's sentence."""
 
 
-@dataclass(frozen=True, slots=True)
-class Origin:
-    """Where an update comes from. `now` is aware of its zone; all times written are this one."""
-
-    thread_id: str
-    now: datetime
-    model: str
-    prompt_version: str
-
-    @property
-    def source(self) -> str:
-        """What facts name as their source: the thread; one that is called as another source is told apart from it."""
-        return f"thread:{self.thread_id}" if self.thread_id in {MANUAL, AGENT, "unknown"} else self.thread_id
+def id_of(fact: Fact) -> str:
+    """The id; "" for an archive entry without one."""
+    return _text(fact, "id")
 
 
-def new_fact(
-    fact_id: str,
-    wanted: NewFact,
-    content: str,
-    evidence: list[dict[str, Any]],
-    origin: Origin,
-    settings: ApplySettings,
-) -> Fact:
-    """A fact as the document keeps it: the established fields first, then what is known."""
-    category = one_line(wanted.category).casefold()
-    fact: Fact = {
-        "id": fact_id,
-        "content": content,
-        "category": category if category in settings.categories else "context",
-        "confidence": wanted.confidence,
-        "createdAt": iso(origin.now),
-        "source": origin.source,
-    }
-    if wanted.source_error and (error := aside(wanted.source_error)):
-        fact["sourceError"] = error
-    fact["evidence"] = evidence
-    if wanted.subject and (person := aside(wanted.subject.person)):
-        fact["subject"] = {"person": person, "relationship": aside(wanted.subject.relationship)}
-    if wanted.backstory and (backstory := aside(wanted.backstory)):
-        fact["backstory"] = backstory
-    if wanted.valid_days is not None:
-        fact["validUntil"] = iso(origin.now + timedelta(days=wanted.valid_days))
-    fact["origin"] = {"model": origin.model, "promptVersion": origin.prompt_version}
-    return fact
+def category_of(fact: Fact) -> str:
+    """The category; `context` when it has none."""
+    return _text(fact, "category") or DEFAULT_CATEGORY
+
+
+def is_correction(fact: Fact) -> bool:
+    """Whether its category is `correction`."""
+    return fact.get("category") == "correction"
+
+
+def confidence_of(fact: Fact) -> float:
+    """The confidence, from 0 to 1 whatever the file says."""
+    value = fact.get("confidence")
+    if type(value) is float and 0 <= value <= 1:  # the fast path
+        return value
+    return fact["confidence"] if has_confidence(fact) else DEFAULT_CONFIDENCE
+
+
+def has_confidence(fact: Fact) -> bool:
+    """Whether its confidence is a number from 0 to 1."""
+    value = fact.get("confidence")
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1
+
+
+def source_of(fact: Fact) -> str:
+    """The thread it comes from, or `manual`, `agent`, `unknown`; "" when it names none."""
+    return _text(fact, "source")
+
+
+def origin_of(fact: Fact) -> dict[str, Any]:
+    """The model and prompt version that extracted it, or where it was imported from."""
+    origin = fact.get("origin")
+    return origin if isinstance(origin, dict) else {}
+
+
+def scope_of(fact: Fact) -> str:
+    """The scope (`user`, `thread`, `project`); "" when it names none."""
+    return _text(fact, "scope")
+
+
+def created_at(fact: Fact) -> str:
+    """When it was added (ISO 8601 text, as all times here; "" when not known)."""
+    return _text(fact, "createdAt")
+
+
+def updated_at(fact: Fact) -> str:
+    """When a person or an agent last changed its words or category."""
+    return _text(fact, "updatedAt")
+
+
+def last_confirmed_at(fact: Fact) -> str:
+    """When the user last said it again."""
+    return _text(fact, "lastConfirmedAt")
+
+
+def valid_until(fact: Fact) -> str:
+    """When it stops being true; "" when it has no such date."""
+    return _text(fact, "validUntil")
+
+
+def archived_at(fact: Fact) -> str:
+    """When it went to the archive."""
+    return _text(fact, "archivedAt")
+
+
+def is_archived(fact: Fact) -> bool:
+    """Whether it is an archive entry, however incomplete."""
+    return "archivedAt" in fact or "archiveReason" in fact
+
+
+def archive_reason(entry: Fact) -> str:
+    """Why it went to the archive, an `ArchiveReason` unless a person wrote another one."""
+    return _text(entry, "archiveReason")
+
+
+def archive_note(entry: Fact) -> str:
+    """The model's or the agent's words on why it went."""
+    return _text(entry, "archiveNote")
+
+
+def archived_by_agent(entry: Fact) -> bool:
+    """Whether an agent changed or retired it by a tool."""
+    return entry.get("archivedBy") == AGENT
+
+
+def replaced_by(entry: Fact) -> str:
+    """The id of the fact that took its place; "" when none did."""
+    return _text(entry, "replacedBy")
+
+
+def replaces(fact: Fact) -> list[str]:
+    """The ids of the facts that it replaces."""
+    ids = fact.get("replaces")
+    return [fact_id for fact_id in ids if isinstance(fact_id, str)] if isinstance(ids, list) else []
+
+
+def touched_at(fact: Fact) -> list[str]:
+    """The times at which it was added, changed, confirmed or reviewed."""
+    return [
+        value
+        for name in ("createdAt", "updatedAt", "lastConfirmedAt", "reviewedAt")
+        if isinstance(value := fact.get(name), str)
+    ]
+
+
+def confirmations_of(fact: Fact) -> int:
+    """How often the user said it again."""
+    count = fact.get("confirmations")
+    return count if type(count) is int and count > 0 else 0
+
+
+def subject_of(fact: Fact) -> tuple[str, str]:
+    """The person it is about and their relationship to the user; both "" for the user."""
+    subject = fact.get("subject")
+    return (_text(subject, "person"), _text(subject, "relationship")) if isinstance(subject, dict) else ("", "")
+
+
+def person_of(fact: Fact) -> str:
+    """The person it is about, folded; "" for the user. Facts about different persons are never the same."""
+    return fold(subject_of(fact)[0]) if "subject" in fact else ""
+
+
+def source_error(fact: Fact) -> str:
+    """What was wrong, of a correction: shown as `(avoid: …)`."""
+    return _text(fact, "sourceError")
+
+
+def backstory_of(fact: Fact) -> str:
+    """One sentence of circumstance."""
+    return _text(fact, "backstory")
+
+
+def asides_of(fact: Fact) -> dict[str, str]:
+    """All texts of the fact besides its sentence and its quotes, by the path of the field."""
+    asides: dict[str, Any] = {name: fact[name] for name in ("sourceError", "backstory", "archiveNote") if name in fact}
+    subject = fact.get("subject")
+    if isinstance(subject, dict):
+        asides |= {f"subject.{name}": value for name, value in subject.items()}
+    return {path: value for path, value in asides.items() if isinstance(value, str)}
+
+
+def with_quotes(fact: Fact, change: Callable[[str], str]) -> Fact:
+    """The fact with its quotes changed; evidence without a quote is left out."""
+    if not isinstance(fact.get("evidence"), list):
+        return {name: value for name, value in fact.items() if name != "evidence"}
+    quoted = [entry for entry in evidence_of(fact) if isinstance(entry.get("quote"), str)]
+    return {**fact, "evidence": [{**entry, "quote": change(entry["quote"])} for entry in quoted]}
+
+
+def evidence_of(fact: Fact) -> list[Evidence]:
+    """What proves it; entries that are no objects are skipped."""
+    entries = fact.get("evidence")
+    return [entry for entry in entries if isinstance(entry, dict)] if isinstance(entries, list) else []
+
+
+def quotes_of(fact: Fact) -> list[str]:
+    """The quotes of its evidence."""
+    return [entry["quote"] for entry in evidence_of(fact) if isinstance(entry.get("quote"), str)]
+
+
+def threads_of(fact: Fact) -> list[str]:
+    """The threads of its evidence."""
+    return [entry["thread"] for entry in evidence_of(fact) if isinstance(entry.get("thread"), str)]
+
+
+def quotes_any(fact: Fact, thread_id: str, names: Container[str]) -> bool:
+    """Whether its evidence names a message of the thread by one of these ids or identities."""
+    return any(entry.get("thread") == thread_id and str(entry.get("message")) in names for entry in evidence_of(fact))
 
 
 def is_manual(fact: Fact) -> bool:
@@ -79,33 +216,45 @@ def is_manual(fact: Fact) -> bool:
 
 
 def is_note(fact: Fact) -> bool:
-    """Whether an agent wrote the fact and no word of the user's proves it. (A thread may be called `agent`, too.)"""
+    """Whether an agent wrote it and no quote proves it. (A thread may be called `agent`, too.)"""
     return fact.get("source") == AGENT and not fact.get("evidence")
 
 
-def person_of(fact: Fact) -> str:
-    """Whom the fact is about, folded; "" for the user."""
-    subject = fact.get("subject")
-    person = subject.get("person") if isinstance(subject, dict) else None
-    return fold(person) if isinstance(person, str) else ""
+def rank(fact: Fact) -> tuple[float, bool, str]:
+    """Sorts facts when there is no room for all: by confidence, then corrections first, then the newer."""
+    return confidence_of(fact), is_correction(fact), created_at(fact)
 
 
-def quotes_any(fact: Fact, thread_id: str, names: Container[str]) -> bool:
-    """Whether a fact's evidence names a message of the thread by one of these ids or identities."""
-    pieces = fact.get("evidence")
-    named = [piece for piece in pieces if isinstance(piece, dict)] if isinstance(pieces, list) else []
-    return any(piece.get("thread") == thread_id and str(piece.get("message")) in names for piece in named)
+def by_id(document: Document) -> dict[str, Fact]:
+    """The facts by their ids, in order."""
+    return {fact["id"]: fact for fact in facts_of(document)}
 
 
-def aside(text: str) -> str:
-    """A text that stands beside a fact, on one line and cut to its length."""
-    return one_line(text)[:MAX_ASIDE_CHARS].strip()
+def with_id(facts: Iterable[Fact], fact_id: str) -> Fact | None:
+    """The first of these facts with this id."""
+    return next((fact for fact in facts if fact.get("id") == fact_id), None)
 
 
-def new_id(document: Document, revision: int, content: str, index: int, used: Container[str]) -> str:
-    """`fact_` and 8 hex digits, the same for the same input, and none of `used`."""
-    fields = ("fact", str(document.get("userId")), str(document.get("agentName")), str(revision), content, str(index))
-    salt = 0
-    while (fact_id := "fact_" + digest(*fields, str(salt), size=4)) in used:
-        salt += 1
-    return fact_id
+def ids_in_use(document: Document) -> set[str]:
+    """The ids of all facts, archived ones too: no new fact gets one of them."""
+    return {id_of(fact) for facts in (facts_of(document), archive_of(document)) for fact in facts}
+
+
+def _text(fields: dict[str, Any], name: str) -> str:
+    value = fields.get(name)
+    return value if isinstance(value, str) else ""
+
+
+def archived(fact: Fact, reason: ArchiveReason, now: str, *, note: str = "", replaced_by: str = "") -> Fact:
+    """A fact as the archive keeps it. `note`: the model's words; `replaced_by`: the id of the fact in its place."""
+    entry = {**fact, "archivedAt": now, "archiveReason": reason}
+    if note:
+        entry["archiveNote"] = note
+    if replaced_by:
+        entry["replacedBy"] = replaced_by
+    return entry
+
+
+def archive_with(archive: Sequence[Fact], entries: Sequence[Fact], cap: int) -> list[Fact]:
+    """A new archive with these entries at its end; the oldest go when there are more than `cap`."""
+    return [*archive, *entries][-cap:] if cap else []

@@ -1,6 +1,6 @@
-"""The ledger: which messages a document has already taken in. `{thread_id: [identity, …]}`, oldest thread first.
+"""The ledger: the identities of the messages a document has already taken in, by thread, the oldest thread first.
 
-It is written in the same atomic replace as the facts, so that it alone decides what is new.
+It is written in the same atomic replace as the facts, and it alone decides which messages are new.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
 from memd.context import Message, is_single, loose
-from memd.memory.document import Document
+from memd.memory.document import Document, ledger_of
 
 Ledger = dict[str, list[str]]
 
@@ -44,23 +44,34 @@ def fresh(known: AbstractSet[str], messages: Sequence[Message]) -> tuple[Message
 def unknown(document: Document, thread_id: str, messages: Sequence[Message]) -> tuple[Message, ...]:
     """The messages of a thread that the document has not taken in, in order, each once."""
     names = {thread_id: [message.identity for message in messages]}
-    return fresh(known(document.get("ledger", {}), names), messages)
+    return fresh(known(ledger_of(document), names), messages)
 
 
 def taken(ledger: Ledger, thread_id: str, identities: Iterable[str], cap: int) -> Ledger:
-    """A new ledger that also holds these identities, with at most `cap` of them over all threads.
+    """A new ledger that also holds these identities, at most `cap` over all threads.
 
     The thread becomes the youngest. The oldest threads make room, each as a whole; only when this thread alone is
-    too long do its own oldest identities go.
+    over the cap do its own oldest identities go.
     """
     before = ledger.get(thread_id, [])
     known = set(before)
-    mine = before + [identity for identity in dict.fromkeys(identities) if identity not in known]
-    threads = {name: listed for name, listed in ledger.items() if name != thread_id}
-    total = len(mine) + sum(map(len, threads.values()))
+    ours = before + [identity for identity in dict.fromkeys(identities) if identity not in known]
+    threads = {name: identities for name, identities in ledger.items() if name != thread_id}
+    total = len(ours) + sum(map(len, threads.values()))
     for name in list(threads):
         if total <= cap:
             break
         total -= len(threads.pop(name))
-    threads[thread_id] = mine[-cap:] if len(mine) > cap else mine
+    threads[thread_id] = ours[-cap:] if len(ours) > cap else ours
     return threads
+
+
+def joined(older: Ledger, newer: Ledger, cap: int) -> Ledger:
+    """One ledger of both; the same object as `newer` when that holds all of `older`."""
+    if all(set(identities) <= set(newer.get(thread, ())) for thread, identities in older.items()):
+        return newer
+    both: Ledger = {}
+    for ledger in (older, newer):
+        for thread, identities in ledger.items():
+            both = taken(both, thread, identities, cap)
+    return both

@@ -1,4 +1,4 @@
-"""Text on its way into the document: what is stripped, and what counts as the same when quotes are compared."""
+"""Text normalisation: the single line that is stored, and the keys under which two texts count as the same."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from collections.abc import Sequence
 # C0 and C1 controls, bidi overrides and isolates, lone surrogates, tag characters.
 _UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\U000e0000-\U000e007f]")
 _MARKS = str.maketrans({"‘": "'", "’": "'", "“": '"', "”": '"', "\u200b": None, "\ufeff": None})
-"""Quotation marks made one, and what has no width."""
+"""One shape for quotation marks; characters without width are removed."""
 _CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
-# Neither letters, digits nor signs with a meaning of their own; a point or dash only counts next to a digit.
+# Not letters, digits or meaningful signs; a point or dash counts as meaningful only before a digit.
 _PUNCTUATION = re.compile(r"[^\w\s#%&@*/+=<>$€£¥°^|~.,:'−-]|_|[.,:−-](?!\d)")
 _ASCII: dict[int, str | None] = {
     code: " " if char in ".,:-" or char.isspace() or _PUNCTUATION.match(char) else char
     for code, char in enumerate(map(chr, range(128)))
 }
 _ASCII |= {ord("'"): None, ord("\n"): "\n"}
-"""The same for ASCII in which nothing of it stands before a digit; ten times as fast."""
+"""The same as a table, for ASCII text without a sign before a digit; ten times as fast."""
 _SIGNS_AND_DIGITS: dict[int, str | None] = {
     code: "0" if char.isdigit() else "." if char in ".,:-" else char for code, char in enumerate(map(chr, range(128)))
 }
 _SIGNS_AND_DIGITS |= {ord("'"): None}
-"""All of them made one each, so that one look finds a sign before a digit."""
+"""Maps every sign to "." and every digit to "0", so that one search finds a sign before a digit."""
 _SPACES = re.compile(r"[^\S\n]+")
-# White space beside a CJK character, which some writers set and others do not.
+# White space next to a CJK character, which some writers type and others do not.
 _GAP = re.compile(f"(?<=[{_CJK}]) | (?=[{_CJK}])")
 
 
@@ -37,12 +37,12 @@ def one_line(text: str) -> str:
 
 
 def fold(text: str) -> str:
-    """What is compared: width (NFKC), case and white space do not count, nor does the shape of quotation marks."""
+    """The text for comparing: width (NFKC), case, white space and the shape of quotation marks do not count."""
     return " ".join(_folded(text).split())
 
 
 def _folded(text: str) -> str:
-    """The same with its white space; character by character, so that lines stay lines."""
+    """`fold` without touching white space, so that lines stay lines."""
     if not text.isascii():
         if any(mark in text for mark in map(chr, _MARKS)):
             text = text.translate(_MARKS)
@@ -57,15 +57,15 @@ def same_key(content: str) -> str:
 
 
 def normal_key(content: str) -> str:
-    """What is left when width, case, punctuation and spacing do not count: equal keys, equal facts.
+    """The key of a content: width, case, punctuation and spacing do not count. Equal keys mean equal facts.
 
-    Signs that make a difference stay: those of "C#" and "50%", and what stands before a digit ("1.5", "-3").
+    Signs that make a difference stay: those of "C#" and "50%", and a sign before a digit ("1.5", "-3").
     """
     return _keys(content.replace("\n", " "))
 
 
 def normal_keys(contents: Sequence[str]) -> list[str]:
-    """The `normal_key` of each content; many at once cost a fifth."""
+    """The `normal_key` of each content; batching costs a fifth per content."""
     keys = [""] * len(contents)
     plain: list[int] = []
     others: list[int] = []
@@ -79,7 +79,7 @@ def normal_keys(contents: Sequence[str]) -> list[str]:
 
 
 def _keys(text: str) -> str:
-    """Line by line the key of each."""
+    """The key of each line."""
     if text.isascii() and not _has_numbers(text):
         return _stripped(text.lower().translate(_ASCII))
     text = _PUNCTUATION.sub(" ", _folded(text).replace("'", ""))
@@ -87,12 +87,12 @@ def _keys(text: str) -> str:
 
 
 def _stripped(text: str) -> str:
-    """Lines without white space around them, and single spaces in them."""
+    """The lines, trimmed, with single spaces."""
     while "  " in text:
         text = text.replace("  ", " ")
     return text.replace(" \n", "\n").replace("\n ", "\n").strip(" ")
 
 
 def _has_numbers(text: str) -> bool:
-    """Whether a sign stands before a digit anywhere, apostrophes not counted."""
+    """Whether any sign comes before a digit; apostrophes do not count."""
     return ".0" in text.translate(_SIGNS_AND_DIGITS)

@@ -1,8 +1,8 @@
 """Inject: the `<memory>` block for the next prompt, as much of the document as fits a token budget.
 
-Corrections are chosen first and have a part of the budget of their own, then summaries, then facts by confidence. The
-text is data: escaped, so that no fact can close the block or open another one. The same document gives the same bytes,
-and what changes often stands last, so that prompt caches hit.
+Corrections are chosen first and have a budget of their own, then summaries, then facts by confidence. The text is data:
+escaped, so that no fact can close the block or open another one. The same document gives the same bytes, and the parts
+that change most come last, so that prompt caches hit.
 """
 
 from __future__ import annotations
@@ -14,7 +14,17 @@ from dataclasses import dataclass
 
 from memd.config import RecallSettings
 from memd.context import estimate_tokens
-from memd.memory.document import Document, Fact, confidence_of, rank, summary
+from memd.memory.document import Document, Fact, facts_of, summary
+from memd.memory.facts import (
+    DEFAULT_CATEGORY,
+    category_of,
+    confidence_of,
+    content_of,
+    rank,
+    source_error,
+    subject_of,
+    valid_until,
+)
 from memd.memory.text import one_line
 
 _FACTS = "Facts:"
@@ -42,11 +52,11 @@ _STABLE = (
 _OPEN, _CLOSE = "<memory>", "</memory>"
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 _CATEGORY = re.compile(r"[\w-]{1,40}")
-# Signs that chat templates put around a turn; those with angle brackets are escaped with them.
+# Marks that chat templates put around a turn; marks with angle brackets are escaped anyway.
 _TEMPLATE = re.compile(r"\[(?=/?(?:INST|SYS|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS)\])", re.IGNORECASE)
 
 PENDING_SHARE = 4
-"""Pending messages may take this part of the budget, one in so many, from the facts that come last."""
+"""Pending messages may take one part in this many of the budget, from the facts that come last."""
 
 PENDING_CHARS = 500
 """Characters of a pending message that are shown."""
@@ -62,7 +72,7 @@ class Injection:
 
 @dataclass(frozen=True, slots=True)
 class _Line:
-    """One line that may go in: its heading, its place in the block, its text, and what it costs."""
+    """One line of the block: its heading, its place under it, its text, and its cost in tenths of a token."""
 
     heading: str
     place: int
@@ -71,22 +81,22 @@ class _Line:
 
 
 class Lines:
-    """What a document comes to line by line, whatever the budget and the query. Made once, never changed."""
+    """The lines of a document, independent of budget and query. Built once, never changed."""
 
     def __init__(self, document: Document, settings: RecallSettings) -> None:
-        facts: list[Fact] = document.get("facts", [])
+        facts = facts_of(document)
         texts = map(fact_line, facts)
         self._facts = [_line(_FACTS, place, text) for place, text in enumerate(texts)]
-        orders = [_order(fact) for fact in facts]
-        self._corrections = {place for place, order in enumerate(orders) if order[0]}
-        self._chosen = sorted(range(len(facts)), key=lambda place: orders[place], reverse=True)
-        self._shown = sorted(range(len(facts)), key=lambda place: _shown(orders[place], place))
+        ranks = [_rank(fact) for fact in facts]
+        self._corrections = {place for place, rank in enumerate(ranks) if rank[0]}
+        self._chosen = sorted(range(len(facts)), key=ranks.__getitem__, reverse=True)
+        self._shown = sorted(range(len(facts)), key=lambda place: _shown(ranks[place], place))
         self.summaries = list(_summaries(document, _ESTABLISHED if settings.order == "established" else _STABLE))
 
     def facts(self, first: Sequence[int]) -> tuple[list[_Line], list[_Line]]:
-        """The corrections and all facts, each in the order in which they are chosen, `first` before the others.
+        """The corrections, and all facts, each in the order in which they are chosen, `first` before the others.
 
-        Of facts of one confidence the newer are chosen, but shown last: a new one leaves the lines before it.
+        Of facts of one confidence the newer are chosen first, but shown last: a new fact leaves the lines before it.
         """
         ahead = set(first)
         chosen = [*first, *(place for place in self._chosen if place not in ahead)]
@@ -109,11 +119,11 @@ def inject(
     first: Sequence[int] = (),
     pending: Sequence[str] = (),
 ) -> str:
-    """The block, at most `max_tokens` by `estimate_tokens` (None: the setting); "" when there is nothing to say.
+    """The block, at most `max_tokens` by `estimate_tokens` (None: the setting); "" when nothing is known.
 
-    `first`: the places of facts that go before all others, in this order. `pending`: messages that nothing was
-    extracted from yet, the oldest first. A line goes in whole or not at all, and a long one that does not fit makes
-    room for shorter ones after it.
+    `first`: the places of facts to choose before all others, in this order. `pending`: messages that nothing was
+    extracted from yet, the oldest first. A line is included whole or not at all; when a long line does not fit,
+    shorter ones after it still may.
     """
     if not settings.injection_enabled:
         return ""
@@ -131,7 +141,7 @@ def inject(
 
 
 class _Block:
-    """The lines chosen so far and what they cost, counted in tenths of a token, which add up exactly."""
+    """The lines chosen so far and their cost, in tenths of a token, which add up exactly."""
 
     def __init__(self, budget: int) -> None:
         self._budget = budget
@@ -141,7 +151,7 @@ class _Block:
 
     @property
     def used(self) -> int:
-        """Tokens of the block as it is."""
+        """Tokens of the block so far."""
         return -(-self._cost // 10)
 
     def fill(self, lines: Iterable[_Line], limit: int) -> None:
@@ -150,7 +160,7 @@ class _Block:
         for line in lines:
             cost = line.cost
             if line.heading not in self._headings:
-                # One blank line stands before every heading but the first; it is counted for each.
+                # A blank line precedes every heading but the first; it is counted for each.
                 cost += _cost(f"\n{line.heading}\n")
             if self._cost + cost <= room and (line.heading, line.place) not in self._chosen:
                 self._chosen[line.heading, line.place] = line.text
@@ -172,14 +182,14 @@ def _cost(text: str) -> int:
     return 3 * len(text) if text.isascii() else estimate_tokens(text * 10)
 
 
-def _order(fact: Fact) -> tuple[bool, float, str]:
-    """Corrections before all, then by confidence, then the newer; to be sorted in reverse."""
+def _rank(fact: Fact) -> tuple[bool, float, str]:
+    """Corrections first, then by confidence, then the newer; for sorting in reverse."""
     confidence, correction, created = rank(fact)
     return correction, confidence, created
 
 
-def _shown(order: tuple[bool, float, str], place: int) -> tuple[bool, float, str, int]:
-    correction, confidence, created = order
+def _shown(rank: tuple[bool, float, str], place: int) -> tuple[bool, float, str, int]:
+    correction, confidence, created = rank
     return not correction, -confidence, created, place
 
 
@@ -191,18 +201,16 @@ def _summaries(document: Document, order: Sequence[tuple[str, str, str]]) -> Ite
 
 def fact_line(fact: Fact) -> str:
     """One fact as a line of the block, in which nothing is a tag."""
-    subject = fact.get("subject")
+    person, relationship = map(_safe, subject_of(fact))
     about = ""
-    if isinstance(subject, dict) and (person := _safe(subject.get("person"))):
-        relationship = _safe(subject.get("relationship"))
+    if person:
         about = f"about {person} ({relationship}): " if relationship else f"about {person}: "
-    error = _safe(fact.get("sourceError"))
+    error = _safe(source_error(fact))
     avoid = f" (avoid: {error})" if error else ""
-    day = _DAY.match(_safe(fact.get("validUntil")))
+    day = _DAY.match(_safe(valid_until(fact)))
     until = f" (until {day[0]})" if day else ""
-    name = fact.get("category")
-    category = name if isinstance(name, str) and _CATEGORY.fullmatch(name) else "context"
-    return f"- [{category} | {confidence_of(fact):.2f}] {about}{_safe(fact['content'])}{avoid}{until}"
+    category = category_of(fact) if _CATEGORY.fullmatch(category_of(fact)) else DEFAULT_CATEGORY
+    return f"- [{category} | {confidence_of(fact):.2f}] {about}{_safe(content_of(fact))}{avoid}{until}"
 
 
 def _pending_lines(messages: Sequence[str]) -> list[_Line]:
@@ -219,9 +227,9 @@ def _cut(text: str) -> str:
     return line if len(line) <= PENDING_CHARS else line[:PENDING_CHARS].rstrip() + "…"
 
 
-def _safe(value: object) -> str:
+def _safe(text: str) -> str:
     """One line of text in which nothing is a tag."""
-    if not isinstance(value, str):
+    if not text:
         return ""
-    text = one_line(value).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    text = one_line(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return _TEMPLATE.sub("[ ", text) if "[" in text else text

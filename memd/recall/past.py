@@ -1,7 +1,7 @@
-"""The past: a memory as it was believed at a moment, put together from the facts and the archive.
+"""The past: a memory as it was believed at a moment, rebuilt from the facts and the archive.
 
-A fact was believed from its creation (one edited by hand from that edit) until it was archived. What cannot be known
-is said: the archive has a cap, removed facts leave no text, and summaries have no history.
+A fact was believed from its creation (a fact edited by hand: from that edit) until it was archived. The result names
+what it cannot know: the archive has a cap, removed facts leave no text, and summaries have no history.
 """
 
 from __future__ import annotations
@@ -9,16 +9,26 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
-from memd.memory import removed
-from memd.memory.document import SECTIONS, Document, Fact, iso, moment, summary
-from memd.memory.facts import is_manual
+from memd.memory.document import (
+    SECTIONS,
+    Document,
+    Fact,
+    archive_of,
+    facts_of,
+    iso,
+    moment,
+    summaries_of,
+    summary_entry,
+    summary_written_at,
+    tombstones_of,
+)
+from memd.memory.facts import archived_at, created_at, is_archived, is_manual, last_confirmed_at, updated_at
 
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """The document as it was believed, and a sentence for each reason why it may not be whole."""
+    """The document as it was believed, and a sentence for each reason why it may be incomplete."""
 
     document: Document
     missing: tuple[str, ...]
@@ -26,14 +36,14 @@ class Past:
 
 def as_of(document: Document, at: datetime, archive_cap: int) -> Past:
     """The memory as it was believed at `at`. `archive_cap`: entries that the archive keeps at most."""
-    versions = [*document.get("archive", ()), *document.get("facts", ())]
+    versions = [*archive_of(document), *facts_of(document)]
     facts = [_then(fact, at) for fact in versions if _was_believed(fact, at)]
-    facts.sort(key=lambda fact: str(fact.get("createdAt", "")))
-    sections, lost = _summaries(document, at)
+    facts.sort(key=created_at)
+    with_summaries, lost = _summaries(document, at)
     changes = [time for fact in versions for time in (_begin(fact), _end(fact)) if time is not None and time <= at]
     then: Document = {
         **{name: document[name] for name in ("version", "userId", "agentName") if name in document},
-        **sections,
+        **with_summaries,
         "lastUpdated": iso(max(changes)) if changes else "",
         "facts": facts,
     }
@@ -42,56 +52,53 @@ def as_of(document: Document, at: datetime, archive_cap: int) -> Past:
 
 def _was_believed(fact: Fact, at: datetime) -> bool:
     begin, end = _begin(fact), _end(fact)
-    if "archivedAt" in fact and end is None:
-        return False  # `_gaps` says it
+    if is_archived(fact) and end is None:
+        return False  # `_gaps` reports these
     return (begin is None or begin <= at) and (end is None or at < end)
 
 
 def _begin(fact: Fact) -> datetime | None:
-    edited = moment(fact.get("updatedAt")) if is_manual(fact) else None
-    return edited or moment(fact.get("createdAt"))
+    edited = moment(updated_at(fact)) if is_manual(fact) else None
+    return edited or moment(created_at(fact))
 
 
 def _end(fact: Fact) -> datetime | None:
-    return moment(fact.get("archivedAt"))
+    return moment(archived_at(fact))
 
 
 def _then(fact: Fact, at: datetime) -> Fact:
     """The fact without what happened to it later."""
     later = {"archivedAt", "archiveReason", "archiveNote", "replacedBy"}
-    confirmed = moment(fact.get("lastConfirmedAt"))
+    confirmed = moment(last_confirmed_at(fact))
     if confirmed is not None and confirmed > at:
         later |= {"confirmations", "lastConfirmedAt"}
     return {name: value for name, value in fact.items() if name not in later}
 
 
-def _summaries(document: Document, at: datetime) -> tuple[dict[str, Any], list[str]]:
-    """The summaries that have not changed since, and a sentence about the others."""
-    sections: dict[str, Any] = {name: {} for name in dict.fromkeys(SECTIONS.values())}
+def _summaries(document: Document, at: datetime) -> tuple[Document, list[str]]:
+    """The sections with the summaries that have not changed since, and a sentence about the others."""
+    sections: Document = {name: {} for name in dict.fromkeys(SECTIONS.values())}
     lost: list[str] = []
-    for name, section in SECTIONS.items():
-        if not summary(document, name):
-            continue
-        entry = document[section][name]
-        written = moment(entry.get("updatedAt"))
+    for name, _ in summaries_of(document):
+        written = summary_written_at(document, name)
         if written is not None and written <= at:
-            sections[section][name] = entry
+            sections[SECTIONS[name]][name] = summary_entry(document, name)
         else:
             lost.append(name)
-    said = f"summaries have no history: {', '.join(lost)} changed since, and what stood there is not known"
-    return sections, [said] if lost else []
+    sentence = f"summaries have no history: {', '.join(lost)} changed since, and the earlier text is not known"
+    return sections, [sentence] if lost else []
 
 
 def _gaps(document: Document, at: datetime, archive_cap: int) -> Iterator[str]:
-    entries = document.get("archive", [])
+    entries = archive_of(document)
     ends = [end for entry in entries if (end := _end(entry)) is not None]
-    # The archive loses those first that were archived first: none that was lost outlived one that is there.
+    # The archive drops what was archived first: nothing it dropped was believed longer than its oldest entry.
     if len(entries) >= archive_cap and not (ends and min(ends) <= at):
-        yield f"the archive keeps {archive_cap} facts: some that were believed then may be gone from it"
+        yield f"the archive keeps {archive_cap} facts: some that were believed then may no longer be in it"
     if timeless := sum(_end(entry) is None for entry in entries):
-        yield f"{timeless} archived facts do not say when they went, and are left out"
-    if ageless := sum(_begin(fact) is None for fact in document.get("facts", ())):
-        yield f"{ageless} facts do not say since when they are believed, and are shown"
-    times = [moment(entry.get("removedAt")) for entry in document.get(removed.FIELD, ())]
+        yield f"{timeless} archived facts have no time of archiving, and are left out"
+    if ageless := sum(_begin(fact) is None for fact in facts_of(document)):
+        yield f"{ageless} facts have no time of creation, and are shown"
+    times = [moment(tombstone.get("removedAt")) for tombstone in tombstones_of(document)]
     if gone := sum(time is None or time > at for time in times):
-        yield f"{gone} facts were removed since: what they said is gone"
+        yield f"{gone} facts were removed since: their text is gone"

@@ -1,7 +1,7 @@
-"""Pending: what the user has said and nothing was extracted from yet, as the inbox holds it. Read, never changed.
+"""Pending: the user's messages that nothing was extracted from yet, read from the inbox without changing it.
 
-Only the user's own messages: a reply is no evidence for anything. What is forgotten, or in the document already, is
-left out, and secrets are cut out as they are before a model sees a text.
+Only the user's own messages: a reply proves nothing. Messages that were forgotten or applied already are left out, and
+secrets are cut out as they are before a model sees a text.
 """
 
 from __future__ import annotations
@@ -18,7 +18,9 @@ from memd.errors import Rejected
 from memd.inbox import verbs
 from memd.inbox.connection import send
 from memd.inbox.verbs import Waiting
-from memd.memory.document import DEFAULT_CONFIDENCE, Fact, iso
+from memd.memory.document import Fact, iso
+from memd.memory.facts import DEFAULT_CONFIDENCE
+from memd.memory.new_facts import base_fact
 from memd.memory.store.protocol import Store, Tombstone
 from memd.memory.text import one_line
 from memd.push.redaction import redact
@@ -28,15 +30,15 @@ if TYPE_CHECKING:
     import redis
 
 MAX_MESSAGES = 50
-"""The newest of a user's pending messages that a read looks at."""
+"""Pending messages of a user that one read looks at, the newest."""
 
 MAX_PAGES = 40
-"""Pages of 500 keys that a read looks at; a user has one key a conversation, and they go after a day."""
+"""Pages of 500 keys that one read looks at; a user has one key a conversation, and keys expire after a day."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """One message of the user, redacted. `identity`: its name in the inbox. `seen`: when it was read there."""
+    """One message of the user, redacted. `identity`: its field in the inbox. `seen`: when it was read there."""
 
     bucket: Bucket
     thread_id: str
@@ -45,20 +47,14 @@ class Pending:
     seen: datetime
 
     def as_fact(self) -> Fact:
-        """The message in the shape of a fact, so that it can stand beside facts; nothing about it is verified."""
-        return {
-            "id": f"pending_{self.identity}",
-            "content": self.text,
-            "category": "pending",
-            "confidence": DEFAULT_CONFIDENCE,
-            "createdAt": iso(self.seen),
-            "source": self.thread_id,
-            "scope": "session",
-        }
+        """The message as a fact, so that it can be ranked among facts; nothing about it is verified."""
+        fact_id, seen = f"pending_{self.identity}", iso(self.seen)
+        fact = base_fact(fact_id, self.text, "pending", DEFAULT_CONFIDENCE, seen, self.thread_id)
+        return {**fact, "scope": "session"}
 
 
 class PendingMessages:
-    """Reads them. A bucket's document is loaded only when something is pending."""
+    """Reads the pending messages. A bucket's document is loaded only when one is pending."""
 
     def __init__(self, settings: Settings, server: Callable[[], redis.Redis], store: Store) -> None:
         self._settings = settings
@@ -106,7 +102,7 @@ class PendingMessages:
                 yield row.order, Pending(bucket, row.thread_id, row.identity, text, now)
 
     def _message(self, row: Waiting) -> Message | None:
-        """A message of the user; None for a reply, and for what the drain will bury because it breaks the rules."""
+        """A message of the user; None for a reply, and for a message that the drain will bury as invalid."""
         try:
             message = parse_wire_message(row.body, self._settings.client)
         except Rejected:

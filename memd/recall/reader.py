@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING
 from memd.config import RecallSettings, Settings
 from memd.context import DEFAULT_AGENT, Bucket
 from memd.memory.document import Document
+from memd.memory.facts import content_of, id_of
 from memd.memory.store.json_store import CachedReader, open_store
-from memd.recall.combined import Memory, alone, merged, with_pending
 from memd.recall.index import Index, similarities
 from memd.recall.inject import Injection, Lines, inject, versioned
+from memd.recall.memories import Memory, alone, merged, with_pending
 from memd.recall.pending import Pending, PendingMessages
 from memd.recall.search import Found, Wanted, places, rank
 from memd.recall.vectors import Vectors, fused, load_embedder
@@ -119,7 +120,7 @@ class Reader:
         by_words = similarities(query, indexes)
         if self._vectors is None:
             return by_words
-        return fused([by_words, self._vectors.similarities(query, [fact["content"] for fact in memory.facts])])
+        return fused([by_words, self._vectors.similarities(query, list(map(content_of, memory.facts)))])
 
     def _block(self, kept: _Kept, max_tokens: int | None) -> Injection:
         block = kept.blocks.get(max_tokens)
@@ -137,7 +138,7 @@ class Reader:
         """Note what was found, for each memory apart."""
         now = time.time()
         for one in self._buckets(bucket):
-            ids = [hit.fact["id"] for hit in found if hit.agent_name == one.agent_name and not hit.pending]
+            ids = [id_of(hit.fact) for hit in found if hit.agent_name == one.agent_name and not hit.pending]
             if ids and self._store.reading_notes.note(one, ids, now) and self._store.mark(one) is None:
                 self._store.reading_notes.forget(*one)  # forgotten between the two: what was just noted goes as well
 

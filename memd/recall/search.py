@@ -1,6 +1,6 @@
-"""Search: the facts that answer a query, ranked. Pure: what is read, and where from, is decided in `reader`.
+"""Search: ranks the facts that match a query. Pure: `reader` decides what is read, and from where.
 
-score = 0.5 similarity + 0.3 confidence + 0.2 scope. What was replaced never ranks above what replaced it.
+score = 0.5 similarity + 0.3 confidence + 0.2 scope. A replaced fact never ranks above its replacement.
 """
 
 from __future__ import annotations
@@ -8,17 +8,17 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Any
 
 from memd.errors import Rejected
-from memd.memory.document import Fact, confidence_of
-from memd.recall.combined import Memory, replaced
+from memd.memory.document import Fact, moment
+from memd.memory.facts import category_of, confidence_of, created_at, id_of, replaces, scope_of, updated_at
+from memd.recall.memories import Memory
 
 WEIGHTS = (0.5, 0.3, 0.2)
-"""Of similarity, confidence and scope in the score."""
+"""Weights of similarity, confidence and scope in the score."""
 
 SCOPES = {"session": 1.0, "thread": 1.0, "project": 0.8, "user": 0.6}
-"""The scope factor: the nearer to the conversation, the higher. A fact that names none is about the user."""
+"""The scope factor: the closer to the conversation, the higher. A fact without a scope is about the user."""
 
 MAX_QUERY_CHARS = 20_000
 MAX_LIMIT = 500
@@ -26,11 +26,12 @@ MAX_LIMIT = 500
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """One fact that answers a query.
+    """One fact that matches a query.
 
-    `fact`: as in the document, shared with the cache, not to be changed. `score`: see the module; of a replaced fact
-    at most that of what replaced it. `similarity`, `confidence`, `scope`: its factors, 0 to 1. `pending`: it was said,
-    but not looked at yet. `agent_name`: whose memory it stands in ("": the user's own).
+    `fact`: as in the document; shared with the cache, so it must not be changed. `score`: see the module; a replaced
+    fact has at most the score of its replacement. `similarity`, `confidence`, `scope`: the factors, 0 to 1. `pending`:
+    it is a message that nothing was extracted from yet. `agent_name`: the agent whose memory has it ("": the user's
+    own).
     """
 
     fact: Fact
@@ -44,7 +45,7 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """A search that was checked: the query and which facts it is about."""
+    """A checked search: the query, and the filters on facts."""
 
     query: str
     limit: int
@@ -53,8 +54,8 @@ class Wanted:
     until: datetime | None
 
     def takes(self, fact: Fact) -> bool:
-        """Whether the filters let a fact through; one without a readable time is outside of every period."""
-        if self.categories and fact.get("category") not in self.categories:
+        """Whether a fact passes the filters; one without a readable time is outside every period."""
+        if self.categories and category_of(fact) not in self.categories:
             return False
         if self.since is None and self.until is None:
             return True
@@ -67,21 +68,21 @@ class Wanted:
 
 
 def check(query: object, limit: object, categories: Collection[str], since: object, until: object) -> Wanted:
-    """A search as it was asked for. Raises Rejected."""
+    """Check the arguments of a search. Raises Rejected."""
     if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= MAX_LIMIT:
-        raise Rejected("E_LIMIT", f"limit must be a whole number of 1 to {MAX_LIMIT}", "limit", MAX_LIMIT)
+        raise Rejected("E_LIMIT", f"limit must be a whole number from 1 to {MAX_LIMIT}", "limit", MAX_LIMIT)
     if isinstance(categories, str) or not all(isinstance(name, str) for name in categories):
         raise Rejected("E_CATEGORIES", "categories must be a list of names", "categories")
-    return Wanted(check_query(query), limit, frozenset(categories), _moment("since", since), _moment("until", until))
+    return Wanted(check_query(query), limit, frozenset(categories), _time("since", since), _time("until", until))
 
 
 def everything(query: object) -> Wanted:
-    """All that answers a query. Raises Rejected."""
+    """A search for every fact that matches a query. Raises Rejected."""
     return check(query, MAX_LIMIT, (), None, None)
 
 
 def check_query(query: object) -> str:
-    """A query that can be searched for. Raises Rejected."""
+    """Check a query. Raises Rejected."""
     if not isinstance(query, str):
         raise Rejected("E_QUERY_TYPE", "query must be text", "query")
     if len(query) > MAX_QUERY_CHARS:
@@ -92,7 +93,7 @@ def check_query(query: object) -> str:
 
 
 def rank(memory: Memory, similarities: Mapping[int, float], wanted: Wanted) -> list[Found]:
-    """The facts with a similarity, best first. Of equals the one that stands first in the memory is first."""
+    """The facts with a similarity, best first; equals keep the order of the memory."""
     known = dict(similarities)
     hops = _inherit(memory, known)
     found = {place: _found(memory, place, share) for place, share in known.items()}
@@ -107,7 +108,7 @@ def rank(memory: Memory, similarities: Mapping[int, float], wanted: Wanted) -> l
 def _found(memory: Memory, place: int, similarity: float) -> Found:
     fact = memory.facts[place]
     confidence = confidence_of(fact)
-    scope = SCOPES.get(str(fact.get("scope")), SCOPES["user"])
+    scope = SCOPES.get(scope_of(fact), SCOPES["user"])
     score = score_of(similarity, confidence, scope)
     return Found(fact, score, similarity, confidence, scope, place >= memory.pending, memory.agents[place])
 
@@ -118,9 +119,9 @@ def score_of(similarity: float, confidence: float, scope: float) -> float:
 
 
 def _inherit(memory: Memory, similarities: dict[int, float]) -> dict[int, set[int]]:
-    """For each replaced fact that is still there, all that came in its place, directly or later.
+    """For each replaced fact that is still there, all facts that replaced it, directly or in several steps.
 
-    These answer whatever the replaced one answers: they get at least its similarity.
+    They match whatever the replaced fact matches: they get at least its similarity.
     """
     newer = _newer(memory)
     hops: dict[int, set[int]] = {}
@@ -132,7 +133,7 @@ def _inherit(memory: Memory, similarities: dict[int, float]) -> dict[int, set[in
                 if new not in later:
                     later.add(new)
                     row.append(new)
-        # Facts that replace each other in a ring, as only a hand can write them, are equals.
+        # Facts that replace each other in a circle, as only a person can write them, are equals.
         hops[old] = {new for new in later if old not in newer.get(new, ()) and new != old}
     for old, news in hops.items():
         for new in news:
@@ -142,12 +143,12 @@ def _inherit(memory: Memory, similarities: dict[int, float]) -> dict[int, set[in
 
 
 def _newer(memory: Memory) -> dict[int, list[int]]:
-    """For each fact that another one replaces, the places of those."""
+    """For each replaced fact, the places of the facts that replace it."""
     newer: dict[int, list[int]] = {}
-    replacing = [(place, names) for place, fact in enumerate(memory.facts) if (names := replaced(fact))]
+    replacing = [(place, names) for place, fact in enumerate(memory.facts) if (names := replaces(fact))]
     if not replacing:
         return newer
-    places = {fact.get("id"): place for place, fact in enumerate(memory.facts)}
+    places = {id_of(fact): place for place, fact in enumerate(memory.facts)}
     for new, names in replacing:
         for name in names:
             if name in places:
@@ -157,22 +158,11 @@ def _newer(memory: Memory) -> dict[int, list[int]]:
 
 def _time_of(fact: Fact) -> datetime | None:
     """When a fact was learned or last changed."""
-    times = (_parsed(fact.get(name)) for name in ("updatedAt", "createdAt"))
-    return next((time for time in times if time is not None), None)
+    return moment(updated_at(fact)) or moment(created_at(fact))
 
 
-def _parsed(value: Any) -> datetime | None:
-    if not isinstance(value, str):
-        return None
-    try:
-        time = datetime.fromisoformat(value)
-    except ValueError:  # no time: the fact has none
-        return None
-    return time if time.tzinfo else time.replace(tzinfo=UTC)
-
-
-def _moment(name: str, value: object) -> datetime | None:
-    time = value if isinstance(value, datetime) else _parsed(value)
+def _time(name: str, value: object) -> datetime | None:
+    time = value if isinstance(value, datetime) else moment(value)
     if value is not None and time is None:
         raise Rejected(f"E_{name.upper()}", f"{name} must be a time in ISO 8601", name)
     if time is None or time.tzinfo:
@@ -181,6 +171,6 @@ def _moment(name: str, value: object) -> datetime | None:
 
 
 def places(found: Iterable[Found], memory: Memory) -> Iterator[int]:
-    """Where the facts stand in the memory."""
+    """The places of the facts in the memory."""
     known = {id(fact): place for place, fact in enumerate(memory.facts)}
-    return (known[id(one.fact)] for one in found)
+    return (known[id(hit.fact)] for hit in found)

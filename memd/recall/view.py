@@ -1,11 +1,32 @@
-"""View: a memory for people at a terminal. Plain text in which every character that a terminal obeys is escaped."""
+"""View: a memory as text for a terminal, with every control character escaped."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from memd.memory import quarantine
-from memd.memory.document import Document, Fact, confidence_of, summary
+from memd.memory.document import (
+    Document,
+    Fact,
+    agent_of,
+    facts_of,
+    saved_at,
+    summaries_of,
+    user_of,
+    withheld_of,
+)
+from memd.memory.facts import (
+    backstory_of,
+    category_of,
+    confidence_of,
+    confirmations_of,
+    content_of,
+    evidence_of,
+    id_of,
+    last_confirmed_at,
+    source_error,
+    subject_of,
+    valid_until,
+)
 from memd.printable import printable
 
 _LABELS = {
@@ -19,59 +40,58 @@ _LABELS = {
 
 
 def view(document: Document) -> str:
-    """The memory as text: summaries, then facts, the most confident first, each with what proves it.
+    """The memory as text: summaries, then facts, the most confident first, each with its evidence.
 
-    It may hold square brackets: print it without markup.
+    It may contain square brackets: print it without markup.
     """
     lines = [*_heading(document), "", *_summaries(document), *_facts(document), *_withheld(document)]
     return "\n".join(lines).rstrip() + "\n"
 
 
+def details(fact: Fact) -> Iterator[str]:
+    """A line each for the person a fact is about, what was wrong, its backstory, and until when it is valid."""
+    person, relationship = subject_of(fact)
+    if person or relationship:
+        yield f"about {printable(person)} ({printable(relationship)})"
+    asides = (("avoid", source_error(fact)), ("backstory", backstory_of(fact)), ("valid until", valid_until(fact)))
+    yield from (f"{label}: {printable(text)}" for label, text in asides if text)
+
+
 def _heading(document: Document) -> Iterator[str]:
-    owner = printable(document.get("userId") or "all users")
-    agent = printable(document.get("agentName") or "")
-    yield f"Memory of {owner}" + (f", agent {agent}" if agent else "")
-    saved = document.get("lastUpdated")
-    counted = f"{len(document.get('facts', ()))} facts"
-    yield f"{counted}, saved {printable(saved)}" if saved else f"{counted}, never saved"
+    agent, saved = agent_of(document), saved_at(document)
+    yield f"Memory of {printable(user_of(document) or 'all users')}" + (f", agent {printable(agent)}" if agent else "")
+    yield f"{len(facts_of(document))} facts, " + (f"saved {printable(saved)}" if saved else "never saved")
 
 
 def _summaries(document: Document) -> Iterator[str]:
-    known = [(label, text) for name, label in _LABELS.items() if (text := summary(document, name))]
-    if known:
+    summaries = dict(summaries_of(document))
+    if summaries:
         yield "Summaries"
-        yield from (f"  {label}: {printable(text)}" for label, text in known)
+        yield from (f"  {_LABELS[name]}: {printable(text)}" for name, text in summaries.items())
         yield ""
 
 
 def _facts(document: Document) -> Iterator[str]:
-    facts = sorted(document.get("facts", ()), key=confidence_of, reverse=True)
+    facts = sorted(facts_of(document), key=confidence_of, reverse=True)
     if facts:
         yield "Facts"
     for fact in facts:
         yield from _fact(fact)
 
 
+def _fact(fact: Fact) -> Iterator[str]:
+    category = printable(category_of(fact))
+    yield f"  {printable(id_of(fact) or '?')}  {confidence_of(fact):.2f}  {category:<10}  {printable(content_of(fact))}"
+    yield from ("      " + line for line in details(fact))
+    if count := confirmations_of(fact):
+        yield f"      confirmed {count} times, last {printable(last_confirmed_at(fact))}"
+    for entry in evidence_of(fact):
+        place = f"thread {printable(entry.get('thread'))}, message {printable(entry.get('message'))}"
+        yield f'      said: "{printable(entry.get("quote"))}" ({place})'
+
+
 def _withheld(document: Document) -> Iterator[str]:
-    count = len(quarantine.entries(document))
+    count = len(withheld_of(document))
     if count:
         yield ""
-        yield f"{count} wishes of the model to take facts away are withheld: memd facts withheld"
-
-
-def _fact(fact: Fact) -> Iterator[str]:
-    category = printable(fact.get("category", "context"))
-    yield f"  {printable(fact.get('id', '?'))}  {confidence_of(fact):.2f}  {category:<10}  {printable(fact['content'])}"
-    subject = fact.get("subject")
-    if isinstance(subject, dict):
-        yield f"      about {printable(subject.get('person'))} ({printable(subject.get('relationship'))})"
-    for name, label in (("sourceError", "avoid"), ("backstory", "backstory"), ("validUntil", "valid until")):
-        if fact.get(name):
-            yield f"      {label}: {printable(fact[name])}"
-    if fact.get("confirmations"):
-        yield f"      confirmed {printable(fact['confirmations'])} times, last {printable(fact.get('lastConfirmedAt'))}"
-    evidence = fact.get("evidence")
-    for piece in evidence if isinstance(evidence, list) else ():
-        if isinstance(piece, dict):
-            place = f"thread {printable(piece.get('thread'))}, message {printable(piece.get('message'))}"
-            yield f'      said: "{printable(piece.get("quote"))}" ({place})'
+        yield f"{count} retirements that the model wanted are withheld: memd facts withheld"

@@ -3,137 +3,148 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from typing import Any
 
 from memd.errors import FactUnknown
-from memd.memory.document import Document, Fact, confidence_of
-from memd.memory.facts import is_manual, is_note
+from memd.memory.document import Document, Fact, archive_of, facts_of
+from memd.memory.facts import (
+    MANUAL,
+    UNKNOWN,
+    archive_note,
+    archive_reason,
+    archived_at,
+    category_of,
+    confidence_of,
+    confirmations_of,
+    content_of,
+    created_at,
+    evidence_of,
+    id_of,
+    is_archived,
+    is_manual,
+    is_note,
+    last_confirmed_at,
+    origin_of,
+    replaced_by,
+    replaces,
+    source_of,
+    updated_at,
+    with_id,
+)
 from memd.printable import printable
+from memd.recall.view import details
 
 REASONS = {
     "replaced": "replaced by what the user said later",
-    "retired": "retired: the user said that it is over",
-    "evicted": "evicted: there was no room for it",
+    "retired": "retired: the user said that it no longer holds",
+    "evicted": "evicted: the memory was full",
     "expired": "expired: its time was over",
     "edited": "edited by hand",
-    "stale": "stale: nobody had confirmed it for long",
-    "merged": "merged with others into one",
+    "stale": "stale: not confirmed for long",
+    "merged": "merged with others into one fact",
 }
-"""The archive's reasons in words; one that is not here is shown as it is."""
+"""The archive reasons in words; any other reason is shown as it is."""
 
 
 def why(document: Document, fact_id: str) -> dict[str, Any]:
-    """All that the document knows about a fact: the newest version, and under `earlier` those before it.
+    """Everything the document knows about a fact: the newest version, and under `earlier` the versions before it.
 
-    `state`: active or archived. `replaced` and `replacedBy` carry the contents too, None where the archive has lost
-    them. Raises FactUnknown.
+    `state`: active or archived. `replaced` and `replacedBy` carry the contents too, None where the archive no longer
+    has them. Raises FactUnknown.
     """
-    archive: list[Fact] = document.get("archive", [])
-    versions = _with_id(document.get("facts", ()), fact_id) + _with_id(archive, fact_id)[::-1]
+    active, archived = facts_of(document), archive_of(document)[::-1]
+    versions = [fact for fact in chain(active, archived) if id_of(fact) == fact_id]
     if not versions:
         raise FactUnknown("E_FACT_ID", "neither the memory nor its archive has a fact with this id", "fact_id")
-    found = {**_version(versions[0]), "id": fact_id}
-    replaced = versions[0].get("replaces")
-    active, archived = document.get("facts", []), archive[::-1]
-    found["replaced"] = [_named([*archived, *active], one) for one in (replaced if isinstance(replaced, list) else ())]
-    if isinstance(versions[0].get("replacedBy"), str):
-        found["replacedBy"] = _named([*active, *archived], versions[0]["replacedBy"])
-    found["earlier"] = [_version(version) for version in versions[1:]]
-    return found
+    newest = versions[0]
+    account = {**_version(newest), "id": fact_id}
+    account["replaced"] = [_named(chain(archived, active), name) for name in replaces(newest)]
+    if successor := replaced_by(newest):
+        account["replacedBy"] = _named(chain(active, archived), successor)
+    account["earlier"] = [_version(version) for version in versions[1:]]
+    return account
 
 
-def why_text(found: dict[str, Any]) -> str:
-    """What `why` answers, for people at a terminal; it may hold square brackets."""
-    return "\n".join(_lines(found)) + "\n"
-
-
-def how(fact: dict[str, Any]) -> str:
-    """One clause about where a fact comes from."""
-    if is_manual(fact):
-        return "by hand"
-    if is_note(fact):
-        return "by an agent, as a note"
-    if fact.get("importedFrom"):
-        return f"imported from {printable(fact['importedFrom'])}"
-    if fact.get("model"):
-        return f"by {printable(fact['model'])}, prompt version {printable(fact.get('promptVersion') or '?')}"
-    return "by what, is not recorded"
+def why_text(account: dict[str, Any]) -> str:
+    """The result of `why` as text for a terminal; it may contain square brackets."""
+    return "\n".join(_lines(account)) + "\n"
 
 
 def _version(fact: Fact) -> dict[str, Any]:
-    """One version of a fact: its fields, with its origin among them."""
-    origin = fact.get("origin")
-    evidence = fact.get("evidence")
+    """One version of a fact: its fields, with those of its origin among them."""
     fields = {name: value for name, value in fact.items() if name not in ("id", "origin", "evidence", "replaces")}
     return {
-        "state": "archived" if "archivedAt" in fact or "archiveReason" in fact else "active",
+        "state": "archived" if is_archived(fact) else "active",
         **fields,
-        **(origin if isinstance(origin, dict) else {}),
+        **origin_of(fact),
         "confidence": confidence_of(fact),
-        "evidence": [piece for piece in evidence if isinstance(piece, dict)] if isinstance(evidence, list) else [],
+        "evidence": evidence_of(fact),
     }
 
 
-def _with_id(facts: Iterable[Fact], fact_id: str) -> list[Fact]:
-    return [fact for fact in facts if fact.get("id") == fact_id]
+def _named(facts: Iterable[Fact], fact_id: str) -> dict[str, Any]:
+    """Another fact by its id: the first of these, as far as it is known."""
+    fact = with_id(facts, fact_id)
+    if fact is None:
+        return {"id": fact_id, "content": None}
+    archival: dict[str, Any] = {name: fact[name] for name in ("archiveReason", "archivedAt") if name in fact}
+    return {"id": fact_id, "content": content_of(fact), **archival}
 
 
-def _named(facts: Iterable[Fact], fact_id: object) -> dict[str, Any]:
-    """Another fact by its id, as far as it is known; the first that there is of it."""
-    for fact in facts:
-        if fact.get("id") == fact_id:
-            about: dict[str, Any] = {name: fact.get(name) for name in ("archiveReason", "archivedAt") if name in fact}
-            return {"id": fact_id, "content": fact["content"], **about}
-    return {"id": fact_id, "content": None}
-
-
-def _lines(found: dict[str, Any]) -> Iterator[str]:
-    yield f"{printable(found['id'])}  {printable(found['content'])}"
-    yield from _about(found)
-    for one in found["replaced"]:
-        when = f", {printable(one['archivedAt'])}" if one.get("archivedAt") else ""
-        yield f"  replaced {printable(one['id'])}{when}: {_content(one)}"
-    if found.get("replacedBy"):
-        yield f"  its place took {printable(found['replacedBy']['id'])}: {_content(found['replacedBy'])}"
-    for version in found["earlier"]:
+def _lines(account: dict[str, Any]) -> Iterator[str]:
+    yield f"{printable(account['id'])}  {printable(account['content'])}"
+    yield from _about(account)
+    for old in account["replaced"]:
+        when = f", {printable(archived_at(old))}" if archived_at(old) else ""
+        yield f"  replaced {printable(old['id'])}{when}: {_content(old)}"
+    if successor := account.get("replacedBy"):
+        yield f"  replaced by {printable(successor['id'])}: {_content(successor)}"
+    for version in account["earlier"]:
         yield f"before: {printable(version['content'])}"
         yield from _about(version)
 
 
 def _about(version: dict[str, Any]) -> Iterator[str]:
-    category = printable(version.get("category") or "context")
-    yield f"  {version['state']}, {category}, confidence {version['confidence']:.2f}"
-    source = version.get("source")
-    thread = f", thread {printable(source)}" if source not in (None, "", "manual", "unknown") else ""
-    yield f"  noted {printable(version.get('createdAt') or 'at an unknown time')} {how(version)}{thread}"
-    if version.get("updatedAt"):
-        yield f"  changed {printable(version['updatedAt'])}"
-    subject = version.get("subject")
-    if isinstance(subject, dict):
-        yield f"  about {printable(subject.get('person'))} ({printable(subject.get('relationship'))})"
-    for name, label in (("sourceError", "avoid"), ("backstory", "backstory"), ("validUntil", "valid until")):
-        if version.get(name):
-            yield f"  {label}: {printable(version[name])}"
-    for piece in version["evidence"]:
-        yield from _quote(piece)
+    yield f"  {version['state']}, {printable(category_of(version))}, confidence {version['confidence']:.2f}"
+    source = source_of(version)
+    thread = f", thread {printable(source)}" if source not in ("", MANUAL, UNKNOWN) else ""
+    yield f"  noted {printable(created_at(version) or 'at an unknown time')} {_origin(version)}{thread}"
+    if changed := updated_at(version):
+        yield f"  changed {printable(changed)}"
+    yield from ("  " + line for line in details(version))
+    for entry in version["evidence"]:
+        yield from _quote(entry)
     if not version["evidence"]:
         yield "  no quote proves it"
-    if version.get("confirmations"):
-        last = printable(version.get("lastConfirmedAt") or "?")
-        yield f"  confirmed {printable(version['confirmations'])} times, last {last}"
+    if count := confirmations_of(version):
+        yield f"  confirmed {count} times, last {printable(last_confirmed_at(version) or '?')}"
     if version["state"] == "archived":
-        reason = version.get("archiveReason")
-        said = f" ({printable(version['archiveNote'])})" if version.get("archiveNote") else ""
-        yield f"  archived {printable(version.get('archivedAt'))}: {REASONS.get(str(reason), printable(reason))}{said}"
+        reason, note = archive_reason(version), archive_note(version)
+        noted = f" ({printable(note)})" if note else ""
+        yield f"  archived {printable(archived_at(version) or '?')}: {REASONS.get(reason, printable(reason))}{noted}"
 
 
-def _quote(piece: dict[str, Any]) -> Iterator[str]:
-    """A quote, where it stands, and whatever else is noted of it."""
-    yield f'  said: "{printable(piece.get("quote"))}"'
-    rest = [name for name in piece if name not in ("quote", "thread", "message")]
-    known = [name for name in ("thread", "message", *rest) if piece.get(name) is not None]
-    yield "    " + ", ".join(f"{name} {printable(piece[name])}" for name in known)
+def _origin(version: dict[str, Any]) -> str:
+    """One clause about where a version comes from."""
+    if is_manual(version):
+        return "by hand"
+    if is_note(version):
+        return "by an agent, as a note"
+    if version.get("importedFrom"):
+        return f"imported from {printable(version['importedFrom'])}"
+    if version.get("model"):
+        return f"by {printable(version['model'])}, prompt version {printable(version.get('promptVersion') or '?')}"
+    return "by an unknown writer"
 
 
-def _content(one: dict[str, Any]) -> str:
-    return printable(one["content"]) if one["content"] is not None else "not kept any more"
+def _quote(entry: dict[str, Any]) -> Iterator[str]:
+    """A quote, its message, and any further fields of the evidence."""
+    yield f'  said: "{printable(entry.get("quote"))}"'
+    rest = [name for name in entry if name not in ("quote", "thread", "message")]
+    known = [name for name in ("thread", "message", *rest) if entry.get(name) is not None]
+    yield "    " + ", ".join(f"{name} {printable(entry[name])}" for name in known)
+
+
+def _content(fact: dict[str, Any]) -> str:
+    return printable(fact["content"]) if fact["content"] is not None else "no longer in the archive"

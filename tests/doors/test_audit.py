@@ -14,7 +14,8 @@ from support import Cli
 
 from memd.config import ApplySettings, RecallSettings, Settings
 from memd.context import Bucket
-from memd.memory.document import Document, Fact, empty_document, parse
+from memd.memory.document import Document, Fact, empty_document
+from memd.memory.parsing import parse
 from memd.ops.audit import RULES, audit
 from memd.recall.inject import inject
 

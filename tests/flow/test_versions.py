@@ -20,7 +20,7 @@ from memd.inbox import library, verbs
 from memd.inbox.connection import send
 from memd.inbox.verbs import P
 from memd.memory import ledger
-from memd.memory.document import parse
+from memd.memory.parsing import parse
 from memd.memory.store.paths import FILE, FORGOTTEN, folder
 from memd.memory.store.tombstone import TombstoneFiles
 from memd.push.filtering import to_context

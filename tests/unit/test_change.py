@@ -27,8 +27,8 @@ from memd.extraction.update import (
 )
 from memd.memory.apply import Applied, Origin, apply, maintenance_due
 from memd.memory.document import Document, Fact, empty_document, iso
+from memd.memory.duplicates import Alike, similarity
 from memd.memory.facts import is_manual, is_note
-from memd.memory.similar import Alike, similarity
 from memd.memory.text import normal_key, normal_keys
 
 NOW = datetime(2026, 11, 20, 10, 30, tzinfo=UTC)

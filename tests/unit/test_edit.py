@@ -182,6 +182,22 @@ def test_an_edit_may_not_say_what_another_fact_says(app: Memd) -> None:
     assert contents(app) == ["Lives in Porto", "Works at night"]
 
 
+def test_an_edit_compares_only_facts_about_the_same_person() -> None:
+    """A fact about Rosa may say what a fact about the user says, but not what another fact about Rosa says."""
+    rosa = {"person": "Rosa", "relationship": "mother"}
+    facts = [
+        {"id": "fact_1", "content": "Lives in Porto."},
+        {"id": "fact_2", "content": "Lives in Faro.", "subject": rosa},
+        {"id": "fact_3", "content": "Lives in Braga.", "subject": rosa},
+    ]
+    document = {**empty_document(Bucket("ana")), "facts": facts}
+    edited = edits.edit(document, "fact_2", "Lives in Porto.", None, NOW, ApplySettings()).document
+    assert [fact["content"] for fact in edited["facts"]] == ["Lives in Porto.", "Lives in Porto.", "Lives in Braga."]
+    assert edited["facts"][1]["subject"] == rosa
+    with pytest.raises(Rejected, match=r"E_FACT_KNOWN.*fact_3"):
+        edits.edit(document, "fact_2", "lives in braga", None, NOW, ApplySettings())
+
+
 def test_a_memory_full_of_manual_facts_takes_no_more(data_dir: Path) -> None:
     """Facts by hand are never evicted, so their number has to end."""
     full = Memd(make_settings(data_dir, "unix:///nowhere/s", apply__max_facts=10))

@@ -14,8 +14,9 @@ from memd.extraction.protocol import Maintenance
 from memd.extraction.update import ConfirmedFact, Evidence, MergedFact, NewFact, Update
 from memd.memory.apply import apply
 from memd.memory.document import Document, empty_document, summary
-from memd.memory.facts import Origin, is_manual, is_note
+from memd.memory.facts import is_manual, is_note
 from memd.memory.hand import edits, notes
+from memd.memory.new_facts import Origin
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 RULES = ApplySettings()
@@ -52,6 +53,16 @@ def test_a_note_says_that_it_is_one() -> None:
     assert "evidence" not in note
     assert document["revision"] == 2
     assert document["facts"][0] is SAID
+
+
+def test_a_fact_about_somebody_else_does_not_swallow_a_note_about_the_user() -> None:
+    """The same words about another person say something else: the note is stored, and an update may use them too."""
+    about_mother = {**SAID, "subject": {"person": "Rosa", "relationship": "mother"}}
+    document = save(known(about_mother), "the user lives in porto")
+    assert [fact["source"] for fact in document["facts"]] == ["monday", "agent"]
+    both = save(known(about_mother), "The user likes tea.")
+    updated = notes.update(both, both["facts"][1]["id"], "The user lives in Porto.", None, NOW, RULES).document
+    assert [fact["content"] for fact in updated["facts"]] == [SAID["content"]] * 2
 
 
 def test_what_is_known_already_is_not_noted() -> None:

@@ -134,6 +134,6 @@ def test_why_says_what_the_archive_has_lost(moved: Document) -> None:
     """What was replaced is named though its words are gone; a fact that nobody knows is an error."""
     found = why({**moved, "archive": []}, moved["facts"][0]["id"])
     assert [one["content"] for one in found["replaced"]] == [None]
-    assert "not kept any more" in why_text(found)
+    assert "no longer in the archive" in why_text(found)
     with pytest.raises(FactUnknown):
         why(moved, "fact_nowhere")

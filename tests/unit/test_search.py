@@ -18,8 +18,8 @@ from memd.config import Settings
 from memd.context import Bucket
 from memd.errors import ConfigError, EmbedderFailed, Rejected
 from memd.memory.document import Document
-from memd.recall.combined import alone
 from memd.recall.index import Index, similarities
+from memd.recall.memories import alone
 from memd.recall.search import WEIGHTS, Found, check, rank
 from memd.recall.vectors import fused
 from memd.recall.words import stem, terms

@@ -1,7 +1,7 @@
-"""What is said of the assistant. Only the way it answers, what it got wrong and what it is used for is memory.
+"""Sentences about the assistant: only how it should answer, what it got wrong and what it is used for may be stored.
 
-Lists of bad sentences never end: half of the attacks that were held out while the lists were written were on none. So
-the assistant may stand in a fact in the ways below, and in no other; what is wanted of it beyond that is an order.
+Lists of bad sentences are never complete: half of the attacks held out while the lists were written matched none. So
+this is an allowlist: a fact may mention the assistant in the ways below; any other mention is an instruction.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _WAY = (
     r"|direct|polite|formal|informal|funny|honest|critical|gentle|patient|strict|short|friendly|blunt|kind|careful"
     r"|precise))"
 )
-"""How an assistant may be asked to answer."""
+"""Ways of answering that a user may ask for."""
 
 _DID = (
     r"(?:said|assumed|thought|called|wrote|used|mixed|confused|took|suggested|recommended|guessed|got|forgot|misread"
@@ -86,7 +86,7 @@ _ALLOWED_ZH = re.compile(
 
 
 def addresses(text: str) -> bool:
-    """Whether a text, made plain as `orders` does it, has the assistant do what is not a way of answering."""
+    """Whether a text, normalised by `instructions`, mentions the assistant in any way that is not allowed."""
     if _MENTION.search(text) and _MENTION.search(_ALLOWED.sub(" ", text)):
         return True
     return _MENTION_ZH.search(text) is not None and _MENTION_ZH.search(_ALLOWED_ZH.sub(" ", text)) is not None

@@ -1,34 +1,60 @@
-"""The gates: why a new fact is refused. Input filters alone do not stop poisoned memories; these do, in code.
+"""The gates: why a text is refused. They apply to every writer; input filters alone do not stop poisoned memories.
 
-Only what the user said about themselves, what lasts, and what describes passes; never orders or permissions.
+Of what a model proposes, only descriptive, durable facts about the user pass; never instructions or permissions.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from memd.config import ApplySettings
 from memd.extraction.update import NewFact
-from memd.memory.gates.orders import refused_as
+from memd.memory.gates.instructions import text_refusal
 from memd.memory.gates.uploads import is_upload_event
 from memd.push.redaction import holds_secret
 
 MAX_VALID_DAYS = 36_500
-"""Days a fact may be valid; above it (a century) times overflow."""
+"""Most days that a fact may be valid; beyond a century, times overflow."""
+
+MAX_SUMMARY_CHARS = 1_500
+"""Characters of one summary; the longest that the prompt asks for has five themes."""
 
 
-def refusal(fact: NewFact, content: str, settings: ApplySettings) -> str | None:
-    """The first gate that a new fact fails at; None when it passes. Its evidence is looked at elsewhere.
+def fact_refusal(fact: NewFact, content: str, settings: ApplySettings) -> str | None:
+    """The first gate that stops a proposed fact; None when it passes. Its evidence is checked elsewhere.
 
     `content` is the fact's sentence as it would be stored.
     """
-    return next(_reasons(fact, content, settings), None)
+    return _standing(fact, settings) or sentence_refusal(fact.content, content, settings, tuple(_asides(fact)))
+
+
+def sentence_refusal(raw: str, content: str, settings: ApplySettings, asides: Sequence[str] = ()) -> str | None:
+    """The first gate that stops a sentence, whoever wrote it; None when it passes.
+
+    `raw` is the sentence before invisible characters were removed, which must not hide an instruction either;
+    `content` is what would be stored, and `asides` what would be stored with it.
+    """
+    if reason := content_refusal(content, settings):
+        return reason
+    if any(map(holds_secret, asides)):
+        return "secret"
+    hidden = () if raw == content else (raw,)
+    return next(filter(None, map(text_refusal, (*hidden, *filter(None, asides)))), None)
 
 
 def content_refusal(content: str, settings: ApplySettings) -> str | None:
-    """The first gate that a sentence fails at, whoever wrote it; None when it passes."""
+    """The first gate that stops a sentence as it would be stored; None when it passes."""
     return next(_content_reasons(content, settings), None)
+
+
+def summary_refusal(raw: str, text: str) -> str | None:
+    """The first gate that stops a summary; None when it passes. `raw` and `text` as in `sentence_refusal`."""
+    if not text:
+        return "empty"
+    if len(text) > MAX_SUMMARY_CHARS:
+        return "too_long"
+    return "secret" if holds_secret(text) else text_refusal(raw)
 
 
 def _content_reasons(content: str, settings: ApplySettings) -> Iterator[str]:
@@ -40,33 +66,29 @@ def _content_reasons(content: str, settings: ApplySettings) -> Iterator[str]:
         yield "upload_event"
     if holds_secret(content):
         yield "secret"
-    if reason := refused_as(content):
+    if reason := text_refusal(content):
         yield reason
 
 
-def _reasons(fact: NewFact, content: str, settings: ApplySettings) -> Iterator[str]:
+def _standing(fact: NewFact, settings: ApplySettings) -> str | None:
+    """Why what a proposal says of itself stops it, whatever its words."""
     if fact.scope != "user":
-        yield "not_user_scope"
+        return "not_user_scope"
     if fact.durability != "durable":
-        yield "not_durable"
+        return "not_durable"
     if fact.authority != "descriptive":
-        yield "not_descriptive"
+        return "not_descriptive"
     if not _is_confidence(fact.confidence):
-        yield "bad_confidence"
-    elif fact.confidence < settings.confidence_threshold:
-        yield "low_confidence"
+        return "bad_confidence"
+    if fact.confidence < settings.confidence_threshold:
+        return "low_confidence"
     if fact.valid_days is not None and not 0 < fact.valid_days <= MAX_VALID_DAYS:
-        yield "bad_valid_days"
-    yield from _content_reasons(content, settings)
-    if any(map(holds_secret, _asides(fact))):
-        yield "secret"
-    # What stood there before invisible characters were taken out counts as well.
-    hidden = () if fact.content == content else (fact.content,)
-    yield from filter(None, map(refused_as, (*hidden, *filter(None, _asides(fact)))))
+        return "bad_valid_days"
+    return None
 
 
 def _asides(fact: NewFact) -> Iterator[str]:
-    """What would be stored beside the fact's sentence."""
+    """What would be stored with the fact's sentence."""
     yield fact.source_error or ""
     yield fact.backstory or ""
     if fact.subject:
@@ -75,7 +97,7 @@ def _asides(fact: NewFact) -> Iterator[str]:
 
 
 def _is_confidence(value: object) -> bool:
-    # bool is an int in Python; a model that answers `true` has not named a confidence.
+    # bool is an int in Python; a model that returns `true` has named no confidence.
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return False
     return math.isfinite(value) and 0 <= value <= 1

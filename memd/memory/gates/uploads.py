@@ -1,4 +1,4 @@
-"""Upload events: sentences that only say that a file was uploaded. They are true for one session and never kept.
+"""Upload events: sentences that only say that a file was uploaded. They hold for one session and are never stored.
 
 "Uploads invoices to a portal every Friday" is a habit, "builds an upload service" is work: neither is an event.
 """

@@ -50,9 +50,9 @@ class ByHand:
         Raises DocumentDamaged where nothing can be read; the file is left as it is, unlike by `document`, which sets
         it aside and goes on with the version before it.
         """
-        from memd.memory.oddities import odd  # noqa: PLC0415  (as above)
+        from memd.memory.parsing import broken_fields  # noqa: PLC0415  (as above)
 
-        return list(odd(self._editing.load(bucket_of(user_id, agent_name)).document))
+        return list(broken_fields(self._editing.load(bucket_of(user_id, agent_name)).document))
 
     def why(self, user_id: str, fact_id: str, *, agent_name: str = DEFAULT_AGENT) -> dict[str, Any]:
         """Where a fact comes from: quotes, times, model, what it replaced, what became of it. Raises FactUnknown."""

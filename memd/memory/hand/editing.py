@@ -1,7 +1,7 @@
-"""Editing: what people change in a memory, written as a worker writes: under the lock, against what was loaded.
+"""Editing: changes by hand, committed as a worker commits: under the lock, against the revision that was loaded.
 
-An edit that meets another writer is applied again to what stands there now, so neither of the two is lost. Nothing
-here needs the server.
+An edit that meets another writer is applied again to the newer document, so neither of the two is lost. Nothing here
+needs the server.
 """
 
 from __future__ import annotations
@@ -14,34 +14,34 @@ from typing import Protocol, TypeVar
 from memd.config import Settings
 from memd.context import Bucket
 from memd.errors import Conflict, Rejected
-from memd.memory import quarantine
-from memd.memory.document import Document, Fact
+from memd.memory.document import Document, Fact, Withheld, archive_of, facts_of, revision_of, withheld_of
+from memd.memory.facts import archive_reason, with_id
 from memd.memory.hand import edits
-from memd.memory.hand.edits import Edited
+from memd.memory.hand.steps import Edited
 from memd.memory.store.json_store import Loaded, Store, open_store
 from memd.memory.store.protocol import FileStore
 
 ROUNDS = 50
-"""How often an edit starts again because another writer was faster; each time that writer got something done."""
+"""How often an edit is retried because another writer was faster; each time that writer made progress."""
 
 
 class Result(Protocol):
-    """What an edit comes to: the next document, of the same revision when nothing had to change."""
+    """The result of an edit: the next document, of the same revision when nothing had to change."""
 
     @property
     def document(self) -> Document:
-        """The document after it."""
+        """The document after the edit."""
         ...
 
 
 R = TypeVar("R", bound=Result)
 Step = Callable[[Document, datetime], R]
-"""An edit of one document at one moment; it may be asked more than once."""
+"""An edit of one document at one moment; it may be called more than once."""
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What became of an edit: the id of the fact, whether anything changed, and the fact before and after."""
+    """The outcome of an edit: the id of the fact, whether anything changed, and the fact before and after."""
 
     fact_id: str
     changed: bool
@@ -50,10 +50,10 @@ class Change:
 
 
 class Editing:
-    """Changes documents by hand. Thread-safe, and against any worker.
+    """Changes documents by hand. Safe against other threads and against any worker.
 
-    Every method raises Rejected (nothing changed), StoreUnavailable, and DocumentDamaged with the place of what is
-    wrong in a file that somebody broke; the file is left for them to mend.
+    Every method raises Rejected (nothing changed), StoreUnavailable, and DocumentDamaged with the place where a person
+    broke the file; the file is left as it is, for them to repair.
     """
 
     def __init__(self, settings: Settings, store: Store | None = None) -> None:
@@ -61,17 +61,17 @@ class Editing:
         self._store = store or open_store(settings)
 
     def facts(self, bucket: Bucket) -> list[Fact]:
-        """The facts of a memory, in the order they came."""
-        return [dict(fact) for fact in self.load(bucket).document["facts"]]
+        """Copies of the facts of a memory, oldest first."""
+        return [dict(fact) for fact in facts_of(self.load(bucket).document)]
 
     def archived(self, bucket: Bucket, reason: str | None = None) -> list[Fact]:
-        """The facts that went, the latest last; of one archive reason or of all."""
-        entries = self.load(bucket).document["archive"]
-        return [dict(entry) for entry in entries if reason in (None, entry.get("archiveReason"))]
+        """Copies of the archived facts, the latest last; of one archive reason, or of all."""
+        entries = archive_of(self.load(bucket).document)
+        return [dict(entry) for entry in entries if reason in (None, archive_reason(entry))]
 
-    def withheld(self, bucket: Bucket) -> list[quarantine.Entry]:
-        """What the model wanted gone and may not have: too many at once, or a person's word."""
-        return quarantine.entries(self.load(bucket).document)
+    def withheld(self, bucket: Bucket) -> list[Withheld]:
+        """The retirements held back: too many at once, or of a manual fact."""
+        return withheld_of(self.load(bucket).document)
 
     def add(self, bucket: Bucket, content: str, category: str | None = None, *, dry_run: bool = False) -> Change:
         """Add a fact by hand."""
@@ -98,21 +98,21 @@ class Editing:
         return self._one(bucket, lambda document, now: edits.remove(document, fact_id, now), dry_run)
 
     def agents(self, user_id: str) -> list[str]:
-        """The agents that have a memory of this user."""
+        """The agents with a memory of this user."""
         return self._store.agents(user_id)
 
     def users(self) -> Iterator[str]:
-        """The users that have a memory, in no order."""
+        """The users with a memory, in no order."""
         return self._store.users()
 
     def load(self, bucket: Bucket) -> Loaded:
-        """A document as it is; one that is damaged is reported and not mended."""
+        """A document as it is; a damaged one is reported, not repaired."""
         if isinstance(self._store, FileStore):
             self._store.inspect(bucket)
         return self._store.load(bucket)
 
     def change(self, bucket: Bucket, step: Step[R], *, dry_run: bool = False) -> tuple[Document, R]:
-        """Do one edit, in one write; the document before it, and what it came to.
+        """Do one edit, in one write; the document before it, and the result.
 
         Raises Conflict when other writers were faster every time.
         """
@@ -123,18 +123,18 @@ class Editing:
                 return loaded.document, result
             try:
                 self._store.commit(bucket, loaded, result.document, lambda: self._is_free(bucket))
-            except Conflict:  # nothing was written: the edit is done again on what is there now
+            except Conflict:  # nothing was written: the edit is applied again to the newer document
                 continue
             return loaded.document, result
-        raise Conflict("E_CONFLICT: other writers were faster each time; nothing was changed, try again")
+        raise Conflict("E_CONFLICT: other writers were faster every time; nothing was changed, try again")
 
     def _one(self, bucket: Bucket, step: Step[Edited], dry_run: bool) -> Change:
         before, edited = self.change(bucket, step, dry_run=dry_run)
-        facts = (edits.with_id(document["facts"], edited.fact_id) for document in (before, edited.document))
+        facts = (with_id(facts_of(document), edited.fact_id) for document in (before, edited.document))
         return Change(edited.fact_id, has_changed(before, edited), *facts)
 
     def _is_free(self, bucket: Bucket) -> bool:
-        """Asked under the lock: what is added while a forgetting is unfinished would be erased with the rest."""
+        """Called under the lock: an edit during an unfinished forgetting would be erased with the rest."""
         grave = self._store.tombstones.find(bucket.user_id)
         if grave is not None and grave.open:
             raise Rejected("E_FORGETTING", "this user is being forgotten; a worker has to finish that first", "user_id")
@@ -143,4 +143,4 @@ class Editing:
 
 def has_changed(before: Document, result: Result) -> bool:
     """Whether an edit changed anything."""
-    return bool(result.document["revision"] != before["revision"])
+    return revision_of(result.document) != revision_of(before)

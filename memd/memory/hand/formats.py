@@ -1,4 +1,4 @@
-"""Formats: what can be imported, and how each is read into parcels.
+"""Formats: what can be imported, and how each format is read into parcels.
 
 memd's own export, or one of its documents; DeerFlow's `memory.json` (version 1.0); mem0's `get_all()`, as
 `{"results": [...]}` or as a plain list.
@@ -14,7 +14,8 @@ import orjson
 
 from memd.context import DEFAULT_AGENT, Bucket
 from memd.errors import DocumentDamaged, DocumentTooNew, Rejected
-from memd.memory.document import SECTIONS, Document, Fact, parse
+from memd.memory.document import SECTIONS, Document, Fact, archive_of, facts_of, ledger_of, tombstones_of
+from memd.memory.parsing import parse
 from memd.memory.store.files import MAX_BYTES
 from memd.push.validation import check_identifier
 
@@ -26,9 +27,9 @@ EXPORT_VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class Parcel:
-    """What an import brings for one memory. `user_id`: whose it was, None when the format does not say.
+    """What an import brings for one memory. `user_id`: its owner, None when the format does not say.
 
-    `refused`: pieces that were not even read, by reason.
+    `refused`: items that could not be read, counted by reason.
     """
 
     source: Format
@@ -43,7 +44,7 @@ class Parcel:
 
 
 def envelope(user_id: str, documents: list[Document], now: str) -> dict[str, Any]:
-    """memd's export: the documents as they are, the user's own first."""
+    """memd's export: the documents as they are, the user's own memory first."""
     return {
         "format": "memd",
         "version": EXPORT_VERSION,
@@ -54,7 +55,7 @@ def envelope(user_id: str, documents: list[Document], now: str) -> dict[str, Any
 
 
 def parse_json(raw: bytes) -> Any:
-    """The value of a file's bytes. Raises Rejected with the place."""
+    """The JSON value of a file's bytes. Raises Rejected with the place."""
     if len(raw) > MAX_BYTES:
         _refuse("E_IMPORT_SIZE", f"an import has at most {MAX_BYTES} bytes")
     try:
@@ -63,13 +64,13 @@ def parse_json(raw: bytes) -> Any:
         _refuse("E_IMPORT_JSON", f"not JSON at line {error.lineno}, column {error.colno}")
 
 
-def read(value: object, wanted: str, user_id: str) -> tuple[Format, list[Parcel]]:
-    """The parcels of an import for this user. `wanted`: a format, or auto. Raises Rejected with the place."""
+def read(value: object, form: str, user_id: str) -> tuple[Format, list[Parcel]]:
+    """The format of an import, and its parcels for this user. `form`: a format, or auto. Raises Rejected."""
     try:
         value = parse_json(orjson.dumps(value))
     except (TypeError, ValueError):  # not JSON, or a lone surrogate; orjson's words may quote the value
-        _refuse("E_IMPORT_JSON", "an import must hold only what JSON can, without lone surrogates")
-    form = _recognised(value) if wanted == "auto" else wanted
+        _refuse("E_IMPORT_JSON", "an import must be valid JSON, without lone surrogates")
+    form = _recognised(value) if form == "auto" else form
     if form == "memd":
         return "memd", _memd(value)
     if form == "deerflow":
@@ -87,7 +88,9 @@ def _recognised(value: object) -> Format:
             return "memd"
         if {"facts", "user", "history"} & set(value):
             return "deerflow"
-    raise Rejected("E_IMPORT_FORMAT", "this is neither memd's export nor DeerFlow's memory.json nor mem0's get_all()")
+    raise Rejected(
+        "E_IMPORT_FORMAT", "the import is neither memd's export, nor DeerFlow's memory.json, nor mem0's get_all()"
+    )
 
 
 def _memd(value: object) -> list[Parcel]:
@@ -125,17 +128,19 @@ def _document(value: object, place: str, source: Format) -> Parcel:
         source,
         user if own else None,
         check_identifier("agent_name", agent) if agent and own else DEFAULT_AGENT,
-        tuple(document["facts"]),
+        tuple(facts_of(document)),
         dict(_summaries(document)),
-        tuple(document["archive"]) if own else (),
-        document["ledger"] if own else {},
-        tuple(document.get("removed", ())) if own else (),
+        tuple(archive_of(document)) if own else (),
+        ledger_of(document) if own else {},
+        tuple(tombstones_of(document)) if own else (),
     )
 
 
 def _summaries(document: Document) -> list[tuple[str, dict[str, Any]]]:
-    found = ((name, document[section].get(name)) for name, section in SECTIONS.items())
-    return [(name, entry) for name, entry in found if isinstance(entry, dict) and isinstance(entry.get("summary"), str)]
+    entries = ((name, document[section].get(name)) for name, section in SECTIONS.items())
+    return [
+        (name, entry) for name, entry in entries if isinstance(entry, dict) and isinstance(entry.get("summary"), str)
+    ]
 
 
 def _mem0(value: object, user_id: str) -> Parcel:
@@ -145,7 +150,7 @@ def _mem0(value: object, user_id: str) -> Parcel:
     for number, item in enumerate(items):
         if not isinstance(item, dict):
             _refuse("E_IMPORT_SHAPE", f"results[{number}] must be an object", f"results[{number}]")
-    # An export without a filter holds many users: nobody gets what is somebody else's.
+    # An export without a filter holds many users: nobody must get another user's memories.
     owners = {item["user_id"] for item in items if isinstance(item.get("user_id"), str)}
     refused: Counter[str] = Counter()
     facts: list[Fact] = []
@@ -160,7 +165,7 @@ def _mem0(value: object, user_id: str) -> Parcel:
 
 
 def _fact(item: dict[str, Any]) -> Fact:
-    """A memory of mem0 as a fact; `merge` sees to what is absent."""
+    """A memory of mem0 as a fact; `imports` fills in what is absent."""
     metadata = item["metadata"] if isinstance(item.get("metadata"), dict) else {}
     categories = item.get("categories")
     listed = categories[0] if isinstance(categories, list) and categories else None

@@ -1,4 +1,4 @@
-"""The verbs: export all that is kept of a user, import what another memory kept, one write for each memory."""
+"""Export everything kept about a user; import what another memory kept, one write for each memory."""
 
 from __future__ import annotations
 
@@ -10,16 +10,17 @@ from memd.config import Settings
 from memd.context import DEFAULT_AGENT, Bucket
 from memd.errors import Rejected
 from memd.memory.document import Document, iso
+from memd.memory.facts import by_id, content_of
 from memd.memory.hand.editing import Editing, has_changed
 from memd.memory.hand.formats import Format, Parcel, envelope, read
-from memd.memory.hand.merge import Merged, merge
+from memd.memory.hand.imports import Merged, merge
 
 
 @dataclass(frozen=True, slots=True)
 class ImportedMemory:
-    """What came into one memory. `added`: ids of facts, `contents`: what they say; `known`: facts it had.
+    """What came into one memory. `added`: the ids of facts, `contents`: their sentences; `known`: facts it had.
 
-    `summaries`, `archived`: how many came in; `refused`: the rest, by reason.
+    `summaries`, `archived`: how many came in; `refused`: the rest, counted by reason.
     """
 
     agent_name: str
@@ -34,7 +35,7 @@ class ImportedMemory:
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """What an import did, or would do: the format it was read as, and each memory."""
+    """What an import did, or would do: the format it was read as, and the result for each memory."""
 
     format: Format
     memories: tuple[ImportedMemory, ...]
@@ -48,33 +49,34 @@ class Transfer:
         self._editing = editing
 
     def export(self, user_id: str, agent_name: str | None = None) -> dict[str, Any]:
-        """All documents of a user, or an agent's one, as they are; memories that nobody wrote are left out."""
+        """The documents of a user, of every agent or of one; memories that were never written are left out."""
         names = [DEFAULT_AGENT, *self._editing.agents(user_id)] if agent_name is None else [agent_name]
         loaded = [self._editing.load(Bucket(user_id, name)) for name in names]
-        documents: list[Document] = [one.document for one in loaded if one.content_hash is not None]
+        documents: list[Document] = [memory.document for memory in loaded if memory.content_hash is not None]
         return envelope(user_id, documents, iso(datetime.now(UTC)))
 
     def import_(
         self, user_id: str, value: object, *, agent_name: str | None = None, form: str = "auto", dry_run: bool = False
     ) -> Imported:
         """Merge an export into a user's memories, or into that of one agent."""
-        found, parcels = read(value, form, user_id)
+        read_as, parcels = read(value, form, user_id)
         chosen = parcels if agent_name is None else [_for_agent(parcels, agent_name)]
         memories = [
             self._merged(Bucket(user_id, parcel.agent_name if agent_name is None else agent_name), parcel, dry_run)
             for parcel in chosen
         ]
-        return Imported(found, tuple(memories))
+        return Imported(read_as, tuple(memories))
 
     def _merged(self, bucket: Bucket, parcel: Parcel, dry_run: bool) -> ImportedMemory:
         def step(document: Document, now: datetime) -> Merged:
             return merge(document, parcel, bucket.user_id, now, self._settings.apply)
 
         before, merged = self._editing.change(bucket, step, dry_run=dry_run)
+        facts = by_id(merged.document)
         return ImportedMemory(
             bucket.agent_name,
             merged.added,
-            tuple(fact["content"] for fact in merged.document["facts"] if fact["id"] in set(merged.added)),
+            tuple(content_of(facts[fact_id]) for fact_id in merged.added),
             merged.known,
             merged.summaries,
             merged.archived,
@@ -84,8 +86,10 @@ class Transfer:
 
 
 def _for_agent(parcels: list[Parcel], agent_name: str) -> Parcel:
-    """The parcel of this agent, or the only one there is."""
+    """The parcel of this agent; the only parcel belongs to any agent."""
     for parcel in parcels:
         if parcel.agent_name == agent_name or len(parcels) == 1:
             return parcel
-    raise Rejected("E_IMPORT_AGENT", f"the import holds {len(parcels)} memories, and none of this agent", "agent_name")
+    raise Rejected(
+        "E_IMPORT_AGENT", f"the import holds {len(parcels)} memories, none of them of this agent", "agent_name"
+    )

@@ -20,7 +20,8 @@ from memd.context import DEFAULT_AGENT, Bucket, user_hash
 from memd.errors import ClaimLost, ConfigError, Conflict, DocumentDamaged, DocumentTooNew
 from memd.events import Event, logger
 from memd.memory import ledger
-from memd.memory.document import Document, empty_document, parse
+from memd.memory.document import Document, empty_document
+from memd.memory.parsing import parse
 from memd.memory.store import damage, erase, files, paths
 from memd.memory.store.cache import CachedReader
 from memd.memory.store.lock import locked

@@ -8,17 +8,29 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import groupby
 from operator import attrgetter
-from typing import Any
 
 from memd.config import ApplySettings
-from memd.memory.document import SECTIONS, Document, Fact, moment, summary
-from memd.memory.facts import is_manual, is_note
-from memd.memory.gates.orders import refused_as
+from memd.memory.document import SECTIONS, Document, Fact, archive_of, facts_of, moment, summaries_of
+from memd.memory.duplicates import similarity
+from memd.memory.facts import (
+    asides_of,
+    content_of,
+    evidence_of,
+    id_of,
+    is_correction,
+    is_manual,
+    is_note,
+    origin_of,
+    person_of,
+    quotes_of,
+    touched_at,
+    valid_until,
+)
+from memd.memory.gates.instructions import text_refusal
 from memd.memory.gates.refusal import content_refusal
 from memd.memory.gates.uploads import is_upload_event
-from memd.memory.oddities import odd
-from memd.memory.similar import similarity
-from memd.memory.text import fold, normal_key, one_line, same_key
+from memd.memory.parsing import broken_fields
+from memd.memory.text import normal_key, one_line, same_key
 from memd.push.filtering import is_acknowledgement
 from memd.push.redaction import find, holds_secret, redact
 
@@ -39,8 +51,6 @@ _BLOCK = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 """What only the block of `memd inject` looks like."""
-
-_TIMES = ("createdAt", "updatedAt", "lastConfirmedAt", "reviewedAt")
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +90,7 @@ def audit(document: Document, now: datetime, settings: ApplySettings) -> list[Fi
 def _junk(document: Document, _: datetime, settings: ApplySettings) -> Iterator[Finding]:
     """Facts that say nothing about anybody."""
     for place, fact in _facts(document):
-        content = one_line(fact["content"])
+        content = one_line(content_of(fact))
         reason = content_refusal(content, settings)
         if reason in ("too_short", "too_long", "upload_event"):
             yield _finding("junk", place, fact, reason)
@@ -95,18 +105,18 @@ def _junk(document: Document, _: datetime, settings: ApplySettings) -> Iterator[
 
 def _duplicate(document: Document, _: datetime, settings: ApplySettings) -> Iterator[Finding]:
     """Facts that say what an earlier one says already: in the same words, spelled otherwise, or nearly."""
-    before: list[_Said] = []
+    before: list[_Statement] = []
     for place, fact in _facts(document):
-        said = _Said(fact, _person(fact), same_key(fact["content"]), normal_key(fact["content"]))
+        said = _Statement(fact, person_of(fact), same_key(content_of(fact)), normal_key(content_of(fact)))
         kinds = [(_alike(said, other, settings.near_duplicate), other) for other in before]
         kind, other = max(kinds, key=lambda kind: _STRENGTH.index(kind[0]), default=("", said))
         if kind:
-            yield _finding("duplicate", place, fact, f"{kind}, of {other.fact.get('id')}")
+            yield _finding("duplicate", place, fact, f"{kind}, of {id_of(other.fact)}")
         before.append(said)
 
 
 @dataclass(frozen=True, slots=True)
-class _Said:
+class _Statement:
     """A fact, and what of it is compared: of whom, in which words, in which words however spelled."""
 
     fact: Fact
@@ -118,23 +128,23 @@ class _Said:
 _STRENGTH = ("", "near", "normalised", "exact")
 
 
-def _alike(one: _Said, other: _Said, near: float) -> str:
+def _alike(one: _Statement, other: _Statement, near: float) -> str:
     if one.person != other.person:
         return ""
     if one.same == other.same:
         return "exact"
     if one.normal == other.normal:
         return "normalised"
-    return "near" if near < 1 and similarity(one.fact["content"], other.fact["content"], near) >= near else ""
+    return "near" if near < 1 and similarity(content_of(one.fact), content_of(other.fact), near) >= near else ""
 
 
 def _echo(document: Document, _: datetime, __: ApplySettings) -> Iterator[Finding]:
     """Facts that memd told itself: they quote its own block, or nothing but it proves them."""
     for place, fact in _facts(document):
-        quotes = [piece.get("quote") for piece in _evidence(fact)]
-        if _BLOCK.search(fact["content"]):
+        quotes = quotes_of(fact)
+        if _BLOCK.search(content_of(fact)):
             yield _finding("echo", place, fact, "quotes the injected block")
-        elif quotes and all(isinstance(quote, str) and _BLOCK.search(quote) for quote in quotes):
+        elif quotes and all(map(_BLOCK.search, quotes)):
             yield _finding("echo", place, fact, "only the injected block proves it")
 
 
@@ -161,10 +171,10 @@ def _stale(document: Document, now: datetime, settings: ApplySettings) -> Iterat
     """Facts past their time, and facts that nobody has confirmed for long."""
     oldest = now - timedelta(days=settings.stale_after_days) if settings.stale_after_days else None
     for place, fact in _facts(document):
-        if is_manual(fact) or fact.get("category") == "correction":
+        if is_manual(fact) or is_correction(fact):
             continue
-        until = moment(fact.get("validUntil"))
-        times = [time for name in _TIMES if (time := moment(fact.get(name))) is not None]
+        until = moment(valid_until(fact))
+        times = [time for text in touched_at(fact) if (time := moment(text)) is not None]
         if until is not None and until < now:
             yield _finding("stale", place, fact, f"valid until {until.date()}")
         elif times and oldest is not None and max(times) < oldest:
@@ -174,10 +184,8 @@ def _stale(document: Document, now: datetime, settings: ApplySettings) -> Iterat
 def _unevidenced(document: Document, _: datetime, __: ApplySettings) -> Iterator[Finding]:
     """Facts that nobody can prove; what a hand wrote needs no proof."""
     for place, fact in _facts(document):
-        proofs = (piece for piece in _evidence(fact) if isinstance(piece.get("quote"), str) and piece["quote"].strip())
-        if not is_manual(fact) and next(proofs, None) is None:
-            origin = fact.get("origin")
-            imported = origin.get("importedFrom") if isinstance(origin, dict) else None
+        if not is_manual(fact) and not any(quote.strip() for quote in quotes_of(fact)):
+            imported = origin_of(fact).get("importedFrom")
             plain = "an agent's note" if is_note(fact) else "no quote"
             yield _finding("unevidenced", place, fact, f"imported from {imported}" if imported else plain)
 
@@ -185,20 +193,20 @@ def _unevidenced(document: Document, _: datetime, __: ApplySettings) -> Iterator
 def _instruction(document: Document, _: datetime, __: ApplySettings) -> Iterator[Finding]:
     """Orders to an assistant, and text that hides."""
     for piece in _active(document):
-        if refused_as(piece.text) == "instruction":
+        if text_refusal(piece.text) == "instruction":
             yield _piece_finding("instruction", piece, "an order, or hidden text")
 
 
 def _markup(document: Document, _: datetime, __: ApplySettings) -> Iterator[Finding]:
     """Tags and role marks."""
     for piece in _active(document):
-        if refused_as(piece.text) == "markup" or one_line(piece.text) != " ".join(piece.text.split()):
+        if text_refusal(piece.text) == "markup" or one_line(piece.text) != " ".join(piece.text.split()):
             yield _piece_finding("markup", piece, "tags or invisible characters")
 
 
 def _malformed(document: Document, _: datetime, __: ApplySettings) -> Iterator[Finding]:
     """Fields that a hand broke, and that are read as absent."""
-    for sentence in odd(document):
+    for sentence in broken_fields(document):
         place, verb, expected = sentence.partition(" should be ")
         yield Finding("malformed", place, "", f"{verb.strip()} {expected}", "")
 
@@ -218,7 +226,7 @@ RULES: dict[str, Rule] = {
 
 
 def _facts(document: Document) -> Iterator[tuple[str, Fact]]:
-    return ((f"facts[{number}]", fact) for number, fact in enumerate(document.get("facts", ())))
+    return ((f"facts[{number}]", fact) for number, fact in enumerate(facts_of(document)))
 
 
 def _everything(document: Document) -> Iterator[_Piece]:
@@ -227,7 +235,7 @@ def _everything(document: Document) -> Iterator[_Piece]:
         yield from _texts(place, fact)
         yield from _quotes(place, fact)
     yield from _summaries(document)
-    for number, entry in enumerate(document.get("archive", ())):
+    for number, entry in enumerate(archive_of(document)):
         yield from _texts(f"archive[{number}]", entry)
         yield from _quotes(f"archive[{number}]", entry)
 
@@ -244,41 +252,23 @@ def _by_owner(pieces: Iterator[_Piece]) -> Iterator[list[_Piece]]:
 
 
 def _texts(place: str, fact: Fact) -> Iterator[_Piece]:
-    fact_id = str(fact.get("id", ""))
-    yield _Piece(place, "content", fact_id, fact["content"])
-    subject = fact.get("subject")
-    parts = subject.items() if isinstance(subject, dict) else ()
-    about: dict[str, Any] = {f"subject.{name}": value for name, value in parts}
-    for name, value in ({name: fact.get(name) for name in ("sourceError", "backstory", "archiveNote")} | about).items():
-        if isinstance(value, str):
-            yield _Piece(place, name, fact_id, value)
+    for field, text in {"content": content_of(fact), **asides_of(fact)}.items():
+        yield _Piece(place, field, id_of(fact), text)
 
 
 def _quotes(place: str, fact: Fact) -> Iterator[_Piece]:
-    for number, piece in enumerate(_evidence(fact)):
-        if isinstance(piece.get("quote"), str):
-            yield _Piece(place, f"evidence[{number}].quote", str(fact.get("id", "")), piece["quote"])
+    for number, entry in enumerate(evidence_of(fact)):
+        if isinstance(entry.get("quote"), str):
+            yield _Piece(place, f"evidence[{number}].quote", id_of(fact), entry["quote"])
 
 
 def _summaries(document: Document) -> Iterator[_Piece]:
-    for name, section in SECTIONS.items():
-        if text := summary(document, name):
-            yield _Piece(f"{section}.{name}", "", "", text)
-
-
-def _evidence(fact: Fact) -> list[dict[str, Any]]:
-    pieces = fact.get("evidence")
-    return [piece for piece in pieces if isinstance(piece, dict)] if isinstance(pieces, list) else []
-
-
-def _person(fact: Fact) -> str:
-    subject = fact.get("subject")
-    person = subject.get("person") if isinstance(subject, dict) else None
-    return fold(person) if isinstance(person, str) else ""
+    for name, text in summaries_of(document):
+        yield _Piece(f"{SECTIONS[name]}.{name}", "", "", text)
 
 
 def _finding(rule: str, place: str, fact: Fact, detail: str) -> Finding:
-    return Finding(rule, place, str(fact.get("id", "")), detail, redact(fact["content"])[0])
+    return Finding(rule, place, id_of(fact), detail, redact(content_of(fact))[0])
 
 
 def _piece_finding(rule: str, piece: _Piece, detail: str) -> Finding:

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from memd.config import Settings
 from memd.context import DEFAULT_AGENT, Bucket
 from memd.errors import DocumentDamaged
+from memd.memory.document import facts_of
 from memd.memory.hand.editing import Editing
 from memd.ops.audit.rules import Finding, audit
 
@@ -62,7 +63,7 @@ def inspect(settings: Settings, users: Iterable[str] | None, agent_name: str | N
         if loaded.content_hash is None:
             continue
         memories += 1
-        facts += len(loaded.document["facts"])
+        facts += len(facts_of(loaded.document))
         found += [Audited(*bucket, one) for one in audit(loaded.document, datetime.now(UTC), settings.apply)]
     return Report(memories, facts, tuple(found))
 

@@ -1,9 +1,9 @@
-"""Orders: what stands in a text to move an assistant and not to tell something. Such a text never becomes memory.
+"""Instructions: text that tells the assistant what to do instead of describing the user. It never becomes memory.
 
-A memory is read at the start of every prompt, so one sentence that orders, permits, plays a part or forges a tag would
-work in all of them. A wish about the way of answering ("wants short answers") describes; a wish that data leave, money
-moves or rules fall does not. The text is looked at as a model would read it: without invisible characters, with
-look-alike letters made plain, and with base64, hex and entities undone.
+A memory is read at the start of every prompt, so one sentence that commands, permits, assigns a role or forges a tag
+would act in all of them. A wish about the way of answering ("wants short answers") describes the user; a wish that data
+leave, money moves or rules fall does not. The text is checked as a model would read it: without invisible characters,
+with look-alike letters replaced, and with base64, hex and entities decoded.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from functools import cache, cached_property
 from types import MappingProxyType
 from urllib.parse import unquote
 
-from memd.memory.gates import orders_en, orders_zh
+from memd.memory.gates import instructions_en, instructions_zh
 from memd.memory.gates.addressed import addresses
 from memd.push.prefilter import Prefilter
 
 LOOK_AT = 10_000
-"""Characters of a text that are looked at; the gates let no longer one through."""
+"""Characters of a text that are checked; no gate lets a longer one through."""
 
 MAX_DECODED = 8
-"""Encoded stretches of one text that are undone."""
+"""Encoded runs of one text that are decoded."""
 
 KINDS: Mapping[str, str] = MappingProxyType(
     {
@@ -41,52 +41,52 @@ KINDS: Mapping[str, str] = MappingProxyType(
         "trigger": "instruction",
         "exfiltration": "instruction",
         "steering": "instruction",
-        "order": "instruction",
+        "command": "instruction",
         "addressed": "instruction",
     }
 )
-"""What a text can be besides a statement, in the order of looking, and the gate's reason for refusing it."""
+"""The kinds of text that are no statement, the most telling first, and the reason each is refused with."""
 
 _FLAG = re.compile("\U0001f3f4[\U000e0020-\U000e007e]+\U000e007f")
-"""The flags of England, Scotland and Wales: the one use of tag characters that is not hiding."""
+"""The flags of England, Scotland and Wales: the only legitimate use of tag characters."""
 
 _TAG = re.compile("[\U000e0000-\U000e007f]")
 _CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
 _HAS_CJK = re.compile(f"[{_CJK}]")
 _CJK_GAP = re.compile(rf"(?<=[{_CJK}])[^\S\n]+(?=[{_CJK}])")
 _SPELLED = re.compile(r"(?<!\w)(?:[^\W\d_][ .*_-]{1,3}){7,}[^\W\d_](?!\w)")
-"""Eight letters or more, one by one: no sentence that anybody would want to keep."""
+"""Eight letters or more, spelled out one by one: nobody wants to keep such a sentence."""
 
 _BASE64 = re.compile(r"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{20,}={0,2}")
 _HEX = re.compile(r"(?<![0-9A-Za-z])(?:[0-9A-Fa-f]{2}){10,}(?![0-9A-Za-z])")
 _ROT13 = re.compile(r"\b(?:gur|lbh|naq|nyy|hfre|jvgubhg|vtaber|cerivbhf|vafgehpgvbaf)\b")
-"""Words of English in rot13 that are words of no language."""
+"""English words in rot13 that are words of no language."""
 
 _DIGITS = re.compile(r"(?<![\w.@/])(?=\w*[a-z])(?=\w*[0134578])[a-z0134578]{3,}(?![\w.@/])")
 _LETTERS = str.maketrans("0134578", "oieastb")
-"""Words with digits in place of letters."""
+"""Letters for the digits that stand in for them in a word ("1gn0re")."""
 
 _LOOKALIKES = str.maketrans(
     "аеорсухіјѕһԁԛԝкмтвнгпзԍ" + "αεορυχικνητωγ" + "ɑɡıℓ’‘“”«»„",
     "aeopcyxijshdqwkmtbhrn3g" + "aeopuxiknhtwy" + 'agil\'\'"""""',
 )
-"""Cyrillic, Greek and phonetic letters that look like Latin ones, and quotation marks made one."""
+"""Cyrillic, Greek and phonetic letters that look like Latin ones, and the shapes of quotation marks."""
 
 
-def refused_as(text: str) -> str | None:
-    """The gate's reason for refusing a text (`instruction`, `markup`); None when it is a statement."""
-    kind = orders(text)
+def text_refusal(text: str) -> str | None:
+    """The reason for refusing a text (`instruction`, `markup`); None when it is a statement."""
+    kind = kind_of(text)
     return KINDS[kind] if kind else None
 
 
-def orders(text: str) -> str | None:
-    """What a text is when it is not a statement: one of KINDS; None for a statement. Total."""
+def kind_of(text: str) -> str | None:
+    """The kind of a text that is no statement, one of KINDS; None for a statement. Never raises."""
     text = text[:LOOK_AT]
     return next((kind for reading in _readings(text) if (kind := _kind(reading))), _hidden(text))
 
 
 def prepare() -> None:
-    """Compile all patterns now, for the children of this process as well; else each is when it is first tried."""
+    """Compile all patterns now, for this process and its future children; otherwise each is compiled on first use."""
     for patterns in _patterns():
         for pattern in patterns.all():
             _ = pattern.compiled
@@ -101,7 +101,7 @@ def _kind(text: str) -> str | None:
 
 
 def _found(patterns: Prefilter[_Pattern], text: str) -> set[str]:
-    """The kinds of all patterns that are found."""
+    """The kinds of all patterns that match."""
     likely = dict.fromkeys(patterns.select_part(patterns.literals_in(text), text))
     return {pattern.kind for pattern in likely if pattern.compiled.search(text)}
 
@@ -112,7 +112,7 @@ def _hidden(text: str) -> str | None:
 
 
 def _readings(text: str) -> Iterator[str]:
-    """The text as it reads, and what stands in it in other forms."""
+    """The text as it reads, and what is encoded in it."""
     plain = _plain(text)
     yield plain
     if tags := _TAG.findall(_FLAG.sub("", text)):
@@ -126,7 +126,7 @@ def _readings(text: str) -> Iterator[str]:
 
 
 def _plain(text: str) -> str:
-    """Lower case, one width, no invisible characters, entities undone, look-alikes Latin, Chinese without gaps."""
+    """The text in lower case and one width: invisible characters and gaps in Chinese removed, look-alikes Latin."""
     if "&" in text:
         text = html.unescape(text)
     if not text.isascii():
@@ -153,21 +153,21 @@ def _from_base64(text: str) -> bytes:
     whole = text.rstrip("=").replace("-", "+").replace("_", "/")
     try:
         return base64.b64decode(whole + "=" * (-len(whole) % 4))
-    except binascii.Error:  # a length that no base64 has: it is something else
+    except binascii.Error:  # no base64 has this length
         return b""
 
 
 def _words(data: bytes) -> str:
-    """The text that the bytes are; "" when they are none."""
+    """The bytes as text; "" when they are not readable text."""
     try:
         text = data.decode()
-    except UnicodeDecodeError:  # most stretches of letters and digits are no base64
+    except UnicodeDecodeError:  # most runs of letters and digits are not base64
         return ""
     return text if text.replace("\n", "").isprintable() else ""
 
 
 class _Pattern:
-    """A pattern, compiled when it is first tried, and what it tells a text to be."""
+    """A regex, compiled on first use, and the kind of the texts it matches."""
 
     def __init__(self, kind: str, source: str) -> None:
         self.kind = kind
@@ -180,8 +180,8 @@ class _Pattern:
 
 @cache
 def _patterns() -> tuple[Prefilter[_Pattern], Prefilter[_Pattern]]:
-    """The patterns of English, which also hold what belongs to no language, and of Chinese."""
-    return _prefilter(orders_en.PATTERNS), _prefilter(orders_zh.PATTERNS)
+    """The patterns for English, which include those for markup in any language, and for Chinese."""
+    return _prefilter(instructions_en.PATTERNS), _prefilter(instructions_zh.PATTERNS)
 
 
 def _prefilter(patterns: Mapping[str, tuple[str, ...]]) -> Prefilter[_Pattern]:

@@ -1,8 +1,8 @@
-"""What orders look like in Chinese. Searched in lower case, in half width, without gaps between characters."""
+"""Patterns of instructions in Chinese; matched in lower case, half width, without gaps between characters."""
 
 from __future__ import annotations
 
-from memd.memory.gates.orders_en import LINK
+from memd.memory.gates.instructions_en import LINK
 
 _AI = r"(?:你们?|您|(?:智能|ai)?(?:助手|助理)|ai(?:模型|代理|系统|[\u4e00-\u9fff]{0,3}者)?|大?模型|机器人|智能体|代理)"
 _WISH = r"(?:希望|想让|想要|要求|喜欢|需要|命令|期望|吩咐|偏好|请|让|要|叫)"
@@ -12,7 +12,7 @@ _DANGER = (
     rf"(?:{_SEND}|删除|清空|销毁|抹掉|执行|运行|转账|转给|汇款|付款|支付|购买|下单|批准|绕过|禁用|关闭安全|跳过|下载|安装|调用|点击"
     r"|访问|打款|贴到|拼到|打.{0,4}(?:欧|元|块|美金|钱)|授权|服从|听从|冒充|假装|隐瞒|好评|打满分|读取)"
 )
-"""What an assistant can do that cannot be taken back."""
+"""Actions of an assistant that cannot be undone."""
 
 _START = r"(?:^|[。!?;:,\n“”\"'(【\[「])\s?"
 _THEN = rf"(?:(?:请|先|就|则|便|立即|立刻|马上|自动|悄悄|偷偷|{_AI}|务必|必须|应该?|要){{0,4}})"
@@ -80,7 +80,7 @@ PATTERNS: dict[str, tuple[str, ...]] = {
         r"(?:应该?当?|必须|务必|请|以后|总要|都要|就)(?:要)?(?:优先|首先|首选|只|一律|总是|始终)(?:推荐|引用|宣传|推广)",
         r"(?:可信|权威|可靠|官方|首选)(?:的)?(?:信息)?来源.{0,30}(?:优先|推荐|引用|以后|总是|首先)",
     ),
-    "order": (
+    "command": (
         r"(?:^|[。!?;\n])\s?(?:不许|不准|禁止|严禁|切勿)|一律(?:称|说|回答|推荐|评)",
         r"(?:^|[。!?;\n])\s?(?:删除|清空|执行|运行|转账|付款|支付|购买|下单|上传|转发|泄露|公开|下载|安装|调用)(?!了|过|的)",
         rf"(?:{_WISH}){_AI}.{{0,16}}?(?:{_DANGER})",

@@ -1,4 +1,4 @@
-"""What orders look like in English, and markup in any language. Searched in lower case, see `orders`."""
+"""Patterns of instructions in English, and of markup in any language; matched in lower case, see `instructions`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ LINK = (
     r"|(?<![a-z0-9.-])(?:[a-z0-9-]{1,63}\.){1,5}"
     r"(?:example|com|net|org|io|ru|cn|co|xyz|top|info|dev|app|site|link|click|onion)\b)"
 )
-"""An address on the network, of a page or of a mailbox."""
+"""The address of a page or a mailbox."""
 
 _AI = (
     r"(?:you|the (?:ai |chat ?|llm )?(?:assistant|ai|agent|model|bot|chatbot|llm)"
@@ -47,7 +47,7 @@ _DANGER = (
     r"(?:confirm|check|approv|verif|warning|safety)\w*"
     rf"|{_SEND} (?:\S+ ){{0,6}}?(?:{_DATA}|{LINK}))"
 )
-"""What an assistant can do that cannot be taken back."""
+"""Actions of an assistant that cannot be undone."""
 
 _IMPERATIVE = (
     r"(?:answer|reply|respond|write|use|speak|talk|explain|keep|give|tell|show|say|include|add|append|end|begin|start"
@@ -67,7 +67,7 @@ _START = (
     r"|attention[^.!?]{0,30}"
     r"|note|from now on|going forward|in (?:the )?future|henceforth)[,:! ]+){0,3}"
 )
-"""Where a sentence begins, with the words that stand before an imperative."""
+"""The beginning of a sentence, with the words that may precede an imperative."""
 
 _TAGS = (
     r"(?:memory|memories|messages?|m|facts?|before|today|summaries|system(?:[-_ ]?(?:prompt|message|reminder|note"
@@ -258,7 +258,7 @@ PATTERNS: dict[str, tuple[str, ...]] = {
         rf"|\bexclusively\b"
         rf"|{LINK})",
     ),
-    "order": (
+    "command": (
         r"(?<!we )(?<!i )\bshall (?:call|describe|name|rate|praise|mention|recommend|say|state)\b",
         r"\b(?:crawlers?|copilots?|chatbots|bots|ai agents?|assistants|llms|ais|language models|(?:my"
         r"|user's) assistant)\b"

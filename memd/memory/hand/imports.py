@@ -1,0 +1,227 @@
+"""Imports: what of a parcel comes into a document. Pure: the same parcel a second time changes nothing.
+
+What the memory holds stays as it is. A fact that says the same is known already; one that the memory has moved on from
+(`superseded`) or that a person removed (`removed`) stays out; one that fails a gate or finds no room is refused, and
+counted.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from memd.config import ApplySettings
+from memd.memory import ledger, removed
+from memd.memory.document import (
+    Document,
+    Fact,
+    archive_of,
+    complete,
+    facts_of,
+    iso,
+    ledger_of,
+    moment,
+    revised,
+    revision_of,
+    summary,
+    with_summary,
+)
+from memd.memory.duplicates import key_of
+from memd.memory.evidence import MAX_QUOTE_CHARS
+from memd.memory.facts import (
+    DEFAULT_CATEGORY,
+    UNKNOWN,
+    archive_reason,
+    archived_at,
+    asides_of,
+    category_of,
+    confidence_of,
+    content_of,
+    created_at,
+    has_confidence,
+    id_of,
+    ids_in_use,
+    rank,
+    source_error,
+    source_of,
+    updated_at,
+    valid_until,
+    with_quotes,
+)
+from memd.memory.gates.refusal import sentence_refusal, summary_refusal
+from memd.memory.gates.uploads import without_upload_events
+from memd.memory.hand.formats import Parcel
+from memd.memory.new_facts import aside, base_fact, new_id
+from memd.memory.text import one_line
+from memd.push.redaction import redact
+
+_OVER = frozenset({"edited", "replaced", "retired", "merged"})
+"""Archive reasons that mean: this no longer holds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """The next document, of the same revision when nothing came in; and what became of each piece.
+
+    `known`: facts that the memory had; `summaries`: taken where there was none; `archived`: archive entries taken;
+    `refused`: by reason, summaries and archive entries included.
+    """
+
+    document: Document
+    added: tuple[str, ...]
+    known: int
+    summaries: int
+    archived: int
+    refused: dict[str, int]
+
+
+def merge(document: Document, parcel: Parcel, user_id: str, now: datetime, settings: ApplySettings) -> Merged:
+    """Merge a parcel into the document of this user."""
+    old = complete(document)
+    merging = _Merging(old, parcel, now, settings)
+    facts = [*facts_of(old), *merging.facts()]
+    merged, summaries = merging.with_summaries()
+    fields: dict[str, Any] = {"facts": facts}
+    entries = merging.archived()
+    if entries:
+        both = sorted([*entries, *archive_of(old)], key=archived_at)
+        fields["archive"] = both[-settings.archive_cap :] if settings.archive_cap else []
+    if parcel.user_id == user_id:  # it comes home: what was taken in and what was removed stays so
+        fields["ledger"] = ledger.joined(parcel.ledger, ledger_of(old), settings.ledger_cap)
+        if tombstones := removed.imported(old, facts, parcel.removed):
+            fields["removed"] = tombstones
+    changed = merged is not old or any(old.get(name) != value for name, value in fields.items())
+    return Merged(
+        revised(merged, iso(now), **fields) if changed else old,
+        tuple(merging.added),
+        merging.known,
+        summaries,
+        len(entries),
+        dict(merging.refused),
+    )
+
+
+class _Merging:
+    """One parcel on its way into one document."""
+
+    def __init__(self, old: Document, parcel: Parcel, now: datetime, settings: ApplySettings) -> None:
+        self._old = old
+        self._parcel = parcel
+        self._now = now
+        self._settings = settings
+        self._removed = removed.hashes(old)
+        self.added: list[str] = []
+        self.known = 0
+        self.refused: Counter[str] = Counter(parcel.refused)
+
+    def facts(self) -> list[Fact]:
+        """The facts that come in, in the order of the parcel; where there is no room for all, those of highest rank."""
+        keys = set(map(key_of, facts_of(self._old)))
+        over = {key_of(entry) for entry in archive_of(self._old) if archive_reason(entry) in _OVER}
+        fresh: list[Fact] = []
+        for fact in self._parcel.facts:
+            clean = self._clean(fact)
+            key = key_of(clean)
+            if key in keys:
+                self.known += 1
+            elif reason := self._refusal(fact, clean) or ("superseded" if key in over else None):
+                self.refused[reason] += 1
+            else:
+                keys.add(key)
+                fresh.append(clean)
+        room = max(0, self._settings.max_facts - len(facts_of(self._old)))
+        if len(fresh) > room:
+            self.refused["memory_full"] += len(fresh) - room
+            best = set(map(id, sorted(fresh, key=rank, reverse=True)[:room]))
+            fresh = [fact for fact in fresh if id(fact) in best]
+        return [self._named(place, fact) for place, fact in enumerate(fresh)]
+
+    def with_summaries(self) -> tuple[Document, int]:
+        """The document with the parcel's summaries where it had none, and how many those are."""
+        document, count = self._old, 0
+        for name, entry in self._parcel.summaries.items():
+            text = without_upload_events(one_line(entry["summary"]))
+            ours = summary(self._old, name)
+            if not text or text == ours:
+                continue
+            if reason := "known" if ours else summary_refusal(entry["summary"], text):
+                self.refused[f"summary_{reason}"] += 1
+                continue
+            document = with_summary(document, name, text, self._past(entry.get("updatedAt")))
+            count += 1
+        return document, count
+
+    def archived(self) -> list[Fact]:
+        """The entries of the parcel's archive that ours does not have."""
+        have = set(map(_version, archive_of(self._old)))
+        taken: list[Fact] = []
+        for entry in self._parcel.archive:
+            version = _version(entry)
+            if version in have:
+                continue
+            if reason := self._flaw(entry, one_line(content_of(entry))):
+                self.refused[f"archive_{reason}"] += 1
+                continue
+            have.add(version)
+            taken.append(_with_safe_evidence(entry))
+        return taken
+
+    def _refusal(self, fact: Fact, clean: Fact) -> str | None:
+        until = moment(valid_until(fact))
+        if until is not None and until < self._now:
+            return "expired"
+        if self._parcel.source != "memd" and confidence_of(clean) < self._settings.confidence_threshold:
+            return "low_confidence"
+        return self._flaw(fact, content_of(clean))
+
+    def _flaw(self, fact: Fact, content: str) -> str | None:
+        """Why this cannot be remembered, whoever kept it."""
+        asides = tuple(asides_of(fact).values())
+        gate = sentence_refusal(content_of(fact), content, self._settings, asides)
+        return gate or removed.refusal(self._removed, content)
+
+    def _clean(self, fact: Fact) -> Fact:
+        """The fact as the document keeps it, still with the id that it came with."""
+        category = one_line(category_of(fact)).casefold()
+        # What came without a confidence was believed by whoever kept it: just enough to be stored.
+        confidence = confidence_of(fact) if has_confidence(fact) else self._settings.confidence_threshold
+        clean = base_fact(
+            id_of(fact),
+            one_line(content_of(fact)),
+            category if category in self._settings.categories else DEFAULT_CATEGORY,
+            confidence,
+            self._past(created_at(fact)),
+            one_line(source_of(fact)) or UNKNOWN,
+        )
+        if self._parcel.source == "memd":
+            return _with_safe_evidence({**fact, **clean})
+        if moment(updated_at(fact)) is not None:
+            clean["updatedAt"] = self._past(updated_at(fact))
+        if error := aside(source_error(fact)):
+            clean["sourceError"] = error
+        return {**clean, "origin": {"importedFrom": self._parcel.source, "importedAt": iso(self._now)}}
+
+    def _past(self, value: object) -> str:
+        """A time as the document writes it; now for one that is not known, or not over."""
+        time = moment(value)
+        return iso(time if time is not None and time <= self._now else self._now)
+
+    def _named(self, place: int, fact: Fact) -> Fact:
+        """The fact with an id that no other fact has; its own where it can keep it."""
+        used = ids_in_use(self._old) | set(self.added)
+        own = id_of(fact)
+        keeps = self._parcel.source != "mem0" and 0 < len(own) <= 64 and own not in used
+        chosen = own if keeps else new_id(self._old, revision_of(self._old) + 1, content_of(fact), place, used)
+        self.added.append(chosen)
+        return {**fact, "id": chosen}
+
+
+def _version(entry: Fact) -> tuple[object, ...]:
+    return id_of(entry), key_of(entry), archived_at(entry)
+
+
+def _with_safe_evidence(fact: Fact) -> Fact:
+    """The fact with the secrets cut out of its quotes, which were stored under other settings."""
+    return with_quotes(fact, lambda quote: redact(quote)[0][:MAX_QUOTE_CHARS])

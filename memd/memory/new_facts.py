@@ -1,0 +1,92 @@
+"""New facts: how the document keeps what an update proposes, and which id it gets."""
+
+from __future__ import annotations
+
+from collections.abc import Container
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from memd.config import ApplySettings
+from memd.context import digest
+from memd.extraction.update import NewFact
+from memd.memory.document import Document, Fact, agent_of, iso, user_of
+from memd.memory.facts import AGENT, DEFAULT_CATEGORY, MANUAL, UNKNOWN, Evidence
+from memd.memory.text import one_line
+
+MAX_ASIDE_CHARS = 500
+"""Characters of a fact's asides: what was wrong, backstory, person, relationship."""
+
+EXPLICIT_CONFIDENCE = 0.95
+"""Least confidence of a correction that the user made in so many words."""
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where an update comes from. `now` is aware of its zone; every time that is written is this one."""
+
+    thread_id: str
+    now: datetime
+    model: str
+    prompt_version: str
+
+    @property
+    def source(self) -> str:
+        """The source that its facts name: the thread, told apart from the reserved sources by a prefix."""
+        return f"thread:{self.thread_id}" if self.thread_id in {MANUAL, AGENT, UNKNOWN} else self.thread_id
+
+    @property
+    def fields(self) -> dict[str, str]:
+        """A fact's `origin`."""
+        return {"model": self.model, "promptVersion": self.prompt_version}
+
+
+def new_fact(
+    fact_id: str,
+    proposed: NewFact,
+    content: str,
+    confidence: float,
+    evidence: list[Evidence],
+    origin: Origin,
+    settings: ApplySettings,
+) -> Fact:
+    """A fact as the document keeps it: the established fields first, then what is known."""
+    category = one_line(proposed.category).casefold()
+    chosen = category if category in settings.categories else DEFAULT_CATEGORY
+    fact = base_fact(fact_id, content, chosen, confidence, iso(origin.now), origin.source)
+    if proposed.source_error and (error := aside(proposed.source_error)):
+        fact["sourceError"] = error
+    fact["evidence"] = evidence
+    if proposed.subject and (person := aside(proposed.subject.person)):
+        fact["subject"] = {"person": person, "relationship": aside(proposed.subject.relationship)}
+    if proposed.backstory and (backstory := aside(proposed.backstory)):
+        fact["backstory"] = backstory
+    if proposed.valid_days is not None:
+        fact["validUntil"] = iso(origin.now + timedelta(days=proposed.valid_days))
+    fact["origin"] = origin.fields
+    return fact
+
+
+def base_fact(fact_id: str, content: str, category: str, confidence: float, created: str, source: str) -> Fact:
+    """A fact with its established fields, in their order."""
+    return {
+        "id": fact_id,
+        "content": content,
+        "category": category,
+        "confidence": confidence,
+        "createdAt": created,
+        "source": source,
+    }
+
+
+def aside(text: str) -> str:
+    """A text for one of the asides: on one line, cut to MAX_ASIDE_CHARS."""
+    return one_line(text)[:MAX_ASIDE_CHARS].strip()
+
+
+def new_id(document: Document, revision: int, content: str, index: int, used: Container[str]) -> str:
+    """`fact_` and 8 hex digits, not in `used`; the same input gives the same id."""
+    fields = ("fact", user_of(document), agent_of(document), str(revision), content, str(index))
+    salt = 0
+    while (fact_id := "fact_" + digest(*fields, str(salt), size=4)) in used:
+        salt += 1
+    return fact_id
