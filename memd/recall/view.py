@@ -94,4 +94,4 @@ def _withheld(document: Document) -> Iterator[str]:
     count = len(withheld_of(document))
     if count:
         yield ""
-        yield f"{count} retirements that the model wanted are withheld: memd facts withheld"
+        yield f"Retirements withheld from the model: {count} (memd facts withheld)"

@@ -87,7 +87,7 @@ def test_what_went_and_what_was_withheld_can_be_listed(cli: Cli, settings: Setti
     listed = cli("facts", "withheld", "ana").stdout.splitlines()
     assert listed == ["fact_3  Lives in Leeds", "    retired, manual, 2026-03-02T12:00:00Z"]
     assert json.loads(cli("facts", "withheld", "ana", "--json").stdout) == [wish]
-    assert "1 wishes of the model" in cli("show", "ana").stdout
+    assert "Retirements withheld from the model: 1" in cli("show", "ana").stdout
     assert cli("facts", "withheld", "bob").stdout == "nothing\n"
 
 
