@@ -24,16 +24,16 @@ def mcp(
     Example: memd mcp --user ana
     """
     try:
-        from memd.mcp import serve  # noqa: PLC0415  (heavy, and an extra)
+        from memd.mcp import server  # noqa: PLC0415  (heavy, and an extra)
     except ModuleNotFoundError as error:
         from memd.errors import ConfigError  # noqa: PLC0415
 
         raise ConfigError(f"`memd mcp` needs the package {error.name}: pip install 'memd[mcp]'") from None
     settings = daemon_settings()
     if http:
-        serve.run_http(settings, user, agent, host, port)
+        server.run_http(settings, user, agent, host, port)
     else:
-        serve.run_stdio(settings, user, agent)
+        server.run_stdio(settings, user, agent)
 
 
 def register(app: typer.Typer) -> None:

@@ -1,5 +1,6 @@
-"""`memd serve`: memd's verbs over HTTP, for apps in any language. Needs the extra `http`; nothing else loads it.
+"""`memd serve`: memd's verbs over HTTP, for apps in any language. Needs the extra `http`; nothing else imports it.
 
-`serve` listens, `connections` keeps slow clients off, `guard` looks at the Host, `endpoint` is the way of one request
-(token, input, whose, work, answer), `routes` is the table of all of them, from which `openapi` is made.
+`routes` is the table of all operations: the server routes by it, and `openapi` documents it. `operation` takes one
+request through its steps (authenticate, parse, authorize, run, respond). `memory`, `pushes` and `monitoring` run the
+operations. `listener` and `connections` are shared with `memd mcp --http`.
 """

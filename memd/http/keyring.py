@@ -1,7 +1,7 @@
-"""Tokens: who may use the doors that are open to a network, for which app, in the name of which users, to do what.
+"""Tokens for `memd serve` and `memd mcp --http`: each belongs to an app, names users, and has scopes.
 
-The file that `http.tokens` names holds SHA-256 hashes of secrets of 256 random bits, which nobody can guess from them:
-slow hashes are for passwords, which people choose. A token is `memd_<id>_<secret>`; its id is no secret.
+The file `http.tokens` holds a SHA-256 hash of each secret. The secrets are 256 random bits, so a slow hash, as for
+passwords that people choose, would add nothing. A token is written `memd_<id>_<secret>`; the id is not secret.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ SCOPES: tuple[Scope, ...] = get_args(Scope)
 
 DEFAULT_SCOPES: tuple[Scope, ...] = ("read", "write")
 VERSION = 1
-LOOK_S = 1.0
-"""Seconds after which a change of the file is noticed at the latest."""
+CHECK_S = 1.0
+"""A change of the file is noticed within this many seconds."""
 
 _TOKEN = re.compile(r"memd_([0-9a-f]{12})_([A-Za-z0-9_-]{43})")
 _APP = re.compile(r"[A-Za-z0-9_.-]{1,64}")
@@ -54,7 +54,7 @@ class Users:
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """What is kept of a token: its id, the hash of its secret, and what it is good for."""
+    """A token as it is kept: id, hash of the secret, app, users and scopes."""
 
     id: str
     hash: str
@@ -64,7 +64,7 @@ class Token:
     created_at: str
 
     def as_dict(self) -> dict[str, Any]:
-        """The token as the file has it."""
+        """The token in the file's format."""
         users: Any = "all" if self.users.every else {"list": sorted(self.users.listed)}
         if self.users.prefix:
             users = {"prefix": self.users.prefix}
@@ -78,39 +78,39 @@ class Token:
         }
 
 
-EVERYBODY = Token("", "", "", Users(every=True), frozenset(SCOPES), "")
-"""Who asks where no tokens are configured: anybody on this machine, for anything."""
+ANYBODY = Token("", "", "", Users(every=True), frozenset(SCOPES), "")
+"""Stands for every client where no tokens are configured: anybody on this machine may do anything."""
 
 
 def new(app: str, users: Users, scopes: Iterable[str] = DEFAULT_SCOPES) -> tuple[Token, str]:
-    """A new token, and its text, which is not kept anywhere. Raises ConfigError, Rejected."""
+    """A new token, and its text, which is kept nowhere. Raises ConfigError, Rejected."""
     if not _APP.fullmatch(app):
-        raise ConfigError("an app's name has 1 to 64 letters, digits, dots, dashes or underscores")
-    wanted = frozenset(scopes)
-    if not wanted or not wanted <= set(SCOPES):
-        raise ConfigError(f"the scopes of a token are some of {', '.join(SCOPES)}")
+        raise ConfigError("the app's name must have 1 to 64 letters, digits, dots, dashes or underscores")
+    chosen = frozenset(scopes)
+    if not chosen or not chosen <= set(SCOPES):
+        raise ConfigError(f"unknown scope; the scopes are {', '.join(SCOPES)}")
     ways = sum(map(bool, (users.listed, users.prefix, users.every)))
-    if ways > 1 or (ways == 0 and wanted != {"status"}):  # figures name nobody
-        raise ConfigError("name the users of a token in one way: each, by a prefix, or all")
+    if ways > 1 or (ways == 0 and chosen != {"status"}):  # the figures name no user
+        raise ConfigError("name the users of the token in exactly one way: each, by a prefix, or all")
     for user_id in users.listed:
         check_identifier("user_id", user_id)
     token_id, secret = secrets.token_hex(6), secrets.token_urlsafe(32)
-    token = Token(token_id, _hashed(secret), app, users, wanted, iso(datetime.now(UTC)))
+    token = Token(token_id, _hashed(secret), app, users, chosen, iso(datetime.now(UTC)))
     return token, f"memd_{token_id}_{secret}"
 
 
 def load(file: Path) -> list[Token]:
-    """The tokens of a file, none when there is none. Raises ConfigError when it cannot be read as one."""
+    """The tokens of a file; none when it does not exist. Raises ConfigError when it cannot be read."""
     try:
         if file.exists() and stat.S_IMODE(file.lstat().st_mode) & 0o022:
-            raise ConfigError("the file of http.tokens may be written by others: chmod 600")
+            raise ConfigError("setting http.tokens: other users can write the file; run chmod 600 on it")
         data = files.read(file)
     except (StoreUnavailable, DocumentDamaged):
-        raise ConfigError("the file of http.tokens cannot be read: it must be a regular file of ours") from None
+        raise ConfigError("setting http.tokens: the file must be a regular file of this user") from None
     try:
-        return [] if data is None else list(map(_token, _listed(orjson.loads(data))))
-    except (orjson.JSONDecodeError, KeyError, TypeError, ValueError):  # whatever it is, nobody gets in by it
-        raise ConfigError("the file of http.tokens is not one that `memd token` wrote") from None
+        return [] if data is None else list(map(_token, _rows(orjson.loads(data))))
+    except (orjson.JSONDecodeError, KeyError, TypeError, ValueError):  # not our format: nobody gets in
+        raise ConfigError("setting http.tokens: the file was not written by `memd token`") from None
 
 
 def add(file: Path, token: Token) -> None:
@@ -120,27 +120,27 @@ def add(file: Path, token: Token) -> None:
 
 
 def remove(file: Path, token_id: str) -> bool:
-    """Take a token out of the file; whether it was there. Raises ConfigError, StoreUnavailable."""
+    """Remove a token from the file. Returns whether it was there. Raises ConfigError, StoreUnavailable."""
     with locked(_lock(file)):
-        found = load(file)
-        kept = [token for token in found if token.id != token_id]
-        if len(kept) < len(found):
+        tokens = load(file)
+        kept = [token for token in tokens if token.id != token_id]
+        if len(kept) < len(tokens):
             _save(file, kept)
-        return len(kept) < len(found)
+        return len(kept) < len(tokens)
 
 
 class Keyring:
-    """The tokens of a file, for a server: read again when the file has changed."""
+    """The tokens of a file, for a server; reloaded when the file has changed."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
-        self._look_at = 0.0
-        self._mark: tuple[int, ...] | None = None
+        self._check_at = 0.0
+        self._version: tuple[int, ...] | None = None
         self._tokens: dict[str, Token] = {}
 
     def find(self, text: str) -> Token | None:
-        """The token of this text, None when it is not one of ours. Raises ConfigError: then nobody gets in."""
-        self._look()
+        """The token with this text, or None. Raises ConfigError when the file cannot be read: then nobody gets in."""
+        self._reload()
         match = _TOKEN.fullmatch(text)
         if match is None:
             return None
@@ -149,14 +149,14 @@ class Keyring:
         same = hmac.compare_digest(_hashed(match[2]), token.hash if token else _NOBODY)
         return token if same else None
 
-    def _look(self) -> None:
-        if time.monotonic() < self._look_at:
+    def _reload(self) -> None:
+        if time.monotonic() < self._check_at:
             return
-        mark = _mark(self._file)
-        if mark != self._mark or mark is None:
+        version = _version(self._file)
+        if version != self._version or version is None:
             self._tokens = {token.id: token for token in load(self._file)}
-            self._mark = mark
-        self._look_at = time.monotonic() + LOOK_S  # not when it could not be read: then the next request looks again
+            self._version = version
+        self._check_at = time.monotonic() + CHECK_S  # not when loading raised: then the next request loads again
 
 
 def _hashed(secret: str) -> str:
@@ -166,19 +166,19 @@ def _hashed(secret: str) -> str:
 _NOBODY = _hashed(secrets.token_urlsafe(32))
 
 
-def _mark(file: Path) -> tuple[int, ...] | None:
+def _version(file: Path) -> tuple[int, ...] | None:
     try:
-        found = file.lstat()
-    except OSError:  # none, or out of reach: `load` says which
+        status = file.lstat()
+    except OSError:  # missing or unreadable: `load` tells which
         return None
-    return found.st_ino, found.st_mtime_ns, found.st_ctime_ns, found.st_size
+    return status.st_ino, status.st_mtime_ns, status.st_ctime_ns, status.st_size
 
 
-def _listed(tree: Any) -> list[dict[str, Any]]:
+def _rows(tree: Any) -> list[dict[str, Any]]:
     if tree["version"] != VERSION:
         raise ValueError
-    listed: list[dict[str, Any]] = tree["tokens"]
-    return listed
+    rows: list[dict[str, Any]] = tree["tokens"]
+    return rows
 
 
 def _token(row: dict[str, Any]) -> Token:
@@ -199,12 +199,12 @@ def _users(value: Any) -> Users:
     raise ValueError
 
 
-def _save(file: Path, found: list[Token]) -> None:
-    tree = {"version": VERSION, "tokens": [token.as_dict() for token in found]}
+def _save(file: Path, tokens: list[Token]) -> None:
+    tree = {"version": VERSION, "tokens": [token.as_dict() for token in tokens]}
     data = orjson.dumps(tree, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
     files.replace(file, data, file.with_name(f"{file.name}.tmp"))
 
 
 def _lock(file: Path) -> Path:
-    """The lock is a file beside it, as the file itself is replaced."""
+    """The lock is a separate file, because saving replaces the file itself."""
     return file.with_name(f"{file.name}.lock")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import signal
 import socket
 from typing import Literal
@@ -12,6 +13,7 @@ from starlette.types import ASGIApp
 
 from memd.config import HttpSettings
 from memd.errors import ConfigError
+from memd.events import Event, logger
 from memd.http.connections import MAX_HEAD_BYTES, Exchanges, protocol
 
 BACKLOG = 1024
@@ -39,11 +41,25 @@ def listen(host: str, port: int, names: str) -> socket.socket:
     return listener
 
 
-def serve(app: ASGIApp, listener: socket.socket, settings: HttpSettings, lifespan: Literal["on", "off"]) -> None:
-    """Serve the application until SIGTERM or SIGINT. `lifespan`: whether the application has a start and a stop."""
+def serve(
+    app: ASGIApp,
+    listener: socket.socket,
+    settings: HttpSettings,
+    *,
+    ready: Event,
+    tokens: bool,
+    lifespan: Literal["on", "off"],
+) -> None:
+    """Serve the application until SIGTERM or SIGINT.
+
+    `ready`: the event to log, with whether clients need `tokens`. `lifespan`: whether the application has a start and
+    a stop of its own.
+    """
     _quiet()
     for number in (signal.SIGTERM, signal.SIGINT):  # uvicorn installs its own handlers, then raises the signal again
         signal.signal(number, lambda _number, _frame: None)
+    host, port = listener.getsockname()[:2]
+    logger(part=ready.partition("_")[0]).info(ready, host=host, port=port, pid=os.getpid(), tokens=tokens)
     config = uvicorn.Config(
         Exchanges(app),
         http=protocol(settings),  # type: ignore[arg-type]  # uvicorn only calls it, so that any factory will do

@@ -1,4 +1,4 @@
-"""The figures of `memd status`, and of this server process, as Prometheus reads them. No ids: codes and counts."""
+"""The figures of `memd status` and of this server process, for Prometheus. Codes and counts, no ids."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from memd.inbox.status import Status
 
 
 class Served:
-    """How many requests were answered, by route and status, and the seconds they took."""
+    """Counts the requests by route and status, and their seconds by route."""
 
     def __init__(self) -> None:
         self.counts: Counter[tuple[str, int]] = Counter()
         self.seconds: Counter[str] = Counter()
 
     def count(self, route: str, status: int, seconds: float) -> None:
-        """One more."""
+        """Count one request."""
         self.counts[route, status] += 1
         self.seconds[route] += seconds  # type: ignore[assignment]  # a Counter adds floats as well
 

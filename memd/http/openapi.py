@@ -1,4 +1,4 @@
-"""The OpenAPI document, made from the table of operations and from the checks themselves, so that it cannot drift."""
+"""The OpenAPI document, generated from the table of operations and from the checks, so that it cannot drift."""
 
 from __future__ import annotations
 
@@ -9,31 +9,31 @@ import orjson
 
 from memd import __version__
 from memd.config import ApplySettings, Settings
-from memd.http import schemas
-from memd.http.endpoint import Operation
-from memd.http.inputs import FACT_ID_SCHEMA, RECEIPT_SCHEMA, Input
+from memd.http import openapi_schemas as schemas
+from memd.http.fields import FACT_ID_SCHEMA, RECEIPT_SCHEMA, Fields
+from memd.http.operation import Operation
 from memd.http.problems import MEDIA_TYPE
 
 _PROBLEM = {"$ref": "#/components/schemas/Problem"}
 _REFUSALS = {
-    400: "No JSON, or no HTTP, that memd reads",
+    400: "Malformed HTTP or JSON",
     401: "No valid token",
-    403: "The token has not the scope that this takes",
-    404: "Not there, or not for this token",
-    405: "Not with this method",
+    403: "The token lacks the scope",
+    404: "Not found, or not visible to this token",
+    405: "This path does not have this method",
     408: "The body took too long to arrive",
-    409: "Somebody else changed the memory at the same time",
-    413: "Too long",
-    415: "Not JSON as it is",
-    421: "Not for this Host",
-    422: "Read, and refused for what it says",
+    409: "The memory was changed at the same time",
+    413: "The body is too long",
+    415: "Not plain JSON",
+    421: "This Host is not served",
+    422: "Valid JSON with invalid content",
     431: "The head of the request is too long",
-    500: "A document is damaged, or memd is at fault",
-    503: "Not now: the inbox or the file system is out of reach or full, or it took too long; ask again",
+    500: "A document is damaged, or memd has a bug",
+    503: "The inbox or the file system is full or cannot be reached, or it took too long; try again",
 }
 _ALWAYS = (400, 405, 421, 422, 431, 500, 503)
 _IN_PATHS = {"receipt_id": RECEIPT_SCHEMA, "fact_id": FACT_ID_SCHEMA}
-_ETAG = {"description": "The version of what was read.", "schema": {"type": "string"}}
+_ETAG = {"description": "The version of the response.", "schema": {"type": "string"}}
 
 
 def document(operations: list[Operation], settings: Settings) -> bytes:
@@ -47,7 +47,7 @@ def document(operations: list[Operation], settings: Settings) -> bytes:
         "info": {
             "title": "memd",
             "version": __version__,
-            "description": "The memory daemon for LLM agents. Every request may be sent again when its answer is lost.",
+            "description": "The memory daemon for LLM agents. Every request is safe to repeat.",
         },
         "paths": paths,
         "components": {
@@ -59,22 +59,22 @@ def document(operations: list[Operation], settings: Settings) -> bytes:
 
 
 def _operation(operation: Operation, settings: Settings, parts: dict[str, Any]) -> dict[str, Any]:
-    refusals = {*_ALWAYS, *operation.refusals, *(_of_body(operation)), *(_of_token(operation))}
+    refusals = {*_ALWAYS, *operation.refusals, *_body_refusals(operation), *_token_refusals(operation)}
     tree: dict[str, Any] = {
         "operationId": operation.name,
         "summary": operation.summary,
         "parameters": [*_path_parameters(operation), *_query_parameters(operation.query, parts)],
         "responses": {
-            **{str(status): _answer(status, kind, operation, parts) for status, kind in operation.answers.items()},
-            **({"304": {"description": "Nothing has changed", "headers": {"ETag": _ETAG}}} if operation.etag else {}),
+            **{str(status): _response(status, kind, operation, parts) for status, kind in operation.responses.items()},
+            **({"304": {"description": "Not modified", "headers": {"ETag": _ETAG}}} if operation.etag else {}),
             **{str(status): _refusal(status) for status in sorted(refusals)},
         },
     }
-    if operation.about:
-        tree["description"] = operation.about
+    if operation.description:
+        tree["description"] = operation.description
     if operation.scope is not None:
-        tree["description"] = f"{operation.about} Scope: {operation.scope}.".strip()
-        # Where no tokens are configured none is asked for; the requirement is then empty.
+        tree["description"] = f"{operation.description} Scope: {operation.scope}.".strip()
+        # Where no tokens are configured, the requirement is empty.
         tree["security"] = [{"token": []}] if settings.http.tokens is not None else []
     if operation.body is not None:
         schema = _body(operation.body, settings, parts)
@@ -82,25 +82,25 @@ def _operation(operation: Operation, settings: Settings, parts: dict[str, Any]) 
     return tree
 
 
-def _of_body(operation: Operation) -> tuple[int, ...]:
+def _body_refusals(operation: Operation) -> tuple[int, ...]:
     return (408, 413, 415) if operation.body is not None else ()
 
 
-def _of_token(operation: Operation) -> tuple[int, ...]:
+def _token_refusals(operation: Operation) -> tuple[int, ...]:
     return (401, 403, 404) if operation.scope is not None else ()
 
 
-def _answer(status: int, kind: Any, operation: Operation, parts: dict[str, Any]) -> dict[str, Any]:
+def _response(status: int, kind: Any, operation: Operation, parts: dict[str, Any]) -> dict[str, Any]:
     if kind is None:
         return {"description": HTTPStatus(status).phrase}
     if isinstance(kind, str):
         content = {kind: {"schema": {"type": "string"}}}
     else:
-        content = {"application/json": {"schema": _lifted(schemas.of(kind), parts)}}
-    answer: dict[str, Any] = {"description": HTTPStatus(status).phrase, "content": content}
+        content = {"application/json": {"schema": _without_definitions(schemas.of(kind), parts)}}
+    response: dict[str, Any] = {"description": HTTPStatus(status).phrase, "content": content}
     if operation.etag:
-        answer["headers"] = {"ETag": _ETAG}
-    return answer
+        response["headers"] = {"ETag": _ETAG}
+    return response
 
 
 def _refusal(status: int) -> dict[str, Any]:
@@ -112,8 +112,8 @@ def _path_parameters(operation: Operation) -> list[dict[str, Any]]:
     return [{"name": name, "in": "path", "required": True, "schema": _IN_PATHS[name]} for name in names]
 
 
-def _query_parameters(model: type[Input], parts: dict[str, Any]) -> list[dict[str, Any]]:
-    schema = _lifted(model.model_json_schema(ref_template="#/components/schemas/{model}"), parts)
+def _query_parameters(model: type[Fields], parts: dict[str, Any]) -> list[dict[str, Any]]:
+    schema = _without_definitions(model.model_json_schema(ref_template="#/components/schemas/{model}"), parts)
     required = schema.get("required", [])
     return [
         {"name": name, "in": "query", "required": name in required, "schema": _without_null(field)}
@@ -122,7 +122,7 @@ def _query_parameters(model: type[Input], parts: dict[str, Any]) -> list[dict[st
 
 
 def _without_null(schema: dict[str, Any]) -> dict[str, Any]:
-    """A query has no null: it leaves the field out."""
+    """A query cannot hold null: it leaves the field out."""
     kinds = [kind for kind in schema.get("anyOf", ()) if kind != {"type": "null"}]
     rest = {name: value for name, value in schema.items() if name not in {"anyOf", "default"} or value is not None}
     rest.pop("anyOf", None)
@@ -132,21 +132,21 @@ def _without_null(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _body(kind: Any, settings: Settings, parts: dict[str, Any]) -> dict[str, Any]:
-    if issubclass(kind, Input):
-        schema = _lifted(kind.model_json_schema(ref_template="#/components/schemas/{model}"), parts)
+    if issubclass(kind, Fields):
+        schema = _without_definitions(kind.model_json_schema(ref_template="#/components/schemas/{model}"), parts)
         _put_limits(schema, settings.apply)
         return schema
     return schemas.push(settings)
 
 
-def _lifted(schema: dict[str, Any], parts: dict[str, Any]) -> dict[str, Any]:
-    """A schema with its definitions put where all can refer to them."""
+def _without_definitions(schema: dict[str, Any], parts: dict[str, Any]) -> dict[str, Any]:
+    """A schema without its definitions, which move to the shared components."""
     parts.update(schema.get("$defs", {}))
     return {name: value for name, value in schema.items() if name != "$defs"}
 
 
 def _put_limits(schema: Any, settings: ApplySettings) -> None:
-    """What the settings say about facts and categories, where these are meant."""
+    """Put the limits of the settings where a schema is of a fact or a category."""
     if isinstance(schema, list):
         for inner in schema:
             _put_limits(inner, settings)

@@ -1,4 +1,4 @@
-"""Refusals as RFC 9457 has them: status, code, a sentence, the field and the limit; never a value."""
+"""Refusals as RFC 9457 problem details: status, code, a sentence, the field and the limit; never a value."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from memd.errors import (
 
 MEDIA_TYPE = "application/problem+json"
 RETRY_S = 5
-"""Seconds after which it is worth asking again when something is out of reach or full."""
+"""`Retry-After`, in seconds, when something is full or cannot be reached."""
 
 _FORM = frozenset({"E_JSON", "E_UTF8", "E_SURROGATE", "E_DUPLICATE_KEY", "E_NUMBER", "E_DEPTH"})
-"""Codes of what is no JSON that memd reads: 400. What is read and refused for what it says is 422."""
+"""Codes of malformed JSON: 400. Valid JSON with invalid content is 422."""
 
 _UNAVAILABLE: tuple[tuple[type[MemdError], str], ...] = (
     (InboxFull, "E_INBOX_FULL"),
@@ -37,7 +37,7 @@ _UNAVAILABLE: tuple[tuple[type[MemdError], str], ...] = (
 
 
 class Problem(Exception):
-    """A refusal on its way to the client."""
+    """A refusal, raised to be sent to the client."""
 
     def __init__(
         self,
@@ -67,44 +67,49 @@ class Problem(Exception):
         self.body = orjson.dumps(body)
 
     def response(self) -> Response:
-        """The answer that says so."""
+        """The HTTP response."""
         return Response(self.body, self.status, {"cache-control": "no-store", **self.headers}, MEDIA_TYPE)
 
 
 def not_found() -> Problem:
-    """One answer for what is not there and for what this token may not see, so that it tells nothing."""
-    return Problem(404, "E_NOT_FOUND", "there is nothing here that this token may see")
+    """The same for what does not exist and for what this token must not see, so that it reveals nothing."""
+    return Problem(404, "E_NOT_FOUND", "not found, or not visible to this token")
 
 
 def unauthorized() -> Problem:
-    """One answer for no token, a malformed one, one taken away and one with a wrong secret."""
+    """The same for a missing, malformed, revoked or wrong token."""
     challenge = {"www-authenticate": 'Bearer realm="memd"'}
-    return Problem(401, "E_TOKEN", "a valid token is needed: Authorization: Bearer …", headers=challenge)
+    return Problem(401, "E_TOKEN", "send a valid token: Authorization: Bearer …", headers=challenge)
 
 
 def unavailable(code: str, detail: str) -> Problem:
-    """Not now: the same request may be sent again, as every one of memd's may."""
+    """Temporary: send the same request again, which is safe for every operation."""
     return Problem(503, code, detail, headers={"retry-after": str(RETRY_S)})
 
 
+def internal() -> Problem:
+    """A bug, or an error that a client should not see."""
+    return Problem(500, "E_INTERNAL", "memd failed to do this; see the server's log")
+
+
 def problem_of(error: MemdError) -> Problem:
-    """What an error of the library is to a client."""
+    """The refusal for an error of the library."""
     if isinstance(error, FactUnknown):
         return not_found()
     if isinstance(error, Rejected):
         status = 413 if error.code == "E_PUSH_SIZE" else 400 if error.code in _FORM else 422
         return Problem(status, error.code, _sentence(error), field=error.field, limit=error.limit)
     if isinstance(error, Conflict):
-        return Problem(409, "E_CONFLICT", "somebody else changed this memory at the same time; ask again")
+        return Problem(409, "E_CONFLICT", "this memory was changed at the same time; try again")
     for kind, code in _UNAVAILABLE:
         if isinstance(error, kind):
             return unavailable(code, _sentence(error))
     if isinstance(error, DocumentDamaged):
         return Problem(500, "E_DOCUMENT", _sentence(error))
-    return Problem(500, "E_INTERNAL", "memd could not do this; its log says why")
+    return internal()
 
 
 def _sentence(error: MemdError) -> str:
-    """The words of an error without the code before them."""
+    """An error's message without its code."""
     code, colon, sentence = str(error).partition(": ")
     return sentence if colon and code.startswith("E_") and code.isupper() else str(error)

@@ -1,60 +1,86 @@
-"""The table of all operations: what the server routes by, and what its OpenAPI document says."""
+"""The table of all operations: the server routes by it, and the OpenAPI document is made from it."""
 
 from __future__ import annotations
 
-from memd.http import facts, inputs, owner, queue, reading, schemas, watching
-from memd.http.endpoint import Operation
+from collections import defaultdict
+
+from starlette.routing import Route, Router
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from memd.http import fields, memory, monitoring, pushes
+from memd.http import openapi_schemas as schemas
+from memd.http.hosts import HostCheck
+from memd.http.openapi import document
+from memd.http.operation import Operation, Resource
+from memd.http.problems import Problem
+from memd.http.service import Service
 from memd.inbox.flush import FlushResult
 from memd.inbox.receipt import Receipt
 from memd.inbox.status import Status
 from memd.push.validation import RawPush
 
 
+def application(service: Service) -> ASGIApp:
+    """The ASGI application of `memd serve`."""
+    table = operations()
+    service.openapi = document(table, service.settings)
+    paths: defaultdict[str, list[Operation]] = defaultdict(list)
+    for operation in table:
+        paths[operation.path].append(operation)
+    routes = [Route(path, Resource(service, group)) for path, group in paths.items()]
+    return HostCheck(Router(routes, redirect_slashes=False, default=_no_route), service.settings.http)
+
+
+async def _no_route(scope: Scope, receive: Receive, send: Send) -> None:
+    response = Problem(404, "E_NO_ROUTE", "this path does not exist; see /openapi.json").response()
+    await response(scope, receive, send)
+
+
 def operations() -> list[Operation]:
-    """Every operation. The first ones are the ones asked for most."""
-    return [*_reading(), *_queue(), *_facts(), *_owner(), *_watching()]
+    """Every operation, the most frequent ones first: the router tries them in this order."""
+    return [*_recall(), *_pushes(), *_facts(), *_users(), *_monitoring()]
 
 
-def _reading() -> list[Operation]:
+def _recall() -> list[Operation]:
     return [
         Operation(
-            "GET", "/v1/inject", "inject", "The block of memory for the next prompt", "read", reading.inject,
-            {200: schemas.BLOCK}, query=inputs.InjectQuery, etag=True,
-            about="Empty when nothing is known. The same memory gives the same bytes and the same ETag.",
+            "GET", "/v1/inject", "inject", "The block of memory for the next prompt", "read", memory.inject,
+            {200: schemas.BLOCK}, query=fields.InjectQuery, etag=True,
+            description="Empty when nothing is known. The same memory gives the same bytes and the same ETag.",
         ),
         Operation(
-            "POST", "/v1/inject", "injectFor", "The same, asked for in a body", "read", reading.inject_for,
-            {200: schemas.BLOCK}, body=inputs.Inject,
+            "POST", "/v1/inject", "injectFor", "The same, with the fields in a body", "read", memory.inject_for,
+            {200: schemas.BLOCK}, body=fields.Inject,
         ),
         Operation(
-            "POST", "/v1/search", "search", "The facts that answer a query, best first", "read", reading.search,
-            {200: schemas.FOUND}, body=inputs.Search,
-            about="score = 0.5 similarity + 0.3 confidence + 0.2 scope.",
+            "POST", "/v1/search", "search", "The facts that match a query, best first", "read", memory.search,
+            {200: schemas.FOUND}, body=fields.Search,
+            description="score = 0.5 similarity + 0.3 confidence + 0.2 scope.",
         ),
         Operation(
-            "GET", "/v1/memory", "memory", "The memory document of a user", "read", reading.memory,
-            {200: schemas.DOCUMENT}, query=inputs.Whose, etag=True,
-            about="Empty when nothing is known. Without the ledger, which an export has.",
+            "GET", "/v1/memory", "memory", "The memory document of a user", "read", memory.document,
+            {200: schemas.DOCUMENT}, query=fields.OneMemory, etag=True,
+            description="Empty when nothing is known. Without the ledger, which only an export has.",
         ),
     ]  # fmt: skip
 
 
-def _queue() -> list[Operation]:
+def _pushes() -> list[Operation]:
     return [
         Operation(
-            "POST", "/v1/push", "push", "Push a conversation", "write", queue.push,
+            "POST", "/v1/push", "push", "Push a conversation", "write", pushes.push,
             {202: Receipt, 200: Receipt}, body=RawPush,
-            about="202: it will be remembered. 200: nothing of it is left to do (skipped, disabled). Sending the same "
-            "again changes nothing but the due time.",
+            description="202: accepted. 200: nothing to do (skipped, disabled). The same push again only moves the due "
+            "time.",
         ),
         Operation(
-            "GET", "/v1/receipts/{receipt_id}", "receipt", "What became of a push", "read", queue.receipt,
-            {200: schemas.OUTCOME}, query=inputs.ReceiptQuery, refusals=(404,),
+            "GET", "/v1/receipts/{receipt_id}", "receipt", "The state of a push", "read", pushes.receipt,
+            {200: schemas.OUTCOME}, query=fields.ReceiptQuery, refusals=(404,),
         ),
         Operation(
-            "POST", "/v1/flush", "flush", "Make what is pending due now", "write", queue.flush,
-            {200: FlushResult}, body=inputs.Flush,
-            about="Without `user_id`: of all users, which takes a token for all of them.",
+            "POST", "/v1/flush", "flush", "Make pending keys due now", "write", pushes.flush,
+            {200: FlushResult}, body=fields.FlushBody,
+            description="Without `user_id`: the keys of all users, which needs a token for all users.",
         ),
     ]  # fmt: skip
 
@@ -62,51 +88,60 @@ def _queue() -> list[Operation]:
 def _facts() -> list[Operation]:
     return [
         Operation(
-            "GET", "/v1/facts", "facts", "The facts of a memory", "read", facts.listed,
-            {200: schemas.FACTS}, query=inputs.Whose,
+            "GET", "/v1/facts", "facts", "The facts of a memory", "read", memory.facts,
+            {200: schemas.FACTS}, query=fields.OneMemory,
         ),
         Operation(
-            "POST", "/v1/facts", "addFact", "Add a fact by hand", "write", facts.add,
-            {201: schemas.FACT_ID}, body=inputs.NewFact, refusals=(409,),
-            about="One that says the same becomes a person's word. The model neither changes nor evicts it.",
+            "POST", "/v1/facts", "addFact", "Add a fact by hand", "write", memory.add_fact,
+            {201: schemas.FACT_ID}, body=fields.AddFact, refusals=(409,),
+            description="The model neither changes nor evicts it. A fact that already says the same becomes one added "
+            "by hand.",
         ),
         Operation(
-            "PATCH", "/v1/facts/{fact_id}", "editFact", "Change a fact's words, its category, or both", "write",
-            facts.edit, {200: schemas.FACT_ID}, body=inputs.FactEdit, refusals=(409,),
-            about="The archive keeps what it was.",
+            "PATCH", "/v1/facts/{fact_id}", "editFact", "Change a fact's content, its category, or both", "write",
+            memory.edit_fact, {200: schemas.FACT_ID}, body=fields.FactEdit, refusals=(409,),
+            description="The archive keeps the earlier version.",
         ),
         Operation(
-            "DELETE", "/v1/facts/{fact_id}", "removeFact", "Remove a fact for good", "write", facts.remove,
-            {204: None}, query=inputs.Whose, refusals=(409,),
-            about="No conversation brings it back; only adding it does.",
-        ),
-    ]  # fmt: skip
-
-
-def _owner() -> list[Operation]:
-    return [
-        Operation(
-            "GET", "/v1/export", "export", "All that is kept of a user", "admin", owner.export,
-            {200: schemas.EXPORT}, query=inputs.Export,
-        ),
-        Operation(
-            "POST", "/v1/forget", "forget", "Forget a user for good", "admin", owner.forget,
-            {200: schemas.FORGOTTEN, 202: schemas.FORGOTTEN}, body=inputs.Forget,
-            about="202: the inbox was out of reach; the documents are gone, and a worker does the rest.",
+            "DELETE", "/v1/facts/{fact_id}", "removeFact", "Remove a fact for good", "write", memory.remove_fact,
+            {204: None}, query=fields.OneMemory, refusals=(409,),
+            description="No conversation brings it back; only adding it by hand does.",
         ),
     ]  # fmt: skip
 
 
-def _watching() -> list[Operation]:
+def _users() -> list[Operation]:
     return [
-        Operation("GET", "/v1/status", "status", "The figures of the inbox", "status", watching.status, {200: Status}),
         Operation(
-            "GET", "/metrics", "metrics", "The same for Prometheus", "status", watching.figures, {200: "text/plain"}
+            "GET", "/v1/export", "export", "Everything kept about a user", "admin", memory.export,
+            {200: schemas.EXPORT}, query=fields.Export,
         ),
         Operation(
-            "GET", "/health", "health", "Whether this process lives", None, watching.Health(), {200: schemas.HEALTH}
+            "POST", "/v1/forget", "forget", "Forget a user for good", "admin", memory.forget,
+            {200: schemas.FORGOTTEN, 202: schemas.FORGOTTEN}, body=fields.Forget,
+            description="202: the inbox could not be reached; the documents are gone, and a worker completes the rest.",
+        ),
+    ]  # fmt: skip
+
+
+def _monitoring() -> list[Operation]:
+    return [
+        Operation(
+            "GET", "/v1/status", "status", "The figures of the inbox", "status", monitoring.status, {200: Status}
         ),
         Operation(
-            "GET", "/openapi.json", "openapi", "This document", None, watching.openapi, {200: {"type": "object"}}
+            "GET", "/metrics", "metrics", "The same for Prometheus", "status", monitoring.metrics, {200: "text/plain"}
+        ),
+        Operation(
+            "GET",
+            "/health",
+            "health",
+            "Whether this process is alive",
+            None,
+            monitoring.Health(),
+            {200: schemas.HEALTH},
+        ),
+        Operation(
+            "GET", "/openapi.json", "openapi", "This document", None, monitoring.openapi, {200: {"type": "object"}}
         ),
     ]

@@ -1,4 +1,4 @@
-"""Binding: whose memory a call is about. The process or the bearer token says so, never what a model writes."""
+"""Binding: the user whose memory a call reads or writes. Set by the process or the token, never by the model."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from memd.events import Event, logger
 from memd.http.keyring import Keyring, Token
 
 Need = Literal["read", "write"]
-"""What a call does; the scopes of a token have the same names."""
+"""What a call does; also the scope it needs."""
 
 
 class Binding(Protocol):
-    """Says whose memory the call in hand is about."""
+    """Knows the user of the current call."""
 
     def user(self, need: Need) -> str:
-        """The user's id. Raises Rejected when the caller may not do this."""
+        """The user's id. Raises Rejected when the caller must not do this."""
         ...
 
 
 class ByProcess:
-    """Every caller is the one user that the process was started for."""
+    """Every call is for the user that the process was started for."""
 
     def __init__(self, user_id: str) -> None:
         self._user_id = user_id
@@ -35,29 +35,29 @@ class ByProcess:
 
 
 class ByToken:
-    """The caller is the user of the token; a token for many users is not one that a model may be given."""
+    """Every call is for the one user that its token names. Tokens for several users are not accepted."""
 
     def user(self, need: Need) -> str:
-        """The token's user. Raises Rejected when the token has not this scope."""
+        """The token's user. Raises Rejected when the token lacks the scope."""
         token = get_access_token()
-        if token is None or token.subject is None:  # the middleware lets nobody in without
+        if token is None or token.subject is None:  # the middleware lets nobody in without a token
             raise Rejected("E_TOKEN", "a token is required")
         if need not in token.scopes:
-            raise Rejected("E_SCOPE", f"this token has not the scope {need}", "scope")
+            raise Rejected("E_SCOPE", f'this token lacks the scope "{need}"', "scope")
         return token.subject
 
 
 class Verifier(TokenVerifier):
-    """Knows the tokens of `http.tokens`."""
+    """Looks tokens up in `http.tokens`, for the SDK's middleware."""
 
     def __init__(self, keyring: Keyring) -> None:
         self._keyring = keyring
 
     async def verify_token(self, token: str) -> AccessToken | None:
-        """What a token is good for; None: nobody gets in by it."""
+        """The token's user and scopes; None when it is not valid or does not name exactly one user."""
         try:
             found = self._keyring.find(token)
-        except ConfigError as error:  # nobody gets in until the file is mended
+        except ConfigError as error:  # nobody gets in until the file is repaired
             logger(part="mcp").error(Event.TOKENS_UNREADABLE, error=str(error))
             return None
         user = only_user(found) if found else None
@@ -67,6 +67,6 @@ class Verifier(TokenVerifier):
 
 
 def only_user(token: Token) -> str | None:
-    """The one user whom a token names; None when it names a prefix, all, or not exactly one."""
+    """The one user that a token names; None when it names a prefix, all users, or several."""
     users = token.users
     return next(iter(users.listed)) if len(users.listed) == 1 and not users.prefix and not users.every else None

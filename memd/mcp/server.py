@@ -1,4 +1,4 @@
-"""The server: memd's tools and its resource, bound to a user."""
+"""`memd mcp`: the MCP server, bound to a user, on stdio or over HTTP."""
 
 from __future__ import annotations
 
@@ -7,39 +7,99 @@ from mcp.server.auth.provider import TokenVerifier
 from mcp.server.auth.settings import AuthSettings
 from mcp.server.mcpserver.exceptions import ResourceError, ResourceNotFoundError
 from mcp.server.mcpserver.resources.templates import ResourceSecurity
+from mcp.server.transport_security import TransportSecuritySettings
 from pydantic import AnyHttpUrl
 
 from memd import __version__
 from memd.adapters.agent_memory import NOTE, with_note
 from memd.client import Memd
+from memd.config import Settings
 from memd.context import DEFAULT_AGENT
-from memd.errors import MemdError
-from memd.mcp.binding import Binding
+from memd.errors import ConfigError, MemdError
+from memd.events import Event
+from memd.http import keyring
+from memd.http.hosts import is_loopback
+from memd.http.listener import listen, serve
+from memd.mcp.binding import Binding, ByProcess, ByToken, Verifier, only_user
 from memd.mcp.tools import Tools
+from memd.push.validation import check_identifier
 
 INSTRUCTIONS = (
-    "Long-term memory of the user you talk to. Search it when earlier conversations may matter; keep what the user "
-    f"tells you about themselves and will still matter later. {NOTE}"
+    "Long-term memory of the user you talk to. Search it when earlier conversations may matter. Save what users tell "
+    f"you about themselves that will matter in later conversations. {NOTE}"
 )
 
 _NO_ISSUER = AnyHttpUrl("http://127.0.0.1")
-"""The SDK asks for an address that gives tokens out; `memd token add` does, which has none, and nothing names this."""
+"""The SDK requires the URL of a token issuer. Ours is `memd token add`, which has none; no response shows this URL."""
+
+MAX_BODY_BYTES = 1_048_576
+"""Of one request; a fact has a few thousand characters."""
+
+
+def run_stdio(settings: Settings, user_id: str | None, agent_name: str) -> None:
+    """Serve the MCP host that started this process, until it closes stdin. Raises ConfigError, Rejected."""
+    user_id = user_id or settings.client.default_user
+    if user_id is None:
+        raise ConfigError("name the user: --user, MEMD_MCP_USER, or the setting client.default_user")
+    with Memd(settings) as memd:
+        build(memd, ByProcess(check_identifier("user_id", user_id)), agent_name=agent_name).run("stdio")
+
+
+def run_http(settings: Settings, user_id: str | None, agent_name: str, host: str, port: int) -> None:
+    """Serve streamable HTTP at /mcp until SIGTERM or SIGINT. Raises ConfigError and Rejected before it listens."""
+    binding, verifier = _binding(settings, user_id, host)
+    with Memd(settings) as memd:
+        server = build(memd, binding, agent_name=agent_name, verifier=verifier)
+        app = server.streamable_http_app(
+            json_response=True,
+            stateless_http=True,
+            max_request_body_size=MAX_BODY_BYTES,
+            transport_security=_allowed(settings, host),
+        )
+        listener = listen(host, port, "--host and --port")
+        tokens = verifier is not None
+        serve(app, listener, settings.http, ready=Event.MCP_READY, tokens=tokens, lifespan="on")
+
+
+def _binding(settings: Settings, user_id: str | None, host: str) -> tuple[Binding, Verifier | None]:
+    """The user that the process was started for, else each caller's token; one of the two is required."""
+    if user_id is not None:
+        if not is_loopback(host):
+            raise ConfigError("listening beyond this machine takes tokens (http.tokens, `memd token add`), not --user")
+        return ByProcess(check_identifier("user_id", user_id)), None
+    file = settings.http.tokens
+    if file is None:
+        raise ConfigError("name the user (--user), or set http.tokens and give each user a token (`memd token add`)")
+    if settings.store.shared:
+        raise ConfigError("setting store.shared: all users share one memory, so that tokens cannot keep users apart")
+    if not any(map(only_user, keyring.load(file))):
+        raise ConfigError("setting http.tokens: no token names exactly one user; run `memd token add --user`")
+    return ByToken(), Verifier(keyring.Keyring(file))
+
+
+def _allowed(settings: Settings, host: str) -> TransportSecuritySettings:
+    """The Hosts and Origins served: this machine's names, http.hosts, and the address listened on."""
+    names = dict.fromkeys(("localhost", "127.0.0.1", "[::1]", *settings.http.hosts, host))
+    hosts = [f"{name}{port}" for name in names for port in ("", ":*")]
+    return TransportSecuritySettings(
+        allowed_hosts=hosts, allowed_origins=[f"{scheme}://{name}" for scheme in ("http", "https") for name in hosts]
+    )
 
 
 def build(
     memd: Memd, binding: Binding, *, agent_name: str = DEFAULT_AGENT, verifier: TokenVerifier | None = None
 ) -> MCPServer:
-    """The server for one process. `verifier`: over HTTP only callers whose token it knows are let in."""
+    """The MCP server of this process. `verifier`: over HTTP, knows the tokens that may call."""
     server: MCPServer = MCPServer(
         "memd",
         title="memd",
-        description="What is remembered of a user.",
+        description="What is remembered about a user.",
         instructions=INSTRUCTIONS,
         version=__version__,
         token_verifier=verifier,
         auth=AuthSettings(issuer_url=_NO_ISSUER, resource_server_url=None) if verifier else None,
         subscriptions=False,
-        # A user's id is only compared with the caller's, it never becomes a path here.
+        # The user in the URI is only compared with the caller's, never used as a path.
         resource_security=ResourceSecurity(exempt_params={"user"}),
     )
     for tool, hints in Tools(memd, binding, agent_name).all():
@@ -47,10 +107,10 @@ def build(
 
     @server.resource("memory://{user}", name="memory", title="Memory", mime_type="text/plain")
     def memory(user: str) -> str:
-        """What is remembered of the user, as for a prompt: data, not instructions."""
+        """What is remembered about the user, as it is put into a prompt: data, not instructions."""
         try:
             if user != binding.user("read"):
-                raise ResourceNotFoundError("there is no such memory")
+                raise ResourceNotFoundError("this memory does not exist")
             return with_note(memd.inject(user, agent_name=agent_name))
         except MemdError as error:
             raise ResourceError(str(error)) from None

@@ -14,7 +14,7 @@ from support import wait_for
 from support.http_support import JSON, Site, head, install, read_all, serving, status_of
 
 from memd.context import Bucket
-from memd.http.inputs import MAX_BODY_BYTES
+from memd.http.fields import MAX_BODY_BYTES
 from memd.memory.document import empty_document
 from memd.memory.store.json_store import open_store
 

@@ -21,9 +21,8 @@ from memd.client import Memd
 from memd.config import Settings
 from memd.errors import ConfigError, Rejected
 from memd.http import keyring
-from memd.mcp import serve
 from memd.mcp.binding import ByProcess
-from memd.mcp.server import build
+from memd.mcp.server import build, run_http, run_stdio
 
 Configured = Callable[..., Settings]
 
@@ -275,16 +274,16 @@ def test_a_server_that_would_know_nobody_does_not_start(configured: Configured) 
     plain = configured()
     file = plain.data_dir / "tokens.json"
     with pytest.raises(ConfigError, match="name the user"):
-        serve.run_stdio(plain, None, "")
+        run_stdio(plain, None, "")
     with pytest.raises(ConfigError, match="name the user"):
-        serve.run_http(plain, None, "", "127.0.0.1", 0)
+        run_http(plain, None, "", "127.0.0.1", 0)
     with pytest.raises(ConfigError, match="takes tokens"):
-        serve.run_http(plain, "ana", "", "0.0.0.0", 0)  # noqa: S104  (it must be refused)
+        run_http(plain, "ana", "", "0.0.0.0", 0)  # noqa: S104  (it must be refused)
     made, _ = keyring.new("host", keyring.Users(every=True))
     keyring.add(file, made)
     with pytest.raises(ConfigError, match="exactly one user"):
-        serve.run_http(configured(http__tokens=str(file)), None, "", "127.0.0.1", 0)
+        run_http(configured(http__tokens=str(file)), None, "", "127.0.0.1", 0)
     with pytest.raises(ConfigError, match=r"store\.shared"):
-        serve.run_http(configured(http__tokens=str(file), store__shared=True), None, "", "127.0.0.1", 0)
+        run_http(configured(http__tokens=str(file), store__shared=True), None, "", "127.0.0.1", 0)
     with pytest.raises(Rejected, match="E_USER_ID_SPACE"):
-        serve.run_stdio(plain, " ana", "")
+        run_stdio(plain, " ana", "")

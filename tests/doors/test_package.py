@@ -59,7 +59,7 @@ def test_what_is_light_does_not_load_the_sdk(module: str) -> None:
 )
 def test_only_serve_loads_what_serves(module: str) -> None:
     """Starlette, uvicorn and the metrics are loaded by `memd serve` alone."""
-    loaded = "any(name in sys.modules for name in ('starlette', 'uvicorn', 'prometheus_client', 'memd.http.app'))"
+    loaded = "any(name in sys.modules for name in ('starlette', 'uvicorn', 'prometheus_client', 'memd.http.routes'))"
     done = run("-c", f"import sys, {module}; sys.exit({loaded})")
     assert done.returncode == 0, done.stderr
 

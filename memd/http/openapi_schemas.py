@@ -1,4 +1,4 @@
-"""JSON schemas of answers that no dataclass describes as they are, and of a push."""
+"""JSON schemas of responses that no dataclass describes, and of a push."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pydantic import TypeAdapter
 from memd.config import ClientSettings, Settings
 from memd.context import SIGNALS
 from memd.forget import Forgotten
-from memd.http.inputs import ID_SCHEMA, MAX_THREAD_BYTES
+from memd.http.fields import ID_SCHEMA, MAX_THREAD_BYTES
 from memd.inbox.receipt import Outcome
 from memd.memory.document import SECTIONS
 
@@ -17,7 +17,7 @@ Schema = dict[str, Any]
 
 
 def of(kind: Any) -> Schema:
-    """The schema of a dataclass as orjson writes it; a schema stays what it is."""
+    """The schema of a dataclass as orjson writes it; a schema is returned unchanged."""
     if isinstance(kind, dict):
         return kind
     return TypeAdapter(kind).json_schema(mode="serialization", ref_template="#/components/schemas/{model}")
@@ -28,14 +28,14 @@ _SUMMARY: Schema = {"type": "object", "properties": {"summary": _TEXT, "updatedA
 
 FACT: Schema = {
     "type": "object",
-    "description": "A fact; fields that are not listed are carried along.",
+    "description": "A fact; it may have further fields.",
     "required": ["id", "content"],
     "properties": {"id": _TEXT, "content": _TEXT},
 }
 
 DOCUMENT: Schema = {
     "type": "object",
-    "description": "The established memory.json, with optional fields; unknown ones are carried along.",
+    "description": "The memory document; it may have further fields.",
     "required": ["userId", "agentName", "revision", "user", "history", "facts", "archive"],
     "properties": {
         "version": _TEXT,
@@ -69,9 +69,9 @@ BLOCK: Schema = {
     "properties": {
         "text": {
             "type": "string",
-            "description": "The block, for a prompt as it is; empty when nothing is known.",
+            "description": "The block, to be put into a prompt unchanged; empty when nothing is known.",
         },
-        "version": {"type": "string", "description": "Equal exactly when the text is; what the ETag holds."},
+        "version": {"type": "string", "description": "Equal exactly when the text is equal; also the ETag."},
     },
 }
 
@@ -89,7 +89,7 @@ FOUND: Schema = {
                 "properties": {
                     "fact": {"type": "object", "required": ["content"]},
                     "score": _SHARE,
-                    "pending": {"type": "boolean", "description": "Said, and not looked at yet: not verified."},
+                    "pending": {"type": "boolean", "description": "A message not extracted yet: not verified."},
                     "agent_name": _TEXT,
                     "explain": {"type": "object", "required": [*_NAMES], "properties": dict.fromkeys(_NAMES, _SHARE)},
                 },
@@ -98,7 +98,7 @@ FOUND: Schema = {
     },
 }
 
-EXPORT: Schema = {"type": "object", "description": "What `memd import` takes; see docs/operations.md."}
+EXPORT: Schema = {"type": "object", "description": "The format of `memd import`."}
 
 OUTCOME: Schema = of(Outcome)
 FORGOTTEN: Schema = of(Forgotten)
@@ -112,7 +112,7 @@ HEALTH: Schema = {
 
 PROBLEM: Schema = {
     "type": "object",
-    "description": "RFC 9457, with memd's code, and where they say something the field and the limit; never a value.",
+    "description": "RFC 9457 problem details, with memd's code and, where they apply, field and limit.",
     "required": ["type", "title", "status", "detail", "code"],
     "properties": {
         "type": _TEXT,
@@ -128,14 +128,14 @@ PROBLEM: Schema = {
 
 
 def push(settings: Settings) -> Schema:
-    """A push, as `validation.check_push` takes it; with tokens the app's name goes before its threads."""
+    """A push, as `validation.check_push` checks it. With tokens, the app's name is put before its threads' ids."""
     limits = settings.client
     thread = ID_SCHEMA if settings.http.tokens is None else {**ID_SCHEMA, "maxLength": MAX_THREAD_BYTES}
     optional = {"anyOf": [ID_SCHEMA, {"type": "string", "maxLength": 0}, {"type": "null"}]}
     user = {"anyOf": [ID_SCHEMA, {"type": "null"}]} if limits.default_user is not None else ID_SCHEMA
     return {
         "type": "object",
-        "description": "As at the raw door: docs/wire.md.",
+        "description": "A push, in the format of the raw list; see docs/wire.md.",
         "required": ["thread_id", "messages", *(() if limits.default_user is not None else ("user_id",))],
         "properties": {
             "v": {"const": 1},
@@ -153,7 +153,10 @@ def push(settings: Settings) -> Schema:
 def _message(limits: ClientSettings) -> Schema:
     role = {"type": "string", "minLength": 1, "maxLength": 64}
     text = {"type": "string", "maxLength": limits.max_message_chars}
-    blocks = {"type": "array", "description": "Blocks, of which the text is read, all in all no longer than a text."}
+    blocks = {
+        "type": "array",
+        "description": "Content blocks; only their text is read, in all no longer than a plain text.",
+    }
     message_id = [
         ID_SCHEMA,
         {"type": "string", "maxLength": 0},
@@ -163,7 +166,7 @@ def _message(limits: ClientSettings) -> Schema:
     created = [{"type": "string", "pattern": "^[0-9][0-9T:. +Zz-]{3,63}$"}, {"type": "number"}, {"type": "null"}]
     return {
         "type": "object",
-        "description": "OpenAI's, Anthropic's and LangChain's shapes; fields that are not listed are not read.",
+        "description": "A message of OpenAI, Anthropic or LangChain; fields that are not listed are ignored.",
         "anyOf": [
             {"required": ["role"], "properties": {"role": role}},
             {"required": ["type"], "properties": {"type": role, "role": False}},

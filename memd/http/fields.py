@@ -1,6 +1,6 @@
-"""What requests carry: the fields of queries and bodies, checked by pydantic, said in the OpenAPI document as they are.
+"""The fields of queries and bodies: pydantic checks them, and the OpenAPI document has the same models.
 
-Everything is strict: an unknown field, a field named twice and a number written as text in JSON are refused.
+Everything is strict: unknown fields, fields given twice, and numbers written as text in JSON are refused.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from memd.push.validation import MAX_ID_BYTES, check_identifier, parse_json
 from memd.recall.search import MAX_LIMIT, MAX_QUERY_CHARS, check_query
 
 MAX_BODY_BYTES = 1024 * 1024
-"""Bytes of a body that is no push; a query of 100,000 characters is told that it is too long, however it is escaped."""
+"""Bytes of a body other than a push: room for a query of 100,000 escaped characters, which is then refused by name."""
 
 MAX_THREAD_BYTES = MAX_ID_BYTES - 65
-"""Bytes of a thread id that comes with a token: the app's name, of 64 at most, and a slash go before it."""
+"""Bytes of a thread id sent with a token: memd puts the app's name (at most 64 bytes) and a slash before it."""
 
 MAX_QUERY_FIELDS = 32
 MAX_TOKENS = 100_000
-PENDING = "Also what was said and not looked at yet."
+PENDING = "Include messages from which no facts have been extracted yet."
 
 ID_PATTERN = (
     r"^[^\s\u0000-\u001f\u007f-\u009f]([^\u0000-\u001f\u007f-\u009f\u2028\u2029]*[^\s\u0000-\u001f\u007f-\u009f])?$"
@@ -60,11 +60,11 @@ AgentName = Annotated[str, PlainValidator(_agent), WithJsonSchema({"anyOf": [ID_
 
 def _moment(value: object) -> str:
     if not isinstance(value, str) or not _MOMENT.fullmatch(value):
-        raise Rejected("E_TIME", "a time is written 2026-11-21 or 2026-11-21T09:30:00Z")
+        raise Rejected("E_TIME", "write a time as 2026-11-21 or 2026-11-21T09:30:00Z")
     try:
         datetime.fromisoformat(value)
     except ValueError:  # the thirtieth of February, or the like
-        raise Rejected("E_TIME", "there is no such time") from None
+        raise Rejected("E_TIME", "this date or time does not exist") from None
     return value
 
 
@@ -79,13 +79,13 @@ Moment = Annotated[
     str, PlainValidator(_moment), WithJsonSchema({"type": "string", "pattern": _MOMENT.pattern, "format": "memd-time"})
 ]
 Content = Annotated[str, WithJsonSchema({"type": "string", "format": "memd-fact"})]
-"""One sentence; the gates of `apply` judge it."""
+"""One sentence; memory/gates checks it."""
 
 Category = Annotated[str, WithJsonSchema({"type": "string", "format": "memd-category"})]
 
 
-def _spelled(value: Any, *, kind: type) -> Any:
-    """A number or truth value as queries spell it; anything else stays text, which its field then refuses."""
+def _from_query(value: Any, *, kind: type) -> Any:
+    """An integer or boolean as queries write it; anything else stays text, which its field then refuses."""
     if kind is int and isinstance(value, str) and _INTEGER.fullmatch(value):
         return int(value)
     if kind is bool and value in ("true", "false"):
@@ -93,138 +93,138 @@ def _spelled(value: Any, *, kind: type) -> Any:
     return value
 
 
-def _whole(value: Any) -> Any:
-    """A number as JSON may write it: 10.0 is a whole one."""
+def _integer(value: Any) -> Any:
+    """JSON may write an integer as 10.0."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-Whole = Annotated[int, BeforeValidator(_whole)]
-Tokens = Annotated[int, Field(ge=1, le=MAX_TOKENS, description="Budget of the block, estimated.")]
-Bool = Annotated[bool, BeforeValidator(partial(_spelled, kind=bool))]
+Integer = Annotated[int, BeforeValidator(_integer)]
+Tokens = Annotated[int, Field(ge=1, le=MAX_TOKENS, description="Budget of the block, in estimated tokens.")]
+Bool = Annotated[bool, BeforeValidator(partial(_from_query, kind=bool))]
 
 
-class Input(BaseModel):
+class Fields(BaseModel):
     """The fields of a query or of a body."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
     @property
-    def whose(self) -> str | None:
-        """The user that the request names; None names all of them."""
-        user_id: str | None = getattr(self, "user_id")  # noqa: B009  (each kind of input declares it, or asks for all)
+    def user(self) -> str | None:
+        """The user that the request names; None: all users."""
+        user_id: str | None = getattr(self, "user_id")  # noqa: B009  (each subclass declares it, or overrides this)
         return user_id
 
 
-class Nothing(Input):
+class NoFields(Fields):
     """No fields."""
 
     @property
-    def whose(self) -> str | None:
+    def user(self) -> str | None:
         return ""
 
 
-class Whose(Input):
-    """A user's memory, or that of one agent about them."""
+class OneMemory(Fields):
+    """A user's memory, or one agent's memory of that user."""
 
     user_id: UserId
     agent_name: AgentName = DEFAULT_AGENT
 
 
-class ReceiptQuery(Input):
-    """Whose push it was."""
+class ReceiptQuery(Fields):
+    """The user of the push."""
 
     user_id: UserId
 
 
-class Flush(Input):
-    """Which keys are due now; without a field, all."""
+class FlushBody(Fields, title="Flush"):
+    """Which keys to make due now; without a field, all."""
 
     user_id: UserId | None = None
     agent_name: AgentName | None = None
     thread_id: ThreadId | None = None
-    wait: bool = Field(False, description="Answer when all that was accepted before has ended.")
+    wait: bool = Field(False, description="Respond when every push accepted before has ended.")
     timeout_s: float = Field(
-        20, ge=0, le=20, description="Seconds to wait, at most; a part of `request_timeout_s` when that is shorter."
+        20, ge=0, le=20, description="Wait at most this many seconds; capped by the server's `http.request_timeout_s`."
     )
 
 
-class InjectQuery(Whose):
-    """A memory block for a prompt; `query` and `include_pending` as in search."""
+class InjectQuery(OneMemory):
+    """A memory block for a prompt."""
 
-    max_tokens: Annotated[Tokens, BeforeValidator(partial(_spelled, kind=int))] | None = None
-    query: Query | None = Field(None, description="The facts that answer it best come first.")
+    max_tokens: Annotated[Tokens, BeforeValidator(partial(_from_query, kind=int))] | None = None
+    query: Query | None = Field(None, description="Facts that match this text come first.")
     include_pending: Bool = Field(False, description=PENDING)
 
 
-class Inject(Whose):
-    """The same in a body, for queries that should not stand in an address."""
+class Inject(OneMemory):
+    """The same in a body, for queries that should not appear in a URL."""
 
-    max_tokens: Annotated[Tokens, BeforeValidator(_whole)] | None = None
-    query: Query | None = Field(None, description="The facts that answer it best come first.")
+    max_tokens: Annotated[Tokens, BeforeValidator(_integer)] | None = None
+    query: Query | None = Field(None, description="Facts that match this text come first.")
     include_pending: bool = Field(False, description=PENDING)
 
 
-class Search(Whose):
-    """What to look for, and where."""
+class Search(OneMemory):
+    """A search."""
 
     query: Query
-    limit: Whole = Field(10, ge=1, le=MAX_LIMIT, description="Facts at most.")
-    categories: list[str] = Field([], max_length=100, description="Only these.")
-    since: Moment | None = Field(None, description="Learned or changed then or later.")
-    until: Moment | None = Field(None, description="Learned or changed before.")
+    limit: Integer = Field(10, ge=1, le=MAX_LIMIT, description="Return at most this many facts.")
+    categories: list[str] = Field([], max_length=100, description="Only facts of these categories.")
+    since: Moment | None = Field(None, description="Only facts learned or changed at this time or later.")
+    until: Moment | None = Field(None, description="Only facts learned or changed before this time.")
     include_pending: bool = Field(False, description=PENDING)
-    explain: bool = Field(False, description="With the factors of each score.")
+    explain: bool = Field(False, description="Include the factors of each score.")
 
 
-class NewFact(Whose):
+class AddFact(OneMemory, title="NewFact"):
     """A fact to add by hand."""
 
     content: Content
     category: Category | None = None
 
 
-class FactEdit(Whose):
-    """What a fact says from now on."""
+class FactEdit(OneMemory):
+    """The new content or category of a fact."""
 
     content: Content | None = None
     category: Category | None = None
 
 
-class Export(Input):
-    """Whose memories to take out."""
+class Export(Fields):
+    """Whose memories to export."""
 
     user_id: UserId
-    agent_name: AgentName | None = Field(None, description="Only that of this agent; all of them when not named.")
+    agent_name: AgentName | None = Field(None, description="Only this agent's memory; every agent's when absent.")
 
 
-class Forget(Input):
+class Forget(Fields):
     """Whom to forget."""
 
     user_id: UserId
-    agent_name: AgentName | None = Field(None, description="Only what this agent knows of the user.")
-    dry_run: bool = Field(False, description="Only say what would be removed.")
+    agent_name: AgentName | None = Field(None, description="Only this agent's memory of the user.")
+    dry_run: bool = Field(False, description="Report what would be removed, and remove nothing.")
 
 
-def parse_query(model: type[Input], raw: bytes) -> Input:
+def parse_query(model: type[Fields], raw: bytes) -> Fields:
     """The fields of a query string. Raises Rejected."""
     try:
         pairs = parse_qsl(raw.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=MAX_QUERY_FIELDS)
     except UnicodeDecodeError:
-        raise Rejected("E_UTF8", "the query is not UTF-8, percent-encoded") from None
+        raise Rejected("E_UTF8", "the query must be percent-encoded UTF-8") from None
     except ValueError:
         raise Rejected("E_QUERY", "the query has too many fields", limit=MAX_QUERY_FIELDS) from None
-    fields = dict(pairs)
-    if len(fields) < len(pairs):
-        raise Rejected("E_QUERY", "the query names a field twice")
-    return _checked(model, fields)
+    values = dict(pairs)
+    if len(values) < len(pairs):
+        raise Rejected("E_QUERY", "the query gives a field twice")
+    return _checked(model, values)
 
 
-def parse_body(model: type[Input], raw: bytes) -> Input:
+def parse_body(model: type[Fields], raw: bytes) -> Fields:
     """The fields of a JSON body. Raises Rejected."""
     return _checked(model, parse_json(raw))
 
 
-def _checked(model: type[Input], value: Any) -> Input:
+def _checked(model: type[Fields], value: Any) -> Fields:
     try:
         return model.model_validate(value)
     except ValidationError as error:
@@ -232,13 +232,13 @@ def _checked(model: type[Input], value: Any) -> Input:
 
 
 def _refusal(error: ValidationError) -> Rejected:
-    """The first thing wrong; pydantic's words name types and limits, and the names that the model has."""
+    """The first error. pydantic's messages name types, limits and our own field names, never the value."""
     first = error.errors(include_input=False, include_url=False)[0]
     if first["type"] == "extra_forbidden":
-        return Rejected("E_UNKNOWN_FIELD", "there is no such field here; see /openapi.json for those there are")
+        return Rejected("E_UNKNOWN_FIELD", "unknown field; see /openapi.json for the fields of this request")
     field = str(first["loc"][0]) if first["loc"] else ""
     if not field:
-        return Rejected("E_BODY", "a body is a JSON object")
+        return Rejected("E_BODY", "the body must be a JSON object")
     if first["type"] == "missing":
         return Rejected(f"E_{field.upper()}_MISSING", f"{field} is required", field)
     limits = [value for value in first.get("ctx", {}).values() if type(value) in (int, float)]

@@ -1,4 +1,4 @@
-"""Reading a body: JSON only, never more than the limit, never for longer than the limit."""
+"""Reads a request's body: JSON only, up to a size, within a time."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ class ClientGone(Exception):
 
 
 async def read_body(headers: Headers, receive: Receive, limit: int, timeout_s: float) -> bytes:
-    """The bytes of the body. Raises Problem before more than `limit` bytes are held, ClientGone."""
+    """The bytes of the body. Raises Problem before more than `limit` bytes are held; raises ClientGone."""
     check_type(headers)
-    too_long = Problem(413, "E_BODY_SIZE", f"a body has at most {limit} bytes here", limit=limit)
+    too_long = Problem(413, "E_BODY_SIZE", f"the body must have at most {limit} bytes", limit=limit)
     declared = headers.get("content-length", "0")
     if not declared.isdigit() or len(declared) > 15 or int(declared) > limit:
         raise too_long
@@ -40,7 +40,7 @@ async def read_body(headers: Headers, receive: Receive, limit: int, timeout_s: f
 
 
 def check_type(headers: Headers) -> None:
-    """Raises Problem for anything but JSON as it is: a page in a browser cannot send that without being asked first."""
+    """Raises Problem unless the body is plain JSON, which a browser sends to another site only after asking it."""
     kind, _, parameter = headers.get("content-type", "").partition(";")
     charset = parameter.strip().lower()
     if kind.strip().lower() != _TYPE or charset not in {"", "charset=utf-8", 'charset="utf-8"'}:

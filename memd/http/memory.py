@@ -1,0 +1,181 @@
+"""Operations on memories: the document, the block for a prompt, search, facts by hand, export and forget."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import asdict
+
+import orjson
+from starlette.responses import Response
+
+from memd.context import Bucket
+from memd.http.fields import AddFact, Export, FactEdit, Forget, Inject, InjectQuery, OneMemory, Search
+from memd.http.operation import Request, json_response
+from memd.recall.inject import Injection
+from memd.recall.search import Found
+
+PRIVATE = "private, no-cache"
+"""A client may store the response, but must revalidate it each time."""
+
+HIDDEN = ("ledger",)
+"""Fields of a document that are memd's own bookkeeping: hashes of messages. An export has them."""
+
+
+async def document(request: Request) -> Response:
+    """The memory document."""
+    query: OneMemory = request.query
+
+    def work() -> tuple[bytes, str]:
+        tree = request.service.memd.document(query.user_id, agent_name=query.agent_name)
+        data = orjson.dumps({name: value for name, value in tree.items() if name not in HIDDEN})
+        return data, hashlib.sha256(data).hexdigest()[:32]
+
+    data, version = await request.service.run(request.service.files, work)
+    return _tagged(request, data, version)
+
+
+async def inject(request: Request) -> Response:
+    """The block for a prompt. A block in the cache, of a memory that has not changed, takes no thread."""
+    query: InjectQuery = request.query
+    if query.query is None and not query.include_pending:
+        bucket = Bucket(query.user_id, query.agent_name)
+        cached = request.service.memd.injection_at_hand(bucket, max_tokens=query.max_tokens)
+        if cached is not None:
+            return _tagged_block(request, cached)
+    return _tagged_block(request, await _injection(request, query))
+
+
+async def inject_for(request: Request) -> Response:
+    """The same, with the fields in a body."""
+    block = await _injection(request, request.body)
+    return json_response({"text": block.text, "version": block.version})
+
+
+async def _injection(request: Request, fields: InjectQuery | Inject) -> Injection:
+    def work() -> Injection:
+        return request.service.memd.injection(
+            fields.user_id,
+            agent_name=fields.agent_name,
+            max_tokens=fields.max_tokens,
+            query=fields.query,
+            include_pending=fields.include_pending,
+        )
+
+    pool = request.service.inbox if fields.include_pending else request.service.files
+    return await request.service.run(pool, work)
+
+
+async def search(request: Request) -> Response:
+    """The facts that match, best first."""
+    body: Search = request.body
+
+    def work() -> list[Found]:
+        return request.service.memd.search(
+            body.user_id,
+            body.query,
+            agent_name=body.agent_name,
+            limit=body.limit,
+            categories=body.categories,
+            since=body.since,
+            until=body.until,
+            include_pending=body.include_pending,
+        )
+
+    results = await request.service.run(request.service.inbox if body.include_pending else request.service.files, work)
+    return json_response({"found": [_row(result, explain=body.explain) for result in results]})
+
+
+async def facts(request: Request) -> Response:
+    """The facts of a memory, in the order they came."""
+    query: OneMemory = request.query
+    rows = await request.service.run(
+        request.service.files, lambda: request.service.memd.facts(query.user_id, agent_name=query.agent_name)
+    )
+    return json_response({"facts": rows})
+
+
+async def add_fact(request: Request) -> Response:
+    """Add a fact by hand."""
+    body: AddFact = request.body
+    add = request.service.memd.add_fact
+    fact_id = await request.service.run(
+        request.service.files,
+        lambda: add(body.user_id, body.content, category=body.category, agent_name=body.agent_name),
+    )
+    return json_response({"id": fact_id}, 201)
+
+
+async def edit_fact(request: Request) -> Response:
+    """Change a fact's content, its category, or both."""
+    fact_id = request.path["fact_id"]
+    body: FactEdit = request.body
+    edit = request.service.memd.edit_fact
+    await request.service.run(
+        request.service.files,
+        lambda: edit(body.user_id, fact_id, content=body.content, category=body.category, agent_name=body.agent_name),
+    )
+    return json_response({"id": fact_id})
+
+
+async def remove_fact(request: Request) -> Response:
+    """Remove a fact for good."""
+    fact_id = request.path["fact_id"]
+    query: OneMemory = request.query
+    await request.service.run(
+        request.service.files,
+        lambda: request.service.memd.remove_fact(query.user_id, fact_id, agent_name=query.agent_name),
+    )
+    return Response(None, 204, {"cache-control": "no-store"})
+
+
+async def export(request: Request) -> Response:
+    """Everything memd keeps about a user: every agent's memory, or that of one agent."""
+    query: Export = request.query
+
+    def work() -> bytes:
+        return orjson.dumps(request.service.memd.export(query.user_id, agent_name=query.agent_name))
+
+    return json_response(await request.service.run(request.service.long, work))
+
+
+async def forget(request: Request) -> Response:
+    """Forget a user, or what one agent knows of them. 202: a worker completes it when the inbox is back."""
+    body: Forget = request.body
+    forgotten = await request.service.run(
+        request.service.long,
+        lambda: request.service.memd.forget(body.user_id, agent_name=body.agent_name, dry_run=body.dry_run),
+    )
+    return json_response({"dry_run": body.dry_run, **asdict(forgotten)}, 200 if forgotten.complete else 202)
+
+
+def _row(result: Found, *, explain: bool) -> dict[str, object]:
+    row: dict[str, object] = {
+        "fact": result.fact,
+        "score": result.score,
+        "pending": result.pending,
+        "agent_name": result.agent_name,
+    }
+    if explain:
+        row["explain"] = {"similarity": result.similarity, "confidence": result.confidence, "scope": result.scope}
+    return row
+
+
+def _tagged_block(request: Request, block: Injection) -> Response:
+    return _tagged(request, orjson.dumps({"text": block.text, "version": block.version}), block.version)
+
+
+def _tagged(request: Request, data: bytes, version: str) -> Response:
+    """A response with an ETag; 304 without a body when the client has this version."""
+    tag = f'"{version}"'
+    headers = {"etag": tag, "cache-control": PRIVATE}
+    if _matches(request.headers.get("if-none-match"), tag):
+        return Response(None, 304, headers)
+    return json_response(data, headers=headers)
+
+
+def _matches(if_none_match: str | None, tag: str) -> bool:
+    """Whether a client's list of ETags has this one; weak ones count (RFC 9110, 13.1.2)."""
+    if if_none_match is None:
+        return False
+    tags = (entry.strip().removeprefix("W/") for entry in if_none_match.split(","))
+    return if_none_match.strip() == "*" or tag in tags

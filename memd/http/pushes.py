@@ -1,0 +1,80 @@
+"""Operations on pushes: push, receipt, flush."""
+
+from __future__ import annotations
+
+import threading
+
+from msgspec.structs import replace
+from starlette.responses import Response
+
+from memd.errors import Rejected
+from memd.http.fields import MAX_THREAD_BYTES, FlushBody
+from memd.http.operation import Request, json_response
+from memd.http.problems import not_found
+from memd.inbox.flush import FlushProgress, FlushResult
+from memd.push.validation import RawPush
+
+MARGIN_S = 5.0
+"""A flush that waits responds this many seconds before `http.request_timeout_s` ends."""
+
+
+async def push(request: Request) -> Response:
+    """Merge a push at once, or refuse it."""
+    own = in_namespace(request.body, request.token.app)
+    receipt = await request.service.run(request.service.inbox, lambda: request.service.memd.push_parsed(own))
+    return json_response(receipt, 202 if receipt.id else 200)
+
+
+def in_namespace(push: RawPush, app: str) -> RawPush:
+    """The push with its thread in the namespace of the app, so that no app can change what another has pending."""
+    if not app:
+        return push
+    size = len(push.key.thread_id.encode())
+    if size > MAX_THREAD_BYTES:
+        sentence = f"with a token, thread_id must have 1 to {MAX_THREAD_BYTES} bytes; it has {size}"
+        raise Rejected("E_THREAD_ID_LENGTH", sentence, "thread_id", MAX_THREAD_BYTES)
+    return replace(push, key=push.key._replace(thread_id=thread_of(push.key.thread_id, app)))
+
+
+def thread_of(thread_id: str, app: str) -> str:
+    """The thread's name in the inbox, where the threads of all apps meet. An app's name has no slash."""
+    return f"{app}/{thread_id}" if app else thread_id
+
+
+async def receipt(request: Request) -> Response:
+    """The state of a push. A push of another user gets the same 404 as one that does not exist."""
+    receipt_id, user_id = request.path["receipt_id"], request.query.user_id
+    outcome = await request.service.run(
+        request.service.inbox, lambda: request.service.memd.receipt(receipt_id, user_id=user_id)
+    )
+    if outcome.state == "unknown":
+        raise not_found()
+    return json_response(outcome)
+
+
+async def flush(request: Request) -> Response:
+    """Make keys due now; with `wait`, respond when their pushes have ended."""
+    body: FlushBody = request.body
+    thread_id = body.thread_id if body.thread_id is None else thread_of(body.thread_id, request.token.app)
+    timeout_s = min(body.timeout_s, max(0.0, request.service.settings.http.request_timeout_s - MARGIN_S))
+    gone = threading.Event()
+
+    def progress(_: FlushProgress) -> None:
+        if gone.is_set():
+            raise TimeoutError  # nobody waits for the result; the keys are due all the same
+
+    def work() -> FlushResult:
+        return request.service.memd.flush(
+            user_id=body.user_id,
+            agent_name=body.agent_name,
+            thread_id=thread_id,
+            wait=body.wait,
+            timeout_s=timeout_s,
+            progress=progress,
+        )
+
+    try:
+        pool = request.service.long if body.wait else request.service.inbox
+        return json_response(await request.service.run(pool, work))
+    finally:
+        gone.set()
