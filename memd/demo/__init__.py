@@ -1,1 +1,1 @@
-"""The demo: conversations written for it, and the run that turns them into memory."""
+"""The demo: the shipped conversations, and the run that turns them into memory."""

@@ -1,4 +1,4 @@
-"""The demo's run: a daemon of its own, the shipped conversations in, everybody's memory out."""
+"""The demo: starts a daemon of its own, pushes the shipped conversations, and prints the memory of each user."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from importlib import resources
 from pathlib import Path
 from typing import Any
+from unicodedata import east_asian_width
 
 import orjson
 import typer
@@ -21,7 +22,10 @@ from memd.client import Memd
 from memd.config import Settings, as_environment
 from memd.errors import InboxUnavailable, MemdError
 from memd.extraction import chosen
+from memd.inbox import library
+from memd.inbox.connection import connect
 from memd.inbox.flush import FlushProgress
+from memd.inbox.snapshot import workers_listening
 from memd.recall.view import view
 
 READY_S = 15.0
@@ -29,7 +33,7 @@ END_S = 120.0
 
 
 def run(keep: Path | None, log_level: str | None) -> int:
-    """Run the demo; answers the exit code. `keep`: a folder for the data, which is thrown away otherwise."""
+    """Run the demo; returns the exit code. `keep`: a folder for the data, which is deleted at the end without one."""
     with tempfile.TemporaryDirectory(prefix="memd-demo-") as scratch:
         settings = _settings(keep or Path(scratch), log_level)
         _say(f"Extractor: {_extractor(settings)}")
@@ -39,7 +43,7 @@ def run(keep: Path | None, log_level: str | None) -> int:
             for user in users:
                 _show(memd, user)
             _totals(memd)
-        _say("Everything is shut down." + (f" The data is in {keep}." if keep else ""))
+        _say("The server, the scheduler and the workers are stopped." + (f" The data is in {keep}." if keep else ""))
     return code
 
 
@@ -57,12 +61,12 @@ def _settings(folder: Path, log_level: str | None) -> Settings:
 def _extractor(settings: Settings) -> str:
     if chosen(settings.extraction) == "anthropic":
         return f"Anthropic, {settings.extraction.model}"
-    return "offline patterns (set ANTHROPIC_API_KEY to use Anthropic)"
+    return "offline patterns (set ANTHROPIC_API_KEY to use a model of Anthropic)"
 
 
 @contextmanager
 def _daemon(settings: Settings) -> Iterator[None]:
-    """`memd up` on the demo's folder, until the end."""
+    """`memd up` on the demo's folder, for the length of the block."""
     _say("Starting the embedded server, the scheduler and the workers ...")
     process = subprocess.Popen(
         [sys.executable, "-m", "memd", "up"],
@@ -70,61 +74,71 @@ def _daemon(settings: Settings) -> Iterator[None]:
         start_new_session=True,
     )
     try:
-        _await_ready(settings, process)
+        _wait_until_ready(settings, process)
         yield
     finally:
         process.terminate()
         process.wait()
 
 
-def _await_ready(settings: Settings, process: subprocess.Popen[bytes]) -> None:
-    until = time.monotonic() + READY_S
-    while True:
-        try:
-            with Memd(settings) as memd:
-                if memd.status().workers:
+def _wait_until_ready(settings: Settings, process: subprocess.Popen[bytes]) -> None:
+    """Until the scheduler has loaded the inbox's functions and a worker listens. Raises InboxUnavailable."""
+    deadline = time.monotonic() + READY_S
+    with connect(settings) as client:
+        while True:
+            try:
+                if library.installed(client) and workers_listening(client):
                     return
-        except MemdError:  # not there yet; the deadline says when that is an error
-            pass
-        if process.poll() is not None or time.monotonic() > until:
-            raise InboxUnavailable("memd up did not get ready; its log is above")
-        time.sleep(0.05)
+            except MemdError:  # the server is still starting; the deadline decides when that is an error
+                pass
+            if process.poll() is not None or time.monotonic() > deadline:
+                raise InboxUnavailable("`memd up` did not become ready; its log is above")
+            time.sleep(0.05)
 
 
 def _push(memd: Memd) -> list[str]:
-    """Push all conversations; answers their users."""
+    """Push all conversations; returns their users."""
     users: dict[str, None] = {}
     lines = resources.files("memd.demo").joinpath("conversations.jsonl").read_bytes().splitlines()
+    _say(f"\nPushing {len(lines)} contexts: user, thread, messages sent and kept, state, messages dropped by reason")
     for line in lines:
         push: dict[str, Any] = orjson.loads(line)
         users[push["user_id"]] = None
-        answer = memd.push_json(line)
-        dropped = ", ".join(f"{count} {reason}" for reason, count in answer.dropped.items())
+        receipt = memd.push_json(line)
+        dropped = ", ".join(f"{count} {reason}" for reason, count in receipt.dropped.items())
         _say(
-            f"  {push['user_id']:<18} {push['thread_id']:<20} {len(push['messages']):>2} turns in, "
-            f"{answer.messages:>2} kept, {answer.status}" + (f"; dropped {dropped}" if dropped else "")
+            f"  {_padded(push['user_id'], 16)} {_padded(push['thread_id'], 16)} "
+            f"{len(push['messages']):>2} sent, {receipt.messages:>2} kept, {receipt.status}"
+            + (f"; dropped: {dropped}" if dropped else "")
         )
     return list(users)
 
 
+def _padded(text: str, width: int) -> str:
+    """The text, filled up to `width` columns of a terminal, where Chinese characters take two."""
+    columns = sum(2 if east_asian_width(character) in "WF" else 1 for character in text)
+    return text + " " * (width - columns)
+
+
 def _flush(memd: Memd) -> int:
-    said = -1
+    """Have everything processed now; returns the exit code."""
+    shown = -1
 
     def progress(at: FlushProgress) -> None:
-        nonlocal said
-        if at.ended != said:
-            said = at.ended
-            _say(f"  {at.ended} of {at.total} conversations remembered")
+        nonlocal shown
+        if at.ended != shown:
+            shown = at.ended
+            _say(f"  {at.ended} of {at.total} conversations processed")
 
-    _say("Flushing ...")
+    _say("\nFlushing: processing starts now instead of after the quiet time ...")
     result = memd.flush(wait=True, timeout_s=END_S, progress=progress)
     return 4 if result.timed_out else 3 if result.counts.get("dead") else 0
 
 
 def _show(memd: Memd, user: str) -> None:
-    _say(f"\n=== The memory of {user} ===")
+    _say(f"\n=== {user}: the memory document ===")
     _say(view(memd.document(user)))
-    _say("--- what the next prompt gets ---")
+    _say(f"--- {user}: the block that memd adds to the next prompt ---")
     _say(memd.inject(user))
 
 
@@ -132,8 +146,9 @@ def _totals(memd: Memd) -> None:
     status = memd.status()
     usage = status.usage
     _say(
-        f"\n{status.stored} pushes stored, {status.skipped} skipped, {status.facts['added']} facts; "
-        f"{usage['model_calls']} extractions, {usage['input_tokens']} tokens in, {usage['output_tokens']} out."
+        f"\n{status.stored} pushes stored and {status.skipped} skipped, {status.facts['added']} facts added; "
+        f"{usage['model_calls']} extractions, "
+        f"{usage['input_tokens']} input tokens, {usage['output_tokens']} output tokens."
     )
 
 

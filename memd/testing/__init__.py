@@ -1,4 +1,4 @@
-"""For people who build on memd: a real HTTP endpoint that plays the model. See `ModelServer`."""
+"""For people who build on memd: a real HTTP server that plays the model's endpoint. See `ModelServer`."""
 
 from memd.testing.model_server import ModelServer, Recorded, Reply, facts_from_messages
 from memd.testing.replies import Refused

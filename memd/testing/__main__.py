@@ -1,4 +1,4 @@
-"""`python -m memd.testing`: the model server alone, for trying memd out or for measuring it."""
+"""`python -m memd.testing`: runs the model server alone, to try memd or to measure it."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import sys
 
 
 def main() -> None:
-    """Serve until SIGINT or SIGTERM; the address is the first line of the output."""
+    """Serve until SIGINT or SIGTERM. The first line of the output is the address."""
     from memd.testing.model_server import ModelServer  # noqa: PLC0415 - `--help` needs none of it
 
     parser = argparse.ArgumentParser(prog="python -m memd.testing", description=__doc__)
-    parser.add_argument("--port", type=int, default=0, help="port on 127.0.0.1; 0: any free one")
+    parser.add_argument("--port", type=int, default=0, help="port on 127.0.0.1; 0: any free port")
     parser.add_argument("--delay", type=float, default=0.0, help="seconds before each answer")
     options = parser.parse_args()
     stop = {signal.SIGINT, signal.SIGTERM}

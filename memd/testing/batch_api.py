@@ -16,14 +16,14 @@ from memd.testing.replies import error_body
 BATCHES = "/v1/messages/batches"
 DAY = timedelta(days=1)
 
-Answer = tuple[int, bytes, str]
-JSON, LINES = "application/json", "application/x-jsonl"
+Response = tuple[int, bytes, str]
+JSON, JSON_LINES = "application/json", "application/x-jsonl"
 COUNTS = ("processing", "succeeded", "errored", "canceled", "expired")
 
 
 @dataclass
 class Batch:
-    """One batch as it was sent. `results`: its lines, once it has ended."""
+    """One batch: its requests by id, and the lines of its results once it has ended."""
 
     id: str
     requests: dict[str, dict[str, Any]]
@@ -35,13 +35,14 @@ class Batch:
 
 @dataclass
 class BatchDesk:
-    """What a test can do with batches: hold them, let them take their time, expire, fail, lose lines.
+    """The batches of the model server. A test can hold and delay them, and make them expire, fail or lose results.
 
-    `delay`: seconds until a batch has ended. `made`: all batches so far, the deleted ones too.
+    `delay`: seconds until a batch ends. `made`: all batches so far, deleted ones included. `polls`: how often a
+    batch's state was requested. `deleted`: the ids of deleted batches.
     """
 
     answer: Callable[[dict[str, Any]], tuple[int, bytes]]
-    """Status and body for a request's params."""
+    """Returns status and body for the params of a request."""
 
     delay: float = 0.0
     made: list[Batch] = field(default_factory=list)
@@ -58,37 +59,37 @@ class BatchDesk:
 
     @property
     def requests(self) -> int:
-        """Requests in all batches so far."""
+        """The number of requests in all batches so far."""
         with self._lock:
             return sum(len(batch.requests) for batch in self.made)
 
     def hold(self) -> None:
-        """Let no batch end until `go_on`."""
+        """Keep all batches in progress until `go_on`."""
         self._held = True
 
     def go_on(self) -> None:
-        """Let batches end."""
+        """Let batches end again."""
         self._held = False
 
     def expire(self, count: int = 1) -> None:
-        """Let the next so many requests expire unanswered when their batch ends."""
+        """Let the next `count` requests expire unanswered when their batch ends."""
         self._expiring = count
 
     def lose_lines(self, count: int = 1) -> None:
-        """Leave the next so many results out."""
+        """Leave the next `count` results out."""
         self._losing = count
 
     def fail(self, verb: str, status: int) -> None:
-        """Answer the next `create`, `retrieve`, `results`, `cancel` or `delete` with an error."""
+        """Answer the next `create`, `retrieve`, `results`, `cancel` or `delete` with an error of this status."""
         self._failing.append((verb, status))
 
     def forget(self) -> None:
-        """Know no batch any more."""
+        """Forget all batches."""
         with self._lock:
             self._batches.clear()
 
-    def handle(self, request: HttpRequest, base_url: str) -> Answer:
-        """Answer one request of the API."""
+    def handle(self, request: HttpRequest, base_url: str) -> Response:
+        """Status, body and content type for one request of the API."""
         with self._lock:
             name, _, action = request.path.removeprefix(BATCHES).strip("/").partition("/")
             verb = _verb(request.method, name, action)
@@ -103,7 +104,7 @@ class BatchDesk:
                 return 404, error_body(404, "no such batch"), JSON
             return self._on(batch, verb, base_url)
 
-    def _create(self, request: HttpRequest, base_url: str) -> Answer:
+    def _create(self, request: HttpRequest, base_url: str) -> Response:
         rows = json.loads(request.body)["requests"]
         names = [row["custom_id"] for row in rows]
         if len(set(names)) < len(names) or not all(0 < len(name) <= 64 for name in names):
@@ -118,7 +119,7 @@ class BatchDesk:
         self._batches[batch.id] = batch
         return 200, _described(batch, base_url), JSON
 
-    def _on(self, batch: Batch, verb: str, base_url: str) -> Answer:
+    def _on(self, batch: Batch, verb: str, base_url: str) -> Response:
         if verb == "retrieve":
             self.polls += 1
         if verb == "cancel":
@@ -129,18 +130,18 @@ class BatchDesk:
             batch.results = batch.results[lost:]
         if verb == "results":
             if batch.results is None:
-                return 404, error_body(404, "it has not ended"), JSON
-            return 200, b"".join(json.dumps(line).encode() + b"\n" for line in batch.results), LINES
+                return 404, error_body(404, "the batch has not ended"), JSON
+            return 200, b"".join(json.dumps(line).encode() + b"\n" for line in batch.results), JSON_LINES
         if verb == "delete":
             if batch.results is None:
-                return 400, error_body(400, "it has not ended"), JSON
+                return 400, error_body(400, "the batch has not ended"), JSON
             self.deleted.append(batch.id)
             del self._batches[batch.id]
             return 200, json.dumps({"id": batch.id, "type": "message_batch_deleted"}).encode(), JSON
         return 200, _described(batch, base_url), JSON
 
     def _line(self, batch: Batch, name: str) -> dict[str, Any]:
-        """The result of one request; lines come in another order than the requests."""
+        """The line with the result of one request."""
         if batch.canceled:
             result: dict[str, Any] = {"type": "canceled"}
         elif self._expiring:
@@ -148,8 +149,8 @@ class BatchDesk:
             result = {"type": "expired"}
         else:
             status, body = self.answer(batch.requests[name])
-            said = json.loads(body)
-            result = {"type": "succeeded", "message": said} if status == 200 else {"type": "errored", "error": said}
+            answer = json.loads(body)
+            result = {"type": "succeeded", "message": answer} if status == 200 else {"type": "errored", "error": answer}
         return {"custom_id": name, "result": result}
 
 

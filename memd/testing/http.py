@@ -1,4 +1,4 @@
-"""The little of HTTP/1.1 that an endpoint for one client needs: requests with a length, keep-alive, plain answers."""
+"""The part of HTTP/1.1 that the model server needs: requests with a length, keep-alive, plain responses."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class HttpRequest(NamedTuple):
 
 
 async def read_request(reader: asyncio.StreamReader) -> HttpRequest | None:
-    """The next request of a connection; None when the client has closed it, or sent what is not HTTP."""
+    """The next request of a connection; None when the client has closed it or sent anything but HTTP."""
     try:
         head = await reader.readuntil(b"\r\n\r\n")
         lines = head.decode("latin-1").split("\r\n")
@@ -37,7 +37,7 @@ async def read_request(reader: asyncio.StreamReader) -> HttpRequest | None:
 
 
 def head(status: int, headers: dict[str, str], length: int) -> bytes:
-    """The first bytes of an answer of `length` bytes."""
+    """The status line and headers of a response with a body of `length` bytes."""
     try:
         phrase = HTTPStatus(status).phrase
     except ValueError:

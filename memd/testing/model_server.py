@@ -1,4 +1,4 @@
-"""A real HTTP endpoint that plays the model, on 127.0.0.1, in a thread of its own."""
+"""A real HTTP server on 127.0.0.1 that plays the model's endpoint, in a thread of its own."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["ModelServer", "Recorded", "Reply", "Responder", "facts_from_messages
 
 @dataclass(frozen=True)
 class Recorded:
-    """One request as it arrived: its JSON, its headers (names in lower case), and `time.monotonic()` of its arrival."""
+    """One request: its JSON, its headers (names in lower case), and the `time.monotonic()` of its arrival."""
 
     body: dict[str, Any]
     headers: dict[str, str]
@@ -31,7 +31,7 @@ class Recorded:
 
 
 class ModelServer:
-    """A server that speaks the Messages API, with scripted answers and a record of what it was asked.
+    """A server that speaks the Messages API, with scripted replies and a record of the requests.
 
         from memd.config import ExtractionSettings, Secret
         from memd.extraction import open_extractor
@@ -47,10 +47,10 @@ class ModelServer:
             assert server.calls == 2
             assert server.requests[0].body["model"] == "claude-haiku-5-5"
 
-    Answers are used up in the order they were given, each `times` times (None: until `clear`). When there are none
-    left, `responder` makes an update of the request's JSON; the default is `facts_from_messages`. Calls may overlap by
-    the thousand: each costs a task, not a thread. `batches` plays the Message Batches API, with the same answers. Both
-    `Authorization: Bearer` and `x-api-key` are accepted; with `api_key` set only that one, without it any but none.
+    Scripted replies are used in their order, each `times` times (None: until `clear`). After the last one, `responder`
+    makes an update for the JSON of each request; the default is `facts_from_messages`. Thousands of calls can overlap:
+    each costs a task, not a thread. `batches` plays the Message Batches API with the same replies. The key may come as
+    `Authorization: Bearer` or `x-api-key`; it must be `api_key` when that is set, and must not be empty otherwise.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class ModelServer:
         api_key: str | None = None,
         keep: int = 10_000,
     ) -> None:
-        """`delay`: seconds before each answer, beside its own. `keep`: requests remembered, the newest ones."""
+        """`delay`: seconds before each reply, besides the delay of the reply itself. `keep`: newest requests kept."""
         self.responder = responder
         self.delay = delay
         self.api_key = api_key
@@ -107,11 +107,11 @@ class ModelServer:
             return list(self._requests)
 
     def reply(self, update: dict[str, Any], *, times: int | None = 1, **options: Any) -> None:
-        """Answer with an update; parts that are left out are empty. `options`: fields of Reply."""
+        """Answer with an update; missing parts are empty. `options`: fields of Reply."""
         self.text(json.dumps({**UPDATE_PARTS, **update}, ensure_ascii=False), times=times, **options)
 
     def text(self, text: str, *, times: int | None = 1, **options: Any) -> None:
-        """Answer with any text in place of an update."""
+        """Answer with any text instead of an update."""
         reply = Reply(**options)
         body = message_body(text, {}, reply.stop_reason, cached=False)
         self._add(replace(reply, body=body), times)
@@ -128,28 +128,28 @@ class ModelServer:
         self._add(Reply(body=body, headers=headers, **options), times)
 
     def answer(self, *, times: int | None = 1, **options: Any) -> None:
-        """Answer by the responder, but with these fields of Reply: a delay, a stop_reason, a drip, a drop."""
+        """Answer with the responder's update and these fields of Reply: delay_s, stop_reason, drip, drop_after."""
         self._add(Reply(**options), times)
 
     def drop(self, *, after: int = 0, times: int | None = 1) -> None:
-        """Break the connection off after so many bytes of the body; 0: before anything is said."""
+        """Close the connection after this many bytes of the body; 0: before the status line."""
         self.answer(times=times, drop_after=after)
 
     def clear(self) -> None:
-        """Forget the scripted answers: from now on the responder answers."""
+        """Discard the scripted replies: from now on the responder answers."""
         with self._changed:
             self._script.clear()
 
     def hold(self) -> None:
-        """Answer nobody until `go_on`."""
+        """Answer no request until `go_on`."""
         self._loop.call_soon_threadsafe(self._answering.clear)
 
     def go_on(self) -> None:
-        """Answer those who wait, and everybody from now on."""
+        """Answer the waiting requests and all later ones."""
         self._loop.call_soon_threadsafe(self._answering.set)
 
     def wait_for_calls(self, count: int, timeout_s: float = 10.0) -> None:
-        """Wait until so many requests have arrived. Raises TimeoutError."""
+        """Wait until this many calls have arrived in all. Raises TimeoutError."""
         with self._changed:
             if not self._changed.wait_for(lambda: self.calls >= count, timeout_s):
                 raise TimeoutError(f"{self.calls} of {count} calls after {timeout_s:g} s")
@@ -175,13 +175,13 @@ class ModelServer:
             while (request := await read_request(reader)) is not None and await self._serve(request, writer):
                 pass
         except (ConnectionError, asyncio.CancelledError):
-            return  # the client went away, or the server stops: there is nobody left to answer
+            return  # the client has closed the connection, or the server stops
         finally:
             self._connections.discard(task)
             writer.close()
 
     async def _serve(self, request: HttpRequest, writer: asyncio.StreamWriter) -> bool:
-        """Answer one request; whether the connection stays open."""
+        """Answer one request; returns whether the connection stays open."""
         if request.path.startswith(BATCHES):
             await _send(writer, await self._batch_answer(request), None)
             return True
@@ -205,7 +205,7 @@ class ModelServer:
                 self.concurrent -= 1
 
     async def _batch_answer(self, request: HttpRequest) -> bytes:
-        """The answer of the Message Batches API: held back like any other, when what was asked for is done already."""
+        """The response of the Message Batches API; `hold` delays it like any other, after its effect."""
         status = self._key_refused(request)
         answer = (
             (status, error_body(status, "refused"), JSON) if status else self.batches.handle(request, self.base_url)
@@ -214,7 +214,7 @@ class ModelServer:
         return head(answer[0], {"content-type": answer[2]}, len(answer[1])) + answer[1]
 
     def _outcome(self, params: dict[str, Any]) -> tuple[int, bytes]:
-        """What a request in a batch is answered with: the next scripted answer, else what the responder says."""
+        """Status and body for a request in a batch: the next scripted reply, else the responder's."""
         with self._changed:
             reply = self._next()
         if reply.body is None:
@@ -237,13 +237,13 @@ class ModelServer:
             return Reply(status=status, body=error_body(status, "refused")) if status else self._next()
 
     def _refusal(self, request: HttpRequest) -> int:
-        """The status for what is not a call with a key; 0 when it is one."""
+        """The status that refuses a request which is not a call with an accepted key; 0 for such a call."""
         if (request.method, request.path) != ("POST", "/v1/messages"):
             return 404
         return self._key_refused(request)
 
     def _description(self, request: HttpRequest) -> bytes:
-        """The answer to a question for a model, which is no call: every `claude-` model is known here."""
+        """The response to GET /v1/models/…, which does not count as a call; every `claude-` model exists."""
         name = request.path.removeprefix("/v1/models/")
         status = self._key_refused(request) or (200 if name.startswith("claude-") else 404)
         model = {"type": "model", "id": name, "display_name": name, "created_at": "2026-10-07T00:00:00Z"}
@@ -264,7 +264,7 @@ class ModelServer:
         return reply
 
     def _answered(self, request: bytes, reply: Reply) -> Reply:
-        """The reply with what the responder says, or refuses."""
+        """The reply with the responder's update as its body, or with its refusal."""
         try:
             return replace(reply, body=self._answer(request, reply))
         except Refused as refused:

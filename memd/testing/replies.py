@@ -1,4 +1,4 @@
-"""What the model server can be told to answer, and its default: one fact for each new message of the user."""
+"""Replies of the model server: scripted ones, and the default of one fact for each new user message."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ ERROR_TYPES = {
 }
 
 QUOTE_CHARS = 1_000
-"""A longer message is quoted by its beginning."""
+"""Only this much of a longer message is quoted."""
 
 
 @dataclass(frozen=True)
 class Reply:
-    """One answer. `body` None: let the responder answer, with this stop_reason; bytes: exactly these."""
+    """One reply. `body`: its exact bytes; None: the responder's answer, with this stop_reason."""
 
     status: int = 200
     body: bytes | None = None
@@ -38,13 +38,13 @@ class Reply:
     stop_reason: str = "end_turn"
     delay_s: float = 0.0
     drop_after: int | None = None
-    """Close the connection after so many bytes of the body; 0: before the status line."""
+    """Close the connection after this many bytes of the body; 0: before the status line."""
     drip: tuple[int, float] | None = None
-    """Send the body in pieces of so many bytes, with so many seconds after each."""
+    """(bytes, seconds): send the body in chunks of this many bytes, with a pause after each."""
 
 
 class Refused(Exception):
-    """A responder raises it to answer with the API's error envelope, as a real endpoint does for some content."""
+    """Raised by a responder to answer with the API's error envelope, as a real endpoint does for some content."""
 
     def __init__(self, status: int, message: str = "scripted") -> None:
         super().__init__(message)
@@ -53,9 +53,9 @@ class Refused(Exception):
 
 
 def facts_from_messages(request: dict[str, Any]) -> dict[str, Any]:
-    """The default responder: each new user message becomes one fact that says and quotes exactly its text.
+    """The default responder: each new user message becomes one fact with exactly its text as content and quote.
 
-    So the documents that a run must end with can be computed from what was pushed.
+    So the final documents of a run can be computed from what was pushed.
     """
     prompt = request["messages"][-1]["content"]
     return {
@@ -76,7 +76,7 @@ def facts_from_messages(request: dict[str, Any]) -> dict[str, Any]:
 
 
 def message_body(text: str, request: dict[str, Any], stop_reason: str, cached: bool) -> bytes:
-    """A Messages API answer with one text block; tokens are estimated, the system blocks count as cache."""
+    """A response of the Messages API with one text block. Tokens are estimated; the system blocks count as cached."""
     prefix = estimate_tokens(json.dumps(request.get("system", ""), ensure_ascii=False))
     rest = estimate_tokens(json.dumps(request.get("messages", ""), ensure_ascii=False))
     answer = {
