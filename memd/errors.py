@@ -65,6 +65,12 @@ class ServerUnfit(MemdError):
     exit_code = 78
 
 
+class OtherStore(MemdError):
+    """The inbox belongs to another store than the one in the settings; nothing was claimed, scheduled or forgotten."""
+
+    exit_code = 78
+
+
 class AlreadyRunning(MemdError):
     """Another `memd up` holds this data folder."""
 

@@ -16,7 +16,7 @@ import redis
 from memd.config import Settings
 from memd.context import DEFAULT_AGENT, user_hash
 from memd.errors import InboxUnavailable, NotReady
-from memd.inbox import dead, verbs
+from memd.inbox import dead, library, verbs
 from memd.inbox.connection import send
 from memd.inbox.dead import Letter
 from memd.inbox.raw_door import RawDoor
@@ -62,16 +62,21 @@ class Forgetting:
         self._tombstones = store.tombstones
 
     def preview(self, wish: Wish) -> Forgotten:
-        """What `run` would remove now. Raises InboxUnavailable."""
+        """What `run` would remove now. Raises InboxUnavailable, OtherStore."""
+        library.require_store(self._client, self._store)
         found, pushes = self._traces(wish, remove=False)
         letters = list(self._letters(wish))
         erased = self._store.erase(wish.user_id, wish.agent_name, dry_run=True)
         return self._report(pushes, len(letters), erased, len(found | erased.identities))
 
     def run(self, wish: Wish) -> Forgotten:
-        """Forget. Raises StoreUnavailable; then the tombstone, where it was written, says what is left to do."""
+        """Forget. Raises OtherStore before anything is done.
+
+        Raises StoreUnavailable; the tombstone, where it was written, says what is left to do then.
+        """
         known = set(self._store.erase(wish.user_id, wish.agent_name, dry_run=True).identities)
         try:
+            library.require_store(self._client, self._store)
             self._take_in()
             known |= self._traces(wish, remove=False)[0]
         except (InboxUnavailable, NotReady):  # no inbox now: the tombstone stays open until there is one
@@ -101,8 +106,10 @@ class Forgetting:
     def mend(self) -> int:
         """Do what is left to do, and mirror tombstones that the server lost; answers how many wishes were open.
 
-        For the start of a worker, and for each time its server is back. Raises InboxUnavailable, StoreUnavailable.
+        For the start of a worker, and for each time its server is back.
+        Raises InboxUnavailable, StoreUnavailable, OtherStore.
         """
+        library.require_store(self._client, self._store)
         for owner in verbs.unmirrored(self._client, self._tombstones.owners()):
             self._mirror(self._tombstones.of(owner))
         wishes = self._tombstones.unfinished()

@@ -21,13 +21,15 @@ from rq.serializers import JSONSerializer
 
 from memd import __version__
 from memd.config import Settings
-from memd.errors import MemdError
+from memd.errors import MemdError, OtherStore
 from memd.events import Event, logger
 from memd.extraction import preload
 from memd.forget import Forgetting
+from memd.inbox import library
 from memd.inbox.bell import ARGUMENT, bell_queue
 from memd.inbox.connection import connect
 from memd.memory.store.json_store import open_store
+from memd.memory.store.protocol import Store
 from workers import drain
 from workers.job import BellJob
 
@@ -46,7 +48,7 @@ WORKER_TTL_S = 60
 def run(settings: Settings) -> None:
     """Run bells until a signal says stop. Heavy imports happen here, once, before the first fork.
 
-    Raises ConfigError for a store or an extractor that cannot be loaded.
+    Raises ConfigError for a store or an extractor that cannot be loaded, and OtherStore at any time.
     """
     open_store(settings).sweep()
     preload(settings.extraction)
@@ -77,7 +79,7 @@ def _run_bells(settings: Settings, stop: Stop) -> bool:
     try:
         _finish_forgettings(settings)
         worker = _worker(settings)
-        worker.stop = stop
+        worker.stop, worker.store = stop, open_store(settings)
         worker.work(logging_level="WARNING")
         ran_bells = worker.ran_bells
     except redis.RedisError as error:  # no context is in hand: the child has its own connection and its leases
@@ -88,10 +90,15 @@ def _run_bells(settings: Settings, stop: Stop) -> bool:
 
 
 def _finish_forgettings(settings: Settings) -> None:
-    """Finish forgettings that were interrupted by an outage or a crash, before anything is claimed."""
+    """Finish forgettings that were interrupted by an outage or a crash, before anything is claimed.
+
+    Raises OtherStore.
+    """
     with connect(settings) as client:
         try:
             wishes = Forgetting(settings, client, open_store(settings)).mend()
+        except OtherStore:
+            raise
         except MemdError as error:  # the tombstones stay open; each claim of such a user tries again
             logger(part="worker").warning(Event.FORGOTTEN, code=type(error).__name__)
             return
@@ -135,6 +142,7 @@ class BellWorker(Worker):
     log_result_lifespan = False
     ran_bells = False
     stop: Stop
+    store: Store
 
     def handle_warm_shutdown_request(self) -> None:
         """Signal the drain in the child, which gives its claims back within three seconds."""
@@ -186,7 +194,11 @@ class BellWorker(Worker):
             self.connection.connection_pool.disconnect()  # also wakes the thread, which then ends
 
     def execute_job(self, job: Job, queue: Queue) -> None:
-        """Run one bell in a forked child."""
+        """Run one bell in a forked child. A worker whose store is not the inbox's stops instead."""
+        try:
+            library.require_store(self.connection, self.store)
+        except MemdError:  # the next round of `run` meets the same error, and ends or waits
+            raise StopRequested from None
         self.ran_bells = True
         super().execute_job(job, queue)
 

@@ -9,8 +9,10 @@ import redis
 
 from memd.config import Settings
 from memd.context import WIRE_VERSION
+from memd.errors import OtherStore
 from memd.inbox.connection import translate
 from memd.inbox.verbs import P
+from memd.memory.store.protocol import Store
 
 BUILD = 7
 """Grows with every change of inbox.lua; an older build never replaces a newer one."""
@@ -25,6 +27,36 @@ def installed(client: redis.Redis) -> bool:
         return bool(client.hexists(f"{P}:config", "build"))
     except redis.RedisError as error:
         translate(error)
+
+
+def bind_store(client: redis.Redis, store: Store) -> None:
+    """Record this store as the inbox's, unless the inbox has one already; a store without an id gets one.
+
+    Raises OtherStore, StoreUnavailable, InboxFull.
+    """
+    try:
+        if not client.hexists(f"{P}:config", "store"):
+            client.hsetnx(f"{P}:config", "store", store.make_id())
+    except redis.RedisError as error:
+        translate(error)
+    require_store(client, store)
+
+
+def require_store(client: redis.Redis, store: Store) -> None:
+    """Refuse a store that is not the inbox's. An inbox that no scheduler of this version has met takes any.
+
+    Raises OtherStore, StoreUnavailable.
+    """
+    try:
+        known = client.hget(f"{P}:config", "store")
+    except redis.RedisError as error:
+        translate(error)
+    if known is not None and (known.decode() if isinstance(known, bytes) else known) != store.read_id():
+        raise OtherStore(
+            "E_OTHER_STORE: this inbox belongs to another store, so nothing is done with this one: set data_dir and "
+            "redis_url so that they belong together; to give the inbox to this store for good, delete the field "
+            f"`store` of {P}:config on the server and start the scheduler"
+        )
 
 
 def mark_full(client: redis.Redis, headroom: float) -> None:

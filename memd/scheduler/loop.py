@@ -11,13 +11,14 @@ import time
 from types import FrameType
 
 from memd.config import Settings
-from memd.errors import AccountRefused, InboxFull, InboxUnavailable, MemdError, NotReady
+from memd.errors import AccountRefused, InboxFull, InboxUnavailable, MemdError, NotReady, OtherStore
 from memd.events import Event, logger
 from memd.extraction import endpoint
 from memd.inbox import library, server_check, verbs
 from memd.inbox.connection import connect, send
 from memd.inbox.verbs import Tick
 from memd.inbox.wake import Wake
+from memd.memory.store.json_store import open_store
 from memd.scheduler.bells import Bells
 from memd.scheduler.budgets import Budgets
 from memd.scheduler.duty import Duty
@@ -33,7 +34,10 @@ RETRY_MAX_S = 1.0
 
 
 def run(settings: Settings) -> None:
-    """Schedule until SIGTERM or SIGINT. Raises ServerUnfit or ConfigError before anything is started."""
+    """Schedule until SIGTERM or SIGINT.
+
+    Raises ServerUnfit or ConfigError before anything is started, and OtherStore at any time.
+    """
     scheduler = Scheduler(settings)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, scheduler.stop)
@@ -49,7 +53,8 @@ class Scheduler:
         self._wake = Wake(settings)
         self._rescue = Rescue(self._client)
         self._bells = Bells(settings, self._client)
-        self._watch = Watch(settings, self._client)
+        self._store = open_store(settings)
+        self._watch = Watch(settings, self._client, self._store)
         self._duties: list[Duty] = [
             self._watch,
             Intake(settings, self._client),
@@ -93,6 +98,7 @@ class Scheduler:
     def _install(self) -> None:
         try:
             library.install(self._client, self._settings)
+            library.bind_store(self._client, self._store)
         except InboxFull:
             # Those of an earlier start do until there is room; to wait for it would leave the raw lists full for ever.
             if not library.installed(self._client):
@@ -111,6 +117,8 @@ class Scheduler:
             self._watch.stale = True
             self._next = dict.fromkeys(self._next, 0.0)
             return self._failed(error)
+        except OtherStore:  # nothing may be done for an inbox that is not ours, and only a person can mend it
+            raise
         except MemdError as error:  # nothing was half moved: every step is one atomic call
             return self._failed(error)
         except Exception as error:  # noqa: BLE001  (a loop never dies; the step is tried again in the next round)

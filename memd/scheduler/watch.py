@@ -9,6 +9,7 @@ from memd.errors import InboxFull
 from memd.events import Event, logger
 from memd.inbox import library, verbs
 from memd.inbox.connection import send
+from memd.memory.store.protocol import Store
 
 INTERVAL_S = 1.0
 
@@ -20,18 +21,20 @@ class Watch:
     stale = False
     """Whether the functions and settings on the server may not be ours: they are installed with the next tick."""
 
-    def __init__(self, settings: Settings, client: redis.Redis) -> None:
+    def __init__(self, settings: Settings, client: redis.Redis, store: Store) -> None:
         self._settings = settings
         self._client = client
+        self._store = store
         self._log = logger(duty=self.name)
 
     def tick(self) -> float:
-        """Look at the server once."""
+        """Look at the server once. Raises OtherStore when the inbox was given to another store."""
         if not library.installed(self._client):
             self._log.error(Event.SERVER_EMPTIED)
             self.stale = True
         if self.stale:
             self._install()
+        library.require_store(self._client, self._store)
         library.mark_full(self._client, self._settings.inbox.memory_headroom)
         send(self._client, verbs.sweep())
         if mended := send(self._client, verbs.rebase()):
@@ -41,6 +44,7 @@ class Watch:
     def _install(self) -> None:
         try:
             library.install(self._client, self._settings)
+            library.bind_store(self._client, self._store)
         except InboxFull:  # at its memory limit the server takes no functions; those of an earlier start make room
             return
         self.stale = False

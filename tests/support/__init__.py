@@ -27,6 +27,7 @@ MakeSettings = Callable[..., Settings]
 Cli = Callable[..., subprocess.CompletedProcess[str]]
 Step = Callable[[int], None]
 """Sets a server's clock so many seconds away from the real time."""
+TESTS = str(Path(__file__).parents[1])
 
 SHORT = {
     "scheduler.quiet_s": 0.15,
@@ -85,7 +86,8 @@ def part(name: str, settings: Settings, extra: Mapping[str, str] | None = None) 
     number = len(list(settings.data_dir.glob(f"{name}*.log")))
     log = settings.data_dir / f"{name}{number}.log"
     log.touch()
-    process = forkserver.start([name], {**environment(settings), **(extra or {})}, settings.data_dir, log)
+    env = {**environment(settings), "PYTHONPATH": TESTS, **(extra or {})}  # `store.class` may name one of these stores
+    process = forkserver.start([name], env, settings.data_dir, log)
     try:
         yield process
     finally:
