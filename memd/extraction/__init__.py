@@ -74,14 +74,11 @@ def open_extractor(settings: ExtractionSettings, concurrency: int = 32) -> Extra
 
 
 def preload(settings: ExtractionSettings) -> None:
-    """Import what `open_extractor` needs. A worker calls it before it forks, so that its children share the modules.
+    """Import what the extractor needs. A worker calls it before it forks, so that its children share the modules.
 
     Raises ConfigError for an address or key that no request can carry.
     """
     if chosen(settings) == "rules":
-        import memd.extraction.offline.extractor  # noqa: PLC0415 - as above
-    else:
-        import memd.extraction.batch.api  # noqa: F401, PLC0415 - as above
-        from memd.extraction.anthropic_client import check  # noqa: PLC0415 - as above
-
-        check(settings)
+        open_extractor(settings)
+    else:  # opens no connections, unlike the extractor
+        open_batches(settings, largest=1)

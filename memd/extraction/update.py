@@ -25,25 +25,25 @@ REQUIRED = ("summaries", "newFacts", "confirmedFacts", "retiredFacts")
 """The parts that every reply of a model must have. Code that builds an update may leave them out."""
 
 
-class Part(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
+class UpdatePart(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
     """Part of an update: camelCase in JSON, without unknown fields or conversions between types."""
 
 
-class Evidence(Part, frozen=True):
+class Evidence(UpdatePart, frozen=True):
     """A passage that proves a fact: `quote` is verbatim from message number `message` of those sent."""
 
     message: Annotated[int, Meta(ge=0, le=100_000)]
     quote: Text
 
 
-class Subject(Part, frozen=True):
+class Subject(UpdatePart, frozen=True):
     """The person a fact is about, if not the user, and their relationship to the user."""
 
     person: Line
     relationship: Line
 
 
-class NewFact(Part, frozen=True):
+class NewFact(UpdatePart, frozen=True):
     """One sentence worth remembering, with everything the gates need to judge it."""
 
     content: Text
@@ -60,14 +60,14 @@ class NewFact(Part, frozen=True):
     replaces: Annotated[tuple[Id, ...], Meta(max_length=50)] = ()
 
 
-class ConfirmedFact(Part, frozen=True):
+class ConfirmedFact(UpdatePart, frozen=True):
     """A fact of the document that the user stated again."""
 
     id: Id
     quote: Text
 
 
-class RetiredFact(Part, frozen=True):
+class RetiredFact(UpdatePart, frozen=True):
     """A fact of the document that no longer holds and that nothing replaces."""
 
     id: Id
@@ -75,7 +75,7 @@ class RetiredFact(Part, frozen=True):
     quote: Text
 
 
-class ReviewedFact(Part, frozen=True):
+class ReviewedFact(UpdatePart, frozen=True):
     """The verdict on a fact that was offered for review; `extend` lets it hold for `valid_days` more."""
 
     id: Id
@@ -83,14 +83,14 @@ class ReviewedFact(Part, frozen=True):
     valid_days: Days | None = None
 
 
-class MergedFact(Part, frozen=True):
+class MergedFact(UpdatePart, frozen=True):
     """One sentence in place of several overlapping facts of a category; `sources` are the ids of those facts."""
 
     content: Text
     sources: Annotated[tuple[Id, ...], Meta(max_length=50)]
 
 
-class Update(Part, frozen=True):
+class Update(UpdatePart, frozen=True):
     """Everything one extraction wants changed; `summaries` holds the new text of each summary that changes.
 
     At most 200 new facts: a claim contains far fewer statements, so more of them are a fault.

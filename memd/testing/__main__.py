@@ -6,11 +6,11 @@ import argparse
 import signal
 import sys
 
+from memd.testing.model_server import ModelServer
+
 
 def main() -> None:
     """Serve until SIGINT or SIGTERM. The first line of the output is the address."""
-    from memd.testing.model_server import ModelServer  # noqa: PLC0415 - `--help` needs none of it
-
     parser = argparse.ArgumentParser(prog="python -m memd.testing", description=__doc__)
     parser.add_argument("--port", type=int, default=0, help="port on 127.0.0.1; 0: any free port")
     parser.add_argument("--delay", type=float, default=0.0, help="seconds before each answer")

@@ -20,7 +20,7 @@ from memd.config import ExtractionSettings
 from memd.errors import ModelUnavailable
 from memd.extraction import failures
 from memd.extraction.anthropic import request_options
-from memd.extraction.anthropic_client import open_clients, timeouts, within
+from memd.extraction.anthropic_client import check, open_clients, timeouts, within
 from memd.extraction.batch.protocol import BatchState
 from memd.extraction.batch.results import BatchResult, parse_line
 from memd.extraction.prompt import build
@@ -33,7 +33,11 @@ class AnthropicBatches:
     """The batches of one endpoint. Each method is one call with the deadline of the settings, without retries."""
 
     def __init__(self, settings: ExtractionSettings, largest: int) -> None:
-        """`largest`: requests in one batch; its results may have that many times `max_reply_bytes`."""
+        """`largest`: requests in one batch; its results may have that many times `max_reply_bytes`.
+
+        Opens no connection. Raises ConfigError for a key or address that cannot be sent.
+        """
+        check(settings)
         self._settings = settings
         self._options = request_options(settings)
         self._max_bytes = largest * settings.max_reply_bytes

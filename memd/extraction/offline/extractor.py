@@ -37,12 +37,12 @@ class RulesExtractor:
 
     async def extract(self, request: Request) -> Extraction:
         """Read the user's messages. Never raises; anything but a plain statement is ignored."""
-        changes = _Changes(request.document)
+        builder = _UpdateBuilder(request.document)
         for index, message in enumerate(request.messages):
             if message.role == "user":
                 for statement, quote in read(message.content):
-                    changes.take(statement, Evidence(index, quote))
-        return Extraction(changes.update(), Usage(), self.name, RULES_VERSION)
+                    builder.take(statement, Evidence(index, quote))
+        return Extraction(builder.update(), Usage(), self.name, RULES_VERSION)
 
     async def aclose(self) -> None:
         """Nothing is open."""
@@ -59,7 +59,7 @@ def read(text: str) -> Iterator[tuple[Statement, str]]:
 
 
 @dataclass
-class _Changes:
+class _UpdateBuilder:
     """The update while it is built. A later statement overrules an earlier one."""
 
     document: dict[str, Any]
