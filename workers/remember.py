@@ -117,7 +117,8 @@ def _nothing_to_read(alive: tuple[Message, ...], new: tuple[Message, ...], setti
 
 def _context(part: Part, new: tuple[Message, ...], forgotten: set[str], most: int) -> tuple[Message, ...]:
     """Up to `most` messages of the claim right before the first new one."""
-    usable = [message for message in part.claim.messages if message.identity not in forgotten | part.guilty]
+    unusable = forgotten | part.guilty
+    usable = [message for message in part.claim.messages if message.identity not in unusable]
     fresh = {message.identity for message in new}
     start = next(place for place, message in enumerate(usable) if message.identity in fresh)
     return tuple(_redacted(message, Counter()) for message in usable[max(0, start - most) : start])
