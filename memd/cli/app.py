@@ -1,68 +1,88 @@
-"""The application: its global options, and the list of commands. A command's module is imported when it is called."""
+"""The application: its global options, and the table of its commands."""
 
 from __future__ import annotations
 
 from importlib import import_module
+from keyword import iskeyword
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 from typer.main import get_group
 
 from memd import __version__
 from memd.cli.common import Globals
 
 COMMANDS = {
-    "daemon": ("up", "server", "scheduler", "worker", "serve"),
-    "push": ("push",),
-    "queue": ("flush", "receipt", "status"),
-    "dead": ("dead",),
-    "memory": ("show", "why", "inject"),
-    "search": ("search",),
-    "facts": ("facts",),
-    "transfer": ("export", "import"),
-    "audit": ("audit",),
-    "forget": ("forget",),
-    "doctor": ("doctor",),
-    "acl": ("acl",),
-    "token": ("token",),
-    "mcp": ("mcp",),
-    "setup": ("config", "demo"),
+    "up": ("daemon", "Run all of memd here: server, scheduler, workers."),
+    "server": ("daemon", "Run only the embedded server."),
+    "scheduler": ("daemon", "Run only a scheduler."),
+    "worker": ("daemon", "Run only one worker."),
+    "serve": ("daemon", "Serve memd over HTTP."),
+    "mcp": ("daemon", "Serve one user's memory to an MCP host: tools and a resource."),
+    "push": ("push", "Push conversations from a file or standard input."),
+    "flush": ("queue", "Make pending keys due now."),
+    "receipt": ("queue", "Show the state of a push, or its outcome."),
+    "status": ("status", "Show the figures of the inbox, the workers and the server."),
+    "dead": ("dead", "List, show, retry or drop dead letters."),
+    "show": ("memory", "Show a user's memory."),
+    "why": ("memory", "Show where a fact comes from."),
+    "inject": ("memory", "Print the <memory> block for the next prompt."),
+    "search": ("search", "Search a user's facts, best first."),
+    "facts": ("facts", "List, add, edit or remove facts by hand."),
+    "export": ("transfer", "Export a user's memories as JSON."),
+    "import": ("transfer", "Import an export of memd, DeerFlow or mem0."),
+    "audit": ("checks", "Find what should not be in a memory."),
+    "forget": ("forget", "Forget a user, for good."),
+    "doctor": ("checks", "Check everything memd depends on, and say what to do."),
+    "acl": ("access", "Print the accounts for your own server."),
+    "token": ("access", "Add, list or revoke tokens for `memd serve`."),
+    "config": ("setup", "Show every setting in force, and its origin."),
+    "demo": ("setup", "Run memd on shipped conversations and show the memory."),
 }
-"""Modules of this package, and the commands that each one registers; in the order of the help page."""
+"""Each command: the module of this package that has it, and its line of the help page, in the order of that page."""
 
 
-class Lazy(TyperGroup):
-    """The commands, each built when it is asked for: to import and build all of them takes longer than most run."""
+class LazyGroup(TyperGroup):
+    """The commands: listed from their table, imported when called. To import all of them takes longer than most run."""
 
-    def list_commands(self, ctx: Any) -> list[str]:
-        """All names."""
-        return [name for names in COMMANDS.values() for name in names]
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        for name, (_, line) in COMMANDS.items():
+            self.add_command(TyperCommand(name, help=line))
 
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """One command; None when there is none of this name, and then all are there, to suggest one from."""
-        if cmd_name not in self.commands:
-            for module in [module for module, names in COMMANDS.items() if cmd_name in names] or COMMANDS:
-                part = typer.Typer(rich_markup_mode=None)
-                import_module(f"memd.cli.{module}").register(part)
-                self.commands.update(get_group(part).commands)
-        return self.commands.get(cmd_name)
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Replace the line of the help page by the command itself, when it is called."""
+        if args and args[0] in COMMANDS:
+            self.add_command(load(args[0]))
+        return super().resolve_command(ctx, args)
+
+
+def load(name: str) -> Any:
+    """Import a command or a group of commands; a function whose name Python keeps for itself ends in `_`."""
+    command = getattr(import_module(f"memd.cli.{COMMANDS[name][0]}"), f"{name}_" if iskeyword(name) else name)
+    part = typer.Typer(rich_markup_mode=None)
+    if isinstance(command, typer.Typer):
+        part.add_typer(command, name=name)
+    else:
+        part.command(name)(command)
+    return get_group(part).commands[name]
 
 
 app = typer.Typer(
-    cls=Lazy,
+    cls=LazyGroup,
     help="The memory daemon for LLM agents: conversations in, one small durable memory per user out.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
 
-EPILOG = "Settings: config.yaml, MEMD_* environment, flags; see `memd config`."
+EPILOG = "Settings: config.yaml, MEMD_* environment, flags; see `memd config`. Start with `memd demo`, or `memd up`."
 
 
-def _version(wanted: bool) -> None:
-    if wanted:
+def _version(chosen: bool) -> None:
+    if chosen:
         typer.echo(f"memd {__version__}")
         raise typer.Exit
 
@@ -70,14 +90,18 @@ def _version(wanted: bool) -> None:
 @app.callback(epilog=EPILOG)
 def options(
     config: Annotated[
-        Path | None, typer.Option("--config", help="The config file (default: config.yaml here).")
+        Path | None, typer.Option("--config", help="The config file (default: config.yaml of this folder).")
     ] = None,
     data_dir: Annotated[Path | None, typer.Option("--data-dir", help="The data folder.")] = None,
-    redis_url: Annotated[str | None, typer.Option("--redis-url", help="Your own server; no passwords here.")] = None,
+    redis_url: Annotated[
+        str | None, typer.Option("--redis-url", help="Your own server; its password belongs in the environment.")
+    ] = None,
     log_level: Annotated[str | None, typer.Option("--log-level", help="debug, info, warning or error.")] = None,
-    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print it.")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
 ) -> None:
-    """Options for every command; they stand before it."""
+    """Options for every command; they are written before its name."""
     Globals.file = config
     Globals.flags = {
         "data_dir": str(data_dir) if data_dir else None,

@@ -1,25 +1,30 @@
-"""What the commands share: the settings in force, and how things are printed."""
+"""What the commands share: the settings in force, common options, printing."""
 
 from __future__ import annotations
 
 import os
 import sys
+from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any
 
+import orjson
 import typer
 
-from memd import config
+from memd import config, events
 from memd.config import Loaded, Settings
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.")]
 User = Annotated[str, typer.Argument(help="The user's id.")]
-Agent = Annotated[str, typer.Option("--agent", help="The agent's own memory of the user.")]
+Agent = Annotated[str, typer.Option("--agent", help="The memory that this agent has of the user.")]
 Pending = Annotated[
-    bool, typer.Option("--include-pending", help="Also what was said and not looked at yet; asks the server.")
+    bool, typer.Option("--include-pending", help="Include messages that are not extracted yet; asks the server.")
 ]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Only print what would change.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 
 DIED, TIMED_OUT = 3, 4
+"""Exit codes of `memd flush --wait`."""
 
 
 class Globals:
@@ -41,13 +46,11 @@ def settings(**flags: Any) -> Settings:
 
 
 def daemon_settings(**flags: Any) -> Settings:
-    """The settings of a part that runs on, with logging set up as they say."""
-    from memd import events  # noqa: PLC0415  (one-shot commands do not log)
-
-    os.umask(0o077)  # whatever the daemon writes is nobody else's business
-    found = settings(**flags)
-    events.setup(found.log.level, found.log.format)
-    return found
+    """The settings of a process that keeps running; also sets up logging."""
+    os.umask(0o077)  # the files of the daemon are private
+    chosen = settings(**flags)
+    events.setup(chosen.log.level, chosen.log.format)
+    return chosen
 
 
 def echo(text: str = "") -> None:
@@ -57,11 +60,21 @@ def echo(text: str = "") -> None:
 
 def echo_json(value: Any) -> None:
     """Print a value as JSON."""
-    import orjson  # noqa: PLC0415  (not every command prints JSON)
-
     sys.stdout.buffer.write(orjson.dumps(value, option=orjson.OPT_INDENT_2 | orjson.OPT_UTC_Z) + b"\n")
 
 
 def warn(text: str) -> None:
     """Print a line for people, on stderr."""
     typer.echo(text, err=True)
+
+
+def confirm(question: str) -> None:
+    """Ask on a terminal; a script has to pass --yes."""
+    if not sys.stdin.isatty():
+        raise typer.BadParameter("this asks for a confirmation; in a script, pass --yes", param_hint="--yes")
+    typer.confirm(question, abort=True, err=True)
+
+
+def when(moment: datetime | None) -> str:
+    """A moment for people."""
+    return f"{moment:%Y-%m-%d %H:%M:%S} UTC" if moment else "-"

@@ -1,71 +1,99 @@
-"""Running memd: the whole tree, and its parts alone."""
+"""Running memd: all of it, or one part. A part is imported when it is started: no process needs the others' modules."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Annotated, Any
 
 import typer
 
-from memd.cli.common import daemon_settings
+from memd.cli.common import Agent, daemon_settings
+from memd.errors import ConfigError
 
 Workers = Annotated[int | None, typer.Option("--workers", help="Worker processes (drain.workers).")]
-Concurrency = Annotated[int | None, typer.Option("--concurrency", help="Model calls at once in a worker.")]
-Quiet = Annotated[float | None, typer.Option("--quiet", help="Seconds of silence until a key is due.")]
+Concurrency = Annotated[
+    int | None, typer.Option("--concurrency", help="Model calls in flight in one worker (drain.concurrency).")
+]
+Quiet = Annotated[
+    float | None, typer.Option("--quiet", help="Seconds of silence until a key is due (scheduler.quiet_s).")
+]
 
 
 def up(workers: Workers = None, concurrency: Concurrency = None, quiet: Quiet = None) -> None:
-    """Run everything here: embedded server (unless redis_url is set), scheduler, workers. Ctrl-C stops.
+    """Run all of memd here: server, scheduler, workers. Ctrl-C stops it.
+
+    The embedded server is left out when redis_url is set.
 
     Example: memd up --workers 4
     """
-    from memd.ops import supervisor  # noqa: PLC0415  (heavy for one-shot commands)
-
     flags = {"drain__workers": workers, "drain__concurrency": concurrency, "scheduler__quiet_s": quiet}
-    raise typer.Exit(supervisor.run(daemon_settings(**flags)))
+    raise typer.Exit(_part("memd.ops.supervisor").run(daemon_settings(**flags)))
 
 
 def server() -> None:
-    """Run the embedded server alone, in the foreground."""
-    from memd.ops import server as embedded  # noqa: PLC0415
+    """Run only the embedded server. It stays in the foreground.
 
-    raise typer.Exit(embedded.run(daemon_settings()))
+    Example: memd server
+    """
+    raise typer.Exit(_part("memd.ops.server").run(daemon_settings()))
 
 
 def scheduler(quiet: Quiet = None) -> None:
-    """Run a scheduler alone. Two or more may run: one is enough, the others stand by."""
-    from memd.scheduler import loop as scheduling  # noqa: PLC0415
+    """Run only a scheduler. One is enough; a second one stands by.
 
-    scheduling.run(daemon_settings(scheduler__quiet_s=quiet))
+    Example: memd scheduler
+    """
+    _part("memd.scheduler.loop").run(daemon_settings(scheduler__quiet_s=quiet))
 
 
 def worker(concurrency: Concurrency = None) -> None:
-    """Run one worker alone; start as many as you need, on any machine that has the data folder."""
-    from workers import worker as working  # noqa: PLC0415
+    """Run only one worker. Start as many as you need, on any machine that has the data folder.
 
-    working.run(daemon_settings(drain__concurrency=concurrency))
+    Example: memd worker --concurrency 16
+    """
+    _part("workers.worker").run(daemon_settings(drain__concurrency=concurrency))
 
 
 def serve(
     host: Annotated[str | None, typer.Option("--host", help="Address to listen on (http.host).")] = None,
     port: Annotated[int | None, typer.Option("--port", help="Port to listen on (http.port).")] = None,
 ) -> None:
-    """Serve memd's verbs over HTTP. Beyond this machine it takes tokens: see `memd token`.
+    """Serve memd over HTTP. Clients on other machines need tokens: see `memd token`.
 
     Example: memd serve --port 8477
     """
-    import importlib.util  # noqa: PLC0415
-
-    from memd.errors import ConfigError  # noqa: PLC0415
-
-    missing = [name for name in ("starlette", "uvicorn", "prometheus_client") if importlib.util.find_spec(name) is None]
-    if missing:
-        raise ConfigError("memd serve needs more than the bare memd: pip install 'memd[http]'")
-    from memd.http import serve as serving  # noqa: PLC0415
-
-    serving.run(daemon_settings(http__host=host, http__port=port))
+    _require("serve", "http", "starlette", "uvicorn", "prometheus_client")
+    _part("memd.http.serve").run(daemon_settings(http__host=host, http__port=port))
 
 
-def register(app: typer.Typer) -> None:
-    """Add these commands."""
-    for command in (up, server, scheduler, worker, serve):
-        app.command()(command)
+def mcp(
+    user: Annotated[
+        str | None, typer.Option("--user", envvar="MEMD_MCP_USER", help="Whose memory this process serves.")
+    ] = None,
+    agent: Agent = "",
+    http: Annotated[bool, typer.Option("--http", help="Streamable HTTP at /mcp, instead of stdio.")] = False,
+    host: Annotated[str, typer.Option("--host", help="Address to listen on, with --http.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option("--port", min=0, max=65_535, help="TCP port, with --http.")] = 8478,
+) -> None:
+    """Serve one user's memory to an MCP host: tools and a resource.
+
+    With --http and without --user, the token of a request names the user.
+
+    Example: memd mcp --user ana
+    """
+    _require("mcp", "mcp", "mcp")
+    settings = daemon_settings()
+    if http:
+        _part("memd.mcp.server").run_http(settings, user, agent, host, port)
+    else:
+        _part("memd.mcp.server").run_stdio(settings, user, agent)
+
+
+def _require(command: str, extra: str, *packages: str) -> None:
+    if any(find_spec(package) is None for package in packages):
+        raise ConfigError(f"`memd {command}` needs packages that are not installed: pip install 'memd[{extra}]'")
+
+
+def _part(module: str) -> Any:
+    return import_module(module)

@@ -3,43 +3,44 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any, get_args
 
 import typer
 
-from memd.cli.common import Agent, Json, User, echo, echo_json, settings, warn
-from memd.cli.memory import tell_oddities
+from memd.cli.common import Agent, DryRun, Json, User, echo, echo_json, settings, warn
+from memd.cli.memory import warn_of_damage
+from memd.client import Memd
+from memd.errors import Rejected
+from memd.memory.facts import ArchiveReason, confidence_of, is_manual, is_note
+from memd.memory.hand.by_hand import bucket_of
+from memd.memory.hand.editing import Change, Editing
+from memd.memory.hand.steps import checked_category
 from memd.printable import printable
 
-if TYPE_CHECKING:
-    from memd.memory.hand.editing import Change, Editing
-
 MAX_STDIN_CHARS = 100_000
-"""Read from stdin at most; far above what a fact may have, so that the limit is what refuses it."""
+"""Read from stdin at most; far above the limit of a fact, so that the limit is what refuses a longer text."""
 
-FactId = Annotated[str, typer.Argument(metavar="FACT_ID", help="As `memd facts list` has it.")]
-Content = Annotated[str, typer.Argument(help="What is to be remembered, one sentence; - reads it from stdin.")]
-NewContent = Annotated[str | None, typer.Option("--content", help="The new words; - reads them from stdin.")]
+FactId = Annotated[str, typer.Argument(metavar="FACT_ID", help="The id, as `memd facts list` prints it.")]
+Content = Annotated[str, typer.Argument(help="The fact, one sentence; - reads it from stdin.")]
+NewContent = Annotated[str | None, typer.Option("--content", help="The new sentence; - reads it from stdin.")]
 Category = Annotated[str | None, typer.Option("--category", help="One of the categories of `apply.categories`.")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say what would change.")]
 
-facts = typer.Typer(help="Facts by hand: a person's word, which the model does not touch.", no_args_is_help=True)
+facts = typer.Typer(
+    help="List, add, edit or remove facts by hand. The model never changes a fact that a person wrote.",
+    no_args_is_help=True,
+)
 
 
 @facts.command("list")
 def list_(user: User, agent: Agent = "", category: Category = None, as_json: Json = False) -> None:
-    """The facts of a memory, in the order they came.
+    """List the facts of a memory, oldest first.
 
     Example: memd facts list ana --category preference
     """
-    from memd.client import Memd  # noqa: PLC0415
-    from memd.memory.hand.by_hand import bucket_of  # noqa: PLC0415  (each command imports what it needs)
-    from memd.memory.hand.steps import checked_category  # noqa: PLC0415
-
     chosen = checked_category(category, settings().apply)
     bucket = bucket_of(user, agent)
     with Memd(settings()) as memd:
-        tell_oddities(memd, *bucket)
+        warn_of_damage(memd, *bucket)
         found = [fact for fact in memd.facts(*bucket) if chosen in (None, fact.get("category"))]
     if as_json:
         echo_json(found)
@@ -51,18 +52,15 @@ def list_(user: User, agent: Agent = "", category: Category = None, as_json: Jso
 def archived(
     user: User,
     agent: Agent = "",
-    reason: Annotated[str | None, typer.Option("--reason", help="Only these: evicted, replaced, retired, …")] = None,
+    reason: Annotated[str | None, typer.Option("--reason", help="Only facts archived for this reason.")] = None,
     as_json: Json = False,
 ) -> None:
-    """The facts that went, and why: replaced, retired, expired, stale, merged, evicted or edited.
+    """List archived facts, and why each was archived.
+
+    The reasons: replaced, retired, expired, stale, merged, evicted, edited.
 
     Example: memd facts archived ana --reason evicted
     """
-    from typing import get_args  # noqa: PLC0415
-
-    from memd.errors import Rejected  # noqa: PLC0415
-    from memd.memory.facts import ArchiveReason  # noqa: PLC0415
-
     if reason is not None and reason not in get_args(ArchiveReason):
         raise Rejected("E_REASON", f"reason must be one of {', '.join(get_args(ArchiveReason))}", "reason")
     editing, bucket = _editing(user, agent)
@@ -81,7 +79,7 @@ def archived(
 
 @facts.command()
 def withheld(user: User, agent: Agent = "", as_json: Json = False) -> None:
-    """What the model wanted gone and may not have; `memd facts rm` or `edit` settles it.
+    """List the retirements that the model asked for and memd withheld. `memd facts rm` or `edit` decides.
 
     Example: memd facts withheld ana
     """
@@ -105,14 +103,14 @@ def add(
     user: User, content: Content, agent: Agent = "", category: Category = None, dry_run: DryRun = False,
     as_json: Json = False,
 ) -> None:  # fmt: skip
-    """Add a fact by hand: confidence 1.0, never changed or evicted by the model.
+    """Add a fact by hand. The model never changes or evicts it; its confidence is 1.0.
 
-    What was removed before may come back this way. A fact that says the same becomes a person's word.
+    This is the only way back for a fact that was removed. An existing fact with the same words becomes one by hand.
 
     Example: memd facts add ana "Prefers short answers" --category preference
     """
     editing, bucket = _editing(user, agent)
-    _tell(editing.add(bucket, _given(content), category, dry_run=dry_run), "added", dry_run, as_json)
+    _tell(editing.add(bucket, _content(content), category, dry_run=dry_run), "added", dry_run, as_json)
 
 
 @facts.command()
@@ -120,20 +118,20 @@ def edit(
     user: User, fact_id: FactId, content: NewContent = None, category: Category = None, agent: Agent = "",
     dry_run: DryRun = False, as_json: Json = False,
 ) -> None:  # fmt: skip
-    """Change a fact's words, its category, or both; the archive keeps what it was.
+    """Change the sentence of a fact, its category, or both. The archive keeps the old version.
 
     Example: memd facts edit ana fact_0badcafe --content "Lives in Lisbon"
     """
     editing, bucket = _editing(user, agent)
-    new = None if content is None else _given(content)
+    new = None if content is None else _content(content)
     _tell(editing.edit(bucket, fact_id, new, category, dry_run=dry_run), "changed", dry_run, as_json)
 
 
 @facts.command("rm")
 def remove(user: User, fact_id: FactId, agent: Agent = "", dry_run: DryRun = False, as_json: Json = False) -> None:
-    """Remove a fact for good, out of the archive too: no conversation brings it back, only `memd facts add` does.
+    """Remove a fact for good, from the archive too. Only `memd facts add` can bring it back, no conversation.
 
-    Summaries are left as they are.
+    The summaries stay as they are.
 
     Example: memd facts rm ana fact_0badcafe
     """
@@ -141,19 +139,16 @@ def remove(user: User, fact_id: FactId, agent: Agent = "", dry_run: DryRun = Fal
     _tell(editing.remove(bucket, fact_id, dry_run=dry_run), "removed", dry_run, as_json)
     document = editing.load(bucket).document
     if any(_is_summarised(document, name) for name in ("user", "history")):
-        warn("summaries are left as they are: see `memd show` whether one of them still says it")
+        warn("the summaries are unchanged: check with `memd show` whether one still contains the fact")
 
 
 def _editing(user: str, agent: str) -> tuple[Editing, Any]:
-    from memd.memory.hand.by_hand import bucket_of  # noqa: PLC0415
-    from memd.memory.hand.editing import Editing  # noqa: PLC0415
-
     bucket = bucket_of(user, agent)
     return Editing(settings()), bucket
 
 
-def _given(content: str) -> str:
-    """The words of the command line, or of stdin, which no list of processes shows."""
+def _content(content: str) -> str:
+    """The argument, or stdin, which no list of processes shows."""
     return sys.stdin.read(MAX_STDIN_CHARS) if content == "-" else content
 
 
@@ -163,7 +158,7 @@ def _tell(change: Change, done: str, dry_run: bool, as_json: bool) -> None:
         echo_json({"id": change.fact_id, "changed": change.changed, "dry_run": dry_run, **fields})
         return
     if not change.changed:
-        echo(f"{printable(change.fact_id)} is so already")
+        echo(f"{printable(change.fact_id)} unchanged: it is so already")
         return
     echo(f"{printable(change.fact_id)} {'would be ' if dry_run else ''}{done}")
     for sign, fact in (("-", change.before), ("+", change.after)):
@@ -172,12 +167,6 @@ def _tell(change: Change, done: str, dry_run: bool, as_json: bool) -> None:
 
 
 def _table(found: list[dict[str, Any]]) -> None:
-    from memd.memory.facts import (  # noqa: PLC0415
-        confidence_of,
-        is_manual,
-        is_note,
-    )
-
     if not found:
         echo("no facts")
         return
@@ -195,8 +184,3 @@ def _table(found: list[dict[str, Any]]) -> None:
 
 def _is_summarised(document: dict[str, Any], section: str) -> bool:
     return any(isinstance(entry, dict) and entry.get("summary") for entry in document[section].values())
-
-
-def register(app: typer.Typer) -> None:
-    """Add this group."""
-    app.add_typer(facts, name="facts")

@@ -6,30 +6,28 @@ import sys
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
+import orjson
 import typer
 
 from memd.cli.common import Json, echo, echo_json, settings, warn
+from memd.client import Memd
 from memd.errors import Rejected
-
-if TYPE_CHECKING:
-    from memd.client import Memd
 
 
 def push(
     file: Annotated[str, typer.Argument(help="JSON or JSONL; - for standard input.")] = "-",
-    now: Annotated[bool, typer.Option("--now", help="Due at once.")] = False,
+    now: Annotated[bool, typer.Option("--now", help="Make them due at once.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Push conversations: one JSON object, a JSON array of them, or one a line.
+    """Push conversations from a file or standard input.
 
-    A bad one is reported with its number (in JSONL: its line) and code, and the rest goes on; the exit code is then 65.
+    The input is one JSON object, a JSON array of objects, or one object a line (JSONL). A push that is refused is
+    reported with its number (in JSONL: its line) and code, and the others go on; the exit code is then 65.
 
     Example: memd push conversations.jsonl --now
     """
-    from memd.client import Memd  # noqa: PLC0415
-
     answers: list[dict[str, Any]] = []
     try:
         with Memd(settings()) as memd:
@@ -47,7 +45,7 @@ def push(
 def _answer(memd: Memd, raw: bytes, number: int, *, now: bool) -> dict[str, Any]:
     try:
         return asdict(memd.push_json(raw, now=now))
-    except Rejected as error:  # nothing of this one was stored; the others are independent of it
+    except Rejected as error:  # nothing of this push was stored; the others do not depend on it
         warn(f"push {number}: {error}")
         return {"status": "rejected", "code": error.code, "error": str(error)}
 
@@ -62,12 +60,10 @@ def _read(file: str) -> bytes:
 
 
 def _pushes(raw: bytes) -> Iterator[tuple[int, bytes]]:
-    """The pushes in the bytes, numbered from 1. What is not one whole JSON value is taken line by line."""
-    import orjson  # noqa: PLC0415
-
+    """The pushes in the bytes, numbered from 1. Bytes that are not one whole JSON value are taken line by line."""
     try:
         value = orjson.loads(raw)
-    except orjson.JSONDecodeError:  # JSONL, or a bad single push, which its line reports
+    except orjson.JSONDecodeError:  # JSONL, or one bad push, which its line reports
         yield from ((number, line) for number, line in enumerate(raw.splitlines(), 1) if line.strip())
         return
     if isinstance(value, list):
@@ -84,8 +80,3 @@ def _line(number: int, answer: dict[str, Any]) -> str:
     if answer["id"]:
         parts.append(f"{answer['messages']} messages, due {answer['due_at']:%H:%M:%S}, receipt {answer['id']}")
     return " ".join(parts) + (f"; dropped: {dropped}" if dropped else "")
-
-
-def register(app: typer.Typer) -> None:
-    """Add this command."""
-    app.command()(push)

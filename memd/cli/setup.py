@@ -12,7 +12,7 @@ from memd.config import plain
 
 
 def config(as_json: Json = False) -> None:
-    """Every setting in force, and where it comes from. Secrets are masked.
+    """Show every setting in force, and its origin. Secrets are masked.
 
     Example: MEMD_SCHEDULER__QUIET_S=10 memd config
     """
@@ -35,15 +35,14 @@ def _value(tree: dict[str, Any], name: str) -> Any:
 
 
 def demo(
-    keep: Annotated[Path | None, typer.Option("--keep", help="Keep the data in this new folder.")] = None,
+    keep: Annotated[Path | None, typer.Option("--keep", help="Keep the data, in this new folder.")] = None,
 ) -> None:
-    """Run the whole job on shipped conversations, on the embedded server, and show the memory that comes out."""
-    from memd.demo.run import run  # noqa: PLC0415
+    """Run memd on shipped conversations and show the memory.
+
+    It uses the embedded server and no model, and needs no settings.
+
+    Example: memd demo --keep ./demo-data
+    """
+    from memd.demo.run import run  # noqa: PLC0415  (`memd config` needs none of the demo)
 
     raise typer.Exit(run(keep, Globals.flags.get("log.level")))
-
-
-def register(app: typer.Typer) -> None:
-    """Add these commands."""
-    for command in (config, demo):
-        app.command()(command)

@@ -1,4 +1,4 @@
-"""Memories out of memd and into it."""
+"""Export and import of memories."""
 
 from __future__ import annotations
 
@@ -6,15 +6,17 @@ import os
 import sys
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
+import orjson
 import typer
 
-from memd.cli.common import Json, User, echo, echo_json, settings, warn
+from memd.cli.common import DryRun, Json, User, echo, echo_json, settings, warn
+from memd.client import Memd
+from memd.memory.hand.formats import parse_json
+from memd.memory.hand.transfer import ImportedMemory
+from memd.memory.store.files import MAX_BYTES
 from memd.printable import printable
-
-if TYPE_CHECKING:
-    from memd.memory.hand.transfer import ImportedMemory
 
 OneAgent = Annotated[str | None, typer.Option("--agent", help="Only this agent's memory of the user.")]
 
@@ -22,14 +24,16 @@ OneAgent = Annotated[str | None, typer.Option("--agent", help="Only this agent's
 def export(
     user: User,
     agent: OneAgent = None,
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="A new file, 0600; default: stdout.")] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="A new file (mode 0600); default: standard output.")
+    ] = None,
 ) -> None:
-    """All that is kept of a user, as JSON: every agent's memory, archive and ledger. `memd import` reads it.
+    """Export a user's memories as JSON.
+
+    It has the memories of all agents, with archive and ledger; `memd import` reads it.
 
     Example: memd export ana -o ana.json
     """
-    from memd.client import Memd  # noqa: PLC0415  (each command imports what it needs)
-
     with Memd(settings()) as memd:
         found = memd.export(user, agent_name=agent)
     if output is None:
@@ -40,23 +44,21 @@ def export(
 
 
 def import_(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A JSON file; - reads stdin.")],
-    user: Annotated[str, typer.Option("--user", help="Whose memory it is to become.")],
-    agent: Annotated[str | None, typer.Option("--agent", help="Into the memory of this agent.")] = None,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A JSON file; - for standard input.")],
+    user: Annotated[str, typer.Option("--user", help="The user whose memory it becomes.")],
+    agent: Annotated[str | None, typer.Option("--agent", help="Import into the memory of this agent.")] = None,
     form: Annotated[str, typer.Option("--format", help="auto, memd, deerflow or mem0.")] = "auto",
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would come in.")] = False,
+    dry_run: DryRun = False,
     as_json: Json = False,
 ) -> None:
-    """Merge what memd exported, DeerFlow's memory.json (1.0) or mem0's get_all() into a user's memory.
+    """Import an export of memd, DeerFlow or mem0.
 
-    What is there stays; what says the same is known; the rest passes the gates or is counted as refused. Doing it
-    twice is doing it once.
+    It merges the output of `memd export`, DeerFlow's memory.json (1.0) or mem0's get_all() into a user's memory.
+    Existing facts stay; facts with the same words are known; each other fact is added, or counted as refused. A second
+    import of the same file changes nothing.
 
     Example: memd import memory.json --user ana --dry-run
     """
-    from memd.client import Memd  # noqa: PLC0415
-    from memd.memory.hand.formats import parse_json  # noqa: PLC0415
-
     value = parse_json(_read(file))
     with Memd(settings()) as memd:
         found = memd.import_memory(user, value, agent_name=agent, format=form, dry_run=dry_run)
@@ -65,12 +67,12 @@ def import_(
         return
     echo(f"read as {found.format}" + (", nothing is written:" if dry_run else ":"))
     for memory in found.memories:
-        _tell(memory, dry_run)
+        _print(memory, dry_run)
     if not found.memories:
         echo("  no memories in it")
 
 
-def _tell(memory: ImportedMemory, dry_run: bool) -> None:
+def _print(memory: ImportedMemory, dry_run: bool) -> None:
     if memory.agent_name:
         echo(f"agent {printable(memory.agent_name)}")
     echo(f"  {len(memory.added):>6}  facts {'would be added' if dry_run else 'added'}")
@@ -87,34 +89,24 @@ def _tell(memory: ImportedMemory, dry_run: bool) -> None:
 
 
 def _read(file: Path) -> bytes:
-    from memd.memory.store.files import MAX_BYTES  # noqa: PLC0415
-
     if str(file) == "-":
         return sys.stdin.buffer.read(MAX_BYTES + 1)
     try:
         with file.open("rb") as opened:
             return opened.read(MAX_BYTES + 1)
     except OSError as error:
-        raise typer.BadParameter(f"it cannot be read ({error.strerror})", param_hint="FILE") from None
+        raise typer.BadParameter(f"the file cannot be read ({error.strerror})", param_hint="FILE") from None
 
 
 def _write(file: Path, value: dict[str, Any]) -> None:
-    """A new file of our own: an export is as private as the documents, and overwrites nothing."""
-    import orjson  # noqa: PLC0415
-
+    """Create a private file: an export is as private as the documents. It overwrites nothing."""
     try:
         descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     except OSError as error:
-        raise typer.BadParameter(f"it cannot be made ({error.strerror})", param_hint="--output") from None
+        raise typer.BadParameter(f"the file cannot be created ({error.strerror})", param_hint="--output") from None
     try:
         with os.fdopen(descriptor, "wb") as opened:
             opened.write(orjson.dumps(value, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
     except OSError as error:
-        file.unlink(missing_ok=True)  # half an export looks like one
-        raise typer.BadParameter(f"it cannot be written ({error.strerror})", param_hint="--output") from None
-
-
-def register(app: typer.Typer) -> None:
-    """Add these commands."""
-    app.command()(export)
-    app.command("import")(import_)
+        file.unlink(missing_ok=True)  # half an export looks like a whole one
+        raise typer.BadParameter(f"the file cannot be written ({error.strerror})", param_hint="--output") from None

@@ -50,9 +50,9 @@ def test_facts_are_added_listed_edited_and_removed(cli: Cli) -> None:
         (["facts", "edit", "ana", "fact_nowhere", "--content", "Likes tea"], 65, "E_FACT_ID"),
         (["why", "ana", "fact_nowhere"], 65, "E_FACT_ID"),
         (["show", "ana", "--at", "someday"], 2, "2026-03-01"),
-        (["show", "ana", "--at", "9000-01-01"], 2, "not known yet"),
+        (["show", "ana", "--at", "9000-01-01"], 2, "in the future"),
         (["import", "/nowhere/file", "--user", "ana"], 2, "cannot be read"),
-        (["export", "ana", "-o", "/nowhere/file"], 2, "cannot be made"),
+        (["export", "ana", "-o", "/nowhere/file"], 2, "cannot be created"),
     ],
 )
 def test_errors_are_one_sentence(cli: Cli, words: list[str], code: int, sentence: str) -> None:

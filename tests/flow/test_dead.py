@@ -170,7 +170,7 @@ def test_the_command_line(memd: Memd, client: redis.Redis, settings: Settings, c
     """list, show, retry and drop, for people and for scripts."""
     run = partial(cli, "dead")
 
-    assert run("list").stdout == "nothing is dead\n"
+    assert run("list").stdout == "no dead letters\n"
     memd.push(turns("say \x1b[31mred", "two"), thread_id="t", user_id="ana", now=True)
     memd.push(turns("three"), thread_id="t", user_id="bob", now=True)
     kill(client, settings)

@@ -340,7 +340,7 @@ def test_the_command_line(memd: Memd, cli: Cli, settings: Settings) -> None:
     memd.push(TURNS, thread_id="t", user_id="ana")
     dry = cli("forget", "ana", "--dry-run")
     assert "would be removed" in dry.stdout
-    assert "1  pushes under way" in dry.stdout
+    assert "1  pending pushes" in dry.stdout
     done = json.loads(cli("forget", "ana", "--json").stdout)
     assert (done["pushes"], done["messages"], done["complete"]) == (1, 2, True)
     assert any("backups" in place for place in done["unreachable"])

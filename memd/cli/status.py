@@ -1,0 +1,111 @@
+"""Status and cost: the figures of the inbox, the workers, the server and the model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, Any
+
+import typer
+
+from memd.cli.common import Json, echo, echo_json, settings, when
+from memd.client import Memd
+from memd.inbox.cost import Cost, ModelCost
+from memd.printable import printable
+
+WIDE = ("input", "output", "cache read", "cache write", "USD")
+HEAD = f"{'model':<28}{'calls':>9}{'batched':>9}" + "".join(f"{name:>12}" for name in WIDE)
+
+
+def status(
+    cost: Annotated[
+        bool, typer.Option("--cost", help="Instead: tokens and money by model, today and in total.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Show the figures of the inbox, the workers and the server.
+
+    With --cost: the tokens that the model's calls have used, and their price.
+
+    Example: memd status --json
+    """
+    with Memd(settings()) as memd:
+        figures = memd.cost() if cost else memd.status()
+    if as_json:
+        echo_json(figures.as_dict())
+    elif isinstance(figures, Cost):
+        for line in _cost_lines(figures):
+            echo(line)
+    else:
+        for name, value in _rows(figures.as_dict()):
+            echo(f"{name:<18}{value}")
+
+
+def _rows(figures: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    server = figures["server"]
+    yield "server", f"{server['version']}, {server['durability']}"
+    for problem in server["unfit"]:
+        yield "  unfit", problem
+    yield "workers", _workers(figures["workers"])
+    for pause in figures["paused"]:
+        yield "paused", f"{pause['code']} for {pause['open_s']:.0f} s; next try in {pause['next_try_s']:.0f} s"
+    yield "pending", f"{figures['pending']} keys ({figures['due']} due, {figures['parked']} parked)"
+    if figures["rationed"]:
+        yield "  rationed", f"{figures['rationed']} keys wait for a budget until {when(figures['rationed_until'])}"
+    if figures["batched"] or figures["batches"]:
+        yield "  batched", f"{figures['batched']} keys wait for an answer, {figures['batches']} batches are open"
+    oldest = figures["oldest_waiting_s"]
+    yield "oldest waiting", "-" if oldest is None else f"{oldest:.1f} s"
+    yield "claimed", f"{figures['claimed']} keys"
+    yield "raw", ", ".join(f"{name} {count}" for name, count in figures["raw"].items())
+    if figures["unread"]:
+        yield (
+            "  unread",
+            f"{', '.join(map(printable, figures['unread']))}: add them to client.apps, or the pushes stay there",
+        )
+    yield "stored", f"{figures['stored']} of {figures['pushes']} pushes"
+    yield "skipped", str(figures["skipped"])
+    yield "dead", f"{figures['dead']} ({figures['dead_so_far']} so far)"
+    for title, key in (
+        ("reasons", "by_reason"),
+        ("dropped turns", "dropped"),
+        ("refused facts", "refused"),
+        ("redacted", "redacted"),
+    ):
+        if figures[key]:
+            yield title, ", ".join(f"{reason} {count}" for reason, count in figures[key].items())
+    yield "facts", ", ".join(f"{count} {name}" for name, count in figures["facts"].items())
+    usage = figures["usage"]
+    yield "model", f"{usage['model_calls']} calls, {usage['input_tokens']} tokens in, {usage['output_tokens']} out"
+
+
+def _workers(workers: tuple[dict[str, str], ...]) -> str:
+    states = [worker["state"] for worker in workers]
+    return ", ".join(f"{states.count(state)} {state}" for state in sorted(set(states))) or "none"
+
+
+def _cost_lines(cost: Cost) -> Iterator[str]:
+    """Tokens and money by model, today and in total, with the budgets, and a note on models without a price."""
+    for title, rows in ((f"today ({cost.day}, UTC)", cost.today), ("in total", cost.total)):
+        yield title
+        if not rows:
+            yield "  no tokens"
+            continue
+        yield HEAD
+        yield from (_cost_row(row) for row in rows)
+        if len(rows) > 1:
+            known = [row.usd for row in rows if row.usd is not None]
+            yield f"{'all':<28}{sum(row.calls for row in rows):>9,}{'':>57}{sum(known):>12.4f}"
+    for name, budget in cost.budgets.items():
+        used = "each" if budget.used is None else f"{budget.used:,} used"
+        yield f"budget of tokens a day, {name}: {budget.tokens_per_day:,} ({used})"
+    unknown = sorted({printable(row.model) for row in (*cost.today, *cost.total) if row.usd is None})
+    if unknown:
+        yield f"no price for {', '.join(unknown)}: tokens only, left out of the sums; set prices in extraction.prices"
+
+
+def _cost_row(row: ModelCost) -> str:
+    usd = "-" if row.usd is None else f"{row.usd:.4f}"
+    return (
+        f"{printable(row.model):<28}{row.calls:>9,}{row.batch_calls:>9,}{row.input_tokens:>12,}{row.output_tokens:>12,}"
+        f"{row.cache_read_tokens:>12,}{row.cache_write_tokens:>12,}{usd:>12}"
+    )
