@@ -35,9 +35,11 @@ class Remembering:
         self.asking = Asking(resources)
 
     async def run(self, claim: Claim) -> None:
-        """Load, choose, ask and commit each part of the claim; then settle. Never raises because of the claim.
+        """Load the document, choose the new messages, ask the extractor, commit the result; then settle with the inbox.
 
+        Each verb takes the value of the verb before it; a verb that returns an outcome instead ends the part.
         A claim has one part, unless the model cannot take all of its messages together (`halving`).
+        Never raises because of the claim.
         """
         parts = Parts(claim, self._resources.settings.drain.max_attempts)
         for part in parts:

@@ -1,4 +1,4 @@
-"""extraction.mode batch: the same guarantees at half the price, whatever is killed while a batch is out."""
+"""extraction.mode batch: the same guarantees at half the price, whatever is killed while a batch is in progress."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ HOUR_MS = 3_600_000
 
 @pytest.fixture
 def batching(asking: Callable[..., Settings]) -> Callable[..., Settings]:
-    """Settings that ask the HTTP model by batches."""
+    """Settings that send batches to the HTTP model."""
     return lambda **changes: asking(**BATCH, **changes)
 
 
@@ -41,7 +41,7 @@ def healthy(client: redis.Redis) -> None:
 
 
 def nothing_is_left(client: redis.Redis) -> bool:
-    """Whether no batch is out, and nothing waits for one."""
+    """Whether no batch is in progress, and no key waits for one."""
     return not look(client).names & {"batch", "batches", "batched", "held", "ctx", "claim"}
 
 
@@ -52,7 +52,7 @@ def contents(app: Memd, user: str) -> list[str]:
 def test_what_may_wait_is_asked_for_in_batches(
     batching: Callable[..., Settings], client: redis.Redis, model: ModelServer
 ) -> None:
-    """Twenty users in a few batches and no call; half the price; the endpoint keeps nothing afterwards."""
+    """Twenty users need a few batches and no call, at half the price; the endpoint keeps nothing afterwards."""
     settings = batching()
     with Memd(settings) as app, daemon(settings):
         for number in range(20):
@@ -76,7 +76,7 @@ def test_what_may_wait_is_asked_for_in_batches(
 def test_a_batch_that_is_out_blocks_nothing(
     batching: Callable[..., Settings], client: redis.Redis, model: ModelServer
 ) -> None:
-    """Other threads of the user, pushes for now and flushes go on by calls; what arrives meanwhile follows in order."""
+    """Other threads of the user, urgent pushes and flushes use calls; later messages follow in order."""
     model.batches.hold()
     settings = batching(drain__lease_s=1)
     with Memd(settings) as app, daemon(settings):
@@ -106,7 +106,7 @@ def test_a_batch_that_is_out_blocks_nothing(
 def test_a_batch_that_nobody_waits_for_is_cancelled(
     batching: Callable[..., Settings], client: redis.Redis, model: ModelServer
 ) -> None:
-    """When all its keys were flushed or forgotten, no more answers are paid for, and nothing comes back."""
+    """When all its keys were flushed or forgotten, the batch is cancelled, and nothing comes back."""
     model.batches.hold()
     settings = batching()
     with Memd(settings) as app, daemon(settings):
@@ -126,7 +126,7 @@ def test_a_batch_that_nobody_waits_for_is_cancelled(
 def test_an_answer_to_what_was_edited_is_not_used(
     batching: Callable[..., Settings], client: redis.Redis, model: ModelServer
 ) -> None:
-    """The newest text of an id wins: it is asked for anew, and the answer to the old text is dropped."""
+    """The newest text of an id wins: it is requested again, and the result for the old text is discarded."""
     model.batches.hold()
     settings = batching()
     with Memd(settings) as app, daemon(settings):
@@ -139,12 +139,12 @@ def test_an_answer_to_what_was_edited_is_not_used(
         assert model.batches.requests == 2
 
 
-# --- results that are none ------------------------------------------------------------------------------------------
+# --- results without an update -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("failure", ["expired", "server_error"])
 def test_what_has_to_be_called_for(batching: Callable[..., Settings], model: ModelServer, failure: str) -> None:
-    """After a day's waiting, or a failure that may be the content's, it goes the normal way, at no attempt."""
+    """After a day in the batch, or a failure that may be the content's, the key uses a call, at no attempt."""
     if failure == "expired":
         model.batches.expire(3)
     else:
@@ -162,7 +162,7 @@ def test_what_has_to_be_called_for(batching: Callable[..., Settings], model: Mod
 def test_what_the_endpoint_did_not_answer_is_asked_anew(
     batching: Callable[..., Settings], client: redis.Redis, model: ModelServer, lost: str
 ) -> None:
-    """An overload, results without a line, a batch that is gone or was cancelled: no attempt, and again in a batch."""
+    """After an overload, a missing result line, a lost or cancelled batch: again in a batch, at no attempt."""
     model.batches.hold()
     if lost == "overloaded":
         model.fail(529, times=3)
@@ -189,7 +189,7 @@ def test_what_the_endpoint_did_not_answer_is_asked_anew(
 def test_bad_content_dies_alone_and_costs_attempts(
     batching: Callable[..., Settings], client: redis.Redis, model: ModelServer
 ) -> None:
-    """Invalid, too long, no update: as with calls, halved to the guilty message."""
+    """A result that is invalid, too long or no update is treated like that of a call: halved to the guilty message."""
     answer = model.responder
 
     def responder(request: dict[str, Any]) -> dict[str, Any]:
@@ -221,7 +221,7 @@ def test_bad_content_dies_alone_and_costs_attempts(
 
 @pytest.mark.parametrize("status", [529, 413])
 def test_a_batch_that_is_not_taken(batching: Callable[..., Settings], model: ModelServer, status: int) -> None:
-    """Overload pauses everybody at no attempt; a batch that is refused as a whole is asked for by calls."""
+    """An overload pauses all keys at no attempt; the requests of a batch that is refused as a whole become calls."""
     model.batches.fail("create", status)
     settings = batching(drain__max_attempts=1)
     with Memd(settings) as app, daemon(settings):
@@ -237,7 +237,7 @@ def test_a_batch_that_is_not_taken(batching: Callable[..., Settings], model: Mod
 def test_a_look_that_fails_is_tried_again(
     batching: Callable[..., Settings], client: redis.Redis, model: ModelServer, verb: str
 ) -> None:
-    """Nothing is lost or applied twice by an endpoint that fails between the answers."""
+    """An endpoint that fails between its replies loses nothing and applies nothing twice."""
     model.batches.fail(verb, 500)
     settings = batching()
     with Memd(settings) as app, daemon(settings):
@@ -251,7 +251,7 @@ def test_a_look_that_fails_is_tried_again(
 
 
 def test_killed_between_submit_and_record(batching: Callable[..., Settings], model: ModelServer) -> None:
-    """The endpoint has the batch and the worker dies before it knows: it is asked again, and stored once."""
+    """The worker dies after the endpoint has the batch, before its reply: requested again, and stored once."""
     settings = batching(drain__lease_s=1, scheduler__quiet_s=0.05)
     model.hold()
     with Memd(settings) as app, part("scheduler", settings):
@@ -272,7 +272,7 @@ def test_killed_between_submit_and_record(batching: Callable[..., Settings], mod
 def test_killed_while_it_looks_and_hands_over(
     batching: Callable[..., Settings], client: redis.Redis, model: ModelServer
 ) -> None:
-    """A worker that dies with the results in hand: the next one fetches them again, and nobody asks twice."""
+    """A worker dies with the results in hand: the next worker fetches them again, and no request is made twice."""
     model.batches.hold()
     settings = batching()
     with Memd(settings) as app, part("scheduler", settings):
@@ -295,7 +295,7 @@ def test_killed_while_it_looks_and_hands_over(
 
 
 def test_killed_between_the_commit_and_the_ack(batching: Callable[..., Settings], model: ModelServer) -> None:
-    """Workers that die after each eighth commit: the answers are applied once, and no call is made for them."""
+    """Workers die after each eighth commit: the results are applied once, without further calls."""
     settings = batching(store__class="support.killing_store.DyingStore", drain__lease_s=1)
     paths = {"PYTHONPATH": str(Path(__file__).parents[1])}
     with Memd(batching()) as app, part("scheduler", settings), part("worker", settings, paths):
@@ -315,7 +315,7 @@ def model() -> Iterator[ModelServer]:
 
 
 def test_workers_scheduler_and_server_killed_at_random(data_dir: Path, model: ModelServer) -> None:
-    """Killed again and again while batches are made, out, ended and applied: each context is stored exactly once."""
+    """Parts are killed while batches are created, in progress, ended and applied: each context is stored once."""
     changes: dict[str, Any] = {
         "extraction__extractor": "anthropic",
         "extraction__base_url": model.base_url,
@@ -351,7 +351,7 @@ def test_workers_scheduler_and_server_killed_at_random(data_dir: Path, model: Mo
 
 
 def _at(app: Memd, model: ModelServer, moment: str, polls: int) -> bool:
-    """Whether a batch is made, out, or was looked at since."""
+    """Whether a batch is created, in progress, or was polled since."""
     if moment == "polled":
         return model.batches.polls > polls or app.status().pending == 0
     return model.batches.requests > 0 if moment == "made" else bool(app.status().batched) or app.status().pending == 0
@@ -360,7 +360,7 @@ def _at(app: Memd, model: ModelServer, moment: str, polls: int) -> bool:
 def test_a_worker_that_is_told_to_stop_gives_back_what_is_not_in_a_batch_yet(
     batching: Callable[..., Settings], client: redis.Redis, model: ModelServer
 ) -> None:
-    """It does not wait for the endpoint; its claims are pending again, and no suspects."""
+    """A worker that stops does not wait for the endpoint; its claims are pending again and not suspect."""
     settings = batching(drain__lease_s=60)
     model.hold()
     with Memd(settings) as app, part("scheduler", settings), part("worker", settings) as worker:
@@ -381,7 +381,7 @@ def claimed(client: redis.Redis, settings: Settings) -> list[Any]:
 
 
 def test_a_batch_that_never_answers_is_given_up(memd: Memd, client: redis.Redis, settings: Settings) -> None:
-    """After 26 hours its keys go the normal way, whichever endpoint it was sent to; leases are over after a moment."""
+    """After 26 hours the keys of a batch use calls, whichever endpoint it was sent to."""
     tell(memd, "ana", 1)
     [claim] = claimed(client, settings)
     assert send(client, batches.defer(claim.id, "b1", "elsewhere", "x 1 m"))
@@ -399,7 +399,7 @@ def test_a_batch_that_never_answers_is_given_up(memd: Memd, client: redis.Redis,
 
 
 def test_an_answer_is_kept_by_a_release_that_costs_nothing(memd: Memd, client: redis.Redis, settings: Settings) -> None:
-    """It is paid for: an expired lease keeps it; a failure that costs an attempt drops it."""
+    """A result is paid for: an expired lease keeps it; a failure that costs an attempt discards it."""
     tell(memd, "ana", 1, now=False)
     memd.flush()
     [claim] = claimed(client, settings)
@@ -419,7 +419,7 @@ def test_an_answer_is_kept_by_a_release_that_costs_nothing(memd: Memd, client: r
 
 
 def test_only_the_newest_request_of_a_key_is_answered(memd: Memd, client: redis.Redis, settings: Settings) -> None:
-    """An answer to an earlier one is counted and dropped; the answer to the newest one comes with the next claim."""
+    """A result of an earlier request is counted and discarded; that of the newest one comes with the next claim."""
     tell(memd, "ana", 1)
     requests = []
     for batch in ("b1", "b2"):
@@ -439,7 +439,7 @@ def test_only_the_newest_request_of_a_key_is_answered(memd: Memd, client: redis.
 def test_what_is_out_is_held_against_the_budget(
     memd: Memd, client: redis.Redis, configured: Callable[..., Settings]
 ) -> None:
-    """Until it is answered; then its claim asks no budget, as it is paid for."""
+    """The estimate is held until the result arrives; its claim then needs no budget, because it is paid for."""
     settings = configured(budget__total_tokens_per_day=2_000)
     library.install(client, settings)
     tell(memd, "ana", 1, now=False)
@@ -458,7 +458,7 @@ def test_what_is_out_is_held_against_the_budget(
 
 
 def test_rules_need_no_batches(configured: Callable[..., Settings], client: redis.Redis) -> None:
-    """The offline extractor goes on as ever."""
+    """The offline extractor works as without batches."""
     settings = configured(extraction__mode="batch")
     library.install(client, settings)
     with Memd(settings) as app, daemon(settings):

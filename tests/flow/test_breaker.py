@@ -1,4 +1,4 @@
-"""Outages of the model: one breaker for all workers; no attempts, no storm, and back by itself."""
+"""Outages of the model: all workers share one breaker; an outage costs no attempts and ends by itself."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def trip(client: redis.Redis, error: ModelUnavailable, endpoint: str = "model") 
 
 
 def test_a_limit_opens_the_breaker_and_nothing_is_claimed(client: redis.Redis, settings: Settings) -> None:
-    """A 429 opens it at once; while it is open no key is claimed, however many are due, and a flush changes nothing."""
+    """A 429 opens the breaker at once; while it is open no key is claimed, not even after a flush."""
     push(client, "ana")
     opened = trip(client, LIMITED)
     assert (opened.state, 0.05 <= opened.pause_s <= 0.1) == ("opened", True)
@@ -50,14 +50,14 @@ def test_a_limit_opens_the_breaker_and_nothing_is_claimed(client: redis.Redis, s
 
 
 def test_another_endpoint_has_a_breaker_of_its_own(client: redis.Redis, settings: Settings) -> None:
-    """Workers that ask another endpoint go on."""
+    """Workers of another endpoint go on."""
     push(client, "ana")
     trip(client, LIMITED)
     assert len(claimed(client, settings, "other")[1]) == 1
 
 
 def test_one_probe_at_a_time_closes_it(client: redis.Redis, settings: Settings) -> None:
-    """Half-open, one claim is taken to try; only its success closes the breaker."""
+    """In the half-open state one claim is the probe; only its success closes the breaker."""
     for user in ("ana", "bob", "eve"):
         push(client, user)
     trip(client, LIMITED)
@@ -72,7 +72,7 @@ def test_one_probe_at_a_time_closes_it(client: redis.Redis, settings: Settings) 
 
 
 def test_a_probe_that_fails_doubles_the_pause(client: redis.Redis, settings: Settings) -> None:
-    """The pause doubles with each failed try, with jitter, up to backoff_max_s."""
+    """The pause doubles with each failed probe, with jitter, up to backoff_max_s."""
     push(client, "ana")
     pauses = [trip(client, LIMITED).pause_s]
     for _ in range(5):
@@ -85,20 +85,20 @@ def test_a_probe_that_fails_doubles_the_pause(client: redis.Redis, settings: Set
 
 
 def test_a_retry_after_and_an_account_fault_are_floors(client: redis.Redis, settings: Settings) -> None:
-    """The endpoint's wish is kept; a refused account is tried once a minute at most."""
+    """Retry-After is a floor; a refused account is tried at most once a minute."""
     assert trip(client, ModelUnavailable("rate_limited", "", 7.0), "a").pause_s >= 7
     assert trip(client, ModelUnavailable("unauthorized", ""), "b").pause_s >= 60
 
 
 def test_what_may_be_the_contents_fault_opens_it_after_three(client: redis.Redis, settings: Settings) -> None:
-    """A single 500 opens nothing; three in a row do; an answer in between starts the count anew."""
+    """A single 500 opens nothing, three in a row do; a success in between resets the count."""
     assert [trip(client, BROKEN).state for _ in range(2)] == ["counted", "counted"]
     send(client, breaker.close("model", "x"))
     assert [trip(client, BROKEN).state for _ in range(3)] == ["counted", "counted", "opened"]
 
 
 def test_a_probe_that_made_no_call_is_given_on(client: redis.Redis, settings: Settings) -> None:
-    """A probe that was skipped does not block the next try until its lease ends."""
+    """A probe that made no call does not block the next probe until its lease ends."""
     push(client, "ana")
     push(client, "bob")
     trip(client, LIMITED)
@@ -108,7 +108,7 @@ def test_a_probe_that_made_no_call_is_given_on(client: redis.Redis, settings: Se
 
 
 def test_an_outage_pauses_all_workers_and_ends_by_itself(asking: Callable[..., Settings], model: ModelServer) -> None:
-    """L1: 60 contexts, two workers, an endpoint that limits for a while: few calls, no attempts, all stored."""
+    """L1: an endpoint refuses 60 contexts of two workers for a while: few calls, no attempts, all are stored."""
     model.fail(429, headers={"retry-after": "1"}, times=None)
     settings = asking(drain__max_attempts=1, drain__concurrency=4)
     with Memd(settings) as app, part("scheduler", settings), part("worker", settings), part("worker", settings):
@@ -119,7 +119,7 @@ def test_an_outage_pauses_all_workers_and_ends_by_itself(asking: Callable[..., S
         assert app.status().paused[0]["code"] == "rate_limited"
         wait_for(lambda: model.calls >= 10, "it was tried again")
         model.clear()
-        moments = [request.at for request in model.requests[7:10]]  # those before were under way at the same time
+        moments = [request.at for request in model.requests[7:10]]  # earlier requests were in flight at the same time
         assert all(later - earlier >= 0.99 for earlier, later in itertools.pairwise(moments)), moments
         assert ended(app) == {"stored": 60}
         assert app.status().paused == ()
@@ -129,7 +129,7 @@ def test_an_outage_pauses_all_workers_and_ends_by_itself(asking: Callable[..., S
 
 
 def test_a_failure_while_others_succeed_is_the_contents(asking: Callable[..., Settings], model: ModelServer) -> None:
-    """One context that makes the endpoint fail dies of it; the breaker stays closed and the others are stored."""
+    """One context that makes the endpoint fail is dead; the breaker stays closed and the others are stored."""
     answer = model.responder
 
     def responder(request: dict[str, object]) -> dict[str, object]:
@@ -144,7 +144,7 @@ def test_a_failure_while_others_succeed_is_the_contents(asking: Callable[..., Se
     with Memd(settings) as app, part("scheduler", settings), part("worker", settings):
 
         def died_among_others() -> int:
-            """A failure is the content's only while others are answered, so others are pushed until it is dead."""
+            """Only while other calls succeed is the content to blame, so others are pushed until it is dead."""
             status = app.status()
             if status.pending < 10:
                 own_boat(app, next(numbers))

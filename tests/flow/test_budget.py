@@ -1,4 +1,4 @@
-"""Budgets of tokens per day: what is over one waits and merges, costs no attempt, and goes on the next day."""
+"""Token budgets per day: a key over budget waits and merges, costs no attempt, and continues the next day."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ def push(app: Memd, user: str, number: int = 0, *, thread: str = "", now: bool =
 
 
 def claimed(client: redis.Redis, settings: Settings) -> dict[str, str]:
-    """Claim all that may be claimed: user -> claim."""
+    """Claim all claimable keys: user -> claim."""
     return {claim.key.user_id: claim.id for claim in send(client, verbs.claim(settings, 10, 0, "w", "m")).taken}
 
 
 def spend(client: redis.Redis, claim: str, tokens: int) -> None:
-    """End a claim whose call has used so many tokens."""
+    """Ack a claim whose call has used this many tokens."""
     stats = {"used:input:claude-haiku-5-5": tokens - 1, "used:output:claude-haiku-5-5": 1, "used:calls:x": 1}
     assert send(client, verbs.ack(claim, {"state": "stored", "facts": []}, stats))
 
@@ -50,7 +50,7 @@ def healthy(client: redis.Redis) -> None:
 
 
 def midnight(client: redis.Redis) -> datetime:
-    """When the server's day is over."""
+    """The end of the server's day."""
     today = datetime.fromtimestamp(client.time()[0], UTC).replace(hour=0, minute=0, second=0, microsecond=0)
     return today + timedelta(days=1)
 
@@ -70,7 +70,7 @@ def limited(configured: Configured, client: redis.Redis) -> Callable[..., Settin
 def test_over_budget_a_key_waits_until_the_day_is_over(
     memd: Memd, client: redis.Redis, limited: Callable[..., Settings]
 ) -> None:
-    """It stays pending, at no attempt, until midnight UTC of the server's clock; the receipt and the status say so."""
+    """The key stays pending at no attempt until midnight UTC of the server's clock; receipt and status say so."""
     settings = limited(user=1_000)
     push(memd, "ana")
     spend(client, claimed(client, settings)["ana"], 1_000)
@@ -84,7 +84,7 @@ def test_over_budget_a_key_waits_until_the_day_is_over(
 
 
 def test_other_users_go_on(memd: Memd, client: redis.Redis, limited: Callable[..., Settings]) -> None:
-    """One user's budget is one user's; all agents of the user share it."""
+    """Each user has a budget of their own, which all their agents share."""
     settings = limited(user=1_000)
     push(memd, "ana")
     spend(client, claimed(client, settings)["ana"], 1_500)
@@ -100,7 +100,7 @@ def test_other_users_go_on(memd: Memd, client: redis.Redis, limited: Callable[..
 def test_no_key_is_left_behind_one_that_waits(
     memd: Memd, client: redis.Redis, limited: Callable[..., Settings]
 ) -> None:
-    """Keys that were parked behind a claim that spends the budget wait for the budget, too, each for itself."""
+    """Keys parked behind a claim that uses up the budget then wait for the budget as well, each by itself."""
     settings = limited(user=1_000)
     push(memd, "ana")
     claim = claimed(client, settings)["ana"]
@@ -116,7 +116,7 @@ def test_no_key_is_left_behind_one_that_waits(
 
 
 def test_the_total_budget_holds_everybody(memd: Memd, client: redis.Redis, limited: Callable[..., Settings]) -> None:
-    """When all together have used it, nobody's keys are claimed."""
+    """When all users together have used it up, no key is claimed."""
     settings = limited(total=1_000)
     push(memd, "ana")
     spend(client, claimed(client, settings)["ana"], 1_000)
@@ -128,7 +128,7 @@ def test_the_total_budget_holds_everybody(memd: Memd, client: redis.Redis, limit
 
 
 def test_a_key_that_waits_goes_on_merging(memd: Memd, client: redis.Redis, limited: Callable[..., Settings]) -> None:
-    """Pushes for now, and text beyond flush_tokens, join it and do not bring it back."""
+    """Urgent pushes, and text beyond flush_tokens, merge into the waiting key and do not make it due."""
     settings = limited(user=1_000)
     push(memd, "ana")
     spend(client, claimed(client, settings)["ana"], 1_000)
@@ -144,7 +144,7 @@ def test_a_key_that_waits_goes_on_merging(memd: Memd, client: redis.Redis, limit
 
 
 def test_what_is_under_way_is_held_back(memd: Memd, client: redis.Redis, limited: Callable[..., Settings]) -> None:
-    """Claims that would use the budget up keep others waiting for a while, not for the day."""
+    """Claims in flight that would use up the budget delay other keys for a while, not for the day."""
     settings = limited(total=4_000)
     for user in ("ana", "bob", "eve"):
         push(memd, user)
@@ -161,7 +161,7 @@ def test_what_is_under_way_is_held_back(memd: Memd, client: redis.Redis, limited
 def test_what_was_held_back_is_free_however_a_claim_ends(
     memd: Memd, client: redis.Redis, limited: Callable[..., Settings], end: str
 ) -> None:
-    """Given back, dead, forgotten or expired: nothing stays held."""
+    """A claim that is given back, dead, forgotten or expired leaves no estimate behind."""
     settings = limited(user=100_000, total=100_000)
     push(memd, "ana")
     claim = claimed(client, settings)["ana"]
@@ -186,7 +186,7 @@ def test_what_was_held_back_is_free_however_a_claim_ends(
 def test_an_answer_that_was_refused_is_paid_for(
     memd: Memd, client: redis.Redis, limited: Callable[..., Settings]
 ) -> None:
-    """A claim that is given back or buried has used its tokens all the same, once."""
+    """The tokens of a claim that is given back or buried are charged all the same, once."""
     settings = limited(user=1_000)
     push(memd, "ana")
     claim = claimed(client, settings)["ana"]
@@ -202,7 +202,7 @@ def test_an_answer_that_was_refused_is_paid_for(
 
 
 def test_without_budgets_nothing_is_kept_of_users(memd: Memd, client: redis.Redis, settings: Settings) -> None:
-    """Off, they cost no key."""
+    """Without budgets there are no keys for them on the server."""
     push(memd, "ana")
     spend(client, claimed(client, settings)["ana"], 1_000)
     assert not [name for name in look(client).names if name in {"spent", "held", "notices"}]
@@ -211,7 +211,7 @@ def test_without_budgets_nothing_is_kept_of_users(memd: Memd, client: redis.Redi
 def test_a_flush_overrides_no_budget_but_says_so(
     memd: Memd, client: redis.Redis, limited: Callable[..., Settings], cli: Cli
 ) -> None:
-    """The key stays where it is; a waiting flush ends at once; a key that was not looked at yet is held, too."""
+    """The key stays where it is and a waiting flush ends at once, also for a key that was not claimed yet."""
     settings = limited(user=1_000)
     push(memd, "ana")
     spend(client, claimed(client, settings)["ana"], 1_000)
@@ -258,7 +258,7 @@ def test_the_receipt_says_it_on_the_command_line_and_to_an_event_loop(
 def test_a_raised_budget_is_looked_at_at_once(
     memd: Memd, client: redis.Redis, limited: Callable[..., Settings]
 ) -> None:
-    """A scheduler that starts with other budgets lets the keys be asked again; one with the same ones does not."""
+    """A scheduler that starts with other budgets has waiting keys checked again; one with the same budgets does not."""
     settings = limited(user=1_000)
     push(memd, "ana")
     spend(client, claimed(client, settings)["ana"], 1_000)
@@ -271,7 +271,7 @@ def test_a_raised_budget_is_looked_at_at_once(
 
 
 def test_forgetting_leaves_no_trace_of_it(memd: Memd, client: redis.Redis, limited: Callable[..., Settings]) -> None:
-    """A key that waits is gone, and what the user has used."""
+    """A waiting key and the user's usage are removed."""
     settings = limited(user=1_000)
     push(memd, "ana")
     spend(client, claimed(client, settings)["ana"], 1_000)
@@ -287,7 +287,7 @@ def test_forgetting_leaves_no_trace_of_it(memd: Memd, client: redis.Redis, limit
 def test_a_clock_set_back_leaves_no_key_waiting_for_days(
     memd: Memd, client: redis.Redis, limited: Callable[..., Settings]
 ) -> None:
-    """What lies beyond the end of the day is pulled back to it."""
+    """A time beyond the end of the day is pulled back to it."""
     settings = limited(user=1_000)
     push(memd, "ana")
     spend(client, claimed(client, settings)["ana"], 1_000)
@@ -301,7 +301,7 @@ def test_a_clock_set_back_leaves_no_key_waiting_for_days(
 
 
 def test_a_budget_in_the_whole_flow(asking: Configured, model: ModelServer) -> None:
-    """With real parts: what the model counts is charged, it is said once in the log, and nobody asks meanwhile."""
+    """With real parts: the model's own count is charged, the log says so once, and no call is made meanwhile."""
     settings = asking(budget__user_tokens_per_day=3_000)
     with Memd(settings) as app, daemon(settings, workers=2), connect(settings) as client:
         for number in range(30):
@@ -322,7 +322,7 @@ def test_a_budget_in_the_whole_flow(asking: Configured, model: ModelServer) -> N
 
 
 def has_said(settings: Settings) -> None:
-    """Wait for the line in the log; it is one, and names nobody."""
+    """Wait for the line in the log: there is one, and it names no user."""
     wait_for(lambda: events(settings, "scheduler", "budget_reached"), "it is said in the log")
     [line] = events(settings, "scheduler", "budget_reached")
     assert (line["budget"], line["user"], line["tokens_per_day"]) == ("user", user_hash("ana"), 3_000)
@@ -345,7 +345,7 @@ def settings(request: pytest.FixtureRequest) -> Iterator[Settings]:
 
 
 def test_the_next_day_it_goes_on(settings: Settings, step: Step) -> None:
-    """At midnight what waited is extracted, with what has merged meanwhile."""
+    """At midnight waiting keys are extracted, with the messages merged meanwhile."""
     with Memd(settings) as app, connect(settings) as client, part("scheduler", settings), part("worker", settings):
         push(app, "ana")
         wait_for(lambda: spent(client), "the first call is charged, and has spent it")

@@ -1,4 +1,4 @@
-"""What a model cannot take is halved until the guilty messages are alone; the others are stored."""
+"""A claim that the model cannot take is halved until the guilty messages are alone; the others are stored."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Configured = Callable[..., Settings]
 
 
 def refuse(model: ModelServer, status: int, *words: str) -> None:
-    """Let the model answer with a status when one of the words is to be read, new or for context."""
+    """Let the model return a status when a request contains one of the words, as new text or as context."""
     answer = model.responder
 
     def responder(request: dict[str, Any]) -> dict[str, Any]:
@@ -49,7 +49,7 @@ OWNED = [f"I own boat number {number}." for number in range(9)]
 def test_one_message_too_long_dies_alone(
     asking: Callable[..., Settings], model: ModelServer, place: int, status: int
 ) -> None:
-    """L3: of nine turns one is too long: it is dead with its code, the eight others are stored, in order."""
+    """L3: one of ten turns is too long: it is dead with its code, the nine others are stored in order."""
     refuse(model, status, "endless")
     settings = asking()
     texts = [*OWNED[:place], "an endless story", *OWNED[place:]]
@@ -69,7 +69,7 @@ def test_one_message_too_long_dies_alone(
 
 
 def test_a_reply_that_is_too_long_dies_alone(asking: Callable[..., Settings], model: ModelServer) -> None:
-    """When a question is fine alone, its reply is to blame."""
+    """When a question passes alone, its reply is to blame."""
     refuse(model, 413, "Reply 1 to it")
     settings = asking()
     with Memd(settings) as app, part("scheduler", settings), part("worker", settings):
@@ -83,7 +83,7 @@ def test_a_reply_that_is_too_long_dies_alone(asking: Callable[..., Settings], mo
 
 
 def test_a_single_message_too_long_dies_at_once(asking: Callable[..., Settings], model: ModelServer) -> None:
-    """Nothing can be made smaller, and no other attempt would be shorter: one call, no retries."""
+    """A single message cannot be split, and a retry would not be shorter: one call, no retries."""
     refuse(model, 413, "endless")
     settings = asking(drain__max_attempts=5)
     with Memd(settings) as app, part("scheduler", settings), part("worker", settings):
@@ -96,7 +96,7 @@ def test_a_single_message_too_long_dies_at_once(asking: Callable[..., Settings],
 def test_what_is_refused_each_time_is_halved_on_the_last_attempt(
     asking: Callable[..., Settings], model: ModelServer
 ) -> None:
-    """L5: an answer that is no update costs attempts; the last one finds the guilty message, and stores the rest."""
+    """L5: a reply that is not an update costs attempts; the last one finds the guilty message and stores the rest."""
     answer = model.responder
 
     def responder(request: dict[str, Any]) -> dict[str, Any]:
@@ -113,7 +113,7 @@ def test_what_is_refused_each_time_is_halved_on_the_last_attempt(
 
 
 def test_an_outage_in_the_middle_of_it_loses_nothing(asking: Callable[..., Settings], model: ModelServer) -> None:
-    """The halves that were stored stay stored, the rest waits for the model and goes on where it was."""
+    """Stored halves stay stored; the rest waits for the model, then continues."""
     refuse(model, 413, "endless")
     settings = asking()
     texts = [*OWNED[:6], "an endless story", *OWNED[6:]]

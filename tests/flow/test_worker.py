@@ -1,4 +1,4 @@
-"""The RQ side: bells are only hints, and nothing but the drain can come of a job."""
+"""The RQ side: bells are only hints, and a job can run nothing but the drain."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ MESSAGES = [
 
 
 def forge(client: redis.Redis, name: str, **fields: str | bytes) -> None:
-    """A job in our queue that we did not put there."""
+    """A foreign job in our queue."""
     client.hset(f"rq:job:{name}", items=[part for field in fields.items() for part in field])
     client.rpush("rq:queue:memd", name)
 
@@ -38,7 +38,7 @@ def forge(client: redis.Redis, name: str, **fields: str | bytes) -> None:
 def test_hostile_jobs_are_harmless_and_the_bell_behind_them_runs(
     memd: Memd, client: redis.Redis, settings: Settings
 ) -> None:
-    """Forged functions, callbacks and broken fields run nothing and stop nobody."""
+    """Forged functions, callbacks and broken fields run nothing and stop no worker."""
     target = settings.data_dir / "run"
     call = orjson.dumps(["os.mkdir", None, [str(target)], {}])
     forge(client, "forged", data=zlib.compress(call), origin="memd")
@@ -71,7 +71,7 @@ def test_only_the_bell_itself_is_the_bell(client: redis.Redis, data: bytes) -> N
 
 
 def test_lost_and_needless_bells_change_nothing(memd: Memd, client: redis.Redis, settings: Settings) -> None:
-    """Bells that are deleted are rung again; ten too many end by themselves."""
+    """Deleted bells are rung again; ten extra bells end by themselves."""
     with connect(settings) as own:
         queue = bell_queue(own)
         for _ in range(10):
@@ -85,7 +85,7 @@ def test_lost_and_needless_bells_change_nothing(memd: Memd, client: redis.Redis,
 def test_a_worker_outlives_its_server(
     memd: Memd, client: redis.Redis, settings: Settings, configured: Callable[..., Settings]
 ) -> None:
-    """All connections cut by the server: worker and scheduler come back by themselves."""
+    """After the server has cut all connections, worker and scheduler reconnect by themselves."""
     with part("scheduler", settings), part("worker", settings) as worker:
         wait_for(lambda: memd.status().workers, "the worker is there")
         client.execute_command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")  # type: ignore[no-untyped-call]
@@ -95,7 +95,7 @@ def test_a_worker_outlives_its_server(
 
 
 def test_outages_leave_no_descriptors_behind(data_dir: Path) -> None:
-    """A worker whose server is killed at work again and again has no more files and threads than before."""
+    """A worker whose server is killed repeatedly during its work leaks no files and no threads."""
     settings = make_settings(data_dir, None, drain__linger_s=30, server__appendfsync="always")
     process = server.start(settings)
     try:
@@ -129,7 +129,7 @@ def stored_at_work(app: Memd, worker: int, number: int) -> None:
 
 
 def test_the_pause_of_a_worker_grows_only_while_nothing_comes_of_its_tries() -> None:
-    """It doubles up to ten seconds, and starts anew after a bell, or after a second with the server."""
+    """The pause doubles up to ten seconds; a bell, or a second with the server, resets it."""
     assert [pause_after(pause, False, 0.01) for pause in (0.1, 3.2, 6.4)] == [0.2, 6.4, 10.0]
     assert pause_after(10.0, True, 0.01) == 0.1
     assert pause_after(10.0, False, 1.5) == 0.1
