@@ -1,4 +1,4 @@
-"""`python -m benchmarks`: measure, show, and write down what came out."""
+"""`python -m benchmarks`: measure, show the figures, and write them to files."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ MODULES = (
 
 
 def main() -> int:
-    """Run the modules that are asked for; 1 when one of them broke."""
+    """Run the chosen modules; 1 when one of them broke or a peer's work failed."""
     options = _options()
     console = Console(width=max(150, Console().width))
     whole_run = options.size == "short" and not options.modules
@@ -59,7 +59,7 @@ def main() -> int:
 
 
 def _measured(name: str, size: Size) -> tuple[list[Figure], list[Plot], list[Skip], bool]:
-    """What one module measures; one that breaks is told with its traceback, and the others go on."""
+    """What one module measures, and whether all of it worked; the traceback of one that breaks is shown."""
     figures: list[Figure] = []
     plots: list[Plot] = []
     skips: list[Skip] = []
@@ -71,11 +71,11 @@ def _measured(name: str, size: Size) -> tuple[list[Figure], list[Plot], list[Ski
                 plots.append(found)
             else:
                 skips.append(found)
-    except Exception as error:  # noqa: BLE001  (the figures of the others are worth having; the exit code tells)
+    except Exception as error:  # noqa: BLE001  (the figures of the others are worth having; the exit code says so)
         traceback.print_exc()
-        skips.append(Skip(name, "the rest of it", f"broke: {type(error).__name__}: {error}"))
+        skips.append(Skip(name, "the rest of it", f"broke: {type(error).__name__}: {error}", failed=True))
         return figures, plots, skips, False
-    return figures, plots, skips, True
+    return figures, plots, skips, not any(skip.failed for skip in skips)
 
 
 def _options() -> argparse.Namespace:

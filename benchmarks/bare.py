@@ -1,6 +1,7 @@
-"""The bare SDK loop: as many calls at once as asked for, and nothing else. What a drain can at best be.
+"""The bare SDK loop: as many calls at once as asked for, and nothing else. The best that a drain can be.
 
-`python -m benchmarks.bare ADDRESS COUNT CONCURRENCY` prints one line of JSON: wall and CPU seconds, peak memory in MB.
+`python -m benchmarks.bare ADDRESS COUNT CONCURRENCY` prints one line of JSON: wall and CPU seconds, memory in MB,
+and the calls that succeeded.
 """
 
 from __future__ import annotations
@@ -33,13 +34,14 @@ async def _loop(address: str, count: int, concurrency: int) -> dict[str, float]:
     client = anthropic.AsyncAnthropic(
         api_key="bench", base_url=address, max_retries=0, http_client=anthropic.DefaultAsyncHttpxClient(limits=limits)
     )
-    left = count
+    left, succeeded = count, 0
 
     async def caller() -> None:
-        nonlocal left
+        nonlocal left, succeeded
         while left > 0:
             left -= 1
-            await client.messages.create(**options, messages=[{"role": "user", "content": prompt}])
+            reply = await client.messages.create(**options, messages=[{"role": "user", "content": prompt}])
+            succeeded += reply.stop_reason == "end_turn" and bool(reply.content)
 
     await client.messages.create(
         **options, messages=[{"role": "user", "content": prompt}]
@@ -50,7 +52,7 @@ async def _loop(address: str, count: int, concurrency: int) -> dict[str, float]:
     used = time.process_time() - cpu
     rss, _ = memory_mb(os.getpid())
     await client.close()
-    return {"wall_s": wall, "cpu_s": used, "rss_mb": rss}
+    return {"wall_s": wall, "cpu_s": used, "rss_mb": rss, "succeeded": succeeded}
 
 
 if __name__ == "__main__":

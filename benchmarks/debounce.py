@@ -6,7 +6,6 @@ A key's due time is the one in its receipt; the claim's moment is when the serve
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 import time
@@ -15,10 +14,10 @@ from contextlib import contextmanager
 from datetime import timedelta
 from typing import IO
 
-from benchmarks.figures import Figure, Measurement, Skip, Target, at_most
+from benchmarks.figures import Figure, Measurement, Target, at_most
 from benchmarks.ground import Ground, daemon, environment, ground, process
 from benchmarks.load import conversation
-from benchmarks.peers import venv
+from benchmarks.peers.checked import FAILED_JOBS, check_succeeded, figures_of, run
 from benchmarks.sizes import Size
 from benchmarks.timing import percentile, thread_cpu, tree_cpu, wait_until
 from memd.context import Context, Key, Message, identify
@@ -47,9 +46,9 @@ def measure(size: Size) -> Iterator[Measurement]:
         yield from _lateness("50 due keys/s, extracted and stored", place, _whole(place, 50, size.due_s), at_most(50))
         yield from _lateness("out of full idle", place, _shots(place, size.idle_shots), at_most(150))
         yield from _idle(parts[0].pid, parts[1].pid, size.idle_s)
-    yield from _rq(size)
-    yield from _pydocket(size)
-    yield from _langmem(size)
+    yield from figures_of(AREA, "RQ's scheduler", _rq(size))
+    yield from figures_of(AREA, "pydocket", _pydocket(size))
+    yield from figures_of(AREA, "langmem's ReflectionExecutor", _langmem(size))
 
 
 def _lateness(what: str, place: Ground, late_ms: list[float], target: Target) -> Iterator[Measurement]:
@@ -165,30 +164,25 @@ def _rq(size: Size) -> Iterator[Measurement]:
             for _ in range(count):
                 queue.enqueue_in(timedelta(seconds=QUIET_S), note, time.time() + QUIET_S)
                 time.sleep(1 / PEER_RATE)
-            wait_until(lambda: place.client.llen(LATENESS) >= count, "RQ's jobs have run", 60)
+            client = place.client
+            wait_until(lambda: client.llen(LATENESS) + client.zcard(FAILED_JOBS) >= count, "RQ's jobs have ended", 60)
+            check_succeeded("RQ's jobs", place.client.llen(LATENESS), count)
             late = [float(value) * 1000 for value in place.client.lrange(LATENESS, 0, -1)]
     yield from _peer(f"RQ's scheduler, {PEER_RATE} due jobs/s", late)
 
 
 def _pydocket(size: Size) -> Iterator[Measurement]:
     with ground() as place:
-        try:
-            found = venv.run(
-                "pydocket", "lateness", PEER_RATE, 2 * size.due_s, env={"BENCH_URL": inbox_url(place.settings)}
-            )
-        except venv.NotInstalled as error:
-            yield Skip(AREA, "pydocket", str(error))
-            return
+        found = run("pydocket", "lateness", PEER_RATE, 2 * size.due_s, env={"BENCH_URL": inbox_url(place.settings)})
     for name in ("scheduled", "debounced"):
+        check_succeeded(f"pydocket's {name} tasks", len(found[name]), int(PEER_RATE * 2 * size.due_s))
         yield from _peer(f"pydocket, {name}, {PEER_RATE}/s", [value * 1000 for value in found[name]])
 
 
 def _langmem(size: Size) -> Iterator[Measurement]:
-    try:
-        found = venv.run("langmem", max(5, int(size.due_s * 5)), 0, QUIET_S, env={**os.environ})
-    except venv.NotInstalled as error:
-        yield Skip(AREA, "langmem's ReflectionExecutor", str(error))
-        return
+    count = max(5, int(size.due_s * 5))
+    found = run("langmem", count, 0, QUIET_S)
+    check_succeeded("langmem's reflections", found["succeeded"], count)
     yield from _peer("langmem's executor, no model", [value * 1000 for value in found["lateness"]])
 
 

@@ -20,10 +20,10 @@ from typing import Any
 import orjson
 from msgspec import structs
 
-from benchmarks.figures import Figure, Measurement, Skip, at_least, at_most
+from benchmarks.figures import Figure, Measurement, at_least, at_most
 from benchmarks.ground import Ground, Process, daemon, environment, ground, model, process
 from benchmarks.load import conversation, full_document
-from benchmarks.peers import venv
+from benchmarks.peers.checked import FAILED_JOBS, check_succeeded, figures_of, run
 from benchmarks.sizes import SHORT, Size
 from benchmarks.timing import children, interleaved, median, memory_mb, server_cpu, spread, tree_cpu, wait_until
 from memd.client import Memd
@@ -56,9 +56,9 @@ def measure(size: Size) -> Iterator[Measurement]:
     yield from _offline(size)
     for delay_s, count in ((0.0, size.contexts // 4), (0.2, size.contexts // 2), (2.0, size.slow_calls)):
         yield from _with_model(size, delay_s, count)
-    yield from _rq(size)
-    yield from _pydocket(size)
-    yield from _langmem(size)
+    yield from figures_of(AREA, "RQ alone", _rq(size))
+    yield from figures_of(AREA, "pydocket", _pydocket(size))
+    yield from figures_of(AREA, "langmem's ReflectionExecutor", _langmem(size))
 
 
 def push_all(place: Ground, count: int, start: int = 0, chars: int = 512) -> None:
@@ -75,7 +75,7 @@ def push_all(place: Ground, count: int, start: int = 0, chars: int = 512) -> Non
 def drained(place: Ground, parts: list[Process], count: int, start: int = 0) -> Drained:
     """Push, make all due at once, and wait for the last ack."""
     push_all(place, count, start)
-    done = _ended(place)
+    done, stored = _ended(place), _stored(place)
     cpu, served = sum(tree_cpu(part.pid) for part in parts), server_cpu(place.client)
     peak = 0.0
     started = time.perf_counter()
@@ -93,7 +93,12 @@ def drained(place: Ground, parts: list[Process], count: int, start: int = 0) -> 
     wall = time.perf_counter() - started
     used = sum(tree_cpu(part.pid) for part in parts) - cpu
     served = server_cpu(place.client) - served
+    check_succeeded("memd's drain", _stored(place) - stored, count)
     return Drained(count / wall, used / count * 1e3, served / count * 1e3, peak)
+
+
+def _stored(place: Ground) -> int:
+    return int(place.client.hget(f"{verbs.P}:stats", "stored") or 0)
 
 
 def _ended(place: Ground) -> int:
@@ -210,6 +215,7 @@ def bare(place: Ground, address: str, count: int) -> dict[str, float]:
         env=environment(place.settings), capture_output=True, text=True, check=True, timeout=TIMEOUT_S,
     )  # fmt: skip
     found: dict[str, float] = json.loads(done.stdout)
+    check_succeeded("the bare SDK loop", int(found["succeeded"]), count)
     return found
 
 
@@ -225,7 +231,7 @@ def _rq(size: Size) -> Iterator[Measurement]:
             count = max(8, size.contexts // 6)
             for _ in range(count):
                 queue.enqueue(nothing, "", result_ttl=0)
-            rate, _ = _rq_drained(place, ["-m", "rq.cli", "worker", "-w", kind], 1, count)
+            rate, _ = rq_drained(place, ["-m", "rq.cli", "worker", "-w", kind], 1, count)
         yield Figure(AREA, f"RQ alone, jobs that do nothing, one {kind.removeprefix('rq.')}", rate, "/s")
     workers = 2 if size.name == "tiny" else 4 if size is SHORT else 16
     with ground() as place, model(place.settings.data_dir, 2) as (address, _):
@@ -233,20 +239,26 @@ def _rq(size: Size) -> Iterator[Measurement]:
         for _ in range(workers * 3):
             queue.enqueue(ask, result_ttl=0)
         env = {"BENCH_MODEL": address, "BENCH_PROMPT": json.dumps(conversation(1))}
-        rate, memory = _rq_drained(place, ["-m", "benchmarks.peers.rq_worker"], workers, workers * 3, env)
+        rate, memory = rq_drained(place, ["-m", "benchmarks.peers.rq_worker"], workers, workers * 3, env)
     yield Figure(
         AREA, f"RQ alone, HTTP model, 2 s, {workers} forked workers, SDK preloaded", rate, "/s",
         note=f"{memory:.0f} MB, of which each worker {memory / workers:.0f} MB",
     )  # fmt: skip
 
 
-def _rq_drained(
+def rq_drained(
     place: Ground, words: list[str], workers: int, count: int, extra: dict[str, str] | None = None
 ) -> tuple[float, float]:
-    """Jobs a second from the first one done to the last one, and the memory of all workers while they work."""
+    """Jobs a second from the first one done to the last one, and the memory of all workers while they work.
+
+    Raises PeerFailed unless all jobs succeeded.
+    """
+    from benchmarks.peers.rq_jobs import succeeded
+
     url = inbox_url(place.settings)
     env = environment(place.settings) | {"BENCH_URL": url} | (extra or {})
     left, peak = "rq:queue:bench", 0.0
+    connection = connect(place.settings)
     with ExitStack() as stack:
         running = [
             stack.enter_context(process([*words, "-u", url, "bench"], env, place.settings.data_dir / f"rq{n}.log"))
@@ -259,22 +271,22 @@ def _rq_drained(
             nonlocal peak
             if workers > 1:
                 peak = max(peak, sum(map(_worker_mb, running)))
-            return int(place.client.llen(left)) == 0 and not place.client.zcard("rq:wip:bench")
+            if place.client.llen(left) or place.client.zcard("rq:wip:bench"):
+                return False
+            return succeeded(connection) + place.client.zcard(FAILED_JOBS) >= count  # a job may be between the two
 
         wait_until(over, "RQ's jobs are done", TIMEOUT_S)
-        return max(1, begin) / (time.perf_counter() - started), peak
+        wall = time.perf_counter() - started
+        check_succeeded("RQ's jobs", succeeded(connection), count, f"{place.client.zcard(FAILED_JOBS)} failed")
+        return max(1, begin) / wall, peak
 
 
 def _pydocket(size: Size) -> Iterator[Measurement]:
     count = max(20, size.contexts // 4)
     for concurrency in (10, 64):
         with ground() as place:
-            try:
-                env = {"BENCH_URL": inbox_url(place.settings)}
-                found = venv.run("pydocket", "drain", count, concurrency, 0, env=env)
-            except venv.NotInstalled as error:
-                yield Skip(AREA, "pydocket", str(error))
-                return
+            found = run("pydocket", "drain", count, concurrency, 0, env={"BENCH_URL": inbox_url(place.settings)})
+        check_succeeded("pydocket's tasks", found["succeeded"], count)
         yield Figure(
             AREA, f"pydocket, tasks that do nothing, concurrency {concurrency}", found["per_s"], "/s",
             note=f"adds {found['adds_per_s']:.0f}/s",
@@ -282,9 +294,7 @@ def _pydocket(size: Size) -> Iterator[Measurement]:
 
 
 def _langmem(size: Size) -> Iterator[Measurement]:
-    try:
-        found = venv.run("langmem", 5 if size.name == "tiny" else 20, 0.2, 0)
-    except venv.NotInstalled as error:
-        yield Skip(AREA, "langmem's ReflectionExecutor", str(error))
-        return
+    count = 5 if size.name == "tiny" else 20
+    found = run("langmem", count, 0.2, 0)
+    check_succeeded("langmem's reflections", found["succeeded"], count)
     yield Figure(AREA, "langmem's executor, model 0.2 s", found["per_s"], "/s")

@@ -103,11 +103,12 @@ class Plot:
 
 @dataclass(frozen=True, slots=True)
 class Skip:
-    """Something that could not be measured here, by name and with the reason."""
+    """Something without a figure, by name and with the reason. `failed`: it should have had one."""
 
     area: str
     what: str
     reason: str
+    failed: bool = False
 
 
 Measurement = Figure | Plot | Skip

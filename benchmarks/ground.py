@@ -8,8 +8,8 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -47,14 +47,42 @@ class Ground:
         return sum(stats.get(name, 0) for name in ("stored", "skipped", "dead")) >= pushes
 
 
-@contextmanager
-def ground(**changes: Any) -> Iterator[Ground]:
+Start = Callable[[Path], tuple[Settings, Process]]
+"""Starts a server in a folder; the settings that lead to it, and its process."""
+
+
+def ground(**changes: Any) -> AbstractContextManager[Ground]:
     """A server as `memd up` starts it (append-only file, synced every second). `changes` use `__` for the dot."""
+
+    def start(folder: Path) -> tuple[Settings, Process]:
+        settings = make_settings(folder, **changes)
+        return settings, server.start(settings)
+
+    return _started(start)
+
+
+def tcp_ground(host: str, *options: str, **changes: Any) -> AbstractContextManager[Ground]:
+    """As `ground`, with a server that listens on an address and has these options of its own."""
+
+    def start(folder: Path) -> tuple[Settings, Process]:
+        with socket.socket() as free:
+            free.bind((host, 0))
+            port = free.getsockname()[1]
+        common = ["--port", str(port), "--bind", host, "--dir", str(folder), "--appendonly", "yes", "--save", ""]
+        with (folder / "server.log").open("wb") as log:
+            process = subprocess.Popen([server.binary(), *common, "--protected-mode", "no", *options], stdout=log)
+        wait_until(lambda: _listens(host, port), "the server listens", 10)
+        return make_settings(folder, redis_url=f"redis://{host}:{port}/0", **changes), process
+
+    return _started(start)
+
+
+@contextmanager
+def _started(start: Start) -> Iterator[Ground]:
     folder = Path(tempfile.mkdtemp(prefix="memd-bench-"))
     process = None
     try:
-        settings = make_settings(folder, **changes)
-        process = server.start(settings)
+        settings, process = start(folder)
         with connect(settings) as client:
             library.install(client, settings)
             yield Ground(settings, client, process)
@@ -62,6 +90,11 @@ def ground(**changes: Any) -> Iterator[Ground]:
         if process is not None:
             server.stop(process)
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _listens(host: str, port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex((host, port)) == 0
 
 
 def make_settings(folder: Path, **changes: Any) -> Settings:
@@ -106,32 +139,6 @@ def process(
 
 def _said(log: Path, ready: str) -> bool:
     return any(line.startswith(ready) for line in log.read_text(errors="replace").splitlines())
-
-
-@contextmanager
-def tcp_ground(host: str, *options: str, **changes: Any) -> Iterator[Ground]:
-    """As `ground`, with a server that listens on an address, and these options of its own."""
-    folder = Path(tempfile.mkdtemp(prefix="memd-bench-"))
-    with socket.socket() as free:
-        free.bind((host, 0))
-        port = free.getsockname()[1]
-    common = ["--port", str(port), "--bind", host, "--dir", str(folder), "--appendonly", "yes", "--save", ""]
-    with (folder / "server.log").open("wb") as log:
-        process = subprocess.Popen([server.binary(), *common, "--protected-mode", "no", *options], stdout=log)
-    settings = make_settings(folder, redis_url=f"redis://{host}:{port}/0", **changes)
-    try:
-        with connect(settings) as client:
-            wait_until(lambda: _listens(host, port), "the server listens", 10)
-            library.install(client, settings)
-            yield Ground(settings, client, process)
-    finally:
-        server.stop(process)
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-def _listens(host: str, port: int) -> bool:
-    with socket.socket() as probe:
-        return probe.connect_ex((host, port)) == 0
 
 
 @contextmanager

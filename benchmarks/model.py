@@ -50,11 +50,13 @@ class Model:
 
 
 def answer(request: bytes) -> bytes:
-    """What the model says to a request."""
+    """The reply to a request: of memd, about its first new message; of anybody else, about the prompt's first words."""
     prompt = json.loads(request)["messages"][-1]["content"]
-    start = prompt.index(">", prompt.rindex("\n<messages>\n") + 12) + 1
-    quote = prompt[start : min(start + 60, prompt.index("</m>", start))].strip()
-    return reply(quote)
+    start, end = 0, len(prompt)
+    if "\n<messages>\n" in prompt:
+        start = prompt.index(">", prompt.rindex("\n<messages>\n") + 12) + 1
+        end = prompt.index("</m>", start)
+    return reply(prompt[start : min(start + 60, end)].strip())
 
 
 def reply(quote: str) -> bytes:

@@ -20,6 +20,7 @@ import redis
 from benchmarks.figures import Figure, Measurement, at_least
 from benchmarks.ground import Ground, environment, ground
 from benchmarks.load import conversation
+from benchmarks.peers.checked import check_succeeded, figures_of
 from benchmarks.sizes import SHORT, Size
 from benchmarks.timing import Turn, interleaved, median, spread, turn
 from memd.client import AsyncMemd, Memd
@@ -45,7 +46,7 @@ def measure(size: Size) -> Iterator[Measurement]:
             count = max(10, int(size.pushes / (1 if kilobytes < 1 else kilobytes)))
             yield from _one_producer(place, size, kilobytes, count)
         yield from _four_producers(place, size)
-        yield from _rq(place, size)
+        yield from figures_of(AREA, "RQ alone", _rq(place, size))
 
 
 def calls(count: int, chars: int) -> list[Call[Merged]]:
@@ -77,13 +78,27 @@ def _one_producer(place: Ground, size: Size, kilobytes: float, count: int) -> It
         if kilobytes < 1 or size is not SHORT:  # the larger ones differ by their bytes only
             contestants |= others
         memd.push(**pushes[0])  # the patterns are compiled, the connection is open
-        taken = interleaved(size.rounds, {name: partial(_fresh, place, step) for name, step in contestants.items()})
+        taken = interleaved(
+            size.rounds, {name: partial(_fresh, place, name, step) for name, step in contestants.items()}
+        )
     yield from _figures(taken, kilobytes)
 
 
-def _fresh(place: Ground, step: Callable[[], Turn]) -> Turn:
+def _fresh(place: Ground, name: str, step: Callable[[], Turn]) -> Turn:
+    """One turn on an emptied server, all of which must have arrived there."""
     place.clear()
-    return step()
+    taken = step()
+    check_succeeded(name, arrived(place, name), taken.count)
+    return taken
+
+
+def arrived(place: Ground, name: str) -> int:
+    """How many pushes, or plain commands, of a contestant have left what they should on the server."""
+    if name.startswith("SET"):
+        return sum(1 for _ in place.client.scan_iter(match="k*", count=1_000))
+    if name.startswith("RPUSH"):
+        return int(place.client.llen(verbs.RAW))
+    return int(place.client.zcard(f"{verbs.P}:due"))
 
 
 def _figures(taken: dict[str, list[Turn]], kilobytes: float) -> Iterator[Figure]:
@@ -190,6 +205,7 @@ def _producers(place: Ground, kind: str, count: int) -> float:
         one.stdin.write("go\n")
         one.stdin.flush()
     spans = [tuple(map(float, one.communicate(timeout=120)[0].split())) for one in started]
+    check_succeeded(f"{kind}, {PRODUCERS} producers", arrived(place, kind), PRODUCERS * count)
     return PRODUCERS * count / (max(end for _, end in spans) - min(begin for begin, _ in spans))
 
 
@@ -203,14 +219,25 @@ def _rq(place: Ground, size: Size) -> Iterator[Measurement]:
     payload = orjson.dumps(conversation(1)).decode()
     count = max(10, size.pushes // 3)
     client = connect(place.settings)
+
+    def enqueued() -> Turn:
+        place.clear()
+        taken = turn(count, lambda n: queue.enqueue(nothing, payload))
+        check_succeeded("RQ enqueue", queue.count, count)
+        return taken
+
+    def put_off() -> Turn:
+        place.clear()
+        taken = turn(count, lambda n: debounced(queue, n % 10, payload))
+        check_succeeded("RQ as a debounce", queue.scheduled_job_registry.count, min(10, count))
+        return taken
+
     contestants: dict[str, Callable[[], Turn]] = {
-        "SET": lambda: turn(count, lambda n: client.set(f"k{n}", payload)),
-        "RQ enqueue": lambda: turn(count, lambda n: queue.enqueue(nothing, payload)),
-        "RQ as a debounce (fetch, delete, enqueue_in)": lambda: turn(
-            count, lambda n: debounced(queue, n % 10, payload)
-        ),
+        "SET": partial(_fresh, place, "SET", lambda: turn(count, lambda n: client.set(f"k{n}", payload))),
+        "RQ enqueue": enqueued,
+        "RQ as a debounce (fetch, delete, enqueue_in)": put_off,
     }
-    taken = interleaved(size.rounds, {name: partial(_fresh, place, step) for name, step in contestants.items()})
+    taken = interleaved(size.rounds, contestants)
     base = median([one.rate for one in taken.pop("SET")])
     for name, turns in taken.items():
         rates = [one.rate for one in turns]

@@ -44,7 +44,8 @@ def main() -> None:
         future.result(timeout=60 + count * delay)
     per_s = count / (time.time() - started - later)
     executor.shutdown(wait=False)
-    print(json.dumps({"per_s": per_s, "lateness": [reflector.ran[n] - due[n] for n in range(count)]}))
+    lateness = [reflector.ran[n] - due[n] for n in range(count) if n in reflector.ran]
+    print(json.dumps({"per_s": per_s, "lateness": lateness, "succeeded": len(lateness)}))
 
 
 main()

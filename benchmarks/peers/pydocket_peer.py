@@ -17,6 +17,8 @@ from docket import Debounce, Docket, Worker
 SETTLE_S = 1.0
 lateness: list[float] = []
 ran: dict[int, float] = {}
+waited: list[float] = []
+"""One entry for each task of the drain that succeeded."""
 
 
 async def at(due: float) -> None:
@@ -32,6 +34,7 @@ async def settled(key: Annotated[int, Debounce(timedelta(seconds=SETTLE_S))]) ->
 async def wait(delay: float) -> None:
     """Waits as for a model."""
     await asyncio.sleep(delay)
+    waited.append(delay)
 
 
 async def measure_lateness(per_second: float, seconds: float) -> dict[str, object]:
@@ -67,7 +70,7 @@ async def measure_drain(count: int, concurrency: int, delay: float) -> dict[str,
             started = time.perf_counter()
             await worker.run_until_finished()
             drained = time.perf_counter() - started
-    return {"adds_per_s": count / added, "per_s": count / drained}
+    return {"adds_per_s": count / added, "per_s": count / drained, "succeeded": len(waited)}
 
 
 if __name__ == "__main__":

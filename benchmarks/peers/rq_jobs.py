@@ -9,7 +9,7 @@ from datetime import timedelta
 from typing import Any
 
 from redis import Redis
-from rq import Queue
+from rq import Queue, Worker
 from rq.exceptions import NoSuchJobError
 from rq.job import Job
 
@@ -39,10 +39,20 @@ def wait(seconds: float) -> None:
 
 
 def ask() -> None:
-    """One call to the model by the SDK, as a job alone would make it: a client, a request, an answer."""
+    """One call to the model by the SDK, as a job alone would make it: a client, a request, a complete reply.
+
+    Raises ValueError, so that the job fails, when the reply is not complete.
+    """
     import anthropic
 
     client = anthropic.Anthropic(api_key="bench", base_url=os.environ["BENCH_MODEL"], max_retries=0)
-    client.messages.create(
+    reply = client.messages.create(
         model="claude-haiku-5-5", max_tokens=256, messages=[{"role": "user", "content": os.environ["BENCH_PROMPT"]}]
     )
+    if reply.stop_reason != "end_turn" or not reply.content:
+        raise ValueError(f"the model's reply is not complete: {reply.stop_reason}")
+
+
+def succeeded(connection: Redis) -> int:
+    """Jobs that RQ's workers have completed without an error since they started."""
+    return sum(worker.successful_job_count for worker in Worker.all(connection=connection))
