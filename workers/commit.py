@@ -15,6 +15,7 @@ from memd.inbox import verbs
 from memd.inbox.connection import send
 from memd.memory import ledger
 from memd.memory.apply import Applied, Origin, apply
+from memd.memory.facts import by_id
 from memd.memory.store.protocol import Identities, Loaded, Wish
 from workers.outcome import Lost, Overtaken, Stored
 from workers.resources import Resources
@@ -92,7 +93,7 @@ class Documents:
         if self._settings.apply.eviction != "hybrid":
             return {}
         accesses = self._store.reading_notes.read(part.claim.key.bucket, time.time())
-        return {fact["id"]: accesses.heat(fact["id"]) for fact in loaded.document["facts"]}
+        return {fact_id: accesses.heat(fact_id) for fact_id in by_id(loaded.document)}
 
     def _still_ours(self, work: Work) -> bool:
         """Called under the locks: no other worker has the claim."""

@@ -12,7 +12,8 @@ from memd.context import Message
 from memd.inbox.claim import Claim
 from memd.memory import ledger
 from memd.memory.apply import maintenance_due
-from memd.memory.facts import quotes_any
+from memd.memory.document import facts_of
+from memd.memory.facts import id_of, quotes_any
 from memd.push.redaction import redact
 from workers.ask import Asking
 from workers.commit import Documents
@@ -137,5 +138,5 @@ def _stored_earlier(opened: Opened) -> Stored:
     """What an attempt that was never acked has stored: the facts that quote these messages."""
     messages, thread = opened.part.messages, opened.part.claim.key.thread_id
     names = {name for message in messages for name in (message.id, message.identity) if name}
-    quoting = (fact["id"] for fact in opened.loaded.document["facts"] if quotes_any(fact, thread, names))
+    quoting = (id_of(fact) for fact in facts_of(opened.loaded.document) if quotes_any(fact, thread, names))
     return Stored(len(messages), tuple(quoting))

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from memd.config import Settings
 from memd.context import DEFAULT_AGENT
 from memd.memory.document import Document
+from memd.memory.facts import id_of
 from memd.memory.hand import notes
 from memd.memory.hand.by_hand import bucket_of
 from memd.memory.hand.editing import Editing, Step
@@ -76,7 +77,7 @@ def _line(found: Found) -> str:
     line = fact_line(found.fact).removeprefix("- ")
     if found.pending:
         return f"- (pending, unverified) {line}"
-    fact_id = found.fact.get("id")
+    fact_id = id_of(found.fact)
     # In a document edited by hand an id may be any text; only ids of our form are safe to print.
-    safe = isinstance(fact_id, str) and fact_id.isascii() and fact_id.replace("_", "").isalnum()
+    safe = fact_id.isascii() and fact_id.replace("_", "").isalnum()
     return f"- {fact_id if safe else '(no id)'} {line}"

@@ -13,7 +13,8 @@ from urllib.parse import quote
 
 from memd.config import ApplySettings
 from memd.errors import Rejected
-from memd.memory.document import Document, Fact
+from memd.memory.document import Document, Fact, facts_of
+from memd.memory.facts import DEFAULT_CATEGORY, category_of, content_of, id_of, source_error, subject_of
 from memd.memory.hand import notes
 from memd.memory.hand.steps import Edited
 from memd.memory.text import one_line
@@ -32,13 +33,13 @@ class _Line:
 
 def text_of(document: Document) -> str:
     """The file: one line a fact, in the order they came; empty when there are none."""
-    return "".join(f"- [{_name(fact)} | {_category(fact)}] {_said(fact)}\n" for fact in document.get("facts", ()))
+    return "".join(f"- [{_name(fact)} | {_category(fact)}] {_said(fact)}\n" for fact in facts_of(document))
 
 
 def applied(document: Document, text: str, now: datetime, rules: ApplySettings) -> Edited:
     """The document once the file has this text. Raises Rejected: then nothing of it is done."""
     lines = [_parsed(number, line) for number, line in enumerate(text.splitlines(), 1) if line.strip()]
-    facts = {_name(fact): fact for fact in document.get("facts", ())}
+    facts = {_name(fact): fact for fact in facts_of(document)}
     kept = {line.fact_id: line for line in lines if line.fact_id}
     if len(kept) != sum(bool(line.fact_id) for line in lines):
         raise Rejected("E_LINE_TWICE", "two lines name the same fact", "file")
@@ -55,15 +56,15 @@ def applied(document: Document, text: str, now: datetime, rules: ApplySettings) 
 
 def _changed(document: Document, fact: Fact, line: _Line | None, now: datetime, rules: ApplySettings) -> Edited:
     if line is None:
-        return notes.retire(document, fact["id"], "", now, rules)
+        return notes.retire(document, id_of(fact), "", now, rules)
     if (line.category, one_line(line.said)) == (_category(fact), one_line(_said(fact))):
-        return Edited(document, fact["id"])
+        return Edited(document, id_of(fact))
     before, after = _around(fact)
     if not (line.said.startswith(before) and line.said.endswith(after)):
         raise Rejected("E_LINE_ASIDE", "whom a fact is about and what to avoid cannot be edited here", "file")
     said = line.said[len(before) : len(line.said) - len(after)]
     category = None if line.category == _category(fact) else line.category
-    return notes.update(document, fact["id"], said, category, now, rules)
+    return notes.update(document, id_of(fact), said, category, now, rules)
 
 
 def _parsed(number: int, line: str) -> _Line:
@@ -75,12 +76,11 @@ def _parsed(number: int, line: str) -> _Line:
 
 def _name(fact: Fact) -> str:
     """The id as it stands in a line; one that a hand made up is encoded, so that it cannot be mistaken."""
-    return quote(fact["id"], safe="")
+    return quote(id_of(fact), safe="")
 
 
 def _category(fact: Fact) -> str:
-    value = fact.get("category")
-    return one_line(value).translate(_BRACKETS) if isinstance(value, str) and value.strip() else "context"
+    return one_line(category_of(fact)).translate(_BRACKETS) or DEFAULT_CATEGORY
 
 
 _BRACKETS = str.maketrans("[]|", "()/")
@@ -88,14 +88,10 @@ _BRACKETS = str.maketrans("[]|", "()/")
 
 def _said(fact: Fact) -> str:
     before, after = _around(fact)
-    return f"{before}{one_line(fact['content'])}{after}"
+    return f"{before}{one_line(content_of(fact))}{after}"
 
 
 def _around(fact: Fact) -> tuple[str, str]:
     """What stands before and after a fact's sentence: whom it is about, and what was wrong."""
-    subject, error = fact.get("subject"), fact.get("sourceError")
-    person = subject.get("person") if isinstance(subject, dict) else None
-    return (
-        f"about {one_line(person)}: " if isinstance(person, str) and person.strip() else "",
-        f" (avoid: {one_line(error)})" if isinstance(error, str) and error.strip() else "",
-    )
+    person, error = one_line(subject_of(fact)[0]), one_line(source_error(fact))
+    return f"about {person}: " if person else "", f" (avoid: {error})" if error else ""

@@ -15,6 +15,7 @@ from memd.adapters.agent_memory import AgentMemory, search_block, with_note
 from memd.client import Memd
 from memd.context import DEFAULT_AGENT
 from memd.errors import ConfigError, MemdError
+from memd.memory.facts import id_of
 from memd.recall.search import MAX_QUERY_CHARS, Found
 
 Mode = Literal["static", "agent", "both", "static_control", "agent_control"]
@@ -132,7 +133,7 @@ class LongTermMemory:
             for keyword in keywords
             for hit in self._memd.search(self._user_id, keyword, agent_name=self._agent_name, limit=limit)
         )
-        return list({str(hit.fact.get("id")): hit for hit in found}.values())
+        return list({id_of(hit.fact): hit for hit in found}.values())
 
     async def _answered(self, work: Callable[[], str]) -> Any:
         try:

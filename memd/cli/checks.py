@@ -44,7 +44,7 @@ def audit(
         _json(report, limit)
     else:
         _table(report)
-    if len(report.found) > limit:
+    if len(report.findings) > limit:
         raise typer.Exit(OVER)
 
 
@@ -56,22 +56,22 @@ def _json(report: Report, limit: int) -> None:
             "limit": limit,
             "counts": report.counts,
             "findings": [
-                {"user_id": row.user_id, "agent_name": row.agent_name, **asdict(row.finding)} for row in report.found
+                {"user_id": row.user_id, "agent_name": row.agent_name, **asdict(row.finding)} for row in report.findings
             ],
         }
     )
 
 
 def _table(report: Report) -> None:
-    rows = [_row(row) for row in report.found[:SHOWN]]
+    rows = [_row(row) for row in report.findings[:SHOWN]]
     if rows:
         head = ("whose", "rule", "where", "why", "text")
         widths = [max(len(row[column]) for row in [head, *rows]) for column in range(4)]
         for row in [head, *rows]:
             cells = (f"{cell:<{width}}" for cell, width in zip(row, widths, strict=False))
             echo("  ".join([*cells, row[4]]).rstrip())
-    if len(report.found) > SHOWN:
-        echo(f"… and {len(report.found) - SHOWN} more; --json has all")
+    if len(report.findings) > SHOWN:
+        echo(f"… and {len(report.findings) - SHOWN} more; --json has all")
     counts = ", ".join(f"{count} {rule}" for rule, count in report.counts.items())
     echo(f"{report.facts} facts in {report.memories} memories: {counts or 'nothing found'}")
 

@@ -11,7 +11,20 @@ from memd.cli.common import Agent, DryRun, Json, User, echo, echo_json, settings
 from memd.cli.memory import warn_of_damage
 from memd.client import Memd
 from memd.errors import Rejected
-from memd.memory.facts import ArchiveReason, confidence_of, is_manual, is_note
+from memd.memory.facts import (
+    ArchiveReason,
+    archive_note,
+    archive_reason,
+    archived_at,
+    category_of,
+    confidence_of,
+    content_of,
+    created_at,
+    id_of,
+    is_manual,
+    is_note,
+    replaced_by,
+)
 from memd.memory.hand.by_hand import bucket_of
 from memd.memory.hand.editing import Change, Editing
 from memd.memory.hand.steps import checked_category
@@ -41,7 +54,7 @@ def list_(user: User, agent: Agent = "", category: Category = None, as_json: Jso
     bucket = bucket_of(user, agent)
     with Memd(settings()) as memd:
         warn_of_damage(memd, *bucket)
-        found = [fact for fact in memd.facts(*bucket) if chosen in (None, fact.get("category"))]
+        found = [fact for fact in memd.facts(*bucket) if chosen in (None, category_of(fact))]
     if as_json:
         echo_json(found)
     else:
@@ -69,10 +82,10 @@ def archived(
         echo_json(found)
         return
     for fact in found:
-        since = printable(fact.get("archivedAt") or "?")[:10]
-        note = fact.get("archiveNote") or (f"by {fact['replacedBy']}" if fact.get("replacedBy") else "")
-        why = printable(fact.get("archiveReason") or "?") + (f" ({printable(note)})" if note else "")
-        echo(f"{printable(fact.get('id', '?'))}  {since}  {printable(fact['content'])}\n    {why}")
+        since = printable(archived_at(fact) or "?")[:10]
+        note = archive_note(fact) or (f"by {replaced_by(fact)}" if replaced_by(fact) else "")
+        why = printable(archive_reason(fact) or "?") + (f" ({printable(note)})" if note else "")
+        echo(f"{printable(id_of(fact) or '?')}  {since}  {printable(content_of(fact))}\n    {why}")
     if not found:
         echo("nothing")
 
@@ -88,11 +101,11 @@ def withheld(user: User, agent: Agent = "", as_json: Json = False) -> None:
     if as_json:
         echo_json(found)
         return
-    contents = {fact["id"]: fact["content"] for fact in editing.facts(bucket)}
+    contents = {id_of(fact): content_of(fact) for fact in editing.facts(bucket)}
     for entry in found:
         fact_id, note = entry.get("fact"), entry.get("note")
         asked = ", ".join(printable(entry.get(name)) for name in ("wanted", "why", "at"))
-        echo(f"{printable(fact_id)}  {printable(contents.get(fact_id, '(gone)'))}")
+        echo(f"{printable(fact_id)}  {printable(contents.get(str(fact_id), '(gone)'))}")
         echo(f"    {asked}" + (f": {printable(note)}" if note else ""))
     if not found:
         echo("nothing")
@@ -163,22 +176,22 @@ def _tell(change: Change, done: str, dry_run: bool, as_json: bool) -> None:
     echo(f"{printable(change.fact_id)} {'would be ' if dry_run else ''}{done}")
     for sign, fact in (("-", change.before), ("+", change.after)):
         if fact is not None:
-            echo(f"  {sign} [{printable(fact.get('category', 'context'))}] {printable(fact['content'])}")
+            echo(f"  {sign} [{printable(category_of(fact))}] {printable(content_of(fact))}")
 
 
 def _table(found: list[dict[str, Any]]) -> None:
     if not found:
         echo("no facts")
         return
-    width = max(len(printable(fact["id"])) for fact in found)
+    width = max(len(printable(id_of(fact))) for fact in found)
     echo(f"{'id':<{width}}  {'conf':>4}  {'category':<10}  {'since':<10}  {'by':<6}  content")
     for fact in found:
         by = "hand" if is_manual(fact) else "agent" if is_note(fact) else "model"
-        since = printable(fact.get("createdAt") or "?")[:10]
-        category = printable(fact.get("category") or "context")
+        since = printable(created_at(fact) or "?")[:10]
+        category = printable(category_of(fact))
         echo(
-            f"{printable(fact['id']):<{width}}  {confidence_of(fact):>4.2f}  {category:<10}  {since:<10}  {by:<6}  "
-            f"{printable(fact['content'])}"
+            f"{printable(id_of(fact)):<{width}}  {confidence_of(fact):>4.2f}  {category:<10}  {since:<10}  {by:<6}  "
+            f"{printable(content_of(fact))}"
         )
 
 

@@ -9,6 +9,7 @@ import typer
 
 from memd.cli.common import Agent, Json, Pending, User, echo, echo_json, settings
 from memd.client import Memd
+from memd.memory.facts import category_of, content_of, id_of
 from memd.printable import printable
 from memd.recall.search import WEIGHTS, Found
 
@@ -51,12 +52,12 @@ def search(  # noqa: PLR0913, PLR0917  (each parameter is an option)
 
 
 def _line(hit: Found) -> str:
-    category = "pending" if hit.pending else printable(hit.fact.get("category", "context"))
+    category = "pending" if hit.pending else printable(category_of(hit.fact))
     agent = f"  (agent {printable(hit.agent_name)})" if hit.agent_name else ""
-    return f"{hit.score:.3f}  {category:<10}  {printable(hit.fact['content'])}{agent}"
+    return f"{hit.score:.3f}  {category:<10}  {printable(content_of(hit.fact))}{agent}"
 
 
 def _explained(hit: Found) -> str:
     factors = (("similarity", hit.similarity), ("confidence", hit.confidence), ("scope", hit.scope))
     parts = (f"{weight:g} × {name} {value:.3f}" for weight, (name, value) in zip(WEIGHTS, factors, strict=True))
-    return f"       = {' + '.join(parts)}  {printable(hit.fact.get('id', '?'))}"
+    return f"       = {' + '.join(parts)}  {printable(id_of(hit.fact) or '?')}"

@@ -16,8 +16,8 @@ from memd.client import Memd
 from memd.context import DEFAULT_AGENT
 from memd.errors import MemdError
 from memd.mcp.binding import Binding, Need
-from memd.memory.document import SECTIONS, summary
-from memd.memory.facts import is_manual, is_note
+from memd.memory.document import archive_of, facts_of, saved_at, summaries_of
+from memd.memory.facts import category_of, is_manual, is_note
 
 MAX_RESULTS = 50
 
@@ -89,16 +89,16 @@ class Tools:
         with _tool_errors():
             document = self._memd.document(self._user("read"), agent_name=self._agent_name)
         known = self._memd.settings.apply.categories
-        facts = document.get("facts", ())
-        categories = Counter(fact.get("category") for fact in facts)
+        facts = facts_of(document)
+        categories = Counter(map(category_of, facts))
         return {
             "facts": len(facts),
             "by_category": {name: categories[name] for name in known if categories[name]},
             "notes_by_agents": sum(map(is_note, facts)),
             "written_by_people": sum(map(is_manual, facts)),
-            "summaries": [name for name in SECTIONS if summary(document, name)],
-            "archived": len(document.get("archive", ())),
-            "last_changed": document.get("lastUpdated") or None,
+            "summaries": [name for name, _ in summaries_of(document)],
+            "archived": len(archive_of(document)),
+            "last_changed": saved_at(document) or None,
         }
 
     def all(self) -> list[tuple[Callable[..., Any], ToolAnnotations]]:

@@ -60,19 +60,19 @@ def apply(
     draft = Draft(document, origin, settings)
     if new:
         maintenance, update = maintenance or Maintenance(), with_full_ids(update, draft.known)
-        changes = _Changes(draft, UserMessages(origin.thread_id, sent, new))
+        steps = _Steps(draft, UserMessages(origin.thread_id, sent, new))
         review.expire(draft)
         review.review(draft, maintenance.review, update.reviewed_facts)
-        changes.confirm(update.confirmed_facts)
-        changes.add(update.new_facts)
-        changes.retire(update.retired_facts)
+        steps.confirm(update.confirmed_facts)
+        steps.add(update.new_facts)
+        steps.retire(update.retired_facts)
         merging.merge(draft, update.merged_facts, maintenance.merge)
-        changes.rewrite(update.summaries)
+        steps.rewrite(update.summaries)
         eviction.trim(draft, heat)
     return draft.finish([*taken, *sent])
 
 
-class _Changes:
+class _Steps:
     """The steps that need the user's words as proof."""
 
     def __init__(self, draft: Draft, messages: UserMessages) -> None:

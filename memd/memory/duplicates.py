@@ -101,20 +101,20 @@ def _text_key(content: str) -> str:
     return normal_key(content) or same_key(content)
 
 
-def similarity(one: str, other: str, floor: float = 0.0) -> float:
+def similarity(first: str, second: str, floor: float = 0.0) -> float:
     """How alike two contents are, from 0 to 1 (the same words in the same order).
 
     The mean of the Jaccard index of their words (for CJK: pairs of characters) and the share of words in the same
     order; 0 when a differing word changes the meaning, or when the result cannot reach `floor`.
     """
-    mine, theirs = tokens(one), tokens(other)
-    shared, different = set(mine) & set(theirs), set(mine) ^ set(theirs)
+    left, right = tokens(first), tokens(second)
+    shared, different = set(left) & set(right), set(left) ^ set(right)
     if not shared or any(map(_changes_meaning, different)):
         return 0.0
     jaccard = len(shared) / (len(shared) + len(different))
     if (1 - SWAP) * jaccard + SWAP < floor:
         return 0.0
-    ratio = SequenceMatcher(None, mine, theirs, autojunk=False).ratio()
+    ratio = SequenceMatcher(None, left, right, autojunk=False).ratio()
     return (1 - SWAP) * jaccard + SWAP * ratio
 
 
@@ -146,21 +146,21 @@ class Alike:
         return similarity(self._content, other, floor)
 
 
-def says_more(one: str, other: str) -> bool:
+def says_more(content: str, other: str) -> bool:
     """Whether one content has all words of the other, and further ones."""
-    return set(tokens(other)) < set(tokens(one))
+    return set(tokens(other)) < set(tokens(content))
 
 
 @lru_cache(maxsize=4096)
 def tokens(content: str) -> tuple[str, ...]:
     """The words that count, in order: plural and verb endings in -s cut, CJK as pairs of characters."""
-    found: list[str] = []
+    words: list[str] = []
     for word in _WORDS.findall(normal_key(content)):
         if _IS_CJK.match(word):
-            found += _pairs(_EMPTY_CJK.sub("", word))
+            words += _pairs(_EMPTY_CJK.sub("", word))
         elif word not in _EMPTY:
-            found.append(word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith("ss") else word)
-    return tuple(found)
+            words.append(word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith("ss") else word)
+    return tuple(words)
 
 
 def _traces(words: Iterable[str]) -> Iterator[str]:

@@ -15,16 +15,16 @@ Ledger = dict[str, list[str]]
 
 
 def known(ledger: Ledger, identities: Mapping[str, Sequence[str]]) -> frozenset[str]:
-    """Those of the identities (by thread) that the ledger holds.
+    """The identities, given by thread, that the ledger holds.
 
     A message that came without id, predecessor and created_at is also known by thread, role and content alone.
     """
-    found: set[str] = set()
+    taken_in: set[str] = set()
     for thread_id, names in identities.items():
         held = set(ledger.get(thread_id, ()))
         alike = set(map(loose, held)) if any(map(is_single, names)) else set()
-        found |= {name for name in names if name in held or (is_single(name) and loose(name) in alike)}
-    return frozenset(found)
+        taken_in |= {name for name in names if name in held or (is_single(name) and loose(name) in alike)}
+    return frozenset(taken_in)
 
 
 def fresh(known: AbstractSet[str], messages: Sequence[Message]) -> tuple[Message, ...]:

@@ -71,7 +71,7 @@ class Injection:
 
 
 @dataclass(frozen=True, slots=True)
-class _Line:
+class _BlockLine:
     """One line of the block: its heading, its place under it, its text, and its cost in tenths of a token."""
 
     heading: str
@@ -93,7 +93,7 @@ class Lines:
         self._shown = sorted(range(len(facts)), key=lambda place: _shown(ranks[place], place))
         self.summaries = list(_summaries(document, _ESTABLISHED if settings.order == "established" else _STABLE))
 
-    def facts(self, first: Sequence[int]) -> tuple[list[_Line], list[_Line]]:
+    def facts(self, first: Sequence[int]) -> tuple[list[_BlockLine], list[_BlockLine]]:
         """The corrections, and all facts, each in the order in which they are chosen, `first` before the others.
 
         Of facts of one confidence the newer are chosen first, but shown last: a new fact leaves the lines before it.
@@ -102,7 +102,8 @@ class Lines:
         chosen = [*first, *(place for place in self._chosen if place not in ahead)]
         shown = [*first, *(place for place in self._shown if place not in ahead)]
         number = {place: at for at, place in enumerate(shown)}
-        lines = [_Line(_FACTS, number[place], self._facts[place].text, self._facts[place].cost) for place in chosen]
+        facts = [(number[place], self._facts[place]) for place in chosen]
+        lines = [_BlockLine(_FACTS, at, line.text, line.cost) for at, line in facts]
         return [line for line, place in zip(lines, chosen, strict=True) if place in self._corrections], lines
 
 
@@ -154,7 +155,7 @@ class _Block:
         """Tokens of the block so far."""
         return -(-self._cost // 10)
 
-    def fill(self, lines: Iterable[_Line], limit: int) -> None:
+    def fill(self, lines: Iterable[_BlockLine], limit: int) -> None:
         """Add the lines that fit while the block stays within `limit` tokens."""
         room = 10 * min(limit, self._budget)
         for line in lines:
@@ -193,7 +194,7 @@ def _shown(rank: tuple[bool, float, str], place: int) -> tuple[bool, float, str,
     return not correction, -confidence, created, place
 
 
-def _summaries(document: Document, order: Sequence[tuple[str, str, str]]) -> Iterator[_Line]:
+def _summaries(document: Document, order: Sequence[tuple[str, str, str]]) -> Iterator[_BlockLine]:
     for place, (heading, name, label) in enumerate(order):
         if text := _safe(summary(document, name)):
             yield _line(heading, place, f"- {label}: {text}")
@@ -213,13 +214,13 @@ def fact_line(fact: Fact) -> str:
     return f"- [{category} | {confidence_of(fact):.2f}] {about}{_safe(content_of(fact))}{avoid}{until}"
 
 
-def _pending_lines(messages: Sequence[str]) -> list[_Line]:
+def _pending_lines(messages: Sequence[str]) -> list[_BlockLine]:
     texts = [_safe(_cut(message)) for message in messages]
     return [_line(_PENDING, place, f"- [pending | unverified] {text}") for place, text in enumerate(texts) if text]
 
 
-def _line(heading: str, place: int, text: str) -> _Line:
-    return _Line(heading, place, text, _cost(text + "\n"))
+def _line(heading: str, place: int, text: str) -> _BlockLine:
+    return _BlockLine(heading, place, text, _cost(text + "\n"))
 
 
 def _cut(text: str) -> str:

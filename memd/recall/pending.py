@@ -70,12 +70,12 @@ class PendingMessages:
         by_hash = {bucket.hash: bucket for bucket in buckets}
         rows = self._rows(user_hash(user_id), list(by_hash))
         grave = self._store.tombstones.find(user_id) if rows else None
-        found: list[tuple[int, Pending]] = []
+        messages: list[tuple[int, Pending]] = []
         for name, bucket in by_hash.items():
-            mine = [row for row in rows if row.bucket == name and not _is_forgotten(row, bucket, grave)]
-            found += self._of(bucket, mine) if mine else ()
-        found.sort(key=lambda pair: pair[0])
-        return [pending for _, pending in found[-MAX_MESSAGES:]]
+            rows_of_bucket = [row for row in rows if row.bucket == name and not _is_forgotten(row, bucket, grave)]
+            messages += self._of(bucket, rows_of_bucket) if rows_of_bucket else ()
+        messages.sort(key=lambda pair: pair[0])
+        return [pending for _, pending in messages[-MAX_MESSAGES:]]
 
     def _rows(self, owner: str, buckets: Sequence[str]) -> list[Waiting]:
         rows: list[Waiting] = []

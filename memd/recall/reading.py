@@ -1,11 +1,11 @@
-"""Reading memories: the other half of the clients. Inject, search, and the document itself."""
+"""The reading half of the clients: inject, search, why, and the document itself."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
 from datetime import datetime
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from memd.config import Settings
 from memd.context import DEFAULT_AGENT, Bucket
@@ -24,7 +24,7 @@ Time = datetime | str | None
 
 
 class Reading:
-    """What `Memd` reads with. Needs no server but for what is pending. Unknown users have an empty memory."""
+    """Reads memories. The server is needed only for pending messages. Unknown users have an empty memory."""
 
     settings: Settings
 
@@ -49,8 +49,8 @@ class Reading:
         """The `<memory>` block for the next prompt, within `max_tokens` (estimated); empty when nothing is known.
 
         `agent_name`: that agent's memory of the user, together with the user's own (`recall.with_user_memory`).
-        `query`: the facts that answer it best come first; an empty one is none. `include_pending`: also what the user
-        has said and nothing was extracted from yet; this asks the server. The same memory gives the same bytes.
+        `query`: facts that match it come first; an empty query is ignored. `include_pending`: also messages that
+        nothing was extracted from yet; this asks the server. The same memory gives the same bytes.
         Raises Rejected, StoreUnavailable, DocumentDamaged; with `include_pending` InboxUnavailable and NotReady.
         """
         return self.injection(
@@ -70,11 +70,11 @@ class Reading:
         from memd.recall.search import everything  # noqa: PLC0415  (as above)
 
         bucket = bucket_of(user_id, agent_name)
-        wanted = everything(query) if query else None
-        return self._reader.injection(bucket, max_tokens, wanted, include_pending=include_pending)
+        search = everything(query) if query else None
+        return self._reader.injection(bucket, max_tokens, search, include_pending=include_pending)
 
     def injection_at_hand(self, bucket: Bucket, *, max_tokens: int | None = None) -> Injection | None:
-        """The block if it was made before and its memory has not changed: for an event loop, which must not wait."""
+        """The cached block if its memory has not changed, else None: for an event loop, which must not wait."""
         return self._reader.at_hand(bucket, max_tokens)
 
     def search(
@@ -89,16 +89,32 @@ class Reading:
         until: Time = None,
         include_pending: bool = False,
     ) -> list[Found]:
-        """The facts that answer a query, best first, at most `limit` (1 to 500); none when nothing does.
+        """The facts that match a query, best first, at most `limit` (1 to 500).
 
-        `categories`: only these. `since`, `until`: learned or changed in this period, its end excluded.
+        `categories`: only facts of these. `since`, `until`: only facts learned or changed in this period, its end
+        excluded.
         `agent_name`, `include_pending`: as in `inject`. Raises as `inject`.
         """
         from memd.recall.search import check  # noqa: PLC0415  (as above)
 
-        wanted = check(query, limit, categories, since, until)
-        return self._reader.search(bucket_of(user_id, agent_name), wanted, include_pending=include_pending)
+        search = check(query, limit, categories, since, until)
+        return self._reader.search(bucket_of(user_id, agent_name), search, include_pending=include_pending)
 
     def document(self, user_id: str, *, agent_name: str = DEFAULT_AGENT) -> Document:
-        """The whole memory document of the user, or of one agent, as it stands in the store."""
+        """The whole memory document of the user, or of one agent, as the store has it."""
         return self._reader.document(bucket_of(user_id, agent_name))
+
+    def inspect(self, user_id: str, agent_name: str = DEFAULT_AGENT) -> list[str]:
+        """A sentence for each field that has the wrong type, after an edit of the file, and is read as absent.
+
+        Raises DocumentDamaged when the document cannot be read; unlike `document`, it leaves the damaged file in place.
+        """
+        from memd.memory.parsing import broken_fields  # noqa: PLC0415  (as above)
+
+        return list(broken_fields(self._reader.unrepaired(bucket_of(user_id, agent_name))))
+
+    def why(self, user_id: str, fact_id: str, *, agent_name: str = DEFAULT_AGENT) -> dict[str, Any]:
+        """Where a fact comes from: quotes, times, model, what it replaced, what became of it. Raises FactUnknown."""
+        from memd.recall.why import why  # noqa: PLC0415  (as above)
+
+        return why(self._reader.unrepaired(bucket_of(user_id, agent_name)), fact_id)

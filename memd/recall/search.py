@@ -44,7 +44,7 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class Search:
     """A checked search: the query, and the filters on facts."""
 
     query: str
@@ -67,16 +67,16 @@ class Wanted:
         )
 
 
-def check(query: object, limit: object, categories: Collection[str], since: object, until: object) -> Wanted:
+def check(query: object, limit: object, categories: Collection[str], since: object, until: object) -> Search:
     """Check the arguments of a search. Raises Rejected."""
     if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= MAX_LIMIT:
         raise Rejected("E_LIMIT", f"limit must be a whole number from 1 to {MAX_LIMIT}", "limit", MAX_LIMIT)
     if isinstance(categories, str) or not all(isinstance(name, str) for name in categories):
         raise Rejected("E_CATEGORIES", "categories must be a list of names", "categories")
-    return Wanted(check_query(query), limit, frozenset(categories), _time("since", since), _time("until", until))
+    return Search(check_query(query), limit, frozenset(categories), _time("since", since), _time("until", until))
 
 
-def everything(query: object) -> Wanted:
+def everything(query: object) -> Search:
     """A search for every fact that matches a query. Raises Rejected."""
     return check(query, MAX_LIMIT, (), None, None)
 
@@ -92,20 +92,20 @@ def check_query(query: object) -> str:
     return query
 
 
-def rank(memory: Memory, similarities: Mapping[int, float], wanted: Wanted) -> list[Found]:
+def rank(memory: Memory, similarities: Mapping[int, float], search: Search) -> list[Found]:
     """The facts with a similarity, best first; equals keep the order of the memory."""
     known = dict(similarities)
-    hops = _inherit(memory, known)
-    found = {place: _found(memory, place, share) for place, share in known.items()}
-    for old, news in hops.items():
-        if old in found:
-            ceiling = min(found[new].score for new in news)
-            found[old] = replace(found[old], score=min(found[old].score, ceiling))
-    order = sorted(found, key=lambda place: (-found[place].score, len(hops.get(place, ())), place))
-    return [found[place] for place in order if wanted.takes(memory.facts[place])]
+    successors = _inherit(memory, known)
+    hits = {place: _hit(memory, place, similarity) for place, similarity in known.items()}
+    for old, news in successors.items():
+        if old in hits:
+            ceiling = min(hits[new].score for new in news)
+            hits[old] = replace(hits[old], score=min(hits[old].score, ceiling))
+    order = sorted(hits, key=lambda place: (-hits[place].score, len(successors.get(place, ())), place))
+    return [hits[place] for place in order if search.takes(memory.facts[place])]
 
 
-def _found(memory: Memory, place: int, similarity: float) -> Found:
+def _hit(memory: Memory, place: int, similarity: float) -> Found:
     fact = memory.facts[place]
     confidence = confidence_of(fact)
     scope = SCOPES.get(scope_of(fact), SCOPES["user"])
@@ -124,22 +124,22 @@ def _inherit(memory: Memory, similarities: dict[int, float]) -> dict[int, set[in
     They match whatever the replaced fact matches: they get at least its similarity.
     """
     newer = _newer(memory)
-    hops: dict[int, set[int]] = {}
+    successors: dict[int, set[int]] = {}
     for old in newer:
         later: set[int] = set()
-        row = [old]
-        while row:
-            for new in newer.get(row.pop(), ()):
+        queue = [old]
+        while queue:
+            for new in newer.get(queue.pop(), ()):
                 if new not in later:
                     later.add(new)
-                    row.append(new)
+                    queue.append(new)
         # Facts that replace each other in a circle, as only a person can write them, are equals.
-        hops[old] = {new for new in later if old not in newer.get(new, ()) and new != old}
-    for old, news in hops.items():
+        successors[old] = {new for new in later if old not in newer.get(new, ()) and new != old}
+    for old, news in successors.items():
         for new in news:
             if old in similarities:
                 similarities[new] = max(similarities.get(new, 0.0), similarities[old])
-    return {old: news for old, news in hops.items() if news}
+    return {old: news for old, news in successors.items() if news}
 
 
 def _newer(memory: Memory) -> dict[int, list[int]]:
@@ -170,7 +170,7 @@ def _time(name: str, value: object) -> datetime | None:
     return time.replace(tzinfo=UTC)
 
 
-def places(found: Iterable[Found], memory: Memory) -> Iterator[int]:
+def places(hits: Iterable[Found], memory: Memory) -> Iterator[int]:
     """The places of the facts in the memory."""
     known = {id(fact): place for place, fact in enumerate(memory.facts)}
-    return (known[id(hit.fact)] for hit in found)
+    return (known[id(hit.fact)] for hit in hits)

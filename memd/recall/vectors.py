@@ -1,7 +1,7 @@
-"""Vectors: facts that mean what a query means, where an app names a function that turns a text into a vector.
+"""Vectors: search by meaning, where an app names a function that turns a text into a vector.
 
 The function is the app's (`recall.embedder`, a dotted path): a local model, an API, a table. It is called once for each
-text while that is remembered. What it finds is fused with the words by reciprocal rank.
+text, as long as the vector is cached. Its ranking is fused with that of the words by reciprocal rank.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 RANK_OFFSET = 60
 """The constant of reciprocal rank fusion (Cormack, Clarke and Buettcher 2009)."""
 
-CANDIDATES = 50
-"""Facts, the nearest ones, that vectors bring in."""
+NEAREST = 50
+"""Facts that vectors contribute, the nearest."""
 
 VECTORS_KEPT = 20_000
-"""Vectors kept in memory, the least recently used ones forgotten: 30 MB at 384 dimensions."""
+"""Vectors cached, the least recently used evicted: 30 MB at 384 dimensions."""
 
 
 class Embedder(Protocol):
@@ -37,24 +37,24 @@ class Embedder(Protocol):
 
 
 def load_embedder(name: str) -> Embedder:
-    """The function that `recall.embedder` names. Raises ConfigError when it cannot be loaded or is none."""
+    """The function that `recall.embedder` names. Raises ConfigError when it cannot be loaded or is no function."""
     module, _, attribute = name.rpartition(".")
     try:
-        found: Any = getattr(importlib.import_module(module), attribute)
+        loaded: Any = getattr(importlib.import_module(module), attribute)
     except Exception as error:  # noqa: BLE001  (foreign code may raise anything; nothing was read yet)
         raise ConfigError(f"setting recall.embedder: it cannot be loaded ({type(error).__name__})") from None
-    if not callable(found):
-        raise ConfigError("setting recall.embedder: what it names is not a function")
-    embedder: Embedder = found
+    if not callable(loaded):
+        raise ConfigError("setting recall.embedder: it names something that is not a function")
+    embedder: Embedder = loaded
     return embedder
 
 
 class Vectors:
-    """The vectors of texts, each asked for once. Thread-safe. Raises ConfigError without the extra `embeddings`."""
+    """Caches the vectors of texts. Thread-safe. Raises ConfigError without the extra `embeddings`."""
 
     def __init__(self, embed: Embedder) -> None:
         try:
-            import numpy  # noqa: PLC0415  (of the extra; nobody else pays for it)
+            import numpy  # noqa: PLC0415  (part of the extra; other users do not pay for its import)
         except ImportError:
             raise ConfigError("setting recall.embedder needs memd's extra `embeddings` (numpy)") from None
         self._numpy = numpy
@@ -63,16 +63,16 @@ class Vectors:
         self._kept: OrderedDict[str, NDArray[numpy.float32]] = OrderedDict()
 
     def similarities(self, query: str, texts: Sequence[str]) -> dict[int, float]:
-        """The cosine of the query and each of the texts nearest to it, above 0. Raises EmbedderFailed."""
+        """The cosines above 0 of the texts nearest to the query, by place. Raises EmbedderFailed."""
         if not texts:
             return {}
         np = self._numpy
-        wanted = self._vector(query)
+        target = self._vector(query)
         rows = [self._vector(text) for text in texts]
-        if any(row.shape != wanted.shape for row in rows):
-            raise EmbedderFailed("recall.embedder answers vectors of different lengths")
-        cosines = np.stack(rows) @ wanted
-        nearest = np.argsort(-cosines, kind="stable")[:CANDIDATES]
+        if any(row.shape != target.shape for row in rows):
+            raise EmbedderFailed("recall.embedder returns vectors of different lengths")
+        cosines = np.stack(rows) @ target
+        nearest = np.argsort(-cosines, kind="stable")[:NEAREST]
         return {int(place): float(cosines[place]) for place in nearest if cosines[place] > 0}
 
     def _vector(self, text: str) -> NDArray[numpy.float32]:
@@ -81,29 +81,29 @@ class Vectors:
             if kept is not None:
                 self._kept.move_to_end(text)
                 return kept
-        vector = self._asked(text)
+        vector = self._embedded(text)
         with self._lock:
             self._kept[text] = vector
             while len(self._kept) > VECTORS_KEPT:
                 self._kept.popitem(last=False)
         return vector
 
-    def _asked(self, text: str) -> NDArray[numpy.float32]:
-        """A new vector, of length one; one without direction stays as it is and is near to nothing."""
+    def _embedded(self, text: str) -> NDArray[numpy.float32]:
+        """A new vector, normalised; a zero vector stays zero and is near nothing."""
         np = self._numpy
         try:
             vector = np.array(self._embed(text), dtype=np.float32)
-        except Exception as error:  # noqa: BLE001  (the app's own code; the search fails, aloud)
+        except Exception as error:  # noqa: BLE001  (the app's own code; the search fails with its type)
             raise EmbedderFailed(f"recall.embedder failed ({type(error).__name__})") from None
         if vector.ndim != 1 or not vector.size or not np.isfinite(vector).all():
-            raise EmbedderFailed("recall.embedder must answer one vector of finite numbers")
+            raise EmbedderFailed("recall.embedder must return one vector of finite numbers")
         length = float(np.linalg.norm(vector))
         unit: NDArray[numpy.float32] = vector / length if length > 0 else vector
         return unit
 
 
 def fused(rankings: Sequence[Mapping[int, float]]) -> dict[int, float]:
-    """The rankings as one, by reciprocal rank: 1 for what is first in all of them; equals share the better rank."""
+    """The rankings fused by reciprocal rank: 1 for what is first in all of them; equals share the better rank."""
     scores: dict[int, float] = {}
     for ranking in rankings:
         rank: dict[float, int] = {}

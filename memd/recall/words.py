@@ -1,6 +1,6 @@
-"""Words: what a text is found by. Words without their endings, and pairs of characters where words have no spaces.
+"""Words: the terms of a text for the index. Stems of words, and pairs of characters where words have no spaces.
 
-Queries and facts go the same way, so that both sides agree. Nothing in a text is an operator.
+Queries and facts are split alike, so that both sides agree. Nothing in a query is an operator.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ _UNSPACED = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
     "\U00020000-\U0003ffff"
 )
-"""Thai, Lao, Burmese, Khmer, kana, Han, Hangul: a word has no space around it, or its endings stick to it."""
+"""Thai, Lao, Burmese, Khmer, kana, Han, Hangul: words are not separated by spaces, or carry their endings."""
 
 BEGINNING = "^"
-"""What the beginning of a word is marked with; it stands in no word."""
+"""Marks the beginning of a word as a term; no word contains it."""
 
 _BEGINNINGS = (3, 5)
-"""Letters of the beginnings."""
+"""Lengths of the beginnings, in letters."""
 
 _LETTER = f"[^\\W_{_UNSPACED}]"
 # Marks belong to the letter before them; "+" and "#" to the name they end ("C++", "C#").
@@ -45,43 +45,43 @@ _FUNCTION_CHARACTERS = frozenset(
 
 
 def terms(text: str) -> list[str]:
-    """The terms of a text in order, repetitions included, without function words; these alone when there is no other.
+    """The terms of a text in order, with repetitions. Function words count only when there are no other words.
 
-    For example "Does she like teas?" has lik ^lik tea ^tea, with the beginnings of words that tell insurer and
-    insurance to be related; "喜欢绿茶" has 喜 喜欢 欢 欢绿 绿 绿茶 茶.
+    For example, "Does she like teas?" has lik ^lik tea ^tea; the beginnings (^) relate insurer to insurance.
+    "喜欢绿茶" has 喜 喜欢 欢 欢绿 绿 绿茶 茶.
     """
     tokens = _TOKEN.findall(fold(text))
     return _terms(tokens, keep=False) or _terms(tokens, keep=True)
 
 
 def _terms(tokens: list[str], *, keep: bool) -> list[str]:
-    found: list[str] = []
+    result: list[str] = []
     for token in tokens:
         if token[0] >= _FIRST_UNSPACED and token[0] != "’":
-            found += _pieces(token, keep=keep)
+            result += _pieces(token, keep=keep)
         elif (word := _plain(token)) and (keep or word not in _FUNCTION_WORDS):
             root = stem(word)
-            found.append(root)
+            result.append(root)
             if root.isalpha():
-                found += [BEGINNING + root[:size] for size in _BEGINNINGS if len(root) >= size]
-    return found
+                result += [BEGINNING + root[:size] for size in _BEGINNINGS if len(root) >= size]
+    return result
 
 
 def _pieces(run: str, *, keep: bool) -> list[str]:
-    """Characters and pairs of neighbours, but for those that are all grammar."""
-    found: list[str] = []
+    """Characters and pairs of neighbouring characters, without those that are only grammar."""
+    result: list[str] = []
     before = ""
     for char in run:
         if before and (keep or not (before in _FUNCTION_CHARACTERS and char in _FUNCTION_CHARACTERS)):
-            found.append(before + char)
+            result.append(before + char)
         if keep or char not in _FUNCTION_CHARACTERS:
-            found.append(char)
+            result.append(char)
         before = char
-    return found
+    return result
 
 
 def _plain(word: str) -> str:
-    """A word without apostrophes and accents, which many leave out when they ask."""
+    """A word without apostrophes and accents, which many people leave out of a query."""
     if word.isascii():
         return word.replace("'s", "").replace("'", "")
     bare = "".join(char for char in unicodedata.normalize("NFD", word) if unicodedata.category(char) != "Mn")
@@ -90,7 +90,7 @@ def _plain(word: str) -> str:
 
 @lru_cache(maxsize=32_768)
 def stem(word: str) -> str:
-    """A word without the endings of English inflection: likes, liked, liking and like are one."""
+    """A word without English inflection: likes, liked, liking and like have one stem."""
     if len(word) < 4 or not word.isalpha() or not word.isascii():
         return word
     if word.endswith("ies"):

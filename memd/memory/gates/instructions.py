@@ -94,21 +94,20 @@ def prepare() -> None:
 
 def _kind(text: str) -> str | None:
     english, chinese = _patterns()
-    found = _found(english, text)
+    kinds = _kinds(english, text)
     if _HAS_CJK.search(text):
-        found |= _found(chinese, text)
-    return next((kind for kind in KINDS if kind in found), "addressed" if addresses(text) else None)
+        kinds |= _kinds(chinese, text)
+    return next((kind for kind in KINDS if kind in kinds), "addressed" if addresses(text) else None)
 
 
-def _found(patterns: Prefilter[_Pattern], text: str) -> set[str]:
+def _kinds(patterns: Prefilter[_KindPattern], text: str) -> set[str]:
     """The kinds of all patterns that match."""
     likely = dict.fromkeys(patterns.select_part(patterns.literals_in(text), text))
     return {pattern.kind for pattern in likely if pattern.compiled.search(text)}
 
 
 def _hidden(text: str) -> str | None:
-    found = _TAG.search(_FLAG.sub("", text)) or _SPELLED.search(text)
-    return "hidden" if found else None
+    return "hidden" if _TAG.search(_FLAG.sub("", text)) or _SPELLED.search(text) else None
 
 
 def _readings(text: str) -> Iterator[str]:
@@ -122,7 +121,7 @@ def _readings(text: str) -> Iterator[str]:
     if _ROT13.search(plain):
         yield codecs.decode(plain, "rot13")
     if _DIGITS.search(plain):
-        yield _DIGITS.sub(lambda found: found[0].translate(_LETTERS), plain)
+        yield _DIGITS.sub(lambda match: match[0].translate(_LETTERS), plain)
 
 
 def _plain(text: str) -> str:
@@ -137,11 +136,11 @@ def _plain(text: str) -> str:
 
 
 def _decoded(text: str) -> Iterator[str]:
-    found = 0
+    count = 0
     for pattern, decode in ((_BASE64, _from_base64), (_HEX, bytes.fromhex)):
         for match in pattern.finditer(text):
-            found += 1
-            if found > MAX_DECODED:
+            count += 1
+            if count > MAX_DECODED:
                 return
             if words := _words(decode(match[0])):
                 yield words
@@ -166,7 +165,7 @@ def _words(data: bytes) -> str:
     return text if text.replace("\n", "").isprintable() else ""
 
 
-class _Pattern:
+class _KindPattern:
     """A regex, compiled on first use, and the kind of the texts it matches."""
 
     def __init__(self, kind: str, source: str) -> None:
@@ -179,11 +178,11 @@ class _Pattern:
 
 
 @cache
-def _patterns() -> tuple[Prefilter[_Pattern], Prefilter[_Pattern]]:
+def _patterns() -> tuple[Prefilter[_KindPattern], Prefilter[_KindPattern]]:
     """The patterns for English, which include those for markup in any language, and for Chinese."""
     return _prefilter(instructions_en.PATTERNS), _prefilter(instructions_zh.PATTERNS)
 
 
-def _prefilter(patterns: Mapping[str, tuple[str, ...]]) -> Prefilter[_Pattern]:
+def _prefilter(patterns: Mapping[str, tuple[str, ...]]) -> Prefilter[_KindPattern]:
     sources = ((kind, source) for kind, listed in patterns.items() for source in listed)
-    return Prefilter(((source, _Pattern(kind, source)) for kind, source in sources))
+    return Prefilter(((source, _KindPattern(kind, source)) for kind, source in sources))

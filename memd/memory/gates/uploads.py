@@ -43,8 +43,8 @@ def without_upload_events(text: str) -> str:
     """The text without such sentences."""
     if not any(word in text.lower() for word in ("upload", "attached", "上传", "附上", "附加")):
         return text
-    pieces = [*_GAP.split(text), ""]
-    kept = [sentence + gap for sentence, gap in zip(pieces[::2], pieces[1::2], strict=True) if not _is_event(sentence)]
+    parts = [*_GAP.split(text), ""]
+    kept = [sentence + gap for sentence, gap in zip(parts[::2], parts[1::2], strict=True) if not _is_event(sentence)]
     return "".join(kept).strip()
 
 

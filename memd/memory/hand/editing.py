@@ -106,10 +106,8 @@ class Editing:
         return self._store.users()
 
     def load(self, bucket: Bucket) -> Loaded:
-        """A document as it is; a damaged one is reported, not repaired."""
-        if isinstance(self._store, FileStore):
-            self._store.inspect(bucket)
-        return self._store.load(bucket)
+        """The document as it is; see `load_unrepaired`."""
+        return load_unrepaired(self._store, bucket)
 
     def change(self, bucket: Bucket, step: Step[R], *, dry_run: bool = False) -> tuple[Document, R]:
         """Do one edit, in one write; the document before it, and the result.
@@ -139,6 +137,13 @@ class Editing:
         if grave is not None and grave.open:
             raise Rejected("E_FORGETTING", "this user is being forgotten; a worker has to finish that first", "user_id")
         return True
+
+
+def load_unrepaired(store: Store, bucket: Bucket) -> Loaded:
+    """A document as it is. A damaged one raises DocumentDamaged and stays in place, for its editor to repair."""
+    if isinstance(store, FileStore):
+        store.inspect(bucket)
+    return store.load(bucket)
 
 
 def has_changed(before: Document, result: Result) -> bool:

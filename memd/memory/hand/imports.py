@@ -62,7 +62,7 @@ _OVER = frozenset({"edited", "replaced", "retired", "merged"})
 
 
 @dataclass(frozen=True, slots=True)
-class Merged:
+class MergedDocument:
     """The next document, of the same revision when nothing came in; and what became of each piece.
 
     `known`: facts that the memory had; `summaries`: taken where there was none; `archived`: archive entries taken;
@@ -77,7 +77,7 @@ class Merged:
     refused: dict[str, int]
 
 
-def merge(document: Document, parcel: Parcel, user_id: str, now: datetime, settings: ApplySettings) -> Merged:
+def merge(document: Document, parcel: Parcel, user_id: str, now: datetime, settings: ApplySettings) -> MergedDocument:
     """Merge a parcel into the document of this user."""
     old = complete(document)
     merging = _Merging(old, parcel, now, settings)
@@ -93,7 +93,7 @@ def merge(document: Document, parcel: Parcel, user_id: str, now: datetime, setti
         if tombstones := removed.imported(old, facts, parcel.removed):
             fields["removed"] = tombstones
     changed = merged is not old or any(old.get(name) != value for name, value in fields.items())
-    return Merged(
+    return MergedDocument(
         revised(merged, iso(now), **fields) if changed else old,
         tuple(merging.added),
         merging.known,

@@ -13,7 +13,7 @@ from memd.memory.document import Document, iso
 from memd.memory.facts import by_id, content_of
 from memd.memory.hand.editing import Editing, has_changed
 from memd.memory.hand.formats import Format, Parcel, envelope, read
-from memd.memory.hand.imports import Merged, merge
+from memd.memory.hand.imports import MergedDocument, merge
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ class Transfer:
         return Imported(read_as, tuple(memories))
 
     def _merged(self, bucket: Bucket, parcel: Parcel, dry_run: bool) -> ImportedMemory:
-        def step(document: Document, now: datetime) -> Merged:
+        def step(document: Document, now: datetime) -> MergedDocument:
             return merge(document, parcel, bucket.user_id, now, self._settings.apply)
 
         before, merged = self._editing.change(bucket, step, dry_run=dry_run)

@@ -1,4 +1,4 @@
-"""The rules: functions from a document to findings. What apply refuses today, they find in older documents."""
+"""The rules: functions from a document to findings. They find in old documents what apply refuses today."""
 
 from __future__ import annotations
 
@@ -43,19 +43,19 @@ _NOTHING = re.compile(
     r"|用户(?:刚刚?|已经?)?(?:打了?个?招呼|问候|说了?(?:你好|谢谢|再见)|表示感谢|询问|提问|问了|想知道|开始了?对话).*",
     re.IGNORECASE,
 )
-"""Sentences about a conversation instead of a person."""
+"""Sentences about the conversation instead of the user."""
 
 _BLOCK = re.compile(
     r"</?memory>|&lt;/?memory&gt;|\[[a-z]+ \| [01]\.\d\d\] |^(?:User Context|History|Facts):$"
     r"|^- (?:Work|Personal|Current Focus|Recent|Earlier|Background): ",
     re.IGNORECASE | re.MULTILINE,
 )
-"""What only the block of `memd inject` looks like."""
+"""Text that only the block of `memd inject` has."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that should not be there. `text` never holds a secret; `fact_id` is empty for a summary."""
+    """One thing that should not be in a memory. `text` never contains a secret; `fact_id` is empty for a summary."""
 
     rule: str
     place: str
@@ -65,8 +65,8 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
-class _Piece:
-    """A text of the document: `field` of `owner`, which is a fact or the whole of a summary."""
+class _Passage:
+    """A text of the document: the field `field` of `owner`, which is a fact or a summary."""
 
     owner: str
     field: str
@@ -83,12 +83,12 @@ Rule = Callable[[Document, datetime, ApplySettings], Iterator[Finding]]
 
 
 def audit(document: Document, now: datetime, settings: ApplySettings) -> list[Finding]:
-    """All findings of all rules, in the order of `RULES`."""
+    """The findings of all rules, in the order of `RULES`."""
     return [finding for rule in RULES.values() for finding in rule(document, now, settings)]
 
 
 def _junk(document: Document, _: datetime, settings: ApplySettings) -> Iterator[Finding]:
-    """Facts that say nothing about anybody."""
+    """Facts without information about the user."""
     for place, fact in _facts(document):
         content = one_line(content_of(fact))
         reason = content_refusal(content, settings)
@@ -98,26 +98,26 @@ def _junk(document: Document, _: datetime, settings: ApplySettings) -> Iterator[
             yield _finding("junk", place, fact, "no statement")
         elif _NOTHING.fullmatch(content.rstrip(".。!！")):
             yield _finding("junk", place, fact, "about the conversation")
-    for piece in _summaries(document):
-        if is_upload_event(piece.text):
-            yield _piece_finding("junk", piece, "upload_event")
+    for passage in _summaries(document):
+        if is_upload_event(passage.text):
+            yield _passage_finding("junk", passage, "upload_event")
 
 
 def _duplicate(document: Document, _: datetime, settings: ApplySettings) -> Iterator[Finding]:
-    """Facts that say what an earlier one says already: in the same words, spelled otherwise, or nearly."""
+    """Facts that say the same as an earlier one: in the same words, spelled differently, or nearly."""
     before: list[_Statement] = []
     for place, fact in _facts(document):
-        said = _Statement(fact, person_of(fact), same_key(content_of(fact)), normal_key(content_of(fact)))
-        kinds = [(_alike(said, other, settings.near_duplicate), other) for other in before]
-        kind, other = max(kinds, key=lambda kind: _STRENGTH.index(kind[0]), default=("", said))
+        statement = _Statement(fact, person_of(fact), same_key(content_of(fact)), normal_key(content_of(fact)))
+        kinds = [(_alike(statement, other, settings.near_duplicate), other) for other in before]
+        kind, other = max(kinds, key=lambda kind: _STRENGTH.index(kind[0]), default=("", statement))
         if kind:
             yield _finding("duplicate", place, fact, f"{kind}, of {id_of(other.fact)}")
-        before.append(said)
+        before.append(statement)
 
 
 @dataclass(frozen=True, slots=True)
 class _Statement:
-    """A fact, and what of it is compared: of whom, in which words, in which words however spelled."""
+    """A fact with what is compared: its person, its exact text, its normalised text."""
 
     fact: Fact
     person: str
@@ -128,18 +128,18 @@ class _Statement:
 _STRENGTH = ("", "near", "normalised", "exact")
 
 
-def _alike(one: _Statement, other: _Statement, near: float) -> str:
-    if one.person != other.person:
+def _alike(statement: _Statement, other: _Statement, near: float) -> str:
+    if statement.person != other.person:
         return ""
-    if one.same == other.same:
+    if statement.same == other.same:
         return "exact"
-    if one.normal == other.normal:
+    if statement.normal == other.normal:
         return "normalised"
-    return "near" if near < 1 and similarity(content_of(one.fact), content_of(other.fact), near) >= near else ""
+    return "near" if near < 1 and similarity(content_of(statement.fact), content_of(other.fact), near) >= near else ""
 
 
 def _echo(document: Document, _: datetime, __: ApplySettings) -> Iterator[Finding]:
-    """Facts that memd told itself: they quote its own block, or nothing but it proves them."""
+    """Facts that memd told itself: they quote its own block, or only that block proves them."""
     for place, fact in _facts(document):
         quotes = quotes_of(fact)
         if _BLOCK.search(content_of(fact)):
@@ -149,26 +149,26 @@ def _echo(document: Document, _: datetime, __: ApplySettings) -> Iterator[Findin
 
 
 def _secret(document: Document, _: datetime, __: ApplySettings) -> Iterator[Finding]:
-    """Keys, tokens, passwords, card numbers: in facts, beside them, in quotes, summaries and the archive."""
-    for pieces in _by_owner(_everything(document)):
-        found = {piece.place: kinds for piece in pieces if (kinds := _secrets(piece))}
-        if found:
-            owner = pieces[0].owner
-            fields = (f"{kinds} in {place.removeprefix(owner).lstrip('.') or 'it'}" for place, kinds in found.items())
-            first = next(piece for piece in pieces if piece.place in found)
+    """Keys, tokens, passwords, card numbers: in facts and their asides, in quotes, summaries and the archive."""
+    for passages in _by_owner(_everything(document)):
+        secrets = {passage.place: kinds for passage in passages if (kinds := _secrets(passage))}
+        if secrets:
+            owner = passages[0].owner
+            fields = (f"{kinds} in {place.removeprefix(owner).lstrip('.') or 'it'}" for place, kinds in secrets.items())
+            first = next(passage for passage in passages if passage.place in secrets)
             yield Finding("secret", owner, first.fact_id, ", ".join(fields), redact(first.text)[0])
 
 
-def _secrets(piece: _Piece) -> str:
-    """The kinds of secrets in a text. What was cut out before a model saw it may show in what it quotes, not else."""
-    kinds = {kind for *_, kind in find(piece.text)}
-    if not kinds and piece.field in ("", "content") and holds_secret(piece.text):
+def _secrets(passage: _Passage) -> str:
+    """The kinds of secrets in a text. The mark of a secret that was cut out is a finding outside of quotes only."""
+    kinds = {kind for *_, kind in find(passage.text)}
+    if not kinds and passage.field in ("", "content") and holds_secret(passage.text):
         return "one that was cut out"
     return " and ".join(sorted(kinds))
 
 
 def _stale(document: Document, now: datetime, settings: ApplySettings) -> Iterator[Finding]:
-    """Facts past their time, and facts that nobody has confirmed for long."""
+    """Facts past their time, and facts unconfirmed for long."""
     oldest = now - timedelta(days=settings.stale_after_days) if settings.stale_after_days else None
     for place, fact in _facts(document):
         if is_manual(fact) or is_correction(fact):
@@ -182,7 +182,7 @@ def _stale(document: Document, now: datetime, settings: ApplySettings) -> Iterat
 
 
 def _unevidenced(document: Document, _: datetime, __: ApplySettings) -> Iterator[Finding]:
-    """Facts that nobody can prove; what a hand wrote needs no proof."""
+    """Facts without a quote as proof; manual facts need none."""
     for place, fact in _facts(document):
         if not is_manual(fact) and not any(quote.strip() for quote in quotes_of(fact)):
             imported = origin_of(fact).get("importedFrom")
@@ -191,21 +191,21 @@ def _unevidenced(document: Document, _: datetime, __: ApplySettings) -> Iterator
 
 
 def _instruction(document: Document, _: datetime, __: ApplySettings) -> Iterator[Finding]:
-    """Orders to an assistant, and text that hides."""
-    for piece in _active(document):
-        if text_refusal(piece.text) == "instruction":
-            yield _piece_finding("instruction", piece, "an order, or hidden text")
+    """Instructions to the assistant, and hidden text."""
+    for passage in _active(document):
+        if text_refusal(passage.text) == "instruction":
+            yield _passage_finding("instruction", passage, "an instruction, or hidden text")
 
 
 def _markup(document: Document, _: datetime, __: ApplySettings) -> Iterator[Finding]:
-    """Tags and role marks."""
-    for piece in _active(document):
-        if text_refusal(piece.text) == "markup" or one_line(piece.text) != " ".join(piece.text.split()):
-            yield _piece_finding("markup", piece, "tags or invisible characters")
+    """Tags, role marks and invisible characters."""
+    for passage in _active(document):
+        if text_refusal(passage.text) == "markup" or one_line(passage.text) != " ".join(passage.text.split()):
+            yield _passage_finding("markup", passage, "tags or invisible characters")
 
 
 def _malformed(document: Document, _: datetime, __: ApplySettings) -> Iterator[Finding]:
-    """Fields that a hand broke, and that are read as absent."""
+    """Fields of the wrong type, which are read as absent."""
     for sentence in broken_fields(document):
         place, verb, expected = sentence.partition(" should be ")
         yield Finding("malformed", place, "", f"{verb.strip()} {expected}", "")
@@ -222,15 +222,15 @@ RULES: dict[str, Rule] = {
     "markup": _markup,
     "malformed": _malformed,
 }
-"""All rules by name, in the order in which they are told."""
+"""All rules by name, in the order of the report."""
 
 
 def _facts(document: Document) -> Iterator[tuple[str, Fact]]:
     return ((f"facts[{number}]", fact) for number, fact in enumerate(facts_of(document)))
 
 
-def _everything(document: Document) -> Iterator[_Piece]:
-    """Every text of the document, those of one owner in a row."""
+def _everything(document: Document) -> Iterator[_Passage]:
+    """Every text of the document, grouped by owner."""
     for place, fact in _facts(document):
         yield from _texts(place, fact)
         yield from _quotes(place, fact)
@@ -240,36 +240,36 @@ def _everything(document: Document) -> Iterator[_Piece]:
         yield from _quotes(f"archive[{number}]", entry)
 
 
-def _active(document: Document) -> Iterator[_Piece]:
-    """The texts that get into a prompt."""
+def _active(document: Document) -> Iterator[_Passage]:
+    """The texts that can get into a prompt."""
     for place, fact in _facts(document):
         yield from _texts(place, fact)
     yield from _summaries(document)
 
 
-def _by_owner(pieces: Iterator[_Piece]) -> Iterator[list[_Piece]]:
-    return (list(group) for _, group in groupby(pieces, key=attrgetter("owner")))
+def _by_owner(passages: Iterator[_Passage]) -> Iterator[list[_Passage]]:
+    return (list(group) for _, group in groupby(passages, key=attrgetter("owner")))
 
 
-def _texts(place: str, fact: Fact) -> Iterator[_Piece]:
+def _texts(place: str, fact: Fact) -> Iterator[_Passage]:
     for field, text in {"content": content_of(fact), **asides_of(fact)}.items():
-        yield _Piece(place, field, id_of(fact), text)
+        yield _Passage(place, field, id_of(fact), text)
 
 
-def _quotes(place: str, fact: Fact) -> Iterator[_Piece]:
+def _quotes(place: str, fact: Fact) -> Iterator[_Passage]:
     for number, entry in enumerate(evidence_of(fact)):
         if isinstance(entry.get("quote"), str):
-            yield _Piece(place, f"evidence[{number}].quote", id_of(fact), entry["quote"])
+            yield _Passage(place, f"evidence[{number}].quote", id_of(fact), entry["quote"])
 
 
-def _summaries(document: Document) -> Iterator[_Piece]:
+def _summaries(document: Document) -> Iterator[_Passage]:
     for name, text in summaries_of(document):
-        yield _Piece(f"{SECTIONS[name]}.{name}", "", "", text)
+        yield _Passage(f"{SECTIONS[name]}.{name}", "", "", text)
 
 
 def _finding(rule: str, place: str, fact: Fact, detail: str) -> Finding:
     return Finding(rule, place, id_of(fact), detail, redact(content_of(fact))[0])
 
 
-def _piece_finding(rule: str, piece: _Piece, detail: str) -> Finding:
-    return Finding(rule, piece.place, piece.fact_id, detail, redact(piece.text)[0])
+def _passage_finding(rule: str, passage: _Passage, detail: str) -> Finding:
+    return Finding(rule, passage.place, passage.fact_id, detail, redact(passage.text)[0])

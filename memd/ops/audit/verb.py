@@ -1,4 +1,4 @@
-"""The verb: the rules over the memories of one user, or of all."""
+"""Audits the memories of one user, or of all, by the rules."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from memd.memory.hand.editing import Editing
 from memd.ops.audit.rules import Finding, audit
 
 UNREADABLE = "unreadable"
-"""The rule of a finding that stands for a whole document."""
+"""The rule of the finding for a document that cannot be read."""
 
 
 @dataclass(frozen=True, slots=True)
 class Audited:
-    """A finding, and whose memory it is in."""
+    """A finding, and the memory it is in."""
 
     user_id: str
     agent_name: str
@@ -29,43 +29,43 @@ class Audited:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What was found in how many memories with how many facts."""
+    """The findings, and how many memories and facts were audited."""
 
     memories: int
     facts: int
-    found: tuple[Audited, ...]
+    findings: tuple[Audited, ...]
 
     @property
     def counts(self) -> dict[str, int]:
         """Findings by rule, the most frequent first."""
-        return dict(Counter(one.finding.rule for one in self.found).most_common())
+        return dict(Counter(audited.finding.rule for audited in self.findings).most_common())
 
 
 def inspect(settings: Settings, users: Iterable[str] | None, agent_name: str | None = None) -> Report:
     """Audit the memories of some users (None: of all), of one agent or of every one (None).
 
-    Of several users one damaged document is a finding and the rest goes on; of a single one it is the error.
+    With several users, a damaged document is a finding and the audit goes on; with a single user, it is raised.
     Raises StoreUnavailable, DocumentDamaged.
     """
     editing = Editing(settings)
     named = None if users is None else list(users)
-    found: list[Audited] = []
+    findings: list[Audited] = []
     memories = facts = 0
     for bucket in _buckets(editing, named, agent_name):
         try:
             loaded = editing.load(bucket)
-        except DocumentDamaged as error:  # the file is left as it is; whoever broke it learns the place
+        except DocumentDamaged as error:  # the file is left as it is; the finding names the place
             if named is not None and len(named) == 1:
                 raise
-            found.append(Audited(*bucket, Finding(UNREADABLE, error.place, "", str(error), "")))
+            findings.append(Audited(*bucket, Finding(UNREADABLE, error.place, "", str(error), "")))
             memories += 1
             continue
         if loaded.content_hash is None:
             continue
         memories += 1
         facts += len(facts_of(loaded.document))
-        found += [Audited(*bucket, one) for one in audit(loaded.document, datetime.now(UTC), settings.apply)]
-    return Report(memories, facts, tuple(found))
+        findings += [Audited(*bucket, finding) for finding in audit(loaded.document, datetime.now(UTC), settings.apply)]
+    return Report(memories, facts, tuple(findings))
 
 
 def _buckets(editing: Editing, users: list[str] | None, agent_name: str | None) -> Iterator[Bucket]:
