@@ -179,8 +179,8 @@ def _documented(run: F, commands: Callable[..., Any]) -> F:
 class Memd(ByHand, Reading):
     """The client for apps without an event loop. Thread-safe. Also a context manager.
 
-    `settings`: as `memd.config.load` gives them; None reads config.yaml and the environment as the daemon does.
-    Every method that talks to the server raises InboxUnavailable when it cannot be reached.
+    `settings`: those of `memd.config.load`; None reads config.yaml and the environment, as the daemon does. Every
+    method that talks to the server raises InboxUnavailable when it cannot be reached.
     """
 
     def __init__(self, settings: Settings | None = None) -> None:
@@ -209,12 +209,12 @@ class Memd(ByHand, Reading):
         timeout_s: float = 60.0,
         progress: Callable[[FlushProgress], None] | None = None,
     ) -> FlushResult:
-        """Make pending keys due now: of one user, agent, thread, or all.
+        """Make pending keys due now: those of one user, agent or thread, or all.
 
-        With `wait`, until all that was accepted before has ended, or `timeout_s` is over, calling `progress`. A flush
-        overrides no budget of tokens: when nothing but such keys is left that wait for longer, it ends at once.
+        `wait`: return when everything accepted before has ended, or after `timeout_s` seconds, and call `progress` on
+        the way. A flush overrides no token budget: when only keys that wait longer for a budget are left, it returns.
         """
-        from memd.inbox.flush import Flush, Selection  # noqa: PLC0415  (an app that only pushes starts without it)
+        from memd.inbox.flush import Flush, Selection  # noqa: PLC0415  (8 ms for all imports of this class)
 
         flush = Flush(self._client, raw_lists(self.settings), Selection(user_id, agent_name, thread_id))
         if wait:
@@ -222,12 +222,12 @@ class Memd(ByHand, Reading):
         return flush.start()
 
     def forget(self, user_id: str, *, agent_name: str | None = None, dry_run: bool = False) -> Forgotten:
-        """Forget all that is known of a user, or what one agent knows of them; what is on its way cannot come back.
+        """Forget a user, or the memory that one agent has of them. Messages in flight cannot bring it back.
 
-        `dry_run`: only say what would be removed. With the server out of reach the documents go at once, and the
-        answer's `complete` is False: a worker does the rest when it is back. Raises StoreUnavailable.
+        `dry_run`: only count what would be removed. When the server is out of reach, the documents are removed at once
+        and `complete` of the result is False: a worker does the rest later. Raises StoreUnavailable.
         """
-        from memd.forget import Forgetting  # noqa: PLC0415  (what few apps ever do; the store comes with it)
+        from memd.forget import Forgetting  # noqa: PLC0415  (few apps ever forget; it imports the store)
         from memd.memory.store.json_store import open_store  # noqa: PLC0415  (as above)
         from memd.memory.store.protocol import Wish  # noqa: PLC0415  (as above)
 
@@ -239,29 +239,29 @@ class Memd(ByHand, Reading):
         return forgetting.preview(wish) if dry_run else forgetting.run(wish)
 
     def dead(self, which: Which = EVERY) -> list[Letter]:
-        """The dead letters that are meant: `Which(ids=…, code=…, user_id=…)`; by default all. The oldest first."""
+        """Dead letters, oldest first: all, or those of `Which(ids=…, code=…, user_id=…)`."""
         return sorted(dead.letters(self._client, which), key=lambda letter: letter.died_at)
 
     def dead_letter(self, letter_id: str) -> Content | None:
-        """One dead letter with what it carries; None when there is none."""
+        """One dead letter with its messages; None when the id is unknown."""
         return dead.content(self._client, letter_id)
 
     def retry(self, letters: Iterable[Letter]) -> int:
-        """Make dead letters pending again, each message in its old place; answers how many were still there."""
+        """Make dead letters pending again, each message in its old place. Returns how many letters still existed."""
         return dead.retry(self._client, letters)
 
     def drop(self, letters: Iterable[Letter]) -> int:
-        """Throw dead letters away for good; answers how many were still there."""
+        """Delete dead letters for good. Returns how many still existed."""
         return dead.drop(self._client, letters)
 
     def status(self) -> Status:
-        """The inbox, the workers and the server in figures."""
+        """The figures of the inbox, the workers and the server."""
         from memd.inbox.status import read_status  # noqa: PLC0415  (as for flush)
 
         return read_status(self._client, self.settings)
 
     def cost(self) -> Cost:
-        """What the model's calls have used, in tokens and money."""
+        """The tokens that the model's calls have used, and their price."""
         from memd.inbox.cost import read_cost  # noqa: PLC0415  (as for flush)
 
         return read_cost(self._client, self.settings)

@@ -12,7 +12,7 @@ import orjson
 import typer
 
 from memd import config, events
-from memd.config import Loaded, Settings
+from memd.config import LoadedSettings, Settings
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.")]
 User = Annotated[str, typer.Argument(help="The user's id.")]
@@ -34,7 +34,7 @@ class Globals:
     flags: dict[str, Any] = {}  # noqa: RUF012  (replaced as a whole, never changed)
 
 
-def loaded(**flags: Any) -> Loaded:
+def loaded(**flags: Any) -> LoadedSettings:
     """The settings, with the global flags and a command's own (`scheduler__quiet_s=…`). Raises ConfigError."""
     own = {name.replace("__", "."): value for name, value in flags.items()}
     return config.load(Globals.file, flags={**Globals.flags, **own})

@@ -1,6 +1,6 @@
 """The settings: read once, checked, frozen, passed down. Each section of config.yaml is a class here."""
 
-from memd.config.loading import Loaded, as_environment, load, plain
+from memd.config.loading import LoadedSettings, as_environment, load, plain
 from memd.config.settings import (
     ApplySettings,
     ClientSettings,
@@ -19,7 +19,7 @@ __all__ = [
     "ClientSettings",
     "ExtractionSettings",
     "HttpSettings",
-    "Loaded",
+    "LoadedSettings",
     "PriceSettings",
     "RecallSettings",
     "Secret",

@@ -28,7 +28,7 @@ _WORDS = {"yes": True, "on": True, "y": True, "t": True, "no": False, "off": Fal
 
 
 @dataclass(frozen=True)
-class Loaded:
+class LoadedSettings:
     """The settings in force, and the origin of each by its dotted name: default, a file, environment or flag."""
 
     settings: Settings
@@ -41,7 +41,7 @@ def load(
     flags: Mapping[str, Any] | None = None,
     *,
     use_file: bool = True,
-) -> Loaded:
+) -> LoadedSettings:
     """Read the settings.
 
     `file`: the config file, which must exist; None reads the one that `MEMD_CONFIG` names, else `config.yaml` of the
@@ -65,7 +65,7 @@ def load(
             _put(tree, name, _WORDS.get(value.lower(), value) if name in switches and isinstance(value, str) else value)
             origins[name] = origin
     try:
-        return Loaded(convert(tree, Settings, strict=False, dec_hook=_decoded), origins)
+        return LoadedSettings(convert(tree, Settings, strict=False, dec_hook=_decoded), origins)
     except ValidationError as error:
         raise ConfigError(sentence(error, origins, tree, dict(kinds()))) from None
 

@@ -41,7 +41,7 @@ Rules = dict[tuple[str, str], list[str]]
 """(signal, kind) → the sources of its patterns; the signal `harmless` has the phrases that are blanked out."""
 
 
-class _Pattern:
+class _SignalPattern:
     """One alternative of a pattern, compiled when first tried. `statement`: it is not tried on questions."""
 
     def __init__(self, source: str, signal: str, kind: str) -> None:
@@ -59,7 +59,7 @@ class _Script:
 
     def __init__(self, rules: Rules, *, cjk: bool) -> None:
         parts = [
-            (part, _Pattern(part, signal, kind))
+            (part, _SignalPattern(part, signal, kind))
             for (signal, kind), sources in rules.items()
             for source in sources
             for part in alternatives(source)
