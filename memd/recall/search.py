@@ -124,22 +124,26 @@ def _inherit(memory: Memory, similarities: dict[int, float]) -> dict[int, set[in
     They match whatever the replaced fact matches: they get at least its similarity.
     """
     newer = _newer(memory)
-    successors: dict[int, set[int]] = {}
-    for old in newer:
-        later: set[int] = set()
-        queue = [old]
-        while queue:
-            for new in newer.get(queue.pop(), ()):
-                if new not in later:
-                    later.add(new)
-                    queue.append(new)
-        # Facts that replace each other in a circle, as only a person can write them, are equals.
-        successors[old] = {new for new in later if old not in newer.get(new, ()) and new != old}
+    later = {old: _reachable(old, newer) for old in newer}
+    # Facts that replace each other in a circle, as only a person can write them, are equals.
+    successors = {old: {new for new in news if old not in later.get(new, ())} for old, news in later.items()}
     for old, news in successors.items():
         for new in news:
             if old in similarities:
                 similarities[new] = max(similarities.get(new, 0.0), similarities[old])
     return {old: news for old, news in successors.items() if news}
+
+
+def _reachable(start: int, newer: Mapping[int, list[int]]) -> set[int]:
+    """The places that are reached from one, in one step or several."""
+    reached: set[int] = set()
+    queue = [start]
+    while queue:
+        for new in newer.get(queue.pop(), ()):
+            if new not in reached:
+                reached.add(new)
+                queue.append(new)
+    return reached
 
 
 def _newer(memory: Memory) -> dict[int, list[int]]:

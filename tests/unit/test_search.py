@@ -130,6 +130,12 @@ def test_facts_that_replace_each_other_in_a_ring_are_all_found() -> None:
     assert sorted(ids(found_in(memory, "tea"))) == ["a", "b", "c"]
 
 
+def test_a_ring_of_which_only_one_fact_matches_is_searched() -> None:
+    """Facts in a ring are equals: none of them inherits what another one matches."""
+    ring = (fact("a", "Porto", replaces=["c"]), fact("b", "tea", replaces=["a"]), fact("c", "Porto", replaces=["b"]))
+    assert ids(found_in(document(*ring, fact("d", "Porto", replaces=["b"])), "tea")) == ["d", "b"]
+
+
 FACTS = st.lists(
     st.builds(
         lambda text, confidence, replaces, category: fact("", text, confidence, replaces=replaces, category=category),
