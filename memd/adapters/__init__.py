@@ -1,1 +1,1 @@
-"""Adapters: memd behind the interfaces of agent frameworks. Each is imported only by the app that uses it."""
+"""Adapters: memd behind the interfaces of agent frameworks. An app imports only the one that it uses."""

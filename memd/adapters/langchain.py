@@ -1,8 +1,8 @@
 """LangChain and LangGraph: a middleware for `create_agent` that gives the agent its user's memory and remembers for it.
 
-Before each model call the `<memory>` block joins the system message, which is in no state, so it is never pushed back.
-After the agent what was said is pushed, with message ids. What is not pushed yet waits in the thread's own state: it
-survives a summary that throws messages away (then it is pushed to be due at once), and an outage of memd.
+Before each model call, the `<memory>` block is added to the system message, which is not part of the state, so that the
+block is never pushed. After the agent has run, its messages are pushed with their ids. Messages not pushed yet wait in
+the thread's state: they survive an outage of memd, and a summary that discards messages (then they are due at once).
 """
 
 from __future__ import annotations
@@ -33,38 +33,38 @@ from memd.recall.search import MAX_QUERY_CHARS
 
 _log = logging.getLogger("memd")
 
-Update = dict[str, Any]
-Call = Callable[[ModelRequest[Any]], ModelResponse[Any]]
-AsyncCall = Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
+StateUpdate = dict[str, Any]
+Handler = Callable[[ModelRequest[Any]], ModelResponse[Any]]
+AsyncHandler = Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
 
 
 class MemdState(AgentState[Any]):
-    """What the middleware keeps with the thread: messages not pushed yet, and the id of the last one that was seen."""
+    """The middleware's part of the thread's state: messages not pushed yet, and the id of the last one pushed."""
 
     memd_waiting: NotRequired[Annotated[list[AnyMessage], PrivateStateAttr]]
     memd_pushed: NotRequired[Annotated[str | None, PrivateStateAttr]]
 
 
-class _Asked(NamedTuple):
-    """Whose request this is; taken while it is alive."""
+class _Run(NamedTuple):
+    """The user and the thread of a run."""
 
     user_id: str
     thread_id: str
 
 
 class MemdMiddleware(AgentMiddleware[MemdState, Any, Any]):
-    """Memory for an agent of LangChain; sync and async.
+    """Memory for a LangChain agent, sync and async.
 
-    User and thread come from the run: `context` (a mapping or an object) or `config["configurable"]`, by the names
-    `user_id` and `thread_id`. A run that names none is refused with Rejected before the model is asked.
+    The run names its user and thread as `user_id` and `thread_id` in `context` (a mapping or an object) or in
+    `config["configurable"]`. A run without them is refused with Rejected before the model is called.
 
-    `memd`: the client; None makes one from config.yaml and the environment. `user_id`: the only user this agent serves;
-    then what the run says is not looked at. `resent`: the app sends the whole conversation with each run and no
-    checkpointer keeps it; messages are then known by what they say, since LangGraph gives them new ids each time.
-    `relevant`: the facts that answer the user's last message come first, so that a small budget holds these; the block
-    is then another one for each message, which a prompt cache cannot hold.
+    `memd`: the client; None creates one from config.yaml and the environment. `user_id`: the only user that this agent
+    serves; the run's `user_id` is then ignored. `max_tokens`: budget of the block; None: the setting. `resent`: the app
+    sends the whole conversation with each run and has no checkpointer; messages are then identified by their content,
+    because LangGraph gives them new ids each time. `relevant`: facts that match the user's last message come first, so
+    that a small budget holds them; the block then changes with each message, so that a prompt cache cannot reuse it.
 
-    An outage of memd does not stop the agent: it is logged, and what was to be pushed waits in the thread's state.
+    An outage of memd does not stop the agent: it is logged, and the messages wait in the thread's state.
     """
 
     state_schema = MemdState
@@ -87,29 +87,29 @@ class MemdMiddleware(AgentMiddleware[MemdState, Any, Any]):
         self._resent = resent
         self._relevant = relevant
 
-    def before_agent(self, state: MemdState, runtime: Runtime[Any]) -> Update | None:
-        """Note what this run has to push: the user's new message above all."""
-        self._asked(runtime)
-        return self._noted(state)
+    def before_agent(self, state: MemdState, runtime: Runtime[Any]) -> StateUpdate | None:
+        """Note the messages to push, above all the user's new one."""
+        self._run(runtime)
+        return self._note(state)
 
-    def before_model(self, state: MemdState, runtime: Runtime[Any]) -> Update | None:
-        """Push at once what a summary has thrown away; note what is new."""
-        if not self._lost(state):
-            return self._noted(state)
-        return self._pushed(state, self._asked(runtime), now=True)
+    def before_model(self, state: MemdState, runtime: Runtime[Any]) -> StateUpdate | None:
+        """Push messages that a summary has discarded, due at once; note new ones."""
+        if not self._has_lost(state):
+            return self._note(state)
+        return self._pushed(state, self._run(runtime), now=True)
 
-    def wrap_model_call(self, request: ModelRequest[Any], handler: Call) -> ModelResponse[Any]:
-        """Add the memory to the system message of this call."""
-        return handler(self._remembering(request, self._block(self._asked(request.runtime), request)))
+    def wrap_model_call(self, request: ModelRequest[Any], handler: Handler) -> ModelResponse[Any]:
+        """Add the `<memory>` block to the system message of this call."""
+        return handler(self._with_block(request, self._block(self._run(request.runtime), request)))
 
-    async def awrap_model_call(self, request: ModelRequest[Any], handler: AsyncCall) -> ModelResponse[Any]:
-        """As `wrap_model_call`."""
-        block = await asyncio.to_thread(self._block, self._asked(request.runtime), request)
-        return await handler(self._remembering(request, block))
+    async def awrap_model_call(self, request: ModelRequest[Any], handler: AsyncHandler) -> ModelResponse[Any]:
+        """`wrap_model_call`, async."""
+        block = await asyncio.to_thread(self._block, self._run(request.runtime), request)
+        return await handler(self._with_block(request, block))
 
-    def after_agent(self, state: MemdState, runtime: Runtime[Any]) -> Update | None:
-        """Push what was said in this run, and what still waits from earlier ones."""
-        return self._pushed(state, self._asked(runtime), now=self._lost(state))
+    def after_agent(self, state: MemdState, runtime: Runtime[Any]) -> StateUpdate | None:
+        """Push the messages of this run, and those that still wait from earlier runs."""
+        return self._pushed(state, self._run(runtime), now=self._has_lost(state))
 
     @property
     def _sync(self) -> Self:
@@ -119,83 +119,86 @@ class MemdMiddleware(AgentMiddleware[MemdState, Any, Any]):
     abefore_model = in_thread(before_model)
     aafter_agent = in_thread(after_agent)
 
-    def _asked(self, runtime: Runtime[Any]) -> _Asked:
+    def _run(self, runtime: Runtime[Any]) -> _Run:
         """User and thread of this run. Raises Rejected."""
         user_id = self._user_id or _named(runtime, "user_id") or self._memd.settings.client.default_user
-        return _Asked(
+        return _Run(
             check_identifier("user_id", user_id),
             check_identifier("thread_id", _named(runtime, "thread_id")),
         )
 
-    def _block(self, asked: _Asked, request: ModelRequest[Any]) -> str:
-        query = _last_said(request.messages) if self._relevant else None
+    def _block(self, run: _Run, request: ModelRequest[Any]) -> str:
+        query = _last_user_text(request.messages) if self._relevant else None
         try:
             block = self._memd.inject(
-                asked.user_id, agent_name=self._agent_name, max_tokens=self._max_tokens, query=query
+                run.user_id, agent_name=self._agent_name, max_tokens=self._max_tokens, query=query
             )
-        except MemdError as error:  # the agent answers without its memory, which stays where it is
+        except MemdError as error:  # the agent goes on without its memory
             _log.warning("%s %s", Event.INJECT_FAILED, error)
             return ""
         return with_note(block)
 
     @staticmethod
-    def _remembering(request: ModelRequest[Any], block: str) -> ModelRequest[Any]:
+    def _with_block(request: ModelRequest[Any], block: str) -> ModelRequest[Any]:
         if not block:
             return request
-        told = request.system_message.content if request.system_message else ""
-        if isinstance(told, str):
-            return request.override(system_message=SystemMessage(f"{told}\n\n{block}" if told else block))
-        return request.override(system_message=SystemMessage([*told, {"type": "text", "text": block}]))
+        text = request.system_message.content if request.system_message else ""
+        if isinstance(text, str):
+            return request.override(system_message=SystemMessage(f"{text}\n\n{block}" if text else block))
+        return request.override(system_message=SystemMessage([*text, {"type": "text", "text": block}]))
 
-    def _noted(self, state: MemdState) -> Update | None:
+    def _note(self, state: MemdState) -> StateUpdate | None:
         waiting = self._waiting(state)
         return None if waiting == state.get("memd_waiting", []) else {"memd_waiting": waiting}
 
     def _waiting(self, state: MemdState) -> list[AnyMessage]:
-        """What is to be pushed, in order: what waits already, and what came since the last push."""
+        """The messages to push, in order: those that wait already, and those since the last push."""
         earlier = state.get("memd_waiting", [])
         known = {message.id for message in earlier}
         last = state.get("memd_pushed")
-        return [*earlier, *(m for m in _after(state["messages"], last) if m.id not in known and _is_said(m))]
+        return [
+            *earlier,
+            *(m for m in _messages_after(state["messages"], last) if m.id not in known and _is_conversation(m)),
+        ]
 
     @staticmethod
-    def _lost(state: MemdState) -> bool:
-        """Whether a message that waits is no longer part of the conversation."""
+    def _has_lost(state: MemdState) -> bool:
+        """Whether a summary has discarded a message that waits."""
         present = {message.id for message in state["messages"]}
         return any(message.id not in present for message in state.get("memd_waiting", []))
 
-    def _pushed(self, state: MemdState, asked: _Asked, *, now: bool) -> Update | None:
+    def _pushed(self, state: MemdState, run: _Run, *, now: bool) -> StateUpdate | None:
         waiting = self._waiting(state)
-        if waiting and not self._push(waiting, asked, now=now):
+        if waiting and not self._push(waiting, run, now=now):
             return {"memd_waiting": waiting}
-        if self._resent:  # a message without id is known by the one before it: the row stays whole until the run ends
+        if self._resent:  # without ids a message is identified by the one before it: keep them all until the run ends
             return {"memd_waiting": waiting}
         messages = state["messages"]
         return {"memd_waiting": [], "memd_pushed": messages[-1].id if messages else None}
 
-    def _push(self, waiting: Sequence[AnyMessage], asked: _Asked, *, now: bool) -> bool:
-        """Whether the messages are memd's now, or never will be; else they go on waiting."""
+    def _push(self, waiting: Sequence[AnyMessage], run: _Run, *, now: bool) -> bool:
+        """Push the messages. Returns False when they must go on waiting."""
         turns = [_turn(message, with_id=not self._resent) for message in waiting]
         try:
             for batch in self._batches(turns):
-                self._push_batch(batch, asked, now=now)
-        except MemdError as error:  # they wait in the thread's state for the next step of this agent
+                self._push_batch(batch, run, now=now)
+        except MemdError as error:  # the next step of this agent tries again
             _log.warning("%s %s", Event.PUSH_DELAYED, error)
             return False
         return True
 
-    def _push_batch(self, batch: list[dict[str, Any]], asked: _Asked, *, now: bool) -> None:
+    def _push_batch(self, batch: list[dict[str, Any]], run: _Run, *, now: bool) -> None:
         try:
-            self._memd.push(batch, **asked._asdict(), agent_name=self._agent_name, now=now)
+            self._memd.push(batch, **run._asdict(), agent_name=self._agent_name, now=now)
         except Rejected as error:
-            if len(batch) == 1:  # it will never be accepted: said once, and let go
+            if len(batch) == 1:  # memd will never accept it: logged, then dropped
                 _log.error("%s %s", Event.PUSH_REFUSED, error)
                 return
-            for turn in batch:  # one bad message does not take the others along
-                self._push_batch([turn], asked, now=now)
+            for turn in batch:  # one bad message must not hold back the others
+                self._push_batch([turn], run, now=now)
 
     def _batches(self, turns: Iterable[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
-        """The turns in pushes of at most the count that one may have, and half the bytes, as JSON needs some."""
+        """The turns in batches within a push's limits: its messages, and half its bytes, since JSON adds some."""
         limits = self._memd.settings.client
         batch: list[dict[str, Any]] = []
         size = 0
@@ -211,36 +214,36 @@ class MemdMiddleware(AgentMiddleware[MemdState, Any, Any]):
 
 
 def _named(runtime: Runtime[Any], name: str) -> Any:
-    """A value of the run's context, else of its configuration; None when neither has it."""
+    """A value from the run's context, else from its configuration; None when neither has it."""
     context = runtime.context
     value = context.get(name) if isinstance(context, Mapping) else getattr(context, name, None)
     return get_config().get("configurable", {}).get(name) if value is None else value
 
 
-def _after(messages: Sequence[AnyMessage], last: str | None) -> Sequence[AnyMessage]:
-    """The messages behind the one with this id; all of them when it is gone, as pushing again changes nothing."""
+def _messages_after(messages: Sequence[AnyMessage], last: str | None) -> Sequence[AnyMessage]:
+    """The messages after the one with this id. All when it is gone: pushing a message again changes nothing."""
     for place in range(len(messages) - 1, -1, -1):
         if last is not None and messages[place].id == last:
             return messages[place + 1 :]
     return messages
 
 
-def _is_said(message: AnyMessage) -> bool:
-    """Whether a message is part of the talk: not a tool's, not a summary's, not one that people never see."""
+def _is_conversation(message: AnyMessage) -> bool:
+    """Whether a message is part of the conversation: not a tool's, not a summary, not hidden from people."""
     extra = message.additional_kwargs
     if extra.get("hide_from_ui") or extra.get("lc_source") == "summarization":
         return False
     return isinstance(message, HumanMessage) or (isinstance(message, AIMessage) and not message.tool_calls)
 
 
-def _last_said(messages: Sequence[AnyMessage]) -> str | None:
-    """What the user said last, as far as it can be searched for."""
-    said = (m.text for m in reversed(messages) if isinstance(m, HumanMessage) and _is_said(m))
-    return next(said, "")[:MAX_QUERY_CHARS].strip() or None
+def _last_user_text(messages: Sequence[AnyMessage]) -> str | None:
+    """The user's last message, cut to what search accepts."""
+    texts = (m.text for m in reversed(messages) if isinstance(m, HumanMessage) and _is_conversation(m))
+    return next(texts, "")[:MAX_QUERY_CHARS].strip() or None
 
 
 def _turn(message: AnyMessage, *, with_id: bool) -> dict[str, Any]:
-    """A message as memd takes it: of a picture or a file only that there was one."""
+    """A message as `Memd.push` takes it. Of pictures and files only the type is kept."""
     content = [message.content] if isinstance(message.content, str) else message.content
     turn: dict[str, Any] = {
         "role": "user" if isinstance(message, HumanMessage) else "assistant",

@@ -1,7 +1,7 @@
-"""A user's memory as the folder `/memories` of Anthropic's memory tool: `facts.md`, and a file for each summary.
+"""A user's memory as the folder `/memories` of Anthropic's memory tool: `facts.md` and a file for each summary.
 
-Nothing here is a path of this machine: a file is looked up by its whole name among seven. Answers and errors are worded
-as the tool's description has them.
+No path reaches the file system: a file is one of seven names. Replies and errors are worded as in the description of
+Anthropic's tool.
 """
 
 from __future__ import annotations
@@ -35,21 +35,21 @@ _WIDTH = 6
 
 
 class FileProblem(MemdError):
-    """The tool cannot do this; the sentence is for the model, and names paths as it wrote them."""
+    """The tool cannot do this. The message is for the model and repeats paths as the model wrote them."""
 
     exit_code = 65
 
 
 class MemoryFiles:
-    """One user's folder. Every method answers the tool's text, or raises FileProblem or another MemdError."""
+    """One user's folder. Every method returns the tool's reply, or raises FileProblem or another MemdError."""
 
     def __init__(self, memory: AgentMemory, rules: ApplySettings) -> None:
         self._memory = memory
         self._rules = rules
 
     def view(self, path: str, view_range: list[int] | None = None) -> str:
-        """The folder with its sizes, or a file with line numbers; `view_range`: from and to, -1 for the end."""
-        name = _named(path)
+        """The folder with its sizes, or a file with line numbers. `view_range`: first and last line, -1: the end."""
+        name = _name_of(path)
         document = self._memory.document()
         if not name:
             return _DATA + _listing(path.rstrip("/"), document)
@@ -62,8 +62,8 @@ class MemoryFiles:
         return f"{_DATA}Here's the content of {path} with line numbers:\n{numbered}"
 
     def create(self, path: str, text: str) -> str:
-        """Write a file that is not there yet."""
-        name = _file(path)
+        """Write a file that does not exist yet."""
+        name = _file_name(path)
 
         def step(document: Document, now: datetime) -> Edited:
             if _text(document, name):
@@ -74,7 +74,7 @@ class MemoryFiles:
         return f"File created successfully at: {path}"
 
     def str_replace(self, path: str, old: str, new: str) -> str:
-        """Replace a text that stands once in a file."""
+        """Replace a text that occurs exactly once in a file."""
 
         def replaced(text: str) -> str:
             count = text.count(old) if old else 0
@@ -94,7 +94,7 @@ class MemoryFiles:
         )
 
     def insert(self, path: str, line: int, text: str) -> str:
-        """Insert text behind a line of a file, 0 for its beginning. New facts stand at the end of theirs."""
+        """Insert text after a line of a file (0: at the beginning). New facts move to the end of their file."""
 
         def inserted(old: str) -> str:
             lines = old.splitlines()
@@ -108,17 +108,17 @@ class MemoryFiles:
         return f"The file {path} has been edited."
 
     def delete(self, path: str) -> str:
-        """Empty a file: a summary is gone, facts move to the archive."""
-        if not _named(path):
+        """Empty a file: a summary is removed, facts move to the archive."""
+        if not _name_of(path):
             raise FileProblem(f"Cannot delete the {ROOT} directory itself")
         self._edited(path, lambda _: "", missing=f"The path {path} does not exist")
         return f"Successfully deleted {path}"
 
     def rename(self, old_path: str, new_path: str) -> str:
-        """Move a summary to a file that is not there yet. Facts stay where they are."""
-        if not _named(old_path):
+        """Move a summary to a file that does not exist yet. `facts.md` cannot be moved."""
+        if not _name_of(old_path):
             raise FileProblem(f"Cannot rename the {ROOT} directory itself")
-        old, new = _file(old_path), _file(new_path)
+        old, new = _file_name(old_path), _file_name(new_path)
 
         def step(document: Document, now: datetime) -> Edited:
             if not (text := _text(document, old)):
@@ -134,10 +134,10 @@ class MemoryFiles:
         return f"Successfully renamed {old_path} to {new_path}"
 
     def _edited(self, path: str, edit: Callable[[str], str], missing: str | None = None) -> tuple[str, str]:
-        """Change a file that is there; its text before and after, as memd keeps it."""
-        if not _named(path):
+        """Change an existing file. Returns its text before and after, as memd stores it."""
+        if not _name_of(path):
             raise FileProblem(f"The path {path} is not a file.")
-        name = _file(path)
+        name = _file_name(path)
 
         def step(document: Document, now: datetime) -> Edited:
             text = _text(document, name)
@@ -154,8 +154,8 @@ class MemoryFiles:
         return notes.summarize(document, SUMMARIES[name], text, now, self._rules)
 
 
-def _named(path: str) -> str:
-    """The name of a file in the folder, "" for the folder itself. Raises FileProblem for all that is not in it."""
+def _name_of(path: str) -> str:
+    """The name of a file in the folder, "" for the folder. Raises FileProblem for any path outside the folder."""
     if path.rstrip("/") == ROOT:
         return ""
     if not path.startswith(f"{ROOT}/"):
@@ -166,19 +166,19 @@ def _named(path: str) -> str:
     return name
 
 
-def _file(path: str) -> str:
+def _file_name(path: str) -> str:
     """One of the seven files. Raises FileProblem for any other."""
-    name = _named(path)
+    name = _name_of(path)
     if name not in FILES:
         raise FileProblem(
             f"The path {path} cannot be used: {ROOT} has only the files {', '.join(FILES)}. "
-            f"Write what you want to remember into {FACTS}, one sentence a line."
+            f"Write what you want to remember into {FACTS}, one sentence per line."
         )
     return name
 
 
 def _text(document: Document, name: str) -> str:
-    """A file's text, "" when there is none (or no such file)."""
+    """A file's text, "" when the file is empty or does not exist."""
     if name == FACTS:
         return facts_file.text_of(document)
     text = one_line(summary(document, SUMMARIES[name])) if name in SUMMARIES else ""
@@ -208,13 +208,13 @@ def _numbered(lines: list[str], first: int, last: int) -> str:
 
 
 def _places(text: str, old: str) -> list[int]:
-    """The lines in which a text begins."""
+    """The numbers of the lines in which the text begins."""
     starts = [place for place in range(len(text)) if text.startswith(old, place)]
     return list(dict.fromkeys(text.count("\n", 0, start) + 1 for start in starts))
 
 
 def _snippet(before: str, after: str) -> str:
-    """The first line that is another one now, with two lines before and after it."""
+    """The first changed line, with two lines before and after it."""
     old, new = before.splitlines(), after.splitlines()
     same = next(
         (at for at, pair in enumerate(zip(old, new, strict=False)) if pair[0] != pair[1]), min(len(old), len(new))

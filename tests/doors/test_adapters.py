@@ -275,7 +275,7 @@ def test_an_edit_that_cannot_be_mapped_changes_nothing(do: Do, memd: Memd) -> No
     foreign = first.replace("fact_", "fact_f")
     key = "sk-ant-api03-" + "Ab3" * 31 + "AA"
     for old, new, problem in [
-        (first, f"# Facts\n{first}", "E_LINE: line 1 is no fact"),
+        (first, f"# Facts\n{first}", "E_LINE: line 1 is not a fact"),
         (first, foreign, "E_LINE_ID"),
         (first, second, "E_LINE_TWICE"),
         (first, f"{first}\nThe user plays chess.\nThe key is {key}.", "E_NOTE_SECRET"),
