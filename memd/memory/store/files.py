@@ -39,8 +39,9 @@ def read(file: Path, sibling: Path | None = None) -> bytes | None:
             raise DocumentDamaged("E_DOCUMENT_FILE: a memory document is not a regular file") from None
         raise unavailable(error) from None
     try:
-        _check(os.fstat(descriptor), sibling)
-        return _read_all(descriptor)
+        status = os.fstat(descriptor)
+        _check(status, sibling)
+        return _read_all(descriptor, status.st_size)
     except OSError as error:
         raise unavailable(error) from None
     finally:
@@ -102,34 +103,41 @@ def _opened(file: Path, flags: int) -> Iterator[int]:
         os.close(descriptor)
 
 
-def _check(found: os.stat_result, sibling: Path | None) -> None:
-    if not stat.S_ISREG(found.st_mode):
+def _check(status: os.stat_result, sibling: Path | None) -> None:
+    if not stat.S_ISREG(status.st_mode):
         raise DocumentDamaged("E_DOCUMENT_FILE: a memory document is not a regular file")
     # No name at all is fine: the file was replaced since it was opened, and is still whole.
-    if found.st_nlink > 1 and not (found.st_nlink == 2 and _is_same(found, sibling)):
+    if status.st_nlink > 1 and not (status.st_nlink == 2 and _is_same(status, sibling)):
         raise DocumentDamaged("E_DOCUMENT_LINKED: a memory document has a second name elsewhere")
-    if found.st_size > MAX_BYTES:
-        raise DocumentDamaged(f"E_DOCUMENT_SIZE: a memory document is larger than {MAX_BYTES} bytes")
+    if status.st_size > MAX_BYTES:
+        raise _too_large()
 
 
-def _is_same(found: os.stat_result, sibling: Path | None) -> bool:
+def _is_same(status: os.stat_result, sibling: Path | None) -> bool:
     if sibling is None:
         return False
     try:
-        return os.path.samestat(found, sibling.lstat())
+        return os.path.samestat(status, sibling.lstat())
     except FileNotFoundError:
         return False
 
 
-def _read_all(descriptor: int) -> bytes:
-    chunks: list[bytes] = []
-    size = 0
-    while chunk := os.read(descriptor, 1 << 20):
+def _read_all(descriptor: int, size: int) -> bytes:
+    """All bytes of a file that had this size. It has one read: only at its end a file gives less than is asked for."""
+    data = os.read(descriptor, size + 1)
+    if len(data) == size:
+        return data
+    chunks, read = [data], len(data)
+    while chunk := os.read(descriptor, 1 << 20):  # it has grown, or a network file system gives less
         chunks.append(chunk)
-        size += len(chunk)
-        if size > MAX_BYTES:
-            raise DocumentDamaged(f"E_DOCUMENT_SIZE: a memory document is larger than {MAX_BYTES} bytes")
+        read += len(chunk)
+        if read > MAX_BYTES:
+            raise _too_large()
     return b"".join(chunks)
+
+
+def _too_large() -> DocumentDamaged:
+    return DocumentDamaged(f"E_DOCUMENT_SIZE: a memory document is larger than {MAX_BYTES} bytes")
 
 
 def _write(temp: Path, data: bytes) -> None:
