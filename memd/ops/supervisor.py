@@ -1,4 +1,4 @@
-"""`memd up`: one supervised tree of processes: server, scheduler, workers. The dead are restarted."""
+"""`memd up`: one supervised tree of processes: server, scheduler, workers, HTTP. A process that dies is restarted."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ from memd.ops import server
 from memd.push.signals import load_patterns
 
 STOP_S = 10.0
-"""Seconds from SIGTERM to SIGKILL for a part; a drain hands back within three."""
+"""Seconds from SIGTERM to SIGKILL; a drain gives its claims back within three."""
 
 BACKOFF_S, BACKOFF_MAX_S = 0.1, 10.0
 HEALTHY_S = 10.0
-"""A part that lived this long starts its backoff anew."""
+"""A process that ran this many seconds resets its backoff."""
 
 POLL_S = 0.05
 FATAL = frozenset({ConfigError.exit_code})
-"""Exit codes of a part that a restart cannot mend: the whole tree stops with them."""
+"""Exit codes that a restart cannot mend: the whole tree stops with them."""
 
 
 @dataclass
-class Part:
-    """One supervised process: how to start it, and how it has been doing."""
+class Child:
+    """One supervised process: how to start it, and when."""
 
     name: str
     start: Callable[[], subprocess.Popen[bytes]]
@@ -51,7 +51,7 @@ class Part:
     restart_at: float = 0.0
 
     def died(self) -> None:
-        """Plan the next start: the pause doubles unless this one had lived long enough."""
+        """Plan the next start: the pause doubles unless the process had run for HEALTHY_S."""
         now = time.monotonic()
         lived = self.process is not None and now - self.started >= HEALTHY_S
         self.pause = BACKOFF_S if lived else min(BACKOFF_MAX_S, self.pause * 2)
@@ -59,15 +59,15 @@ class Part:
 
 
 def run(settings: Settings) -> int:
-    """Keep the tree running until SIGTERM or SIGINT; answers the exit code. Raises MemdError when it cannot start."""
-    open_store(settings)  # what cannot work stops the start before anything is started
+    """Keep the tree running until SIGTERM or SIGINT; returns the exit code. Raises MemdError when it cannot start."""
+    open_store(settings)  # a store that cannot be loaded stops the start
     load_patterns(settings.signals.folder)
     with Lock(settings.data_dir):
         return Supervisor(settings).run()
 
 
 class Lock:
-    """One `memd up` for each data folder. The lock dies with its process; the pid inside is for people."""
+    """One `memd up` for each data folder. The lock ends with its process; the pid in the file is for people."""
 
     def __init__(self, data_dir: Path) -> None:
         self._path = data_dir / "memd.pid"
@@ -95,18 +95,18 @@ class Lock:
 
 
 class Supervisor:
-    """Starts the server, then the rest; stops in the other order."""
+    """Starts the server, then the rest; stops them in reverse order."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._env = {**os.environ, **as_environment(settings)}
-        self._server = Part("server", self._embedded) if settings.redis_url is None else None
-        self._parts = [Part("scheduler", partial(self._command, "scheduler"))]
+        self._server = Child("server", self._embedded) if settings.redis_url is None else None
+        self._parts = [Child("scheduler", partial(self._command, "scheduler"))]
         self._parts += [
-            Part(f"worker-{n + 1}", partial(self._command, "worker")) for n in range(settings.drain.workers)
+            Child(f"worker-{n + 1}", partial(self._command, "worker")) for n in range(settings.drain.workers)
         ]
         if settings.http.enabled:
-            self._parts.append(Part("http", partial(self._command, "serve")))
+            self._parts.append(Child("http", partial(self._command, "serve")))
         self._signals = 0
         self._fatal: int | None = None
         self._ready = False
@@ -120,7 +120,7 @@ class Supervisor:
             self._start_server()
             while not self._signals and self._fatal is None:
                 self._look()
-                self._tell_ready()
+                self._report_ready()
                 time.sleep(POLL_S)
         finally:
             self._stop()
@@ -142,31 +142,31 @@ class Supervisor:
         )
 
     def _start_server(self) -> None:
-        """The first start of the server, which has to succeed."""
+        """The first start of the server must succeed."""
         if self._server is not None:
             self._start(self._server)
         with connect(self._settings) as client:
             require(client, self._settings)
 
     def _look(self) -> None:
-        """Start what is not running and may be; a server that died comes first."""
+        """Start the processes that have died and whose pause is over, the server first."""
         if self._server is not None:
             try:
                 self._look_at(self._server)
-            except MemdError as error:  # the parts wait for it meanwhile, and a later look tries again
+            except MemdError as error:  # the others wait for it, and a later look tries again
                 self._server.died()
                 self._log.error(Event.PART_DIED, name="server", error=str(error))
         for part in self._parts:
             self._look_at(part)
 
-    def _tell_ready(self) -> None:
-        """Say once when the scheduler has set the inbox up and all workers listen."""
+    def _report_ready(self) -> None:
+        """Log once that the scheduler has set up the inbox and all workers listen."""
         if self._ready:
             return
         try:
             with connect(self._settings, retries=0) as client:
                 self._ready = library.installed(client) and workers_listening(client) >= self._settings.drain.workers
-        except InboxUnavailable:  # the next look restarts the server, and this is asked again
+        except InboxUnavailable:  # the next look restarts the server, and a later one asks again
             return
         if self._ready:
             self._log.info(
@@ -178,7 +178,7 @@ class Supervisor:
                 data_dir=str(self._settings.data_dir.absolute()),
             )
 
-    def _look_at(self, part: Part) -> None:
+    def _look_at(self, part: Child) -> None:
         if part.process is None:
             if time.monotonic() >= part.restart_at:
                 self._start(part)
@@ -192,13 +192,13 @@ class Supervisor:
         part.died()
         self._log.warning(Event.PART_DIED, name=part.name, code=code, restart_in_s=round(part.pause, 2))
 
-    def _start(self, part: Part) -> None:
+    def _start(self, part: Child) -> None:
         part.process, part.started = part.start(), time.monotonic()
         event = Event.SERVER_READY if part is self._server else Event.PART_STARTED
         self._log.info(event, name=part.name, pid=part.process.pid)
 
     def _stop(self) -> None:
-        """No new work, then a deadline, then the kill; the server last, so that everything could be handed back."""
+        """SIGTERM, then a deadline, then SIGKILL; the server last, so that all claims can be given back."""
         self._log.info(Event.UP_STOPPING)
         running = [part.process for part in self._parts if part.process is not None]
         for process in running:
@@ -212,7 +212,7 @@ class Supervisor:
         for process in running:
             if process.poll() is None:
                 self._log.warning(Event.PART_KILLED, pid=process.pid)
-                process.kill()  # its claims come back by their leases
+                process.kill()  # its claims come back when their leases end
                 process.wait()
         if self._server is not None and self._server.process is not None:
             server.stop(self._server.process)

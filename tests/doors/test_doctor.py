@@ -31,7 +31,7 @@ from memd.extraction import endpoint
 from memd.inbox import breaker, library, verbs
 from memd.inbox.connection import send
 from memd.memory.store import paths
-from memd.ops.doctor import CHECKS, Finding, examine, folder
+from memd.ops.doctor import CHECKS, Diagnosis, examine, folder
 from memd.ops.doctor import server as server_checks
 from memd.testing import ModelServer
 
@@ -41,8 +41,8 @@ MESSAGES = [
 ]
 
 
-def found(settings: Settings) -> dict[str, Finding]:
-    return {finding.check: finding for finding in examine(settings)}
+def found(settings: Settings) -> dict[str, Diagnosis]:
+    return {diagnosis.check: diagnosis for diagnosis in examine(settings)}
 
 
 def state(settings: Settings, check: str) -> str:
@@ -236,7 +236,7 @@ def test_a_door_without_a_password_is_found(data_dir: Path) -> None:
     (data_dir / "users.acl").write_text(f"user default off\nuser own reset on >x {rights}\n")
     with own_server(data_dir, *accounts) as port:
         report = found(make_settings(data_dir, f"redis://own:x@127.0.0.1:{port}"))["account"]
-    assert report == Finding("account", "ok", "own, with a password")
+    assert report == Diagnosis("account", "ok", "own, with a password")
 
 
 def test_which_network_settings_are_open() -> None:
@@ -278,7 +278,7 @@ def test_a_raw_list_that_nobody_reads_is_bad(client: redis.Redis, settings: Sett
     client.delete("memd:in:\x1b[31m")
     url = settings.redis_url.reveal() if settings.redis_url else None
     report = found(make_settings(data_dir, url, client__apps=("old",)))["raw lists"]
-    assert report == Finding("raw lists", "ok", "memd:in, memd:in:old: 2 pushes to take in")
+    assert report == Diagnosis("raw lists", "ok", "memd:in, memd:in:old: 2 pushes to take in")
 
 
 def test_a_key_that_waits_too_long_is_a_warning(memd: Memd, client: redis.Redis, settings: Settings) -> None:
@@ -391,7 +391,7 @@ def test_what_crashes_and_damage_leave_behind_is_found(data_dir: Path) -> None:
 def test_a_large_folder_is_looked_at_in_part(data_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """And that is said."""
     document(data_dir, b"{}")
-    monkeypatch.setattr(folder, "LOOKED_AT", 1)
+    monkeypatch.setattr(folder, "MOST_ENTRIES", 1)
     assert found(make_settings(data_dir, None))["data folder"].said.endswith("not the rest")
 
 

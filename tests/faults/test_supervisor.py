@@ -21,7 +21,7 @@ from memd.client import Memd
 from memd.config import Settings
 from memd.errors import MemdError
 from memd.inbox.connection import connect, socket_path
-from memd.ops.supervisor import BACKOFF_MAX_S, BACKOFF_S, HEALTHY_S, Part
+from memd.ops.supervisor import BACKOFF_MAX_S, BACKOFF_S, HEALTHY_S, Child
 
 pytestmark = pytest.mark.timing
 
@@ -195,7 +195,7 @@ def test_restarts_wait_longer_each_time() -> None:
     def nothing() -> subprocess.Popen[bytes]:
         raise AssertionError("nothing is started here")
 
-    part = Part("worker-1", nothing)
+    part = Child("worker-1", nothing)
     pauses = []
     for _ in range(9):
         part.died()

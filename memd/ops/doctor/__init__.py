@@ -1,6 +1,6 @@
-"""The doctor: looks at everything that memd stands on, one check a function, and says what to do.
+"""The doctor: checks everything that memd rests on, one check a function, and says what to do.
 
-A check answers ok, warn or bad with one sentence. What it cannot find out is a warning, never the end of the others.
+A check returns ok, warn or bad with one sentence. A check that cannot find out returns a warning; the others still run.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from collections.abc import Callable
 from memd.config import Settings
 from memd.errors import InboxUnavailable, MemdError, NotAllowed
 from memd.ops.doctor import folder, inbox, model, server
-from memd.ops.doctor.patient import Finding, Patient, Verdict, bad, warn
+from memd.ops.doctor.checkup import Checkup, Diagnosis, Verdict, bad, warn
 
-__all__ = ["CHECKS", "Finding", "examine"]
+__all__ = ["CHECKS", "Diagnosis", "examine"]
 
-CHECKS: dict[str, Callable[[Patient], Verdict]] = {
+CHECKS: dict[str, Callable[[Checkup], Verdict]] = {
     "server": server.reachable,
     "persistence": server.persistence,
     "eviction": server.eviction,
@@ -35,15 +35,15 @@ CHECKS: dict[str, Callable[[Patient], Verdict]] = {
 """In the order in which they are printed."""
 
 
-def examine(settings: Settings) -> list[Finding]:
-    """Make all checks. Never raises for what it finds."""
-    with Patient(settings) as patient:
-        return [Finding(name, *_made(name, check, patient)) for name, check in CHECKS.items()]
+def examine(settings: Settings) -> list[Diagnosis]:
+    """Run all checks. Raises nothing for what a check finds."""
+    with Checkup(settings) as checkup:
+        return [Diagnosis(name, *_run(name, check, checkup)) for name, check in CHECKS.items()]
 
 
-def _made(name: str, check: Callable[[Patient], Verdict], patient: Patient) -> Verdict:
+def _run(name: str, check: Callable[[Checkup], Verdict], checkup: Checkup) -> Verdict:
     try:
-        return check(patient)
+        return check(checkup)
     except NotAllowed as error:
         return warn(f"not checked: {error}")
     except InboxUnavailable as error:
@@ -52,5 +52,5 @@ def _made(name: str, check: Callable[[Patient], Verdict], patient: Patient) -> V
         return warn(f"not checked: {error}")
     except OSError as error:
         return warn(f"not checked: the system refused ({error.strerror})")
-    except Exception as error:  # noqa: BLE001  (one check that stumbles must not hide what the others find)
+    except Exception as error:  # noqa: BLE001  (one broken check must not hide the results of the others)
         return warn(f"not checked: the check itself failed ({type(error).__name__})")

@@ -1,91 +1,77 @@
-"""The data folder: who may read it, whether there is room, what lies about in it."""
+"""The data folder: who can read it, whether the disk has room, and what crashes left in it."""
 
 from __future__ import annotations
 
 import os
 import stat
 import time
-from collections.abc import Iterator
 from itertools import islice
-from pathlib import Path
 
-from memd.memory.store import paths
-from memd.ops.doctor.patient import Patient, Verdict, bad, ok, size, warn
+from memd.memory.store.json_store import open_store
+from memd.memory.store.protocol import Entry, FileStore
+from memd.ops.doctor.checkup import Checkup, Verdict, bad, ok, size, warn
 
-LOOKED_AT = 20_000
-"""Files that one check looks at; a larger folder is looked at in part."""
+MOST_ENTRIES = 20_000
+"""Files that one check looks at; of a larger store it sees a part."""
 
 FREE_BAD, FREE_WARN = 100 * 10**6, 10**9
 INODES_BAD, INODES_WARN = 1_000, 20_000
 TEMP_OLD_S = 600.0
-"""A temp file younger than this may be a commit that is under way."""
+"""A temp file younger than this may belong to a running commit."""
 
 
-def permissions(patient: Patient) -> Verdict:
-    """Nobody else reads the memories."""
-    top = patient.settings.data_dir
+def permissions(checkup: Checkup) -> Verdict:
+    """Nobody else can read the memories."""
     try:
-        found = top.stat()
+        top = checkup.settings.data_dir.stat()
     except FileNotFoundError:
         return warn("not there yet: memd up makes it")
-    if found.st_uid != os.geteuid():
-        return bad("belongs to another user: run memd as that one, or give the folder away")
-    if found.st_mode & 0o077:
-        return bad(f"mode {stat.S_IMODE(found.st_mode):04o}: others get in; chmod 700 the data folder")
-    entries, complete = _entries(top)
-    foreign = sum(entry.st_uid != os.geteuid() for _, entry in entries)
-    lax = sum(bool(entry.st_mode & 0o077) for _, entry in entries if not stat.S_ISLNK(entry.st_mode))
+    if top.st_uid != os.geteuid():
+        return bad("belongs to another user: run memd as that user, or change the folder's owner")
+    if top.st_mode & 0o077:
+        return bad(f"mode {stat.S_IMODE(top.st_mode):04o}: others can enter it; chmod 700 the data folder")
+    entries, complete = _entries(checkup)
+    foreign = sum(entry.stat.st_uid != os.geteuid() for entry in entries)
+    lax = sum(bool(entry.stat.st_mode & 0o077) for entry in entries if not stat.S_ISLNK(entry.stat.st_mode))
     if foreign:
-        return bad(f"{foreign} files in it belong to another user: memd may not be able to replace them")
+        return bad(f"{foreign} files in it belong to another user: memd may be unable to replace them")
     if lax:
         return warn(f"{lax} files in it are open to others: chmod -R go= the data folder")
-    return ok(f"only its owner reads it, {len(entries)} files looked at" + ("" if complete else ", not the rest"))
+    return ok(f"only its owner can read it; {len(entries)} files checked" + ("" if complete else ", not the rest"))
 
 
-def space(patient: Patient) -> Verdict:
+def space(checkup: Checkup) -> Verdict:
     """There is room for the next version of each document."""
-    top = patient.settings.data_dir.absolute()
+    top = checkup.settings.data_dir.absolute()
     while not top.exists():
         top = top.parent
-    found = os.statvfs(top)
-    free, inodes = found.f_bavail * found.f_frsize, found.f_favail
-    said = f"{size(free)} free" + (f", {inodes} inodes" if found.f_files else "")
-    if free < FREE_BAD or (found.f_files and inodes < INODES_BAD):
-        return bad(f"{said}: commits will fail soon, and the server's with them; make room")
-    if free < FREE_WARN or (found.f_files and inodes < INODES_WARN):
-        return warn(f"{said}: make room")
-    return ok(said)
+    disk = os.statvfs(top)
+    free, inodes = disk.f_bavail * disk.f_frsize, disk.f_favail
+    figures = f"{size(free)} free" + (f", {inodes} inodes" if disk.f_files else "")
+    if free < FREE_BAD or (disk.f_files and inodes < INODES_BAD):
+        return bad(f"{figures}: commits will fail soon, and so will the server's writes; make room")
+    if free < FREE_WARN or (disk.f_files and inodes < INODES_WARN):
+        return warn(f"{figures}: make room")
+    return ok(figures)
 
 
-def leftovers(patient: Patient) -> Verdict:
-    """No crash left a temp file, no damage a document set aside."""
-    if not patient.settings.data_dir.exists():
-        return ok("none")
-    entries, complete = _entries(patient.settings.data_dir)
+def leftovers(checkup: Checkup) -> Verdict:
+    """No crash left a temp file, and no damaged document was set aside."""
+    entries, complete = _entries(checkup)
     oldest = time.time() - TEMP_OLD_S
-    corrupt = sum(path.name.startswith(f"{paths.FILE}.corrupt-") for path, _ in entries)
-    temps = sum(path.name == paths.TEMP and entry.st_mtime < oldest for path, entry in entries)
-    if corrupt:
-        return warn(
-            f"{corrupt} damaged documents were set aside as {paths.FILE}.corrupt-…: look at them, then remove them"
-        )
+    damaged = sum(entry.leftover == "damaged" for entry in entries)
+    temps = sum(entry.leftover == "temp" and entry.stat.st_mtime < oldest for entry in entries)
+    if damaged:
+        return warn(f"{damaged} damaged documents were set aside as *.corrupt-…: look at them, then remove them")
     if temps:
         return warn(f"{temps} temp files of crashed commits: the next start of a worker removes them")
-    return ok("none" + ("" if complete else " in what was looked at"))
+    return ok("none" + ("" if complete else " in the files that were checked"))
 
 
-def _entries(top: Path) -> tuple[list[tuple[Path, os.stat_result]], bool]:
-    """What lies in the folders of the documents, and whether that is all; the server's own folder is its affair."""
-    found = list(islice(_walk(top), LOOKED_AT + 1))
-    return found[:LOOKED_AT], len(found) <= LOOKED_AT
-
-
-def _walk(top: Path) -> Iterator[tuple[Path, os.stat_result]]:
-    for name in ("users", "shared", "locks", "heat"):
-        for folder, folders, files in os.walk(top / name):
-            for entry in (*folders, *files):
-                path = Path(folder, entry)
-                try:
-                    yield path, path.lstat()
-                except FileNotFoundError:  # a commit went on meanwhile
-                    continue
+def _entries(checkup: Checkup) -> tuple[list[Entry], bool]:
+    """Files and folders of the store, and whether these are all; none of a store that keeps no files."""
+    store = open_store(checkup.settings)
+    if not isinstance(store, FileStore):
+        return [], True
+    entries = list(islice(store.entries(), MOST_ENTRIES + 1))
+    return entries[:MOST_ENTRIES], len(entries) <= MOST_ENTRIES

@@ -1,4 +1,4 @@
-"""The inbox: its functions, what waits, what died, and who works on it."""
+"""The inbox: its functions, waiting keys, dead contexts, workers, and pauses of the model."""
 
 from __future__ import annotations
 
@@ -12,55 +12,55 @@ from memd import __version__
 from memd.context import WIRE_VERSION
 from memd.inbox import library
 from memd.inbox.verbs import RAW, P, raw_lists
-from memd.ops.doctor.patient import Patient, Verdict, bad, ok, warn
+from memd.ops.doctor.checkup import Checkup, Verdict, bad, ok, warn
 
 SCAN_S, SCAN_PAGE = 2.0, 5_000
 SHOWN = 5
-"""Names in one sentence."""
+"""Most names in one sentence."""
 
 LATE_S = 60.0
-"""Beyond `max_wait_s`, before a key that waits is worth a word."""
+"""Seconds that a key may wait beyond `max_wait_s` before it is a warning."""
 
 KEY_CODES = frozenset({"unauthorized", "payment", "forbidden", "model_not_found", "no_key"})
-"""Codes that no waiting mends."""
+"""Errors that do not pass by themselves."""
 
 
-def functions(patient: Patient) -> Verdict:
-    """The function libraries are there, and of this version."""
-    build = patient.ask(lambda client: client.hget(f"{P}:config", "build"))
+def functions(checkup: Checkup) -> Verdict:
+    """The function libraries are loaded, and of this version."""
+    build = checkup.ask(lambda client: client.hget(f"{P}:config", "build"))
     if build is None:
         return bad("the inbox is not set up: start memd up or memd scheduler once on this server")
-    found = patient.ask(_library_names)
-    missing = {"memd_push", f"memd_drain_{WIRE_VERSION}"} - found
+    loaded = checkup.ask(_library_names)
+    missing = {"memd_push", f"memd_drain_{WIRE_VERSION}"} - loaded
     if missing:
         return bad(f"{', '.join(sorted(missing))} is not loaded: start a scheduler of this version")
     if int(build) != library.BUILD:
         what = "newer: upgrade this memd" if int(build) > library.BUILD else "older: restart the scheduler"
-        return warn(f"the functions are of build {int(build)}, this memd's of {library.BUILD}; they are {what}")
-    others = sorted(found - {"memd_push", f"memd_drain_{WIRE_VERSION}"})
+        return warn(f"the functions are of build {int(build)} and this memd's of {library.BUILD}; they are {what}")
+    others = sorted(loaded - {"memd_push", f"memd_drain_{WIRE_VERSION}"})
     return ok(f"build {int(build)}" + (f"; of other versions: {', '.join(others)}" if others else ""))
 
 
 def _library_names(client: redis.Redis) -> set[str]:
-    listed: Any = client.function_list("memd_*")  # flat rows of names and values, whose second is the library's name
+    listed: Any = client.function_list("memd_*")  # flat rows of names and values; the second is the library's name
     return {_plain(row[b"library_name"] if isinstance(row, dict) else row[1]) for row in listed}
 
 
-def raw(patient: Patient) -> Verdict:
-    """No list of the raw door lies there unread."""
-    known = raw_lists(patient.settings)
-    names, complete = patient.ask(_raw_names)
+def raw(checkup: Checkup) -> Verdict:
+    """Every raw list is read by somebody."""
+    known = raw_lists(checkup.settings)
+    names, complete = checkup.ask(_raw_names)
     unread = sorted(names - {name.encode() for name in known})
     if unread:
         shown = ", ".join(map(_plain, unread[:SHOWN])) + (", …" if len(unread) > SHOWN else "")
-        return bad(f"nobody reads {shown}: name the apps in client.apps, or the pushes stay there")
-    waiting = sum(patient.shot.raw.values())
-    partly = "" if complete else "; not all keys were looked at"
+        return bad(f"nobody reads {shown}: name the apps in client.apps, or these pushes are never read")
+    waiting = sum(checkup.figures.raw.values())
+    partly = "" if complete else "; not all keys were scanned"
     return ok(f"{', '.join(known[:SHOWN])}: {waiting} pushes to take in{partly}")
 
 
 def _raw_names(client: redis.Redis) -> tuple[set[bytes], bool]:
-    """The names of all raw lists, and whether the look was complete: it takes two seconds at most."""
+    """The names of all raw lists, and whether all keys were scanned: a scan ends after SCAN_S."""
     names, until = set[bytes](), time.monotonic() + SCAN_S
     cursor: Any = 0
     while True:
@@ -70,52 +70,54 @@ def _raw_names(client: redis.Redis) -> tuple[set[bytes], bool]:
             return names, cursor == 0
 
 
-def waiting(patient: Patient) -> Verdict:
-    """What is pending gets its turn."""
-    shot = patient.shot
-    oldest = shot.oldest_waiting_s
+def waiting(checkup: Checkup) -> Verdict:
+    """Pending keys get their turn."""
+    figures = checkup.figures
+    oldest = figures.oldest_waiting_s
     if oldest is None:
-        return ok("nothing waits")
-    said = f"{shot.due + shot.parked} keys wait, the oldest for {oldest:.0f} s"
-    if oldest > patient.settings.scheduler.max_wait_s + LATE_S:
-        return warn(f"{said}, longer than max_wait_s: no worker, too few, or the model is paused")
-    return ok(said)
+        return ok("nothing is waiting")
+    sentence = f"{figures.due + figures.parked} keys wait, the oldest for {oldest:.0f} s"
+    if oldest > checkup.settings.scheduler.max_wait_s + LATE_S:
+        return warn(f"{sentence}, longer than max_wait_s: there are no workers, too few, or the model is paused")
+    return ok(sentence)
 
 
-def dead(patient: Patient) -> Verdict:
-    """Nothing gave up."""
-    shot = patient.shot
-    if not shot.dead:
+def dead(checkup: Checkup) -> Verdict:
+    """No context is dead."""
+    figures = checkup.figures
+    if not figures.dead:
         return ok("none")
-    codes = {name.removeprefix("dead:"): count for name, count in shot.stats.items() if name.startswith("dead:")}
+    codes = {name.removeprefix("dead:"): count for name, count in figures.stats.items() if name.startswith("dead:")}
     most = ", ".join(f"{code} {count}" for code, count in Counter(codes).most_common(SHOWN))
-    return warn(f"{shot.dead} contexts gave up and are kept (so far: {most}); memd status has the reasons")
+    return warn(f"{figures.dead} contexts failed for good and are kept (ever: {most}); memd status has the reasons")
 
 
-def workers(patient: Patient) -> Verdict:
-    """Somebody works, and all of one version."""
-    alive = [worker for worker in patient.shot.workers if worker["state"]]
+def workers(checkup: Checkup) -> Verdict:
+    """There are workers, and all are of this version."""
+    alive = [worker for worker in checkup.figures.workers if worker["state"]]
     if not alive:
-        said = "none runs: start memd up or memd worker"
-        return bad(said) if patient.shot.due else warn(said)
+        sentence = "none runs: start memd up or memd worker"
+        return bad(sentence) if checkup.figures.due else warn(sentence)
     versions = Counter(worker["version"] or "unknown" for worker in alive)
     shown = ", ".join(f"{count} of {_plain(version.encode())}" for version, count in sorted(versions.items()))
     if set(versions) != {__version__}:
-        return warn(f"workers by version: {shown}; this is {__version__}: restart what is older")
+        return warn(f"workers by version: {shown}; this is {__version__}: restart the older ones")
     return ok(f"{len(alive)}, all of {__version__}")
 
 
-def breaker(patient: Patient) -> Verdict:
+def breaker(checkup: Checkup) -> Verdict:
     """No model endpoint is paused."""
-    paused = patient.shot.breakers
+    paused = checkup.figures.breakers
     if not paused:
         return ok("closed")
     first = paused[0]
-    said = f"paused for {first['open_s']:.0f} s ({first['code']}), next try in {first['next_try_s']:.0f} s"
-    return bad(f"{said}; no waiting mends that") if first["code"] in KEY_CODES else warn(said)
+    sentence = f"paused for {first['open_s']:.0f} s ({first['code']}), next try in {first['next_try_s']:.0f} s"
+    if first["code"] in KEY_CODES:
+        return bad(f"{sentence}; this does not pass by itself: correct the key, the account or the model's name")
+    return warn(sentence)
 
 
 def _plain(name: bytes | str) -> str:
-    """A name from the server, fit for a terminal."""
+    """A name from the server, safe to print to a terminal."""
     text = name.decode(errors="replace") if isinstance(name, bytes) else name
     return "".join(char if char.isprintable() else "?" for char in text)[:80]

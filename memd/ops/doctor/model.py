@@ -1,18 +1,18 @@
-"""The model's endpoint: whether it answers and takes the key. Costs no tokens, and never shows the key."""
+"""The model's endpoint: whether it answers and accepts the key. It costs no tokens and never shows the key."""
 
 from __future__ import annotations
 
 import asyncio
 
 from memd.extraction import chosen
-from memd.ops.doctor.patient import Patient, Verdict, bad, ok, warn
+from memd.ops.doctor.checkup import Checkup, Verdict, bad, ok, warn
 
 DEADLINE_S = 10.0
 
 
-def endpoint(patient: Patient) -> Verdict:
-    """Ask the endpoint for the model's description."""
-    settings = patient.settings.extraction
+def endpoint(checkup: Checkup) -> Verdict:
+    """The endpoint describes the model."""
+    settings = checkup.settings.extraction
     if chosen(settings) == "rules":
         return ok(
             "none: the offline extractor reads plain statements (no key is set, or extraction.extractor is rules)"
@@ -21,7 +21,7 @@ def endpoint(patient: Patient) -> Verdict:
 
     problem = asyncio.run(probe(settings, min(DEADLINE_S, settings.deadline_s)))
     if problem is None:
-        return ok(f"{settings.model}: the endpoint answers and takes the key")
+        return ok(f"{settings.model}: the endpoint answers and accepts the key")
     if problem.code == "model_not_found":
-        return warn(f"the endpoint answers, but describes no model {settings.model}; not every endpoint does")
+        return warn(f"the endpoint answers, but does not describe the model {settings.model}; not every endpoint does")
     return bad(str(problem)) if problem.code != "rate_limited" else warn(str(problem))

@@ -1,4 +1,4 @@
-"""What the checks look at: the settings and the server, each question asked once."""
+"""What the checks look at: the settings, the store and the server. The server is asked each question once."""
 
 from __future__ import annotations
 
@@ -20,43 +20,43 @@ State = Literal["ok", "warn", "bad"]
 
 
 class Verdict(NamedTuple):
-    """What a check says: how it is, and one sentence of what is fine or what to do."""
+    """The result of a check: its state, and one sentence that says what is fine or what to do."""
 
     state: State
-    said: str
+    sentence: str
 
 
-def ok(said: str) -> Verdict:
+def ok(sentence: str) -> Verdict:
     """Nothing to do."""
-    return Verdict("ok", said)
+    return Verdict("ok", sentence)
 
 
-def warn(said: str) -> Verdict:
-    """Worth a look: it works, but not for ever, or could not be found out."""
-    return Verdict("warn", said)
+def warn(sentence: str) -> Verdict:
+    """It works, but will not for ever, or the check could not find out."""
+    return Verdict("warn", sentence)
 
 
-def bad(said: str) -> Verdict:
+def bad(sentence: str) -> Verdict:
     """Something is wrong now, or a promise does not hold."""
-    return Verdict("bad", said)
+    return Verdict("bad", sentence)
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
-    """One line of the doctor's report."""
+class Diagnosis:
+    """One line of the doctor's report. The fields are those of `memd doctor --json`; `said` is the sentence."""
 
     check: str
     state: State
     said: str
 
 
-class Patient:
-    """Settings and server. A server that does not answer is asked once, not by each check anew."""
+class Checkup:
+    """Settings and server. A server that does not answer is tried once for all checks."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.client = connect(settings, retries=0)
-        self._silent: InboxUnavailable | None = None
+        self._unreachable: InboxUnavailable | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -65,9 +65,9 @@ class Patient:
         self.client.close()
 
     def ask(self, question: Callable[[redis.Redis], T]) -> T:
-        """Ask the server. Raises NotAllowed for a right that is missing, InboxUnavailable when it is out of reach."""
-        if self._silent is not None:
-            raise self._silent
+        """Ask the server. Raises NotAllowed for a right that the account lacks, InboxUnavailable."""
+        if self._unreachable is not None:
+            raise self._unreachable
         try:
             return question(self.client)
         except redis.RedisError as error:
@@ -75,24 +75,24 @@ class Patient:
         except MemdError as error:
             problem = error
         if isinstance(problem, InboxUnavailable) and not isinstance(problem, NotAllowed):
-            self._silent = problem
+            self._unreachable = problem
         raise problem
 
     @cached_property
     def info(self) -> dict[str, Any]:
-        """What INFO says."""
+        """The server's INFO: server, persistence and memory."""
         return self.ask(
             lambda client: {k: v for part in ("server", "persistence", "memory") for k, v in client.info(part).items()}
         )
 
     @cached_property
-    def shot(self) -> Snapshot:
+    def figures(self) -> Snapshot:
         """The inbox in figures."""
         return self.ask(lambda client: snapshot(client, raw_lists(self.settings)))
 
 
 def size(count: float) -> str:
-    """Bytes for people."""
+    """Bytes for people: "812 B", "1.4 MB"."""
     for unit in ("B", "kB", "MB", "GB"):
         if count < 1000:
             return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
