@@ -1,4 +1,4 @@
-"""The offline extractor: which plain statements it reads, what it leaves alone, and how they change a document."""
+"""The offline extractor: which plain statements it reads, what it ignores, and how statements change a document."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ STATED = {
 
 @pytest.mark.parametrize("text", STATED)
 def test_a_plain_statement_becomes_a_fact(text: str) -> None:
-    """One clause, one fact, in the third person and in the user's language; conditions stay with what they bind."""
+    """One clause gives one fact, in the third person and the user's language; a condition stays with its statement."""
     assert [found.content for found, _ in read(text)] == STATED[text]
 
 
@@ -159,7 +159,7 @@ LEFT_ALONE = [
 
 @pytest.mark.parametrize("text", LEFT_ALONE)
 def test_what_is_no_plain_statement_is_left_alone(text: str) -> None:
-    """Questions, conditions, doubts, the past, others' words, material, and idioms make no fact."""
+    """Questions, conditions, doubts, the past, reported speech, pasted texts and idioms give no fact."""
     assert contents(text) == []
 
 
@@ -193,13 +193,13 @@ def test_each_fact_quotes_its_sentence_in_its_message() -> None:
     ],
 )
 def test_what_can_hold_only_once_replaces_what_was_held(held: str, said: str, now: str) -> None:
-    """A new home, employer, name or language of answers takes the old one's place, across both languages."""
+    """A new home, employer, name or language of answers replaces the old one, across both languages."""
     (fact,) = update(said, facts={"fact_1": held, "fact_2": "The user has two kids."}).new_facts
     assert (fact.content, fact.replaces) == (now, ("fact_1",))
 
 
 def test_other_likes_stay_beside_each_other() -> None:
-    """Only the same thing liked otherwise is replaced."""
+    """Only an opinion on the same thing is replaced."""
     (fact,) = update("I like tea.", facts={"fact_1": "The user likes coffee."}).new_facts
     assert fact.replaces == ()
 
@@ -214,7 +214,7 @@ def test_other_likes_stay_beside_each_other() -> None:
     ],
 )
 def test_a_fact_already_held_is_confirmed(held: str, said: str) -> None:
-    """Said again, it is confirmed with its quote and not added anew."""
+    """A repeated statement confirms the fact with its quote and adds none."""
     result = update(said, facts={"fact_1": held})
     assert result.new_facts == ()
     assert [fact.id for fact in result.confirmed_facts] == ["fact_1"]
@@ -222,7 +222,7 @@ def test_a_fact_already_held_is_confirmed(held: str, said: str) -> None:
 
 
 def test_the_later_statement_of_one_batch_holds() -> None:
-    """A confirmation that is taken back becomes a replacement; and the other way round."""
+    """A confirmation that is taken back becomes a replacement, and vice versa."""
     facts = {"fact_1": "The user lives in Porto."}
     moved = update("I live in Porto.", "Actually, I moved to Lisbon.", facts=facts)
     assert [(fact.content, fact.replaces) for fact in moved.new_facts] == [("The user moved to Lisbon.", ("fact_1",))]
@@ -245,20 +245,20 @@ def test_the_later_statement_of_one_batch_holds() -> None:
     ],
 )
 def test_a_correction_takes_the_place_of_what_was_wrong(held: str, said: str, now: str, error: str | None) -> None:
-    """The right value stands in the same sentence, surer than a statement, and names what was wrong."""
+    """The corrected fact has the right value and a higher confidence, and names the wrong value."""
     (fact,) = update(said, facts={"fact_1": held}).new_facts
     assert (fact.content, fact.replaces, fact.source_error) == (now, ("fact_1",), error)
     assert fact.confidence == CONFIDENCE_OF_CORRECTION
 
 
 def test_a_correction_within_one_batch_leaves_one_fact() -> None:
-    """What was said wrong a moment ago is never stored."""
+    """A value corrected within the same messages is never stored."""
     assert contents("I live in Porto.", "no, I meant Lisbon, not Porto") == ["The user lives in Lisbon."]
     assert contents("我住在杭州。", "不对，我说的是苏州，不是杭州") == ["用户住在苏州。"]
 
 
 def test_a_correction_of_something_else_is_kept_as_such() -> None:
-    """Without a fact to mend, the correction itself is the fact; a bare "not X, Y" is not enough."""
+    """Without a fact to correct, the correction itself becomes a fact; a bare "not X, Y" is not enough."""
     (fact,) = update("No, I meant ISO 8601, not Unix time.").new_facts
     assert (fact.content, fact.category) == ("The user meant ISO 8601, not Unix time.", "correction")
     assert fact.source_error == "Unix time"
@@ -275,7 +275,7 @@ def test_a_correction_of_something_else_is_kept_as_such() -> None:
     ],
 )
 def test_what_is_over_is_retired(held: str, said: str) -> None:
-    """An ending retires the fact it names, and only if it is held."""
+    """An ending retires the fact it names, if the document has that fact."""
     result = update(said, facts={"fact_1": held, "fact_2": "The user uses Emacs."})
     assert result.new_facts == ()
     assert result.retired_facts == (RetiredFact("fact_1", "over", said),)
@@ -283,7 +283,7 @@ def test_what_is_over_is_retired(held: str, said: str) -> None:
 
 
 def test_a_damaged_document_is_no_obstacle() -> None:
-    """Entries that are no facts are passed over."""
+    """Broken entries of the document are skipped."""
     message = (Message("user", "I live in Porto."),)
     damaged: list[Any] = [None, ["x", {"id": 1, "content": "y"}, {"id": "fact_1"}], {}]
     for facts in damaged:
@@ -294,7 +294,7 @@ def test_a_damaged_document_is_no_obstacle() -> None:
 @settings(max_examples=300, deadline=None)
 @given(st.lists(st.sampled_from([*STATED, *LEFT_ALONE, "\n", "“", '"', "```", ">", ",", " and ", "not ", "我", "，"])))
 def test_any_mixture_is_read_without_fault_and_quoted_verbatim(parts: list[str]) -> None:
-    """Whatever is strung together, each quote stands in the text, and nothing is raised."""
+    """Whatever the text, each quote occurs in it, and nothing is raised."""
     text = " ".join(parts)
     for found, quote in read(text):
         assert quote in text
@@ -304,7 +304,7 @@ def test_any_mixture_is_read_without_fault_and_quoted_verbatim(parts: list[str])
 @settings(max_examples=200, deadline=None)
 @given(st.text(max_size=300))
 def test_any_text_is_read_without_fault(text: str) -> None:
-    """The reader is total."""
+    """Any text can be read."""
     for _, quote in read("I live in " + text):
         assert quote in "I live in " + text
 
@@ -329,7 +329,7 @@ def test_any_text_is_read_without_fault(text: str) -> None:
     ],
 )
 def test_hostile_text_does_not_hang(text: str) -> None:
-    """No pattern falls into backtracking: what is not linear takes minutes here, and is ended by the time limit."""
+    """No pattern backtracks: anything but linear time takes minutes here and exceeds the time limit."""
     assert list(read(text)) is not None
 
 
@@ -349,13 +349,13 @@ SAMPLES = (
 
 @pytest.mark.parametrize("rule", [rule for rule in (*ENGLISH, *CHINESE) if not rule.kin and "{0}" in rule.template])
 def test_each_wording_is_recognised_as_its_own_kind(rule: Rule) -> None:
-    """A fact made by a rule is known again by the next one of its kind, and by no other kind."""
+    """A fact that a rule wrote is recognised as its kind, and as no other kind."""
     value = next(sample for sample in SAMPLES if rule.accept is None or rule.accept(sample))
     held = recognise("fact_1", rule.template.replace("{0}", value))
     assert (held.kind, held.value) == (rule.kind, value.casefold())
 
 
 def test_what_only_sounds_like_a_job_is_not_replaced_by_one() -> None:
-    """A wording that two kinds share is told apart by its value."""
+    """The value distinguishes two kinds that share a wording."""
     (fact,) = update("I'm a nurse.", facts={"f1": "The user is vegan.", "f2": "The user is a teacher."}).new_facts
     assert fact.replaces == ("f2",)
