@@ -11,9 +11,8 @@ from __future__ import annotations
 import asyncio
 import socket
 import struct
-from collections.abc import Callable
 from contextlib import suppress
-from typing import Any
+from typing import Any, Literal
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.auto import AutoHTTPProtocol
@@ -58,12 +57,12 @@ class Connection(asyncio.Protocol):
     ) -> None:
         self._settings = settings
         self._loop = _loop or asyncio.get_running_loop()
-        self._uvicorn: Any = AutoHTTPProtocol(app_state={**app_state, _STATE: self}, _loop=_loop, **uvicorn)  # type: ignore[call-arg]  # uvicorn types it as asyncio's base
+        make: Any = AutoHTTPProtocol  # typed as asyncio's base class, which takes no arguments
+        self._uvicorn = make(app_state={**app_state, _STATE: self}, _loop=_loop, **uvicorn)
         self._timer: asyncio.TimerHandle | None = None
-        self._in_request = False
-        self._refused = False
+        self._phase: Literal["idle", "head", "request", "refused"] = "head"
         self._received = 0
-        """Bytes received that the application has not seen: of a head, or of a body that it has not asked for yet."""
+        """Bytes received that the application has not taken: of a head, or of a body that it has not read yet."""
         self._tail = b""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # TCP's kind
@@ -83,7 +82,7 @@ class Connection(asyncio.Protocol):
         return end
 
     def pause_writing(self) -> None:
-        """The client does not read."""
+        """The client reads too slowly."""
         self._uvicorn.pause_writing()
 
     def resume_writing(self) -> None:
@@ -91,24 +90,21 @@ class Connection(asyncio.Protocol):
         self._uvicorn.resume_writing()
 
     def data_received(self, data: bytes) -> None:
-        """Count the bytes; a head's time runs from its first byte, whatever comes in between."""
-        if self._refused:
-            return
-        if not self._in_request:
-            if self._received == 0:
-                self._cut_after(self._settings.read_timeout_s)
-            if self._head_is_too_long(data):
-                self._refuse()
-                return
-        elif self._received > MAX_HEAD_BYTES:  # no body, which uvicorn stops reading: trailers, or the next head
-            self._cut()
-            return
-        self._received += len(data)
-        self._uvicorn.data_received(data)
+        """Count the bytes. A head's deadline runs from its first byte, and further bytes do not extend it."""
+        if self._phase == "idle":
+            self._phase = "head"
+            self._cut_after(self._settings.read_timeout_s)
+        if self._phase == "head" and self._head_is_too_long(data):
+            self._refuse()
+        elif self._phase == "request" and self._received > MAX_HEAD_BYTES:
+            self._cut()  # not a body, of which uvicorn reads no more than this ahead: trailers, or the next head
+        elif self._phase != "refused":
+            self._received += len(data)
+            self._uvicorn.data_received(data)
 
     def request_begins(self) -> None:
-        """The head has become a request."""
-        self._in_request = True
+        """The head is complete, and the application has started."""
+        self._phase = "request"
         self.body_taken()
         self._cut_after(self._settings.request_timeout_s + GRACE_S)
 
@@ -117,8 +113,8 @@ class Connection(asyncio.Protocol):
         self._received = 0
 
     def response_ends(self) -> None:
-        """The response is with the transport; what the client has not read yet has a deadline, too."""
-        self._in_request = False
+        """The response is with the transport. The part that the client has not read yet has a deadline, too."""
+        self._phase = "idle"
         self._received, self._tail = 0, b""
         self._stop_timer()
         if self._transport.is_closing():
@@ -128,12 +124,13 @@ class Connection(asyncio.Protocol):
 
     def _head_is_too_long(self, data: bytes) -> bool:
         end = (self._tail + data).find(b"\r\n\r\n")
+        size = len(data) if end < 0 else end - len(self._tail)
         self._tail = data[-3:]
-        return self._received + (len(data) if end < 0 else end) > MAX_HEAD_BYTES
+        return self._received + size > MAX_HEAD_BYTES
 
     def _refuse(self) -> None:
         """Respond 431, and read on for a moment so that the client sees the response."""
-        self._refused = True
+        self._phase = "refused"
         head = f"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-length: {len(_TOO_LONG.body)}\r\n"
         kind = f"content-type: {_TOO_LONG.response().media_type}\r\nconnection: close\r\n\r\n"
         self._transport.write(f"{head}{kind}".encode() + _TOO_LONG.body)
@@ -221,8 +218,3 @@ class _Exchange:
 def _announces_body(header: tuple[bytes, bytes]) -> bool:
     name, value = header
     return name == b"transfer-encoding" or (name == b"content-length" and value != b"0")
-
-
-def protocol(settings: HttpSettings) -> Callable[..., asyncio.Protocol]:
-    """What uvicorn makes its protocols with: its setting `http`."""
-    return lambda **uvicorn: Connection(settings, **uvicorn)

@@ -6,6 +6,7 @@ import logging
 import os
 import signal
 import socket
+from functools import partial
 from typing import Literal
 
 import uvicorn
@@ -14,7 +15,7 @@ from starlette.types import ASGIApp
 from memd.config import HttpSettings
 from memd.errors import ConfigError
 from memd.events import Event, logger
-from memd.http.connections import MAX_HEAD_BYTES, Exchanges, protocol
+from memd.http.connections import MAX_HEAD_BYTES, Connection, Exchanges
 
 BACKLOG = 1024
 STOP_S = 5
@@ -62,7 +63,7 @@ def serve(
     logger(part=ready.partition("_")[0]).info(ready, host=host, port=port, pid=os.getpid(), tokens=tokens)
     config = uvicorn.Config(
         Exchanges(app),
-        http=protocol(settings),  # type: ignore[arg-type]  # uvicorn only calls it, so that any factory will do
+        http=partial(Connection, settings),  # type: ignore[arg-type]  # uvicorn only calls it: a factory will do
         ws="none",
         loop="asyncio",
         lifespan=lifespan,
