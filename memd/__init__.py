@@ -1,4 +1,4 @@
-"""memd: the memory daemon for LLM agents. `from memd import Memd` is all an app needs."""
+"""memd: the memory daemon for LLM agents. An app needs only `from memd import Memd`."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ __version__ = "0.1.0"
 
 
 def __getattr__(name: str) -> Any:
-    """Load the clients on first use, so that `import memd` costs a script nothing."""
+    """Import the clients on first use: `import memd` itself is free, and `memd --help` needs no client."""
     if name in {"Memd", "AsyncMemd"}:
-        from memd import client  # noqa: PLC0415  (lazy on purpose: see the docstring)
+        from memd import client  # noqa: PLC0415  (lazy on purpose: 100 ms, see the docstring)
 
         return getattr(client, name)
     raise AttributeError(f"module 'memd' has no attribute {name!r}")

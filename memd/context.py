@@ -1,6 +1,6 @@
-"""What travels: messages, contexts, keys and buckets, and the hashes that name them.
+"""Messages, contexts, keys and buckets, and the hashes that name them.
 
-All hashes are SHA-256 over length-prefixed UTF-8 fields, so that no two different lists of fields share one input.
+All hashes are SHA-256 over length-prefixed UTF-8 fields, so two different lists of fields never share an input.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from msgspec import Struct, field
 Role = Literal["user", "assistant"]
 
 WIRE_VERSION = 1
-"""Version of both doors' formats (docs/wire.md)."""
+"""Version of the formats of `RPUSH` and `FCALL memd_push` (docs/wire.md)."""
 
 SIGNALS: tuple[str, ...] = ("correction", "reinforcement", "preference", "identity", "goal", "decision")
 """The signals that a message can carry, found in its text or named by the producer."""
 
 DEFAULT_AGENT = ""
-"""The agent name of the user's own memory, when a push names none."""
+"""The agent name of the user's own memory, for a push that names no agent."""
 
 _CJK = re.compile("[\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\uff00-\uffef\U00020000-\U0003ffff]")
 
@@ -29,7 +29,7 @@ _CJK = re.compile("[\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\uff00-\uffef\U000200
 def digest(*fields: str, size: int = 16) -> str:
     """Hex SHA-256 over the length-prefixed fields, cut to `size` bytes."""
     text = "".join([f"{len(value)}:{value}" for value in fields])
-    if text.isascii():  # as many bytes as characters
+    if text.isascii():  # one byte for each character
         data = text.encode()
     else:
         data = b"".join([b"%d:%b" % (len(value), value) for value in map(str.encode, fields)])
@@ -37,7 +37,7 @@ def digest(*fields: str, size: int = 16) -> str:
 
 
 class Bucket(NamedTuple):
-    """One memory document: never two writers at once."""
+    """The owner of one memory document, which never has two writers at once."""
 
     user_id: str
     agent_name: str = DEFAULT_AGENT
@@ -48,7 +48,7 @@ class Bucket(NamedTuple):
 
 
 class Key(NamedTuple):
-    """What coalesces: contexts of one key merge until the key is claimed."""
+    """The unit that coalesces: contexts with the same key merge until the key is claimed."""
 
     thread_id: str
     user_id: str
@@ -64,14 +64,14 @@ class Key(NamedTuple):
 
 
 def user_hash(user_id: str) -> str:
-    """What stands for a user in Redis names and log lines."""
+    """The hash that names a user in Redis and in log lines."""
     return digest("user", user_id)
 
 
 class Message(Struct, frozen=True, gc=False):
     """One conversation turn after filtering.
 
-    `identity` is set by `identify`; `signals` are those found in this message or named by the producer with it.
+    `identity`: set by `identify`. `signals`: found in its text, or named by the producer.
     """
 
     role: Role
@@ -83,17 +83,17 @@ class Message(Struct, frozen=True, gc=False):
 
 
 class Context(Struct, frozen=True):
-    """What one push carries, filtered and identified: ready for the merge."""
+    """The content of one push, filtered and identified: ready to merge."""
 
     key: Key
     messages: tuple[Message, ...]
     now: bool = False
     dropped: dict[str, int] = field(default_factory=dict)
-    """Turns that filtering dropped, counted by reason."""
+    """The turns that filtering dropped, counted by reason."""
 
 
 def identify(thread_id: str, messages: Iterable[Message]) -> tuple[Message, ...]:
-    """Give each message its identity: 37 characters, the same for the same message of the same thread.
+    """Set the identity of each message: 37 characters, equal for equal messages of one thread.
 
     With an id: `i` + SHA-256(thread_id, id) cut to 18 bytes. Without one: `n` + SHA-256(thread_id, role, content)
     cut to 12 bytes + SHA-256(the message before it, created_at) cut to 6 bytes; a message without a predecessor and
@@ -116,19 +116,19 @@ def identify(thread_id: str, messages: Iterable[Message]) -> tuple[Message, ...]
 
 
 def is_single(identity: str) -> bool:
-    """Whether this is the identity of a message that came without id, predecessor and created_at."""
+    """Whether the message had no id, no predecessor and no created_at."""
     return identity[0] == "n" and identity.endswith("0" * 12)
 
 
 def loose(identity: str) -> str:
-    """The part of an identity that says thread, role and content only."""
+    """The part of an identity that stands for thread, role and content."""
     return identity[:25]
 
 
 def estimate_tokens(text: str) -> int:
-    """Tokens of a text, estimated: 1.5 per CJK character, 0.3 per other one, rounded up.
+    """The estimated tokens of a text: 1.5 per CJK character, 0.3 per other character, rounded up.
 
-    The established system's heuristic; it needs no tokenizer and errs on the high side for English.
+    This is DeerFlow's heuristic. It needs no tokenizer and estimates too high for English.
     """
     cjk = 0 if text.isascii() else len(_CJK.findall(text))
     return -(-(15 * cjk + 3 * (len(text) - cjk)) // 10)

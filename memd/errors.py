@@ -1,7 +1,7 @@
 """Every error memd raises on purpose: one root, few children, a sentence each.
 
-Foreign exceptions (Redis, the file system, the SDK) are translated at the edge that meets them and nowhere else.
-`exit_code` is what the CLI ends with; the numbers are those of BSD's sysexits.h.
+Exceptions of libraries (Redis, the file system, the SDK) are translated by the module that calls the library, nowhere
+else. `exit_code` is the exit code of the CLI; the numbers are those of BSD's sysexits.h.
 """
 
 from __future__ import annotations
@@ -10,19 +10,19 @@ from typing import Any
 
 
 class MemdError(Exception):
-    """The root: the message is one sentence that may be shown to anyone (codes, fields, limits; never values)."""
+    """The root. The message is one sentence of codes, fields and limits, never values: anyone may read it."""
 
     exit_code = 70
 
 
 class ConfigError(MemdError):
-    """A setting is unknown, out of range or contradicts another one; nothing was started."""
+    """A setting is unknown, out of range or contradicts another one. Nothing was started."""
 
     exit_code = 78
 
 
 class Rejected(MemdError):
-    """Input was refused: `code` says why, `field` where, `limit` what is allowed. Nothing of it was stored."""
+    """Input was refused, and nothing of it was stored. `code`: the reason; `field`: where; `limit`: what is allowed."""
 
     exit_code = 65
 
@@ -34,33 +34,33 @@ class Rejected(MemdError):
 
 
 class FactUnknown(Rejected):
-    """The memory has no such fact (any more); nothing was changed."""
+    """The memory has no fact with this id, or has it no longer. Nothing was changed."""
 
 
 class InboxUnavailable(MemdError):
-    """The server cannot be reached or does not answer; whatever was being moved stays where it was."""
+    """The server cannot be reached or does not reply. Nothing was moved."""
 
     exit_code = 69
 
 
 class AccountRefused(InboxUnavailable):
-    """The server refuses the account: its user or password. A start ends here; what runs goes on trying."""
+    """The server refuses the user or the password. A process that starts ends; one that runs keeps trying."""
 
     exit_code = 77
 
 
 class NotAllowed(AccountRefused):
-    """The account lacks a right on the server; nothing was done."""
+    """The account lacks a right on the server. Nothing was done."""
 
 
 class InboxFull(MemdError):
-    """The server is near its memory limit and refuses pushes until the backlog has drained; push again later."""
+    """The server is near its memory limit and refuses pushes. Push again when the backlog has drained."""
 
     exit_code = 75
 
 
 class ServerUnfit(MemdError):
-    """The server is too old, evicts keys or does not persist: memd will not promise anything on it."""
+    """The server is too old, evicts keys or does not persist, so memd could not keep its guarantees on it."""
 
     exit_code = 78
 
@@ -72,29 +72,29 @@ class OtherStore(MemdError):
 
 
 class AlreadyRunning(MemdError):
-    """Another `memd up` holds this data folder."""
+    """Another `memd up` uses this data folder."""
 
     exit_code = 73
 
 
 class NotReady(MemdError):
-    """The inbox functions are not loaded: no scheduler has ever started on this server."""
+    """The inbox functions are not loaded: no scheduler has run on this server yet."""
 
     exit_code = 69
 
 
 class ExtractionFailed(MemdError):
-    """The extractor gave no usable update. `code` names the reason; the context is released or buried by the drain."""
+    """The extractor returned no usable update. `code`: the reason. The drain releases or buries the context."""
 
     def __init__(self, code: str, sentence: str) -> None:
         super().__init__(f"{code}: {sentence}")
         self.code = code
         self.usage: Any = None
-        """What an answer that was refused has cost (extraction.Usage), when the endpoint said so."""
+        """The tokens of the reply that was refused (extraction.Usage), if the endpoint reported them."""
 
 
 class ModelUnavailable(ExtractionFailed):
-    """An outage, a limit or a refused account: costs no attempt. `retry_after_s` is the endpoint's wish, a floor."""
+    """An outage, a rate limit or a refused account. It costs no attempt. `retry_after_s`: wait at least this long."""
 
     def __init__(self, code: str, sentence: str, retry_after_s: float | None = None) -> None:
         super().__init__(code, sentence)
@@ -102,23 +102,23 @@ class ModelUnavailable(ExtractionFailed):
 
 
 class ContentRefused(ExtractionFailed):
-    """The model answered, but not usably, for this content (refusal, wrong schema, not JSON): costs an attempt."""
+    """The model's reply to this content is unusable (a refusal, a wrong schema, not JSON). It costs an attempt."""
 
 
 class ContentTooLong(ExtractionFailed):
-    """The request or its answer is too long for the model: the claim must be made smaller; costs an attempt."""
+    """The request or the reply is too long for the model, so the claim must be split. It costs an attempt."""
 
 
 class StoreUnavailable(MemdError):
-    """The file system refused (full, read-only, EIO): the old document is intact and the context stays."""
+    """The file system failed (full, read-only, EIO). The old document is intact and the context stays in the inbox."""
 
     exit_code = 74
 
 
 class DocumentDamaged(MemdError):
-    """A memory document cannot be read as one, or belongs to someone else; it was left where it is.
+    """A memory document cannot be read, or belongs to another user. The file was left as it is.
 
-    `place`: where in it something is wrong (`facts[3].content`), empty when it is about the whole file.
+    `place`: the damaged field (`facts[3].content`); empty when it is the whole file.
     """
 
     exit_code = 65
@@ -129,18 +129,18 @@ class DocumentDamaged(MemdError):
 
 
 class DocumentTooNew(DocumentDamaged):
-    """The document was written by a newer memd: it is left alone until this one is upgraded."""
+    """A newer memd wrote the document; this one leaves it alone. Upgrade memd."""
 
 
 class EmbedderFailed(MemdError):
-    """The app's own function from text to vector failed; nothing was searched."""
+    """The app's embedder (`recall.embedder`) failed. Nothing was searched."""
 
     exit_code = 69
 
 
 class ClaimLost(MemdError):
-    """The lease ran out and the claim belongs to somebody else; nothing was written for it."""
+    """The lease ran out and another worker has the claim. Nothing was written for it."""
 
 
 class Conflict(MemdError):
-    """The document on disk is not the one that was loaded: nothing was written; load it again and apply again."""
+    """The document on disk is not the one that was loaded. Nothing was written; load it and apply the update again."""

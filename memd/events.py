@@ -1,6 +1,6 @@
-"""Every event name once, and the one place where logging is set up.
+"""The names of all log events, and the setup of logging.
 
-A line carries codes, sizes, times and hashed ids; never text, ids, keys or local variables.
+A log line has codes, sizes, times and hashed ids; never text, ids, keys or local variables.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import orjson
 
 
 class Event(StrEnum):
-    """What can happen, in the order of the flow."""
+    """All events, in the order of the flow."""
 
     PUSH_REFUSED = "push_refused"
     PUSH_DELAYED = "push_delayed"
@@ -81,16 +81,15 @@ class Event(StrEnum):
 
 @cache
 def _structlog() -> Any:
-    """structlog, loaded with the first line: a one-shot command that logs nothing need not pay for it."""
-    import structlog  # noqa: PLC0415  (see above)
+    import structlog  # noqa: PLC0415  (30 ms: most commands of the CLI log nothing)
 
     return structlog
 
 
 def setup(level: str = "info", style: str = "auto", stream: TextIO | None = None) -> None:
-    """Send structlog and the standard library's loggers to one stream, one line an event.
+    """Send structlog and the standard library's loggers to one stream, one line per event.
 
-    `style`: json, pretty, or auto (pretty on a terminal). Exceptions are rendered without local variables.
+    `style`: json, pretty, or auto (pretty on a terminal). Exceptions are logged without local variables.
     """
     structlog = _structlog()
     stream = stream or sys.stderr
@@ -125,7 +124,7 @@ def _renderers(pretty: bool) -> list[Any]:
 
 
 def _shorten_exception(_: Any, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    """Keep an exception's type and place, drop its message: foreign messages may quote what they choked on."""
+    """Keep the type and place of an exception and drop its message, which may quote a user's text."""
     info = event.pop("exc_info", None)
     if not info:
         return event
@@ -142,7 +141,7 @@ def _shorten_exception(_: Any, __: str, event: MutableMapping[str, Any]) -> Muta
 
 
 def _library_line(_: Any, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    """A line of RQ or the HTTP client: the logger's name and level, and the constant template, never its arguments."""
+    """A line of a library such as RQ: the name of its logger, its level and its template, never the arguments."""
     record: logging.LogRecord | None = event.get("_record")
     event["library"] = record.name if record else "?"
     event["said"] = str(record.msg) if record and record.args else "a line without a template"
@@ -151,5 +150,5 @@ def _library_line(_: Any, __: str, event: MutableMapping[str, Any]) -> MutableMa
 
 
 def logger(**bound: Any) -> Any:
-    """A logger with the values bound to each of its lines."""
+    """A logger that adds these values to each of its lines."""
     return _structlog().get_logger(**bound)

@@ -1,4 +1,4 @@
-"""Texts that others wrote, made safe to print: a terminal obeys some characters."""
+"""Making untrusted text safe to print: a terminal obeys control characters."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _JOINERS = frozenset("\u200c\u200d")
 
 
 def printable(value: object) -> str:
-    r"""A text that is safe to print: controls, bidi marks and other invisible characters as `\x1b` or `\u202e`."""
+    r"""The text with controls, bidi marks and other invisible characters escaped, as `\x1b` or `\u202e`."""
     text = value if isinstance(value, str) else str(value)
     if text.isascii() and text.isprintable():
         return text

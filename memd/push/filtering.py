@@ -1,7 +1,8 @@
-"""Raw messages → the conversation turns worth reading: what the user said, and the final replies to it.
+"""Filtering: keeps the user's messages and the final replies of a push, and drops the rest.
 
-In order: shapes are made one, memd's own blocks and upload blocks are cut out, signals are looked for in the last user
-messages, then turns are dropped by rule, each drop counted by its reason. A dropped user turn takes its reply along.
+In this order: every message becomes a turn, memd's own blocks and upload blocks are cut out, signals are detected in
+the last user messages, and turns are dropped, each counted by its reason. The reply to a dropped user turn is also
+dropped.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from memd.push.signals import Patterns
 
 SIGNAL_MESSAGES = 6
-"""Signals are looked for in this many last user messages (the established system's figure)."""
+"""Signals are detected in this many last user messages (DeerFlow's figure)."""
 
 _ACKNOWLEDGEMENT_MAX = 60
 """Characters; longer texts are kept. It also bounds the work of the pattern."""
@@ -41,18 +42,18 @@ def _filters() -> _Filters:
 
 
 def to_context(push: RawPush, patterns: Patterns) -> Context:
-    """The context that a push comes to: filtered, with signals and identities. Its messages may be none at all."""
+    """The context of a push: filtered, with signals and identities. It may have no messages left."""
     turns = [_cleaned(to_turn(message)) for message in push.messages]
     signals = _signals(turns, patterns)
     dropped: dict[str, int] = {}
-    kept, homeless = _keep(turns, signals, dropped)
-    if kept and (others := push.signals | homeless):
+    kept, orphaned = _keep(turns, signals, dropped)
+    if kept and (others := push.signals | orphaned):
         kept[-1] = replace(kept[-1], signals=kept[-1].signals | others)
     return Context(push.key, identify(push.key.thread_id, kept), push.now, dropped)
 
 
 def _cleaned(turn: Turn) -> Turn:
-    """The turn without control characters, memd's own blocks and upload blocks. Cut parts count as a file."""
+    """The turn without control characters, memd's own blocks and upload blocks. A cut upload block counts as a file."""
     text = clean_text(turn.text).strip()
     if "<" not in text:
         return turn if text == turn.text else turn._replace(text=text)
@@ -67,7 +68,7 @@ def _cleaned(turn: Turn) -> Turn:
 
 
 def _signals(turns: Sequence[Turn], patterns: Patterns) -> dict[int, frozenset[str]]:
-    """The signals of the last user messages, by the index of the turn."""
+    """The signals in the last user messages, by the index of the turn."""
     spoken = [index for index, turn in enumerate(turns) if turn.kind == "user" and turn.text and not turn.hidden]
     return {index: patterns.detect(turns[index].text) for index in spoken[-SIGNAL_MESSAGES:]}
 
@@ -75,9 +76,9 @@ def _signals(turns: Sequence[Turn], patterns: Patterns) -> dict[int, frozenset[s
 def _keep(
     turns: Sequence[Turn], signals: dict[int, frozenset[str]], dropped: dict[str, int]
 ) -> tuple[list[Message], frozenset[str]]:
-    """The messages worth reading; and signals of dropped turns that found no user message before them."""
+    """The messages to keep, and the signals of dropped turns that have no user message before them."""
     kept: list[Message] = []
-    homeless: frozenset[str] = frozenset()
+    orphaned: frozenset[str] = frozenset()
     with_reply = False
     for index, turn in enumerate(turns):
         reason = _reason(turn)
@@ -90,21 +91,21 @@ def _keep(
             kept.append(_message(turn, found))
         else:
             dropped[reason] = dropped.get(reason, 0) + 1
-            homeless |= _rehome(kept, found)
-    return kept, homeless
+            orphaned |= _pass_on(kept, found)
+    return kept, orphaned
 
 
-def _rehome(kept: list[Message], found: frozenset[str]) -> frozenset[str]:
-    """Give a dropped turn's signals to the last user message before it; answers them when there is none."""
-    for index in range(len(kept) - 1, -1, -1) if found else ():
+def _pass_on(kept: list[Message], signals: frozenset[str]) -> frozenset[str]:
+    """Give the signals of a dropped turn to the last user message before it. Returns them when there is none."""
+    for index in range(len(kept) - 1, -1, -1) if signals else ():
         if kept[index].role == "user":
-            kept[index] = replace(kept[index], signals=kept[index].signals | found)
+            kept[index] = replace(kept[index], signals=kept[index].signals | signals)
             return frozenset()
-    return found
+    return signals
 
 
 def _reason(turn: Turn) -> str | None:
-    """Why a turn is not worth reading, or None."""
+    """Why a turn is dropped; None keeps it."""
     if turn.hidden:
         return "hidden"
     if turn.kind in ("system", "tool"):
@@ -119,7 +120,7 @@ def _reason(turn: Turn) -> str | None:
 
 
 def is_acknowledgement(text: str) -> bool:
-    """Whether a text says nothing but "ok", "thanks", "好的", a greeting or the like."""
+    """Whether a text is only "ok", "thanks", "好的", a greeting or the like."""
     return len(text) <= _ACKNOWLEDGEMENT_MAX and _filters().acknowledgement.fullmatch(text) is not None
 
 

@@ -1,7 +1,7 @@
-"""What may come in: the checks of both doors, in the order size, UTF-8, nesting, JSON, surrogates, schema.
+"""Validation: the checks of every push, in the order size, UTF-8, nesting, JSON, surrogates, schema.
 
-`parse_push` is total: for any bytes it answers a push or raises `Rejected` with code, field and limit, never the value.
-Identifiers are compared byte for byte and never normalised; message text loses what only attacks use.
+`parse_push` is total: for any bytes it returns a push or raises `Rejected` with code, field and limit, never the value.
+Identifiers are compared byte by byte and never normalised; message text loses the characters that only attacks use.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from memd.errors import Rejected
 MAX_ID_BYTES = 256
 MAX_DEPTH = 64
 MAX_ITEMS = 50_000
-"""JSON values of one push; far above any conversation, far below what costs 50 ms."""
+"""JSON values in one push: far more than any conversation has, and checked in far less than 50 ms."""
 
 MAX_NUMBER_CHARS = 32
 MAX_CREATED_AT_CHARS = 64
@@ -37,14 +37,14 @@ _NOT_IN_IDS = re.compile(f"[\x00-\x1f\x7f-\x9f\u2028\u2029{_BIDI}{_TAGS}{_NONCHA
 _NOT_IN_TEXT = re.compile(f"[\x00-\x08\x0b-\x1f\x7f-\x9f{_BIDI}{_TAGS}{_NONCHARACTERS}]")
 _SURROGATE = re.compile(f"[{_SURROGATES}]")
 _NAME_ENDS = re.compile(rb'"[ \t\r\n]*:')
-"""What ends a name in JSON. A text may have it too; no name goes without."""
+"""The end of a name in JSON. Text may contain it too, but every name ends with it."""
 
 _NESTS = (dict, list, tuple)
 _CREATED_AT = re.compile(r"[0-9][0-9T:. +Zz-]{3,63}")
 
 
 class RawPush(Struct, frozen=True):
-    """A push that passed the checks; its messages are still as the app shaped them."""
+    """A push that passed the checks; its messages still have the format of the app."""
 
     key: Key
     messages: tuple[dict[str, Any], ...]
@@ -53,33 +53,33 @@ class RawPush(Struct, frozen=True):
 
 
 def parse_push(raw: bytes, limits: ClientSettings) -> RawPush:
-    """A push from the bytes of the raw door. Raises Rejected, and nothing else, for any bytes."""
+    """A push from the bytes of a raw list. Raises Rejected, and no other error, for any bytes."""
     if len(raw) > limits.max_push_bytes:
         _refuse("E_PUSH_SIZE", f"a push has at most {limits.max_push_bytes} bytes", limit=limits.max_push_bytes)
     return check_push(parse_json(raw), limits, scanned=True)
 
 
 def parse_json(raw: bytes) -> Any:
-    """Any JSON value, as strictly as the raw door reads it. Raises Rejected, and nothing else, for any bytes."""
+    """Any JSON value, read as strictly as a raw push. Raises Rejected, and no other error, for any bytes."""
     _refuse_not_utf8(raw)
     return _json(raw)
 
 
 def check_push(value: object, limits: ClientSettings, *, scanned: bool = False) -> RawPush:
-    """A push from Python values. `scanned`: size, depth and item count were checked on its bytes. Raises Rejected."""
+    """A push from Python values. `scanned`: its bytes were checked for size, depth and item count. Raises Rejected."""
     if not scanned:
         _check_values(value, limits)
     if not isinstance(value, dict):
         _refuse("E_PUSH_TYPE", "a push is a JSON object")
     for name in value:
         if name not in _FIELDS:
-            _refuse("E_UNKNOWN_FIELD", "a push has no such field; see docs/wire.md for those it has")
+            _refuse("E_UNKNOWN_FIELD", "a push has an unknown field; docs/wire.md lists the known ones")
     version = value.get("v", WIRE_VERSION)
     if version is True or version != WIRE_VERSION:
         _refuse("E_VERSION", f"v must be {WIRE_VERSION}", "v")
     user = value.get("user_id")
     if user is None and limits.default_user is None:
-        _refuse("E_USER_ID_MISSING", "user_id is required (or set client.default_user)", "user_id")
+        _refuse("E_USER_ID_MISSING", "user_id is required, unless the setting client.default_user names one", "user_id")
     key = Key(
         check_identifier("thread_id", value.get("thread_id")),
         check_identifier("user_id", limits.default_user if user is None else user),
@@ -92,7 +92,7 @@ def check_push(value: object, limits: ClientSettings, *, scanned: bool = False) 
 
 
 def check_identifier(field: str, value: object) -> str:
-    """An identifier as it is: 1 to 256 bytes, no control, bidi, tag or non-characters, no white space around it."""
+    """The identifier, unchanged: 1 to 256 bytes, no control, bidi, tag or non-characters, no white space around it."""
     if isinstance(value, str) and _is_plain(value):
         return value
     code = f"E_{field.upper()}"
@@ -114,19 +114,19 @@ def check_identifier(field: str, value: object) -> str:
 
 
 def _is_plain(value: str) -> bool:
-    """Whether an identifier is one at a glance, as nearly all are."""
+    """The fast path: whether an identifier is plainly valid, as nearly all are."""
     return value.isascii() and value.isprintable() and 1 <= len(value) <= MAX_ID_BYTES and value[0] != " " != value[-1]
 
 
 def clean_text(text: str) -> str:
     """Message text without bidi overrides, tag characters, non-characters and C0 controls; emoji joiners stay."""
-    if text.replace("\n", "").isprintable():  # the common case, at the speed of C: nothing to strip is printable
+    if text.replace("\n", "").isprintable():  # fast path: nothing that must be stripped is printable
         return text
     return _NOT_IN_TEXT.sub("", text)
 
 
 def check_created_at(value: object) -> None:
-    """The time of a message: ISO 8601 or a number of seconds. Raises Rejected."""
+    """Check the time of a message: ISO 8601 or a number of seconds. Raises Rejected."""
     if value is None or (isinstance(value, (int, float)) and not isinstance(value, bool)):
         return
     if not isinstance(value, str) or not _CREATED_AT.fullmatch(value):
@@ -134,19 +134,19 @@ def check_created_at(value: object) -> None:
 
 
 def check_message_id(value: object) -> None:
-    """The id of a message: as other identifiers, or a whole number; an empty one is none. Raises Rejected."""
+    """Check the id of a message: an identifier or a whole number; an empty id counts as absent. Raises Rejected."""
     if value is None or value == "" or (isinstance(value, int) and not isinstance(value, bool)):
         return
     check_identifier("message_id", value)
 
 
 def as_text(value: object) -> str | None:
-    """An id or a time that was checked, as a message has it: numbers become text."""
+    """A checked id or time as text; None when it is absent."""
     return None if value is None or value == "" else str(value)
 
 
 def parse_wire_message(raw: bytes, limits: ClientSettings) -> Message:
-    """A message of the trusted door, checked as strictly as one of the raw door. Raises Rejected."""
+    """A message that `FCALL memd_push` brought, checked as strictly as one of a raw list. Raises Rejected."""
     value = parse_json(raw)
     if not isinstance(value, dict):
         _refuse("E_MESSAGE_TYPE", "a message is a JSON object")
@@ -161,7 +161,7 @@ def parse_wire_message(raw: bytes, limits: ClientSettings) -> Message:
 
 
 def wire_message(message: Message) -> bytes:
-    """A message as the trusted door carries it."""
+    """A message as `FCALL memd_push` carries it."""
     fields = {"role": message.role, "content": message.content}
     if message.id is not None:
         fields["id"] = message.id
@@ -182,19 +182,20 @@ def _refuse_not_utf8(raw: bytes) -> None:
 
 
 def _json(raw: bytes) -> Any:
-    """The value of the bytes; read again where only a slower reader can tell that no name is given twice.
+    """The value of the bytes. A slow parser reads them again when a name may be duplicate or a number too long.
 
-    Bytes with as many ends of a name as the value has names hold none twice. A number that is too long is a float here.
+    When the bytes have as many ends of names as the value has names, none is given twice. A number that is too long is
+    a float here.
     """
     try:
         value = orjson.loads(raw)
-    except orjson.JSONDecodeError as error:  # its words are about the form; only their kind is passed on
+    except orjson.JSONDecodeError as error:  # its message may quote the text; only the kind is passed on
         _refuse_form(str(error))
     names, floats = _look_through(value)
     if floats or names != len(_NAME_ENDS.findall(raw)):
         try:
             json.loads(raw, object_pairs_hook=_object, parse_int=_number, parse_float=_number)
-        except ValueError:  # readable for one reader only: a number out of range, or the like
+        except ValueError:  # only orjson accepts it: a number out of range, or the like
             _refuse("E_JSON", "not valid JSON")
     return value
 
@@ -218,20 +219,20 @@ def _number(text: str) -> None:
 
 
 def _check_values(value: object, limits: ClientSettings) -> None:
-    """What the bytes are asked at the raw door, for values that never were bytes."""
+    """The checks of raw bytes, for values that never were bytes."""
     _look_through(value)
     try:
         size = len(orjson.dumps(value))
-    except (TypeError, ValueError):  # not JSON, or a lone surrogate; orjson's words may quote the value
-        _refuse("E_JSON", "a push must hold only what JSON can, without lone surrogates")
+    except (TypeError, ValueError):  # not JSON, or a lone surrogate; orjson's message may quote the value
+        _refuse("E_JSON", "a push must have only values of JSON, and no lone surrogate")
     if size > limits.max_push_bytes:
         _refuse("E_PUSH_SIZE", f"a push has at most {limits.max_push_bytes} bytes", limit=limits.max_push_bytes)
 
 
 def _look_through(value: object) -> tuple[int, bool]:
-    """How many names its objects have, and whether a float is among its values; refuses too many levels or values.
+    """Count the names of its objects, and say whether it has a float. Refuses too many levels or values.
 
-    Level by level, without recursion.
+    It goes level by level, without recursion.
     """
     items, names, floats, level = 0, 0, False, [value]
     for _ in range(MAX_DEPTH + 1):
