@@ -102,7 +102,7 @@ def ledger_of(document: Document) -> dict[str, list[str]]:
 
 
 def tombstones_of(document: Document) -> list[Tombstone]:
-    """What is left of the facts that a person removed, oldest first."""
+    """The tombstones of the facts that a person removed, oldest first."""
     tombstones: list[Tombstone] = document.get("removed", [])
     return tombstones
 

@@ -137,7 +137,7 @@ class Draft:
         self._refusals.append(Refusal(reason, part, index))
 
     def finish(self, messages: Iterable[Message]) -> Applied:
-        """The new document with its ledger, and the account of it."""
+        """The new document with its ledger, and what was done."""
         document = self.old
         for name, text in self._summaries.items():
             document = with_summary(document, name, text, self.now)

@@ -163,7 +163,7 @@ def person_of(fact: Fact) -> str:
 
 
 def source_error(fact: Fact) -> str:
-    """What was wrong, of a correction: shown as `(avoid: …)`."""
+    """What a correction corrects; shown as `(avoid: …)`."""
     return _text(fact, "sourceError")
 
 

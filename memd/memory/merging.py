@@ -67,7 +67,7 @@ def _merge(draft: Draft, content: str, sources: Sequence[str], index: int) -> No
     facts = [draft.facts[source] for source in sources]
     fact_id = new_id(draft.old, draft.revision, content, index, draft.used)
     newest = max(facts, key=lambda fact: last_confirmed_at(fact) or created_at(fact))
-    confidence = min(map(confidence_of, facts))  # as sure as the least sure of what it says
+    confidence = min(map(confidence_of, facts))  # no surer than its least sure source
     merged: Fact = {
         **base_fact(fact_id, content, category_of(facts[0]), confidence, draft.now, source_of(newest) or UNKNOWN),
         "evidence": [entry for fact in facts for entry in evidence_of(fact)][:MAX_EVIDENCE],

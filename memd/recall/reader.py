@@ -8,23 +8,25 @@ from __future__ import annotations
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from memd.config import RecallSettings, Settings
 from memd.context import DEFAULT_AGENT, Bucket
 from memd.memory.document import Document
 from memd.memory.facts import content_of, id_of
 from memd.memory.hand.editing import load_unrepaired
+from memd.memory.parsing import broken_fields
 from memd.memory.store.json_store import CachedReader, open_store
 from memd.recall.index import Index, similarities
 from memd.recall.inject import Injection, Lines, inject, versioned
 from memd.recall.memories import Memory, alone, merged, with_pending
 from memd.recall.pending import Pending, PendingMessages
-from memd.recall.search import Found, Search, places, rank
+from memd.recall.search import Found, check, everything, places, rank
 from memd.recall.vectors import Vectors, fused, load_embedder
+from memd.recall.why import why
 
 if TYPE_CHECKING:
     import redis
@@ -69,9 +71,13 @@ class Reader:
         self._cache: OrderedDict[Bucket, _Cached] = OrderedDict()
 
     def injection(
-        self, bucket: Bucket, max_tokens: int | None, search: Search | None, *, include_pending: bool
+        self, bucket: Bucket, max_tokens: int | None, query: str | None, *, include_pending: bool
     ) -> Injection:
-        """The block for the next prompt, the facts that match first. Raises StoreUnavailable, DocumentDamaged."""
+        """The block for the next prompt, facts that match first.
+
+        Raises Rejected, StoreUnavailable, DocumentDamaged.
+        """
+        search = everything(query) if query else None
         cached = self._read(bucket)
         if search is None and not include_pending:
             return self._block(cached, max_tokens)
@@ -95,8 +101,19 @@ class Reader:
         same = all(current is ours for current, ours in zip(documents, cached.documents, strict=True))
         return block if same else None
 
-    def search(self, bucket: Bucket, search: Search, *, include_pending: bool) -> list[Found]:
-        """The facts that match, best first. Raises StoreUnavailable, DocumentDamaged, EmbedderFailed."""
+    def search(
+        self,
+        bucket: Bucket,
+        query: str,
+        limit: int,
+        categories: Collection[str],
+        since: object,
+        until: object,
+        *,
+        include_pending: bool,
+    ) -> list[Found]:
+        """The facts that match, best first. Raises Rejected, StoreUnavailable, DocumentDamaged, EmbedderFailed."""
+        search = check(query, limit, categories, since, until)
         cached = self._read(bucket)
         memory, indexes = cached.memory, [cached.index]
         if include_pending:
@@ -111,9 +128,13 @@ class Reader:
         """The whole document, read past the cache. Raises StoreUnavailable, DocumentDamaged."""
         return self._store.load(bucket).document
 
-    def unrepaired(self, bucket: Bucket) -> Document:
-        """The document as it is; see `load_unrepaired`. Raises StoreUnavailable, DocumentDamaged."""
-        return load_unrepaired(self._store, bucket).document
+    def inspect(self, bucket: Bucket) -> list[str]:
+        """The broken fields of a document, which is not repaired. Raises StoreUnavailable, DocumentDamaged."""
+        return list(broken_fields(load_unrepaired(self._store, bucket).document))
+
+    def why(self, bucket: Bucket, fact_id: str) -> dict[str, Any]:
+        """Where a fact comes from. Raises FactUnknown, StoreUnavailable, DocumentDamaged."""
+        return why(load_unrepaired(self._store, bucket).document, fact_id)
 
     @cached_property
     def _vectors(self) -> Vectors | None:

@@ -33,7 +33,7 @@ class Reading:
 
     @cached_property
     def _reader(self) -> Reader:
-        from memd.recall.reader import Reader  # noqa: PLC0415  (not for an app that only pushes)
+        from memd.recall.reader import Reader  # noqa: PLC0415  (index and store are not for an app that only pushes)
 
         return Reader(self.settings, self._server)
 
@@ -67,11 +67,8 @@ class Reading:
         include_pending: bool = False,
     ) -> Injection:
         """The block of `inject` with its version, which is equal exactly when the text is: an ETag."""
-        from memd.recall.search import everything  # noqa: PLC0415  (as above)
-
         bucket = bucket_of(user_id, agent_name)
-        search = everything(query) if query else None
-        return self._reader.injection(bucket, max_tokens, search, include_pending=include_pending)
+        return self._reader.injection(bucket, max_tokens, query, include_pending=include_pending)
 
     def injection_at_hand(self, bucket: Bucket, *, max_tokens: int | None = None) -> Injection | None:
         """The cached block if its memory has not changed, else None: for an event loop, which must not wait."""
@@ -92,13 +89,10 @@ class Reading:
         """The facts that match a query, best first, at most `limit` (1 to 500).
 
         `categories`: only facts of these. `since`, `until`: only facts learned or changed in this period, its end
-        excluded.
-        `agent_name`, `include_pending`: as in `inject`. Raises as `inject`.
+        excluded. `agent_name`, `include_pending`: as in `inject`. Raises as `inject`.
         """
-        from memd.recall.search import check  # noqa: PLC0415  (as above)
-
-        search = check(query, limit, categories, since, until)
-        return self._reader.search(bucket_of(user_id, agent_name), search, include_pending=include_pending)
+        bucket = bucket_of(user_id, agent_name)
+        return self._reader.search(bucket, query, limit, categories, since, until, include_pending=include_pending)
 
     def document(self, user_id: str, *, agent_name: str = DEFAULT_AGENT) -> Document:
         """The whole memory document of the user, or of one agent, as the store has it."""
@@ -109,12 +103,8 @@ class Reading:
 
         Raises DocumentDamaged when the document cannot be read; unlike `document`, it leaves the damaged file in place.
         """
-        from memd.memory.parsing import broken_fields  # noqa: PLC0415  (as above)
-
-        return list(broken_fields(self._reader.unrepaired(bucket_of(user_id, agent_name))))
+        return self._reader.inspect(bucket_of(user_id, agent_name))
 
     def why(self, user_id: str, fact_id: str, *, agent_name: str = DEFAULT_AGENT) -> dict[str, Any]:
         """Where a fact comes from: quotes, times, model, what it replaced, what became of it. Raises FactUnknown."""
-        from memd.recall.why import why  # noqa: PLC0415  (as above)
-
-        return why(self._reader.unrepaired(bucket_of(user_id, agent_name)), fact_id)
+        return self._reader.why(bucket_of(user_id, agent_name), fact_id)

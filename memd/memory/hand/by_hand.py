@@ -32,17 +32,15 @@ class ByHand:
 
     settings: Settings
 
-    @cached_property
+    @property
     def _editing(self) -> Editing:
-        from memd.memory.hand.editing import Editing  # noqa: PLC0415  (the gates' patterns are not for an app that only pushes)
-
-        return Editing(self.settings)
+        return self._transfer.editing
 
     @cached_property
     def _transfer(self) -> Transfer:
-        from memd.memory.hand.transfer import Transfer  # noqa: PLC0415  (as above)
+        from memd.memory.hand.transfer import Transfer  # noqa: PLC0415  (the gates' patterns are not for an app that only pushes)
 
-        return Transfer(self.settings, self._editing)
+        return Transfer(self.settings)
 
     def facts(self, user_id: str, agent_name: str = DEFAULT_AGENT) -> list[Fact]:
         """The facts of a memory, oldest first."""

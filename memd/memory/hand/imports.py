@@ -88,7 +88,7 @@ def merge(document: Document, parcel: Parcel, user_id: str, now: datetime, setti
     if entries:
         both = sorted([*entries, *archive_of(old)], key=archived_at)
         fields["archive"] = both[-settings.archive_cap :] if settings.archive_cap else []
-    if parcel.user_id == user_id:  # it comes home: what was taken in and what was removed stays so
+    if parcel.user_id == user_id:  # the user's own export: messages taken in and facts removed stay so
         fields["ledger"] = ledger.joined(parcel.ledger, ledger_of(old), settings.ledger_cap)
         if tombstones := removed.imported(old, facts, parcel.removed):
             fields["removed"] = tombstones
@@ -177,7 +177,7 @@ class _Merging:
         return self._flaw(fact, content_of(clean))
 
     def _flaw(self, fact: Fact, content: str) -> str | None:
-        """Why this cannot be remembered, whoever kept it."""
+        """The gate that stops a fact, of the memory or of the archive."""
         asides = tuple(asides_of(fact).values())
         gate = sentence_refusal(content_of(fact), content, self._settings, asides)
         return gate or removed.refusal(self._removed, content)
@@ -185,7 +185,7 @@ class _Merging:
     def _clean(self, fact: Fact) -> Fact:
         """The fact as the document keeps it, still with the id that it came with."""
         category = one_line(category_of(fact)).casefold()
-        # What came without a confidence was believed by whoever kept it: just enough to be stored.
+        # The other memory believed a fact without a confidence: give it just enough to be stored.
         confidence = confidence_of(fact) if has_confidence(fact) else self._settings.confidence_threshold
         clean = base_fact(
             id_of(fact),

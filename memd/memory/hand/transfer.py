@@ -44,14 +44,14 @@ class Imported:
 class Transfer:
     """Export and import. Raises as `Editing`."""
 
-    def __init__(self, settings: Settings, editing: Editing) -> None:
+    def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._editing = editing
+        self.editing = Editing(settings)
 
     def export(self, user_id: str, agent_name: str | None = None) -> dict[str, Any]:
         """The documents of a user, of every agent or of one; memories that were never written are left out."""
-        names = [DEFAULT_AGENT, *self._editing.agents(user_id)] if agent_name is None else [agent_name]
-        loaded = [self._editing.load(Bucket(user_id, name)) for name in names]
+        names = [DEFAULT_AGENT, *self.editing.agents(user_id)] if agent_name is None else [agent_name]
+        loaded = [self.editing.load(Bucket(user_id, name)) for name in names]
         documents: list[Document] = [memory.document for memory in loaded if memory.content_hash is not None]
         return envelope(user_id, documents, iso(datetime.now(UTC)))
 
@@ -71,7 +71,7 @@ class Transfer:
         def step(document: Document, now: datetime) -> MergedDocument:
             return merge(document, parcel, bucket.user_id, now, self._settings.apply)
 
-        before, merged = self._editing.change(bucket, step, dry_run=dry_run)
+        before, merged = self.editing.change(bucket, step, dry_run=dry_run)
         facts = by_id(merged.document)
         return ImportedMemory(
             bucket.agent_name,
