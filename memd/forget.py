@@ -1,14 +1,19 @@
-"""Forgetting: a user's every trace, in the inbox, the dead and the documents; and nothing on its way brings it back.
+"""Forgetting: removes every trace of a user, or of one agent's memory of them, and keeps it from coming back.
 
-In order: what lies in the raw lists is taken in; a tombstone is written, durably; the inbox and the dead lose what they
-hold; the documents are erased under their locks. Each step may be repeated. Killed in between, or with the server out
-of reach, the tombstone says what is left to do, and a worker does it before it works on anything of that user.
+1. Raw pushes that were there before the wish are taken in.
+2. A tombstone is written, durably: hashes of all messages to be forgotten, and the wish itself.
+3. The tombstone is mirrored to the server, which skips these messages from now on; inbox and dead letters lose them.
+4. Documents and reading notes are erased under their locks.
+5. The wish is closed.
+
+Every step may be repeated. When the process is killed, or the server is out of reach, the open wish says what is left,
+and a worker does it before it works on anything of that user.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import orjson
 import redis
@@ -23,10 +28,10 @@ from memd.inbox.raw_door import RawDoor
 from memd.memory.store.protocol import Erased, Store, Tombstone, Wish
 
 TAKE_IN_S = 60.0
-"""Seconds that raw pushes may take to be taken in; beyond them they are looked at where they lie."""
+"""Seconds for taking raw pushes in. What is left then is taken in by the scheduler and not forgotten."""
 
 REWRITE_S = 10.0
-"""Seconds that the embedded server gets to write its append-only file anew."""
+"""Seconds that the embedded server gets to rewrite its append-only file."""
 
 APPEND_ONLY_FILE = "the server's append-only file, until its next rewrite"
 OUT_OF_REACH = (
@@ -38,9 +43,10 @@ SHARED_STORE = "the shared memory: it does not say whose a fact is"
 
 @dataclass(frozen=True, slots=True)
 class Forgotten:
-    """What was removed, or would be. `pushes`: under way in the inbox; `dead`: letters; `messages`: known by hash now.
+    """What was removed, or would be, and what memd cannot reach.
 
-    `complete` False: the server was out of reach, and a worker does the rest when it is back.
+    `pushes`: pending or claimed in the inbox. `dead`: dead letters. `messages`: hashes in the tombstone.
+    `complete` is False when the server was out of reach: a worker does the rest when it is back.
     """
 
     pushes: int = 0
@@ -52,8 +58,17 @@ class Forgotten:
     unreachable: tuple[str, ...] = (APPEND_ONLY_FILE, *OUT_OF_REACH)
 
 
+@dataclass(frozen=True, slots=True)
+class _Traces:
+    """What the inbox holds of a user: identities of messages, pushes under way, dead letters."""
+
+    identities: frozenset[str] = frozenset()
+    pushes: int = 0
+    letters: int = 0
+
+
 class Forgetting:
-    """Forgets. `client`: the server, which may be out of reach."""
+    """Forgets. The server that `client` is for may be out of reach."""
 
     def __init__(self, settings: Settings, client: redis.Redis, store: Store) -> None:
         self._settings = settings
@@ -64,47 +79,52 @@ class Forgetting:
     def preview(self, wish: Wish) -> Forgotten:
         """What `run` would remove now. Raises InboxUnavailable, OtherStore."""
         library.require_store(self._client, self._store)
-        found, pushes = self._traces(wish, remove=False)
-        letters = list(self._letters(wish))
+        traces = self._traces(wish, remove=False)
+        letters = sum(1 for _ in self._letters(wish))
         erased = self._store.erase(wish.user_id, wish.agent_name, dry_run=True)
-        return self._report(pushes, len(letters), erased, len(found | erased.identities))
+        messages = len(traces.identities | erased.identities)
+        return Forgotten(
+            traces.pushes, letters, erased.documents, erased.files, messages, unreachable=self._unreachable()
+        )
 
     def run(self, wish: Wish) -> Forgotten:
         """Forget. Raises OtherStore before anything is done.
 
-        Raises StoreUnavailable; the tombstone, where it was written, says what is left to do then.
+        Raises StoreUnavailable; if the wish was written down already, a worker does what is left.
         """
-        known = set(self._store.erase(wish.user_id, wish.agent_name, dry_run=True).identities)
+        identities = self._store.erase(wish.user_id, wish.agent_name, dry_run=True).identities
         try:
             library.require_store(self._client, self._store)
-            self._take_in()
-            known |= self._traces(wish, remove=False)[0]
-        except (InboxUnavailable, NotReady):  # no inbox now: the tombstone stays open until there is one
+            RawDoor(self._settings, self._client).take_in_present(TAKE_IN_S)
+            identities |= self._traces(wish, remove=False).identities
+        except (InboxUnavailable, NotReady):  # the wish stays open until there is an inbox
             pass
-        self._tombstones.begin(wish, known)
+        self._tombstones.begin(wish, identities)
         return self.finish(wish)
 
     def finish(self, wish: Wish) -> Forgotten:
-        """Do what a tombstone says is to be done; safe to do again, wherever it was cut short."""
-        pushes, letters, complete = 0, 0, True
-        try:
-            # What is removed stands in the tombstone before: cut short in between, nobody could say what it was.
-            self._mirror(self._tombstones.extend(wish, self._traces(wish, remove=False)[0]))
-            letters = dead.drop(self._client, self._letters(wish))
-            found, pushes = self._traces(wish, remove=True)
-        except (InboxUnavailable, NotReady):  # the documents go now, the rest when the server is back
-            complete, found = False, set()
-        erased = self._store.erase(wish.user_id, wish.agent_name)
-        self._store.reading_notes.forget(wish.user_id, wish.agent_name)
-        tombstone = self._tombstones.extend(wish, found | erased.identities)
-        if complete:
+        """Do what a wish leaves to do. It may be repeated, wherever it was interrupted. Raises StoreUnavailable."""
+        traces = self._empty_inbox(wish)
+        erased = self._erase(wish)
+        inbox = traces or _Traces()
+        tombstone = self._tombstones.extend(wish, inbox.identities | erased.identities)
+        if traces is not None:
             self._mirror(tombstone)
             self._tombstones.close(wish)
-        rewritten = complete and self._settings.redis_url is None and verbs.rewrite(self._client, REWRITE_S)
-        return self._report(pushes, letters, erased, len(tombstone.hashes), complete=complete, rewritten=rewritten)
+        embedded = self._settings.redis_url is None
+        rewritten = traces is not None and embedded and verbs.rewrite(self._client, REWRITE_S)
+        return Forgotten(
+            inbox.pushes,
+            inbox.letters,
+            erased.documents,
+            erased.files,
+            len(tombstone.hashes),
+            complete=traces is not None,
+            unreachable=self._unreachable(rewritten=rewritten),
+        )
 
     def mend(self) -> int:
-        """Do what is left to do, and mirror tombstones that the server lost; answers how many wishes were open.
+        """Fulfil open wishes, and mirror tombstones that the server lost; returns how many wishes were open.
 
         For the start of a worker, and for each time its server is back.
         Raises InboxUnavailable, StoreUnavailable, OtherStore.
@@ -117,40 +137,41 @@ class Forgetting:
             self.finish(wish)
         return len(wishes)
 
-    def _report(
-        self,
-        pushes: int,
-        letters: int,
-        erased: Erased,
-        messages: int,
-        *,
-        complete: bool = True,
-        rewritten: bool = False,
-    ) -> Forgotten:
-        beyond = OUT_OF_REACH if rewritten else (APPEND_ONLY_FILE, *OUT_OF_REACH)
-        if self._settings.store.shared:
-            beyond = (*beyond, SHARED_STORE)
-        return Forgotten(pushes, letters, erased.documents, erased.files, messages, complete, beyond)
+    def _empty_inbox(self, wish: Wish) -> _Traces | None:
+        """Remove the user's messages from the inbox and the dead; None when the server is out of reach."""
+        try:
+            # The tombstone knows a message before the inbox loses it: after a crash in between nobody else would.
+            self._mirror(self._tombstones.extend(wish, self._traces(wish, remove=False).identities))
+            letters = dead.drop(self._client, self._letters(wish))
+            return replace(self._traces(wish, remove=True), letters=letters)
+        except (InboxUnavailable, NotReady):  # the documents go now, the rest when the server is back
+            return None
 
-    def _take_in(self) -> None:
-        """Take the raw lists in up to their present length: what lies there was pushed before."""
-        RawDoor(self._settings, self._client).take_in_present(TAKE_IN_S)
+    def _erase(self, wish: Wish) -> Erased:
+        erased = self._store.erase(wish.user_id, wish.agent_name)
+        self._store.reading_notes.forget(wish.user_id, wish.agent_name)
+        return erased
 
-    def _traces(self, wish: Wish, *, remove: bool) -> tuple[set[str], int]:
-        """The identities that the inbox holds, and how many pushes were under way."""
+    def _unreachable(self, *, rewritten: bool = False) -> tuple[str, ...]:
+        """The places that may still hold traces."""
+        places = OUT_OF_REACH if rewritten else (APPEND_ONLY_FILE, *OUT_OF_REACH)
+        return (*places, SHARED_STORE) if self._settings.store.shared else places
+
+    def _traces(self, wish: Wish, *, remove: bool) -> _Traces:
+        """The user's messages in the inbox, pending and claimed; with `remove` they are removed page by page."""
         owner, bucket = user_hash(wish.user_id), wish.bucket.hash if wish.bucket else ""
-        found: set[str] = set()
+        identities: set[str] = set()
         pushes, cursor = 0, "0"
         while True:
             page = send(self._client, verbs.traces(owner, bucket, cursor, remove=remove))
-            found |= page.identities
+            identities |= page.identities
             pushes += page.pushes
             cursor = page.cursor
             if cursor == "0":
-                return found, pushes
+                return _Traces(frozenset(identities), pushes)
 
     def _letters(self, wish: Wish) -> Iterator[Letter]:
-        """The dead letters that are meant, and raw pushes without a form that name the user."""
+        """The user's dead letters, and refused raw pushes that name the user."""
         owner, bucket = user_hash(wish.user_id), wish.bucket.hash if wish.bucket else None
         for letter in dead.letters(self._client):
             if letter.origin is not None:
@@ -160,11 +181,11 @@ class Forgetting:
                 yield letter
 
     def _names(self, letter: Letter, wish: Wish) -> bool:
-        found = dead.content(self._client, letter.id)
-        raw = found.raw if found and found.raw is not None else ""
+        content = dead.content(self._client, letter.id)
+        raw = content.raw if content and content.raw is not None else ""
         try:
             push = orjson.loads(raw)
-        except orjson.JSONDecodeError:  # no form at all: whoever's name stands in it may be meant
+        except orjson.JSONDecodeError:  # not JSON: it may be about anybody whose name is in it
             return wish.agent_name is None and wish.user_id in raw
         if not isinstance(push, dict) or push.get("user_id", self._settings.client.default_user) != wish.user_id:
             return False

@@ -1,4 +1,4 @@
-"""Where documents lie. `store.class` names a store by this path, so JsonStore stays importable from here."""
+"""Where memories are kept. `store.class` names its class by this path, so JsonStore must stay importable from here."""
 
 from memd.memory.store.json_store import JsonStore
 

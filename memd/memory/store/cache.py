@@ -1,4 +1,4 @@
-"""The reader's cache: documents parsed once, for as long as the store says that they have not changed."""
+"""The reader's cache: a document is parsed once and kept until the store says that it has changed."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from memd.memory.store.protocol import Store
 
 
 class CachedReader:
-    """Reads documents, the least recently used ones forgotten beyond `cache_documents`. Thread-safe.
+    """Reads documents and keeps the `cache_documents` most recently used. Thread-safe.
 
-    Notices changes by whomever (another process, a hand) with one `stat` a read.
+    Every read asks the store for the document's mark, so it notices changes by other processes and editors.
     """
 
     def __init__(self, store: Store, settings: StoreSettings) -> None:
@@ -25,11 +25,11 @@ class CachedReader:
         self._kept: OrderedDict[Bucket, tuple[Hashable, Document]] = OrderedDict()
 
     def read(self, bucket: Bucket) -> Document:
-        """The bucket's document without ledger and archive, which only writers need and which are most of its size.
+        """The bucket's document without ledger and archive, which are most of its size and which only writers need.
 
-        It is shared with every other reader: callers must not change it. Raises as `load`.
+        Callers must not change it, as all readers share it. Raises as `Store.load` does.
         """
-        # The mark is taken first: a change in between makes the next read load again, never keep what is old.
+        # The mark is taken first: after a change in between, the next read loads again.
         mark = self._store.mark(bucket)
         kept = self._look(bucket, mark)
         if kept is not None:
@@ -43,7 +43,7 @@ class CachedReader:
         return document
 
     def at_hand(self, bucket: Bucket) -> Document | None:
-        """The document if it is kept and has not changed: for who must not wait for a file. Raises StoreUnavailable."""
+        """The document if it is kept and has not changed; never waits for a file. Raises StoreUnavailable."""
         return self._look(bucket, self._store.mark(bucket))
 
     def _look(self, bucket: Bucket, mark: Hashable) -> Document | None:

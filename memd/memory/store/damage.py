@@ -1,4 +1,4 @@
-"""Damaged documents: set aside under a name that says when, and the last good version put in their place."""
+"""Damaged documents: renamed with the time, and replaced by the last good version."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Check = Callable[[bytes], object]
 
 
 def mend(file: Path, check: Check) -> bool:
-    """Rename a damaged file of any kind to `memory.json.corrupt-<time>`; whether the previous version replaced it.
+    """Rename a damaged file of any kind to `memory.json.corrupt-<time>`; whether the previous one replaced it.
 
     The caller holds the lock. Raises StoreUnavailable.
     """
@@ -38,20 +38,20 @@ def _previous(file: Path, check: Check) -> bytes | None:
         data = files.read(file.with_name(paths.PREVIOUS), sibling=file)
         if data is not None:
             check(data)
-    except DocumentDamaged:  # no use either; it stays where it is until the next commit replaces it
+    except DocumentDamaged:  # damaged as well; it stays until the next commit replaces it
         return None
     return data
 
 
 def _exchange(file: Path, good: bytes, aside: Path) -> None:
-    """Put the good version in place in one step, so that a crash never leaves a bucket that looks empty."""
+    """Put the good version in place in one step, so that a crash never leaves the bucket empty."""
     try:
         os.link(file, aside, follow_symlinks=False)
-    except OSError:  # a folder, or a file system without links: there is a moment without a document
+    except OSError:  # a folder, or a file system without links: for a moment there is no document
         file.rename(aside)
     try:
         files.replace(file, good, file.with_name(paths.TEMP))
-    except StoreUnavailable:  # the damage is still in place and is met again; one name for it is enough
+    except StoreUnavailable:  # the damaged file is still in place, so it needs no second name
         if os.path.lexists(file):
             aside.unlink()
         raise

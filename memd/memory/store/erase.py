@@ -1,4 +1,4 @@
-"""Erasing: a user's folder, or one document's files in it, taken away in one step under the locks of its buckets."""
+"""Erasing: removes a user's folder, or one document's files in it, in one step under the locks of its buckets."""
 
 from __future__ import annotations
 
@@ -11,30 +11,28 @@ from pathlib import Path
 import orjson
 
 from memd.errors import DocumentDamaged, StoreUnavailable
-from memd.memory.store import files
+from memd.memory.store import files, paths
 from memd.memory.store.lock import locked
 from memd.memory.store.protocol import Erased
 
-AGENTS = "agents"
-
 
 def look(folder: Path, *, whole: bool) -> Erased:
-    """What stands in a bucket's folder; with `whole` also in those below it. Raises StoreUnavailable."""
-    found = list(_files(folder, whole=whole))
+    """What a bucket's folder holds; with `whole` the folders below it as well. Raises StoreUnavailable."""
+    present = list(_files(folder, whole=whole))
     identities: set[str] = set()
-    for file in found:
+    for file in present:
         identities |= _ledger(file)
-    documents = sum(file.name == "memory.json" for file in found)
-    return Erased(documents, len(found), frozenset(identities))
+    documents = sum(file.name == paths.FILE for file in present)
+    return Erased(documents, len(present), frozenset(identities))
 
 
 def erase(folder: Path, trash: Path, lock_files: Iterable[Path], *, whole: bool) -> Erased:
-    """Remove it, so that no writer and no crash in between leaves a part: it is renamed away first.
+    """Remove it. It is renamed first, so that neither a writer nor a crash leaves a part of it.
 
     `trash`: a name on the same file system that does not exist. Raises StoreUnavailable.
     """
     with ExitStack() as locks:
-        for lock_file in sorted(set(lock_files)):  # one order for all who hold more than one
+        for lock_file in sorted(set(lock_files)):  # everybody who takes several locks takes them in this order
             locks.enter_context(locked(lock_file))
         erased = look(folder, whole=whole)
         try:
@@ -49,14 +47,14 @@ def erase(folder: Path, trash: Path, lock_files: Iterable[Path], *, whole: bool)
                 files.sync_folder(folder.parent)
         except OSError as error:
             raise files.unavailable(error) from None
-        shutil.rmtree(trash, ignore_errors=True)  # a worker that starts now sweeps the same folder
+        shutil.rmtree(trash, ignore_errors=True)  # a worker that is starting may sweep the same folder
         if trash.exists():
-            raise StoreUnavailable("E_STORE_ERASE: what was taken out of reach cannot be removed from the disk")
+            raise StoreUnavailable("E_STORE_ERASE: the files are out of reach but cannot be removed from the disk")
     return erased
 
 
 def _files(folder: Path, *, whole: bool) -> Iterator[Path]:
-    """The files of a bucket, links and other odd things included; not those of the agents below, unless `whole`."""
+    """The files of a bucket, links and devices included; with `whole` those of the agents below it as well."""
     try:
         for place, folders, names in os.walk(folder):
             if not whole:
@@ -67,11 +65,11 @@ def _files(folder: Path, *, whole: bool) -> Iterator[Path]:
 
 
 def _ledger(file: Path) -> set[str]:
-    """The identities in a document or an old version of one; none in what cannot be read."""
+    """The identities in the ledger of a document or of an old version; none when it cannot be read."""
     if not file.name.startswith("memory."):
         return set()
     try:
         ledger = orjson.loads(files.read(file, sibling=file) or b"{}").get("ledger")
-        return {one for thread in ledger.values() for one in thread if isinstance(one, str)}
+        return {name for thread in ledger.values() for name in thread if isinstance(name, str)}
     except (DocumentDamaged, orjson.JSONDecodeError, AttributeError, TypeError):
         return set()

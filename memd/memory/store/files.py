@@ -1,7 +1,7 @@
-"""Files, read suspiciously and written durably. Knows nothing of documents.
+"""Files, read with suspicion and written durably. The keyring uses it as well; it knows nothing of documents.
 
 Durable means: temp file, fsync, rename, fsync of the folder. Without the last step the acknowledged write was gone in
-12 of 12 power cuts. A failed fsync is never tried again on the same file: the temp goes, the next attempt writes anew.
+12 of 12 power cuts. After a failed fsync the temp file is removed; the next attempt writes a new one.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ _NO_LINKS = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK
 
 
 def read(file: Path, sibling: Path | None = None) -> bytes | None:
-    """The bytes of a regular file of our own; None when there is none.
+    """The bytes of a regular file; None when there is no file.
 
-    `sibling`: the only other name that the file may have (a commit gives the old version a second name for a moment).
+    `sibling`: the only second name allowed (a commit links the old version to a second name for a moment).
     Raises DocumentDamaged for links, devices, FIFOs and files over 32 MB, StoreUnavailable when it cannot be read.
     """
     try:
@@ -49,13 +49,13 @@ def read(file: Path, sibling: Path | None = None) -> bytes | None:
 
 
 def close(descriptor: int) -> None:
-    """Close what was not written to: what was read or locked is not less true when a file system complains."""
+    """Close a descriptor that was not written to. An error here does not matter: the read or the lock was good."""
     with suppress(OSError):
         os.close(descriptor)
 
 
 def replace(file: Path, data: bytes, temp: Path, previous: Path | None = None) -> None:
-    """Replace the file's content, all or nothing, and keep the old one as `previous`.
+    """Replace the file's content, all or nothing, and keep the old content as `previous`.
 
     The caller holds the lock, so a temp that is there already was left by a crash. Raises StoreUnavailable; then the
     old content is in place and the temp is gone.
@@ -68,13 +68,13 @@ def replace(file: Path, data: bytes, temp: Path, previous: Path | None = None) -
         temp.replace(file)
         _seal(file, undo)
     except OSError as error:
-        with suppress(OSError):  # the first failure is the one to tell; a temp left over goes with the next commit
+        with suppress(OSError):  # the first error is the one to report; the next commit removes the temp
             temp.unlink(missing_ok=True)
         raise unavailable(error) from None
 
 
 def make_folder(folder: Path) -> None:
-    """Make a folder and what is missing above it, 0700, each one durable in its parent."""
+    """Make a folder and the missing ones above it, mode 0700, each durable in its parent."""
     if folder.is_dir():
         return
     make_folder(folder.parent)
@@ -84,13 +84,13 @@ def make_folder(folder: Path) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Make the names in a folder durable."""
+    """Make the names in a folder survive a power cut."""
     with _opened(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC) as descriptor:
         os.fsync(descriptor)
 
 
 def unavailable(error: OSError) -> StoreUnavailable:
-    """What a refusal of the file system becomes: its words, never a path."""
+    """An error of the file system as memd's own: its words, never a path."""
     return StoreUnavailable(f"E_STORE_{errno.errorcode.get(error.errno or 0, 'IO')}: {error.strerror or 'no reason'}")
 
 
@@ -143,7 +143,7 @@ def _too_large() -> DocumentDamaged:
 def _write(temp: Path, data: bytes) -> None:
     try:
         descriptor = os.open(temp, _CREATE, 0o600)
-    except FileExistsError:  # left by a crash; the lock is ours, so nobody is writing it
+    except FileExistsError:  # left by a crash: we hold the lock, so nobody is writing it
         temp.unlink()
         descriptor = os.open(temp, _CREATE, 0o600)
     except FileNotFoundError:  # the first document in this folder
@@ -159,7 +159,7 @@ def _write(temp: Path, data: bytes) -> None:
 
 
 def _keep(file: Path, previous: Path) -> Callable[[], object]:
-    """Give the present version a second name, which is its only one after the rename; answers how to take it back."""
+    """Link the present version to a second name, its only one after the rename. Returns how to undo the rename."""
     previous.unlink(missing_ok=True)
     try:
         os.link(file, previous, follow_symlinks=False)
@@ -173,11 +173,11 @@ def _keep(file: Path, previous: Path) -> Callable[[], object]:
 
 
 def _leave() -> None:
-    """There is nothing to take a rename back to."""
+    """Undo nothing: there is no old version to go back to."""
 
 
 def _seal(file: Path, undo: Callable[[], object]) -> None:
-    """Make the rename durable, or take it back: an ack must never rest on a name that a power cut undoes."""
+    """Make the rename durable, or undo it: an ack must not rest on a name that a power cut may take away."""
     try:
         sync_folder(file.parent)
     except OSError:

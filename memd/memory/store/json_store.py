@@ -110,7 +110,7 @@ class JsonStore:
         return Loaded(document, document["revision"], _hash(data), tombstone=loaded.tombstone)
 
     def sync(self, bucket: Bucket) -> None:
-        """Make the bucket's file durable, though it was another process that renamed it and died before its fsync.
+        """Make the bucket's file durable when another process renamed it and died before the fsync of the folder.
 
         Raises StoreUnavailable.
         """
@@ -125,12 +125,12 @@ class JsonStore:
     def mark(self, bucket: Bucket) -> Hashable:
         """Inode, times and size of the bucket's file; None when there is none. Raises StoreUnavailable."""
         try:
-            found = os.lstat(self._file(self._owner(bucket)))
+            status = os.lstat(self._file(self._owner(bucket)))
         except FileNotFoundError:
             return None
         except OSError as error:
             raise files.unavailable(error) from None
-        return found.st_ino, found.st_mtime_ns, found.st_ctime_ns, found.st_size
+        return status.st_ino, status.st_mtime_ns, status.st_ctime_ns, status.st_size
 
     def agents(self, user_id: str) -> list[str]:
         """The agents that have a memory of this user, sorted. Raises StoreUnavailable."""
@@ -146,9 +146,9 @@ class JsonStore:
                 yield user_id
 
     def sweep(self, older_than_s: float = 600.0) -> int:
-        """Remove temp files that crashes left behind; how many. Walks all folders: for a start, not for each push.
+        """Remove temp files that crashes left behind; returns how many. It walks all folders: once at a start.
 
-        A bucket's own next commit does the same, so this is only about buckets that are never written again.
+        The next commit of a bucket removes its temp file too, so this is for buckets that are never written again.
         Raises StoreUnavailable.
         """
         oldest = time.time() - older_than_s
@@ -159,7 +159,7 @@ class JsonStore:
                     if temp.lstat().st_mtime < oldest:
                         temp.unlink()
                         removed += 1
-            for trash in paths.trash_folders(self._data_dir):  # a forgetting that was killed on its last step
+            for trash in paths.trash_folders(self._data_dir):  # left by a forgetting that was killed in its last step
                 shutil.rmtree(trash, ignore_errors=True)
                 removed += 1
         except OSError as error:
@@ -193,7 +193,7 @@ class JsonStore:
         return known
 
     def erase(self, user_id: str, agent_name: str | None, *, dry_run: bool = False) -> Erased:
-        """Remove an agent's memory of a user, or all that there is of them (None). Raises StoreUnavailable."""
+        """Remove an agent's memory of a user, or all documents of the user (None). Raises StoreUnavailable."""
         if self._shared:
             return Erased()
         whole = agent_name is None
@@ -205,7 +205,7 @@ class JsonStore:
         return erase.erase(folder, paths.trash_folder(self._data_dir), locks, whole=whole)
 
     def _owner(self, bucket: Bucket) -> Bucket:
-        """Whose document it is: with a shared store nobody's in particular."""
+        """The owner of the document; with a shared store it has no user."""
         return Bucket("", bucket.agent_name) if self._shared else bucket
 
     def _file(self, owner: Bucket) -> Path:
@@ -220,7 +220,7 @@ class JsonStore:
         return Loaded(document, document["revision"], _hash(data))
 
     def _mend(self, owner: Bucket) -> Loaded:
-        """Read once more, under the lock; what is still damaged goes aside."""
+        """Read once more, under the lock; a document that is still damaged is set aside."""
         try:
             return self._read(owner)
         except DocumentTooNew:
@@ -242,7 +242,7 @@ def _serialise(document: Document) -> bytes:
     try:
         return orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
     except orjson.JSONEncodeError:
-        # Only a file made by hand can get here: nested deeper than the 254 levels that can be written.
+        # Only a file edited by hand can be nested deeper than the 254 levels that orjson writes.
         raise DocumentDamaged("E_DOCUMENT_UNWRITABLE: a memory document holds what JSON cannot express") from None
 
 
@@ -251,7 +251,7 @@ def _hash(data: bytes) -> str:
 
 
 def _hash_on_disk(file: Path) -> str | None:
-    """The hash of what is there now; what cannot be read as a file of ours equals nothing that was ever loaded."""
+    """The hash of the present file; for a damaged one a text that equals no hash."""
     try:
         data = files.read(file, sibling=file.with_name(paths.PREVIOUS))
     except DocumentDamaged:  # the next load sets it aside
@@ -270,11 +270,12 @@ def _folders(folder: Path) -> list[str]:
 
 
 def _user_of(folder: Path) -> str | None:
-    """A user folder's id: from its name, else from any document in it; None when it is not one of ours."""
+    """A user folder's id, from its name or from any document in it; None for a foreign folder."""
     if not folder.name.startswith("~"):
         return paths.decode(folder.name)
-    candidates = [folder, *(folder / "agents" / part for part in _folders(folder / "agents"))]
-    return next((found for path in candidates if (found := _named(path, "userId", folder.name))), None)
+    agents = folder / paths.AGENTS
+    places = [folder, *(agents / part for part in _folders(agents))]
+    return next((user_id for place in places if (user_id := _named(place, "userId", folder.name))), None)
 
 
 def _agent_of(folder: Path) -> str | None:
@@ -284,7 +285,7 @@ def _agent_of(folder: Path) -> str | None:
 
 
 def _named(folder: Path, field: str, part: str) -> str | None:
-    """The id that a document names in a field, when it is the one that this path part was made of."""
+    """The id in a document's field, if this path part was made of it."""
     try:
         data = files.read(folder / paths.FILE, sibling=folder / paths.PREVIOUS)
         document = orjson.loads(data) if data else {}

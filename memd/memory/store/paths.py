@@ -16,7 +16,7 @@ from urllib.parse import unquote_to_bytes
 from memd.context import DEFAULT_AGENT, Bucket
 
 MAX_PART_BYTES = 120
-"""Longer encodings are hashed: every file system takes 255 bytes a name, and backups add suffixes."""
+"""Longer parts are hashed: file systems allow 255 bytes a name, and backups add suffixes."""
 
 FILE = "memory.json"
 PREVIOUS = "memory.prev.json"
@@ -41,13 +41,13 @@ _PART = re.compile(r"(?:[a-z0-9._@+-]|%[0-9a-f]{2})+")
 
 
 def encode(identifier: str) -> str:
-    """The path part of an id: injective, and its own inverse by `decode` up to 120 bytes."""
+    """The path part of an id. No two ids share one; `decode` reverses it up to 120 bytes."""
     data = identifier.encode()
     text = "".join(chr(byte) if byte in _PLAIN else f"%{byte:02x}" for byte in data)
     if not text:
         return "%"
-    # Hidden files, options, and names that Windows gives to devices are kept out by their first character, names
-    # whose last dot Windows would drop by their last one.
+    # The first character is encoded in names that would be hidden, look like options, or are devices on Windows; the
+    # last one where it is a dot, which Windows drops.
     if text[0] in ".-" or _RESERVED.match(text):
         text = f"%{data[0]:02x}{text[1:]}"
     if text[-1] == ".":
@@ -56,7 +56,7 @@ def encode(identifier: str) -> str:
 
 
 def decode(part: str) -> str | None:
-    """The id of a path part; None for a hashed one (its document names it) and for what `encode` never makes."""
+    """The id of a path part; None for a hashed part, whose document names it, or a foreign one."""
     if not _PART.fullmatch(part):
         return None
     try:
@@ -72,7 +72,7 @@ def users_folder(data_dir: Path) -> Path:
 
 
 def user_folder(data_dir: Path, user_id: str, *, shared: bool) -> Path:
-    """Everything memd keeps about one user; with a shared store, about all."""
+    """The folder of one user's documents; with a shared store, of all users' documents."""
     return data_dir / SHARED if shared else users_folder(data_dir) / encode(user_id)
 
 
