@@ -75,7 +75,7 @@ class Circuit:
         report = await self._report(breaker.trip(self._endpoint, error))
         if report is UNREPORTED or report.state == "counted":
             return error
-        self._probe = "" if claim_id == self._probe else self._probe
+        self._end_probe(claim_id)
         self._open_until = time.monotonic() + report.pause_s
         if report.state == "opened":
             self._log.warning(Event.MODEL_OUTAGE_BEGAN, code=error.code, pause_s=round(report.pause_s, 1))
@@ -86,11 +86,15 @@ class Circuit:
         if not self._failing and claim_id != self._probe:
             return
         report = await self._report(breaker.close(self._endpoint, claim_id))
-        self._probe = "" if claim_id == self._probe else self._probe
+        self._end_probe(claim_id)
         self._failing = False
         if report.state == "closed":
             self._open_until = 0.0
             self._log.info(Event.MODEL_OUTAGE_ENDED, code=report.code)
+
+    def _end_probe(self, claim_id: str) -> None:
+        if claim_id == self._probe:
+            self._probe = ""
 
     async def _report(self, call: Call[Breaker]) -> Breaker:
         try:
