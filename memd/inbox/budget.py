@@ -1,6 +1,6 @@
 """Budgets of tokens per day, for one user and for all: what waits for them, and what is to be said of them.
 
-They are asked when a key is claimed (`broke` in inbox.lua) and charged with the move that ends a claim. A key whose
+They are asked when a key is claimed (lua/budget.lua) and charged with the move that ends a claim. A key whose
 budget is used up is rationed: it stays pending and goes on merging until the day, UTC by the server's clock, is over.
 """
 

@@ -14,9 +14,13 @@ from memd.inbox.connection import translate
 from memd.inbox.verbs import P
 from memd.memory.store.protocol import Store
 
-BUILD = 7
-"""Grows with every change of inbox.lua; an older build never replaces a newer one."""
+BUILD = 8
+"""Grows with every change of the Lua; an older build never replaces a newer one."""
 
+SHARED = ("ground", "waiting", "header", "merge")
+"""The files of `lua/` that both libraries begin with, in this order: each uses what is before it."""
+
+DRAIN = ("budget", "breaker", "claim", "settle", "batches", "dead", "forget", "take", "flush", "pending", "upkeep")
 
 BUDGETS = ("total_day_tokens", "user_day_tokens")
 
@@ -73,15 +77,18 @@ def mark_full(client: redis.Redis, headroom: float) -> None:
 
 
 @cache
-def _libraries() -> dict[str, str]:
-    source = resources.files("memd.inbox").joinpath("inbox.lua").read_text(encoding="utf-8")
-    _, rest = source.split("-- [shared]\n", 1)
-    shared, rest = rest.split("-- [push]\n", 1)
-    push_verbs, drain_verbs = rest.split("-- [drain]\n", 1)
+def libraries() -> dict[str, str]:
+    """The source of each function library, by its name on the server."""
+    shared = "".join(map(_part, SHARED))
+    drain = f"memd_drain_{WIRE_VERSION}"
     return {
-        "memd_push": f"#!lua name=memd_push\n{shared}{push_verbs}",
-        f"memd_drain_{WIRE_VERSION}": f"#!lua name=memd_drain_{WIRE_VERSION}\n{shared}{drain_verbs}",
+        "memd_push": f"#!lua name=memd_push\n{shared}{_part('push')}",
+        drain: f"#!lua name={drain}\n{shared}{''.join(map(_part, DRAIN))}",
     }
+
+
+def _part(name: str) -> str:
+    return resources.files("memd.inbox").joinpath("lua", f"{name}.lua").read_text(encoding="utf-8")
 
 
 def install(client: redis.Redis, settings: Settings) -> bool:
@@ -90,7 +97,7 @@ def install(client: redis.Redis, settings: Settings) -> bool:
         build = int(client.hget(f"{P}:config", "build") or 0)
         if build > BUILD:
             return False
-        for text in _libraries().values():
+        for text in libraries().values():
             client.function_load(text, replace=True)
         wanted = _config(settings)
         budgets = [wanted[name] for name in BUDGETS]

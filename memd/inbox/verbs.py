@@ -1,4 +1,4 @@
-"""The inbox: the only Python that knows a Redis key. Each verb builds a `Call`; `inbox.lua` says what it does.
+"""The inbox: the only Python that knows a Redis key. Each verb builds a `Call`; `lua/` says what it does.
 
 The messages of a context travel as `{"role", "content", "id"?, "created_at"?}`; their identities, tokens and signals
 travel in the header, so that the functions need not look into a message.

@@ -11,7 +11,6 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -191,14 +190,15 @@ def test_a_function_cannot_do_what_its_account_cannot(site: Site) -> None:
 # --- the functions -------------------------------------------------------------------------------------------------
 
 KEYS = {
-    "ctx": "{memd}:ctx:x", "outcome": "{memd}:outcome:x", "claim": "{memd}:claim:x", "hash": "{memd}:claim:x",
+    "ctx": "{memd}:ctx:x", "pending": "{memd}:ctx:x",
+    "outcome": "{memd}:outcome:x", "claim": "{memd}:claim:x", "hash": "{memd}:claim:x",
     "newer": "{memd}:known:x:1", "older": "{memd}:known:x:0", "set": "{memd}:known:x:1",
     "dead": "{memd}:dead:x", "died": "{memd}:died:x",
     "row": "{memd}:parked:x", "b": "{memd}:breaker:x", "key": "{memd}:ctx:x", "list": "memd:in",
     "batch": "{memd}:batch:x", "spent": "{memd}:spent:1", "usage": "{memd}:usage:1",
     "P": "{memd}:due", "tomb": "{memd}:forgotten:x", "source": "{memd}:claim:x", "place": "{memd}:claim:x",
 }  # fmt: skip
-"""What the variables of inbox.lua stand for where a command names its key by one; P: P .. ':' .. source."""
+"""What the variables of the functions stand for where a command names its key by one; P: P .. ':' .. source."""
 
 
 def test_the_app_may_all_that_its_functions_do(site: Site) -> None:
@@ -209,7 +209,7 @@ def test_the_app_may_all_that_its_functions_do(site: Site) -> None:
 
 
 def test_the_daemon_may_all_that_any_function_does(site: Site) -> None:
-    """The whole of inbox.lua."""
+    """All functions."""
     called = lua_calls(everything=True)
     assert len(called) > 60
     assert refused(site, "memd-daemon", called) == []
@@ -226,11 +226,11 @@ def refused(site: Site, account: str, called: set[tuple[str, str]]) -> list[tupl
 
 
 def lua_source() -> str:
-    return resources.files("memd.inbox").joinpath("inbox.lua").read_text(encoding="utf-8")
+    return "\n".join(library.libraries().values())
 
 
 def lua_calls(*roots: str, everything: bool = False) -> set[tuple[str, str]]:
-    """The commands, each with its key, in these functions of inbox.lua and in all that they call."""
+    """The commands, each with its key, in these functions and in all that they call."""
     bodies = dict(
         re.findall(r"^local function (?!call\()(\w+)\(.*?\n(.*?)^end", lua_source(), re.MULTILINE | re.DOTALL)
     )

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import memd
+from memd.inbox import library
 
 
 def run(*words: str) -> subprocess.CompletedProcess[str]:
@@ -26,7 +27,7 @@ def test_the_tests_run_against_the_installed_wheel() -> None:
 @pytest.mark.parametrize(
     "name",
     [
-        "inbox/inbox.lua",
+        *(f"inbox/lua/{part}.lua" for part in (*library.SHARED, "push", *library.DRAIN)),
         "push/signals/en.yaml",
         "push/signals/zh.yaml",
         "push/filtering/zh.yaml",

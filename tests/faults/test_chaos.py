@@ -111,7 +111,7 @@ def test_every_seeded_bug_fits_the_code(bug: Bug) -> None:
     seeding.check(bug)
 
 
-@pytest.mark.parametrize("file", ["memd/memory/store/json_store.py", LUA])
+@pytest.mark.parametrize("file", ["memd/memory/store/json_store.py", f"{LUA}settle.lua"])
 def test_an_edit_that_does_not_fit_is_refused(file: str) -> None:
     """An edit that finds nothing to change raises, and so does one that finds it twice."""
     for old in ("this stands nowhere", "e"):

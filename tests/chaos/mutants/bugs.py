@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from chaos.plan import Plan
 
-LUA = "memd/inbox/inbox.lua"
+LUA = "memd/inbox/lua/"
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,8 +155,8 @@ BUGS = (
     Bug(
         "a raw push taken in in two steps",
         (
-            Edit(LUA, _HEAD, "  if not head then return 'moved' end\n"),
-            Edit(LUA, _TAKEN, "  return 'taken'\n"),
+            Edit(f"{LUA}take.lua", _HEAD, "  if not head then return 'moved' end\n"),
+            Edit(f"{LUA}take.lua", _TAKEN, "  return 'taken'\n"),
             Edit("memd/inbox/raw_door.py", _EACH_TAKEN, _ALL_POPPED),
         ),
         ("lost",),
@@ -183,7 +183,9 @@ BUGS = (
         "release that drops what it held",
         (
             Edit(
-                LUA, "        size = size + put_message_back(ctx, flat[i], flat[i + 1])\n", "        size = size + 0\n"
+                f"{LUA}settle.lua",
+                "      size = size + put_message_back(ctx, field, value)\n",
+                "      size = size + 0\n",
             ),
         ),
         ("lost",),

@@ -19,8 +19,8 @@ VARIABLE = "CHAOS_BUG"
 
 HOOK = Path(__file__).parent / "hook"
 
-_READ = 'resources.files("memd.inbox").joinpath("inbox.lua").read_text(encoding="utf-8")'
-_READ_EDITED = f'__import__("chaos.mutants.seeding", fromlist=["lua"]).lua({_READ})'
+_READ = 'resources.files("memd.inbox").joinpath("lua", f"{name}.lua").read_text(encoding="utf-8")'
+_READ_EDITED = f'__import__("chaos.mutants.seeding", fromlist=["lua"]).lua(name, {_READ})'
 
 
 class Stale(Exception):
@@ -40,16 +40,16 @@ def by_module(bug: Bug) -> dict[str, list[Edit]]:
     """The edits of a bug by the module that they change; Lua is changed where it is read."""
     found: dict[str, list[Edit]] = defaultdict(list)
     for edit in bug.edits:
-        if edit.file != LUA:
+        if not edit.file.startswith(LUA):
             found[edit.file.removesuffix(".py").replace("/", ".")].append(edit)
-    if any(edit.file == LUA for edit in bug.edits):
+    if any(edit.file.startswith(LUA) for edit in bug.edits):
         found["memd.inbox.library"].append(Edit("memd/inbox/library.py", _READ, _READ_EDITED))
     return found
 
 
-def lua(text: str) -> str:
-    """The source of the functions with the edits of the bug that is switched on."""
-    return edited(text, (edit for edit in named(os.environ[VARIABLE]).edits if edit.file == LUA))
+def lua(name: str, text: str) -> str:
+    """One part of the functions with the edits of the bug that is switched on."""
+    return edited(text, (edit for edit in named(os.environ[VARIABLE]).edits if edit.file == f"{LUA}{name}.lua"))
 
 
 def named(name: str) -> Bug:
@@ -64,9 +64,9 @@ def check(bug: Bug) -> None:
     """Make all edits of a bug, without effect. Raises Stale."""
     for module, edits in by_module(bug).items():
         edited(_source(module), edits)
-    texts = [edit for edit in bug.edits if edit.file == LUA]
-    if texts:
-        edited((Path(_origin("memd")).parent / "inbox" / "inbox.lua").read_text(encoding="utf-8"), texts)
+    for file in {edit.file for edit in bug.edits if edit.file.startswith(LUA)}:
+        text = (Path(_origin("memd")).parent.parent / file).read_text(encoding="utf-8")
+        edited(text, (edit for edit in bug.edits if edit.file == file))
 
 
 def switch_on(name: str) -> None:

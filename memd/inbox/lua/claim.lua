@@ -1,0 +1,163 @@
+-- Claiming: due keys whose bucket is free go to a worker, with a lease.
+
+local BATCH_FIELDS = { '.batch', '.sent', '.print', '.answer' }
+
+-- The fields of a context: its messages by order, and the meta fields that a claim keeps
+local function read_context(ctx)
+  local flat, messages, meta = call('HGETALL', ctx), {}, {}
+  for i = 1, #flat, 2 do
+    local field, value = flat[i], flat[i + 1]
+    if is_message(field) then
+      local order, seq, tokens = parts(value)
+      messages[#messages + 1] = {
+        field = field, value = value, order = tonumber(order), seq = tonumber(seq), tokens = tonumber(tokens),
+      }
+    elseif field ~= '.now' and field ~= '.parked' then
+      put(meta, field, value)
+    end
+  end
+  table.sort(messages, function(a, b) return a.order < b.order end)
+  return messages, meta
+end
+
+-- Part of a context goes into a claim: the oldest messages, up to `limit` tokens and up to the order `last`, and at
+-- least one. The rest stays pending, and due.
+local function split(ctx, claim, limit, last)
+  local messages, fields = read_context(ctx)
+  local size, n, taken = 0, 0, {}
+  for i, m in ipairs(messages) do
+    if i > 1 and (size + m.tokens > limit or m.order > last) then break end
+    size, n, taken[i] = size + m.tokens, i, m.field
+    put(fields, m.field, m.value)
+  end
+  -- A push that only changed messages has a sequence number but no message of its own. It ends together with the pushes
+  -- before the next number.
+  local next_one = messages[n + 1]
+  put(fields, '.to', next_one and math.max(messages[n].seq, next_one.seq - 1) or call('HGET', ctx, '.to'))
+  put(fields, '.size', size)
+  hset(claim, fields)
+  if not next_one then
+    call('DEL', ctx)
+    return
+  end
+  hdel(ctx, taken)
+  local rest, from = 0, next_one.seq
+  for i = n + 1, #messages do
+    rest, from = rest + messages[i].tokens, math.min(from, messages[i].seq)
+  end
+  call('HSET', ctx, '.from', from, '.size', rest, '.tokens', rest)
+  call('HDEL', ctx, unpack(BATCH_FIELDS)) -- they were about the oldest messages
+end
+
+-- Takes one key: c has .bucket .owner .size .answered
+local function take(P, cfg, key, c, id, worker, now)
+  local ctx, claim = P .. ':ctx:' .. key, P .. ':claim:' .. id
+  if c.answered then
+    split(ctx, claim, math.huge, tonumber(call('HGET', ctx, '.sent')))
+  elseif c.size <= cfg.claim_tokens then
+    call('RENAME', ctx, claim)
+  else
+    split(ctx, claim, cfg.claim_tokens, math.huge)
+  end
+  call('HSET', claim, '.key', key, '.worker', worker)
+  if call('EXISTS', ctx) == 0 then call('ZREM', P .. ':due', key) end
+  call('HSET', P .. ':busy', c.bucket, id)
+  call('ZADD', P .. ':claimed', now + cfg.lease_ms, id)
+  call('HSET', P .. ':outcome:' .. key, '.claim', id, '.owner', c.owner, '.bucket', c.bucket) -- ctx held them so far
+  if not c.answered and has_budgets(cfg) then
+    local held = math.min(c.size, cfg.claim_tokens) + CALL_TOKENS
+    call('HSET', claim, '.held', held)
+    hold(P, c.owner, held)
+  end
+  return { id, call('HGETALL', claim) }
+end
+
+-- What this very call has taken already. A call whose reply was lost is sent again with the same nonce; without this,
+-- the second one would take other keys under the same ids, and the messages of the first ones would be lost.
+local function taken_before(P, nonce, room)
+  local ids, claims = {}, {}
+  for i = 1, room do ids[i] = nonce .. '-' .. (i - 1) end
+  for i, lease in ipairs(call('ZMSCORE', P .. ':claimed', unpack(ids))) do
+    if lease then claims[#claims + 1] = { ids[i], call('HGETALL', P .. ':claim:' .. ids[i]) } end
+  end
+  return claims
+end
+
+-- Keys whose budget or batch they need not wait for any longer
+local function bring_back_late(P, now, limit)
+  for _, row in ipairs({ 'rationed', 'batched' }) do
+    for _, key in ipairs(call('ZRANGEBYSCORE', P .. ':' .. row, '-inf', now, 'LIMIT', 0, limit)) do
+      bring_back(P, row, key, now)
+    end
+  end
+end
+
+-- Whether a due key can be claimed. One that cannot leaves due: it is parked while its bucket is busy, and set aside
+-- while its budget is used up, except if its answer has been paid for.
+local function candidate(P, cfg, key, now)
+  local ctx = P .. ':ctx:' .. key
+  local bucket, suspect, size, owner, batch = unpack(call('HMGET', ctx, '.bucket', '.suspect', '.size', '.owner',
+    '.batch'))
+  if not bucket then
+    call('ZREM', P .. ':due', key)
+    return nil
+  end
+  if call('HEXISTS', P .. ':busy', bucket) == 1 then
+    park(P, key, bucket)
+    return nil
+  end
+  local answered = batch and call('HEXISTS', ctx, '.answer') == 1
+  local moment = not answered and rationed_until(P, cfg, owner, now)
+  if moment then
+    set_aside(P, 'rationed', key, bucket, moment, now)
+    return nil
+  end
+  return { bucket = bucket, suspect = suspect, size = tonumber(size) or 0, owner = owner, answered = answered }
+end
+
+-- memd_claim_1: KEYS P; ARGV room, holding, nonce, worker, endpoint; sent again it returns the same claims
+-- -> { now, next due or -1, suspects waiting, state of the breaker, claim... }
+local function memd_claim(keys, argv)
+  local P, now = keys[1], clock()
+  local cfg = config(P)
+  local room, holding, nonce, worker, endpoint = tonumber(argv[1]), tonumber(argv[2]), argv[3], argv[4], argv[5]
+  local before = taken_before(P, nonce, room)
+  if #before > 0 then
+    local probing = call('HGET', P .. ':breaker:' .. endpoint, 'probe') == before[1][1]
+    return { now, -1, 0, probing and 'half-open' or 'closed', unpack(before) }
+  end
+  local state, moment = breaker_state(P, endpoint, now)
+  if state == 'open' or state == 'probing' then return { now, moment, 0, state } end
+  if state == 'half-open' then room = 1 end
+  local claims, suspects = {}, 0
+  bring_back_late(P, now, room + 256)
+  for _, key in ipairs(call('ZRANGEBYSCORE', P .. ':due', '-inf', now, 'LIMIT', 0, room + 256)) do
+    if #claims >= room then break end
+    local c = candidate(P, cfg, key, now)
+    if c and c.suspect and holding + #claims > 0 then
+      suspects = suspects + 1
+    elseif c then
+      claims[#claims + 1] = take(P, cfg, key, c, nonce .. '-' .. #claims, worker, now)
+      if c.suspect then break end -- a suspect is worked on alone
+    end
+  end
+  if state == 'half-open' and #claims > 0 then
+    call('HSET', P .. ':breaker:' .. endpoint, 'probe', claims[1][1], 'probe_until', now + cfg.lease_ms)
+  end
+  local ahead = call('ZRANGE', P .. ':due', 0, 0, 'WITHSCORES')
+  return { now, tonumber(ahead[2]) or -1, suspects, state, unpack(claims) }
+end
+
+-- memd_extend_1: KEYS P; ARGV claim... -> for each 1, or 0 when it is not ours any more
+local function memd_extend(keys, argv)
+  local P, now, held = keys[1], clock(), {}
+  local lease = tonumber(call('HGET', P .. ':config', 'lease_ms'))
+  for i, id in ipairs(argv) do
+    held[i] = call('ZSCORE', P .. ':claimed', id) and 1 or 0
+    if held[i] == 1 then call('ZADD', P .. ':claimed', 'XX', now + lease, id) end
+  end
+  return held
+end
+
+register('memd_claim', memd_claim)
+register('memd_extend', memd_extend)

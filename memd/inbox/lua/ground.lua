@@ -1,0 +1,138 @@
+-- The inbox: every key, and every move between the keys. One function call is one atomic move.
+-- memd/inbox/library.py joins the files of this folder to two libraries: memd_push, and memd_drain_1 for all others.
+--
+--   memd:in, memd:in:<app>      list   raw pushes, as RPUSH brought them
+--   P = {memd}                         the prefix of all other keys, given as KEYS[1]
+--   P:ctx:<key>                 hash   what is pending of a key:
+--        m:<identity>                  "<order> <seq> <tokens> <signals> <message>"; signals joined by ",", or "-"
+--        .thread .user .agent          the ids themselves
+--        .bucket .owner                hash of the bucket, hash of the user
+--        .first .last                  ms of the first and of the last push that count
+--        .size .tokens                 tokens of all messages; tokens of those that count towards flush_tokens
+--        .from .to .gen                the sequence numbers that are pending, and the receipt generation
+--        .attempts                     attempts that its content cost
+--        .delays                       releases that cost no attempt, since the last attempt
+--        .after                        ms before which it is not due, whatever is pushed
+--        .now .suspect                 it was flushed; its lease ran out once
+--        .parked                       where it waits if not in due: 1 (for its bucket), rationed or batched
+--        .urgent                       it was pushed or flushed to be done now, and goes into no batch
+--        .batch .sent .print           its request in a batch: the id, the order of its last message, what it asked for
+--        .answer                       the answer to that request, until a claim takes it
+--   P:due                       zset   key -> ms at which it may be claimed
+--   P:rationed                  zset   key -> ms until which it waits for a budget of tokens
+--   P:batched                   zset   key -> ms at which it is due again even if its batch has not answered
+--   P:batches                   zset   batch -> ms at which the endpoint is next asked for it
+--   P:batch:<id>                hash   request -> "<key> <hash of user> <tokens held>" until it is answered;
+--                                      .made: ms; .at: the endpoint
+--   P:claim:<id>                hash   what a claim took: the fields of ctx, and .key .worker; .held: tokens held back
+--   P:claimed                   zset   claim -> ms at which its lease ends
+--   P:busy                      hash   bucket -> the claim that is working on it
+--   P:parked:<bucket>           zset   due keys that wait for their bucket, by due time
+--   P:known:<key>:<n>           set    identities taken in during the nth known_ttl_ms since 1970. It expires when
+--                                      number n+1 is over, so there are two at most. A hint for size and due time only
+--   P:dead                      zset   letter -> ms at which it died
+--   P:dead:<letter>             hash   what gave up: the fields of its claim, and .code .error .died; or .raw .origin
+--   P:died:<key>                set    identities in the dead
+--   P:outcome:<key>             hash   .seq .gen .claim; from the first claim on .owner .bucket; .letters: how many of
+--                                      it are dead; .ranges: lines "<from> <to> <record>", the last 50
+--   P:forgotten:<owner>         hash   mirror of a user's tombstone: .salt, and a field per salted hash of an identity
+--   P:ended                     zset   key -> ms at which its outcome may be forgotten
+--   P:user:<owner>              set    the keys of a user: pending, claimed, dead, with an outcome
+--   P:breaker:<endpoint>        hash   until (ms) while open, wait, delay, code, opened, probe (claim), probe_until;
+--                                      failed: failures in a row
+--   P:breakers                  set    endpoints whose breaker was ever open
+--   P:spent:<day>               hash   hash of user, .total -> tokens used on a UTC day, while there is a budget (TTL)
+--   P:held                      hash   hash of user, .total -> tokens held back for claims, while there is a budget
+--   P:usage:<day>               hash   "<kind>:<model>" -> what calls used on a UTC day (TTL)
+--   P:notices                   list   "<hash of user, or total> <tokens> <ms>": budgets reached, for the log
+--   P:config                    hash   the settings that the functions need, and the build of the loaded libraries
+--   P:stats                     hash   counters
+--   P:unread                    set    raw lists that no scheduler reads, because the config does not name their apps
+--   P:taken                     hash   raw list -> pushes taken in so far
+--   P:order                     string the counter that orders messages
+--   P:wake                      list   at most one element: wakes the scheduler
+--   rq:worker:<name>            hash   RQ's own, gone when the worker is; our field memd: the version it runs
+
+local function call(...) return redis.call(...) end -- redis.call does not exist yet while a library loads
+
+local CHUNK = 1000 -- unpack() takes some 8,000 values at most
+local DAY = 86400000 -- ms; days are UTC's, by the server's clock
+
+local function clock()
+  local t = call('TIME')
+  return t[1] * 1000 + math.floor(t[2] / 1000)
+end
+
+local function config(P)
+  local flat, cfg = call('HGETALL', P .. ':config'), {}
+  for i = 1, #flat, 2 do cfg[flat[i]] = tonumber(flat[i + 1]) or flat[i + 1] end
+  return cfg
+end
+
+local function wake(P)
+  if call('LLEN', P .. ':wake') == 0 then call('LPUSH', P .. ':wake', '1') end
+end
+
+-- stats: name, n, name, n...
+local function count(P, stats)
+  for i = 1, #stats, 2 do call('HINCRBY', P .. ':stats', stats[i], stats[i + 1]) end
+end
+
+local function chunk(values, i) return unpack(values, i, math.min(i + CHUNK - 1, #values)) end
+
+-- Adds a field and its value to a list for hset.
+local function put(fields, name, value)
+  local n = #fields
+  fields[n + 1], fields[n + 2] = name, value
+end
+
+-- fields: name, value, name, value...
+local function hset(key, fields)
+  for i = 1, #fields, CHUNK do call('HSET', key, chunk(fields, i)) end
+end
+
+local function hdel(key, names)
+  for i = 1, #names, CHUNK do call('HDEL', key, chunk(names, i)) end
+end
+
+local function sadd(set, members)
+  for i = 1, #members, CHUNK do call('SADD', set, chunk(members, i)) end
+end
+
+local function srem(set, members)
+  for i = 1, #members, CHUNK do call('SREM', set, chunk(members, i)) end
+end
+
+local function is_message(field) return string.sub(field, 1, 2) == 'm:' end
+
+-- The value of a message field -> order, seq, tokens, signals, message
+local function parts(value)
+  return string.match(value, '^(%d+) (%d+) (%d+) (%S+) (.*)$')
+end
+
+local function message_value(order, seq, tokens, signals, text)
+  return order .. ' ' .. seq .. ' ' .. tokens .. ' ' .. signals .. ' ' .. text
+end
+
+-- The signals in either of two lists
+local function union(a, b)
+  if a == '-' then return b end
+  for signal in string.gmatch(b, '[^,-]+') do
+    if not string.find(',' .. a .. ',', ',' .. signal .. ',', 1, true) then a = a .. ',' .. signal end
+  end
+  return a
+end
+
+-- The identities of the messages in a context, a claim or a letter
+local function identities(hash)
+  local ids = {}
+  for _, field in ipairs(call('HKEYS', hash)) do
+    if is_message(field) then ids[#ids + 1] = string.sub(field, 3) end
+  end
+  return ids
+end
+
+-- All functions but memd_push carry the wire version in their name. They also run while the server is at its memory limit: what they do makes room.
+local function register(name, callback, flags)
+  redis.register_function { function_name = name .. '_1', callback = callback, flags = flags or { 'allow-oom' } }
+end

@@ -1,0 +1,76 @@
+-- The header of a push: JSON, made by the client (memd/inbox/verbs.py) or by the scheduler for a raw push. Its fields:
+--   v version, key bucket owner (hashes), ids { thread, user, agent }, gen (of the receipt), m { { identity, tokens,
+--   signals } for each message }, now (true: due at once), dropped (counters of turns that were filtered out)
+-- Counts, sizes and forms are checked here; the drain checks again what the messages say.
+
+local function header(text)
+  local ok, h = pcall(cjson.decode, text)
+  return ok and h or nil
+end
+
+local function is_hash(value, length)
+  return type(value) == 'string' and #value == length and not string.find(value, '[^0-9a-f]')
+end
+
+local function is_whole(value, most)
+  return type(value) == 'number' and value >= 0 and value <= most and value == math.floor(value)
+end
+
+local function ids_error(h)
+  if not (is_hash(h.key, 32) and is_hash(h.bucket, 32) and is_hash(h.owner, 32) and is_hash(h.gen, 8)) then
+    return 'E_HEADER_HASH: key, bucket and owner are 32 hexadecimal digits, gen is 8'
+  end
+  if type(h.ids) ~= 'table' or #h.ids ~= 3 then return 'E_HEADER_IDS: ids are thread, user and agent' end
+  for i, id in ipairs(h.ids) do
+    if type(id) ~= 'string' or #id > 256 or (#id == 0 and i < 3) then
+      return 'E_HEADER_IDS: an id is a string of 1 to 256 bytes'
+    end
+  end
+  return nil
+end
+
+local function dropped_error(dropped)
+  local wrong = 'E_DROPPED: dropped is a list of counters'
+  if dropped == nil then return nil end
+  if type(dropped) ~= 'table' or #dropped > 64 or #dropped % 2 ~= 0 then return wrong end
+  for i = 1, #dropped, 2 do
+    local name = dropped[i]
+    if type(name) ~= 'string' or #name > 64 or not string.find(name, '^dropped:[a-z_]+$') then return wrong end
+    if not is_whole(dropped[i + 1], 1e6) then return wrong end
+  end
+  return nil
+end
+
+local function message_error(m)
+  if type(m) ~= 'table' or type(m[1]) ~= 'string' or #m[1] ~= 37 or not string.find(m[1], '^[in]%x+$') then
+    return 'E_IDENTITY: an identity is i or n and 36 hexadecimal digits'
+  end
+  if not is_whole(m[2], 1e9) then return 'E_TOKENS: tokens are a whole number' end
+  if type(m[3]) ~= 'string' or not (m[3] == '-' or string.find(m[3], '^[a-z][a-z,]*$')) or #m[3] > 200 then
+    return 'E_SIGNALS: signals are names joined by commas, or -'
+  end
+  return nil
+end
+
+-- What is wrong with a push whose messages begin at argv[at], as "<code>: <sentence>"; nil when nothing is.
+local function push_error(cfg, h, argv, at)
+  if type(h) ~= 'table' or h.v ~= 1 then return 'E_VERSION: this server takes version 1 of the wire format' end
+  local wrong = ids_error(h)
+  if wrong then return wrong end
+  if type(h.m) ~= 'table' then return 'E_MESSAGES_EMPTY: a push carries at least one message' end
+  if #h.m > cfg.max_messages then
+    return 'E_MESSAGES_COUNT: a push carries at most ' .. cfg.max_messages .. ' messages'
+  end
+  if #h.m == 0 and not h.dropped then return 'E_MESSAGES_EMPTY: a push carries at least one message' end
+  if #h.m ~= #argv - at + 1 then return 'E_MESSAGES_COUNT: the header must name each message once' end
+  wrong = dropped_error(h.dropped)
+  if wrong then return wrong end
+  local bytes = 0
+  for i, m in ipairs(h.m) do
+    wrong = message_error(m)
+    if wrong then return wrong end
+    bytes = bytes + #argv[at + i - 1]
+  end
+  if bytes > cfg.max_push_bytes then return 'E_PUSH_SIZE: a push has at most ' .. cfg.max_push_bytes .. ' bytes' end
+  return nil
+end

@@ -1,0 +1,204 @@
+-- The merge: a push joins what is pending of its key. memd_push and the raw door both end here.
+--
+--   1. read_pending   what is pending of the key
+--   2. weigh          which of its messages count, and where they go
+--   3. number         sequence number and orders for what is new
+--   4. due_at         when the key is due
+--   5. save           all of it, in one write
+
+-- A message without id and predecessor is also known by thread, role and content alone (DESIGN, "Identity").
+local function is_unanchored(identity)
+  return string.sub(identity, 1, 1) == 'n' and string.sub(identity, 26) == '000000000000'
+end
+
+-- The pending message with the same thread, role and content as an unanchored one
+local function pending_twin(ctx, identity)
+  if not is_unanchored(identity) then return nil end
+  local prefix = 'm:' .. string.sub(identity, 1, 25)
+  for _, field in ipairs(call('HKEYS', ctx)) do
+    if string.sub(field, 1, 27) == prefix then return string.sub(field, 3) end
+  end
+  return nil
+end
+
+-- The two sets of identities taken in lately: the one that grows now and the one before, and the ms that the first is
+-- still read. One set that only ends when a thread falls silent would grow for ever in a thread that never does.
+local function known_sets(P, cfg, key, now)
+  local n = math.floor(now / cfg.known_ttl_ms)
+  local name = P .. ':known:' .. key .. ':'
+  return name .. n, name .. n - 1, (n + 2) * cfg.known_ttl_ms - now
+end
+
+-- For each identity 1 or 0: whether it was taken in lately, and whether it is in the dead; nil where no identity is.
+local function hints(P, cfg, key, ids, now)
+  local newer, older = known_sets(P, cfg, key, now)
+  local died = P .. ':died:' .. key
+  if call('EXISTS', newer, older, died) == 0 then return nil, nil end
+  local known, before = call('SMISMEMBER', newer, unpack(ids)), call('SMISMEMBER', older, unpack(ids))
+  for i = 1, #ids do known[i] = math.max(known[i], before[i]) end
+  return known, call('SMISMEMBER', died, unpack(ids))
+end
+
+-- Which identities were forgotten: { index = true }, or nil. memd/memory/store/tombstone.py makes the same hashes.
+local function forgotten(P, owner, bucket, ids)
+  local tomb = P .. ':forgotten:' .. owner
+  local salt = call('HGET', tomb, '.salt')
+  if not salt then return nil end
+  local found = {}
+  for i, identity in ipairs(ids) do
+    local forms = { identity }
+    if is_unanchored(identity) then forms[2] = string.sub(identity, 1, 25) end
+    for _, form in ipairs(forms) do
+      for _, scope in ipairs({ '', bucket }) do
+        if call('HEXISTS', tomb, redis.sha1hex(salt .. ':' .. scope .. ':' .. form)) == 1 then found[i] = true end
+      end
+    end
+  end
+  return found
+end
+
+local function read_pending(P, key)
+  local ctx = P .. ':ctx:' .. key
+  local first, last, tokens, size, after, now, parked, gen, seq = unpack(call('HMGET', ctx, '.first', '.last',
+    '.tokens', '.size', '.after', '.now', '.parked', '.gen', '.to'))
+  return {
+    ctx = ctx, fresh = not first, first = tonumber(first), last = tonumber(last), tokens = tonumber(tokens) or 0,
+    size = tonumber(size) or 0, after = tonumber(after) or 0, now = now, parked = parked, gen = gen,
+    seq = tonumber(seq),
+  }
+end
+
+-- Puts one message of a push where it goes: a new one behind all others; one that is pending already stays in its place
+-- and gets the newest text and all signals. Returns the tokens that this adds.
+local function place(pending, push, m, text)
+  local identity, tokens, signals = m[1], m[2], m[3]
+  local old = not pending.fresh and call('HGET', pending.ctx, 'm:' .. identity)
+  if not old and not pending.fresh then
+    local twin = pending_twin(pending.ctx, identity)
+    if twin then identity, old = twin, call('HGET', pending.ctx, 'm:' .. twin) end
+  end
+  if not old then
+    push.new[#push.new + 1] = { identity = identity, tokens = tokens, signals = signals, text = text }
+    return tokens
+  end
+  local order, seq, old_tokens, old_signals, old_text = parts(old)
+  local all = union(old_signals, signals)
+  if text == old_text and all == old_signals then return 0 end
+  put(push.changed, 'm:' .. identity, message_value(order, seq, tokens, all, text))
+  return tokens - old_tokens
+end
+
+-- Which messages of a push count. Those that were forgotten or are in the dead are left out. Those taken in lately are
+-- kept, since the ledger alone decides what is new, but they move neither the due time nor the tokens for flush_tokens.
+local function weigh(P, cfg, h, argv, at, pending, now)
+  local ids = {}
+  for i, m in ipairs(h.m) do ids[i] = m[1] end
+  local known, died = hints(P, cfg, h.key, ids, now)
+  local gone = forgotten(P, h.owner, h.bucket, ids)
+  local push = { new = {}, changed = {}, kept = 0, counted = 0, forgotten = 0, size = 0, tokens = 0 }
+  for i, m in ipairs(h.m) do
+    if gone and gone[i] then
+      push.forgotten = push.forgotten + 1
+    elseif not (died and died[i] == 1) then
+      local grown = place(pending, push, m, argv[at + i - 1])
+      push.kept = push.kept + 1
+      push.size = push.size + grown
+      if not (known and known[i] == 1) then
+        push.counted = push.counted + 1
+        push.tokens = push.tokens + grown
+      end
+    end
+  end
+  return push
+end
+
+-- Gives a push that changes anything the next sequence number of its key, and its new messages the next orders.
+local function number(P, h, pending, push)
+  if #push.new == 0 and #push.changed == 0 and not pending.fresh then return end
+  local outcome = P .. ':outcome:' .. h.key
+  pending.seq = call('HINCRBY', outcome, '.seq', 1)
+  if pending.seq == 1 then
+    pending.gen = h.gen
+    call('HSET', outcome, '.gen', h.gen)
+  elseif not pending.gen then
+    pending.gen = call('HGET', outcome, '.gen')
+  end
+  local order = call('INCRBY', P .. ':order', #push.new) - #push.new
+  for i, m in ipairs(push.new) do
+    put(push.changed, 'm:' .. m.identity, message_value(order + i, pending.seq, m.tokens, m.signals, m.text))
+  end
+  count(P, { 'pushes', 1, 'messages', #push.new })
+  if h.dropped then count(P, h.dropped) end
+end
+
+-- When a key is due. The debounce:
+--
+--     due = min(last push + quiet, first push + max_wait), at once when it is urgent or has flush_tokens pending,
+--     but not before `after`, the backoff of an attempt that failed (a push to be done now overrides that)
+--
+-- Worked example, with quiet 30 s and max_wait 300 s. Pushes at 12:00:00, 12:00:20 and 12:00:45 make the key due at
+-- 12:00:30, then 12:00:50, then 12:01:15: each push restarts the 30 s. If a push comes every 20 s for ever, the due
+-- time moves on until 12:05:00, first push + 300 s, and stays there. If an attempt failed and the key must not be
+-- tried before 12:06:00, a push at 12:05:10 (due by itself at 12:05:00) makes it due at 12:06:00. Once the due time
+-- has passed, no push moves it again: the key keeps its place before those that became due later.
+local function due_at(P, cfg, key, pending, now)
+  local due = math.min(pending.last + cfg.quiet_ms, pending.first + cfg.max_wait_ms)
+  if pending.now or pending.tokens >= cfg.flush_tokens then due = now end
+  if pending.after > now then due = math.max(due, math.min(pending.after, now + cfg.backoff_max_ms)) end
+  local before = not pending.fresh and not pending.parked and tonumber(call('ZSCORE', P .. ':due', key))
+  if before and before <= now then return before end
+  return due
+end
+
+-- What is pending with the push. The clock may have been set back: the first push must not lie in the future.
+local function join(pending, push, h, now)
+  pending.first = pending.fresh and now or math.min(pending.first, now)
+  pending.last = (push.counted > 0 or pending.fresh) and now or pending.last or now
+  pending.size = pending.size + push.size
+  pending.tokens = pending.tokens + push.tokens
+  if h.now then pending.now, pending.after = h.now, 0 end
+end
+
+local function save(P, h, pending, push)
+  local fields = { '.last', pending.last, '.tokens', pending.tokens, '.size', pending.size, '.to', pending.seq }
+  if pending.fresh then
+    fields = {
+      '.first', pending.first, '.last', pending.last, '.tokens', pending.tokens, '.size', pending.size,
+      '.from', pending.seq, '.to', pending.seq, '.gen', pending.gen,
+      '.thread', h.ids[1], '.user', h.ids[2], '.agent', h.ids[3], '.bucket', h.bucket, '.owner', h.owner,
+    }
+    call('SADD', P .. ':user:' .. h.owner, h.key)
+  end
+  if h.now then
+    put(fields, '.now', 1)
+    put(fields, '.urgent', 1)
+    put(fields, '.after', 0)
+  end
+  local n = #fields
+  for i, value in ipairs(push.changed) do fields[n + i] = value end
+  hset(pending.ctx, fields)
+end
+
+-- `h` is the header, `at` the index of the first message in `argv`.
+-- -> { status (queued, merged, skipped), key, gen, seq, due, now, reason if skipped }
+local function merge(P, cfg, h, argv, at)
+  local now, key = clock(), h.key
+  local pending = read_pending(P, key)
+  local push = weigh(P, cfg, h, argv, at, pending, now)
+  if push.kept == 0 then
+    return { 'skipped', key, '', 0, 0, now, push.forgotten > 0 and 'forgotten' or 'already_dead' }
+  end
+  if h.now and pending.parked == 'batched' then -- it does not wait for its batch any longer
+    bring_back(P, 'batched', key, now)
+    pending.parked = false
+  end
+  number(P, h, pending, push)
+  join(pending, push, h, now)
+  local due = due_at(P, cfg, key, pending, now)
+  save(P, h, pending, push)
+  set_due(P, key, h.bucket, pending.parked, due, now, cfg.tick_ms)
+  if pending.parked == 'rationed' or pending.parked == 'batched' then
+    due = tonumber(call('ZSCORE', P .. ':' .. pending.parked, key)) or due
+  end
+  return { pending.fresh and 'queued' or 'merged', key, pending.gen, pending.seq, due, now, '' }
+end

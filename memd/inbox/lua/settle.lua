@@ -1,0 +1,212 @@
+-- The end of a claim: acked, released or buried. Each frees the bucket, and the next key of the bucket moves up.
+
+local function read_claim(P, id)
+  local claim = P .. ':claim:' .. id
+  local key, bucket, owner, from, to, attempts, delays, suspect, held = unpack(call('HMGET', claim, '.key', '.bucket',
+    '.owner', '.from', '.to', '.attempts', '.delays', '.suspect', '.held'))
+  if not key then return nil end
+  return {
+    key = key, bucket = bucket, from = from, to = to, attempts = tonumber(attempts) or 0, suspect = suspect,
+    delays = tonumber(delays) or 0, owner = owner, held = tonumber(held) or 0,
+  }
+end
+
+local function close(P, id, c, now)
+  if c.held > 0 then hold(P, c.owner, -c.held) end
+  call('ZREM', P .. ':claimed', id)
+  free_bucket(P, c.bucket, id, now)
+end
+
+-- Adds the record of how a range of sequence numbers ended; the last 50 are kept.
+local function add_record(P, key, from, to, text)
+  local outcome = P .. ':outcome:' .. key
+  local lines = (call('HGET', outcome, '.ranges') or '') .. from .. ' ' .. to .. ' ' .. text .. '\n'
+  local n = select(2, string.gsub(lines, '\n', '\n'))
+  if n > 50 then lines = string.match(lines, '^[^\n]*\n(.*)$') end
+  call('HSET', outcome, '.ranges', lines)
+end
+
+local function record(P, cfg, c, text, now)
+  add_record(P, c.key, c.from, c.to, text)
+  call('HDEL', P .. ':outcome:' .. c.key, '.claim')
+  if call('EXISTS', P .. ':ctx:' .. c.key) == 0 then call('ZADD', P .. ':ended', now + cfg.receipt_ttl_ms, c.key) end
+end
+
+-- memd_ack_1: KEYS P; ARGV claim, record, stat, n, stat, n... -> 1, or 0 when the claim does not exist any more
+local function memd_ack(keys, argv)
+  local P, id, now = keys[1], argv[1], clock()
+  local c = read_claim(P, id)
+  if not c then return 0 end
+  local cfg = config(P)
+  local newer, _, ttl = known_sets(P, cfg, c.key, now)
+  sadd(newer, identities(P .. ':claim:' .. id))
+  call('PEXPIRE', newer, ttl) -- not a moment longer than it is read: forget removes the two sets that are
+  call('DEL', P .. ':claim:' .. id)
+  record(P, cfg, c, argv[2], now)
+  count_and_spend(P, cfg, c.owner, { unpack(argv, 3) }, now)
+  close(P, id, c, now)
+  return 1
+end
+
+-- Makes a letter of the messages that gave up. P:dead:<letter> has the fields of its claim already.
+local function add_letter(P, letter, key, code, err, now)
+  local dead = P .. ':dead:' .. letter
+  local died = P .. ':died:' .. key
+  sadd(died, identities(dead))
+  call('PERSIST', died)
+  call('HSET', dead, '.code', code, '.error', err, '.died', now)
+  call('ZADD', P .. ':dead', now, letter)
+  call('HINCRBY', P .. ':outcome:' .. key, '.letters', 1)
+end
+
+local function bury(P, cfg, id, c, code, err, text, now)
+  call('RENAME', P .. ':claim:' .. id, P .. ':dead:' .. id)
+  call('HDEL', P .. ':dead:' .. id, unpack(BATCH_FIELDS))
+  add_letter(P, id, c.key, code, err, now)
+  record(P, cfg, c, text, now)
+  local pushes = c.to - c.from + 1
+  count(P, { 'dead', pushes, 'dead:' .. code, pushes })
+  close(P, id, c, now)
+end
+
+-- memd_bury_1: KEYS P; ARGV claim, code, error, record, stat, n... -> 1, or 0 when the claim does not exist any more
+local function memd_bury(keys, argv)
+  local P, id, now = keys[1], argv[1], clock()
+  local c = read_claim(P, id)
+  if not c then return 0 end
+  local cfg = config(P)
+  count_and_spend(P, cfg, c.owner, { unpack(argv, 5) }, now)
+  bury(P, cfg, id, c, argv[2], argv[3], argv[4], now)
+  return 1
+end
+
+local LETTER_FIELDS =
+  { '.key', '.thread', '.user', '.agent', '.bucket', '.owner', '.gen', '.first', '.last', '.attempts' }
+
+-- memd_part_1: KEYS P; ARGV claim, code, error, record, identity... -> how many of the claim's messages went to the
+-- dead. The rest stays claimed: the drain has halved the messages until those that fail were alone.
+local function memd_part(keys, argv)
+  local P, id, now = keys[1], argv[1], clock()
+  local c = read_claim(P, id)
+  if not c then return 0 end
+  local claim, fields, names, from, to = P .. ':claim:' .. id, {}, {}, nil, nil
+  for i = 5, #argv do
+    local name = 'm:' .. argv[i]
+    local value = call('HGET', claim, name)
+    if value then
+      local seq = tonumber((select(2, parts(value))))
+      from, to = math.min(from or seq, seq), math.max(to or seq, seq)
+      names[#names + 1] = name
+      put(fields, name, value)
+    end
+  end
+  if #names == 0 then return 0 end
+  local letter = id .. '-' .. string.sub(names[1], 4, 11)
+  for i, value in ipairs(call('HMGET', claim, unpack(LETTER_FIELDS))) do
+    if value then put(fields, LETTER_FIELDS[i], value) end
+  end
+  put(fields, '.from', from)
+  put(fields, '.to', to)
+  hset(P .. ':dead:' .. letter, fields)
+  hdel(claim, names)
+  add_letter(P, letter, c.key, argv[2], argv[3], now)
+  add_record(P, c.key, from, to, argv[4])
+  count(P, { 'dead', to - from + 1, 'dead:' .. argv[2], to - from + 1 })
+  return #names
+end
+
+-- Puts one message back into a key that has new ones. If it was pushed again in the meantime, the newest text stays, in
+-- the old place. Returns the tokens that this adds.
+local function put_message_back(ctx, field, value)
+  if call('HSETNX', ctx, field, value) == 1 then return tonumber((select(3, parts(value)))) end
+  local order, seq, _, signals = parts(value)
+  local _, _, tokens, newer, text = parts(call('HGET', ctx, field))
+  call('HSET', ctx, field, message_value(order, seq, tokens, union(signals, newer), text))
+  return 0
+end
+
+local KEPT = { ['.urgent'] = true, ['.batch'] = true, ['.sent'] = true, ['.print'] = true, ['.answer'] = true }
+
+-- Puts the fields of a claim or a letter into a key that has new messages.
+local function merge_back(source, ctx)
+  local flat, size, tokens = call('HGETALL', source), 0, nil
+  for i = 1, #flat, 2 do
+    local field, value = flat[i], flat[i + 1]
+    if is_message(field) then
+      size = size + put_message_back(ctx, field, value)
+    elseif field == '.first' or field == '.from' then
+      local newer = tonumber((call('HGET', ctx, field)))
+      call('HSET', ctx, field, math.min(newer or math.huge, tonumber(value)))
+    elseif field == '.tokens' then
+      tokens = tonumber(value)
+    elseif KEPT[field] then
+      call('HSET', ctx, field, value)
+    end
+  end
+  call('HINCRBY', ctx, '.size', size)
+  call('HINCRBY', ctx, '.tokens', math.min(size, tokens or size))
+  call('DEL', source)
+end
+
+-- The messages of a claim or a letter are pending again, before what came since: they keep their order.
+local function put_back(P, source, key, changes)
+  local ctx = P .. ':ctx:' .. key
+  if call('EXISTS', ctx) == 0 then
+    call('RENAME', source, ctx)
+    call('HDEL', ctx, '.key', '.worker', '.now', '.suspect', '.parked', '.held', '.code', '.error', '.died')
+  else
+    merge_back(source, ctx)
+  end
+  hset(ctx, changes)
+  return call('HGET', ctx, '.parked')
+end
+
+-- Puts a claim's messages back and frees its bucket. The key leaves every row: it waits for its own time now, and as
+-- the one key that a free bucket unparks it would keep the others parked.
+local function give_back(P, id, c, changes, now)
+  put_back(P, P .. ':claim:' .. id, c.key, changes)
+  call('HDEL', P .. ':outcome:' .. c.key, '.claim')
+  call('ZREM', P .. ':parked:' .. c.bucket, c.key)
+  for _, row in ipairs({ 'rationed', 'batched' }) do call('ZREM', P .. ':' .. row, c.key) end
+  call('HDEL', P .. ':ctx:' .. c.key, '.parked')
+  close(P, id, c, now)
+end
+
+-- memd_release_1: KEYS P; ARGV claim, how (failed: costs an attempt; paused: costs none; expired: the lease ran out),
+-- backoff in ms, code, error, the record if it is buried, stat, n... -> released, dead, or lost
+local function memd_release(keys, argv)
+  local P, id, how, now = keys[1], argv[1], argv[2], clock()
+  local c = read_claim(P, id)
+  if not c then
+    call('ZREM', P .. ':claimed', id)
+    return 'lost'
+  end
+  local cfg = config(P)
+  if how == 'expired' then
+    local lease = tonumber(call('ZSCORE', P .. ':claimed', id))
+    if lease and lease > now then return 'lost' end -- extended in the meantime
+  end
+  count_and_spend(P, cfg, c.owner, { unpack(argv, 7) }, now)
+  local costs = how == 'failed' or (how == 'expired' and c.suspect)
+  local attempts = c.attempts + (costs and 1 or 0)
+  if costs and attempts >= cfg.max_attempts then
+    call('HSET', P .. ':claim:' .. id, '.attempts', attempts)
+    bury(P, cfg, id, c, argv[4], argv[5], argv[6], now)
+    return 'dead'
+  end
+  local after = now + tonumber(argv[3])
+  local changes = { '.attempts', attempts, '.delays', costs and 0 or c.delays + 1, '.after', after }
+  if how == 'expired' then put(changes, '.suspect', 1) end
+  give_back(P, id, c, changes, now)
+  if how == 'failed' then -- a batch's answer that failed is not tried again
+    call('HDEL', P .. ':ctx:' .. c.key, unpack(BATCH_FIELDS))
+  end
+  set_due(P, c.key, c.bucket, nil, after, now, cfg.tick_ms)
+  count(P, { 'released:' .. how, 1 })
+  return 'released'
+end
+
+register('memd_ack', memd_ack)
+register('memd_bury', memd_bury)
+register('memd_part', memd_part)
+register('memd_release', memd_release)

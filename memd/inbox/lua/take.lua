@@ -1,0 +1,30 @@
+-- The raw door: the head of a raw list is taken in and removed in one step.
+
+-- memd_take_1: KEYS P, raw list; ARGV sha1 of the expected head, then one of
+--   push, header, message...  |  dead, id, code, error  |  skip, reason, counter, n...
+-- -> taken, or moved when the head is another one by now
+local function memd_take(keys, argv)
+  local P, list = keys[1], keys[2]
+  local head = call('LINDEX', list, 0)
+  if not head or redis.sha1hex(head) ~= argv[1] then return 'moved' end
+  local now, verb = clock(), argv[2]
+  if verb == 'push' then
+    local cfg, h = config(P), header(argv[3])
+    local wrong = push_error(cfg, h, argv, 4)
+    if wrong then return redis.error_reply('MEMDREJECTED ' .. wrong) end
+    local answer = merge(P, cfg, h, argv, 4)
+    if answer[1] == 'skipped' then count(P, { 'skipped', 1, 'skipped:' .. answer[7], 1 }) end
+  elseif verb == 'dead' then
+    local dead, code, err = P .. ':dead:' .. argv[3], argv[4], argv[5]
+    call('HSET', dead, '.code', code, '.error', err, '.died', now, '.raw', head, '.origin', list)
+    call('ZADD', P .. ':dead', now, argv[3])
+    count(P, { 'dead', 1, 'dead:' .. code, 1 })
+  else
+    count(P, { 'skipped', 1, 'skipped:' .. argv[3], 1, unpack(argv, 4) })
+  end
+  call('LPOP', list)
+  call('HINCRBY', P .. ':taken', list, 1)
+  return 'taken'
+end
+
+register('memd_take', memd_take)

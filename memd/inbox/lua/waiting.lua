@@ -1,0 +1,65 @@
+-- Where a pending key waits: in due for its time, in parked:<bucket> for its bucket, in rationed for a budget, in
+-- batched for the answer of a batch. It is in one of these rows only.
+
+-- Puts a key where it waits. While its bucket is busy a parked key stays parked, and only its place in the row changes.
+-- A push does not bring back a key that waits for a budget or a batch: these are no debounce.
+local function set_due(P, key, bucket, parked, due, now, tick)
+  if parked == 'rationed' or parked == 'batched' then return end
+  if parked then
+    if call('HEXISTS', P .. ':busy', bucket) == 1 then
+      call('ZADD', P .. ':parked:' .. bucket, due, key)
+      return
+    end
+    call('ZREM', P .. ':parked:' .. bucket, key)
+    call('HDEL', P .. ':ctx:' .. key, '.parked')
+  end
+  call('ZADD', P .. ':due', due, key)
+  if due <= now + tick then wake(P) end
+end
+
+-- Moves the earliest parked key of a free bucket to due. One key is enough if it can be claimed at once; if even the
+-- earliest is not due yet, none of them needs to be parked.
+local function unpark(P, bucket, now)
+  local row = P .. ':parked:' .. bucket
+  local moved = call('ZPOPMIN', row)
+  while #moved == 2 do
+    local key, due = moved[1], moved[2]
+    call('HDEL', P .. ':ctx:' .. key, '.parked')
+    call('ZADD', P .. ':due', due, key)
+    if tonumber(due) <= now then
+      wake(P)
+      return
+    end
+    moved = call('ZPOPMIN', row)
+  end
+end
+
+-- A bucket is freed only by the claim that it is busy with.
+local function free_bucket(P, bucket, id, now)
+  if call('HGET', P .. ':busy', bucket) ~= id then return end
+  call('HDEL', P .. ':busy', bucket)
+  unpark(P, bucket, now)
+end
+
+local function park(P, key, bucket)
+  local due = call('ZSCORE', P .. ':due', key)
+  call('ZREM', P .. ':due', key)
+  call('ZADD', P .. ':parked:' .. bucket, due, key)
+  call('HSET', P .. ':ctx:' .. key, '.parked', 1)
+end
+
+-- Moves a key from due to the row `rationed` or `batched`, until a moment. No key of its bucket may stay parked behind
+-- a key that is not going to be claimed.
+local function set_aside(P, row, key, bucket, moment, now)
+  call('ZREM', P .. ':due', key)
+  call('ZADD', P .. ':' .. row, moment, key)
+  call('HSET', P .. ':ctx:' .. key, '.parked', row)
+  if call('HEXISTS', P .. ':busy', bucket) == 0 then unpark(P, bucket, now) end
+end
+
+-- Moves a key from the row `rationed` or `batched` to due.
+local function bring_back(P, row, key, due)
+  call('ZREM', P .. ':' .. row, key)
+  call('HDEL', P .. ':ctx:' .. key, '.parked')
+  call('ZADD', P .. ':due', due, key)
+end
