@@ -164,7 +164,7 @@ class Inject(OneMemory):
     include_pending: bool = Field(False, description=PENDING)
 
 
-class SearchBody(OneMemory, title="Search"):
+class Search(OneMemory):
     """A search."""
 
     query: Query

@@ -21,6 +21,9 @@ PAGE = 500
 RAW_WAIT_S = 1.0
 """How long a flush without waiting gives the scheduler to take in what lies in the raw lists."""
 
+MOST_LOOKS = 5
+"""Looks for keys at most: under steady input each one finds some that were pushed after the flush began."""
+
 POLL_MIN_S, POLL_MAX_S = 0.02, 0.25
 
 
@@ -113,6 +116,20 @@ class Flush:
         return True
 
     def _note(self) -> None:
+        """Note every selected key; look again until two looks in a row find no new one.
+
+        A parked key becomes due when its bucket's claim ends and is claimed soon after: one look can find it at neither
+        place.
+        """
+        quiet = 0
+        for _ in range(MOST_LOOKS):
+            before = len(self._notes)
+            self._look()
+            quiet = 0 if len(self._notes) > before else quiet + 1
+            if quiet == 2:
+                return
+
+    def _look(self) -> None:
         key_filter = (self._selection.thread_id, self._selection.user_id, self._selection.agent_name)
         for source, extra in self._sources():
             cursor = "0"

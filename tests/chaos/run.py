@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import redis
-from support import wait_for
+from support import slowdown, wait_for
 
 from chaos import leftovers, load, watcher
 from chaos.compare import compare
@@ -35,9 +35,6 @@ READY_S = 30.0
 WARM_UP_S = 15.0
 SETTLE_S = 10.0
 """How long descriptors and drains may take to go back to their baseline once the inbox is empty."""
-
-SPIN_S = 0.1
-"""Processor time of the loop that measures how much slower other work makes this machine."""
 
 SHOWN = 5
 
@@ -130,7 +127,7 @@ class Run:
         self._until(self._flushed, self._plan.patience_s)
         if self._until(lambda: leftovers.idle(self._client), ended + self._plan.patience_s - time.monotonic()):
             self._report.drain_s = time.monotonic() - ended
-        self._report.drain_within_s = self._plan.drain_within_s * max(1.0, slower, slowdown())
+        self._report.drain_within_s = self._plan.drain_within_s * max(slower, slowdown())
 
     def _last_push(self, producer: int) -> float:
         """When a producer has logged its last context, on the monotonic clock."""
@@ -210,14 +207,6 @@ class Run:
         kills = self._fleet.tally.kills
         hits = ", ".join(f"{role.value} {kills[role]}" for role in Role)
         self._display.show(load.acknowledged(self._folder, self._plan), f"{words}; kills {kills.total()} ({hits})")
-
-
-def slowdown() -> float:
-    """How many times longer a busy loop takes than its processor time: 1 on a free core, more beside other work."""
-    wall, spent = time.monotonic(), time.thread_time()
-    while time.thread_time() - spent < SPIN_S:
-        pass
-    return (time.monotonic() - wall) / SPIN_S
 
 
 def _lines(file: Path) -> list[str]:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
-from support import code_blocks, daemon, free_port
+from support import code_blocks, daemon, exit_code, free_port
 from support.http_support import Site, install, serving
 
 from memd.client import Memd
@@ -176,7 +176,7 @@ def test_with_the_inbox_away_reading_goes_on() -> None:
             answer = site.ask(method, path, body)
             assert (answer.status, answer.code, answer.headers["retry-after"]) == (503, "E_INBOX_UNAVAILABLE", "5")
         site.process.send_signal(signal.SIGTERM)
-        assert site.process.wait(10) == 0
+        assert exit_code(site.process, 10) == 0
 
 
 def test_no_page_of_another_origin_is_let_in(site: Site) -> None:

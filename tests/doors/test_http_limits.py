@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from support import wait_for
+from support import exit_code, wait_for
 from support.http_support import JSON, Site, head, install, read_all, serving, status_of
 
 from memd.context import Bucket
@@ -292,5 +292,5 @@ def test_sigterm_lets_running_requests_finish(server_url: str) -> None:
             site.process.send_signal(signal.SIGTERM)
             line.sendall(body[50:])
             assert status_of(line.recv(4096)) == 202
-        assert site.process.wait(10) == 0
+        assert exit_code(site.process, 10) == 0
         assert "Traceback" not in (site.settings.data_dir / "serve0.log").read_text()

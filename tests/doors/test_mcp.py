@@ -15,7 +15,7 @@ import httpx2
 import pytest
 from mcp import Client, MCPError, StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
-from support import daemon, environment, forkserver, free_port, wait_for
+from support import daemon, environment, exit_code, forkserver, free_port, wait_for
 
 from memd.client import Memd
 from memd.config import Settings
@@ -255,7 +255,7 @@ def test_over_http_the_token_says_who_it_is(memd: Memd, configured: Configured) 
         wait_for(lambda: post(port, **gone).status_code == 401, "a token that was removed is good for nothing")
     finally:
         part.terminate()
-        assert part.wait(10) == 0
+        assert exit_code(part, 10) == 0
     log = (settings.data_dir / "mcp.log").read_text()
     assert "mcp_ready" in log
     assert not any(word in log for word in ("garden", "tea", "ana", *given.values()))

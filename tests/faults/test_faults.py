@@ -14,7 +14,7 @@ from pathlib import Path
 import orjson
 import pytest
 import redis
-from support import alive, ended, first_due, part, wait_for
+from support import alive, ended, exit_code, first_due, part, wait_for
 
 from memd.client import Memd
 from memd.config import Settings
@@ -127,7 +127,7 @@ def test_sigterm_hands_back_within_the_grace_time(
         push(app, "ana", 1)
         wait_for(lambda: model.calls == 1, "the model is asked")
         worker.send_signal(signal.SIGTERM)
-        assert worker.wait(5) == 0
+        assert exit_code(worker, 5) == 0
         status = app.status()
         assert (status.claimed, status.pending) == (0, 1)
     key = first_due(client)

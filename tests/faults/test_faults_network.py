@@ -359,7 +359,7 @@ def test_silence_hangs_nobody_and_loses_no_lease(
             with silence(server, proxy):
                 until = time.monotonic() + TIMEOUT_S + 1
                 wait_for(lambda: time.monotonic() > until, "commands have timed out")
-            assert not app.flush(wait=True, timeout_s=10).timed_out
+            wait_for(lambda: not app.flush(wait=True, timeout_s=1).timed_out, "all has ended", timeout_s=10)
             assert once(app, range(20), 7)
             assert worker.poll() is None
         assert not events(settings, "scheduler", "lease_expired")

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 import redis
-from support import ended, environment, execute, make_settings, part, wait_for
+from support import ended, environment, execute, exit_code, make_settings, part, wait_for
 from support.fault_support import OwnServer, events, family, frozen, has_logged, is_stopped, once, raw, tell, tell_again
 from support.proxy import Proxy
 
@@ -133,7 +133,7 @@ def test_a_worker_that_drains_without_rq_stops_when_told(own: Settings) -> None:
         with part("scheduler", settings), part("worker", settings) as worker:
             model.wait_for_calls(1, 20)
             worker.send_signal(signal.SIGTERM)
-            assert worker.wait(8) == 0
+            assert exit_code(worker, 8) == 0
             assert (app.status().claimed, app.status().pending) == (0, 1)
 
 
@@ -254,7 +254,7 @@ def test_keys_that_rq_loses_cost_nothing(configured: Configured, client: redis.R
                 deleted[key.split(b":")[1]] += 1
             if number % 4 == 3:
                 wait_for(partial(has_stored, app, number - 8), "it goes on", timeout_s=10)
-        assert app.flush(wait=True, timeout_s=10).counts.keys() <= {"stored"}
+        wait_for(lambda: not app.flush(wait=True, timeout_s=1).timed_out, "all has ended", timeout_s=10)
         assert once(app, range(120), 7)
         tell(app, "another", 1)
         assert ended(app) == {"stored": 121}
@@ -362,7 +362,7 @@ def test_an_idle_worker_stops_when_told(memd: Memd, settings: Settings, client: 
         wait_for(lambda: "blmove" in {row["cmd"] for row in client.client_list()}, "it waits for a bell")
         for _ in range(times):
             worker.send_signal(signal.SIGTERM)
-        assert worker.wait(5) == 0
+        assert exit_code(worker, 5) == 0
         assert memd.status().workers == ()
 
 
@@ -380,7 +380,7 @@ def test_a_worker_told_to_stop_in_a_commit_finishes_it(
             worker.send_signal(signal.SIGTERM)
         wait_for(lambda: worker.poll() is None and len(family(worker.pid)) == 2, "it waits for the commit")
         (data_dir / "go").touch()
-        assert worker.wait(5) == 0
+        assert exit_code(worker, 5) == 0
         status = memd.status()
     assert (status.stored, status.pending, status.claimed) == (1, 0, 0)
     assert once(memd, range(1), 1)

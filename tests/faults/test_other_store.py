@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import redis
-from support import Cli, daemon, ended, make_settings, part, wait_for
+from support import Cli, daemon, ended, exit_code, make_settings, part, wait_for
 
 from memd.client import Memd
 from memd.config import Settings, StoreSettings
@@ -77,7 +77,7 @@ def test_a_daemon_with_another_store_does_not_start(
         file.write_text(id_there)
     memd.push(TURNS, thread_id="t", user_id="ana", now=True)
     with part(name, other) as process:
-        assert process.wait(20) == OtherStore.exit_code == 78
+        assert exit_code(process, 20) == OtherStore.exit_code == 78
     said = (other.data_dir / f"{name}0.log").read_text()
     assert "E_OTHER_STORE" in said
     assert "Traceback" not in said
@@ -106,10 +106,10 @@ def test_a_daemon_stops_when_the_inbox_is_given_away(
         memd.push(TURNS, thread_id="t", user_id="ana", now=True)
         assert ended(memd) == {"stored": 1}
         client.hset(f"{P}:config", "store", "f" * 32)
-        assert scheduler.wait(20) == 78
+        assert exit_code(scheduler, 20) == 78
         memd.push([{**TURNS[0], "id": "m2"}], thread_id="t", user_id="ana", now=True)
         ring(bell_queue(own))
-        assert worker.wait(20) == 78
+        assert exit_code(worker, 20) == 78
         assert memd.status().pending == 1
 
 

@@ -15,7 +15,7 @@ from typing import IO, Any
 
 import orjson
 import pytest
-from support import alive, ended, environment, free_port, make_settings, wait_for
+from support import alive, ended, environment, exit_code, free_port, make_settings, wait_for
 
 from memd.client import Memd
 from memd.config import Settings
@@ -74,7 +74,7 @@ def test_up_runs_the_whole_job_and_stops_cleanly(embedded: Settings) -> None:
         assert ended(app) == {"stored": 1}
         pids = [event["pid"] for event in [*events(log, "part_started"), *events(log, "server_ready")]]
         process.send_signal(signal.SIGTERM)
-        assert process.wait(15) == 0
+        assert exit_code(process, 15) == 0
     assert len(pids) == 4
     assert not any(map(alive, pids))
     assert not socket_path(embedded).exists()
@@ -98,7 +98,7 @@ def test_up_serves_http_when_told_to(data_dir: Path) -> None:
         wait_for(lambda: len(events(log, "http_ready")) == 2, "it was started again")
         wait_for(lambda: health() == "ok", "it answers again")
         process.send_signal(signal.SIGTERM)
-        assert process.wait(20) == 0
+        assert exit_code(process, 20) == 0
     assert events(log, "http_stopped")
 
 
@@ -107,7 +107,7 @@ def test_ctrl_c_reaches_only_the_supervisor(embedded: Settings) -> None:
     with up(embedded) as (process, log):
         wait_for(lambda: ready(embedded), "memd up is ready")
         os.killpg(process.pid, signal.SIGINT)
-        assert process.wait(15) == 0
+        assert exit_code(process, 15) == 0
     assert b"Traceback" not in log.read_bytes()
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 import redis
-from support import daemon, ended, make_settings, part, wait_for
+from support import daemon, ended, exit_code, make_settings, part, wait_for
 from support.fault_support import OwnServer, once, tell
 from support.inbox_view import advance, check, look
 
@@ -54,10 +54,12 @@ def test_what_may_wait_is_asked_for_in_batches(
 ) -> None:
     """Twenty users need a few batches and no call, at half the price; the endpoint keeps nothing afterwards."""
     settings = batching()
-    with Memd(settings) as app, daemon(settings):
+    with Memd(settings) as app, ExitStack() as stack:
         for number in range(20):
             tell(app, f"u{number}", number, now=False)
         app.push([{"role": "user", "content": "我住在杭州。", "id": "1"}], thread_id="线程", user_id="小林")
+        wait_for(lambda: app.status().due == 21, "all may be claimed")
+        stack.enter_context(daemon(settings))
         wait_for(lambda: app.status().stored == 21, "all is stored")
         assert once(app, range(20), 20)
         assert contents(app, "小林") == ["我住在杭州。"]
@@ -367,7 +369,7 @@ def test_a_worker_that_is_told_to_stop_gives_back_what_is_not_in_a_batch_yet(
         tell(app, "u0", 0, now=False)
         wait_for(lambda: model.batches.requests == 1, "the batch is being made")
         worker.terminate()
-        assert worker.wait(15) == 0
+        assert exit_code(worker, 15) == 0
         status, [fields] = app.status(), look(client).pending.values()
     assert (status.pending, status.claimed, status.batches) == (1, 0, 0)
     assert not {".suspect", ".batch", ".attempts"} & {name for name, value in fields.items() if value != "0"}

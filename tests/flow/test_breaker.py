@@ -41,8 +41,9 @@ def trip(client: redis.Redis, error: ModelUnavailable, endpoint: str = "model") 
 def test_a_limit_opens_the_breaker_and_nothing_is_claimed(client: redis.Redis, settings: Settings) -> None:
     """A 429 opens the breaker at once; while it is open no key is claimed, not even after a flush."""
     push(client, "ana")
-    opened = trip(client, LIMITED)
+    opened = trip(client, LIMITED, "another")
     assert (opened.state, 0.05 <= opened.pause_s <= 0.1) == ("opened", True)
+    trip(client, ModelUnavailable("rate_limited", "", 60.0))
     assert claimed(client, settings) == ("open", [])
     send(client, verbs.flush_page("due", "0", (None, None, None)))
     assert claimed(client, settings) == ("open", [])

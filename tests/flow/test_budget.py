@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -148,9 +149,13 @@ def test_what_is_under_way_is_held_back(memd: Memd, client: redis.Redis, limited
     settings = limited(total=4_000)
     for user in ("ana", "bob", "eve"):
         push(memd, user)
+    before = datetime.now(UTC) - timedelta(milliseconds=1)  # the server's clock is cut to milliseconds
     first = claimed(client, settings)
+    after = datetime.now(UTC)
     assert len(first) == 2
-    assert 0 < (memd.status().rationed_until - datetime.now(UTC)).total_seconds() <= 0.5  # type: ignore[operator]  # one waits
+    until = memd.status().rationed_until
+    assert until is not None
+    assert before < until <= after + timedelta(seconds=0.5)
     for claim in first.values():
         spend(client, claim, 100)
     assert not client.exists(f"{P}:held")
@@ -311,11 +316,12 @@ def test_a_budget_in_the_whole_flow(asking: Configured, model: ModelServer) -> N
         result = app.flush(wait=True)
         assert result.counts == {"waiting": result.rationed}
         wait_for(lambda: all(app.document(f"user-{number}")["facts"] for number in range(30)), "the others are stored")
-        calls = model.calls
+        calls, began = model.calls, time.monotonic()
         commands = client.info("commandstats")["cmdstat_fcall"]["calls"]
         has_said(settings)
         assert model.calls == calls
-        assert client.info("commandstats")["cmdstat_fcall"]["calls"] - commands < 200
+        seconds = time.monotonic() - began
+        assert client.info("commandstats")["cmdstat_fcall"]["calls"] - commands < 200 + 40 * seconds
         status = app.status()
         assert (status.dead, status.by_reason, status.claimed) == (0, {}, 0)
         assert status.stored + status.rationed == 60

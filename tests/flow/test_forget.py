@@ -52,7 +52,7 @@ def remembered(app: Memd) -> list[str]:
 def nothing_comes_back(app: Memd, users: list[str] = USERS) -> None:
     """Pushed again, all is skipped; and nothing is on its way."""
     assert push_again(app, users) == {"forgotten"}
-    assert app.flush(wait=True, timeout_s=20).counts == {}
+    assert app.flush(wait=True).counts == {}
     assert remembered(app) == []
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -12,13 +13,15 @@ from hypothesis import HealthCheck, given
 from hypothesis import settings as settings_of
 from hypothesis import strategies as st
 from support import dead_letter, execute, wait_for
+from support.inbox_view import advance
 
 from memd.config import Settings
 from memd.context import Context, Key, Message, identify
 from memd.errors import NotReady, Rejected
 from memd.inbox import library, raw_door, verbs
 from memd.inbox.claim import Claim, Claims
-from memd.inbox.connection import send
+from memd.inbox.connection import Call, send
+from memd.inbox.flush import Flush, Selection
 from memd.inbox.receipt import judge
 from memd.inbox.verbs import Merged
 
@@ -52,12 +55,14 @@ def standing(client: redis.Redis, key: Key = KEY) -> verbs.Standing:
     return send(client, verbs.standings([key.hash]))[0]
 
 
-def test_a_push_waits_until_its_key_is_quiet(client: redis.Redis, settings: Settings) -> None:
+def test_a_push_waits_until_its_key_is_quiet(client: redis.Redis, settings: Settings, configured: Any) -> None:
     """A pushed key is due after the quiet time, and is claimed with its messages in order."""
+    library.install(client, configured(scheduler__quiet_s=60, scheduler__max_wait_s=60))
     merged = push(client, "one", "two")
     assert merged.status == "queued"
-    assert merged.due_ms - merged.now_ms == 150
+    assert merged.due_ms - merged.now_ms == 60_000
     assert not claim(client, settings).taken
+    advance(client, 60_000)
     taken = claim_one(client, settings)
     assert taken.key == KEY
     assert texts(taken) == ["one", "two"]
@@ -199,6 +204,30 @@ def test_a_flush_leaves_due_keys_in_their_row(client: redis.Redis, settings: Set
     assert held.key.user_id == "user"
 
 
+def test_a_flush_that_looks_while_claims_end_misses_no_key(
+    client: redis.Redis, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A bucket whose parked key is due when claims are looked at, and claimed when due keys are: all is noted."""
+    for thread in ("a", "b", "c"):
+        push(client, thread, key=Key(thread, "user"), now=True)
+    held = claim_one(client, settings)
+    assert not claim(client, settings).taken
+    looks = itertools.count()
+    meanwhile: dict[int, Callable[[], object]] = {
+        3: lambda: send(client, verbs.ack(held.id, {"state": "stored"}, {})),
+        4: lambda: claim(client, settings),
+    }
+
+    def interrupted(connection: redis.Redis, call: Call[Any]) -> Any:
+        """What a worker does just before this call of the flush arrives."""
+        if step := meanwhile.get(next(looks)):
+            step()
+        return send(connection, call)
+
+    monkeypatch.setattr("memd.inbox.flush.send", interrupted)
+    assert Flush(client, [verbs.RAW], Selection()).start().counts == {"waiting": 2}
+
+
 def dues(client: redis.Redis) -> dict[bytes, int]:
     rows = [f"{verbs.P}:due", f"{verbs.P}:parked:{KEY.bucket.hash}"]
     flat = [part for row in rows for part in execute(client, "ZRANGE", row, 0, -1, "WITHSCORES")]
@@ -238,13 +267,15 @@ def test_a_paused_release_costs_no_attempt(client: redis.Redis, settings: Settin
         assert send(client, verbs.release(held.id, "paused", 0.001, "E_OUTAGE")) == "released"
 
 
-def test_backoff_holds_a_key_back(client: redis.Redis, settings: Settings) -> None:
+def test_backoff_holds_a_key_back(client: redis.Redis, configured: Any) -> None:
     """A released key is not due before its backoff is over, not even when more comes; a flush overrides it."""
+    settings = configured(drain__backoff_max_s=60)
+    library.install(client, settings)
     push(client, "one", now=True)
     held = claim_one(client, settings)
-    send(client, verbs.release(held.id, "paused", 0.4, "E_OUTAGE"))
+    send(client, verbs.release(held.id, "paused", 40, "E_OUTAGE"))
     merged = push(client, "one", "two")
-    assert merged.due_ms - merged.now_ms > 200
+    assert merged.due_ms - merged.now_ms > 20_000
     send(client, verbs.flush_page("due", "0", (None, None, None)))
     assert texts(claim(client, settings).taken[0]) == ["one", "two"]
 

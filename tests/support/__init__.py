@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import redis
 
@@ -41,16 +41,47 @@ SHORT = {
 
 
 def wait_for(condition: Callable[[], T], name: str, timeout_s: float = 20) -> T:
-    """The first truthy answer of `condition`; fails with its name when the deadline passes."""
-    until = time.monotonic() + timeout_s
+    """The first truthy result of `condition`; fails with its name when the deadline passes.
+
+    The deadline is for free cores: where other work takes its share of them, it is later in proportion.
+    """
+    began = time.monotonic()
     tick = threading.Event()
     while True:
-        answer = condition()
-        if answer:
-            return answer
-        if time.monotonic() > until:
+        found = condition()
+        if found:
+            return found
+        waited = time.monotonic() - began
+        if waited > timeout_s and waited > timeout_s * slowdown():
             raise AssertionError(f"not within {timeout_s:g} s: {name}")
         tick.wait(0.01)
+
+
+SPIN_S = 0.05
+"""Processor time of the loop that measures how much slower other work makes this machine."""
+
+
+def slowdown() -> float:
+    """How many times longer a busy loop takes than its processor time: 1 on a free core, more where others work."""
+    began, spent = time.monotonic(), time.thread_time()
+    while time.thread_time() - spent < SPIN_S:
+        pass
+    return max(1.0, (time.monotonic() - began) / SPIN_S)
+
+
+class Process(Protocol):
+    """A process that may have ended."""
+
+    def poll(self) -> int | None:
+        """The exit code; None while it runs."""
+
+
+def exit_code(process: Process, timeout_s: float) -> int:
+    """The exit code of a process, which must end within so many seconds of free cores."""
+    wait_for(lambda: process.poll() is not None, "the process has ended", timeout_s)
+    code = process.poll()
+    assert code is not None
+    return code
 
 
 def make_settings(data_dir: Path, redis_url: str | None, **changes: Any) -> Settings:
