@@ -179,13 +179,13 @@ def _tell(change: Change, done: str, dry_run: bool, as_json: bool) -> None:
             echo(f"  {sign} [{printable(category_of(fact))}] {printable(content_of(fact))}")
 
 
-def _table(found: list[dict[str, Any]]) -> None:
-    if not found:
+def _table(rows: list[dict[str, Any]]) -> None:
+    if not rows:
         echo("no facts")
         return
-    width = max(len(printable(id_of(fact))) for fact in found)
+    width = max(len(printable(id_of(fact))) for fact in rows)
     echo(f"{'id':<{width}}  {'conf':>4}  {'category':<10}  {'since':<10}  {'by':<6}  content")
-    for fact in found:
+    for fact in rows:
         by = "hand" if is_manual(fact) else "agent" if is_note(fact) else "model"
         since = printable(created_at(fact) or "?")[:10]
         category = printable(category_of(fact))

@@ -6,6 +6,7 @@ travel in the header, so that the functions need not look into a message.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -107,8 +108,6 @@ def _take(raw: bytes, source: str, *arguments: Any) -> Call[bool]:
 
 def digest_sha1(raw: bytes) -> str:
     """SHA-1 as the server's `sha1hex` computes it: it tells two list heads apart, nothing more."""
-    import hashlib  # noqa: PLC0415  (only the scheduler needs it)
-
     return hashlib.sha1(raw, usedforsecurity=False).hexdigest()
 
 

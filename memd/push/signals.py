@@ -84,15 +84,15 @@ class _Script:
         literals = self._signals.literals_in(text)
         return literals if self._signals.could_match(literals) else None
 
-    def search(self, sentence: str, literals: list[str], found: set[str]) -> None:
+    def search(self, sentence: str, literals: list[str], signals: set[str]) -> None:
         """Add the signals of one sentence of a text that has these literals."""
         patterns = self._signals.select_part(literals, sentence)
         bare = sentence.strip(" \t,，、:-—*>#") if patterns else ""
         for pattern in patterns:
-            if pattern.signal in found or not pattern.regex.search(bare):
+            if pattern.signal in signals or not pattern.regex.search(bare):
                 continue
             if not (pattern.statement and _QUESTION.search(sentence)):
-                found.add(pattern.signal)
+                signals.add(pattern.signal)
 
 
 class Patterns:
