@@ -164,7 +164,7 @@ class Inject(OneMemory):
     include_pending: bool = Field(False, description=PENDING)
 
 
-class Search(OneMemory):
+class SearchBody(OneMemory, title="Search"):
     """A search."""
 
     query: Query

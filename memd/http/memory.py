@@ -9,8 +9,8 @@ import orjson
 from starlette.responses import Response
 
 from memd.context import Bucket
-from memd.http.fields import AddFact, Export, FactEdit, Forget, Inject, InjectQuery, OneMemory, Search
-from memd.http.operation import Request, json_response
+from memd.http.fields import AddFact, Export, FactEdit, Forget, Inject, InjectQuery, OneMemory, SearchBody
+from memd.http.operation import HttpRequest, json_response
 from memd.recall.inject import Injection
 from memd.recall.search import Found
 
@@ -21,7 +21,7 @@ HIDDEN = ("ledger",)
 """Fields of a document that are memd's own bookkeeping: hashes of messages. An export has them."""
 
 
-async def document(request: Request) -> Response:
+async def document(request: HttpRequest) -> Response:
     """The memory document."""
     query: OneMemory = request.query
 
@@ -34,7 +34,7 @@ async def document(request: Request) -> Response:
     return _tagged(request, data, version)
 
 
-async def inject(request: Request) -> Response:
+async def inject(request: HttpRequest) -> Response:
     """The block for a prompt. A block in the cache, of a memory that has not changed, takes no thread."""
     query: InjectQuery = request.query
     if query.query is None and not query.include_pending:
@@ -45,13 +45,13 @@ async def inject(request: Request) -> Response:
     return _tagged_block(request, await _injection(request, query))
 
 
-async def inject_for(request: Request) -> Response:
+async def inject_for(request: HttpRequest) -> Response:
     """The same, with the fields in a body."""
     block = await _injection(request, request.body)
     return json_response({"text": block.text, "version": block.version})
 
 
-async def _injection(request: Request, fields: InjectQuery | Inject) -> Injection:
+async def _injection(request: HttpRequest, fields: InjectQuery | Inject) -> Injection:
     def work() -> Injection:
         return request.service.memd.injection(
             fields.user_id,
@@ -65,9 +65,9 @@ async def _injection(request: Request, fields: InjectQuery | Inject) -> Injectio
     return await request.service.run(pool, work)
 
 
-async def search(request: Request) -> Response:
+async def search(request: HttpRequest) -> Response:
     """The facts that match, best first."""
-    body: Search = request.body
+    body: SearchBody = request.body
 
     def work() -> list[Found]:
         return request.service.memd.search(
@@ -85,7 +85,7 @@ async def search(request: Request) -> Response:
     return json_response({"found": [_row(result, explain=body.explain) for result in results]})
 
 
-async def facts(request: Request) -> Response:
+async def facts(request: HttpRequest) -> Response:
     """The facts of a memory, in the order they came."""
     query: OneMemory = request.query
     rows = await request.service.run(
@@ -94,7 +94,7 @@ async def facts(request: Request) -> Response:
     return json_response({"facts": rows})
 
 
-async def add_fact(request: Request) -> Response:
+async def add_fact(request: HttpRequest) -> Response:
     """Add a fact by hand."""
     body: AddFact = request.body
     add = request.service.memd.add_fact
@@ -105,7 +105,7 @@ async def add_fact(request: Request) -> Response:
     return json_response({"id": fact_id}, 201)
 
 
-async def edit_fact(request: Request) -> Response:
+async def edit_fact(request: HttpRequest) -> Response:
     """Change a fact's content, its category, or both."""
     fact_id = request.path["fact_id"]
     body: FactEdit = request.body
@@ -117,7 +117,7 @@ async def edit_fact(request: Request) -> Response:
     return json_response({"id": fact_id})
 
 
-async def remove_fact(request: Request) -> Response:
+async def remove_fact(request: HttpRequest) -> Response:
     """Remove a fact for good."""
     fact_id = request.path["fact_id"]
     query: OneMemory = request.query
@@ -128,7 +128,7 @@ async def remove_fact(request: Request) -> Response:
     return Response(None, 204, {"cache-control": "no-store"})
 
 
-async def export(request: Request) -> Response:
+async def export(request: HttpRequest) -> Response:
     """Everything memd keeps about a user: every agent's memory, or that of one agent."""
     query: Export = request.query
 
@@ -138,7 +138,7 @@ async def export(request: Request) -> Response:
     return json_response(await request.service.run(request.service.long, work))
 
 
-async def forget(request: Request) -> Response:
+async def forget(request: HttpRequest) -> Response:
     """Forget a user, or what one agent knows of them. 202: a worker completes it when the inbox is back."""
     body: Forget = request.body
     forgotten = await request.service.run(
@@ -160,11 +160,11 @@ def _row(result: Found, *, explain: bool) -> dict[str, object]:
     return row
 
 
-def _tagged_block(request: Request, block: Injection) -> Response:
+def _tagged_block(request: HttpRequest, block: Injection) -> Response:
     return _tagged(request, orjson.dumps({"text": block.text, "version": block.version}), block.version)
 
 
-def _tagged(request: Request, data: bytes, version: str) -> Response:
+def _tagged(request: HttpRequest, data: bytes, version: str) -> Response:
     """A response with an ETag; 304 without a body when the client has this version."""
     tag = f'"{version}"'
     headers = {"etag": tag, "cache-control": PRIVATE}

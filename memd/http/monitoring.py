@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from memd.errors import MemdError
 from memd.http import metrics as prometheus
-from memd.http.operation import Request, json_response
+from memd.http.operation import HttpRequest, json_response
 from memd.http.service import Service
 from memd.inbox.connection import Call, connect, send
 
@@ -18,19 +18,19 @@ CACHE_S = 1.0
 """The inbox is looked at once in this many seconds, however many clients ask."""
 
 
-async def status(request: Request) -> Response:
+async def status(request: HttpRequest) -> Response:
     """The figures of `memd status`."""
     return json_response(await request.service.run(request.service.inbox, request.service.memd.status))
 
 
-async def metrics(request: Request) -> Response:
+async def metrics(request: HttpRequest) -> Response:
     """The same for Prometheus."""
     service = request.service
     text = await service.run(service.inbox, lambda: prometheus.render(service.memd.status(), service.served))
     return Response(text, headers={"cache-control": "no-store"}, media_type=CONTENT_TYPE_PLAIN_0_0_4)
 
 
-async def openapi(request: Request) -> Response:
+async def openapi(request: HttpRequest) -> Response:
     """The OpenAPI document."""
     return Response(request.service.openapi, headers={"cache-control": "no-cache"}, media_type="application/json")
 
@@ -43,7 +43,7 @@ class Health:
         self._inbox = ""
         self._good_until = 0.0
 
-    async def __call__(self, request: Request) -> Response:
+    async def __call__(self, request: HttpRequest) -> Response:
         """Respond to anybody, without a token."""
         async with self._lock:
             if time.monotonic() >= self._good_until:

@@ -30,7 +30,7 @@ CACHED_QUERY_BYTES = 512
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class HttpRequest:
     """A request that has passed all checks."""
 
     service: Service
@@ -54,7 +54,7 @@ class Operation:
     name: str
     summary: str
     scope: TokenScope | None
-    run: Callable[[Request], Awaitable[Response]]
+    run: Callable[[HttpRequest], Awaitable[Response]]
     responses: Mapping[int, Any]
     query: type[Fields] = NoFields
     body: type[Fields] | type[RawPush] | None = None
@@ -120,12 +120,14 @@ class Resource:
         limit = MAX_BODY_BYTES if issubclass(kind, Fields) else settings.client.max_push_bytes
         return await read_body(headers, receive, limit, settings.http.read_timeout_s)
 
-    async def _checked(self, operation: Operation, token: Token, scope: Scope, headers: Headers, raw: bytes) -> Request:
+    async def _checked(
+        self, operation: Operation, token: Token, scope: Scope, headers: Headers, raw: bytes
+    ) -> HttpRequest:
         query = _parse_query(operation.query, scope["query_string"])
         body = await self._parse_body(operation.body, raw) if operation.body is not None else None
         if operation.scope not in (None, "status"):
             self._service.authorize_user(token, _user_of(query, body))
-        return Request(self._service, token, query, body, scope["path_params"], headers)
+        return HttpRequest(self._service, token, query, body, scope["path_params"], headers)
 
     async def _parse_body(self, kind: type[Fields] | type[RawPush], raw: bytes) -> Fields | RawPush:
         if issubclass(kind, Fields):

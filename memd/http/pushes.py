@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from memd.errors import Rejected
 from memd.http.fields import MAX_THREAD_BYTES, FlushBody
-from memd.http.operation import Request, json_response
+from memd.http.operation import HttpRequest, json_response
 from memd.http.problems import not_found
 from memd.inbox.flush import FlushProgress, FlushResult
 from memd.push.validation import RawPush
@@ -18,7 +18,7 @@ MARGIN_S = 5.0
 """A flush that waits responds this many seconds before `http.request_timeout_s` ends."""
 
 
-async def push(request: Request) -> Response:
+async def push(request: HttpRequest) -> Response:
     """Merge a push at once, or refuse it."""
     own = in_namespace(request.body, request.token.app)
     receipt = await request.service.run(request.service.inbox, lambda: request.service.memd.push_parsed(own))
@@ -41,7 +41,7 @@ def thread_of(thread_id: str, app: str) -> str:
     return f"{app}/{thread_id}" if app else thread_id
 
 
-async def receipt(request: Request) -> Response:
+async def receipt(request: HttpRequest) -> Response:
     """The state of a push. A push of another user gets the same 404 as one that does not exist."""
     receipt_id, user_id = request.path["receipt_id"], request.query.user_id
     outcome = await request.service.run(
@@ -52,7 +52,7 @@ async def receipt(request: Request) -> Response:
     return json_response(outcome)
 
 
-async def flush(request: Request) -> Response:
+async def flush(request: HttpRequest) -> Response:
     """Make keys due now; with `wait`, respond when their pushes have ended."""
     body: FlushBody = request.body
     thread_id = body.thread_id if body.thread_id is None else thread_of(body.thread_id, request.token.app)

@@ -54,7 +54,7 @@ def _recall() -> list[Operation]:
         ),
         Operation(
             "POST", "/v1/search", "search", "The facts that match a query, best first", "read", memory.search,
-            {200: schemas.FOUND}, body=fields.Search,
+            {200: schemas.FOUND}, body=fields.SearchBody,
             description="score = 0.5 similarity + 0.3 confidence + 0.2 scope.",
         ),
         Operation(

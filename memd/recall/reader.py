@@ -19,7 +19,8 @@ from memd.memory.document import Document
 from memd.memory.facts import content_of, id_of
 from memd.memory.hand.editing import load_unrepaired
 from memd.memory.parsing import broken_fields
-from memd.memory.store.json_store import CachedReader, open_store
+from memd.memory.store.cache import CachedReader
+from memd.memory.store.json_store import open_store
 from memd.recall.index import Index, similarities
 from memd.recall.inject import Injection, Lines, inject, versioned
 from memd.recall.memories import Memory, alone, merged, with_pending

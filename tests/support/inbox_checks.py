@@ -20,7 +20,8 @@ from memd.inbox.connection import send
 from memd.inbox.receipt import judge
 from memd.memory.document import Document
 from memd.memory.store import paths
-from memd.memory.store.json_store import JsonStore, Loaded
+from memd.memory.store.json_store import JsonStore
+from memd.memory.store.protocol import Loaded
 from memd.push.signals import load_patterns
 from memd.scheduler.intake import Intake
 from memd.scheduler.rescue import Rescue

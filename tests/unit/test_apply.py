@@ -1,4 +1,4 @@
-"""Apply: what of an update comes true."""
+"""Apply: which parts of an update are applied, and why others are refused."""
 
 from __future__ import annotations
 
@@ -59,17 +59,17 @@ def run(update: Update, document: Document | None = None, **settings: Any) -> Ap
 
 
 def reasons(applied: Applied) -> list[str]:
-    """Why pieces were refused, in order."""
+    """The reasons of the refusals, in order."""
     return [refusal.reason for refusal in applied.refusals]
 
 
 def contents(document: Document) -> list[str]:
-    """What the document's facts say."""
+    """The contents of the document's facts."""
     return [fact["content"] for fact in document["facts"]]
 
 
 def test_a_fact_that_the_user_said_is_stored_with_its_proof() -> None:
-    """The stored fact has the established fields, the quote with its place, and where it comes from."""
+    """The stored fact has the established fields, the quote with its message, and its origin."""
     applied = run(Update(new_facts=(wanted(),)))
 
     (fact,) = applied.document["facts"]
@@ -89,7 +89,7 @@ def test_a_fact_that_the_user_said_is_stored_with_its_proof() -> None:
 
 
 def test_what_stands_beside_a_fact_is_kept() -> None:
-    """Subject, circumstance, what was wrong and the time it holds are stored."""
+    """Subject, backstory, source error and validity are stored."""
     fact = wanted(
         category="correction",
         source_error="Assumed Braga",
@@ -134,7 +134,7 @@ def test_what_stands_beside_a_fact_is_kept() -> None:
     ],
 )
 def test_a_fact_is_refused_with_its_reason(changes: dict[str, Any], reason: str) -> None:
-    """Each gate keeps its kind out, and says so; nothing of the fact is stored."""
+    """Each gate refuses its kind with its reason; nothing of the fact is stored."""
     applied = run(Update(new_facts=(wanted(**changes),)))
 
     assert reasons(applied) == [reason]
@@ -154,7 +154,7 @@ def test_a_fact_is_refused_with_its_reason(changes: dict[str, Any], reason: str)
     ],
 )
 def test_quotes_are_compared_without_space_width_and_case(quote: str, index: int) -> None:
-    """The quote stands in a user message, wherever the model says it does; it is stored as given."""
+    """The quote is in some user message, whichever message the model names; it is stored as given."""
     applied = run(Update(new_facts=(wanted(evidence=(Evidence(index, quote),)),)))
 
     (fact,) = applied.document["facts"]
@@ -163,7 +163,7 @@ def test_quotes_are_compared_without_space_width_and_case(quote: str, index: int
 
 
 def test_a_fact_keeps_only_the_quotes_that_hold() -> None:
-    """One true quote is enough; invented ones beside it are not stored."""
+    """One verbatim quote is enough; invented quotes are not stored."""
     evidence = (Evidence(0, "I own a yacht"), Evidence(0, "I live in Porto"), Evidence(0, "I live in Porto"))
 
     (fact,) = run(Update(new_facts=(wanted(evidence=evidence),))).document["facts"]
@@ -171,7 +171,7 @@ def test_a_fact_keeps_only_the_quotes_that_hold() -> None:
 
 
 def test_an_unknown_category_becomes_context() -> None:
-    """The list of categories is a setting; what is not on it is still a fact."""
+    """The list of categories is a setting; a fact of an unlisted category is still a fact."""
     (fact,) = run(Update(new_facts=(wanted(category="zodiac sign"),))).document["facts"]
 
     assert fact["category"] == "context"
@@ -255,7 +255,7 @@ def test_a_new_fact_never_takes_an_id_that_the_archive_holds() -> None:
 
 
 def test_an_update_that_retires_everything_is_capped() -> None:
-    """L6: at most the share and the number of the settings go; the rest is refused."""
+    """L6: at most the share and the number of the settings retire; the rest is refused."""
     document = holding(*(known(f"fact_{n:08x}", f"The user has cat number {n}") for n in range(20)))
     update = Update(
         new_facts=(wanted(replaces=tuple(f"fact_{n:08x}" for n in range(3))),),
@@ -300,7 +300,7 @@ def test_a_confirmation_needs_the_users_words() -> None:
 
 
 def test_a_full_memory_loses_the_least_certain_and_keeps_corrections_and_the_newer() -> None:
-    """Confidence decides; among equals corrections stay, then the newer. What goes is archived."""
+    """Confidence decides; of equals corrections stay, then the newer. Evicted facts are archived."""
     rows = [
         known("fact_0000000a", "The user is rather sure", confidence=0.95),
         known("fact_0000000b", "The user corrected this", confidence=0.8, category="correction"),
@@ -351,7 +351,7 @@ def test_the_archive_is_capped() -> None:
 
 
 def test_a_fact_whose_time_is_over_is_archived() -> None:
-    """Where nothing is reviewed it leaves with the next update, and can then be stated anew."""
+    """Without reviews it is archived by the next update, and can then be stated anew."""
     document = holding(known(content="The user lives in Porto", validUntil="2026-11-20T10:30:15.249Z"))
 
     applied = run(Update(new_facts=(wanted(),)), document, review_max=0)
@@ -415,7 +415,7 @@ def test_upload_events_never_enter_memory(content: str) -> None:
 
 
 def test_control_and_bidi_characters_are_taken_out() -> None:
-    """What is stored is one line without invisible tricks; emoji joiners stay."""
+    """A stored text is one line without invisible characters; emoji joiners stay."""
     (fact,) = run(Update(new_facts=(wanted("The\x1b[31m user\u202e lives\r\nin 👩\u200d🚀 Porto\ud800"),))).document[
         "facts"
     ]
@@ -425,7 +425,7 @@ def test_control_and_bidi_characters_are_taken_out() -> None:
 
 
 def test_the_established_format_is_updated_in_place_and_unknown_fields_survive() -> None:
-    """A v1 document without any of our fields works as it is; what we do not know is carried along."""
+    """A v1 document without memd's fields works as it is; unknown fields are carried along."""
     document: Document = {
         "version": "1.0",
         "lastUpdated": "2026-01-01T00:00:00Z",
@@ -444,7 +444,7 @@ def test_the_established_format_is_updated_in_place_and_unknown_fields_survive()
 
 
 def test_messages_already_taken_in_change_nothing() -> None:
-    """A redelivery gives the document back, byte for byte, whatever the update says."""
+    """A redelivery returns the document unchanged, byte for byte, whatever the update says."""
     first = run(Update(new_facts=(wanted(),)))
 
     again = run(Update(new_facts=(wanted("The user prefers TypeScript", "prefer TypeScript"),)), first.document)
@@ -524,7 +524,7 @@ SMALL = ApplySettings(max_facts=10, archive_cap=5, ledger_cap=100, max_retired_f
 
 @given(FACTS, UPDATES)
 def test_apply_is_pure(facts: list[Fact], update: Update) -> None:
-    """The document that goes in is not touched, and the same input gives the same bytes."""
+    """The old document is not changed, and the same input gives the same bytes."""
     document = holding(*facts)
     before = copy.deepcopy(document)
 
@@ -537,7 +537,7 @@ def test_apply_is_pure(facts: list[Fact], update: Update) -> None:
 
 @given(FACTS, UPDATES)
 def test_caps_hold_and_ids_are_unique_and_reported(facts: list[Fact], update: Update) -> None:
-    """Whatever a model answers: caps hold, ids are unique and ours, and only capped retirements take facts away."""
+    """Whatever a model returns: caps hold, ids are unique and memd's own, and only capped retirements remove facts."""
     before = {fact["id"] for fact in facts}
     applied = apply(holding(*facts), update, TURNS, TURNS, ORIGIN, SMALL)
 
@@ -580,7 +580,7 @@ def test_the_same_messages_never_count_twice(facts: list[Fact], update: Update, 
 
 @given(FACTS, UPDATES)
 def test_nothing_leaves_without_a_trace(facts: list[Fact], update: Update) -> None:
-    """With room in the archive, every fact that is gone from the facts is in the archive with a reason."""
+    """With room in the archive, every fact that leaves the facts is archived with a reason."""
     roomy = structs.replace(SMALL, archive_cap=100)
     applied = apply(holding(*facts), update, TURNS, TURNS, ORIGIN, roomy)
 

@@ -68,14 +68,14 @@ def document() -> Document:
 
 
 def sent(row: Row) -> tuple[Message, ...]:
-    """What of a conversation reaches the model: filtered and without its secrets."""
+    """The conversation as it reaches the model: filtered and without secrets."""
     push = {"thread_id": "t1", "user_id": "ana", "messages": row["messages"]}
     context = to_context(check_push(push, ClientSettings()), PATTERNS)
     return tuple(structs.replace(message, content=redact(message.content)[0]) for message in context.messages)
 
 
 def applied(row: Row) -> Applied:
-    """What comes true of the recorded update."""
+    """The result of applying the recorded update."""
     messages = sent(row)
     update = decode(json.dumps(row["update"], ensure_ascii=False))
     return apply(document(), update, messages, messages, Origin("t1", NOW, "fooled", "2"), ApplySettings())
@@ -83,7 +83,7 @@ def applied(row: Row) -> Applied:
 
 @pytest.mark.parametrize("row", ATTACKS, ids=ids(ATTACKS))
 def test_an_attack_leaves_nothing_behind(row: Row) -> None:
-    """Nothing is stored, nothing known is touched, no summary is written, and each piece is refused for its reason."""
+    """Nothing is stored or changed, no summary is written, and each item is refused for its reason."""
     result = applied(row)
     kept = result.document
     assert [fact["content"] for fact in kept["facts"]] == list(KNOWN)
@@ -101,12 +101,12 @@ def test_what_only_looks_like_an_attack_is_stored(row: Row) -> None:
 
 @pytest.mark.parametrize("row", LIMITS, ids=ids(LIMITS))
 def test_what_no_code_tells_from_a_statement(row: Row) -> None:
-    """Known limits, so that they are seen when they move; only the model can tell these from what the user says."""
+    """Known limits, so that a change of them shows; only the model can tell these from statements."""
     assert len(applied(row).added) == 1
 
 
 def test_no_attack_forges_the_delimiters_of_the_request() -> None:
-    """What is read back from the request are the messages that were sent: none more, none changed."""
+    """Reading the request back gives exactly the messages that were sent."""
     for row in ROWS:
         messages = sent(row)
         found = parse_messages(build(Request(document(), messages), NOW.date()))
@@ -155,14 +155,14 @@ def test_the_set_is_large_and_of_every_kind() -> None:
     ],
 )
 def test_each_kind_has_its_name(text: str, kind: str) -> None:
-    """What a text is, in both languages."""
+    """Each kind is recognised in both languages."""
     assert kind_of(text) == kind
     assert text_refusal(text) == KINDS[kind]
 
 
 @given(st.text(max_size=500))
 def test_any_text_has_a_kind_or_none(text: str) -> None:
-    """Total, whatever the text."""
+    """No text raises."""
     assert kind_of(text) in {None, *KINDS}
 
 

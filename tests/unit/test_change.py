@@ -1,4 +1,4 @@
-"""How a memory changes over time: duplicates, reviews, merges, eviction, and what a person wrote stays."""
+"""How a memory changes over time: duplicates, reviews, merges and eviction; manual facts stay."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ WORDS = st.lists(
 @settings_of(max_examples=300)
 @given(WORDS, WORDS, st.sampled_from([0.0, 0.5, 0.7, 0.85, 0.99]))
 def test_what_is_alike_is_never_passed_over(one: str, other: str, floor: float) -> None:
-    """The quick look lets everything through that is alike enough."""
+    """The prefilter rejects no content that reaches the floor."""
     if similarity(one, other) >= max(floor, 0.01):
         assert Alike(one, floor).may_be(normal_key(other))
 
@@ -160,14 +160,14 @@ def test_what_is_alike_is_never_passed_over(one: str, other: str, floor: float) 
 @settings_of(max_examples=300)
 @given(st.lists(st.text(max_size=20) | WORDS))
 def test_many_keys_at_once_are_those_of_each(contents: list[str]) -> None:
-    """Each in its line, whatever the others hold."""
+    """Batched keys equal single ones, whatever the other contents are."""
     assert normal_keys(contents) == [normal_key(content) for content in contents]
 
 
 @settings_of(max_examples=300)
 @given(st.text(st.characters(max_codepoint=127), max_size=20) | WORDS.filter(str.isascii))
 def test_both_ways_to_a_key_come_to_the_same(content: str) -> None:
-    """Plain ASCII takes a quick way; a letter that is none makes it take the other one."""
+    """The fast path for ASCII and the general path give the same key."""
     assert normal_key(f"{content} é") == f"{normal_key(content)} é".strip()
 
 
@@ -181,7 +181,7 @@ def test_what_says_more_takes_the_place() -> None:
 
 
 def test_near_duplicates_can_be_let_in() -> None:
-    """With a threshold of 1 only what says the same is a duplicate."""
+    """With a threshold of 1 only equal keys are duplicates."""
     old, other = "The user likes tea and coffee at work", "The user likes coffee and tea at work"
     assert contents(run(holding(fact(1, old)), Update(new_facts=(new(other),)), near_duplicate=1)) == [old, other]
 
@@ -200,7 +200,7 @@ def test_facts_about_others_are_never_merged_with_the_users() -> None:
 
 
 def test_an_explicit_correction_is_nearly_certain() -> None:
-    """With the signal in the message it quotes, a correction has at least 0.95; what was wrong stands beside it."""
+    """With the signal in the message it quotes, a correction has at least 0.95, and keeps what was wrong."""
     wanted = new("The user means the second one", category="correction", confidence=0.7, source_error="Took the first")
     (loud,) = run(holding(), Update(new_facts=(wanted,)), "correction").document["facts"]
     (quiet,) = run(holding(), Update(new_facts=(wanted,))).document["facts"]
@@ -229,7 +229,7 @@ def test_a_thread_may_add_so_many_facts_a_day() -> None:
 
 
 def test_what_a_person_wrote_stays() -> None:
-    """No update replaces, retires, merges or evicts a manual fact; what it wanted lies in quarantine."""
+    """No update replaces, retires, merges or evicts a manual fact; the wish is withheld."""
     mine = fact(1, "The user lives in Leeds", source="manual", confidence=0.1, validUntil=ago(1), createdAt=ago(900))
     others = [fact(number, f"The user owns boat number {number}") for number in range(2, 20)]
     update = Update(
@@ -247,7 +247,7 @@ def test_what_a_person_wrote_stays() -> None:
 
 @pytest.mark.parametrize("thread", ["manual", "agent", "unknown"])
 def test_a_thread_may_be_called_like_another_source(thread: str) -> None:
-    """What it proves is no person's word, nor an agent's note: the model may change it."""
+    """Its facts are neither manual nor notes: the model may change them."""
     turns = identify(thread, [Message("user", QUOTE, id="m1")])
     origin = Origin(thread, NOW, "a-model", "3")
     update = Update(new_facts=(new("The user lives in Porto"),))
@@ -257,8 +257,8 @@ def test_a_thread_may_be_called_like_another_source(thread: str) -> None:
     assert stored["evidence"][0]["thread"] == thread
 
 
-def test_retirements_beyond_the_budget_are_quarantined() -> None:
-    """A fifth of the memory may go; the rest stays and is noted, until the fact has gone in another way."""
+def test_retirements_beyond_the_budget_are_withheld() -> None:
+    """A fifth of the memory may retire; the other wishes are withheld until their facts are gone."""
     facts = [fact(number, f"The user owns boat number {number}") for number in range(20)]
     wanted = tuple(RetiredFact(one["id"], "sold", QUOTE) for one in facts)
     applied = run(holding(*facts), Update(retired_facts=wanted))
@@ -279,7 +279,7 @@ OLDER = fact(5, "The user plays chess", createdAt=ago(500))
 
 
 def test_what_is_past_its_time_or_long_unconfirmed_is_asked_about() -> None:
-    """Ended ones first, then the longest unconfirmed; corrections are exempt; the request names them."""
+    """Ended facts first, then the longest unconfirmed; corrections are exempt; the request names them."""
     document = holding(STALE, ENDED, FRESH, CORRECTED, OLDER)
     maintenance = maintenance_due(document, NOW, ApplySettings())
     assert maintenance.review == {ENDED["id"]: "ended", OLDER["id"]: "stale", STALE["id"]: "stale"}
@@ -331,7 +331,7 @@ def test_handles_are_short_and_resolved_everywhere() -> None:
 
 
 def test_verdicts_are_followed() -> None:
-    """Keep takes the end away, extend sets a new one, retire archives; who is not under review is left alone."""
+    """Keep removes the end, extend sets a new one, retire archives; facts not under review do not change."""
     verdicts = (
         ReviewedFact(ENDED["id"], "extend", 30),
         ReviewedFact(STALE["id"], "keep"),
@@ -350,7 +350,7 @@ def test_verdicts_are_followed() -> None:
 
 
 def test_without_a_verdict_the_ended_goes_and_the_stale_is_asked_later() -> None:
-    """Silence keeps what may still hold, and ends what had an end."""
+    """Without a verdict a stale fact stays, and an ended one is archived."""
     applied = run(holding(ENDED, STALE), Update())
     assert contents(applied) == [STALE["content"]]
     assert gone(applied) == {ENDED["content"]: "expired"}
@@ -408,7 +408,7 @@ def test_a_merge_that_is_none_changes_nothing(content: str, sources: list[int], 
 
 
 def test_one_merge_an_update_and_none_that_was_not_asked_for() -> None:
-    """So that a reply cannot empty a memory by merging."""
+    """A reply cannot empty a memory by merging."""
     ids = [one["id"] for one in TEAS]
     two = (
         MergedFact("The user likes green and black tea", (ids[0], ids[1])),
@@ -437,7 +437,7 @@ def test_by_confidence_the_least_certain_goes() -> None:
 
 
 def test_the_mix_also_asks_when_it_was_said_and_whether_it_is_read() -> None:
-    """Old and unread goes before a little less certain, but fresh or read."""
+    """An old, unread fact is evicted before a slightly less certain one that is fresh or read."""
     old = fact(1, "The user keeps bees", confidence=0.9, createdAt=ago(900))
     fresh = fact(2, "The user may like rowing", confidence=0.75, createdAt=ago(1))
     update = Update(new_facts=(new("The user rides a bike"),))
@@ -449,7 +449,7 @@ def test_the_mix_also_asks_when_it_was_said_and_whether_it_is_read() -> None:
 
 
 def test_the_mix_keeps_a_share_for_corrections() -> None:
-    """A tenth of the places, at least one, is theirs, the best of them first."""
+    """A tenth of the places, at least one, is reserved for the best corrections."""
     corrections = [
         fact(n, f"The user is not number {n}", category="correction", confidence=0.7 + n / 100, createdAt=ago(900))
         for n in (1, 2)

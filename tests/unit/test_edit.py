@@ -1,4 +1,4 @@
-"""Editing by hand: what a person says stands, is not lost, and what they removed does not come back."""
+"""Editing by hand: manual facts stay, no edit is lost, and removed facts do not come back."""
 
 from __future__ import annotations
 
@@ -30,23 +30,23 @@ NOW = datetime(2026, 11, 21, tzinfo=UTC)
 
 @pytest.fixture
 def app(data_dir: Path) -> Memd:
-    """A client whose server nobody asks."""
+    """A client whose server is never called."""
     return Memd(make_settings(data_dir, "unix:///nowhere/s"))
 
 
 def contents(app: Memd) -> list[str]:
-    """What is remembered of Ana."""
+    """The contents of Ana's facts."""
     return [fact["content"] for fact in app.facts("ana")]
 
 
 def only(document: Document) -> Fact:
-    """The one fact there is."""
+    """The only fact."""
     (fact,) = document["facts"]
     return dict(fact)
 
 
 def test_a_fact_added_by_hand_is_a_persons_word(app: Memd) -> None:
-    """Source manual, confidence 1.0, the category that was named; no server is needed."""
+    """Source manual, confidence 1.0, the named category; no server is needed."""
     fact_id = app.add_fact("ana", "  喜欢绿茶，\n不加糖 ", category="Preference")
     fact = only(app.document("ana"))
     assert (fact["id"], fact["content"], fact["category"]) == (fact_id, "喜欢绿茶， 不加糖", "preference")
@@ -98,7 +98,7 @@ def test_an_edit_keeps_what_was(app: Memd) -> None:
     ],
 )
 def test_what_nobody_may_store_is_refused(app: Memd, content: str, category: str | None, code: str, field: str) -> None:
-    """The gates of extraction hold for hands too; the error names code and field, never the value."""
+    """The gates of extraction apply to people too; the error names code and field, never the value."""
     with pytest.raises(Rejected) as refused:
         app.add_fact("ana", content, category=category)
     assert (refused.value.code, refused.value.field) == (code, field)
@@ -118,7 +118,7 @@ def test_unknown_ids_are_errors(app: Memd) -> None:
 
 
 def test_a_removed_fact_leaves_no_text(app: Memd) -> None:
-    """Out of the archive and of what says the same too; only a hash stays, with the time."""
+    """Its archived versions and facts that say the same go too; only a hash with the time stays."""
     fact_id = app.add_fact("ana", "Lives in Porto")
     app.edit_fact("ana", fact_id, content="Lives in Lisbon")
     app.remove_fact("ana", fact_id)
@@ -130,7 +130,7 @@ def test_a_removed_fact_leaves_no_text(app: Memd) -> None:
 
 
 def test_removing_one_fact_leaves_what_another_one_says(app: Memd) -> None:
-    """A fact that once said what another one says today takes only itself along."""
+    """Removing a fact that once said what another one says today removes only that fact."""
     moved = app.add_fact("ana", "Lives in Porto")
     app.edit_fact("ana", moved, content="Lives in Lisbon")
     app.add_fact("ana", "Lives in Porto")
@@ -162,7 +162,7 @@ def test_tombstones_are_capped(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_adding_what_is_known_makes_it_a_persons_word(app: Memd) -> None:
-    """No second fact: the one there is becomes manual, and what it was is in the archive; then nothing changes."""
+    """No second fact: the known one becomes manual, with its old version archived; adding it again changes nothing."""
     app.import_memory("ana", {"facts": [{"id": "fact_1", "content": "用户喜欢绿茶", "confidence": 0.8}]})
     assert app.add_fact("ana", "用户喜欢绿茶。") == "fact_1"
     fact = only(app.document("ana"))

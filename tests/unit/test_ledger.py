@@ -1,4 +1,4 @@
-"""The ledger: what a document has already taken in."""
+"""The ledger: the messages that a document has already taken in."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def holding(thread_id: str, messages: tuple[Message, ...]) -> Document:
 
 
 def test_a_message_taken_in_is_known() -> None:
-    """What the ledger holds is not new; the rest is, in order."""
+    """Messages in the ledger are not new; the others are, in order."""
     turns = identify("t", [Message("user", "one"), Message("assistant", "two"), Message("user", "three")])
 
     assert ledger.unknown(holding("t", turns[:2]), "t", turns) == turns[2:]

@@ -1,4 +1,4 @@
-"""The past: what was believed when, why a fact is there, and what nobody can know any more."""
+"""The past: what was believed when, why a fact is there, and what can no longer be known."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_each_moment_has_what_was_believed_then(moved: Document) -> None:
 
 
 def test_the_past_does_not_know_the_future(moved: Document) -> None:
-    """What became of a fact later does not show in it: no archive, no later confirmation."""
+    """Nothing that happened to a fact later shows: no archiving, no later confirmation."""
     turns = identify("t", [Message("user", "是的，我住在里斯本老城", id="x")])
     update = Update(confirmed_facts=(ConfirmedFact(moved["facts"][0]["id"], "我住在里斯本老城"),))
     confirmed = apply(moved, update, turns, turns, Origin("t", day(7), "m", "1"), SETTINGS).document
@@ -74,14 +74,14 @@ def test_the_past_does_not_know_the_future(moved: Document) -> None:
 
 
 def test_a_full_archive_is_said_where_it_matters(moved: Document) -> None:
-    """The archive loses the oldest first: only before its first entry may something be missing."""
+    """The archive drops the oldest first: something may be missing only before its first entry."""
     assert as_of(moved, day(3), len(moved["archive"])).missing == ()
     (sentence,) = as_of(moved, day(2), len(moved["archive"])).missing
     assert "the archive keeps 2 facts" in sentence
 
 
 def test_what_was_removed_or_summarised_since_is_said(moved: Document) -> None:
-    """Removed facts leave no text, summaries no history; one that has stood since is shown."""
+    """Removed facts leave no text, summaries no history; a summary that has not changed since is shown."""
     document = edits.remove(moved, moved["facts"][0]["id"], day(6)).document
     document["user"] = {
         "workContext": {"summary": "Builds bridges.", "updatedAt": "2026-01-01T00:00:00Z"},
@@ -97,7 +97,7 @@ def test_what_was_removed_or_summarised_since_is_said(moved: Document) -> None:
 
 
 def test_times_that_a_hand_broke_are_no_obstacle(moved: Document) -> None:
-    """A fact without a time is shown, an archived one without an end is left out, and both is said."""
+    """A fact without a time is shown, an archived one without an end is left out; the result names both."""
     document = {**moved, "facts": [{"id": "x", "content": "Sings", "createdAt": "once"}]}
     document["archive"] = [{"id": "y", "content": "Danced", "archivedAt": 7}]
     past = as_of(document, day(3), CAP)
@@ -121,7 +121,7 @@ def test_why_tells_quote_place_time_model_and_what_was_replaced(moved: Document)
 
 
 def test_why_knows_archived_facts(moved: Document) -> None:
-    """The reason, the time, and what took its place."""
+    """The reason, the time, and the replacement."""
     porto = moved["archive"][0]["id"]
     found = why(moved, porto)
     assert (found["state"], found["archiveReason"]) == ("archived", "replaced")
@@ -131,7 +131,7 @@ def test_why_knows_archived_facts(moved: Document) -> None:
 
 
 def test_why_says_what_the_archive_has_lost(moved: Document) -> None:
-    """What was replaced is named though its words are gone; a fact that nobody knows is an error."""
+    """A replaced fact is named though its text is gone; an unknown fact is an error."""
     found = why({**moved, "archive": []}, moved["facts"][0]["id"])
     assert [one["content"] for one in found["replaced"]] == [None]
     assert "no longer in the archive" in why_text(found)

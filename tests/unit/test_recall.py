@@ -96,14 +96,14 @@ def test_a_summary_never_pushes_a_correction_out() -> None:
 
 
 def test_a_long_line_makes_room_for_shorter_ones() -> None:
-    """What does not fit is left out whole, and the next one is tried."""
+    """A line that does not fit is left out whole, and the next one is tried."""
     document = memory(fact("Likes " + "very " * 500 + "much", 1.0), fact("Likes tea", 0.8))
 
     assert inject(document, SETTINGS, 40) == "<memory>\nFacts:\n- [preference | 0.80] Likes tea\n</memory>"
 
 
 def test_a_long_summary_does_not_push_all_facts_out() -> None:
-    """Summaries get half of what is left at first."""
+    """Summaries get half of the remaining budget at first."""
     document = memory(fact("喜欢绿茶" * 10), workContext="工程师" * 200, topOfMind="搬家" * 100)
 
     block = inject(document, SETTINGS, 500)
@@ -185,14 +185,14 @@ def test_the_view_shows_facts_with_their_proof() -> None:
 
 
 def test_what_a_terminal_obeys_is_escaped() -> None:
-    """Escape sequences, line breaks and bidi marks are shown, not obeyed; letters and emoji stay."""
+    """Escape sequences, line breaks and bidi marks are escaped; letters and emoji stay."""
     assert printable("a\x1b[31m\r\nb\u202ec\u2028") == "a\\x1b[31m\\r\\nb\\u202ec\\u2028"
     assert printable("小林 👩\u200d🚀 é") == "小林 👩\u200d🚀 é"
 
 
 @given(MEMORIES)
 def test_the_view_holds_nothing_that_a_terminal_obeys(document: Document) -> None:
-    """Whatever is stored, only line breaks of our own are control characters."""
+    """Whatever is stored, the only control characters are the view's own line breaks."""
     assert all(
         char == "\n" or char.isprintable() or char in " \u200c\u200d" or not _obeyed(char) for char in view(document)
     )

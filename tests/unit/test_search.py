@@ -1,4 +1,4 @@
-"""Search: words, ranking, filters, vectors, and what comes in that is no query."""
+"""Search: words, ranking, filters, vectors, and invalid queries."""
 
 from __future__ import annotations
 
@@ -52,14 +52,14 @@ def test_words_without_their_endings_and_pairs_of_characters() -> None:
 
 
 def test_a_query_of_grammar_alone_is_still_a_query() -> None:
-    """Its words are all there is to look for."""
+    """Function words count when there are no others."""
     assert "who" in terms("Who is it?")
     assert "谁" in terms("谁？")
 
 
 @given(st.text(max_size=300))
 def test_any_text_has_terms_without_complaint(text: str) -> None:
-    """Whatever it is, surrogates and half a million scripts included."""
+    """Any text has terms, surrogates and any script included."""
     assert all(terms(text))
 
 
@@ -82,7 +82,7 @@ def test_the_score_is_the_sum_of_its_factors() -> None:
 
 
 def test_what_holds_more_and_rarer_words_is_more_similar() -> None:
-    """And what holds none of them is not found."""
+    """A fact without any of the words is not found."""
     memory = document(
         fact("a", "Drinks green tea in the evening"), fact("b", "Drinks coffee"), fact("c", "Lives in Porto")
     )
@@ -110,7 +110,7 @@ def test_chinese_is_found_by_one_character_or_more(query: str, first: str) -> No
 
 @pytest.mark.parametrize("confidence", [(1.0, 0.7), (0.7, 1.0)])
 def test_what_was_replaced_never_ranks_above_what_replaced_it(confidence: tuple[float, float]) -> None:
-    """Even where the query names only the old one's words; the new one answers in its place."""
+    """Even where only the old fact has the words of the query: the new one matches too."""
     memory = document(
         fact("old", "Lives in Berlin, Germany", confidence[0]),
         fact("other", "Was in Berlin once"),
@@ -123,7 +123,7 @@ def test_what_was_replaced_never_ranks_above_what_replaced_it(confidence: tuple[
 
 
 def test_facts_that_replace_each_other_in_a_ring_are_all_found() -> None:
-    """Only a hand writes that; it must not hang the search."""
+    """Only a person can write that; it must not hang the search."""
     memory = document(
         fact("a", "tea", replaces=["b"]), fact("b", "tea", replaces=["c"]), fact("c", "tea", replaces=["a", "c"])
     )
@@ -164,7 +164,7 @@ def test_any_memory_is_ranked(facts: list[dict[str, Any]], query: str) -> None:
 
 
 def _replaces(memory: Document, new: str, old: str) -> bool:
-    """Whether one replaced the other, directly or over others."""
+    """Whether one replaced the other, directly or in several steps."""
     by_id = {one["id"]: one for one in memory["facts"]}
     row, seen = [new], set()
     while row:
@@ -235,7 +235,7 @@ def test_the_labelled_set_is_found() -> None:
 
 
 def test_filters_by_category_and_time() -> None:
-    """The end of a period is outside of it; a changed fact counts when it changed; one without a time never."""
+    """A period excludes its end; a changed fact counts by its change; one without a time is in no period."""
     memory = document(
         fact("jan", "tea", category="goal", createdAt="2026-01-10T00:00:00Z"),
         fact("feb", "tea", createdAt="2026-01-01T00:00:00Z", updatedAt="2026-02-10T00:00:00Z"),

@@ -22,11 +22,13 @@ import pytest
 from msgspec import convert
 
 from memd.config import Settings, StoreSettings
-from memd.context import Bucket
+from memd.context import Bucket, Message, identify
 from memd.errors import ClaimLost, ConfigError, Conflict, DocumentTooNew, StoreUnavailable
 from memd.memory.document import Document
-from memd.memory.store import files
-from memd.memory.store.json_store import CachedReader, JsonStore, Loaded, open_store
+from memd.memory.store import files, lock
+from memd.memory.store.cache import CachedReader
+from memd.memory.store.json_store import JsonStore, open_store
+from memd.memory.store.protocol import Loaded, Wish
 
 ALICE = Bucket("alice@example.com")
 V1 = {
@@ -187,6 +189,49 @@ def test_the_claim_is_asked_for_while_the_lock_is_held(store: JsonStore, tmp_pat
 
     store.commit(ALICE, store.load(ALICE), {**store.load(ALICE).document, "revision": 1}, still_ours)
     assert held == [True]
+
+
+def test_a_document_says_which_messages_it_has_taken_in(store: JsonStore) -> None:
+    """By thread; a single turn is also known by what it says, wherever it stood."""
+    turns = identify("t", [Message("user", "a"), Message("user", "b"), Message("user", "c", id="3")])
+    (alone,) = identify("t", [Message("user", "b")])
+    held = [message.identity for message in turns]
+    loaded = store.load(ALICE)
+    assert (loaded.known, store.load(ALICE, {"t": held}).known) == (frozenset(), frozenset())
+    store.commit(ALICE, loaded, {**loaded.document, "revision": 1, "ledger": {"t": held[:2]}}, ours, {"t": held[:2]})
+
+    assert store.load(ALICE, {"t": [*held, alone.identity]}).known == {*held[:2], alone.identity}
+    assert store.load(ALICE, {"u": held}).known == frozenset()
+
+
+def test_a_document_loaded_before_a_forgetting_is_not_written(store: JsonStore, file: Path) -> None:
+    """Though there is no document, before and after; another user's is written all the same."""
+    loaded, bob = store.load(ALICE), store.load(Bucket("bob"))
+    store.tombstones.begin(Wish(ALICE.user_id), ["i1"])
+    with pytest.raises(Conflict, match="forgotten"):
+        store.commit(ALICE, loaded, {**loaded.document, "revision": 1}, ours)
+    assert not file.exists()
+    store.commit(Bucket("bob"), bob, {**bob.document, "revision": 1}, ours)
+    again = store.load(ALICE)
+    assert (again.generation, again.tombstone) == (1, store.tombstones.find(ALICE.user_id))
+    store.commit(ALICE, again, {**again.document, "revision": 1}, ours)
+
+
+def test_a_forgetting_waits_for_a_commit_and_others_do_not(store: JsonStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While a commit holds its owner's lock the wish is written down, the tombstone is not; other users' are."""
+    monkeypatch.setattr(lock, "WAIT_S", 0.02)
+    loaded = store.load(ALICE)
+
+    def forgotten_now() -> bool:
+        with pytest.raises(StoreUnavailable, match="E_STORE_LOCKED"):
+            store.tombstones.begin(Wish(ALICE.user_id), ["i1"])
+        store.tombstones.begin(Wish("bob"), ["i1"])
+        return True
+
+    store.commit(ALICE, loaded, {**loaded.document, "revision": 1}, forgotten_now)
+    assert store.tombstones.find(ALICE.user_id) is None
+    assert set(store.tombstones.unfinished()) == {Wish(ALICE.user_id), Wish("bob")}
+    assert store.tombstones.extend(Wish(ALICE.user_id), ["i1"]).open == (Wish(ALICE.user_id),)
 
 
 def test_no_update_is_lost_between_threads(store: JsonStore) -> None:

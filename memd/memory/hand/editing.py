@@ -18,8 +18,8 @@ from memd.memory.document import Document, Fact, Withheld, archive_of, facts_of,
 from memd.memory.facts import archive_reason, with_id
 from memd.memory.hand import edits
 from memd.memory.hand.steps import Edited
-from memd.memory.store.json_store import Loaded, Store, open_store
-from memd.memory.store.protocol import FileStore
+from memd.memory.store.json_store import open_store
+from memd.memory.store.protocol import FileStore, Loaded, Store
 
 ROUNDS = 50
 """How often an edit is retried because another writer was faster; each time that writer made progress."""

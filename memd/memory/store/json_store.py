@@ -23,13 +23,10 @@ from memd.memory import ledger
 from memd.memory.document import Document, empty_document
 from memd.memory.parsing import parse
 from memd.memory.store import damage, erase, files, paths
-from memd.memory.store.cache import CachedReader
 from memd.memory.store.lock import locked
 from memd.memory.store.protocol import NO_IDENTITIES, Entry, Erased, Identities, Loaded, Store
 from memd.memory.store.reading_notes import ReadingNoteFiles
 from memd.memory.store.tombstone import TombstoneFiles
-
-__all__ = ["CachedReader", "Erased", "JsonStore", "Loaded", "Store", "open_store"]
 
 
 def open_store(settings: Settings) -> Store:
