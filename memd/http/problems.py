@@ -17,6 +17,7 @@ from memd.errors import (
     InboxUnavailable,
     MemdError,
     NotReady,
+    OtherStore,
     Rejected,
     StoreUnavailable,
 )
@@ -104,6 +105,8 @@ def problem_of(error: MemdError) -> Problem:
     for kind, code in _UNAVAILABLE:
         if isinstance(error, kind):
             return unavailable(code, _sentence(error))
+    if isinstance(error, OtherStore):
+        return Problem(500, "E_OTHER_STORE", "memd's inbox belongs to another store; nothing was done")
     if isinstance(error, DocumentDamaged):
         return Problem(500, "E_DOCUMENT", _sentence(error))
     return internal()

@@ -20,6 +20,7 @@ from memd.http import keyring
 from memd.http.keyring import DEFAULT_SCOPES, Users
 from memd.inbox import library
 from memd.inbox.connection import connect
+from memd.inbox.verbs import P
 from support import environment, free_port, make_settings, part, wait_for
 from support.forkserver import Part
 
@@ -155,8 +156,9 @@ def serving(
 
 
 def install(site: Site) -> None:
-    """The functions of the inbox; another test may have emptied the server."""
+    """The functions of the inbox; another test may have emptied the server, or bound it to a store of its own."""
     with connect(site.settings) as client:
+        client.hdel(f"{P}:config", "store")
         library.install(client, site.settings)
 
 
