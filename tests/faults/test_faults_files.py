@@ -15,7 +15,7 @@ import pytest
 import redis
 from support import ended, first_due, part, strace, wait_for
 from support.fault_support import events, family, tell, told
-from unit.test_store import DAMAGE, contents, names, options, save
+from support.stores import DAMAGE, contents, names, options, save
 
 from memd.client import Memd
 from memd.config import Settings

@@ -3,34 +3,27 @@
 from __future__ import annotations
 
 import fcntl
-import multiprocessing
 import os
 import resource
-import shutil
 import signal
 import stat
-import subprocess
-import sys
 import threading
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
 import orjson
 import pytest
-from msgspec import convert
+from support.stores import ALICE, DAMAGE, contents, names, options, ours, save
 
-from memd.config import Settings, StoreSettings
+from memd.config import Settings
 from memd.context import Bucket, Message, identify
 from memd.errors import ClaimLost, ConfigError, Conflict, DocumentTooNew, StoreUnavailable
 from memd.memory.document import Document
 from memd.memory.store import files, lock
 from memd.memory.store.cache import CachedReader
 from memd.memory.store.json_store import JsonStore, open_store
-from memd.memory.store.protocol import Loaded, Wish
+from memd.memory.store.protocol import Wish
 
-ALICE = Bucket("alice@example.com")
 V1 = {
     "version": "1.0",
     "lastUpdated": "2026-01-01T00:00:00.123456Z",
@@ -50,16 +43,6 @@ V1 = {
 }
 
 
-def options(**changes: Any) -> StoreSettings:
-    """Settings of the store, with changes."""
-    return convert(changes, StoreSettings)
-
-
-def ours() -> bool:
-    """The claim is ours."""
-    return True
-
-
 @pytest.fixture
 def store(tmp_path: Path) -> JsonStore:
     """A store in an empty data folder."""
@@ -70,24 +53,6 @@ def store(tmp_path: Path) -> JsonStore:
 def file(tmp_path: Path) -> Path:
     """Where Alice's document is."""
     return tmp_path / "data" / "users" / "alice@example.com" / "memory.json"
-
-
-def save(store: JsonStore, content: str, bucket: Bucket = ALICE) -> Loaded:
-    """Add one fact, durably."""
-    loaded = store.load(bucket)
-    fact = {"id": f"fact_{loaded.revision:08x}", "content": content}
-    document = {**loaded.document, "revision": loaded.revision + 1, "facts": [*loaded.document["facts"], fact]}
-    return store.commit(bucket, loaded, document, ours)
-
-
-def contents(store: JsonStore, bucket: Bucket = ALICE) -> list[str]:
-    """What the stored facts say."""
-    return [fact["content"] for fact in store.load(bucket).document["facts"]]
-
-
-def names(folder: Path) -> set[str]:
-    """The names in a folder, the time of a quarantine left out."""
-    return {path.name.partition("-")[0] for path in folder.iterdir()}
 
 
 def test_what_is_committed_is_loaded(store: JsonStore) -> None:
@@ -251,30 +216,6 @@ def test_no_update_is_lost_between_threads(store: JsonStore) -> None:
     assert store.load(ALICE).revision == 40
 
 
-def _add_from_process(data_dir: Path, first: int) -> None:
-    store = JsonStore(data_dir, options())
-    for number in range(first, first + 20):
-        while True:
-            try:
-                save(store, f"cat {number}")
-            except Conflict:
-                continue
-            break
-
-
-def test_no_update_is_lost_between_processes(store: JsonStore, tmp_path: Path) -> None:
-    """The lock and the check hold between processes too."""
-    context = multiprocessing.get_context("spawn")
-    writers = [context.Process(target=_add_from_process, args=(tmp_path / "data", n * 100)) for n in range(3)]
-    for writer in writers:
-        writer.start()
-    for writer in writers:
-        writer.join(60)
-
-    assert len(set(contents(store))) == 60
-    assert store.load(ALICE).revision == 60
-
-
 def test_a_reader_never_sees_half_a_document(store: JsonStore, file: Path) -> None:
     """While documents are replaced as fast as can be, every read is a whole version, and none goes back in time."""
     save(store, "x" * 20_000)
@@ -296,43 +237,6 @@ def test_a_reader_never_sees_half_a_document(store: JsonStore, file: Path) -> No
     assert max(seen) <= 61
 
 
-def _save_and_die(store: JsonStore, line: int) -> bool:
-    """Save in a forked process that kills itself at its n-th line of `files`; whether it died there."""
-    left = line
-
-    def trace(frame: Any, event: str, _: Any) -> Any:
-        nonlocal left
-        if event == "line" and frame.f_code.co_filename == files.__file__:
-            left -= 1
-            if left == 0:
-                os.kill(os.getpid(), signal.SIGKILL)
-        return trace
-
-    child = os.fork()
-    if child == 0:
-        sys.settrace(trace)
-        save(store, "new")
-        os._exit(0)
-    return os.WIFSIGNALED(os.waitpid(child, 0)[1])
-
-
-def test_a_process_killed_within_a_commit_leaves_the_old_or_the_new_document(tmp_path: Path) -> None:
-    """Whichever line it dies at, the document is whole, nobody is locked out, and the next commit goes through."""
-    outcomes = set()
-    for line in range(1, 500):
-        store = JsonStore(tmp_path / str(line), options())
-        save(store, "old")
-        died = _save_and_die(store, line)
-
-        outcomes.add((died, tuple(contents(store))))
-        save(store, "next")
-        assert contents(store)[-1] == "next"
-        assert names(tmp_path / str(line) / "users" / "alice@example.com") == {"memory.json", "memory.prev.json"}
-        if not died:
-            break
-    assert outcomes == {(True, ("old",)), (True, ("old", "new")), (False, ("old", "new"))}
-
-
 def test_a_full_disk_leaves_the_old_document_and_no_temp_file(store: JsonStore, file: Path) -> None:
     """When the file system refuses to write on, the error says so and the next commit goes through."""
     loaded = save(store, "The user likes tea")
@@ -349,52 +253,6 @@ def test_a_full_disk_leaves_the_old_document_and_no_temp_file(store: JsonStore, 
     assert store.load(ALICE) == loaded
     assert names(file.parent) <= {"memory.json", "memory.prev.json"}
     save(store, "The user likes coffee")
-
-
-def _can_inject() -> bool:
-    strace = shutil.which("strace")
-    return bool(strace) and subprocess.run([str(strace), "-o", os.devnull, "true"], check=False).returncode == 0
-
-
-COMMIT = """
-import sys
-sys.path.insert(0, sys.argv[2])
-from unit.test_store import ALICE, JsonStore, Path, StoreUnavailable, options, ours
-store = JsonStore(Path(sys.argv[1]), options())
-loaded = store.load(ALICE)
-try:
-    store.commit(ALICE, loaded, {**loaded.document, "revision": 2, "facts": []}, ours)
-except StoreUnavailable as error:
-    print(error)
-"""
-
-
-@pytest.mark.skipif(not _can_inject(), reason="needs strace and the right to trace")
-@pytest.mark.parametrize(
-    ("calls", "code", "when"),
-    [
-        ("fsync", "EIO", 1),
-        ("fsync", "EIO", 2),
-        ("?rename,?renameat,?renameat2", "EDQUOT", 1),
-        ("?link,linkat", "EIO", 1),
-        ("write", "ENOSPC", 1),
-    ],
-)
-def test_a_system_call_that_fails_leaves_the_old_document_and_no_temp_file(
-    store: JsonStore, file: Path, calls: str, code: str, when: int
-) -> None:
-    """Also when it is the fsync of the folder, after the rename: a name that may not last is taken back."""
-    loaded = save(store, "The user likes tea")
-    only = [part for path in (file.parent, file, file.with_name("memory.json.tmp")) for part in ("-P", str(path))]
-    fault = ["-e", f"trace={calls}", "-e", f"inject={calls}:error={code}:when={when}"]
-    commit = [sys.executable, "-c", COMMIT, str(file.parents[2]), str(Path(__file__).parents[1])]
-    process = subprocess.run(
-        ["strace", "-f", "-o", os.devnull, *only, *fault, *commit], check=True, capture_output=True, text=True
-    )
-
-    assert process.stdout.startswith(f"E_STORE_{code}")
-    assert store.load(ALICE) == loaded
-    assert names(file.parent) <= {"memory.json", "memory.prev.json"}
 
 
 def test_too_many_open_files_is_an_outage_and_no_damage(store: JsonStore) -> None:
@@ -470,49 +328,6 @@ def test_a_sweep_beside_running_commits_never_fails(store: JsonStore, file: Path
         finally:
             stop.set()
         coming.result()
-
-
-def _foreign(file: Path) -> None:
-    document = orjson.loads(file.read_bytes())
-    file.write_bytes(orjson.dumps({**document, "userId": "mallory"}))
-
-
-def _symlink(file: Path) -> None:
-    file.rename(file.with_name("elsewhere"))
-    file.symlink_to("elsewhere")
-
-
-def _fifo(file: Path) -> None:
-    file.unlink()
-    os.mkfifo(file)
-
-
-def _folder(file: Path) -> None:
-    file.unlink()
-    file.mkdir()
-
-
-def _oversized(file: Path) -> None:
-    os.truncate(file, files.MAX_BYTES + 1)
-
-
-DAMAGE: dict[str, Callable[[Path], object]] = {
-    "truncated": lambda file: os.truncate(file, file.stat().st_size // 2),
-    "empty": lambda file: os.truncate(file, 0),
-    "not UTF-8": lambda file: file.write_bytes(b'{"version": "\xff"}'),
-    "not an object": lambda file: file.write_bytes(b"[]"),
-    "wrong types": lambda file: file.write_bytes(b'{"version": "1.0", "facts": {"0": {}}}'),
-    "a fact that is none": lambda file: file.write_bytes(b'{"version": "1.0", "facts": ["likes tea"]}'),
-    "a broken ledger": lambda file: file.write_bytes(b'{"version": "1.0", "ledger": {"t": [1]}}'),
-    "a broken version": lambda file: file.write_bytes(b'{"version": 1}'),
-    "too deep": lambda file: file.write_bytes(b"[" * 5000),
-    "foreign": _foreign,
-    "oversized": _oversized,
-    "symlinked": _symlink,
-    "hard-linked": lambda file: os.link(file, file.with_name("elsewhere")),
-    "FIFO": _fifo,
-    "folder": _folder,
-}
 
 
 @pytest.mark.parametrize("kind", DAMAGE)

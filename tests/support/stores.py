@@ -1,0 +1,90 @@
+"""Stores on disk for tests: saving a fact, reading it back, and every kind of damage to a document's file."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import orjson
+from msgspec import convert
+
+from memd.config import StoreSettings
+from memd.context import Bucket
+from memd.memory.store import files
+from memd.memory.store.json_store import JsonStore
+from memd.memory.store.protocol import Loaded
+
+ALICE = Bucket("alice@example.com")
+
+
+def options(**changes: Any) -> StoreSettings:
+    """Settings of the store, with changes."""
+    return convert(changes, StoreSettings)
+
+
+def ours() -> bool:
+    """The claim is ours."""
+    return True
+
+
+def save(store: JsonStore, content: str, bucket: Bucket = ALICE) -> Loaded:
+    """Add one fact, durably."""
+    loaded = store.load(bucket)
+    fact = {"id": f"fact_{loaded.revision:08x}", "content": content}
+    document = {**loaded.document, "revision": loaded.revision + 1, "facts": [*loaded.document["facts"], fact]}
+    return store.commit(bucket, loaded, document, ours)
+
+
+def contents(store: JsonStore, bucket: Bucket = ALICE) -> list[str]:
+    """What the stored facts say."""
+    return [fact["content"] for fact in store.load(bucket).document["facts"]]
+
+
+def names(folder: Path) -> set[str]:
+    """The names in a folder, the time of a quarantine left out."""
+    return {path.name.partition("-")[0] for path in folder.iterdir()}
+
+
+def _foreign(file: Path) -> None:
+    document = orjson.loads(file.read_bytes())
+    file.write_bytes(orjson.dumps({**document, "userId": "mallory"}))
+
+
+def _symlink(file: Path) -> None:
+    file.rename(file.with_name("elsewhere"))
+    file.symlink_to("elsewhere")
+
+
+def _fifo(file: Path) -> None:
+    file.unlink()
+    os.mkfifo(file)
+
+
+def _folder(file: Path) -> None:
+    file.unlink()
+    file.mkdir()
+
+
+def _oversized(file: Path) -> None:
+    os.truncate(file, files.MAX_BYTES + 1)
+
+
+DAMAGE: dict[str, Callable[[Path], object]] = {
+    "truncated": lambda file: os.truncate(file, file.stat().st_size // 2),
+    "empty": lambda file: os.truncate(file, 0),
+    "not UTF-8": lambda file: file.write_bytes(b'{"version": "\xff"}'),
+    "not an object": lambda file: file.write_bytes(b"[]"),
+    "wrong types": lambda file: file.write_bytes(b'{"version": "1.0", "facts": {"0": {}}}'),
+    "a fact that is none": lambda file: file.write_bytes(b'{"version": "1.0", "facts": ["likes tea"]}'),
+    "a broken ledger": lambda file: file.write_bytes(b'{"version": "1.0", "ledger": {"t": [1]}}'),
+    "a broken version": lambda file: file.write_bytes(b'{"version": 1}'),
+    "too deep": lambda file: file.write_bytes(b"[" * 5000),
+    "foreign": _foreign,
+    "oversized": _oversized,
+    "symlinked": _symlink,
+    "hard-linked": lambda file: os.link(file, file.with_name("elsewhere")),
+    "FIFO": _fifo,
+    "folder": _folder,
+}
