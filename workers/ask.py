@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from memd.errors import ExtractionFailed
 from memd.extraction.batch import results
 from memd.extraction.protocol import Extraction, Request
-from memd.inbox.claim import Answer
+from memd.inbox.claim import BatchAnswer
 from workers.batch.send import AskAlone, BatchSender
 from workers.circuit import Circuit
 from workers.outcome import STOPPING, Deferred, Lost, Retry
@@ -97,7 +97,7 @@ class Asking:
             del self._in_flight[claim_id]
 
 
-def _answer(work: Work) -> Answer | None:
+def _answer(work: Work) -> BatchAnswer | None:
     """The result that a batch has brought for exactly these messages; None when there is none."""
     answer = work.part.claim.answer
     return answer if answer is not None and results.fits(answer, work.new) else None

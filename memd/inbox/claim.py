@@ -13,7 +13,7 @@ from memd.push.validation import check_identifier, parse_wire_message
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class BatchAnswer:
     """The packed answer of a batch to the request for the claim's messages, with the fingerprint of that request."""
 
     fingerprint: str
@@ -37,7 +37,7 @@ class Claim:
     urgent: bool = False
     """It was pushed or flushed to be done now."""
 
-    answer: Answer | None = None
+    answer: BatchAnswer | None = None
     """What a batch has answered already."""
 
     bad: str | None = None
@@ -87,7 +87,7 @@ def read_claim(settings: Settings, row: list[Any]) -> Claim:
         last=int(fields[b".to"]),
         suspect=b".suspect" in fields,
         urgent=b".urgent" in fields,
-        answer=Answer(text(fields[b".print"]), fields[b".answer"]) if b".answer" in fields else None,
+        answer=BatchAnswer(text(fields[b".print"]), fields[b".answer"]) if b".answer" in fields else None,
         bad=bad,
     )
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from memd.testing.http import HttpRequest
+from memd.testing.http import ModelRequest
 from memd.testing.replies import error_body
 
 BATCHES = "/v1/messages/batches"
@@ -88,7 +88,7 @@ class BatchDesk:
         with self._lock:
             self._batches.clear()
 
-    def handle(self, request: HttpRequest, base_url: str) -> Response:
+    def handle(self, request: ModelRequest, base_url: str) -> Response:
         """Status, body and content type for one request of the API."""
         with self._lock:
             name, _, action = request.path.removeprefix(BATCHES).strip("/").partition("/")
@@ -104,7 +104,7 @@ class BatchDesk:
                 return 404, error_body(404, "no such batch"), JSON
             return self._on(batch, verb, base_url)
 
-    def _create(self, request: HttpRequest, base_url: str) -> Response:
+    def _create(self, request: ModelRequest, base_url: str) -> Response:
         rows = json.loads(request.body)["requests"]
         names = [row["custom_id"] for row in rows]
         if len(set(names)) < len(names) or not all(0 < len(name) <= 64 for name in names):

@@ -10,7 +10,7 @@ MAX_HEAD = 65_536
 MAX_BODY = 67_108_864
 
 
-class HttpRequest(NamedTuple):
+class ModelRequest(NamedTuple):
     """One request; header names are in lower case."""
 
     method: str
@@ -19,7 +19,7 @@ class HttpRequest(NamedTuple):
     body: bytes
 
 
-async def read_request(reader: asyncio.StreamReader) -> HttpRequest | None:
+async def read_request(reader: asyncio.StreamReader) -> ModelRequest | None:
     """The next request of a connection; None when the client has closed it or sent anything but HTTP."""
     try:
         head = await reader.readuntil(b"\r\n\r\n")
@@ -33,7 +33,7 @@ async def read_request(reader: asyncio.StreamReader) -> HttpRequest | None:
         body = await reader.readexactly(length)
     except (asyncio.IncompleteReadError, asyncio.LimitOverrunError, ConnectionError, ValueError):
         return None
-    return HttpRequest(method, target.partition("?")[0], headers, body)
+    return ModelRequest(method, target.partition("?")[0], headers, body)
 
 
 def head(status: int, headers: dict[str, str], length: int) -> bytes:

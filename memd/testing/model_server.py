@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Any
 
 from memd.testing.batch_api import BATCHES, JSON, BatchDesk
-from memd.testing.http import MAX_HEAD, HttpRequest, head, read_request
+from memd.testing.http import MAX_HEAD, ModelRequest, head, read_request
 from memd.testing.replies import UPDATE_PARTS, Refused, Reply, error_body, facts_from_messages, message_body
 
 Responder = Callable[[dict[str, Any]], dict[str, Any]]
@@ -180,7 +180,7 @@ class ModelServer:
             self._connections.discard(task)
             writer.close()
 
-    async def _serve(self, request: HttpRequest, writer: asyncio.StreamWriter) -> bool:
+    async def _serve(self, request: ModelRequest, writer: asyncio.StreamWriter) -> bool:
         """Answer one request; returns whether the connection stays open."""
         if request.path.startswith(BATCHES):
             await _send(writer, await self._batch_answer(request), None)
@@ -204,7 +204,7 @@ class ModelServer:
             with self._changed:
                 self.concurrent -= 1
 
-    async def _batch_answer(self, request: HttpRequest) -> bytes:
+    async def _batch_answer(self, request: ModelRequest) -> bytes:
         """The response of the Message Batches API; `hold` delays it like any other, after its effect."""
         status = self._key_refused(request)
         answer = (
@@ -221,7 +221,7 @@ class ModelServer:
             reply = self._answered(json.dumps(params).encode(), reply)
         return reply.status, reply.body or b""
 
-    def _arrived(self, request: HttpRequest) -> Reply:
+    def _arrived(self, request: ModelRequest) -> Reply:
         try:
             body = json.loads(request.body)
         except ValueError:
@@ -236,13 +236,13 @@ class ModelServer:
             status = self._refusal(request) or (0 if usable else 400)
             return Reply(status=status, body=error_body(status, "refused")) if status else self._next()
 
-    def _refusal(self, request: HttpRequest) -> int:
+    def _refusal(self, request: ModelRequest) -> int:
         """The status that refuses a request which is not a call with an accepted key; 0 for such a call."""
         if (request.method, request.path) != ("POST", "/v1/messages"):
             return 404
         return self._key_refused(request)
 
-    def _description(self, request: HttpRequest) -> bytes:
+    def _description(self, request: ModelRequest) -> bytes:
         """The response to GET /v1/models/…, which does not count as a call; every `claude-` model exists."""
         name = request.path.removeprefix("/v1/models/")
         status = self._key_refused(request) or (200 if name.startswith("claude-") else 404)
@@ -250,7 +250,7 @@ class ModelServer:
         body = json.dumps(model).encode() if status == 200 else error_body(status, "refused")
         return head(status, {}, len(body)) + body
 
-    def _key_refused(self, request: HttpRequest) -> int:
+    def _key_refused(self, request: ModelRequest) -> int:
         key = request.headers.get("x-api-key") or request.headers.get("authorization", "")
         key = key.removeprefix("Bearer ")
         return 0 if key and self.api_key in (None, key) else 401

@@ -16,7 +16,7 @@ from memd.errors import ContentRefused, ExtractionFailed, ModelUnavailable
 from memd.extraction import envelope, failures
 from memd.extraction.prompt import PROMPT_VERSION
 from memd.extraction.protocol import Extraction, Usage
-from memd.inbox.claim import Answer
+from memd.inbox.claim import BatchAnswer
 
 TOO_LARGE = "memd_too_large"
 """The error type kept in place of an answer with too many bytes."""
@@ -74,12 +74,12 @@ def fingerprint(messages: Sequence[Message], model: str) -> str:
     return f"{digest('asked', *parts)} {PROMPT_VERSION} {model}"
 
 
-def fits(answer: Answer, messages: Sequence[Message]) -> bool:
+def fits(answer: BatchAnswer, messages: Sequence[Message]) -> bool:
     """Whether the request of this answer had exactly these messages, in this order, with this text."""
     return answer.fingerprint.partition(" ")[0] == fingerprint(messages, "").partition(" ")[0]
 
 
-def read(answer: Answer, sent: Sequence[Message]) -> Extraction:
+def read(answer: BatchAnswer, sent: Sequence[Message]) -> Extraction:
     """The extraction in an answer. Raises ContentRefused or ContentTooLong."""
     packed = orjson.loads(answer.raw)
     _, prompt_version, model = answer.fingerprint.split(" ", 2)
