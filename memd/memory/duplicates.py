@@ -64,7 +64,7 @@ class Contents:
 
     def put(self, *facts: Fact) -> None:
         """Add facts; of several that say the same the first counts."""
-        contents = [content_of(fact) for fact in facts]
+        contents = list(map(content_of, facts))
         for fact, content, normal in zip(facts, contents, normal_keys(contents), strict=True):
             key = person_of(fact), normal or same_key(content)
             fact_id = id_of(fact)

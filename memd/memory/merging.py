@@ -21,13 +21,10 @@ from memd.memory.facts import (
     created_at,
     evidence_of,
     id_of,
-    is_correction,
-    is_manual,
-    is_note,
+    is_mergeable,
     last_confirmed_at,
     person_of,
     source_of,
-    valid_until,
 )
 from memd.memory.gates.refusal import content_refusal
 from memd.memory.new_facts import base_fact, new_id
@@ -46,7 +43,7 @@ def categories(document: Document, settings: ApplySettings) -> tuple[str, ...]:
     """The categories that hold enough facts for a merge, by name."""
     if not settings.consolidate_from:
         return ()
-    counts = Counter(category_of(fact) for fact in facts_of(document) if _may_merge(fact))
+    counts = Counter(category_of(fact) for fact in facts_of(document) if is_mergeable(fact))
     return tuple(sorted(name for name, count in counts.items() if count >= settings.consolidate_from))
 
 
@@ -90,7 +87,7 @@ def _refusal(draft: Draft, proposal: MergedFact, content: str, offered: Sequence
     if not 2 <= len(facts) <= MAX_SOURCES:
         return "bad_merge"
     kinds = {(category_of(fact), person_of(fact)) for fact in facts}
-    if len(kinds) != 1 or category_of(facts[0]) not in offered or not all(map(_may_merge, facts)):
+    if len(kinds) != 1 or category_of(facts[0]) not in offered or not all(map(is_mergeable, facts)):
         return "bad_merge"
     if reason := content_refusal(content, draft.settings):
         return reason
@@ -103,9 +100,3 @@ def _says_only(content: str, facts: Sequence[Fact]) -> bool:
     words = set(tokens(content))
     new = words - source_words
     return len(new) <= MAX_NEW_SHARE * len(words) and not any(map(_DIGIT.search, new))
-
-
-def _may_merge(fact: Fact) -> bool:
-    if is_correction(fact) or valid_until(fact) or is_manual(fact):
-        return False
-    return not is_note(fact)  # a note merged with a proven fact would borrow its evidence
