@@ -9,7 +9,7 @@ from typing import Any
 
 import orjson
 import pytest
-from support import Cli, make_settings
+from support import Cli, make_settings, recall_support
 
 from memd.client import Memd
 from memd.config import Settings
@@ -205,3 +205,19 @@ def test_every_command_has_help_with_an_example(cli: Cli) -> None:
     commands += [("facts", "add"), ("facts", "edit"), ("facts", "rm")]
     for command in commands:
         assert "Example:" in cli(*command, "--help").stdout, command
+
+
+def test_the_command_searches(cli: Cli, settings: Settings) -> None:
+    """A line a fact; with --explain its factors, with --json all of it; refusals are one sentence."""
+    first, second = recall_support.fact("a", "Likes tea\x1b[31m", 0.8), recall_support.fact("b", "Lives in Porto")
+    recall_support.write(settings.data_dir, recall_support.document(first, second))
+    plain = cli("search", "ana", "tea").stdout
+    assert plain.splitlines() == ["0.860  context     Likes tea\\x1b[31m"]
+    explained = cli("search", "ana", "tea", "--explain").stdout
+    assert "0.5 × similarity 1.000 + 0.3 × confidence 0.800 + 0.2 × scope 0.600  a" in explained
+    [one] = json.loads(cli("search", "ana", "tea", "--json").stdout)
+    assert (one["fact"]["id"], one["pending"], one["agent_name"]) == ("a", False, "")
+    refused = cli("search", "ana", "")
+    assert (refused.returncode, refused.stderr) == (65, "memd: E_QUERY_EMPTY: query must not be empty\n")
+    assert cli("search", "nobody", "tea").stdout == ""
+    assert "Lives in Porto" in cli("inject", "ana", "--query", "Porto").stdout.splitlines()[2]

@@ -71,3 +71,14 @@ def test_a_push_from_the_shell_loads_neither_rq_nor_rich() -> None:
     code = f"import sys, memd.cli.app, memd.client; sys.exit(any(name in sys.modules for name in {heavy}))"
     done = run("-c", code)
     assert done.returncode == 0, done.stderr
+
+
+def test_the_sdk_is_imported_by_its_own_extractor_only() -> None:
+    """Neither memd.testing nor the rules import the SDK, which takes a second."""
+    code = (
+        "import sys; import memd.testing; from memd.extraction import open_extractor, preload; "
+        "from memd.config import ExtractionSettings; s = ExtractionSettings(extractor='rules'); preload(s); "
+        "open_extractor(s); print([m for m in ('anthropic', 'httpx2') if m in sys.modules])"
+    )
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert result.stdout == "[]\n"

@@ -11,10 +11,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support import Cli
 from support.recall_support import document, fact, reader, write
 
-from memd.config import Settings
 from memd.context import Bucket
 from memd.errors import ConfigError, EmbedderFailed, Rejected
 from memd.memory.document import Document
@@ -358,18 +356,3 @@ def test_an_embedder_that_fails_fails_the_search(data_dir: Path, name: str) -> N
 
 
 # --- the command ---------------------------------------------------------------------------------------------------
-
-
-def test_the_command_searches(cli: Cli, settings: Settings) -> None:
-    """A line a fact; with --explain its factors, with --json all of it; refusals are one sentence."""
-    write(settings.data_dir, document(fact("a", "Likes tea\x1b[31m", 0.8), fact("b", "Lives in Porto")))
-    plain = cli("search", "ana", "tea").stdout
-    assert plain.splitlines() == ["0.860  context     Likes tea\\x1b[31m"]
-    explained = cli("search", "ana", "tea", "--explain").stdout
-    assert "0.5 × similarity 1.000 + 0.3 × confidence 0.800 + 0.2 × scope 0.600  a" in explained
-    [one] = json.loads(cli("search", "ana", "tea", "--json").stdout)
-    assert (one["fact"]["id"], one["pending"], one["agent_name"]) == ("a", False, "")
-    refused = cli("search", "ana", "")
-    assert (refused.returncode, refused.stderr) == (65, "memd: E_QUERY_EMPTY: query must not be empty\n")
-    assert cli("search", "nobody", "tea").stdout == ""
-    assert "Lives in Porto" in cli("inject", "ana", "--query", "Porto").stdout.splitlines()[2]
