@@ -1,7 +1,7 @@
 """Drain: contexts that are due are claimed, extracted, stored and acked, by workers as `memd up` has them.
 
-Offline with two workers; then one worker against an HTTP model that answers at once, after 0.2 s and after 2 s, beside
-the bare SDK loop. Each context has a user and a document of its own, so each is a durable write.
+Offline with two workers; then one worker against an HTTP model that replies at once, after 0.2 s and after 2 s,
+compared with the bare SDK loop. Each context has a user and a document of its own, so each is a durable write.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Drained:
 
 
 def measure(size: Size) -> Iterator[Measurement]:
-    """Without a model, with one, and what else there is."""
+    """Drains without a model and with one, then those of the peers."""
     yield from _offline(size)
     for delay_s, count in ((0.0, size.contexts // 4), (0.2, size.contexts // 2), (2.0, size.slow_calls)):
         yield from _with_model(size, delay_s, count)
@@ -159,7 +159,7 @@ def _writes(place: Ground, count: int) -> Drained | float:
 
 
 def _with_model(size: Size, delay_s: float, count: int) -> Iterator[Measurement]:
-    """One worker beside the bare loop, turn by turn, with the same concurrency and the same model."""
+    """One worker and the bare loop in turn, with the same concurrency and the same model."""
     rounds = (1 if delay_s > 1 else 2) if size is SHORT else size.rounds
     with ground(scheduler__quiet_s=300) as idle, model(idle.settings.data_dir, delay_s) as (address, _):
         place = Ground(asking(idle, address), idle.client, idle.server)

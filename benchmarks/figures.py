@@ -1,4 +1,4 @@
-"""What a measurement comes to: figures with a peer and a target, and plots."""
+"""The results of a measurement: figures with a peer and a target, plots, and skips."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What a figure is to reach: `of` says whether its value or its ratio to the peer is meant."""
+    """The bound that a figure must reach; `of`: whether its value or its ratio to the peer is compared."""
 
     bound: float
     at_least: bool = False
@@ -24,20 +24,20 @@ class Target:
 
 
 def at_least(bound: float, *, of: str = "value") -> Target:
-    """The more the better."""
+    """A target for figures where more is better."""
     return Target(bound, True, of)
 
 
 def at_most(bound: float, *, of: str = "value") -> Target:
-    """The less the better."""
+    """A target for figures where less is better."""
     return Target(bound, False, of)
 
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One line of the table. `spread`: the least and the most of the rounds whose median `value` is.
+    """One line of the table. `value`: the median of the rounds; `spread`: the least and the most of them.
 
-    `peer_there`: what the peer came to where an absolute target was made, least and most.
+    `peer_there`: the peer's figure on the machine where an absolute target was set, least and most.
     """
 
     area: str
@@ -66,13 +66,13 @@ class Figure:
 
     @property
     def remark(self) -> str:
-        """The note, with what an absolute target comes to beside the peer."""
+        """The note, and an absolute target as a ratio to the peer."""
         there = self.target_beside_peer
         if there is None or self.ratio is None or self.peer_there is None:
             return self.note
         span = " … ".join(f"{value:,g}" for value in sorted(set(self.peer_there)))
         met = "met" if there.met(self.ratio) else "missed"
-        beside = f"as a ratio {met}: where the target was made the peer came to {span}, which makes it {there}"
+        beside = f"as a ratio {met}: where the target was set the peer reached {span}, which makes it {there}"
         return "; ".join(filter(None, (beside, self.note)))
 
     @property

@@ -1,4 +1,4 @@
-"""What is measured on: an embedded server in its own folder, and memd's parts as processes, as `memd up` has them."""
+"""What the benchmarks run on: an embedded server in its own folder, and memd's parts as processes, as in `memd up`."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Ground:
         library.install(self.client, self.settings)
 
     def ended(self, pushes: int) -> bool:
-        """Whether so many pushes have come to their end, one way or another."""
+        """Whether so many pushes have ended as stored, skipped or dead."""
         stats = snapshot(self.client, ()).stats
         return sum(stats.get(name, 0) for name in ("stored", "skipped", "dead")) >= pushes
 
@@ -143,7 +143,7 @@ def _said(log: Path, ready: str) -> bool:
 
 @contextmanager
 def daemon(place: Ground, workers: int = 1, *, scheduler: bool = True) -> Iterator[list[Process]]:
-    """A scheduler and workers as processes of their own; answers [scheduler, worker, …] once the workers listen."""
+    """A scheduler and workers as processes of their own: [scheduler, worker, …], once the workers listen."""
     env = environment(place.settings)
     names = ["scheduler"] * scheduler + ["worker"] * workers
     with ExitStack() as stack:
@@ -157,7 +157,7 @@ def daemon(place: Ground, workers: int = 1, *, scheduler: bool = True) -> Iterat
 
 @contextmanager
 def model(folder: Path, delay_s: float, host: str = "127.0.0.1", limit: int = 0) -> Iterator[tuple[str, Process]]:
-    """An HTTP model that takes `delay_s` for each answer, `limit` at once, as a process; answers its address."""
+    """An HTTP model that takes `delay_s` for each answer, `limit` at once, as a process; its address and process."""
     log = folder / f"model-{delay_s}.log"
     env = {**os.environ, "PYTHONPATH": str(ROOT)}
     with process(

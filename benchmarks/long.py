@@ -51,7 +51,7 @@ class Look:
 
 
 def measure(size: Size) -> Iterator[Measurement]:
-    """Each thing's median in the last quarter beside that in the second one: by then everything has warmed up."""
+    """Each figure's median in the last quarter, compared with the second quarter: by then everything is warm."""
     seconds = SECONDS[size.name]
     with ground(**SHORT) as place, daemon(place, workers=2) as parts, Memd(place.settings) as memd:
         looks, pushed = _run(place, parts, seconds)

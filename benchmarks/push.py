@@ -1,7 +1,7 @@
-"""Push: both doors beside plain Redis commands of the same bytes, by one producer and by four.
+"""Push: both doors compared with plain Redis commands of the same bytes, by one producer and by four.
 
 `Memd.push` is all of it: checks, signals, filtering, identities, one FCALL. `FCALL` is the same command made before, so
-what the wire and the server take of it. RPUSH is all that a producer of the raw door does; intake.py has the rest.
+only the wire's and the server's share. RPUSH is all that a producer of the raw door does; intake.py has the rest.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ WAVES = 5
 
 
 def measure(size: Size) -> Iterator[Measurement]:
-    """Contexts a second for each number of workers, beside what the calls at once allow."""
+    """Contexts a second for each number of workers, compared with the most that the concurrent calls allow."""
     line: list[tuple[float, float]] = []
     bound: list[tuple[float, float]] = []
     with hosts(len(WORKERS)) as there:

@@ -43,7 +43,7 @@ def _messages(count: int, start: int = 0) -> tuple[Message, ...]:
 
 
 def _thread() -> Iterator[Measurement]:
-    """A request for every turn of a thread: only what is new and two messages before it, or all of it each time."""
+    """A request for every turn of a thread: the new messages and two before them, or the whole thread each time."""
     back = ExtractionSettings().context_messages
     document = full_document(Bucket("user"), 0)
     frame = estimate_tokens(build(Request(document, _messages(1)), DAY)) - estimate_tokens(_messages(1)[0].content)

@@ -1,4 +1,4 @@
-"""What the server pays for a push: its CPU beside a SET inside a function, which is the least a function can do."""
+"""The server's CPU for a push, compared with a SET inside a function, which is the least that a function can do."""
 
 from __future__ import annotations
 

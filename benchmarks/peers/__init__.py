@@ -1,1 +1,1 @@
-"""What a user would pick instead, each set up as its documentation says."""
+"""The alternatives that a user could pick, each set up as its documentation says."""

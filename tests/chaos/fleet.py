@@ -55,7 +55,7 @@ class Part:
     """Whether its present process was killed by us."""
 
     ready: bool = False
-    """Whether its present process has had a connection: what is killed while it still starts never does anything."""
+    """Whether its present process has had a connection; one that is killed before that never does any work."""
 
     @property
     def running(self) -> bool:
@@ -95,7 +95,7 @@ class Fleet:
     # --- beginning and end ---
 
     def start(self) -> None:
-        """The server, schedulers and workers; answers when all are started, if not ready."""
+        """Start the server, schedulers and workers; returns when all are started, not when they are ready."""
         self._parts[0].process = self._starter.submit(self._parts[0].start).result()
         for role, count in ((Role.SCHEDULER, self.plan.schedulers), (Role.WORKER, self.plan.workers)):
             self._parts += [self._memd(role, number) for number in range(count)]

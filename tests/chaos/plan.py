@@ -37,7 +37,7 @@ class Plan:
     """The pushes are spread evenly over this time, from the first one on."""
 
     calm_s: float = 2.0
-    """Time before the first kill: what is open then is the baseline for descriptors."""
+    """Time before the first kill: the descriptors open then are the baseline."""
 
     kill_every_s: float = 0.3
     kills: int = 134
@@ -66,7 +66,7 @@ class Plan:
     its share of them."""
 
     patience_s: float = 60.0
-    """What is not drained by then never will be."""
+    """A run that has not drained by then has failed."""
 
     watch_pause_s: float = 0.02
     """Pause of the watcher between two looks at all documents."""
@@ -106,7 +106,7 @@ class Plan:
         )
 
     def check(self) -> None:
-        """Raises ValueError for a plan whose end could not be told exactly."""
+        """Raise ValueError for a plan whose result could not be computed exactly."""
         if self.conversations % self.producers:
             raise ValueError("each thread needs one producer: users * threads must divide by producers")
         if self.contexts // self.agents % self.producers or self.contexts % self.agents:

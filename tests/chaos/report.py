@@ -1,4 +1,4 @@
-"""The report of a run: figures, what of them must be zero, and the verdict."""
+"""The report of a run: its figures, those that must be zero, and the verdict."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Report:
 
     @property
     def failures(self) -> list[str]:
-        """What is wrong, in words; empty when the run has passed."""
+        """The reasons why the run failed; empty when it passed."""
         wrong = [f"{ZEROS[name]}: {count}" for name, count in self.zeros.items() if count]
         if self.drain_s is None:
             wrong.append("not drained")

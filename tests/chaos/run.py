@@ -53,7 +53,7 @@ def chaos(plan: Plan, *, bug: str = "", extra: Mapping[str, str] | None = None, 
             shutil.rmtree(folder)
         else:
             report.write(folder / "report.json")
-            display.show(report.stored, f"what is left of the run lies in {folder}", now=True)
+            display.show(report.stored, f"the files of the run are in {folder}", now=True)
     return report
 
 
@@ -75,7 +75,7 @@ class Run:
         return self._fleet.plan
 
     def run(self) -> Report:
-        """Answer what was found; every process has ended by then."""
+        """The report of the run; every process has ended by then."""
         try:
             self._start()
             killer = self._push_and_kill()
@@ -182,7 +182,7 @@ class Run:
             report.put(kind, getattr(found, kind), found.examples[kind])
 
     def _look_at_the_rest(self) -> None:
-        """What is known only once everything has ended."""
+        """Add the findings that are known only when everything has ended."""
         report, tally = self._report, self._fleet.tally
         report.kills = {role.value: tally.kills[role] for role in Role}
         report.put("died_alone", len(tally.died_alone), tally.died_alone[:SHOWN])

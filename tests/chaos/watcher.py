@@ -1,6 +1,6 @@
-"""The watcher, as a process: reads all documents all the time, and notes what no reader may ever see.
+"""The watcher, as a process: reads all documents all the time, and notes what no reader must ever see.
 
-Torn: bytes that are no document, or a document that was there and is gone. Backwards: a revision that does not grow, or
+Torn: a file that is not a document, or a document that has disappeared. Backwards: a revision that does not grow, or
 a fact that was there and is not any more (nothing in a run retires one).
 """
 

@@ -1,4 +1,4 @@
-"""What stands in a server's inbox: every key at one moment, what must hold for them, and a clock that can be moved."""
+"""A server's inbox at one moment: every key, the invariants that must hold, and a clock that can be moved."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ class DyingStore(JsonStore):
 
 
 class WaitingStore(JsonStore):
-    """Writes only when the user's forgetting has begun, though it asked for the claim before."""
+    """Writes only after the user's forgetting has begun, though it asked for the claim before that."""
 
     def commit(
         self,

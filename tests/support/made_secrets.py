@@ -1,4 +1,4 @@
-"""Secrets of every kind, made of nothing, so that no token stands in a file."""
+"""Secrets of every kind, generated, so that no file contains a token."""
 
 from __future__ import annotations
 

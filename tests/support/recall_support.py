@@ -51,7 +51,7 @@ def one_hot(text: str) -> list[float]:
 
 
 def broken(text: str) -> list[float]:
-    """An embedder that fails, and would tell what it was asked."""
+    """An embedder that fails with an error that contains its input."""
     raise RuntimeError(text)
 
 

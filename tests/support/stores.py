@@ -77,7 +77,7 @@ DAMAGE: dict[str, Callable[[Path], object]] = {
     "not UTF-8": lambda file: file.write_bytes(b'{"version": "\xff"}'),
     "not an object": lambda file: file.write_bytes(b"[]"),
     "wrong types": lambda file: file.write_bytes(b'{"version": "1.0", "facts": {"0": {}}}'),
-    "a fact that is none": lambda file: file.write_bytes(b'{"version": "1.0", "facts": ["likes tea"]}'),
+    "a fact that is no object": lambda file: file.write_bytes(b'{"version": "1.0", "facts": ["likes tea"]}'),
     "a broken ledger": lambda file: file.write_bytes(b'{"version": "1.0", "ledger": {"t": [1]}}'),
     "a broken version": lambda file: file.write_bytes(b'{"version": 1}'),
     "too deep": lambda file: file.write_bytes(b"[" * 5000),

@@ -40,7 +40,7 @@ def why_not() -> str:
     try:
         calls(lambda: None)
     except AssertionError:
-        return "strace may not attach to processes here"
+        return "strace cannot attach to processes here"
     return ""
 
 
@@ -68,7 +68,7 @@ def _run(step: Callable[[], object], *options: str) -> Ended:
     tracer = subprocess.Popen(["strace", "-q", "-p", str(child), *options], stderr=subprocess.DEVNULL)
     try:
         wait_for(lambda: _is_traced(child) or tracer.poll() is not None, "strace is attached", timeout_s=10)
-        assert tracer.poll() is None, "strace may not attach"
+        assert tracer.poll() is None, "strace cannot attach"
         os.kill(child, signal.SIGCONT)
         status = os.waitpid(child, 0)[1]
     except BaseException:
@@ -83,7 +83,7 @@ def _run(step: Callable[[], object], *options: str) -> Ended:
 def _fork(step: Callable[[], object]) -> int:
     child = os.fork()
     if child == 0:
-        gc.disable()  # what is collected here would be calls of its own
+        gc.disable()  # a collection would add system calls of its own
         ctypes.CDLL(None).prctl(PR_SET_PTRACER, -1, 0, 0, 0)  # where only parents may trace
         os.kill(os.getpid(), signal.SIGSTOP)
         try:
