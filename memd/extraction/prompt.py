@@ -16,7 +16,7 @@ from memd.extraction.protocol import Request
 from memd.extraction.short_ids import short_ids
 from memd.memory.document import SECTIONS, Document, summary
 
-PROMPT_VERSION = "4"
+PROMPT_VERSION = "5"
 """Stored in the origin of every fact. Raise it with every change below; a change also empties the endpoint's cache."""
 
 INSTRUCTIONS = """\
@@ -51,7 +51,7 @@ live by), decision, identity (name, age, home, job, family, languages). If sever
 - authority: transactional if it orders, permits or commits something; descriptive if it tells how things are. \
 "Prefers short answers" is descriptive.
 - evidence: at least one quote, copied character for character from a user message of <messages>, with the message's \
-number; the shortest passage that proves the fact.
+number; the shortest passage of two words or more that proves the fact, or the whole message if it is one word.
 - replaces: ids of current facts that this one makes untrue or says better. When the user changes or corrects \
 something, write the new fact and name the old one here; do not retire it as well.
 - sourceError: with a correction, what was wrong and is to be avoided. The signal `correction` marks messages that \

@@ -14,11 +14,10 @@ from math import ceil
 
 from memd.memory.document import Fact
 from memd.memory.facts import content_of, id_of, person_of
-from memd.memory.text import normal_key, normal_keys, same_key
+from memd.memory.text import CJK, normal_key, normal_keys, same_key
 
-_CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
-_WORDS = re.compile(f"[{_CJK}]+|[^\\s{_CJK}]+")
-_IS_CJK = re.compile(f"[{_CJK}]")
+_WORDS = re.compile(f"[{CJK}]+|[^\\s{CJK}]+")
+_IS_CJK = re.compile(f"[{CJK}]")
 _DIGIT = re.compile(r"\d|[一二三四五六七八九十两百千万]")
 
 _EMPTY = frozenset((

@@ -1,19 +1,27 @@
-"""Evidence: only the user's own new messages prove a fact, by a verbatim quote."""
+"""Evidence: only the user's own new messages prove a fact, by a verbatim quote that is long enough to say something."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Sequence
 
 from memd.context import Message
 from memd.extraction.update import Evidence as Quoted
 from memd.memory.facts import Evidence
-from memd.memory.text import fold
+from memd.memory.text import CJK, fold
 
 MAX_QUOTE_CHARS = 500
 """Characters of a quote that are kept; the beginning of a verbatim quote is verbatim too."""
 
 MAX_EVIDENCE = 5
 """Quotes kept for one fact."""
+
+_UNSPACED = f"{CJK}\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"
+"""Characters of scripts that put no space between words: Chinese, Japanese, Thai, Lao, Burmese, Khmer; and Korean."""
+
+_WORD = re.compile(rf"(?<![^\W_{_UNSPACED}])[^\W_{_UNSPACED}]+(?:['’-][^\W_{_UNSPACED}]+)*(?![^\W_{_UNSPACED}])")
+_UNSPACED_CHARACTER = re.compile(f"[{_UNSPACED}]")
+_LETTERS = re.compile(r"[^\W_]+")
 
 
 class UserMessages:
@@ -64,11 +72,31 @@ class UserMessages:
         text = fold(quote)
         if not any(map(str.isalnum, text)):
             return None
-        if expected in self._messages and text in self._text(expected):
+        if expected in self._messages and proves(text, self._text(expected)):
             return expected
-        return next((i for i in self._messages if text in self._text(i)), None)
+        return next((i for i in self._messages if proves(text, self._text(i))), None)
 
     def _text(self, index: int) -> str:
         if index not in self._folded:
             self._folded[index] = fold(self._messages[index].content)
         return self._folded[index]
+
+
+def proves(quote: str, message: str) -> bool:
+    """Whether a quote is in a message, both folded, and long enough: two whole words, three characters, or all of it.
+
+    The characters are those of scripts without spaces between words; a word counts as one and a half of them.
+    """
+    start = message.find(quote)
+    while start >= 0:
+        if _says_something(message, start, start + len(quote)):
+            return True
+        start = message.find(quote, start + len(quote))
+    return False
+
+
+def _says_something(message: str, start: int, end: int) -> bool:
+    words = sum(word.end() <= end for word in _WORD.finditer(message, start, end + 1))
+    if 3 * words + 2 * len(_UNSPACED_CHARACTER.findall(message, start, end)) >= 6:
+        return True
+    return not _LETTERS.search(message, 0, start) and not _LETTERS.search(message, end)

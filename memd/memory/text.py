@@ -10,7 +10,9 @@ from collections.abc import Sequence
 _UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\U000e0000-\U000e007f]")
 _MARKS = str.maketrans({"‘": "'", "’": "'", "“": '"', "”": '"', "\u200b": None, "\ufeff": None})
 """One shape for quotation marks; characters without width are removed."""
-_CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
+CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
+"""The ranges of Chinese, Japanese and Korean characters, for a set of a regex."""
+
 # Not letters, digits or meaningful signs; a point or dash counts as meaningful only before a digit.
 _PUNCTUATION = re.compile(r"[^\w\s#%&@*/+=<>$€£¥°^|~.,:'−-]|_|[.,:−-](?!\d)")
 _ASCII: dict[int, str | None] = {
@@ -26,7 +28,7 @@ _SIGNS_AND_DIGITS |= {ord("'"): None}
 """Maps every sign to "." and every digit to "0", so that one search finds a sign before a digit."""
 _SPACES = re.compile(r"[^\S\n]+")
 # White space next to a CJK character, which some writers type and others do not.
-_GAP = re.compile(f"(?<=[{_CJK}]) | (?=[{_CJK}])")
+_GAP = re.compile(f"(?<=[{CJK}]) | (?=[{CJK}])")
 
 
 def one_line(text: str) -> str:

@@ -21,6 +21,7 @@ from urllib.parse import unquote
 
 from memd.memory.gates import instructions_en, instructions_zh
 from memd.memory.gates.addressed import addresses
+from memd.memory.text import CJK
 from memd.push.prefilter import Prefilter
 
 LOOK_AT = 10_000
@@ -51,9 +52,8 @@ _FLAG = re.compile("\U0001f3f4[\U000e0020-\U000e007e]+\U000e007f")
 """The flags of England, Scotland and Wales: the only legitimate use of tag characters."""
 
 _TAG = re.compile("[\U000e0000-\U000e007f]")
-_CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
-_HAS_CJK = re.compile(f"[{_CJK}]")
-_CJK_GAP = re.compile(rf"(?<=[{_CJK}])[^\S\n]+(?=[{_CJK}])")
+_HAS_CJK = re.compile(f"[{CJK}]")
+_CJK_GAP = re.compile(rf"(?<=[{CJK}])[^\S\n]+(?=[{CJK}])")
 _SPELLED = re.compile(r"(?<!\w)(?:[^\W\d_][ .*_-]{1,3}){7,}[^\W\d_](?!\w)")
 """Eight letters or more, spelled out one by one: nobody wants to keep such a sentence."""
 
