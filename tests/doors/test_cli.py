@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 import redis
-from support import Cli, daemon, environment, first_due, wait_for
+from support import Cli, MakeSettings, daemon, environment, first_due, wait_for
 
 import memd.cli
 from memd.cli.app import COMMANDS, load
 from memd.client import Memd
 from memd.config import Settings
-from memd.inbox import verbs
+from memd.inbox import library, verbs
 
 PUSH = {
     "thread_id": "t",
@@ -205,8 +205,9 @@ def test_an_outage_is_one_sentence_and_the_answer_stays_json(cli: Cli) -> None:
     assert (done.returncode, json.loads(done.stdout), len(done.stderr.splitlines())) == (69, [], 1)
 
 
-def test_ctrl_c_is_quiet(cli: Cli, settings: Settings) -> None:
+def test_ctrl_c_is_quiet(cli: Cli, client: redis.Redis, configured: MakeSettings, settings: Settings) -> None:
     """Interrupting a wait ends with code 130 and says nothing."""
+    library.install(client, configured(scheduler__quiet_s=60, scheduler__max_wait_s=60))  # only a flush makes it due
     cli("push", given=json.dumps(PUSH))
     with subprocess.Popen(
         [sys.executable, "-m", "memd", "flush", "--wait"],
