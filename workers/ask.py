@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from memd.errors import ExtractionFailed
 from memd.extraction.batch import results
 from memd.extraction.protocol import Extraction, Request
-from memd.inbox.claim import BatchAnswer
+from memd.inbox.claim import PaidAnswer
 from workers.batch.send import AskAlone, BatchSender
 from workers.circuit import Circuit
 from workers.outcome import STOPPING, Deferred, Lost, Retry
@@ -49,7 +49,9 @@ class Asking:
 
         Raises ExtractionFailed.
         """
-        answer = _answer(work)
+        answer = paid_answer(work)
+        if answer is not None and (extraction := results.kept(answer)):  # its cost was counted with its call
+            return Answered(work, extraction)
         from_batch = answer is not None
         try:
             reply = results.read(answer, work.new) if answer is not None else await self._request(work)
@@ -97,7 +99,7 @@ class Asking:
             del self._in_flight[claim_id]
 
 
-def _answer(work: Work) -> BatchAnswer | None:
-    """The result that a batch has brought for exactly these messages; None when there is none."""
+def paid_answer(work: Work) -> PaidAnswer | None:
+    """The answer that is there for exactly these messages, so that no call is made; None when there is none."""
     answer = work.part.claim.answer
     return answer if answer is not None and results.fits(answer, work.new) else None

@@ -32,6 +32,8 @@ class Documents:
         self._resources = resources
         self._settings = resources.settings
         self._store = resources.store
+        self.writable = False
+        """Whether the store took a write since it last failed. Unknown at the start: then a probe finds out."""
 
     def load(self, part: Part) -> Opened | Lost:
         """The bucket's document, and which of the part's messages it has taken in.
@@ -45,6 +47,11 @@ class Documents:
             self._finish_forgetting(loaded.tombstone.open)
             return Lost("forgotten")
         return Opened(part, loaded)
+
+    def probe(self, part: Part) -> None:
+        """Find out whether the store takes writes. Raises StoreUnavailable."""
+        self._store.probe(part.claim.key.bucket)
+        self.writable = True
 
     def sync(self, part: Part) -> None:
         """Make the bucket's document durable, whoever wrote it. Raises StoreUnavailable."""

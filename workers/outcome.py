@@ -16,6 +16,7 @@ from memd.errors import (
     StoreUnavailable,
 )
 from memd.events import Event, logger
+from memd.inbox.claim import PaidAnswer
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +72,9 @@ class Retry:
     wait_s: float | None = None
     """Seconds until the next try, where the endpoint or its circuit breaker names them; None: the key's own backoff."""
 
+    answer: PaidAnswer | None = None
+    """The model's answer, where only the store failed: it goes back with the claim, so that it is not paid again."""
+
 
 @dataclass(frozen=True, slots=True)
 class Deferred:
@@ -120,6 +124,11 @@ PartOutcome = Outcome | Unfit | Overtaken
 STOPPING = Retry("stopping", "the worker stops", costs=False, wait_s=0)
 
 
+def unwritable(error: StoreUnavailable | DocumentDamaged) -> Retry:
+    """The document is intact; the claim waits until the store works again or the document is repaired."""
+    return Retry(type(error).__name__, str(error), costs=False)
+
+
 def judge(error: Exception) -> Outcome | Unfit:
     """The outcome of a failed step. Whatever failed, nothing of the part in hand was stored."""
     match error:
@@ -131,7 +140,7 @@ def judge(error: Exception) -> Outcome | Unfit:
             return Retry(error.code, str(error), costs=False, wait_s=error.retry_after_s)
         case ContentRefused() | ContentTooLong():
             return Unfit(error)
-        case StoreUnavailable() | DocumentDamaged():  # the document is intact; the claim waits until it is repaired
-            return Retry(type(error).__name__, str(error), costs=False)
+        case StoreUnavailable() | DocumentDamaged():
+            return unwritable(error)
     logger().error(Event.RELEASED, code="internal", exc_info=error)
     return Retry("E_INTERNAL", f"E_INTERNAL: {type(error).__name__}", costs=True)

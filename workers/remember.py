@@ -3,22 +3,37 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from msgspec import structs
 
 from memd.config import Settings
 from memd.context import Message
+from memd.errors import StoreUnavailable
+from memd.extraction.batch import results
 from memd.inbox.claim import Claim
 from memd.memory import ledger
 from memd.memory.apply import maintenance_due
 from memd.memory.document import facts_of
 from memd.memory.facts import id_of, quotes_any
 from memd.push.redaction import redact
-from workers.ask import Asking
+from workers.ask import Asking, paid_answer
 from workers.commit import Documents
 from workers.halving import Parts
-from workers.outcome import Dead, Lost, Outcome, Overtaken, PartOutcome, Skipped, Stored, judge
+from workers.outcome import (
+    Dead,
+    Deferred,
+    Lost,
+    Outcome,
+    Overtaken,
+    PartOutcome,
+    Retry,
+    Skipped,
+    Stored,
+    judge,
+    unwritable,
+)
 from workers.resources import Resources
 from workers.settle import Settling
 from workers.steps import Answered, Opened, Part, Work
@@ -50,7 +65,7 @@ class Remembering:
                 if isinstance(step, Opened):
                     step = await self._choose(step)
                 if isinstance(step, Work):
-                    step = await self.asking.ask(step)
+                    step = await self._ask(step)
                 if isinstance(step, Answered):
                     step = await self._commit(step)
             except Exception as error:  # noqa: BLE001  (whatever failed, the claim ends with an outcome)
@@ -71,8 +86,18 @@ class Remembering:
         await self._resources.in_thread(self._documents.sync, opened.part)
         return _stored_earlier(opened) if opened.part.claim.came_back else chosen
 
-    async def _commit(self, answered: Answered) -> Stored | Overtaken:
-        return await self._resources.in_thread(self._documents.commit, answered)
+    async def _ask(self, work: Work) -> Answered | Deferred | Retry | Lost:
+        if paid_answer(work) is None and not self._documents.writable:
+            # An answer that cannot be stored is paid for nothing.
+            await self._resources.in_thread(self._documents.probe, work.part)
+        return await self.asking.ask(work)
+
+    async def _commit(self, answered: Answered) -> Stored | Overtaken | Retry:
+        try:
+            return await self._resources.in_thread(self._documents.commit, answered)
+        except StoreUnavailable as error:
+            self._documents.writable = False
+            return replace(unwritable(error), answer=results.keep(answered.extraction, answered.work.new))
 
     async def _settle(self, claim: Claim, outcome: Outcome, spent: Counter[str]) -> None:
         await self.asking.circuit.free(claim.id)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from contextlib import suppress
 from itertools import groupby
 from typing import Any
 
-from memd.errors import MemdError
+from memd.errors import InboxFull, MemdError, NotReady
 from memd.events import Event, logger
 from memd.extraction import address
 from memd.inbox import batches, verbs
@@ -71,6 +72,9 @@ class Settling:
     def _release(self, claim: Claim, retry: Retry, used: dict[str, int], log: Any) -> None:
         how = "failed" if retry.costs else "paused"
         wait_s = self._wait_s(claim, retry)
+        if retry.answer is not None:
+            with suppress(InboxFull, NotReady):  # no room, or functions of an older version: it is paid again
+                self._send(verbs.keep_answer(claim.id, retry.answer))
         end = self._send(verbs.release(claim.id, how, wait_s, retry.code, retry.error, used))
         event = Event.BURIED if end == "dead" else Event.RELEASED
         log.warning(event, code=retry.code, how=how, wait_s=round(wait_s, 2))

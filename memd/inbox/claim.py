@@ -13,8 +13,11 @@ from memd.push.validation import check_identifier, parse_wire_message
 
 
 @dataclass(frozen=True, slots=True)
-class BatchAnswer:
-    """The packed answer of a batch to the request for the claim's messages, with the fingerprint of that request."""
+class PaidAnswer:
+    """A packed answer to the request for the claim's messages, with the fingerprint of that request.
+
+    A batch has brought it, or an earlier attempt could not store it.
+    """
 
     fingerprint: str
     raw: bytes
@@ -37,8 +40,8 @@ class Claim:
     urgent: bool = False
     """It was pushed or flushed to be done now."""
 
-    answer: BatchAnswer | None = None
-    """What a batch has answered already."""
+    answer: PaidAnswer | None = None
+    """The answer that is there already."""
 
     bad: str | None = None
     """Why the claim's content must not be worked on: the drain buries it with this code."""
@@ -87,7 +90,7 @@ def read_claim(settings: Settings, row: list[Any]) -> Claim:
         last=int(fields[b".to"]),
         suspect=b".suspect" in fields,
         urgent=b".urgent" in fields,
-        answer=BatchAnswer(text(fields[b".print"]), fields[b".answer"]) if b".answer" in fields else None,
+        answer=PaidAnswer(text(fields[b".print"]), fields[b".answer"]) if b".answer" in fields else None,
         bad=bad,
     )
 

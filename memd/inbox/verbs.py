@@ -19,7 +19,7 @@ import redis
 from memd.config import Settings
 from memd.context import WIRE_VERSION, Context, estimate_tokens, user_hash
 from memd.errors import Rejected
-from memd.inbox.claim import Claims, read_claim, text
+from memd.inbox.claim import Claims, PaidAnswer, read_claim, text
 from memd.inbox.connection import Call, translate
 from memd.push.validation import wire_message
 
@@ -167,6 +167,14 @@ def ack(claim_id: str, record: dict[str, Any], stats: Mapping[str, int]) -> Call
 def _flat(stats: Mapping[str, int]) -> list[str | int]:
     """Counters by name as the functions take them."""
     return [part for name, count in stats.items() for part in (name, count)]
+
+
+def keep_answer(claim_id: str, answer: PaidAnswer) -> Call[bool]:
+    """Keep an answer with its claim: whoever claims the same messages next need not ask again.
+
+    InboxFull near the server's memory limit.
+    """
+    return Call(("FCALL", "memd_keep_1", 1, P, claim_id, answer.fingerprint, answer.raw), bool)
 
 
 def release(

@@ -6,6 +6,7 @@ import os
 import resource
 import shutil
 import subprocess
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from functools import partial
@@ -23,6 +24,7 @@ from memd.context import Bucket
 from memd.errors import StoreUnavailable
 from memd.inbox import library, verbs
 from memd.memory.store.json_store import JsonStore
+from memd.testing import ModelServer
 
 Configured = Callable[..., Settings]
 
@@ -208,6 +210,49 @@ def test_a_disk_that_takes_nothing_costs_time_only(
             assert_waits(app, client, settings)
         assert ended(app) == {"stored": 3}
         assert (told(app, "ana"), told(app, "bob")) == ({0: 1, 1: 1}, {2: 1})
+
+
+@pytest.mark.parametrize("fault", [no_space, read_only])
+def test_an_answer_that_cannot_be_stored_is_paid_once(
+    asking: Configured,
+    client: redis.Redis,
+    model: ModelServer,
+    data_dir: Path,
+    fault: Callable[[Path], AbstractContextManager[None]],
+) -> None:
+    """The store takes no writes: the answers wait with their claims, nobody asks again, and none is asked in vain."""
+    keys, concurrency = 20, 4
+    settings = asking(drain__max_attempts=1, drain__concurrency=concurrency, drain__slice_s=1)
+    model.delay = 0.5
+    with ExitStack() as stack:
+        disk = stack.enter_context(mounted(data_dir / "users", "size=256k,nr_inodes=90"))
+        app = stack.enter_context(Memd(settings))
+        stack.enter_context(part("scheduler", settings))
+        for number in range(keys):
+            tell(app, f"u{number}", number)
+        workers = [stack.enter_context(part("worker", settings)) for _ in range(2)]
+        wait_for(lambda: model.calls >= concurrency, "the model is asked")
+        with fault(disk):
+            wait_for(lambda: len(given_back(settings)) == keys, "the store refuses each of them")
+            asked, before = model.calls, given_back(settings)
+            turns = [{"role": "user", "content": "I like tea number 99.", "id": "later"}]
+            app.push(turns, thread_id="thread-0", user_id="u0", now=True)
+            pids = {family(worker.pid)[-1] for worker in workers}
+            again = {key: times + 2 for key, times in before.items()}
+            wait_for(lambda: given_back(settings) >= Counter(again), "again and again", 60)
+            wait_for(lambda: len({family(worker.pid)[-1] for worker in workers} - pids) == 2, "in other processes, too")
+            assert model.calls == asked <= 2 * concurrency
+        assert ended(app) == {"stored": keys + 1}
+        assert told(app, "u0") == {0: 1, 99: 1}
+        assert all(told(app, f"u{number}") == {number: 1} for number in range(1, keys))
+        assert model.calls == keys + 1
+        assert app.status().usage["model_calls"] == keys + 1
+
+
+def given_back(settings: Settings) -> Counter[str]:
+    """How often workers have given each key back because of the store."""
+    released = events(settings, "worker", "released")
+    return Counter(event["key"] for event in released if event["code"] == "StoreUnavailable")
 
 
 @pytest.mark.parametrize(

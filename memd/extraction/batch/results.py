@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 import orjson
 
 from memd.context import Message, digest
@@ -16,10 +17,14 @@ from memd.errors import ContentRefused, ExtractionFailed, ModelUnavailable
 from memd.extraction import envelope, failures
 from memd.extraction.prompt import PROMPT_VERSION
 from memd.extraction.protocol import Extraction, Usage
-from memd.inbox.claim import BatchAnswer
+from memd.extraction.update import Update
+from memd.inbox.claim import PaidAnswer
 
 TOO_LARGE = "memd_too_large"
 """The error type kept in place of an answer with too many bytes."""
+
+KEPT = "kept"
+"""The kind of an answer whose update has been read and paid for, and could not be stored."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,18 +73,33 @@ def pack(result: BatchResult) -> bytes:
     return orjson.dumps({"kind": result.kind, "body": result.body})
 
 
-def fingerprint(messages: Sequence[Message], model: str) -> str:
+def keep(extraction: Extraction, sent: Sequence[Message]) -> PaidAnswer:
+    """The answer to a call as the inbox keeps it until its update can be stored."""
+    name = fingerprint(sent, extraction.model, extraction.prompt_version)
+    return PaidAnswer(name, orjson.dumps({"kind": KEPT, "body": msgspec.to_builtins(extraction.update)}))
+
+
+def kept(answer: PaidAnswer) -> Extraction | None:
+    """The extraction in an answer that `keep` packed, without usage: that is counted. None for a batch's answer."""
+    packed = orjson.loads(answer.raw)
+    if packed["kind"] != KEPT:
+        return None
+    _, prompt_version, model = answer.fingerprint.split(" ", 2)
+    return Extraction(msgspec.convert(packed["body"], Update), Usage(), model, prompt_version)
+
+
+def fingerprint(messages: Sequence[Message], model: str, prompt_version: str = PROMPT_VERSION) -> str:
     """Identifies a request: a digest of its messages, the version of the prompt, and the model."""
     parts = (part for message in messages for part in (message.identity, message.content))
-    return f"{digest('asked', *parts)} {PROMPT_VERSION} {model}"
+    return f"{digest('asked', *parts)} {prompt_version} {model}"
 
 
-def fits(answer: BatchAnswer, messages: Sequence[Message]) -> bool:
+def fits(answer: PaidAnswer, messages: Sequence[Message]) -> bool:
     """Whether the request of this answer had exactly these messages, in this order, with this text."""
     return answer.fingerprint.partition(" ")[0] == fingerprint(messages, "").partition(" ")[0]
 
 
-def read(answer: BatchAnswer, sent: Sequence[Message]) -> Extraction:
+def read(answer: PaidAnswer, sent: Sequence[Message]) -> Extraction:
     """The extraction in an answer. Raises ContentRefused or ContentTooLong."""
     packed = orjson.loads(answer.raw)
     _, prompt_version, model = answer.fingerprint.split(" ", 2)

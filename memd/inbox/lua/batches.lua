@@ -3,6 +3,24 @@
 local POLL_MS = 60000 -- where the settings do not say how often a batch is polled
 local BATCH_MS = 26 * 3600000 -- a batch ends within 24 hours; what it has not answered by then is asked again
 
+-- The order of the last message of a claim
+local function last_order(claim)
+  local last, flat = 0, call('HGETALL', claim)
+  for i = 1, #flat, 2 do
+    if is_message(flat[i]) then last = math.max(last, tonumber((parts(flat[i + 1])))) end
+  end
+  return last
+end
+
+-- memd_keep_1: KEYS P; ARGV claim, what was asked, answer -> 1, or 0 when the claim does not exist any more. The claim
+-- keeps the answer to its messages as if a batch had brought it: it goes back with them, and nobody asks again.
+local function memd_keep(keys, argv)
+  local claim = keys[1] .. ':claim:' .. argv[1]
+  if call('EXISTS', claim) == 0 then return 0 end
+  call('HSET', claim, '.batch', argv[1], '.sent', last_order(claim), '.print', argv[2], '.answer', argv[3])
+  return 1
+end
+
 -- memd_defer_1: KEYS P; ARGV claim, batch, endpoint, what was asked -> 1, or 0 when the claim does not exist any more.
 -- The claim's request is in a batch: its messages are pending again, its bucket is free, and the key waits for the
 -- answer, except if it was flushed in the meantime.
@@ -10,11 +28,7 @@ local function memd_defer(keys, argv)
   local P, id, now = keys[1], argv[1], clock()
   local c = read_claim(P, id)
   if not c then return 0 end
-  local cfg, batch, sent = config(P), P .. ':batch:' .. argv[2], 0
-  local flat = call('HGETALL', P .. ':claim:' .. id)
-  for i = 1, #flat, 2 do
-    if is_message(flat[i]) then sent = math.max(sent, tonumber((parts(flat[i + 1])))) end
-  end
+  local cfg, batch, sent = config(P), P .. ':batch:' .. argv[2], last_order(P .. ':claim:' .. id)
   call('HSET', batch, id, c.key .. ' ' .. c.owner .. ' ' .. c.held, '.at', argv[3])
   call('HSETNX', batch, '.made', now)
   call('ZADD', P .. ':batches', 'NX', now + (cfg.batch_poll_ms or POLL_MS), argv[2])
@@ -147,6 +161,7 @@ local function memd_poll(keys, argv)
   return rows
 end
 
+register('memd_keep', memd_keep, {}) -- without room for it the claim goes back without its answer
 register('memd_defer', memd_defer)
 register('memd_answer', memd_answer)
 register('memd_poll', memd_poll)

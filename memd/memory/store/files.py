@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -18,6 +19,9 @@ from memd.errors import DocumentDamaged, StoreUnavailable
 
 MAX_BYTES = 32 * 1024 * 1024
 """Bytes of one file; a document of default settings stays below 3 MB."""
+
+BLOCK_BYTES = 4096
+"""The least that a file takes of a disk."""
 
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -87,6 +91,21 @@ def sync_folder(folder: Path) -> None:
     """Make the names in a folder survive a power cut."""
     with _opened(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC) as descriptor:
         os.fsync(descriptor)
+
+
+def probe(folder: Path) -> None:
+    """Write and sync a block in a folder, or in the next folder above it that exists; the file has no name.
+
+    Raises StoreUnavailable.
+    """
+    try:
+        while not folder.is_dir() and folder.parent != folder:
+            folder = folder.parent
+        with tempfile.TemporaryFile(dir=folder, buffering=0) as file:
+            file.write(bytes(BLOCK_BYTES))
+            os.fsync(file.fileno())
+    except OSError as error:
+        raise unavailable(error) from None
 
 
 def unavailable(error: OSError) -> StoreUnavailable:

@@ -119,6 +119,10 @@ class JsonStore:
         except OSError as error:
             raise files.unavailable(error) from None
 
+    def probe(self, bucket: Bucket) -> None:
+        """Write and sync a temporary file without a name in the bucket's folder. Raises StoreUnavailable."""
+        files.probe(self._file(self._owner(bucket)).parent)
+
     def mark(self, bucket: Bucket) -> Hashable:
         """Inode, times and size of the bucket's file; None when there is none. Raises StoreUnavailable."""
         try:

@@ -233,6 +233,13 @@ class Store(Protocol):
         """Make sure that what `load` returns survives a power cut, whoever wrote it. Raises StoreUnavailable."""
         ...
 
+    def probe(self, bucket: Bucket) -> None:
+        """Write something durably where the bucket's document is kept, and leave nothing. Raises StoreUnavailable.
+
+        Called before a model is asked when a write has failed: an answer that cannot be stored is paid for nothing.
+        """
+        ...
+
     def mark(self, bucket: Bucket) -> Hashable:
         """A cheap value that changes whenever the stored document does. Raises StoreUnavailable."""
         ...
