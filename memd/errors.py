@@ -72,7 +72,7 @@ class OtherStore(MemdError):
 
 
 class AlreadyRunning(MemdError):
-    """Another `memd up` uses this data folder."""
+    """Another `memd up` uses this data folder, or another process runs its server."""
 
     exit_code = 73
 

@@ -25,6 +25,8 @@ class Event(StrEnum):
     RAW_LIST_UNREAD = "raw_list_unread"
 
     SERVER_READY = "server_ready"
+    SERVER_WAITS = "server_waits"
+    SERVER_CUT_OFF = "server_cut_off"
     SERVER_UNFIT = "server_unfit"
     SERVER_EMPTIED = "server_emptied"
     CLOCK_SET_BACK = "clock_set_back"

@@ -8,19 +8,25 @@ import shutil
 import signal
 import socket
 import string
+import struct
 import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 from memd.config import Settings
-from memd.errors import ConfigError, InboxUnavailable, ServerUnfit
+from memd.errors import AlreadyRunning, ConfigError, InboxUnavailable, ServerUnfit
 from memd.inbox.connection import socket_path
+from memd.ops import locks
 
 SILENCE_S = 30.0
 """Seconds that a starting server may stay silent. While it answers that it is loading, the wait goes on."""
 
 STOP_S = 10.0
+CONNECT_S = 1.0
+
+_CREDENTIALS = struct.Struct("3i")
+"""The kernel's `struct ucred`: pid, user and group of the process that listens on a socket."""
 
 _PLAIN = frozenset(b"/._-+,@" + string.ascii_letters.encode() + string.digits.encode())
 
@@ -44,42 +50,75 @@ daemonize no
 
 
 def start(settings: Settings, preexec: Callable[[], None] | None = None) -> subprocess.Popen[bytes]:
-    """Start the embedded server and wait until it answers. Raises ConfigError, ServerUnfit or InboxUnavailable."""
+    """Start the embedded server and wait until it answers.
+
+    The server holds a lock on its folder until it has ended: two servers would both write the one append-only file, and
+    the second would lose what the first acknowledged. An earlier server that is still ending is waited for.
+    Raises ConfigError, ServerUnfit, AlreadyRunning or InboxUnavailable.
+    """
     path = socket_path(settings)
-    folder = settings.data_dir.absolute() / "server"
-    for private in (settings.data_dir.absolute(), folder, path.parent):
-        private_folder(private)
-    conf = folder / "server.conf"
+    folder = _folder(settings)
+    _make_folders(settings)
+    program, conf = binary(), folder / "server.conf"
+    lock = locks.hold(lock_file(settings))
     try:
-        conf.write_bytes(_configuration(path, folder, settings.server.appendfsync))
-    except OSError as error:
-        raise InboxUnavailable(f"the embedded server cannot be set up in {folder} ({error.strerror})") from None
-    process = subprocess.Popen(
-        [binary(), str(conf)],
-        stdin=subprocess.DEVNULL,
-        start_new_session=True,
-        umask=0o077,
-        preexec_fn=preexec,  # noqa: PLW1509  (no threads here, and it only asks the kernel to end it with us)
-    )
-    until = time.monotonic() + SILENCE_S
-    while not (answer := _ping(path)).startswith(b"+PONG"):
-        if process.poll() is not None:
-            raise InboxUnavailable(f"the embedded server ended at once; see {folder / 'server.log'}")
-        if answer.startswith(b"-LOADING"):  # reading a long append-only file may take minutes
-            until = time.monotonic() + SILENCE_S
-        if time.monotonic() > until:
-            process.kill()
-            raise InboxUnavailable(f"the embedded server was silent for {SILENCE_S:g} s")
-        time.sleep(0.005)
+        if ping(path):
+            raise AlreadyRunning("a server that this memd did not start answers on the data folder's socket; stop it")
+        _write(conf, _configuration(path, folder, settings.server.appendfsync))
+        process = subprocess.Popen(
+            [program, str(conf)],
+            stdin=subprocess.DEVNULL,
+            start_new_session=True,
+            umask=0o077,
+            preexec_fn=preexec,  # noqa: PLW1509  (no threads here, and it only asks the kernel to end it with us)
+            pass_fds=(lock,),  # the server never closes it, so the kernel releases the lock when the server has ended
+        )
+        locks.name_holder(lock, process.pid)
+    finally:
+        os.close(lock)
+    _wait_until_ready(process, path, folder / "server.log")
     return process
 
 
 def run(settings: Settings) -> int:
-    """Run the embedded server in the foreground until SIGTERM or SIGINT; returns its exit code."""
-    process = start(settings, die_with(os.getpid()))
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: process.terminate())
-    return process.wait()
+    """Run the embedded server in the foreground until SIGTERM or SIGINT; returns its exit code. Raises as `start`."""
+    with owned(settings):
+        process = start(settings, die_with(os.getpid()))
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: process.terminate())
+        return process.wait()
+
+
+def owned(settings: Settings) -> locks.OneProcess:
+    """The lock of the one process that runs the server of this data folder: `memd up` or `memd server`.
+
+    Raises ConfigError when the folder cannot be used.
+    """
+    _make_folders(settings)
+    sentence = "the embedded server of this data folder is run by another memd up or memd server"
+    return locks.OneProcess(_folder(settings) / "owner.pid", sentence)
+
+
+def lock_file(settings: Settings) -> Path:
+    """The lock that a running server holds; its content is the server's pid."""
+    return _folder(settings) / "server.lock"
+
+
+def is_cut_off(settings: Settings, process: subprocess.Popen[bytes]) -> bool:
+    """Whether the socket is gone or is another process's: nobody can reach this server any more.
+
+    A server that is only slow is not cut off.
+    """
+    try:
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.settimeout(CONNECT_S)
+            connection.connect(str(socket_path(settings)))
+            peer = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+            return bool(_CREDENTIALS.unpack(peer)[0] != process.pid)
+    except (FileNotFoundError, ConnectionRefusedError):
+        return True
+    except OSError:
+        return False
 
 
 def stop(process: subprocess.Popen[bytes]) -> None:
@@ -129,6 +168,35 @@ def private_folder(folder: Path) -> None:
         raise ConfigError(f"the folder {folder} cannot be used ({error.strerror})") from None
 
 
+def _folder(settings: Settings) -> Path:
+    return settings.data_dir.absolute() / "server"
+
+
+def _make_folders(settings: Settings) -> None:
+    for folder in (settings.data_dir.absolute(), _folder(settings), socket_path(settings).parent):
+        private_folder(folder)
+
+
+def _write(conf: Path, data: bytes) -> None:
+    try:
+        conf.write_bytes(data)
+    except OSError as error:
+        raise InboxUnavailable(f"the embedded server cannot be set up in {conf.parent} ({error.strerror})") from None
+
+
+def _wait_until_ready(process: subprocess.Popen[bytes], path: Path, log: Path) -> None:
+    until = time.monotonic() + SILENCE_S
+    while not (answer := ping(path)).startswith(b"+PONG"):
+        if process.poll() is not None:
+            raise InboxUnavailable(f"the embedded server ended at once; see {log}")
+        if answer.startswith(b"-LOADING"):  # reading a long append-only file may take minutes
+            until = time.monotonic() + SILENCE_S
+        if time.monotonic() > until:
+            process.kill()
+            raise InboxUnavailable(f"the embedded server was silent for {SILENCE_S:g} s")
+        time.sleep(0.005)
+
+
 def _configuration(path: Path, folder: Path, appendfsync: str) -> bytes:
     files = {"socket": path, "folder": folder, "pidfile": folder / "server.pid", "logfile": folder / "server.log"}
     quoted = {name: _quoted(file) for name, file in files.items()}
@@ -140,10 +208,11 @@ def _quoted(path: Path) -> str:
     return '"' + "".join(chr(b) if b in _PLAIN else f"\\x{b:02x}" for b in os.fsencode(path)) + '"'
 
 
-def _ping(path: Path) -> bytes:
+def ping(path: Path) -> bytes:
+    """What the server on this socket replies to PING; nothing when it cannot be reached."""
     try:
         with socket.socket(socket.AF_UNIX) as connection:
-            connection.settimeout(1)
+            connection.settimeout(CONNECT_S)
             connection.connect(str(path))
             connection.sendall(b"PING\r\n")
             return connection.recv(64)

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from types import FrameType
-from typing import IO
 
 from memd.config import Settings, as_environment
-from memd.errors import AlreadyRunning, ConfigError, InboxUnavailable, MemdError
+from memd.errors import ConfigError, InboxUnavailable, MemdError
 from memd.events import Event, logger
 from memd.extraction import chosen
 from memd.inbox import library
@@ -24,7 +22,7 @@ from memd.inbox.connection import connect
 from memd.inbox.server_check import require
 from memd.inbox.snapshot import workers_listening
 from memd.memory.store.json_store import open_store
-from memd.ops import server
+from memd.ops import locks, server
 from memd.push.signals import load_patterns
 
 STOP_S = 10.0
@@ -35,6 +33,9 @@ HEALTHY_S = 10.0
 """A process that ran this many seconds resets its backoff."""
 
 POLL_S = 0.05
+PING_S = 1.0
+"""The server's socket is tried once in this many seconds."""
+
 FATAL = frozenset({ConfigError.exit_code})
 """Exit codes that a restart cannot mend: the whole tree stops with them."""
 
@@ -62,36 +63,12 @@ def run(settings: Settings) -> int:
     """Keep the tree running until SIGTERM or SIGINT; returns the exit code. Raises MemdError when it cannot start."""
     open_store(settings)  # a store that cannot be loaded stops the start
     load_patterns(settings.signals.folder)
-    with Lock(settings.data_dir):
+    server.private_folder(settings.data_dir)
+    with ExitStack() as held:
+        held.enter_context(locks.OneProcess(settings.data_dir / "memd.pid", "another memd up runs on this data folder"))
+        if settings.redis_url is None:
+            held.enter_context(server.owned(settings))
         return Supervisor(settings).run()
-
-
-class Lock:
-    """One `memd up` for each data folder. The lock ends with its process; the pid in the file is for people."""
-
-    def __init__(self, data_dir: Path) -> None:
-        self._path = data_dir / "memd.pid"
-
-    def __enter__(self) -> None:
-        server.private_folder(self._path.parent)
-        try:
-            self._file: IO[str] = self._path.open("a+", encoding="ascii")
-        except OSError as error:
-            raise ConfigError(f"{self._path} cannot be written ({error.strerror})") from None
-        try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            self._file.seek(0)
-            pid = self._file.read().strip() or "unknown"
-            self._file.close()
-            raise AlreadyRunning(f"another memd up runs on this data folder, pid {pid}") from None
-        self._file.truncate(0)
-        self._file.write(str(os.getpid()))
-        self._file.flush()
-
-    def __exit__(self, *_: object) -> None:
-        self._file.truncate(0)
-        self._file.close()
 
 
 class Supervisor:
@@ -107,6 +84,7 @@ class Supervisor:
         ]
         if settings.http.enabled:
             self._parts.append(Child("http", partial(self._command, "serve")))
+        self._ping_at = 0.0
         self._signals = 0
         self._fatal: int | None = None
         self._ready = False
@@ -152,12 +130,22 @@ class Supervisor:
         """Start the processes that have died and whose pause is over, the server first."""
         if self._server is not None:
             try:
+                self._mend_server(self._server)
                 self._look_at(self._server)
             except MemdError as error:  # the others wait for it, and a later look tries again
                 self._server.died()
                 self._log.error(Event.PART_DIED, name="server", error=str(error))
         for part in self._parts:
             self._look_at(part)
+
+    def _mend_server(self, child: Child) -> None:
+        """Stop a server whose socket is gone; as it has died, it is started again."""
+        if child.process is None or time.monotonic() < self._ping_at:
+            return
+        self._ping_at = time.monotonic() + PING_S
+        if child.process.poll() is None and server.is_cut_off(self._settings, child.process):
+            self._log.error(Event.SERVER_CUT_OFF, pid=child.process.pid)
+            server.stop(child.process)
 
     def _report_ready(self) -> None:
         """Log once that the scheduler has set up the inbox and all workers listen."""

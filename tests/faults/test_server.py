@@ -12,10 +12,10 @@ import redis
 from msgspec import structs
 from support import execute, make_settings, wait_for
 
-from memd.errors import ConfigError, InboxUnavailable
+from memd.errors import AlreadyRunning, ConfigError, InboxUnavailable
 from memd.inbox.connection import MAX_SOCKET_BYTES, connect, socket_path
 from memd.inbox.server_check import examine
-from memd.ops import server
+from memd.ops import locks, server
 
 pytestmark = pytest.mark.timing
 
@@ -39,6 +39,37 @@ def test_the_embedded_server_is_private_and_durable(data_dir: Path) -> None:
             assert client.llen("memd:in") == 1000
     finally:
         server.stop(process)
+
+
+def test_a_folder_has_one_server_even_when_that_one_is_silent(data_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A second server waits for the end of the first, then gives up; nothing of the first was touched."""
+    settings = make_settings(data_dir, None)
+    monkeypatch.setattr(locks, "EARLIER_S", 0.2)
+    first = server.start(settings)
+    try:
+        first.send_signal(signal.SIGSTOP)
+        with pytest.raises(AlreadyRunning, match=str(first.pid)):
+            server.stop(server.start(settings))
+        first.send_signal(signal.SIGCONT)
+        with connect(settings) as client:
+            assert client.info("server")["process_id"] == first.pid
+    finally:
+        first.send_signal(signal.SIGCONT)
+        server.stop(first)
+
+
+def test_a_server_of_somebody_else_on_the_socket_is_left_alone(data_dir: Path) -> None:
+    """A server that holds no lock but answers on the socket is not displaced."""
+    settings = make_settings(data_dir, None)
+    server.stop(server.start(settings))
+    foreign = subprocess.Popen([server.binary(), str(data_dir / "server" / "server.conf")])
+    try:
+        wait_for(lambda: server.ping(socket_path(settings)), "the foreign server answers")
+        with pytest.raises(AlreadyRunning, match="did not start"):
+            server.stop(server.start(settings))
+        assert server.ping(socket_path(settings))
+    finally:
+        server.stop(foreign)
 
 
 def test_a_loading_server_is_not_taken_for_one_without_persistence(data_dir: Path) -> None:

@@ -15,7 +15,7 @@ from typing import IO, Any
 
 import orjson
 import pytest
-from support import alive, ended, environment, exit_code, free_port, make_settings, wait_for
+from support import alive, ended, environment, exit_code, free_port, make_settings, part, wait_for
 
 from memd.client import Memd
 from memd.config import Settings
@@ -137,6 +137,73 @@ def test_a_second_up_refuses_and_names_the_pid(embedded: Settings) -> None:
     assert second.returncode == 73
     assert str(process.pid) in second.stderr
     assert len(second.stderr.splitlines()) == 1
+
+
+def memd_server(settings: Settings) -> subprocess.CompletedProcess[str]:
+    """`memd server`, which has to end by itself."""
+    return subprocess.run(
+        [sys.executable, "-m", "memd", "server"],
+        env=environment(settings),
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+
+
+def test_a_server_beside_up_is_refused_and_loses_nothing(embedded: Settings) -> None:
+    """`memd server` beside `memd up` ends with 73 and the pid; the socket and the append-only file stay whole."""
+    embedded = make_settings(embedded.data_dir, None, log__format="json", server__appendfsync="always")
+    with up(embedded) as (process, log), Memd(embedded) as app:
+        wait_for(lambda: ready(embedded), "memd up is ready")
+        app.push([{"role": "user", "content": "I live in Porto."}], thread_id="t1", user_id="ana")
+        second = memd_server(embedded)
+        app.push([{"role": "user", "content": "I work in Lisbon."}], thread_id="t2", user_id="ana")
+        os.kill(int(str(events(log, "server_ready")[0]["pid"])), signal.SIGKILL)
+        wait_for(lambda: len(events(log, "server_ready")) == 2, "the server was started again")
+        wait_for(lambda: len(app.document("ana")["facts"]) == 2, "both pushes are remembered")
+    assert (second.returncode, len(second.stderr.splitlines())) == (73, 1)
+    assert str(process.pid) in second.stderr
+
+
+def test_up_beside_a_server_is_refused(embedded: Settings) -> None:
+    """The other way round: `memd up` beside `memd server` ends with 73, a second `memd server` too."""
+    with part("server", embedded) as process:
+        wait_for(socket_path(embedded).exists, "the server has its socket")
+        assert memd_server(embedded).returncode == 73
+        with up(embedded) as (second, log):
+            assert exit_code(second, 20) == 73
+        assert str(process.pid) in log.read_text()
+        with connect(embedded) as client:
+            assert client.ping()
+
+
+def test_a_slowly_ending_server_does_not_take_the_new_ones_socket(embedded: Settings) -> None:
+    """After kill -9 of `memd up` the new one waits for the old server's end, and is reachable from then on."""
+    with up(embedded) as (process, log):
+        wait_for(lambda: ready(embedded), "memd up is ready")
+        old = int(str(events(log, "server_ready")[0]["pid"]))
+        os.kill(old, signal.SIGSTOP)
+        process.kill()
+        process.wait()
+    with up(embedded) as (_, log):
+        assert wait_for(lambda: events(log, "server_waits"), "the new memd up waits")[0]["pid"] == old
+        assert events(log, "server_ready") == []
+        os.kill(old, signal.SIGCONT)
+        wait_for(lambda: events(log, "up_ready"), "the new memd up is ready")
+        assert not alive(old)
+        with connect(embedded) as client:
+            assert client.info("server")["process_id"] == events(log, "server_ready")[0]["pid"]
+
+
+def test_a_socket_that_is_gone_is_mended(embedded: Settings) -> None:
+    """Nobody can reach a server without its socket: it is stopped in order and started again."""
+    with up(embedded) as (_, log):
+        wait_for(lambda: ready(embedded), "memd up is ready")
+        socket_path(embedded).unlink()
+        wait_for(lambda: len(events(log, "server_ready")) == 2, "the server was started again")
+        wait_for(lambda: ready(embedded), "memd up is ready again")
+    assert len(events(log, "server_cut_off")) == 1
 
 
 def test_nothing_outlives_a_killed_supervisor(embedded: Settings) -> None:

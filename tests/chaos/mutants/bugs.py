@@ -1,4 +1,4 @@
-"""The eight bugs, as edits of memd's source, and what has to catch each of them."""
+"""The seeded bugs, as edits of memd's source, and what has to catch each of them."""
 
 from __future__ import annotations
 
@@ -165,7 +165,7 @@ BUGS = (
     Bug(
         "no revision check",
         (Edit("memd/memory/store/json_store.py", _CHECK, "            if False:\n"),),
-        test="test_store.py::test_a_stale_document_is_not_written",
+        test="unit/test_store.py::test_a_stale_document_is_not_written",
     ),
     Bug(
         "lease never extended",
@@ -190,5 +190,10 @@ BUGS = (
         ),
         ("lost",),
         busy,
+    ),
+    Bug(
+        "server without lock",
+        (Edit("memd/ops/locks.py", "    while not _try(descriptor):\n", "    while False:\n"),),
+        test="faults/test_server.py::test_a_folder_has_one_server_even_when_that_one_is_silent",
     ),
 )
