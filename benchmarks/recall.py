@@ -1,15 +1,17 @@
-"""What reading costs in one process: inject and search over 500 facts, a worker's change, 10,000 users in turn.
+"""What reading costs in one process: inject and search over 500 facts, a worker's change, 1,000 users in turn.
 
-    python -m benchmarks.recall [--users 10000] [--facts 500] [--json]
+    python -m benchmarks.recall [--users 1000] [--facts 500] [--json]
 
 Times are of `Memd.inject` and `Memd.search`, from the call to the answer, with the files of a temporary folder. Memory
-is the process's resident set after each tenth of the users, each with 100 facts, whose memory is injected and searched
-once; it must stop growing when the cache is full (`store.cache_documents`, here as in the defaults).
+is what the process's resident set has grown by after each tenth of the users, whose memories are injected and searched
+once; it must stop growing when the cache is full, below `recall.cache_mb`. The pause is the longest of the garbage
+collector meanwhile.
 """
 
 from __future__ import annotations
 
 import argparse
+import gc
 import json
 import os
 import platform
@@ -116,17 +118,33 @@ def seen(memd: Memd, data_dir: Path, times: int) -> int:
     return shown
 
 
-def many_users(memd: Memd, data_dir: Path, users: int) -> list[float]:
-    """Resident megabytes after each tenth of the users."""
-    resident = []
+def many_users(memd: Memd, data_dir: Path, users: int, count: int) -> list[float]:
+    """Megabytes by which the resident set has grown after each tenth of the users."""
+    before, resident = resident_mb(), []
     for number in range(users):
         user = f"user{number}"
-        write(data_dir, Bucket(user), 100, f"{number:x}x")
+        write(data_dir, Bucket(user), count, f"{number:x}x")
         memd.inject(user)
         memd.search(user, QUERIES[number % len(QUERIES)])
         if (number + 1) % (users // 10) == 0:
-            resident.append(resident_mb())
+            resident.append(resident_mb() - before)
     return resident
+
+
+class Pauses:
+    """Measures the garbage collector's pauses."""
+
+    def __init__(self) -> None:
+        self.longest_ms = 0.0
+        self._start = 0.0
+
+    def __call__(self, phase: str, _info: dict[str, int]) -> None:
+        """Called by the collector at its start and stop."""
+        now = time.perf_counter()
+        if phase == "start":
+            self._start = now
+        else:
+            self.longest_ms = max(self.longest_ms, 1000 * (now - self._start))
 
 
 def prefix_kept(order: Literal["stable", "established"]) -> dict[str, float]:
@@ -170,7 +188,7 @@ def resident_mb() -> float:
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--users", type=int, default=10_000)
+    parser.add_argument("--users", type=int, default=1_000)
     parser.add_argument("--facts", type=int, default=500)
     parser.add_argument("--json", action="store_true")
     wanted = parser.parse_args()
@@ -180,7 +198,10 @@ def main() -> None:
         memd = Memd(settings)
         times = one_user(memd, data_dir, wanted.facts)
         changes = seen(memd, data_dir, 100)
-        resident = many_users(Memd(settings), data_dir, wanted.users)
+        pauses = Pauses()
+        gc.callbacks.append(pauses)
+        resident = many_users(Memd(settings), data_dir, wanted.users, wanted.facts)
+        gc.callbacks.remove(pauses)
     about: dict[str, Any] = {"memd": __version__, "python": platform.python_version(), "cpus": os.cpu_count()}
     prefixes = {order: prefix_kept(order) for order in ("stable", "established")}
     figures = {
@@ -191,6 +212,7 @@ def main() -> None:
         "times": times,
         "changes seen of 100": changes,
         "resident_mb": resident,
+        "longest_gc_pause_ms": pauses.longest_ms,
     }
     if wanted.json:
         print(json.dumps(figures, indent=2))
@@ -203,9 +225,8 @@ def main() -> None:
         print(f"prefix kept, order {order:<17}" + "   ".join(f"{what} {share:.2f}" for what, share in shares.items()))
     print(f"changes that the next read showed   {changes} of 100")
     tenths = ", ".join(f"{value:.0f}" for value in resident)
-    print(
-        f"resident MB over {wanted.users} users, by tenths: {tenths}; cache: {settings.store.cache_documents} documents"
-    )
+    print(f"resident MB more over {wanted.users} users, by tenths: {tenths}; cache: {settings.recall.cache_mb} MB")
+    print(f"longest pause of the garbage collector: {pauses.longest_ms:.0f} ms")
 
 
 if __name__ == "__main__":

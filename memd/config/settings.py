@@ -177,6 +177,7 @@ class RecallSettings(Section, frozen=True):
     order: Literal["stable", "established"] = "stable"
     with_user_memory: bool = True
     embedder: str | None = None
+    cache_mb: Annotated[int, Meta(ge=1, le=1_000_000)] = 256
 
 
 class HttpSettings(Section, frozen=True):

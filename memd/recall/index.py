@@ -9,6 +9,9 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from functools import cached_property
+from sys import getsizeof
+from typing import Any
 
 from memd.memory.document import Fact
 from memd.memory.facts import asides_of, content_of, quotes_of
@@ -43,21 +46,32 @@ class Index:
         average = sum(lengths) / len(lengths) if any(lengths) else 1.0
         self._average: float = like._average if like else average
         self.size = len(facts)
-        self._postings: dict[str, list[tuple[int, float]]] = {}
+        postings: dict[str, list[float]] = {}
         for place, counts in enumerate(counted):
             norm = K1 * (1 - B + B * lengths[place] / self._average)
             for term, count in counts.items():
-                self._postings.setdefault(term, []).append((place, count * (K1 + 1) / (count + norm)))
+                postings.setdefault(term, []).extend((place, count * (K1 + 1) / (count + norm)))
+        # For each term place, share, place, share …: the garbage collector looks at flat tuples of numbers only once,
+        # and at lists of pairs again and again.
+        self._postings: dict[str, tuple[Any, ...]] = {term: tuple(flat) for term, flat in postings.items()}
+
+    @cached_property
+    def bytes_taken(self) -> int:
+        """The bytes that the index takes, by estimate."""
+        shares = sum(map(self.frequency, self._postings)) * getsizeof(0.0)
+        terms_and_tuples = sum(getsizeof(term) + getsizeof(flat) for term, flat in self._postings.items())
+        return getsizeof(self._postings) + terms_and_tuples + shares
 
     def frequency(self, term: str) -> int:
         """How many facts contain the term."""
-        return len(self._postings.get(term, ()))
+        return len(self._postings.get(term, ())) // 2
 
     def scores(self, weights: Mapping[str, float]) -> dict[int, float]:
         """The BM25 score of each fact that contains any of the terms."""
         scores: dict[int, float] = {}
         for term, weight in weights.items():
-            for place, share in self._postings.get(term, ()):
+            flat = self._postings.get(term, ())
+            for place, share in zip(flat[::2], flat[1::2], strict=True):
                 scores[place] = scores.get(place, 0.0) + weight * share
         return scores
 

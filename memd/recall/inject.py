@@ -11,6 +11,8 @@ import hashlib
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from sys import getsizeof
 
 from memd.config import RecallSettings
 from memd.context import estimate_tokens
@@ -61,6 +63,9 @@ PENDING_SHARE = 4
 PENDING_CHARS = 500
 """Characters of a pending message that are shown."""
 
+LINE_BYTES = getsizeof(("", 0)) + 2 * getsizeof(1) + 4 * 8
+"""Bytes of a line besides its text: the pair, its numbers, and its places in the lists and the set."""
+
 
 @dataclass(frozen=True, slots=True)
 class Injection:
@@ -86,12 +91,19 @@ class Lines:
     def __init__(self, document: Document, settings: RecallSettings) -> None:
         facts = facts_of(document)
         texts = map(fact_line, facts)
-        self._facts = [_line(_FACTS, place, text) for place, text in enumerate(texts)]
+        # Text and cost of each fact's line, as pairs: the garbage collector does not look at those again and again.
+        self._facts = [(text, _cost(text + "\n")) for text in texts]
         ranks = [_rank(fact) for fact in facts]
         self._corrections = {place for place, rank in enumerate(ranks) if rank[0]}
         self._chosen = sorted(range(len(facts)), key=ranks.__getitem__, reverse=True)
         self._shown = sorted(range(len(facts)), key=lambda place: _shown(ranks[place], place))
         self.summaries = list(_summaries(document, _ESTABLISHED if settings.order == "established" else _STABLE))
+
+    @cached_property
+    def bytes_taken(self) -> int:
+        """The bytes that the lines take, by estimate."""
+        texts = (*(text for text, _ in self._facts), *(line.text for line in self.summaries))
+        return sum(map(getsizeof, texts)) + LINE_BYTES * len(texts)
 
     def facts(self, first: Sequence[int]) -> tuple[list[_BlockLine], list[_BlockLine]]:
         """The corrections, and all facts, each in the order in which they are chosen, `first` before the others.
@@ -102,8 +114,7 @@ class Lines:
         chosen = [*first, *(place for place in self._chosen if place not in ahead)]
         shown = [*first, *(place for place in self._shown if place not in ahead)]
         number = {place: at for at, place in enumerate(shown)}
-        facts = [(number[place], self._facts[place]) for place in chosen]
-        lines = [_BlockLine(_FACTS, at, line.text, line.cost) for at, line in facts]
+        lines = [_BlockLine(_FACTS, number[place], *self._facts[place]) for place in chosen]
         return [line for line, place in zip(lines, chosen, strict=True) if place in self._corrections], lines
 
 

@@ -5,12 +5,11 @@ The next read sees every change: each read asks the store for the mark of every 
 
 from __future__ import annotations
 
-import threading
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from sys import getsizeof
 from typing import TYPE_CHECKING, Any
 
 from memd.config import RecallSettings, Settings
@@ -53,6 +52,12 @@ class _Cached:
     def lines(self) -> Lines:
         return Lines(self.memory.document, self.settings)
 
+    def size(self) -> int:
+        """The bytes of what was derived so far, by estimate."""
+        size = sum(getsizeof(block.text) for block in list(self.blocks.values()))
+        size += self.index.bytes_taken if "index" in vars(self) else 0
+        return size + (self.lines.bytes_taken if "lines" in vars(self) else 0)
+
     def is_of(self, documents: tuple[Document, ...]) -> bool:
         """Whether it was derived from these very document objects."""
         return len(documents) == len(self.documents) and all(
@@ -66,10 +71,8 @@ class Reader:
     def __init__(self, settings: Settings, server: Callable[[], redis.Redis]) -> None:
         self._settings = settings
         self._store = open_store(settings)
-        self._documents = CachedReader(self._store, settings.store)
+        self._documents = CachedReader[_Cached](self._store, settings)
         self._pending = PendingMessages(settings, server, self._store)
-        self._lock = threading.Lock()
-        self._cache: OrderedDict[Bucket, _Cached] = OrderedDict()
 
     def injection(
         self, bucket: Bucket, max_tokens: int | None, query: str | None, *, include_pending: bool
@@ -81,20 +84,19 @@ class Reader:
         search = everything(query) if query else None
         cached = self._read(bucket)
         if search is None and not include_pending:
-            return self._block(cached, max_tokens)
+            return self._block(bucket, cached, max_tokens)
         first: list[int] = []
         if search is not None:
             similar = self._similarities(search.query, cached.memory, [cached.index])
             first = list(places(rank(cached.memory, similar, search), cached.memory))
         pending = [message.text for message in self._pending_of(bucket)] if include_pending else []
-        return versioned(inject(cached.lines, self._settings.recall, max_tokens, first=first, pending=pending))
+        block = versioned(inject(cached.lines, self._settings.recall, max_tokens, first=first, pending=pending))
+        self._keep(bucket, cached)
+        return block
 
     def at_hand(self, bucket: Bucket, max_tokens: int | None = None) -> Injection | None:
         """The cached block if nothing has changed since, else None; costs a `stat`. Raises StoreUnavailable."""
-        with self._lock:
-            cached = self._cache.get(bucket)
-            if cached is not None:
-                self._cache.move_to_end(bucket)
+        cached = self._documents.derived(bucket)
         block = cached.blocks.get(max_tokens) if cached else None
         if cached is None or block is None:
             return None
@@ -121,6 +123,7 @@ class Reader:
             memory = with_pending(memory, self._pending_of(bucket))
             indexes.append(Index(memory.facts[memory.pending :], like=cached.index))
         similar = self._similarities(search.query, memory, indexes)
+        self._keep(bucket, cached)
         hits = rank(memory, similar, search)[: search.limit]
         self._touch(bucket, hits)
         return hits
@@ -149,14 +152,19 @@ class Reader:
             return by_words
         return fused([by_words, self._vectors.similarities(query, list(map(content_of, memory.facts)))])
 
-    def _block(self, cached: _Cached, max_tokens: int | None) -> Injection:
+    def _block(self, bucket: Bucket, cached: _Cached, max_tokens: int | None) -> Injection:
         block = cached.blocks.get(max_tokens)
         if block is None:
             block = versioned(inject(cached.lines, self._settings.recall, max_tokens))
             if len(cached.blocks) >= MAX_BLOCKS:
                 cached.blocks.clear()
             cached.blocks[max_tokens] = block
+            self._keep(bucket, cached)
         return block
+
+    def _keep(self, bucket: Bucket, cached: _Cached) -> None:
+        """Cache what was derived, which may have grown, with the bucket's document."""
+        self._documents.attach(bucket, cached.documents[-1], cached, cached.size())
 
     def _pending_of(self, bucket: Bucket) -> list[Pending]:
         return self._pending.read(self._buckets(bucket))
@@ -171,19 +179,11 @@ class Reader:
 
     def _read(self, bucket: Bucket) -> _Cached:
         documents = tuple(map(self._documents.read, self._buckets(bucket)))
-        with self._lock:
-            cached = self._cache.get(bucket)
-            if cached is not None and cached.is_of(documents):
-                self._cache.move_to_end(bucket)
-                return cached
+        cached = self._documents.derived(bucket)
+        if cached is not None and cached.is_of(documents):
+            return cached
         memory = merged(*documents) if len(documents) > 1 else alone(documents[0])
-        cached = _Cached(documents, memory, self._settings.recall)
-        with self._lock:
-            self._cache[bucket] = cached
-            self._cache.move_to_end(bucket)
-            while len(self._cache) > self._settings.store.cache_documents:
-                self._cache.popitem(last=False)
-        return cached
+        return _Cached(documents, memory, self._settings.recall)
 
     def _buckets(self, bucket: Bucket) -> tuple[Bucket, ...]:
         """The buckets that a reader of this one sees, the user's own first."""

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import orjson
 import pytest
+from support import make_settings
 from support.stores import ALICE, DAMAGE, contents, names, options, ours, save
 
 from memd.config import Settings
@@ -437,9 +438,9 @@ def test_a_shared_store_has_one_document_for_all_users(tmp_path: Path) -> None:
     assert (list(store.users()), store.agents("carol")) == ([], ["coach"])
 
 
-def test_a_cached_document_is_not_read_again_until_it_changes(store: JsonStore, file: Path) -> None:
+def test_a_cached_document_is_not_read_again_until_it_changes(store: JsonStore, file: Path, tmp_path: Path) -> None:
     """The same object comes back; a commit or an edit by hand is noticed at the next read."""
-    reader = CachedReader(store, options())
+    reader = CachedReader[None](store, make_settings(tmp_path, None))
     assert reader.read(ALICE)["facts"] == []
     save(store, "tea")
 
@@ -454,9 +455,9 @@ def test_a_cached_document_is_not_read_again_until_it_changes(store: JsonStore, 
 
 
 @pytest.mark.parametrize("cap", [0, 1, 3])
-def test_the_cache_holds_no_more_than_its_cap(store: JsonStore, cap: int) -> None:
+def test_the_cache_holds_no_more_than_its_cap(store: JsonStore, cap: int, tmp_path: Path) -> None:
     """The least recently used documents are forgotten."""
-    reader = CachedReader(store, options(cache_documents=cap))
+    reader = CachedReader[None](store, make_settings(tmp_path, None, store__cache_documents=cap))
     buckets = [Bucket(f"user{n}") for n in range(4)]
     for bucket in buckets:
         save(store, "tea", bucket)

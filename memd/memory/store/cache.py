@@ -5,24 +5,50 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Hashable
+from dataclasses import dataclass
+from sys import getsizeof
+from typing import Any, Generic, TypeVar
 
-from memd.config import StoreSettings
+from memd.config import Settings
 from memd.context import Bucket
 from memd.memory.document import Document
 from memd.memory.store.protocol import Store
 
+SHARED_KEY_CHARS = 64
+"""Parsed objects share their keys up to this length (orjson caches them), so only longer ones are counted."""
 
-class CachedReader:
-    """Reads documents and keeps the `cache_documents` most recently used. Thread-safe.
+OVERHEAD = 1.2
+"""Bytes that the process grows by for each byte of objects: the allocator rounds and leaves gaps (1.13 measured)."""
 
-    Every read asks the store for the document's mark, so it notices changes by other processes and editors.
+D = TypeVar("D")
+
+
+@dataclass
+class _Entry(Generic[D]):
+    """A cached document, and maybe what a reader derived from it. `size`: bytes of both, estimated."""
+
+    mark: Hashable
+    document: Document
+    document_size: int
+    size: int
+    derived: D | None = None
+
+
+class CachedReader(Generic[D]):
+    """Reads documents and caches them with what is derived from them. Thread-safe.
+
+    It keeps `store.cache_documents` documents at most and `recall.cache_mb` megabytes by estimate; the least recently
+    used go first. Every read asks the store for the document's mark, so it notices changes by other processes and
+    editors.
     """
 
-    def __init__(self, store: Store, settings: StoreSettings) -> None:
+    def __init__(self, store: Store, settings: Settings) -> None:
         self._store = store
-        self._cap = settings.cache_documents
+        self._most = settings.store.cache_documents
+        self._most_bytes = settings.recall.cache_mb * 1_000_000 / OVERHEAD
         self._lock = threading.Lock()
-        self._kept: OrderedDict[Bucket, tuple[Hashable, Document]] = OrderedDict()
+        self._entries: OrderedDict[Bucket, _Entry[D]] = OrderedDict()
+        self._bytes = 0
 
     def read(self, bucket: Bucket) -> Document:
         """The bucket's document without ledger and archive, which are most of its size and which only writers need.
@@ -35,24 +61,62 @@ class CachedReader:
         if kept is not None:
             return kept
         document = _readable(self._store.load(bucket).document)
+        size = size_of(document)
         with self._lock:
-            self._kept[bucket] = (mark, document)
-            self._kept.move_to_end(bucket)
-            while len(self._kept) > self._cap:
-                self._kept.popitem(last=False)
+            self._drop(bucket)
+            self._entries[bucket] = _Entry(mark, document, size, size)
+            self._bytes += size
+            self._evict()
         return document
 
     def at_hand(self, bucket: Bucket) -> Document | None:
         """The document if it is kept and has not changed; never waits for a file. Raises StoreUnavailable."""
         return self._look(bucket, self._store.mark(bucket))
 
+    def derived(self, bucket: Bucket) -> D | None:
+        """The value last attached to the bucket's document, if both are still cached."""
+        with self._lock:
+            entry = self._entries.get(bucket)
+            return entry.derived if entry else None
+
+    def attach(self, bucket: Bucket, document: Document, derived: D, size: int) -> None:
+        """Keep a value of so many bytes with the document that it was derived from, unless that is gone by now."""
+        with self._lock:
+            entry = self._entries.get(bucket)
+            if entry is None or entry.document is not document:
+                return
+            entry.derived = derived
+            self._bytes += entry.document_size + size - entry.size
+            entry.size = entry.document_size + size
+            self._evict()
+
     def _look(self, bucket: Bucket, mark: Hashable) -> Document | None:
         with self._lock:
-            kept = self._kept.get(bucket)
-            if kept is None or kept[0] != mark:
+            entry = self._entries.get(bucket)
+            if entry is None or entry.mark != mark:
                 return None
-            self._kept.move_to_end(bucket)
-            return kept[1]
+            self._entries.move_to_end(bucket)
+            return entry.document
+
+    def _evict(self) -> None:
+        while self._entries and (len(self._entries) > self._most or self._bytes > self._most_bytes):
+            self._drop(next(iter(self._entries)))
+
+    def _drop(self, bucket: Bucket) -> None:
+        entry = self._entries.pop(bucket, None)
+        if entry is not None:
+            self._bytes -= entry.size
+
+
+def size_of(value: Any) -> int:
+    """The bytes that parsed JSON takes in memory, by estimate."""
+    size = getsizeof(value)
+    if isinstance(value, dict):
+        size += sum(map(size_of, value.values()))
+        size += sum(getsizeof(key) for key in value if len(key) > SHARED_KEY_CHARS)
+    elif isinstance(value, list):
+        size += sum(map(size_of, value))
+    return size
 
 
 def _readable(document: Document) -> Document:
