@@ -21,7 +21,7 @@ from memd import config
 from memd.config import Settings
 from memd.inbox import library
 from memd.inbox.connection import connect
-from memd.inbox.snapshot import snapshot, workers_listening
+from memd.inbox.figures import read_figures, workers_listening
 from memd.ops import server
 
 ROOT = Path(__file__).parent.parent
@@ -43,7 +43,7 @@ class Ground:
 
     def ended(self, pushes: int) -> bool:
         """Whether so many pushes have ended as stored, skipped or dead."""
-        stats = snapshot(self.client, ()).stats
+        stats = read_figures(self.client, ()).stats
         return sum(stats.get(name, 0) for name in ("stored", "skipped", "dead")) >= pushes
 
 

@@ -17,7 +17,7 @@ from benchmarks.hosts import Hosts, hosts
 from benchmarks.sizes import Size
 from benchmarks.timing import median, spread, wait_until
 from memd.client import Memd
-from memd.inbox.snapshot import workers_listening
+from memd.inbox.figures import workers_listening
 
 AREA = "scale"
 WORKERS = (1, 2, 3)

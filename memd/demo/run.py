@@ -24,8 +24,8 @@ from memd.errors import InboxUnavailable, MemdError
 from memd.extraction import chosen
 from memd.inbox import library
 from memd.inbox.connection import connect
+from memd.inbox.figures import workers_listening
 from memd.inbox.flush import FlushProgress
-from memd.inbox.snapshot import workers_listening
 from memd.recall.view import view
 
 READY_S = 15.0

@@ -7,7 +7,6 @@ answer along with the messages it is about. A request that no key waits for any 
 
 from __future__ import annotations
 
-import random
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -15,7 +14,7 @@ from typing import Any
 from memd.context import WIRE_VERSION
 from memd.inbox.claim import text
 from memd.inbox.connection import Call
-from memd.inbox.verbs import P
+from memd.inbox.verbs import P, flat, jitter
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,12 +40,12 @@ def poll(endpoint: str, limit: int = 10) -> Call[list[Polled]]:
     def parse(reply: list[Any]) -> list[Polled]:
         return [Polled(text(name), int(age), int(wanted)) for name, age, wanted in reply]
 
-    return Call(("FCALL", f"memd_poll_{WIRE_VERSION}", 1, P, endpoint, limit, _jitter()), parse)
+    return Call(("FCALL", f"memd_poll_{WIRE_VERSION}", 1, P, endpoint, limit, jitter()), parse)
 
 
 def answer(batch_id: str, request_id: str, raw: bytes, stats: Mapping[str, int]) -> Call[str]:
     """Hand an answer to its key: taken; unused (then `stats` are counted); unknown, as it was handed over before."""
-    return _answer(batch_id, request_id, "take", raw, *_flat(stats))
+    return _answer(batch_id, request_id, "take", raw, *flat(stats))
 
 
 def again(batch_id: str, request_id: str = "", *, urgent: bool = False) -> Call[str]:
@@ -54,16 +53,8 @@ def again(batch_id: str, request_id: str = "", *, urgent: bool = False) -> Call[
 
     `urgent`: not in a batch again.
     """
-    return _answer(batch_id, request_id, "again", _jitter(), int(urgent))
+    return _answer(batch_id, request_id, "again", jitter(), int(urgent))
 
 
 def _answer(*arguments: Any) -> Call[str]:
     return Call(("FCALL", f"memd_answer_{WIRE_VERSION}", 1, P, *arguments), text)
-
-
-def _flat(stats: Mapping[str, int]) -> list[str | int]:
-    return [part for name, count in stats.items() for part in (name, count)]
-
-
-def _jitter() -> str:
-    return f"{random.random():.6f}"  # noqa: S311  (jitter, not a secret)

@@ -7,7 +7,6 @@ The endpoint's Retry-After is a floor.
 
 from __future__ import annotations
 
-import random
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +14,7 @@ from memd.context import WIRE_VERSION
 from memd.errors import ModelUnavailable
 from memd.inbox.claim import text
 from memd.inbox.connection import Call
-from memd.inbox.verbs import P
+from memd.inbox.verbs import P, jitter
 
 MAYBE_CONTENT = frozenset({"server_error", "timeout", "connection", "conflict", "not_the_api"})
 """Failures that one request may be to blame for: an outage when three come in a row, or when the endpoint asks for a
@@ -41,8 +40,7 @@ def trip(endpoint: str, error: ModelUnavailable) -> Call[Breaker]:
     kind = "maybe" if error.code in MAYBE_CONTENT else "outage"
     floor = ACCOUNT_PAUSE_MS if error.code in ACCOUNT else 0
     asked = int((error.retry_after_s or 0) * 1000)
-    jitter = f"{random.random():.6f}"  # noqa: S311  (jitter, not a secret)
-    return _call(endpoint, "trip", error.code, kind, asked, floor, jitter)
+    return _call(endpoint, "trip", error.code, kind, asked, floor, jitter())
 
 
 def close(endpoint: str, claim_id: str) -> Call[Breaker]:

@@ -14,7 +14,7 @@ from typing import Any
 import redis
 
 from memd.config import PriceSettings, Settings
-from memd.inbox.claim import text
+from memd.inbox.figures import counters
 from memd.inbox.verbs import P, execute
 
 KINDS = ("input", "output", "cache_read", "cache_write")
@@ -76,15 +76,15 @@ def read_cost(client: redis.Redis, settings: Settings) -> Cost:
     pipeline.hgetall(f"{P}:usage:{day}")
     pipeline.hget(f"{P}:spent:{day}", ".total")
     usage, spent = execute(pipeline)
-    counters = {text(name): int(count) for name, count in stats.items()}
-    used = {name.removeprefix("used:"): count for name, count in counters.items() if name.startswith("used:")}
+    counted = counters(stats)
+    used = {name.removeprefix("used:"): count for name, count in counted.items() if name.startswith("used:")}
     prices = settings.extraction.prices
-    today = _by_model({text(name): int(count) for name, count in usage.items()}, prices)
+    today = _by_model(counters(usage), prices)
     total = _by_model(used, prices)
     return Cost(
         day=datetime.fromtimestamp(seconds, UTC).date(),
         today=today,
-        total=total + _unattributed(counters, total),
+        total=total + _unattributed(counted, total),
         budgets=_budgets(settings, int(spent or 0)),
     )
 

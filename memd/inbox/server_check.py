@@ -1,4 +1,4 @@
-"""Whether a server is fit for promises: its version, its eviction policy, its persistence."""
+"""Checks whether a server can keep memd's promises: its version, its eviction policy, its persistence."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ VALKEY_MIN = (7, 2)
 
 
 @dataclass(frozen=True, slots=True)
-class Fitness:
-    """What was found: the server's name and version, how durable it is, and what is wrong, a sentence each."""
+class ServerCheck:
+    """The server's name and version, how durable it is, and its problems, a sentence each."""
 
     version: str
     durability: str
     problems: tuple[str, ...]
 
 
-def examine(client: redis.Redis) -> Fitness:
-    """Look at a server. Uses INFO only, which the daemon's account may. Raises InboxUnavailable."""
+def examine(client: redis.Redis) -> ServerCheck:
+    """Check a server. Sends INFO only, which the daemon's account has the right to. Raises InboxUnavailable."""
     try:
         info = {**client.info("server"), **client.info("persistence"), **client.info("memory")}
     except redis.RedisError as error:
         translate(error)
-    if info.get("loading") in {1, "1"}:  # and says of itself that it has no append-only file: it is reading that
+    if info.get("loading") in {1, "1"}:  # it reports no append-only file while it reads that file
         raise InboxUnavailable("the server is still loading its data")
     name = "Valkey" if "valkey_version" in info else "Redis"
     version = str(info.get("valkey_version") or info.get("redis_version", "0"))
@@ -42,11 +42,11 @@ def examine(client: redis.Redis) -> Fitness:
     durable = info.get("aof_enabled") in {1, "1"}
     if not durable:
         problems.append("appendonly is off: what was accepted is lost when the server stops; set appendonly to yes")
-    return Fitness(f"{name} {version}", "append-only file" if durable else "none", tuple(problems))
+    return ServerCheck(f"{name} {version}", "append-only file" if durable else "none", tuple(problems))
 
 
-def require(client: redis.Redis, settings: Settings) -> Fitness:
-    """Examine a server and refuse an unfit one, unless `inbox.allow_unfit_server`. Raises ServerUnfit."""
+def require(client: redis.Redis, settings: Settings) -> ServerCheck:
+    """Check a server and refuse an unfit one, unless `inbox.allow_unfit_server`. Raises ServerUnfit."""
     found = examine(client)
     too_old = any("too old" in problem for problem in found.problems)
     if found.problems and (too_old or not settings.inbox.allow_unfit_server):

@@ -10,7 +10,7 @@ import redis
 
 from memd.config import Settings
 from memd.inbox import server_check
-from memd.inbox.snapshot import snapshot
+from memd.inbox.figures import read_figures
 from memd.inbox.verbs import raw_lists
 
 USAGE = ("model_calls", "input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "unused_answers")
@@ -61,21 +61,21 @@ class Status:
 
 def read_status(client: redis.Redis, settings: Settings) -> Status:
     """Read all figures. Raises InboxUnavailable."""
-    found = server_check.examine(client)
-    shot = snapshot(client, raw_lists(settings))
-    stats = shot.stats
+    server = server_check.examine(client)
+    figures = read_figures(client, raw_lists(settings))
+    stats = figures.stats
     return Status(
-        pending=shot.due + shot.parked + shot.rationed + shot.batched,
-        due=shot.waiting,
-        parked=shot.parked,
-        batched=shot.batched,
-        batches=shot.batches,
-        rationed=shot.rationed,
-        rationed_until=shot.rationed_until,
-        claimed=shot.claimed,
-        dead=shot.dead,
-        raw=shot.raw,
-        unread=shot.unread,
+        pending=figures.pending,
+        due=figures.due,
+        parked=figures.parked,
+        batched=figures.batched,
+        batches=figures.batches,
+        rationed=figures.rationed,
+        rationed_until=figures.rationed_until,
+        claimed=figures.claimed,
+        dead=figures.dead,
+        raw=figures.raw,
+        unread=figures.unread,
         pushes=stats.get("pushes", 0),
         stored=stats.get("stored", 0),
         skipped=stats.get("skipped", 0),
@@ -86,10 +86,10 @@ def read_status(client: redis.Redis, settings: Settings) -> Status:
         redacted=_named(stats, "redacted:"),
         facts={name: stats.get(f"facts_{name}", 0) for name in ("added", "confirmed", "retired")},
         usage={name: stats.get(name, 0) for name in USAGE},
-        oldest_waiting_s=shot.oldest_waiting_s,
-        paused=shot.breakers,
-        workers=shot.workers,
-        server={"version": found.version, "durability": found.durability, "unfit": list(found.problems)},
+        oldest_waiting_s=figures.oldest_waiting_s,
+        paused=figures.breakers,
+        workers=figures.workers,
+        server={"version": server.version, "durability": server.durability, "unfit": list(server.problems)},
     )
 
 

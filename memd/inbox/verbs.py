@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import random
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -131,7 +132,7 @@ def _merge_arguments(context: Context) -> tuple[bytes, ...]:
 
 def _flat_drops(dropped: Mapping[str, int]) -> list[str | int]:
     """Dropped turns as the counters they become."""
-    return [part for reason, count in dropped.items() for part in (f"dropped:{reason}", count)]
+    return flat({f"dropped:{reason}": count for reason, count in dropped.items()})
 
 
 def _merged(reply: list[Any]) -> Merged:
@@ -161,10 +162,10 @@ def extend(claims: Iterable[str]) -> Call[list[bool]]:
 
 def ack(claim_id: str, record: dict[str, Any], stats: Mapping[str, int]) -> Call[bool]:
     """Forget a claim and record its outcome. Sent last, after the document is durable: acking first could lose it."""
-    return Call(("FCALL", "memd_ack_1", 1, P, claim_id, orjson.dumps(record), *_flat(stats)), bool)
+    return Call(("FCALL", "memd_ack_1", 1, P, claim_id, orjson.dumps(record), *flat(stats)), bool)
 
 
-def _flat(stats: Mapping[str, int]) -> list[str | int]:
+def flat(stats: Mapping[str, int]) -> list[str | int]:
     """Counters by name as the functions take them."""
     return [part for name, count in stats.items() for part in (name, count)]
 
@@ -175,6 +176,11 @@ def keep_answer(claim_id: str, answer: PaidAnswer) -> Call[bool]:
     InboxFull near the server's memory limit.
     """
     return Call(("FCALL", "memd_keep_1", 1, P, claim_id, answer.fingerprint, answer.raw), bool)
+
+
+def jitter() -> str:
+    """A share between 0 and 1, by which the functions shorten a pause, so that waiting workers do not move together."""
+    return f"{random.random():.6f}"  # noqa: S311  (jitter, not a secret)
 
 
 def release(
@@ -193,13 +199,13 @@ def release(
     sentence = error or f"{code}: its worker died each time"
     record = orjson.dumps({"state": "dead", "reason": code})
     command = ("FCALL", "memd_release_1", 1, P, claim_id, how, int(backoff_s * 1000), code, sentence, record)
-    return Call((*command, *_flat(stats or {})), text)
+    return Call((*command, *flat(stats or {})), text)
 
 
 def bury(claim_id: str, code: str, error: str, stats: Mapping[str, int] | None = None) -> Call[bool]:
     """Move a claim to the dead at once. `stats`: what its calls have used."""
     record = orjson.dumps({"state": "dead", "reason": code})
-    return Call(("FCALL", "memd_bury_1", 1, P, claim_id, code, error, record, *_flat(stats or {})), bool)
+    return Call(("FCALL", "memd_bury_1", 1, P, claim_id, code, error, record, *flat(stats or {})), bool)
 
 
 def bury_part(claim_id: str, code: str, error: str, identities: Sequence[str]) -> Call[int]:

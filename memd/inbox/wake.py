@@ -1,4 +1,4 @@
-"""Sleeping until a push rings, or until a moment known to the millisecond, whichever is first."""
+"""The scheduler's sleep: until a push wakes it, or until a moment known to the millisecond, whichever is first."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ BLOCK_S = 0
 """BLPOP without a time-out: the server rounds time-outs up to its own timer (100 ms), so the clock is ours."""
 
 
-class Wake:
-    """Waits on the `wake` list over a connection of its own; the waiting command stays out between two sleeps."""
+class WakeList:
+    """Waits on the `wake` list over a connection of its own; its BLPOP stays in flight between two sleeps."""
 
     def __init__(self, settings: Settings) -> None:
         self._pool = connect(settings, retries=0).connection_pool
         self._connection: Any = None
 
     def wait(self, seconds: float) -> bool:
-        """Sleep at most `seconds`; True when rung. With the server gone it just sleeps: the duties report that."""
+        """Sleep at most `seconds`; returns True when woken. Without a server it just sleeps: the duties report that."""
         if seconds <= 0:
             return False
         until = time.monotonic() + seconds

@@ -19,8 +19,8 @@ from memd.events import Event, logger
 from memd.extraction import chosen
 from memd.inbox import library
 from memd.inbox.connection import connect
+from memd.inbox.figures import workers_listening
 from memd.inbox.server_check import require
-from memd.inbox.snapshot import workers_listening
 from memd.memory.store.json_store import open_store
 from memd.ops import locks, server
 from memd.push.signals import load_patterns

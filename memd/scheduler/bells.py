@@ -6,7 +6,7 @@ import redis
 
 from memd.config import Settings
 from memd.events import Event, logger
-from memd.inbox import snapshot
+from memd.inbox import figures
 from memd.inbox.bell import bell_queue, ring
 from memd.inbox.connection import connect, translate
 from memd.inbox.verbs import Tick
@@ -29,7 +29,7 @@ class Bells:
         if not tick.waiting:
             return
         try:
-            queued, idle = snapshot.bells(self._client)
+            queued, idle = figures.bells_and_idle(self._client)
             # At least one: RQ may not know its workers any more (a lost key, a clock that jumped past their lives).
             wanted = max(1, min(idle, -(-tick.waiting // self._concurrency))) - queued
             for _ in range(wanted):

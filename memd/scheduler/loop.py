@@ -17,14 +17,14 @@ from memd.extraction import endpoint
 from memd.inbox import library, server_check, verbs
 from memd.inbox.connection import connect, send
 from memd.inbox.verbs import Tick
-from memd.inbox.wake import Wake
+from memd.inbox.wake import WakeList
 from memd.memory.store.json_store import open_store
 from memd.scheduler.bells import Bells
 from memd.scheduler.budgets import Budgets
 from memd.scheduler.duty import Duty
 from memd.scheduler.intake import Intake
 from memd.scheduler.rescue import Rescue
-from memd.scheduler.strays import Strays
+from memd.scheduler.unread import UnreadLists
 from memd.scheduler.watch import Watch
 
 GRACE_MS = 8
@@ -50,7 +50,7 @@ class Scheduler:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._client = connect(settings)
-        self._wake = Wake(settings)
+        self._wake = WakeList(settings)
         self._rescue = Rescue(self._client)
         self._bells = Bells(settings, self._client)
         self._store = open_store(settings)
@@ -58,7 +58,7 @@ class Scheduler:
         self._duties: list[Duty] = [
             self._watch,
             Intake(settings, self._client),
-            Strays(settings, self._client),
+            UnreadLists(settings, self._client),
             Budgets(self._client),
         ]
         self._next = dict.fromkeys(range(len(self._duties)), 0.0)

@@ -26,7 +26,7 @@ from memd.client import Memd
 from memd.errors import MemdError
 from memd.inbox import library
 from memd.inbox.connection import connect
-from memd.inbox.snapshot import workers_listening
+from memd.inbox.figures import workers_listening
 
 TICK_S = 0.02
 """Pause between two looks at the fleet: the dead are started again within it."""

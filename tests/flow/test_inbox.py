@@ -21,8 +21,10 @@ from memd.errors import NotReady, Rejected
 from memd.inbox import library, raw_door, verbs
 from memd.inbox.claim import Claim, Claims
 from memd.inbox.connection import Call, send
+from memd.inbox.figures import read_figures
 from memd.inbox.flush import Flush, Selection
 from memd.inbox.receipt import judge
+from memd.inbox.status import read_status
 from memd.inbox.verbs import Merged
 
 pytestmark = pytest.mark.timing
@@ -480,6 +482,21 @@ def test_nothing_is_left_behind(client: redis.Redis, configured: Any) -> None:
     wait_for(lambda: not client.keys("*known*"), "the hint has expired")
     left = {key.decode().removeprefix("{memd}:") for key in execute(client, "KEYS", "*")}
     assert left <= {"config", "stats", "order", "wake"}
+
+
+def test_status_and_doctor_mean_the_same_by_due_and_pending(client: redis.Redis, configured: Any) -> None:
+    """Due is a key whose time has come; pending are all that no claim has taken, a parked one too."""
+    slow = configured(scheduler__quiet_s=60, scheduler__max_wait_s=60)
+    library.install(client, slow)
+    push(client, "later", key=Key("t", "u1", ""))
+    push(client, "works", key=Key("t", "u2", ""), now=True)
+    assert len(claim(client, slow).taken) == 1
+    push(client, "parked", key=Key("other", "u2", ""), now=True)
+    assert claim(client, slow).taken == ()
+    push(client, "due", key=Key("t", "u3", ""), now=True)
+    figures, status = read_figures(client, ()), read_status(client, slow)
+    assert (figures.pending, figures.due, figures.parked, figures.claimed) == (3, 1, 1, 1)
+    assert (status.pending, status.due, status.parked, status.claimed) == (3, 1, 1, 1)
 
 
 STEP = st.tuples(st.sampled_from(["push", "again", "now", "big"]), st.integers(0, 30))

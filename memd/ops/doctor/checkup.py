@@ -12,7 +12,7 @@ import redis
 from memd.config import Settings
 from memd.errors import InboxUnavailable, MemdError, NotAllowed
 from memd.inbox.connection import connect, translated
-from memd.inbox.snapshot import Snapshot, snapshot
+from memd.inbox.figures import Figures, read_figures
 from memd.inbox.verbs import raw_lists
 
 T = TypeVar("T")
@@ -86,9 +86,9 @@ class Checkup:
         )
 
     @cached_property
-    def figures(self) -> Snapshot:
+    def figures(self) -> Figures:
         """The inbox in figures."""
-        return self.ask(lambda client: snapshot(client, raw_lists(self.settings)))
+        return self.ask(lambda client: read_figures(client, raw_lists(self.settings)))
 
 
 def size(count: float) -> str:

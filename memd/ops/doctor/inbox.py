@@ -76,7 +76,7 @@ def waiting(checkup: Checkup) -> Verdict:
     oldest = figures.oldest_waiting_s
     if oldest is None:
         return ok("nothing is waiting")
-    sentence = f"{figures.due + figures.parked} keys wait, the oldest for {oldest:.0f} s"
+    sentence = f"{figures.pending} keys wait, the oldest for {oldest:.0f} s"
     if oldest > checkup.settings.scheduler.max_wait_s + LATE_S:
         return warn(f"{sentence}, longer than max_wait_s: there are no workers, too few, or the model is paused")
     return ok(sentence)
@@ -97,7 +97,7 @@ def workers(checkup: Checkup) -> Verdict:
     alive = [worker for worker in checkup.figures.workers if worker["state"]]
     if not alive:
         sentence = "none runs: start memd up or memd worker"
-        return bad(sentence) if checkup.figures.due else warn(sentence)
+        return bad(sentence) if checkup.figures.pending else warn(sentence)
     versions = Counter(worker["version"] or "unknown" for worker in alive)
     shown = ", ".join(f"{count} of {_plain(version.encode())}" for version, count in sorted(versions.items()))
     if set(versions) != {__version__}:

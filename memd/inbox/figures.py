@@ -1,8 +1,11 @@
-"""The inbox in figures: what `memd status` shows, and what the bells are counted by."""
+"""The inbox in figures: the one place that counts, for `memd status`, `memd doctor`, the costs and the bells.
+
+Words as in the design: a key is pending until it is claimed, and due once its due time has come.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -14,31 +17,57 @@ from memd.inbox.verbs import BELLS, P, execute
 
 
 @dataclass(frozen=True, slots=True)
-class Snapshot:
-    """The inbox's figures at one moment."""
+class Figures:
+    """The inbox's figures at one moment. Counts are of keys, if nothing else is said."""
+
+    pending: int
+    """All that are pending: before or after their due time, parked, rationed or batched."""
 
     due: int
-    waiting: int
+    """Pending keys whose due time has come, and that wait for nothing but a worker."""
+
     parked: int
+    """Pending keys that wait for their bucket."""
+
     batched: int
+    """Pending keys that wait for the answer of a batch."""
+
     batches: int
+    """Batches that are not answered yet."""
+
     rationed: int
+    """Pending keys that wait for a budget of tokens."""
+
     rationed_until: datetime | None
-    """When the last of these keys is looked at again."""
+    """When the last of the rationed keys is looked at again."""
 
     claimed: int
     dead: int
+    """Letters."""
+
     raw: dict[str, int]
+    """Pushes in each raw list."""
+
     unread: tuple[str, ...]
+    """Raw lists that no scheduler reads."""
+
     stats: dict[str, int]
+    """All counters."""
+
     oldest_waiting_s: float | None
+    """Seconds since the first push of the key that is due first."""
+
     breakers: tuple[dict[str, Any], ...]
+    """Of each model endpoint whose breaker is open: code, seconds open, seconds until the next try."""
+
     workers: tuple[dict[str, str], ...]
 
 
-def snapshot(client: redis.Redis, lists: Sequence[str]) -> Snapshot:
-    """Count what is where. `waiting`: keys whose due time has come; `due`: all that have one."""
-    seconds, micros = client.time()
+def read_figures(client: redis.Redis, lists: Sequence[str]) -> Figures:
+    """Count what is where. Raises InboxUnavailable."""
+    pipeline = client.pipeline(transaction=False)
+    pipeline.time()
+    (seconds, micros) = execute(pipeline)[0]
     now = seconds * 1000 + micros // 1000
     pipeline = client.pipeline(transaction=False)
     pipeline.zcard(f"{P}:due")
@@ -57,7 +86,7 @@ def snapshot(client: redis.Redis, lists: Sequence[str]) -> Snapshot:
     pipeline.smembers(f"{P}:unread")
     for name in lists:
         pipeline.llen(name)
-    due, waiting, batched, batches, rationed, last, *others = execute(pipeline)
+    scheduled, due, batched, batches, rationed, last, *others = execute(pipeline)
     claimed, dead, stats, busy, head, workers, endpoints, unread, *lengths = others
     pipeline = client.pipeline(transaction=False)
     for bucket in busy:
@@ -68,10 +97,11 @@ def snapshot(client: redis.Redis, lists: Sequence[str]) -> Snapshot:
         pipeline.hmget(f"{P}:breaker:{text(endpoint)}", "until", "code", "opened")
     pipeline.hget(f"{P}:ctx:{text(head[0])}" if head else f"{P}:ctx:", ".first")
     *rest, first = execute(pipeline)
-    return Snapshot(
+    parked = sum(rest[: len(busy)])
+    return Figures(
+        pending=scheduled + parked + rationed + batched,
         due=due,
-        waiting=waiting,
-        parked=sum(rest[: len(busy)]),
+        parked=parked,
         batched=batched,
         batches=batches,
         rationed=rationed,
@@ -80,11 +110,16 @@ def snapshot(client: redis.Redis, lists: Sequence[str]) -> Snapshot:
         dead=dead,
         raw=dict(zip(lists, lengths, strict=True)),
         unread=tuple(sorted(map(text, unread))),
-        stats={text(name): int(count) for name, count in stats.items()},
+        stats=counters(stats),
         oldest_waiting_s=max(0, now - int(first)) / 1000 if first else None,
         breakers=tuple(_breaker(now, row) for row in rest[len(busy) + len(workers) :] if row[0] is not None),
         workers=tuple(map(_worker, workers, rest[len(busy) : len(busy) + len(workers)])),
     )
+
+
+def counters(flat: Mapping[bytes, bytes]) -> dict[str, int]:
+    """A hash of counters by name."""
+    return {text(name): int(count) for name, count in flat.items()}
 
 
 def _breaker(now: int, row: list[bytes]) -> dict[str, Any]:
@@ -112,7 +147,7 @@ def workers_listening(client: redis.Redis) -> int:
     return int(execute(pipeline)[0])
 
 
-def bells(client: redis.Redis) -> tuple[int, int]:
+def bells_and_idle(client: redis.Redis) -> tuple[int, int]:
     """How many bells RQ's queue holds, and how many of its workers are idle. Raises redis.RedisError."""
     pipeline = client.pipeline(transaction=False)
     pipeline.llen(f"rq:queue:{BELLS}")

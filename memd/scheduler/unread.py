@@ -1,4 +1,4 @@
-"""Strays: raw lists that producers push to and nobody reads, because the config does not name their app."""
+"""Unread: finds raw lists that producers push to and no scheduler reads, because the config does not name their app."""
 
 from __future__ import annotations
 
@@ -10,29 +10,29 @@ from memd.inbox import verbs
 
 INTERVAL_S = 1.0
 PAGE = 1_000
-"""Key names looked at a second: a million keys take a quarter of an hour, at the cost of a few commands."""
+"""Key names scanned per second: a million keys take a quarter of an hour, at the cost of a few commands."""
 
 
-class Strays:
-    """Looks through the names of all keys, a page a second, and notes what it finds for `memd status`."""
+class UnreadLists:
+    """Scans the names of all keys, a page a second, and records the lists it finds for `memd status`."""
 
-    name = "strays"
+    name = "unread"
 
     def __init__(self, settings: Settings, client: redis.Redis) -> None:
         self._client = client
         self._known = set(verbs.raw_lists(settings))
         self._cursor = 0
         self._found: set[str] = set()
-        self._said: set[str] = set()
+        self._logged: set[str] = set()
         self._log = logger(duty=self.name)
 
     def tick(self) -> float:
-        """Look at one page; after the last one, note what was found on all of them."""
+        """Scan one page; after the last one, record what was found on all of them."""
         self._cursor, names = verbs.raw_names(self._client, self._cursor, PAGE)
         self._found |= names - self._known
         if self._cursor == 0:
             verbs.note_unread(self._client, sorted(self._found))
-            if self._found - self._said:
+            if self._found - self._logged:
                 self._log.warning(Event.RAW_LIST_UNREAD, lists=len(self._found))
-            self._said, self._found = self._found, set()
+            self._logged, self._found = self._found, set()
         return INTERVAL_S
