@@ -247,8 +247,11 @@ class Memd(ByHand, Reading):
         return dead.content(self._client, letter_id)
 
     def retry(self, letters: Iterable[Letter]) -> int:
-        """Make dead letters pending again, each message in its old place. Returns how many letters still existed."""
-        return dead.retry(self._client, letters)
+        """Make dead letters pending again, each message in its old place. Returns how many letters were moved.
+
+        A letter whose content breaks the wire format stays, because a worker would refuse it again untried.
+        """
+        return dead.retry(self._client, self.settings, letters)
 
     def drop(self, letters: Iterable[Letter]) -> int:
         """Delete dead letters for good. Returns how many still existed."""

@@ -105,7 +105,7 @@ def identify(thread_id: str, messages: Iterable[Message]) -> tuple[Message, ...]
     for message in messages:
         content_hash = digest(thread_id, message.role, message.content, size=12)
         if message.id is not None:
-            identity = "i" + digest(thread_id, message.id, size=18)
+            identity = identity_of_id(thread_id, message.id)
         elif not before and message.created_at is None:
             identity = "n" + content_hash + "0" * 12
         else:
@@ -113,6 +113,11 @@ def identify(thread_id: str, messages: Iterable[Message]) -> tuple[Message, ...]
         before = content_hash
         result.append(Message(message.role, message.content, message.id, message.created_at, message.signals, identity))
     return tuple(result)
+
+
+def identity_of_id(thread_id: str, message_id: str) -> str:
+    """The identity of a message that has an id."""
+    return "i" + digest(thread_id, message_id, size=18)
 
 
 def is_single(identity: str) -> bool:

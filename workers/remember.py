@@ -35,7 +35,7 @@ from workers.outcome import (
     unwritable,
 )
 from workers.resources import Resources
-from workers.settle import Settling
+from workers.settle import Settling, breaks_format
 from workers.steps import Answered, Opened, Part, Work
 
 ALREADY_KNOWN = Skipped("already_known")
@@ -75,7 +75,9 @@ class Remembering:
 
     async def _load(self, part: Part) -> Opened | Dead | Lost:
         if part.claim.bad:
-            return Dead(part.claim.bad, f"{part.claim.bad}: a trusted client pushed content that breaks the format")
+            return Dead(part.claim.bad, breaks_format(part.claim.bad))
+        if part.claim.refused:  # first of all, so that no ack takes them along
+            await self._resources.in_thread(self._settling.bury_refused, part.claim)
         return await self._resources.in_thread(self._documents.load, part)
 
     async def _choose(self, opened: Opened) -> Work | Skipped | Stored:

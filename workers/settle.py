@@ -61,6 +61,11 @@ class Settling:
             case Lost(code):
                 log.warning(Event.CLAIM_LOST, code=code)
 
+    def bury_refused(self, claim: Claim) -> None:
+        """Move the messages that break the format to the dead; the others stay claimed. Raises MemdError."""
+        refused = tuple(Guilty(identity, code, breaks_format(code)) for identity, code in claim.refused)
+        self._bury_guilty(claim, refused, logger(key=claim.key.hash, bucket=claim.key.bucket.hash, claim=claim.id))
+
     def _bury_guilty(self, claim: Claim, guilty: tuple[Guilty, ...], log: Any) -> None:
         """One dead letter for each run of messages with the same code."""
         for code, group in groupby(guilty, key=lambda message: message.code):
@@ -95,6 +100,11 @@ class Settling:
 
     def _send(self, call: Call[Any]) -> Any:
         return send(self._resources.client, call)
+
+
+def breaks_format(code: str) -> str:
+    """The sentence of a letter whose content the drain refuses."""
+    return f"{code}: a trusted client pushed content that breaks the format"
 
 
 def _pushes(claim: Claim) -> int:

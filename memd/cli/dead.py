@@ -118,6 +118,8 @@ def _move(
         confirm(f"{verb} {len(letters)} letters?")
     with Memd(settings()) as memd:
         moved = (memd.retry if verb == "retry" else memd.drop)(letters)
+    if verb == "retry" and moved < len(letters):
+        warn(f"{len(letters) - moved} letters stay dead: their content breaks the wire format; drop them")
     if as_json:
         echo_json({verb: moved})
     else:

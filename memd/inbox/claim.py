@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
 from memd.config import Settings
-from memd.context import Key, Message, user_hash
+from memd.context import Key, Message, identity_of_id, user_hash
 from memd.errors import Rejected
 from memd.push.validation import check_identifier, parse_wire_message
+
+_IDENTITY_WITHOUT_ID = re.compile("n[0-9a-f]{36}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +47,10 @@ class Claim:
     """The answer that is there already."""
 
     bad: str | None = None
-    """Why the claim's content must not be worked on: the drain buries it with this code."""
+    """Why nothing of the claim must be worked on: the drain buries it with this code."""
+
+    refused: tuple[tuple[str, str], ...] = ()
+    """Identity and code of each message that must not be worked on: the drain buries it, and not the others."""
 
     @property
     def came_back(self) -> bool:
@@ -66,20 +72,22 @@ class Claims:
 
 
 def read_claim(settings: Settings, row: list[Any]) -> Claim:
-    """A claim from the reply of `memd_claim`. What must not be worked on has `bad` set; nothing is raised."""
+    """A claim from the reply of `memd_claim`. `bad` and `refused` say what must not be worked on; nothing is raised."""
     claim_id, flat = row
     fields = dict(zip(flat[::2], flat[1::2], strict=True))
     key, bad = _key(fields)
     rows: list[tuple[int, Message]] = []
+    refused: list[tuple[str, str]] = []
     for name, value in fields.items():
         if not name.startswith(b"m:"):
             continue
         try:
-            order, message = _message(settings, name, value)
-            rows.append((order, message))
-        except Rejected as error:  # the claim goes to the dead whole, with its bytes as they are
-            bad = bad or error.code
+            rows.append(_message(settings, key.thread_id, name, value))
+        except Rejected as error:  # this message goes to the dead, with its bytes as they are
+            refused.append((text(name[2:]), error.code))
     rows.sort(key=lambda pair: pair[0])
+    if refused and not rows:
+        bad = bad or refused[0][1]
     return Claim(
         id=text(claim_id),
         key=key,
@@ -92,6 +100,7 @@ def read_claim(settings: Settings, row: list[Any]) -> Claim:
         urgent=b".urgent" in fields,
         answer=PaidAnswer(text(fields[b".print"]), fields[b".answer"]) if b".answer" in fields else None,
         bad=bad,
+        refused=tuple(refused),
     )
 
 
@@ -110,12 +119,28 @@ def _key(fields: dict[bytes, bytes]) -> tuple[Key, str | None]:
     return key, None if honest == told else "E_HEADER_HASH"
 
 
-def _message(settings: Settings, name: bytes, value: bytes) -> tuple[int, Message]:
+def _message(settings: Settings, thread_id: str, name: bytes, value: bytes) -> tuple[int, Message]:
+    """A message of a claim, and its order. Raises Rejected."""
     order, _seq, _tokens, signals, body = value.split(b" ", 4)
     message = parse_wire_message(body, settings.client)
     named = frozenset() if signals == b"-" else frozenset(text(signals).split(","))
     identity = text(name[2:])
+    _check_identity(identity, thread_id, message.id)
     return int(order), Message(message.role, message.content, message.id, message.created_at, named, identity)
+
+
+def _check_identity(identity: str, thread_id: str, message_id: str | None) -> None:
+    """Check an identity that a trusted client has made. Raises Rejected.
+
+    One made of the message's id is made again. The others depend on the message before, which may be stored already,
+    so only their form is checked; that each is there once is the hash's doing.
+    """
+    if message_id is not None:
+        honest = identity == identity_of_id(thread_id, message_id)
+    else:
+        honest = _IDENTITY_WITHOUT_ID.fullmatch(identity) is not None
+    if not honest:
+        raise Rejected("E_IDENTITY", "the identity is not the message's: docs/wire.md says how it is made")
 
 
 def moment(milliseconds: float) -> datetime:

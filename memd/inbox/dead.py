@@ -11,8 +11,9 @@ from typing import Any
 import orjson
 import redis
 
+from memd.config import Settings
 from memd.inbox import verbs
-from memd.inbox.claim import text
+from memd.inbox.claim import read_claim, text
 from memd.inbox.connection import Call, send
 from memd.inbox.verbs import P, execute
 
@@ -96,14 +97,27 @@ def content(client: redis.Redis, letter_id: str) -> Content | None:
     )
 
 
-def retry(client: redis.Redis, found: Iterable[Letter]) -> int:
-    """Make letters pending again, each message in its old place; answers how many letters were still there."""
-    return _move(client, found, verbs.retry)
+def retry(client: redis.Redis, settings: Settings, found: Iterable[Letter]) -> int:
+    """Make letters pending again, each message in its old place; returns how many letters were moved.
+
+    A letter of which a worker would refuse everything again stays: nothing would even be tried.
+    """
+    return _move(client, (letter for letter in found if not _is_refused(client, settings, letter)), verbs.retry)
 
 
 def drop(client: redis.Redis, found: Iterable[Letter]) -> int:
-    """Throw letters away for good; answers how many were still there."""
+    """Throw letters away for good; returns how many were still there."""
     return _move(client, found, verbs.drop)
+
+
+def _is_refused(client: redis.Redis, settings: Settings, letter: Letter) -> bool:
+    """Whether a letter whose content broke the format still breaks it."""
+    if letter.origin is not None or not letter.code.startswith("E_"):
+        return False
+    pipeline = client.pipeline(transaction=False)
+    pipeline.hgetall(f"{P}:dead:{letter.id}")
+    flat = [part for pair in execute(pipeline)[0].items() for part in pair]
+    return bool(flat) and read_claim(settings, [letter.id, flat]).bad is not None
 
 
 def _move(client: redis.Redis, found: Iterable[Letter], verb: Any) -> int:

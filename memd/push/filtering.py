@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from memd.context import Context, Message, Role, identify
 from memd.push.turns import Turn, to_turn
-from memd.push.validation import RawPush, as_text, clean_text
+from memd.push.validation import RawPush, as_text, check_length, clean_text, read_created_at
 
 if TYPE_CHECKING:
     from memd.push.signals import Patterns
@@ -42,14 +42,28 @@ def _filters() -> _Filters:
 
 
 def to_context(push: RawPush, patterns: Patterns) -> Context:
-    """The context of a push: filtered, with signals and identities. It may have no messages left."""
+    """The context of a push: filtered, with signals and identities. It may have no messages left.
+
+    Raises Rejected when the joined text blocks of a message are too long.
+    """
     turns = [_cleaned(to_turn(message)) for message in push.messages]
     signals = _signals(turns, patterns)
     dropped: dict[str, int] = {}
     kept, orphaned = _keep(turns, signals, dropped)
     if kept and (others := push.signals | orphaned):
         kept[-1] = replace(kept[-1], signals=kept[-1].signals | others)
-    return Context(push.key, identify(push.key.thread_id, kept), push.now, dropped)
+    for message in kept:
+        check_length(message.content, push.max_chars)
+    messages = _with_times(identify(push.key.thread_id, kept), turns)
+    return Context(push.key, messages, push.now, dropped)
+
+
+def _with_times(messages: tuple[Message, ...], turns: Sequence[Turn]) -> tuple[Message, ...]:
+    """The messages with times that came as numbers in ISO 8601. Identities were made from the numbers as they came."""
+    times = {as_text(turn.created_at): read_created_at(turn.created_at) for turn in turns}
+    if all(came == kept for came, kept in times.items()):
+        return messages
+    return tuple(replace(m, created_at=times.get(m.created_at, m.created_at)) for m in messages)
 
 
 def _cleaned(turn: Turn) -> Turn:

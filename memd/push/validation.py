@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from datetime import UTC, datetime, timedelta
 from typing import Any, NoReturn
 
 import orjson
@@ -23,7 +24,6 @@ MAX_ITEMS = 50_000
 """JSON values in one push: far more than any conversation has, and checked in far less than 50 ms."""
 
 MAX_NUMBER_CHARS = 32
-MAX_CREATED_AT_CHARS = 64
 
 _FIELDS = frozenset({"v", "thread_id", "user_id", "agent_name", "messages", "signals", "now"})
 _BIDI = "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
@@ -41,6 +41,12 @@ _NAME_ENDS = re.compile(rb'"[ \t\r\n]*:')
 
 _NESTS = (dict, list, tuple)
 _CREATED_AT = re.compile(r"[0-9][0-9T:. +Zz-]{3,63}")
+_NUMBER = re.compile(r"-?[0-9]{1,20}(\.[0-9]{1,20})?(e[+-]?[0-9]{1,3})?")
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_FIRST_US = int((datetime.min.replace(tzinfo=UTC) - _EPOCH).total_seconds()) * 1_000_000
+_END_US = (int((datetime.max.replace(tzinfo=UTC, microsecond=0) - _EPOCH).total_seconds()) + 1) * 1_000_000
+_MICROSECONDS = (1_000_000.0, 1_000.0, 1.0, 0.001)
+"""In a second, a millisecond, a microsecond and a nanosecond."""
 
 
 class RawPush(Struct, frozen=True):
@@ -50,6 +56,8 @@ class RawPush(Struct, frozen=True):
     messages: tuple[dict[str, Any], ...]
     signals: frozenset[str]
     now: bool
+    max_chars: int
+    """Characters that the text of one message may have once its blocks are joined."""
 
 
 def parse_push(raw: bytes, limits: ClientSettings) -> RawPush:
@@ -88,7 +96,8 @@ def check_push(value: object, limits: ClientSettings, *, scanned: bool = False) 
     now = value.get("now", False)
     if not isinstance(now, bool):
         _refuse("E_NOW_TYPE", "now must be true or false", "now")
-    return RawPush(key, _messages(value.get("messages"), limits), _signals(value.get("signals")), now)
+    messages = _messages(value.get("messages"), limits)
+    return RawPush(key, messages, _signals(value.get("signals")), now, limits.max_message_chars)
 
 
 def check_identifier(field: str, value: object) -> str:
@@ -125,12 +134,34 @@ def clean_text(text: str) -> str:
     return _NOT_IN_TEXT.sub("", text)
 
 
-def check_created_at(value: object) -> None:
-    """Check the time of a message: ISO 8601 or a number of seconds. Raises Rejected."""
-    if value is None or (isinstance(value, (int, float)) and not isinstance(value, bool)):
-        return
-    if not isinstance(value, str) or not _CREATED_AT.fullmatch(value):
+def check_length(text: str, max_chars: int) -> None:
+    """Check the text of a message, its blocks joined. Raises Rejected."""
+    if len(text) > max_chars:
+        _refuse("E_CONTENT_LENGTH", f"a message has at most {max_chars} characters", "content", max_chars)
+
+
+def read_created_at(value: object) -> str | None:
+    """The time of a message as text: ISO 8601 as it came; a number as ISO 8601 in UTC. Raises Rejected.
+
+    A number counts seconds since 1970; one beyond the year 9999 counts milli-, micro- or nanoseconds. Numbers as text
+    are what older versions put into the inbox.
+    """
+    if value is None or (isinstance(value, str) and _CREATED_AT.fullmatch(value)):
+        return value
+    if isinstance(value, str) and _NUMBER.fullmatch(value):
+        value = float(value)
+    time = _iso(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
+    if time is None:
         _refuse("E_CREATED_AT", "created_at must be an ISO 8601 time or a number of seconds", "created_at")
+    return time
+
+
+def _iso(number: float) -> str | None:
+    """A number as ISO 8601; None for one that is no time in any of the units, NaN among them."""
+    for microseconds in _MICROSECONDS:
+        if _FIRST_US <= (moment := number * microseconds) < _END_US:
+            return (_EPOCH + timedelta(microseconds=round(moment))).isoformat().replace("+00:00", "Z")
+    return None
 
 
 def check_message_id(value: object) -> None:
@@ -153,11 +184,11 @@ def parse_wire_message(raw: bytes, limits: ClientSettings) -> Message:
     role, content = value.get("role"), value.get("content")
     if role not in ("user", "assistant"):
         _refuse("E_ROLE", "role must be user or assistant", "role")
-    if not isinstance(content, str) or not content or len(content) > limits.max_message_chars:
+    if not isinstance(content, str) or not content:
         _refuse("E_CONTENT", f"content must be text of 1 to {limits.max_message_chars} characters", "content")
+    check_length(content, limits.max_message_chars)
     check_message_id(value.get("id"))
-    check_created_at(value.get("created_at"))
-    return Message(role, content, as_text(value.get("id")), as_text(value.get("created_at")))
+    return Message(role, content, as_text(value.get("id")), read_created_at(value.get("created_at")))
 
 
 def wire_message(message: Message) -> bytes:
@@ -288,7 +319,7 @@ def _check_message(message: object, limits: ClientSettings) -> None:
             limits.max_message_chars,
         )
     check_message_id(message.get("id"))
-    check_created_at(message.get("created_at"))
+    read_created_at(message.get("created_at"))
 
 
 def _block_chars(block: object) -> int:

@@ -42,7 +42,7 @@ local function dropped_error(dropped)
 end
 
 local function message_error(m)
-  if type(m) ~= 'table' or type(m[1]) ~= 'string' or #m[1] ~= 37 or not string.find(m[1], '^[in]%x+$') then
+  if type(m) ~= 'table' or type(m[1]) ~= 'string' or #m[1] ~= 37 or not string.find(m[1], '^[in][0-9a-f]+$') then
     return 'E_IDENTITY: an identity is i or n and 36 hexadecimal digits'
   end
   if not is_whole(m[2], 1e9) then return 'E_TOKENS: tokens are a whole number' end
@@ -65,10 +65,11 @@ local function push_error(cfg, h, argv, at)
   if #h.m ~= #argv - at + 1 then return 'E_MESSAGES_COUNT: the header must name each message once' end
   wrong = dropped_error(h.dropped)
   if wrong then return wrong end
-  local bytes = 0
+  local bytes, seen = 0, {}
   for i, m in ipairs(h.m) do
-    wrong = message_error(m)
+    wrong = message_error(m) or seen[m[1]] and 'E_IDENTITY: a push names each identity once'
     if wrong then return wrong end
+    seen[m[1]] = true
     bytes = bytes + #argv[at + i - 1]
   end
   if bytes > cfg.max_push_bytes then return 'E_PUSH_SIZE: a push has at most ' .. cfg.max_push_bytes .. ' bytes' end

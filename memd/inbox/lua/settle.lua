@@ -89,12 +89,13 @@ local function memd_part(keys, argv)
   local P, id, now = keys[1], argv[1], clock()
   local c = read_claim(P, id)
   if not c then return 0 end
-  local claim, fields, names, from, to = P .. ':claim:' .. id, {}, {}, nil, nil
+  local claim, fields, names, from, to, size = P .. ':claim:' .. id, {}, {}, nil, nil, 0
   for i = 5, #argv do
     local name = 'm:' .. argv[i]
     local value = call('HGET', claim, name)
     if value then
-      local seq = tonumber((select(2, parts(value))))
+      local _, seq, tokens = parts(value)
+      seq, size = tonumber(seq), size + tokens
       from, to = math.min(from or seq, seq), math.max(to or seq, seq)
       names[#names + 1] = name
       put(fields, name, value)
@@ -109,6 +110,9 @@ local function memd_part(keys, argv)
   put(fields, '.to', to)
   hset(P .. ':dead:' .. letter, fields)
   hdel(claim, names)
+  local rest, counted = unpack(call('HMGET', claim, '.size', '.tokens')) -- the claim may be given back later
+  rest = math.max(0, (tonumber(rest) or 0) - size)
+  call('HSET', claim, '.size', rest, '.tokens', math.min(tonumber(counted) or 0, rest))
   add_letter(P, letter, c.key, argv[2], argv[3], now)
   add_record(P, c.key, from, to, argv[4])
   count(P, { 'dead', to - from + 1, 'dead:' .. argv[2], to - from + 1 })

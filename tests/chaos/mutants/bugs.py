@@ -180,6 +180,11 @@ BUGS = (
         slow_model,
     ),
     Bug(
+        "claim buried for one message",
+        (Edit("memd/inbox/claim.py", "    if refused and not rows:\n", "    if refused:\n"),),
+        test="flow/test_bad_content.py::test_one_bad_message_does_not_take_the_others_along",
+    ),
+    Bug(
         "release that drops what it held",
         (
             Edit(
