@@ -17,8 +17,8 @@
 --        .parked                       where it waits if not in due: 1 (for its bucket), rationed or batched
 --        .urgent                       it was pushed or flushed to be done now, and goes into no batch
 --        .batch .sent .print           its request in a batch: the id, the order of its last message, what it asked for
---        .answer                       the answer to that request, until a claim takes it; or, in a claim, an answer that
---                                      could not be stored and is kept, with .batch .sent .print as of a batch
+--        .answer                       the answer to that request, until a claim takes it; or, in a claim, an answer
+--                                      that could not be stored, kept with .batch .sent .print as of a batch
 --   P:due                       zset   key -> ms at which it may be claimed
 --   P:rationed                  zset   key -> ms until which it waits for a budget of tokens
 --   P:batched                   zset   key -> ms at which it is due again even if its batch has not answered
@@ -133,7 +133,8 @@ local function identities(hash)
   return ids
 end
 
--- All functions but memd_push carry the wire version in their name. They also run while the server is at its memory limit: what they do makes room.
+-- All functions but memd_push have the wire version in their name. They run even when the server is at its memory
+-- limit: what they do makes room.
 local function register(name, callback, flags)
   redis.register_function { function_name = name .. '_1', callback = callback, flags = flags or { 'allow-oom' } }
 end
