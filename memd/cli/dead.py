@@ -33,7 +33,7 @@ dead = typer.Typer(
 def list_(code: Code = None, user: OfUser = None, as_json: Json = False) -> None:
     """List the dead letters, oldest first, with the count of each code.
 
-    Example: memd dead list --code reply_not_json
+    Example: memd dead list --code bad_reply
     """
     letters = _letters((), code, user)
     if as_json:
@@ -85,7 +85,7 @@ def retry(
 ) -> None:
     """Make letters pending again; each message keeps its place in the order of its thread.
 
-    Example: memd dead retry --code content_too_long
+    Example: memd dead retry --code too_long
     """
     _move("retry", ids, code, user, every, yes, as_json)
 

@@ -6,7 +6,7 @@
 --   4. due_at         when the key is due
 --   5. save           all of it, in one write
 
--- A message without id and predecessor is also known by thread, role and content alone (DESIGN, "Identity").
+-- A message without id and predecessor is also known by thread, role and content alone (docs/decisions/0001).
 local function is_unanchored(identity)
   return string.sub(identity, 1, 1) == 'n' and string.sub(identity, 26) == '000000000000'
 end
