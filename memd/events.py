@@ -32,6 +32,8 @@ class Event(StrEnum):
     CLOCK_SET_BACK = "clock_set_back"
     PART_STARTED = "part_started"
     PART_DIED = "part_died"
+    PART_WAITS = "part_waits"
+    PART_RECOVERED = "part_recovered"
     PART_KILLED = "part_killed"
     UP_READY = "up_ready"
     UP_STOPPING = "up_stopping"

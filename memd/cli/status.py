@@ -46,6 +46,8 @@ def _rows(figures: dict[str, Any]) -> Iterator[tuple[str, str]]:
     for problem in server["unfit"]:
         yield "  unfit", problem
     yield "workers", _workers(figures["workers"])
+    if figures["waiting_parts"]:
+        yield "  cannot start", f"{', '.join(map(printable, figures['waiting_parts']))}: see the log of memd up there"
     for pause in figures["paused"]:
         yield "paused", f"{pause['code']} for {pause['open_s']:.0f} s; next try in {pause['next_try_s']:.0f} s"
     yield "pending", f"{figures['pending']} keys ({figures['due']} due, {figures['parked']} parked)"

@@ -55,6 +55,8 @@ class _Figures(Collector):
         yield GaugeMetricFamily("memd_oldest_waiting_seconds", "Time since the first push of the key that is due first", waiting)
         states = Counter(worker["state"] for worker in status.workers)
         yield _gauge("memd_workers", "Workers by state", "state", states)
+        stopped = len(status.waiting_parts)
+        yield GaugeMetricFamily("memd_waiting_parts", "Parts of memd up that cannot start and are tried again", stopped)
         paused = Counter(str(pause["code"]) for pause in status.paused)
         yield _gauge("memd_paused_endpoints", "Model endpoints whose breaker is open, by code", "code", paused)
         yield GaugeMetricFamily("memd_unfit", "What is wrong with the server", len(status.server["unfit"]))

@@ -12,6 +12,7 @@ from typing import Any
 
 import redis
 
+from memd.inbox import waiting_parts
 from memd.inbox.claim import moment, text
 from memd.inbox.verbs import BELLS, P, execute
 
@@ -61,6 +62,8 @@ class Figures:
     """Of each model endpoint whose breaker is open: code, seconds open, seconds until the next try."""
 
     workers: tuple[dict[str, str], ...]
+    waiting_parts: tuple[str, ...]
+    """Parts of `memd up` that cannot start and are tried again, as "<part> on <host>"."""
 
 
 def read_figures(client: redis.Redis, lists: Sequence[str]) -> Figures:
@@ -84,10 +87,11 @@ def read_figures(client: redis.Redis, lists: Sequence[str]) -> Figures:
     pipeline.smembers(f"rq:workers:{BELLS}")
     pipeline.smembers(f"{P}:breakers")
     pipeline.smembers(f"{P}:unread")
+    pipeline.hgetall(waiting_parts.KEY)
     for name in lists:
         pipeline.llen(name)
     scheduled, due, batched, batches, rationed, last, *others = execute(pipeline)
-    claimed, dead, stats, busy, head, workers, endpoints, unread, *lengths = others
+    claimed, dead, stats, busy, head, workers, endpoints, unread, noted, *lengths = others
     pipeline = client.pipeline(transaction=False)
     for bucket in busy:
         pipeline.zcard(f"{P}:parked:{text(bucket)}")
@@ -114,6 +118,7 @@ def read_figures(client: redis.Redis, lists: Sequence[str]) -> Figures:
         oldest_waiting_s=max(0, now - int(first)) / 1000 if first else None,
         breakers=tuple(_breaker(now, row) for row in rest[len(busy) + len(workers) :] if row[0] is not None),
         workers=tuple(map(_worker, workers, rest[len(busy) : len(busy) + len(workers)])),
+        waiting_parts=waiting_parts.read(noted, now),
     )
 
 

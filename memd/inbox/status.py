@@ -52,6 +52,9 @@ class Status:
     """Model endpoints whose breaker is open: the code, for how long, and seconds until the next try."""
 
     workers: tuple[dict[str, str], ...]
+    waiting_parts: tuple[str, ...]
+    """Parts of `memd up` that cannot start and are tried again, as "<part> on <host>"; its log says why."""
+
     server: dict[str, Any]
 
     def as_dict(self) -> dict[str, Any]:
@@ -89,6 +92,7 @@ def read_status(client: redis.Redis, settings: Settings) -> Status:
         oldest_waiting_s=figures.oldest_waiting_s,
         paused=figures.breakers,
         workers=figures.workers,
+        waiting_parts=figures.waiting_parts,
         server={"version": server.version, "durability": server.durability, "unfit": list(server.problems)},
     )
 

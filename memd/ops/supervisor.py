@@ -17,7 +17,7 @@ from memd.config import Settings, as_environment
 from memd.errors import ConfigError, InboxUnavailable, MemdError
 from memd.events import Event, logger
 from memd.extraction import chosen
-from memd.inbox import library
+from memd.inbox import library, waiting_parts
 from memd.inbox.connection import connect
 from memd.inbox.figures import workers_listening
 from memd.inbox.server_check import require
@@ -36,8 +36,9 @@ POLL_S = 0.05
 PING_S = 1.0
 """The server's socket is tried once in this many seconds."""
 
+HTTP = "http"
 FATAL = frozenset({ConfigError.exit_code})
-"""Exit codes that a restart cannot mend: the whole tree stops with them."""
+"""Exit codes that a restart does not mend: at a part's first start the whole tree stops, later only that part waits."""
 
 
 @dataclass
@@ -50,13 +51,19 @@ class Child:
     started: float = 0.0
     pause: float = BACKOFF_S / 2
     restart_at: float = 0.0
+    starts: int = 0
+    waits: bool = False
+    """Whether it ended with one of FATAL and has not run for HEALTHY_S since."""
+
+    @property
+    def healthy(self) -> bool:
+        """Whether its process has run, or had run, for HEALTHY_S."""
+        return self.process is not None and time.monotonic() - self.started >= HEALTHY_S
 
     def died(self) -> None:
         """Plan the next start: the pause doubles unless the process had run for HEALTHY_S."""
-        now = time.monotonic()
-        lived = self.process is not None and now - self.started >= HEALTHY_S
-        self.pause = BACKOFF_S if lived else min(BACKOFF_MAX_S, self.pause * 2)
-        self.process, self.restart_at = None, now + self.pause
+        self.pause = BACKOFF_S if self.healthy else min(BACKOFF_MAX_S, self.pause * 2)
+        self.process, self.restart_at = None, time.monotonic() + self.pause
 
 
 def run(settings: Settings) -> int:
@@ -83,7 +90,7 @@ class Supervisor:
             Child(f"worker-{n + 1}", partial(self._command, "worker")) for n in range(settings.drain.workers)
         ]
         if settings.http.enabled:
-            self._parts.append(Child("http", partial(self._command, "serve")))
+            self._parts.append(Child(HTTP, partial(self._command, "serve")))
         self._ping_at = 0.0
         self._signals = 0
         self._fatal: int | None = None
@@ -173,15 +180,39 @@ class Supervisor:
             return
         code = part.process.poll()
         if code is None:
-            return
-        if code in FATAL:
+            if part.waits and part.healthy:
+                part.waits = False
+                self._log.info(Event.PART_RECOVERED, name=part.name)
+                self._note_waiting()
+        elif code in FATAL and self._is_first_start(part):
             self._fatal = code
-            return
+        elif code in FATAL:
+            self._let_wait(part, code)
+        else:
+            part.died()
+            self._log.warning(Event.PART_DIED, name=part.name, code=code, restart_in_s=round(part.pause, 2))
+
+    def _is_first_start(self, part: Child) -> bool:
+        """Whether the part never worked. Once it listens, the HTTP server ends with none of FATAL."""
+        return part.starts == 1 and (not self._ready or part.name == HTTP)
+
+    def _let_wait(self, part: Child, code: int) -> None:
+        """The other parts go on, and this one is tried again: what keeps it from starting may pass or be mended."""
         part.died()
-        self._log.warning(Event.PART_DIED, name=part.name, code=code, restart_in_s=round(part.pause, 2))
+        part.waits, part.restart_at = True, time.monotonic() + BACKOFF_MAX_S
+        self._log.error(Event.PART_WAITS, name=part.name, code=code, restart_in_s=BACKOFF_MAX_S)
+        self._note_waiting()
+
+    def _note_waiting(self) -> None:
+        """Tell the inbox which parts wait, for `memd status`."""
+        try:
+            with connect(self._settings, retries=0) as client:
+                waiting_parts.note(client, [part.name for part in self._parts if part.waits])
+        except MemdError:  # the log has it, and a part that goes on waiting is noted again at its next try
+            return
 
     def _start(self, part: Child) -> None:
-        part.process, part.started = part.start(), time.monotonic()
+        part.process, part.started, part.starts = part.start(), time.monotonic(), part.starts + 1
         event = Event.SERVER_READY if part is self._server else Event.PART_STARTED
         self._log.info(event, name=part.name, pid=part.process.pid)
 

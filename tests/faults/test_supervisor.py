@@ -20,6 +20,7 @@ from support import alive, ended, environment, exit_code, free_port, make_settin
 from memd.client import Memd
 from memd.config import Settings
 from memd.errors import MemdError
+from memd.http import keyring
 from memd.inbox.connection import connect, socket_path
 from memd.ops.supervisor import BACKOFF_MAX_S, BACKOFF_S, HEALTHY_S, Child
 
@@ -254,6 +255,55 @@ def test_a_part_that_a_restart_cannot_mend_stops_the_tree(embedded: Settings) ->
     assert "base_url" in next(line for line in done.stderr.splitlines() if line.startswith("memd: "))
     assert "part_died" not in done.stderr
     assert not socket_path(settings).exists()
+
+
+@contextmanager
+def evicting(settings: Settings) -> Iterator[None]:
+    """The server evicts keys meanwhile: whatever starts then ends with code 78."""
+    with connect(settings) as client:
+        client.config_set("maxmemory-policy", "allkeys-lru")
+        try:
+            yield
+        finally:
+            client.config_set("maxmemory-policy", "noeviction")
+
+
+def test_a_part_that_cannot_start_again_waits_alone(embedded: Settings) -> None:
+    """What ends with code 78 after the tree was ready waits, loudly, and is tried again; the others go on."""
+    embedded = make_settings(embedded.data_dir, None, drain__workers=1, log__format="json")
+    with up(embedded) as (process, log), Memd(embedded) as app:
+        wait_for(lambda: events(log, "up_ready"), "memd up is ready")
+        scheduler = next(event for event in events(log, "part_started") if event["name"] == "scheduler")
+        with evicting(embedded):
+            os.kill(int(str(scheduler["pid"])), signal.SIGKILL)
+            waits = wait_for(lambda: events(log, "part_waits"), "the scheduler waits")[0]
+            assert (waits["name"], waits["code"], waits["level"]) == ("scheduler", 78, "error")
+            assert wait_for(lambda: app.status().waiting_parts, "status says so")[0].startswith("scheduler on ")
+        app.push([{"role": "user", "content": "I live in Porto."}], thread_id="t", user_id="ana")
+        assert ended(app) == {"stored": 1}  # taken in by the scheduler, at its next try
+        assert process.poll() is None
+        wait_for(lambda: not app.status().waiting_parts, "status has forgotten it")
+        assert events(log, "part_recovered")
+
+
+def test_http_that_cannot_start_again_leaves_the_others_alone(data_dir: Path) -> None:
+    """A token file that others may write: at the first start the tree stops with 78, later only HTTP waits."""
+    tokens = data_dir / "tokens.json"
+    changes: dict[str, Any] = {"drain__workers": 1, "http__enabled": True, "http__port": free_port()}
+    settings = make_settings(data_dir, None, log__format="json", http__tokens=str(tokens), **changes)
+    keyring.add(tokens, keyring.new("app", keyring.Users(every=True))[0])
+    with up(settings) as (process, log), Memd(settings) as app:
+        wait_for(lambda: events(log, "up_ready") and events(log, "http_ready"), "memd up is ready")
+        tokens.chmod(0o666)
+        os.kill(int(str(events(log, "http_ready")[0]["pid"])), signal.SIGKILL)
+        assert wait_for(lambda: events(log, "part_waits"), "http waits")[0]["name"] == "http"
+        assert wait_for(lambda: app.status().waiting_parts, "status says so")[0].startswith("http on ")
+        tokens.chmod(0o600)
+        wait_for(lambda: len(events(log, "http_ready")) == 2, "it was started again")
+        assert process.poll() is None
+    tokens.chmod(0o666)
+    with up(settings) as (process, log):
+        assert exit_code(process, 20) == 78
 
 
 def test_restarts_wait_longer_each_time() -> None:

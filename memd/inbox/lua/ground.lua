@@ -49,6 +49,7 @@
 --   P:config                    hash   the settings that the functions need, and the build of the loaded libraries
 --   P:stats                     hash   counters
 --   P:unread                    set    raw lists that no scheduler reads, because the config does not name their apps
+--   P:waiting_parts             hash   "<host> <part>" -> ms of the last note that memd up there cannot start it (TTL)
 --   P:taken                     hash   raw list -> pushes taken in so far
 --   P:order                     string the counter that orders messages
 --   P:wake                      list   at most one element: wakes the scheduler

@@ -1,0 +1,43 @@
+"""Parts of memd that cannot start and are tried again: noted by the supervisor of each host, shown by `memd status`.
+
+A file of its own: it is the only thing in the inbox that is about the processes of a host.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+
+import redis
+
+from memd.inbox.claim import text
+from memd.inbox.verbs import P, execute
+
+KEY = f"{P}:waiting_parts"
+"""Hash: "<host> <part>" -> ms of the supervisor's last note."""
+
+NOTED_MS = 60_000
+"""A note that was not renewed for so long is of a supervisor that has ended."""
+
+
+def note(client: redis.Redis, parts: Sequence[str]) -> None:
+    """Replace what is noted of this host. Raises InboxUnavailable."""
+    host = os.uname().nodename
+    pipeline = client.pipeline(transaction=False)
+    pipeline.time()
+    pipeline.hkeys(KEY)
+    (seconds, micros), fields = execute(pipeline)
+    old = [field for field in fields if text(field).rpartition(" ")[0] == host]
+    pipeline = client.pipeline(transaction=True)
+    if old:
+        pipeline.hdel(KEY, *old)
+    for part in parts:
+        pipeline.hset(KEY, f"{host} {part}", seconds * 1000 + micros // 1000)
+    pipeline.pexpire(KEY, NOTED_MS)
+    execute(pipeline)
+
+
+def read(noted: Mapping[bytes, bytes], now: int) -> tuple[str, ...]:
+    """The parts that wait now (ms), as "<part> on <host>", from the hash."""
+    fresh = (text(name) for name, at in noted.items() if int(at) + NOTED_MS > now)
+    return tuple(sorted(f"{part} on {host}" for host, _, part in (name.rpartition(" ") for name in fresh)))
