@@ -10,7 +10,17 @@ from datetime import datetime
 from memd.config import ApplySettings
 from memd.memory import removed
 from memd.memory.document import Document, Fact, archive_of, complete, facts_of, iso, revised
-from memd.memory.facts import MANUAL, archived, by_id, content_of, id_of, is_manual, person_of
+from memd.memory.facts import (
+    MANUAL,
+    archive_reason,
+    archived,
+    by_id,
+    content_of,
+    id_of,
+    is_manual,
+    person_of,
+    replaced_by,
+)
 from memd.memory.hand.steps import (
     Author,
     Edited,
@@ -26,6 +36,7 @@ from memd.memory.hand.steps import (
     with_new_fact,
     without_proof,
 )
+from memd.memory.purge import purge
 from memd.memory.text import normal_key
 
 PERSON = Author(MANUAL, 1.0)
@@ -70,7 +81,8 @@ def edit(
 def remove(document: Document, fact_id: str, now: datetime) -> Edited:
     """Remove a fact with all its versions in the archive, and leave a tombstone. Raises Rejected, FactUnknown.
 
-    Facts that say the same are removed with it, so that nothing of it is left.
+    Facts that say the same are removed with it, and merges that it went into or was made of. What it said is purged
+    from all other texts (`memory.purge`), so that nothing of it is left.
     """
     document = complete(document)
     check_id(fact_id)
@@ -82,12 +94,14 @@ def remove(document: Document, fact_id: str, now: datetime) -> Edited:
         keys = _keys(named) - _keys(facts)
     if not named:
         raise unknown_fact()
-    gone, kept = _parted(facts, fact_id, keys)
-    old, entries = _parted(archive, fact_id, keys)
+    ids = {fact_id} | _merges(archive, fact_id)
+    gone, kept = _parted(facts, ids, keys)
+    old, entries = _parted(archive, ids, keys)
     alive = _keys(kept)
     dead = [fact for fact in (*gone, *old) if normal_key(content_of(fact)) not in alive]
     tombstones = removed.buried(document, dead, iso(now))
-    return Edited(revised(document, iso(now), facts=kept, archive=entries, removed=tombstones), fact_id)
+    left = revised(document, iso(now), facts=kept, archive=entries, removed=tombstones)
+    return Edited(purge(left, dead, iso(now)), fact_id)
 
 
 def _rewritten(
@@ -106,8 +120,18 @@ def _keys(facts: list[Fact]) -> set[str]:
     return {normal_key(content_of(fact)) for fact in facts}
 
 
-def _parted(facts: list[Fact], fact_id: str, keys: set[str]) -> tuple[list[Fact], list[Fact]]:
-    """The facts with this id or one of these keys, and the others."""
-    gone = [fact for fact in facts if id_of(fact) == fact_id or normal_key(content_of(fact)) in keys]
+def _merges(archive: list[Fact], fact_id: str) -> set[str]:
+    """The ids of the merges that a fact went into, and of the facts that it was merged from, over several steps."""
+    merged = {(id_of(entry), replaced_by(entry)) for entry in archive if archive_reason(entry) == "merged"}
+    above, below = {fact_id}, {fact_id}
+    for _ in merged:
+        above |= {into for source, into in merged if source in above}
+        below |= {source for source, into in merged if into in below}
+    return above | below - {""}
+
+
+def _parted(facts: list[Fact], ids: set[str], keys: set[str]) -> tuple[list[Fact], list[Fact]]:
+    """The facts with one of these ids or keys, and the others."""
+    gone = [fact for fact in facts if id_of(fact) in ids or normal_key(content_of(fact)) in keys]
     taken = set(map(id, gone))
     return gone, [fact for fact in facts if id(fact) not in taken]

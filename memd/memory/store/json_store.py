@@ -20,7 +20,7 @@ from memd.context import DEFAULT_AGENT, Bucket, user_hash
 from memd.errors import ClaimLost, ConfigError, Conflict, DocumentDamaged, DocumentTooNew
 from memd.events import Event, logger
 from memd.memory import ledger
-from memd.memory.document import Document, empty_document
+from memd.memory.document import Document, empty_document, tombstones_of
 from memd.memory.parsing import parse
 from memd.memory.store import damage, erase, files, paths
 from memd.memory.store.lock import locked
@@ -87,6 +87,8 @@ class JsonStore:
     ) -> Loaded:
         """Replace what was loaded, durably and all at once; the old version is kept as `memory.prev.json`.
 
+        After a removal (a tombstone more) no old version is kept: `memory.prev.json` is a copy of the new one, and the
+        damaged files that were set aside are deleted.
         Raises ClaimLost, Conflict, StoreUnavailable; DocumentDamaged for a document that JSON cannot express. Each
         time the old document is intact and the temp file gone.
         """
@@ -103,7 +105,10 @@ class JsonStore:
             file = self._file(owner)
             if _hash_on_disk(file) != loaded.content_hash:
                 raise Conflict("the document changed since it was loaded; nothing was written")
-            files.replace(file, data, file.with_name(paths.TEMP), file.with_name(paths.PREVIOUS))
+            if _removes(loaded.document, document):
+                _replace_all(file, data)
+            else:
+                files.replace(file, data, file.with_name(paths.TEMP), file.with_name(paths.PREVIOUS))
         return Loaded(document, document["revision"], _hash(data), tombstone=loaded.tombstone)
 
     def sync(self, bucket: Bucket) -> None:
@@ -231,6 +236,27 @@ class JsonStore:
         restored = damage.mend(self._file(owner), lambda data: parse(data, owner))
         logger().error(Event.DOCUMENT_DAMAGED, bucket=owner.hash, code=code, place=place, restored=restored)
         return self._read(owner)
+
+
+def _removes(before: Document, after: Document) -> bool:
+    """Whether facts were removed, so that no copy of them may stay."""
+    known = tombstones_of(before)
+    return any(tombstone not in known for tombstone in tombstones_of(after))
+
+
+def _replace_all(file: Path, data: bytes) -> None:
+    """Replace the file and every older copy of it.
+
+    The previous version goes first: killed in between, the document is the old one, and nothing has it without the
+    removal once the removal was acknowledged.
+    """
+    files.replace(file.with_name(paths.PREVIOUS), data, file.with_name(paths.TEMP))
+    try:
+        for aside in file.parent.glob(f"{paths.ASIDE}*"):
+            shutil.rmtree(aside) if aside.is_dir() and not aside.is_symlink() else aside.unlink()
+    except OSError as error:
+        raise files.unavailable(error) from None
+    files.replace(file, data, file.with_name(paths.TEMP))
 
 
 def _leftover(name: str) -> Literal["", "temp", "damaged"]:

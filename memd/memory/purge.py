@@ -1,0 +1,121 @@
+"""Purge: takes what removed facts said out of every other text of a document. Pure: nothing is mutated.
+
+`TEXTS` lists every field that holds text, with its rule; `NO_TEXT` lists the others. A field that is in neither fails a
+test, so that no copy is overlooked.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal
+
+from memd.memory.document import SECTIONS, Document, Fact, facts_of, summary, with_summary, withheld_of
+from memd.memory.duplicates import tokens
+from memd.memory.facts import content_of, id_of, quotes_of
+from memd.memory.text import fold
+
+SHARE = 0.6
+"""A sentence with this share of a removed fact's words says the same."""
+
+Rule = Literal["whole", "sentences", "drop", "quote"]
+"""whole: it goes only with its fact. sentences: those that say the same are cut. drop: the field goes. quote: a quote
+that overlaps with one of the removed facts goes with its entry."""
+
+_FACT_TEXTS: dict[str, Rule] = {
+    "content": "whole",
+    "subject.person": "whole",
+    "subject.relationship": "whole",
+    "sourceError": "drop",
+    "backstory": "drop",
+    "archiveNote": "drop",
+    "evidence.quote": "quote",
+}
+TEXTS: dict[str, Rule] = {
+    **{f"{section}.{name}.summary": "sentences" for name, section in SECTIONS.items()},
+    **{f"{field}.{path}": rule for field in ("facts", "archive") for path, rule in _FACT_TEXTS.items()},
+    "quarantine.note": "drop",
+}
+"""The fields that hold text, by path; the entries of lists are not numbered."""
+
+_FACT_NO_TEXT = (
+    "id", "category", "createdAt", "updatedAt", "lastConfirmedAt", "reviewedAt", "validUntil", "source", "scope",
+    "replaces", "origin", "archivedAt", "archiveReason", "archivedBy", "replacedBy", "evidence.thread",
+    "evidence.message",
+)  # fmt: skip
+NO_TEXT = frozenset((
+    "version", "lastUpdated", "userId", "agentName", "ledger", "removed",
+    *(f"{section}.{name}.updatedAt" for name, section in SECTIONS.items()),
+    *(f"{field}.{name}" for field in ("facts", "archive") for name in _FACT_NO_TEXT),
+    *(f"quarantine.{name}" for name in ("fact", "wanted", "why", "at", "source")),
+))  # fmt: skip
+"""The fields that hold ids, hashes, times and names of settings; of objects named here also all fields inside."""
+
+_SENTENCE = re.compile(r".+?(?:[.!?…]+(?=\s|$)|[。！？；;]+|$)\s*", re.S)
+_NAME = re.compile(r"(?<=\S\s)[^\W\d_a-z]\w*|\S*\d\S*")
+
+
+class Words:
+    """What removed facts said: their names and numbers, all their words, and their quotes."""
+
+    def __init__(self, removed: Sequence[Fact], kept: Iterable[Fact]) -> None:
+        known = {token for fact in kept for token in tokens(content_of(fact))}
+        contents = list(map(content_of, removed))
+        self._marks = [marks for text in contents if (marks := _names(text) - known)]
+        self._words = [words for text in contents if (words := frozenset(tokens(text)))]
+        self._quotes = [text for fact in removed for text in map(fold, (content_of(fact), *quotes_of(fact))) if text]
+
+    def in_(self, sentence: str) -> bool:
+        """Whether a sentence has all names and numbers of a removed fact, or most of its words.
+
+        A name or number that another fact still has does not count.
+        """
+        has = frozenset(tokens(sentence))
+        return any(marks <= has for marks in self._marks) or any(
+            len(words & has) >= SHARE * len(words) for words in self._words
+        )
+
+    def in_quote(self, quote: str) -> bool:
+        """Whether a quote holds one of a removed fact, or is part of one."""
+        text = fold(quote)
+        return bool(text) and any(text in other or other in text for other in self._quotes)
+
+
+def purge(document: Document, removed: Iterable[Fact], now: str) -> Document:
+    """The document without what these facts said; they must have left its facts and its archive already."""
+    removed = list(removed)
+    words, ids = Words(removed, facts_of(document)), set(map(id_of, removed))
+    if "quarantine" in document:
+        wishes = [entry for entry in withheld_of(document) if entry.get("fact") not in ids]
+        document = {**document, "quarantine": wishes}
+    for name in SECTIONS:
+        text = summary(document, name)
+        kept = "".join(part for part in _SENTENCE.findall(text) if not words.in_(part)).strip()
+        if kept != text.strip():
+            document = with_summary(document, name, kept, now)
+    return {name: _purged(value, name, words) for name, value in document.items()}
+
+
+def _purged(value: Any, path: str, words: Words) -> Any:
+    """A value without the fields and quotes that have to go."""
+    if isinstance(value, list):
+        return [_purged(entry, path, words) for entry in value if not _is_lost(entry, path, words)]
+    if isinstance(value, dict) and path not in NO_TEXT:
+        fields = ((name, entry, f"{path}.{name}") for name, entry in value.items())
+        return {name: _purged(entry, at, words) for name, entry, at in fields if not _is_dropped(entry, at, words)}
+    return value
+
+
+def _is_dropped(value: Any, path: str, words: Words) -> bool:
+    return TEXTS.get(path) == "drop" and isinstance(value, str) and words.in_(value)
+
+
+def _is_lost(entry: Any, path: str, words: Words) -> bool:
+    """Whether an entry of a list has a quote that has to go."""
+    quote = entry.get("quote") if isinstance(entry, dict) else None
+    return TEXTS.get(f"{path}.quote") == "quote" and isinstance(quote, str) and words.in_quote(quote)
+
+
+def _names(text: str) -> frozenset[str]:
+    """The tokens of names and numbers: words with a capital that do not begin the sentence, and those with a digit."""
+    return frozenset(token for name in _NAME.findall(text) for token in tokens(name))

@@ -1,0 +1,174 @@
+"""Removal reaches every copy: whatever a document or its folder holds of a removed fact goes with it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+from support import make_settings
+from support.recall_support import document, fact, write
+from support.stores import options
+
+from memd.client import Memd
+from memd.context import Bucket
+from memd.memory.document import SECTIONS, Document
+from memd.memory.hand import edits
+from memd.memory.purge import NO_TEXT, TEXTS
+from memd.memory.store.json_store import JsonStore
+
+CANARY = "Zyxmoor77"
+NOW = datetime(2026, 11, 22, tzinfo=UTC)
+SAID = f"User has a cabin in {CANARY}"
+
+
+@pytest.fixture
+def app(data_dir: Path) -> Memd:
+    """A client whose server is never called."""
+    return Memd(make_settings(data_dir, "unix:///nowhere/s"))
+
+
+def full() -> Document:
+    """A document with every field that a writer of memd makes, and the canary in each text of them."""
+    everything: dict[str, Any] = {
+        "createdAt": "2026-01-01T00:00:00Z", "updatedAt": "2026-01-01T00:00:00Z", "source": "t", "scope": "user",
+        "lastConfirmedAt": "2026-01-01T00:00:00Z", "reviewedAt": "2026-01-01T00:00:00Z", "confirmations": 2,
+        "validUntil": "2030-01-01T00:00:00Z", "origin": {"model": "m", "prompt": "p"},
+        "evidence": [{"thread": "t", "message": "m", "quote": f"I have a cabin in {CANARY}"}],
+    }  # fmt: skip
+    of_others = {
+        **everything,
+        "sourceError": f"Assumed {CANARY}",
+        "backstory": f"Said on the way to {CANARY}",
+        "subject": {"person": "Bo", "relationship": "friend"},
+    }
+    archived: dict[str, Any] = {"archivedAt": "2026-02-01T00:00:00Z", "archiveNote": f"No cabin in {CANARY} any more"}
+    said = f"Works as a nurse. Often drives to {CANARY} at weekends. Speaks Czech."
+    summaries: dict[str, Any] = dict.fromkeys(SECTIONS, said)
+    made = document(
+        fact("fact_1", SAID, **everything),
+        fact("fact_2", "User likes green tea", **of_others),
+        fact("fact_4", f"User owns cabins in {CANARY} and Oslo", replaces=["fact_3", "fact_5"]),
+        **summaries,
+    )
+    made["archive"] = [
+        fact("fact_1", f"User has a hut in {CANARY}", archiveReason="edited", **everything, **archived),
+        fact("fact_6", "User drinks black tea", archiveReason="retired", archivedBy="agent", **of_others, **archived),
+    ]
+    wish = {"fact": "fact_2", "wanted": "retired", "why": "manual", "at": "2026-01-01T00:00:00Z", "source": "t"}
+    made["quarantine"] = [{**wish, "note": f"The cabin in {CANARY} was sold"}]
+    made["ledger"] = {"t": ["i1"]}
+    return made
+
+
+def texts(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
+    """The path and the value of each text of a document."""
+    if isinstance(value, dict):
+        for name, entry in value.items():
+            yield from texts(entry, f"{path}.{name}" if path else name)
+    elif isinstance(value, list):
+        for entry in value:
+            yield from texts(entry, path)
+    elif isinstance(value, str):
+        yield path, value
+
+
+def test_every_field_with_text_is_in_the_registry() -> None:
+    """A new field must be added to `TEXTS`, or to `NO_TEXT` when it holds none."""
+    paths = {path for path, _ in texts(full())}
+    known = {*TEXTS, *NO_TEXT}
+    assert {path for path in paths if not any(path == one or path.startswith(f"{one}.") for one in known)} == set()
+
+
+def test_a_canary_in_every_copy_is_gone_after_the_removal(app: Memd, data_dir: Path) -> None:
+    """Versions, quotes, asides, notes, all six summaries, merges, the previous version, and damaged files set aside."""
+    made = full()
+    made["archive"].append(fact("fact_1", SAID, archiveReason="merged", replacedBy="fact_4"))
+    write(data_dir, made)
+    app.edit_fact("ana", "fact_2", category="goal")
+    folder = data_dir / "users" / "ana"
+    (folder / "memory.json.corrupt-1").write_text(CANARY)
+    assert CANARY in (folder / "memory.prev.json").read_text()
+
+    app.remove_fact("ana", "fact_1")
+
+    assert [file.name for file in folder.iterdir() if CANARY.lower() in file.read_text().lower()] == []
+    left = app.document("ana")
+    assert [one["content"] for one in left["facts"]] == ["User likes green tea"]
+    assert {left[section][name]["summary"] for name, section in SECTIONS.items()} == {"Works as a nurse. Speaks Czech."}
+
+
+@pytest.mark.parametrize("damage", [b"{", b""])
+def test_damage_after_a_removal_brings_nothing_back(app: Memd, data_dir: Path, damage: bytes) -> None:
+    """The last good version is a copy of the one without the fact, and it has the tombstone."""
+    write(data_dir, full())
+    app.edit_fact("ana", "fact_2", category="goal")
+    app.remove_fact("ana", "fact_1")
+    file = data_dir / "users" / "ana" / "memory.json"
+    removed = app.document("ana")["removed"]
+    file.write_bytes(damage + file.read_bytes()[1:])
+
+    left = JsonStore(data_dir, options()).load(Bucket("ana")).document
+    assert [one["id"] for one in left["facts"]] == ["fact_2", "fact_4"]
+    assert left["removed"] == removed
+
+
+def test_an_ordinary_edit_keeps_the_previous_version(app: Memd, data_dir: Path) -> None:
+    """Only a removal replaces it."""
+    fact_id = app.add_fact("ana", "Likes tea")
+    app.edit_fact("ana", fact_id, content="Likes coffee")
+    assert b"Likes tea" in (data_dir / "users" / "ana" / "memory.prev.json").read_bytes()
+    previous = orjson.loads((data_dir / "users" / "ana" / "memory.prev.json").read_bytes())
+    assert [one["content"] for one in previous["facts"]] == ["Likes tea"]
+
+
+def test_the_merge_goes_with_a_source_and_the_sources_with_a_merge() -> None:
+    """But not what another source of the merge said."""
+    made = document(fact("m", "Likes tea and chess", replaces=["a", "b"]), fact("c", "Has a cat"))
+    archived: dict[str, Any] = {"archiveReason": "merged", "replacedBy": "m"}
+    made["archive"] = [fact("a", "Likes tea", **archived), fact("b", "Plays chess", **archived)]
+    after = edits.remove(made, "a", NOW).document
+    assert [one["id"] for one in (*after["facts"], *after["archive"])] == ["c", "b"]
+    after = edits.remove(made, "m", NOW).document
+    assert [one["id"] for one in (*after["facts"], *after["archive"])] == ["c"]
+
+
+@pytest.mark.parametrize(
+    ("removed", "sentence", "goes"),
+    [
+        ("Lives in Berlin", "Has a flat in Berlin.", True),
+        ("Lives in Berlin", "Works as a nurse.", False),
+        ("Lives in Berlin", "Lives with two cats.", False),
+        ("Sister Ana was born in 1990", "The sister, Ana, is from 1990.", True),
+        ("Sister Ana was born in 1990", "Plans a trip with Ana.", False),
+        ("Sister Ana was born in 1990", "Was born in Lyon.", False),
+        ("Allergic to peanuts", "Is allergic to peanuts and avoids nuts.", True),
+        ("Allergic to peanuts", "Likes peanuts.", False),
+        ("Weighs 82.5 kg", "Body weight is about 82.5 kg.", True),
+        ("Weighs 82.5 kg", "Lifts 60 kg.", False),
+        ("用户对花生过敏", "对花生过敏，随身带药。", True),
+        ("用户对花生过敏", "喜欢喝绿茶。", False),
+        ("用户住在北京", "住在北京。", True),
+        ("用户住在北京", "在上海工作。", False),
+        ("Works for Siemens", "Likes tea in the morning.", False),
+    ],
+)
+def test_which_sentences_of_a_summary_go(removed: str, sentence: str, goes: bool) -> None:
+    """Those that have all names and numbers of the fact, or most of its words; the others around them stay."""
+    before, after = "Speaks Czech. ", " Studies law."
+    made = document(fact("gone", removed), workContext=f"{before}{sentence}{after}")
+    text = edits.remove(made, "gone", NOW).document["user"]["workContext"]["summary"]
+    assert (sentence not in text) is goes
+    assert text.startswith("Speaks Czech.")
+    assert text.endswith("Studies law.")
+
+
+def test_a_name_that_another_fact_has_takes_no_sentence_along() -> None:
+    """What is still known of a name stays in the summaries."""
+    facts = (fact("gone", "Hates the parks of Berlin"), fact("kept", "Lives in Berlin"))
+    made = document(*facts, workContext="Lives in Berlin. Hates parks in Berlin.")
+    text = edits.remove(made, "gone", NOW).document["user"]["workContext"]["summary"]
+    assert text == "Lives in Berlin."
