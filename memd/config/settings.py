@@ -85,6 +85,11 @@ class InboxSettings(Section, frozen=True):
     allow_unfit_server: bool = False
 
 
+class DeadSettings(Section, frozen=True):
+    raw_cap: Count = 10_000
+    raw_ttl_s: Seconds = 2_592_000
+
+
 class SchedulerSettings(Section, frozen=True):
     quiet_s: Annotated[float, Meta(ge=0.01, le=300)] = 30.0
     max_wait_s: Annotated[float, Meta(ge=0.01, le=86_400)] = 300.0
@@ -208,6 +213,7 @@ class Settings(Section, frozen=True):
     filtering: FilteringSettings = FilteringSettings()
     signals: SignalsSettings = SignalsSettings()
     inbox: InboxSettings = InboxSettings()
+    dead: DeadSettings = DeadSettings()
     scheduler: SchedulerSettings = SchedulerSettings()
     drain: DrainSettings = DrainSettings()
     budget: BudgetSettings = BudgetSettings()

@@ -49,6 +49,9 @@ class Figures:
     raw: dict[str, int]
     """Pushes in each raw list."""
 
+    raw_letters: dict[str, int]
+    """Letters of the pushes to each raw list, where there are any."""
+
     unread: tuple[str, ...]
     """Raw lists that no scheduler reads."""
 
@@ -113,6 +116,7 @@ def read_figures(client: redis.Redis, lists: Sequence[str]) -> Figures:
         claimed=claimed,
         dead=dead,
         raw=dict(zip(lists, lengths, strict=True)),
+        raw_letters=_raw_letters(counters(stats)),
         unread=tuple(sorted(map(text, unread))),
         stats=counters(stats),
         oldest_waiting_s=max(0, now - int(first)) / 1000 if first else None,
@@ -120,6 +124,11 @@ def read_figures(client: redis.Redis, lists: Sequence[str]) -> Figures:
         workers=tuple(map(_worker, workers, rest[len(busy) : len(busy) + len(workers)])),
         waiting_parts=waiting_parts.read(noted, now),
     )
+
+
+def _raw_letters(stats: Mapping[str, int]) -> dict[str, int]:
+    mark = "raw_letters:"
+    return {name.removeprefix(mark): n for name, n in sorted(stats.items()) if name.startswith(mark) and n}
 
 
 def counters(flat: Mapping[bytes, bytes]) -> dict[str, int]:

@@ -34,6 +34,12 @@ class Status:
     claimed: int
     dead: int
     raw: dict[str, int]
+    raw_letters: dict[str, int]
+    """Dead letters of raw pushes by list, of those lists that have any."""
+
+    discarded: dict[str, int]
+    """Letters of raw pushes that were discarded by cap or age, by list, so far."""
+
     unread: tuple[str, ...]
     """Raw lists that producers push to and no scheduler reads: their apps are missing in `client.apps`."""
 
@@ -78,6 +84,8 @@ def read_status(client: redis.Redis, settings: Settings) -> Status:
         claimed=figures.claimed,
         dead=figures.dead,
         raw=figures.raw,
+        raw_letters=figures.raw_letters,
+        discarded=_named(stats, "discarded:"),
         unread=figures.unread,
         pushes=stats.get("pushes", 0),
         stored=stats.get("stored", 0),

@@ -1,4 +1,62 @@
--- The dead: letters that are tried again, or thrown away.
+-- The dead: letters that are tried again, or thrown away. Letters of raw pushes, which anybody can make, have a cap.
+
+-- The counters have the length of each row: the accounts that read figures may read counters.
+local function note_raw_letters(P, list)
+  call('HSET', P .. ':stats', 'raw_letters:' .. list, call('ZCARD', P .. ':deadraw:' .. list))
+end
+
+local function remove_raw_letter(P, list, letter)
+  call('DEL', P .. ':dead:' .. letter)
+  call('ZREM', P .. ':dead', letter)
+  call('ZREM', P .. ':deadraw:' .. list, letter)
+  note_raw_letters(P, list)
+end
+
+-- Removes the oldest letters of a raw list: those over the cap, and those whose time is over; `limit` at most.
+-- Letters of contexts are in no such row, and never go by themselves.
+local function trim_raw_letters(P, cfg, list, now, limit)
+  if not cfg.raw_cap then return end
+  local row = P .. ':deadraw:' .. list
+  local over, old = call('ZCARD', row) - cfg.raw_cap, call('ZCOUNT', row, '-inf', now - cfg.raw_ttl_ms)
+  local discarded = math.min(math.max(over, old), limit)
+  if discarded <= 0 then return end
+  for _, letter in ipairs(call('ZRANGE', row, 0, discarded - 1)) do
+    remove_raw_letter(P, list, letter)
+  end
+  count(P, { 'discarded', discarded, 'discarded:' .. list, discarded })
+end
+
+-- Builds before 11 kept raw letters without a row: a page of all letters is looked through, until none is left.
+local function find_raw_letters(P, limit)
+  local cursor = call('HGET', P .. ':config', 'raw_letters') or '0'
+  if cursor == 'found' then return end
+  local page = call('ZSCAN', P .. ':dead', cursor, 'COUNT', limit)
+  for i = 1, #page[2], 2 do
+    local list = call('HGET', P .. ':dead:' .. page[2][i], '.origin')
+    if list then
+      call('ZADD', P .. ':deadraw:' .. list, page[2][i + 1], page[2][i])
+      note_raw_letters(P, list)
+    end
+  end
+  call('HSET', P .. ':config', 'raw_letters', page[1] == '0' and 'found' or page[1])
+end
+
+-- What every sweep does for the letters of raw pushes
+local function sweep_raw_letters(P, now, limit)
+  find_raw_letters(P, limit)
+  local cfg = config(P)
+  for _, list in ipairs(call('HKEYS', P .. ':taken')) do trim_raw_letters(P, cfg, list, now, limit) end
+end
+
+-- A push that cannot be taken in becomes a letter of its raw list.
+local function add_raw_letter(P, list, letter, code, err, raw, now)
+  call('HSET', P .. ':dead:' .. letter, '.code', code, '.error', err, '.died', now, '.raw', raw, '.origin', list)
+  call('ZADD', P .. ':dead', now, letter)
+  call('ZADD', P .. ':deadraw:' .. list, now, letter)
+  note_raw_letters(P, list)
+  count(P, { 'dead', 1, 'dead:' .. code, 1 })
+  trim_raw_letters(P, config(P), list, now, 10)
+end
 
 -- Removes the record of a letter's end, so that its receipts tell what becomes of it now.
 local function remove_record(P, key, from, to)
@@ -18,7 +76,7 @@ local function retry(P, cfg, letter, now)
   call('ZREM', P .. ':dead', letter)
   if raw then -- never taken in: the scheduler looks at it again, first of all
     call('LPUSH', list, raw)
-    call('DEL', dead)
+    remove_raw_letter(P, list, letter)
   elseif key then
     srem(P .. ':died:' .. key, identities(dead))
     remove_record(P, key, from, to)
@@ -46,8 +104,12 @@ end
 -- If the messages of a letter that was thrown away are pushed again, they are still known to have died, for a while.
 local function drop(P, cfg, letter, now)
   local dead = P .. ':dead:' .. letter
-  local key = call('HGET', dead, '.key')
+  local key, list = unpack(call('HMGET', dead, '.key', '.origin'))
   call('ZREM', P .. ':dead', letter)
+  if list then
+    remove_raw_letter(P, list, letter)
+    return 1
+  end
   if key and call('HINCRBY', P .. ':outcome:' .. key, '.letters', -1) <= 0 then
     call('PEXPIRE', P .. ':died:' .. key, cfg.receipt_ttl_ms)
     call('ZADD', P .. ':ended', now + cfg.receipt_ttl_ms, key)

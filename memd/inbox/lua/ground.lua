@@ -33,6 +33,7 @@
 --                                      number n+1 is over, so there are two at most. A hint for size and due time only
 --   P:dead                      zset   letter -> ms at which it died
 --   P:dead:<letter>             hash   what gave up: the fields of its claim, and .code .error .died; or .raw .origin
+--   P:deadraw:<raw list>        zset   letter -> ms at which it died, of the raw pushes of a list; capped
 --   P:died:<key>                set    identities in the dead
 --   P:outcome:<key>             hash   .seq .gen .claim; from the first claim on .owner .bucket; .letters: how many of
 --                                      it are dead; .ranges: lines "<from> <to> <record>", the last 50

@@ -15,10 +15,7 @@ local function memd_take(keys, argv)
     local answer = merge(P, cfg, h, argv, 4)
     if answer[1] == 'skipped' then count(P, { 'skipped', 1, 'skipped:' .. answer[7], 1 }) end
   elseif verb == 'dead' then
-    local dead, code, err = P .. ':dead:' .. argv[3], argv[4], argv[5]
-    call('HSET', dead, '.code', code, '.error', err, '.died', now, '.raw', head, '.origin', list)
-    call('ZADD', P .. ':dead', now, argv[3])
-    count(P, { 'dead', 1, 'dead:' .. code, 1 })
+    add_raw_letter(P, list, argv[3], argv[4], argv[5], head, now)
   else
     count(P, { 'skipped', 1, 'skipped:' .. argv[3], 1, unpack(argv, 4) })
   end

@@ -83,8 +83,14 @@ def waiting(checkup: Checkup) -> Verdict:
 
 
 def dead(checkup: Checkup) -> Verdict:
-    """No context is dead."""
-    figures = checkup.figures
+    """No context is dead, and no raw list is flooded with pushes that cannot be taken in."""
+    figures, cap = checkup.figures, checkup.settings.dead.raw_cap
+    if full := [name for name, letters in figures.raw_letters.items() if letters >= cap]:
+        gone = sum(figures.stats.get(f"discarded:{name}", 0) for name in full)
+        return warn(
+            f"{', '.join(full[:SHOWN])}: pushes that cannot be taken in have filled dead.raw_cap ({cap}), and {gone} "
+            "letters were discarded: find their producer (memd dead list), then drop them"
+        )
     if not figures.dead:
         return ok("none")
     codes = {name.removeprefix("dead:"): count for name, count in figures.stats.items() if name.startswith("dead:")}
