@@ -52,7 +52,8 @@ class _Figures(Collector):
         yield _gauge("memd_raw_pushes", "Pushes in each raw list", "list", status.raw)
         yield GaugeMetricFamily("memd_unread_lists", "Raw lists that nobody reads", value=len(status.unread))
         waiting = status.oldest_waiting_s or 0.0
-        yield GaugeMetricFamily("memd_oldest_waiting_seconds", "Time since the first push of the key that is due first", waiting)
+        meaning = "Time since the first push of the key that is due first"
+        yield GaugeMetricFamily("memd_oldest_waiting_seconds", meaning, waiting)
         states = Counter(worker["state"] for worker in status.workers)
         yield _gauge("memd_workers", "Workers by state", "state", states)
         stopped = len(status.waiting_parts)
