@@ -80,13 +80,13 @@ def main() -> None:
         push_all(place, count, count)
         fill(place, count, count)
         memd.flush()
-        cpu = _drain(Drain(place.settings))
+        cpu = _drain(Drain(place.settings, "benchmark"))
         print(f"\na drain without the profiler: {cpu / count * 1e3:.2f} ms CPU a context")
         push_all(place, count, 2 * count)
         fill(place, count, 2 * count)
         memd.flush()
         with profiled() as profiles:
-            _drain(Drain(place.settings))
+            _drain(Drain(place.settings, "benchmark"))
         show("a drain, offline extractor, 100 facts", profiles, count)
 
 

@@ -44,6 +44,7 @@ class Event(StrEnum):
     SCHEDULER_STOPPED = "scheduler_stopped"
     DUTY_FAILED = "duty_failed"
     LEASE_EXPIRED = "lease_expired"
+    WORKER_DIED = "worker_died"
     BUDGET_REACHED = "budget_reached"
     BELL_RUNG = "bell_rung"
     BELL_REFUSED = "bell_refused"
@@ -54,6 +55,7 @@ class Event(StrEnum):
     WORKER_STOPPED = "worker_stopped"
     DRAIN_STARTED = "drain_started"
     DRAIN_ENDED = "drain_ended"
+    DRAIN_DIED = "drain_died"
     JOB_REFUSED = "job_refused"
 
     MODEL_OUTAGE_BEGAN = "model_outage_began"

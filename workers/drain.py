@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-import os
 import signal
-import socket
 import time
 from contextlib import suppress
 
@@ -18,6 +16,7 @@ from memd.events import Event, logger
 from memd.extraction import endpoint
 from memd.inbox import verbs
 from memd.inbox.claim import Claim, Claims
+from memd.inbox.workers import own_name
 from memd.memory.gates import instructions
 from memd.push import redaction
 from workers.batch.collect import BatchCollector
@@ -37,12 +36,13 @@ GRACE_S = 2.0
 """How long running commits may take once the drain is told to stop; model calls are cancelled at once."""
 
 _settings: Settings | None = None
+_worker = ""
 
 
-def configure(settings: Settings) -> None:
-    """Set the settings that drains of this process (and its forked children) run with."""
-    global _settings  # noqa: PLW0603  (RQ calls `drain` with what is stored in Redis; settings do not belong there)
-    _settings = settings
+def configure(settings: Settings, worker: str) -> None:
+    """Set the settings and the worker's name that drains of this process (and its forked children) run with."""
+    global _settings, _worker
+    _settings, _worker = settings, worker
 
 
 def prepare() -> None:
@@ -56,13 +56,13 @@ def drain(wire: str) -> None:
     if wire != str(WIRE_VERSION):
         return
     settings = _settings or config.load().settings
-    asyncio.run(Drain(settings).run())
+    asyncio.run(Drain(settings, _worker or own_name()).run())
 
 
 class Drain:
     """Claims and works until nothing is due, the slice is over, or it is told to stop."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, worker: str) -> None:
         self._settings = settings
         self._resources = Resources.open(settings)
         self._remembering = Remembering(self._resources)
@@ -72,7 +72,7 @@ class Drain:
         self._collected = -math.inf
         self._running: dict[asyncio.Task[None], Claim] = {}
         self._endpoint = endpoint(settings.extraction)
-        self._worker = f"{socket.gethostname()}:{os.getpid()}"
+        self._worker = worker
         self._stopping = asyncio.Event()
         self._changed = asyncio.Event()
         """Set when a claim's life has ended or the drain is told to stop. Waiting for each task would cost more."""

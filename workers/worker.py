@@ -6,10 +6,12 @@ import ctypes
 import os
 import random
 import signal
-import socket
 import threading
 import time
+from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
+from resource import struct_rusage
 from typing import Any
 
 import redis
@@ -27,7 +29,8 @@ from memd.extraction import preload
 from memd.forget import Forgetting
 from memd.inbox import library
 from memd.inbox.bell import ARGUMENT, bell_queue
-from memd.inbox.connection import connect
+from memd.inbox.connection import connect, send
+from memd.inbox.workers import died, own_name, registration
 from memd.memory.store.json_store import open_store
 from memd.memory.store.protocol import Store
 from workers import drain
@@ -41,8 +44,14 @@ HEALTHY_S = 1.0
 STOP_S = 9.0
 """Seconds from SIGTERM to the exit, whatever hangs; shorter than the supervisor waits."""
 
-WORKER_TTL_S = 60
-"""How long RQ keeps a worker registered without a heartbeat; also the limit of its blocking read."""
+BEAT_S = 5
+"""Seconds between two heartbeats, while a bell runs and while none comes."""
+
+LIFE_S = 20
+"""How long a worker counts as alive after a heartbeat."""
+
+WORKER_TTL_S = BEAT_S + 15
+"""RQ's blocking read ends 15 seconds earlier."""
 
 
 def run(settings: Settings) -> None:
@@ -52,7 +61,8 @@ def run(settings: Settings) -> None:
     """
     open_store(settings).sweep()
     preload(settings.extraction)
-    drain.configure(settings)
+    name = own_name()
+    drain.configure(settings, name)
     log = logger(part="worker")
     if settings.store.shared:
         log.warning(Event.SHARED_STORE)
@@ -62,7 +72,7 @@ def run(settings: Settings) -> None:
     while not stop.requested:
         stop.listen()
         started = time.monotonic()
-        ran_bells = _run_bells(settings, stop)
+        ran_bells = _run_bells(settings, name, stop)
         pause = pause_after(pause, ran_bells, time.monotonic() - started)
         stop.sleep(pause * random.uniform(0.5, 1))  # noqa: S311  (jitter, not a secret)
     log.info(Event.WORKER_STOPPED, pid=os.getpid())
@@ -73,19 +83,19 @@ def pause_after(pause_s: float, ran_bells: bool, lasted_s: float) -> float:
     return 0.1 if ran_bells or lasted_s >= HEALTHY_S else min(RECONNECT_MAX_S, pause_s * 2)
 
 
-def _run_bells(settings: Settings, stop: Stop) -> bool:
+def _run_bells(settings: Settings, name: str, stop: Stop) -> bool:
     """Be an RQ worker until a signal says stop, or until RQ gives up the server. Returns whether any bell ran."""
     ran_bells = False
     try:
         _finish_forgettings(settings)
-        worker = _worker(settings)
+        worker = _worker(settings, name)
         worker.stop, worker.store = stop, open_store(settings)
         worker.work(logging_level="WARNING")
         ran_bells = worker.ran_bells
     except redis.RedisError as error:  # no context is in hand: the child has its own connection and its leases
         logger(part="worker").warning(Event.OUTAGE_BEGAN, code=type(error).__name__)
         if isinstance(error, redis.OutOfMemoryError):
-            _drain_directly(stop)
+            _drain_directly(settings, name, stop)
     return ran_bells
 
 
@@ -141,8 +151,11 @@ class BellWorker(Worker):
     max_connection_wait_time = 2
     log_result_lifespan = False
     ran_bells = False
+    child_died = False
     stop: Stop
     store: Store
+    on_death: Callable[[], None]
+    """Called when the child has died before its bell ended."""
 
     def handle_warm_shutdown_request(self) -> None:
         """Signal the drain in the child, which gives its claims back within three seconds."""
@@ -170,12 +183,13 @@ class BellWorker(Worker):
         """Register with RQ, with memd's version as a further field of RQ's hash of this worker."""
         super().register_birth()  # type: ignore[no-untyped-call]  # RQ's gap
         self.connection.hset(self.key, "memd", __version__)
+        self.connection.expire(self.key, LIFE_S)
 
     def heartbeat(self, timeout: int | None = None, pipeline: Pipeline | None = None) -> None:
         """Report to RQ that this worker lives. RQ also calls this before each try to reach a lost server."""
         if self.stop.requested and not self.horse_pid:
             raise StopRequested
-        super().heartbeat(timeout, pipeline)
+        super().heartbeat(min(timeout or LIFE_S, LIFE_S), pipeline)
         # Registered again each time: a server that was emptied does not know this worker, and would get it no bells.
         connection = self.connection if pipeline is None else pipeline
         connection.hset(self.key, mapping={**self.serialize(), "state": self.get_state()})
@@ -199,8 +213,18 @@ class BellWorker(Worker):
             library.require_store(self.connection, self.store)
         except MemdError:  # the next round of `run` meets the same error, and ends or waits
             raise StopRequested from None
-        self.ran_bells = True
-        super().execute_job(job, queue)
+        self.ran_bells, self.child_died = True, False
+        try:
+            super().execute_job(job, queue)
+        finally:
+            if self.child_died:
+                self.on_death()
+
+    def wait_for_horse(self) -> tuple[int | None, int | None, struct_rusage | None]:
+        """Wait for the child, and note whether it died before its bell ended."""
+        pid, status, usage = super().wait_for_horse()
+        self.child_died = pid is not None and status != os.EX_OK
+        return pid, status, usage
 
     def main_work_horse(self, job: Job, queue: Queue) -> None:
         """First make the child die with its parent: an orphan would go on with claims that were given to others."""
@@ -219,20 +243,34 @@ def die_with_parent(parent: int) -> None:
         os._exit(1)
 
 
-def _worker(settings: Settings) -> BellWorker:
+def _worker(settings: Settings, name: str) -> BellWorker:
     connection = connect(settings, retries=0)  # RQ changes the time-outs of its client, so it gets its own
-    return BellWorker(
+    worker = BellWorker(
         [bell_queue(connection, BellJob)],
-        name=f"memd-{socket.gethostname()}-{os.getpid()}-{os.urandom(3).hex()}",
+        name=registration(name),
         connection=connection,
         job_class=BellJob,
         serializer=JSONSerializer,
         worker_ttl=WORKER_TTL_S,
+        job_monitoring_interval=BEAT_S,
         log_job_description=False,
     )
+    worker.on_death = partial(_release_claims, settings, name)
+    return worker
 
 
-def _drain_directly(stop: Stop) -> None:
+def _release_claims(settings: Settings, name: str) -> None:
+    """The forked child died: what it had claimed goes back now. When that fails, the leases bring it back."""
+    try:
+        with connect(settings) as client:
+            released = send(client, died(name))
+    except MemdError as error:
+        logger(part="worker").warning(Event.CLAIM_LOST, code=type(error).__name__)
+        return
+    logger(part="worker").warning(Event.DRAIN_DIED, claims=released)
+
+
+def _drain_directly(settings: Settings, name: str, stop: Stop) -> None:
     """Drain in a child without RQ: a server at its memory limit refuses RQ, but runs the drain's functions.
 
     They free memory.
@@ -253,4 +291,5 @@ def _drain_directly(stop: Stop) -> None:
     # The zombie keeps its pid until the pid is forgotten here, so that a signal reaches no other process.
     os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)
     stop.drain_pid = 0
-    os.waitpid(child, 0)
+    if os.waitpid(child, 0)[1] != os.EX_OK:
+        _release_claims(settings, name)

@@ -121,7 +121,11 @@ def read_figures(client: redis.Redis, lists: Sequence[str]) -> Figures:
         stats=counters(stats),
         oldest_waiting_s=max(0, now - int(first)) / 1000 if first else None,
         breakers=tuple(_breaker(now, row) for row in rest[len(busy) + len(workers) :] if row[0] is not None),
-        workers=tuple(map(_worker, workers, rest[len(busy) : len(busy) + len(workers)])),
+        workers=tuple(
+            _worker(name, row)
+            for name, row in zip(workers, rest[len(busy) : len(busy) + len(workers)], strict=True)
+            if row[0] is not None  # RQ keeps the names of dead workers, but not the rest
+        ),
         waiting_parts=waiting_parts.read(noted, now),
     )
 
@@ -155,10 +159,13 @@ def _worker(key: bytes, row: list[bytes | None]) -> dict[str, str]:
 
 
 def workers_listening(client: redis.Redis) -> int:
-    """How many workers have registered for our bells. Raises InboxUnavailable."""
+    """How many workers that live have registered for our bells. Raises InboxUnavailable."""
     pipeline = client.pipeline(transaction=False)
-    pipeline.scard(f"rq:workers:{BELLS}")
-    return int(execute(pipeline)[0])
+    pipeline.smembers(f"rq:workers:{BELLS}")
+    names = execute(pipeline)[0]
+    for name in names:
+        pipeline.exists(name)
+    return sum(execute(pipeline)) if names else 0
 
 
 def bells_and_idle(client: redis.Redis) -> tuple[int, int]:

@@ -196,10 +196,15 @@ def release(
     `stats`: what its calls have used all the same.
     Answers released, dead (its attempts are used up; `code` and `error` say why) or lost.
     """
-    sentence = error or f"{code}: its worker died each time"
-    record = orjson.dumps({"state": "dead", "reason": code})
+    _, died, record = death_record(code)
+    sentence = error or died
     command = ("FCALL", "memd_release_1", 1, P, claim_id, how, int(backoff_s * 1000), code, sentence, record)
     return Call((*command, *flat(stats or {})), text)
+
+
+def death_record(code: str = "E_WORKER_DIED") -> tuple[str, str, bytes]:
+    """Code, sentence and record of a claim that is buried because its workers died."""
+    return code, f"{code}: its worker died each time", orjson.dumps({"state": "dead", "reason": code})
 
 
 def bury(claim_id: str, code: str, error: str, stats: Mapping[str, int] | None = None) -> Call[bool]:

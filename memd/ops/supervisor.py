@@ -7,11 +7,11 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
-from types import FrameType
+from types import FrameType, MappingProxyType
 
 from memd.config import Settings, as_environment
 from memd.errors import ConfigError, InboxUnavailable, MemdError
@@ -21,6 +21,7 @@ from memd.inbox import library, waiting_parts
 from memd.inbox.connection import connect
 from memd.inbox.figures import workers_listening
 from memd.inbox.server_check import require
+from memd.inbox.workers import TOKEN_VARIABLE, bury_worker, new_token, worker_name
 from memd.memory.store.json_store import open_store
 from memd.ops import locks, server
 from memd.push.signals import load_patterns
@@ -35,6 +36,8 @@ HEALTHY_S = 10.0
 POLL_S = 0.05
 PING_S = 1.0
 """The server's socket is tried once in this many seconds."""
+
+RELEASE_RETRY_S = 1.0
 
 HTTP = "http"
 FATAL = frozenset({ConfigError.exit_code})
@@ -86,9 +89,14 @@ class Supervisor:
         self._env = {**os.environ, **as_environment(settings)}
         self._server = Child("server", self._embedded) if settings.redis_url is None else None
         self._parts = [Child("scheduler", partial(self._command, "scheduler"))]
-        self._parts += [
-            Child(f"worker-{n + 1}", partial(self._command, "worker")) for n in range(settings.drain.workers)
-        ]
+        self._parts += [Child(f"worker-{n + 1}", self._worker) for n in range(settings.drain.workers)]
+        self._workers: dict[int, str] = {}
+        """The names of running workers, by process id."""
+
+        self._dead: set[str] = set()
+        """Names of workers that died and whose claims are not released yet."""
+
+        self._release_at = 0.0
         if settings.http.enabled:
             self._parts.append(Child(HTTP, partial(self._command, "serve")))
         self._ping_at = 0.0
@@ -105,6 +113,7 @@ class Supervisor:
             self._start_server()
             while not self._signals and self._fatal is None:
                 self._look()
+                self._release_claims()
                 self._report_ready()
                 time.sleep(POLL_S)
         finally:
@@ -117,10 +126,16 @@ class Supervisor:
     def _embedded(self) -> subprocess.Popen[bytes]:
         return server.start(self._settings, server.die_with(os.getpid()))
 
-    def _command(self, name: str) -> subprocess.Popen[bytes]:
+    def _worker(self) -> subprocess.Popen[bytes]:
+        token = new_token()
+        process = self._command("worker", {TOKEN_VARIABLE: token})
+        self._workers[process.pid] = worker_name(process.pid, token)
+        return process
+
+    def _command(self, name: str, extra: Mapping[str, str] = MappingProxyType({})) -> subprocess.Popen[bytes]:
         return subprocess.Popen(
             [sys.executable, "-m", "memd", name],
-            env=self._env,
+            env={**self._env, **extra},
             stdin=subprocess.DEVNULL,
             start_new_session=True,  # Ctrl-C is for the supervisor, which stops its parts in order
             preexec_fn=server.die_with(os.getpid()),  # noqa: PLW1509  (no threads here; it only asks the kernel)
@@ -154,6 +169,24 @@ class Supervisor:
             self._log.error(Event.SERVER_CUT_OFF, pid=child.process.pid)
             server.stop(child.process)
 
+    def _note_death(self, process: subprocess.Popen[bytes]) -> None:
+        name = self._workers.pop(process.pid, None)
+        if name is not None:
+            self._dead.add(name)
+
+    def _release_claims(self) -> None:
+        """Give back what dead workers had claimed, instead of waiting for the leases; tried until it succeeds."""
+        if not self._dead or time.monotonic() < self._release_at:
+            return
+        try:
+            with connect(self._settings, retries=0) as client:
+                for name in sorted(self._dead):
+                    if claims := bury_worker(client, name):
+                        self._log.warning(Event.WORKER_DIED, name=name, claims=claims)
+                    self._dead.discard(name)
+        except MemdError:  # the server is away as well, or not set up again yet
+            self._release_at = time.monotonic() + RELEASE_RETRY_S
+
     def _report_ready(self) -> None:
         """Log once that the scheduler has set up the inbox and all workers listen."""
         if self._ready:
@@ -179,6 +212,8 @@ class Supervisor:
                 self._start(part)
             return
         code = part.process.poll()
+        if code is not None:
+            self._note_death(part.process)
         if code is None:
             if part.waits and part.healthy:
                 part.waits = False
@@ -231,8 +266,11 @@ class Supervisor:
         for process in running:
             if process.poll() is None:
                 self._log.warning(Event.PART_KILLED, pid=process.pid)
-                process.kill()  # its claims come back when their leases end
+                process.kill()
                 process.wait()
+                self._note_death(process)
+        self._release_at = 0.0
+        self._release_claims()
         if self._server is not None and self._server.process is not None:
             server.stop(self._server.process)
         self._log.info(Event.UP_STOPPED)

@@ -16,13 +16,16 @@ from typing import IO, Any
 import orjson
 import pytest
 from support import alive, ended, environment, exit_code, free_port, make_settings, part, wait_for
+from support.fault_support import family, frozen, tell, told
 
 from memd.client import Memd
 from memd.config import Settings
 from memd.errors import MemdError
 from memd.http import keyring
+from memd.inbox import verbs
 from memd.inbox.connection import connect, socket_path
 from memd.ops.supervisor import BACKOFF_MAX_S, BACKOFF_S, HEALTHY_S, Child
+from memd.testing import ModelServer
 
 pytestmark = pytest.mark.timing
 
@@ -334,3 +337,42 @@ def test_a_data_folder_that_cannot_be_used_stops_the_start(embedded: Settings) -
     )
     assert (done.returncode, len(done.stderr.splitlines())) == (78, 1)
     assert "cannot be used" in done.stderr
+
+
+def pids(app: Memd) -> set[int]:
+    """The process ids of the workers that status shows."""
+    return {int(worker["pid"]) for worker in app.status().workers}
+
+
+def test_up_gives_back_what_a_killed_worker_held(data_dir: Path, model: ModelServer) -> None:
+    """Under `memd up` a killed worker's claims are in work again within 5 s; a frozen worker's are left alone."""
+    settings = make_settings(
+        data_dir,
+        None,
+        drain__workers=2,
+        drain__concurrency=1,
+        drain__lease_s=120,
+        log__format="json",
+        extraction__extractor="anthropic",
+        extraction__base_url=model.base_url,
+        extraction__api_key="test-key",
+    )
+    model.hold()
+    stats = f"{verbs.P}:stats"
+    with up(settings), Memd(settings) as app, connect(settings) as client:
+        wait_for(lambda: ready(settings), "memd up is ready")
+        both = pids(app)
+        for number, user in enumerate(("ana", "bob")):
+            tell(app, user, number)
+        wait_for(lambda: model.calls == 2, "each worker asks the model")
+        victim, slow = sorted(both)
+        with frozen(family(slow)):
+            os.kill(victim, signal.SIGKILL)
+            wait_for(lambda: model.calls == 3, "its claim is in work again", 5)
+            wait_for(lambda: len(pids(app)) == 2 and victim not in pids(app), "no ghost is shown", 5)
+            assert client.hget(stats, "released:died") == b"1"
+        model.go_on()
+        assert ended(app) == {"stored": 2}
+        assert (told(app, "ana"), told(app, "bob")) == ({0: 1}, {1: 1})
+        assert model.calls == 3
+        assert client.hget(stats, "released:expired") is None

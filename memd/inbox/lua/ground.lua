@@ -13,7 +13,7 @@
 --        .attempts                     attempts that its content cost
 --        .delays                       releases that cost no attempt, since the last attempt
 --        .after                        ms before which it is not due, whatever is pushed
---        .now .suspect                 it was flushed; its lease ran out once
+--        .now .suspect                 it was flushed; its lease ran out, or its worker died
 --        .parked                       where it waits if not in due: 1 (for its bucket), rationed or batched
 --        .urgent                       it was pushed or flushed to be done now, and goes into no batch
 --        .batch .sent .print           its request in a batch: the id, the order of its last message, what it asked for
@@ -25,7 +25,7 @@
 --   P:batches                   zset   batch -> ms at which the endpoint is next asked for it
 --   P:batch:<id>                hash   request -> "<key> <hash of user> <tokens held>" until it is answered;
 --                                      .made: ms; .at: the endpoint
---   P:claim:<id>                hash   what a claim took: the fields of ctx, and .key .worker; .held: tokens held back
+--   P:claim:<id>                hash   what a claim took: the fields of ctx, and .key .worker (its name); .held: tokens held back
 --   P:claimed                   zset   claim -> ms at which its lease ends
 --   P:busy                      hash   bucket -> the claim that is working on it
 --   P:parked:<bucket>           zset   due keys that wait for their bucket, by due time

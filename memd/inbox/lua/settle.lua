@@ -176,6 +176,29 @@ local function give_back(P, id, c, changes, now)
   close(P, id, c, now)
 end
 
+-- A claim goes back, or to the dead when its attempts are used up. how: as of memd_release_1, or died; r: backoff in
+-- ms, code, error, and the record if it is buried -> released or dead
+local function release(P, cfg, id, c, how, r, now)
+  local by_death = how == 'expired' or how == 'died'
+  local costs = how == 'failed' or (by_death and c.suspect)
+  local attempts = c.attempts + (costs and 1 or 0)
+  if costs and attempts >= cfg.max_attempts then
+    call('HSET', P .. ':claim:' .. id, '.attempts', attempts)
+    bury(P, cfg, id, c, r[2], r[3], r[4], now)
+    return 'dead'
+  end
+  local after = now + tonumber(r[1])
+  local changes = { '.attempts', attempts, '.delays', costs and 0 or c.delays + 1, '.after', after }
+  if by_death then put(changes, '.suspect', 1) end
+  give_back(P, id, c, changes, now)
+  if how == 'failed' then -- a batch's answer that failed is not tried again
+    call('HDEL', P .. ':ctx:' .. c.key, unpack(BATCH_FIELDS))
+  end
+  set_due(P, c.key, c.bucket, nil, after, now, cfg.tick_ms)
+  count(P, { 'released:' .. how, 1 })
+  return 'released'
+end
+
 -- memd_release_1: KEYS P; ARGV claim, how (failed: costs an attempt; paused: costs none; expired: the lease ran out),
 -- backoff in ms, code, error, the record if it is buried, stat, n... -> released, dead, or lost
 local function memd_release(keys, argv)
@@ -191,26 +214,25 @@ local function memd_release(keys, argv)
     if lease and lease > now then return 'lost' end -- extended in the meantime
   end
   count_and_spend(P, cfg, c.owner, { unpack(argv, 7) }, now)
-  local costs = how == 'failed' or (how == 'expired' and c.suspect)
-  local attempts = c.attempts + (costs and 1 or 0)
-  if costs and attempts >= cfg.max_attempts then
-    call('HSET', P .. ':claim:' .. id, '.attempts', attempts)
-    bury(P, cfg, id, c, argv[4], argv[5], argv[6], now)
-    return 'dead'
+  return release(P, cfg, id, c, how, { unpack(argv, 3, 6) }, now)
+end
+
+-- memd_died_1: KEYS P; ARGV worker, code, error, the record if a claim is buried -> how many claims the worker had. The
+-- worker is dead for certain, so its claims do not wait for their leases. The names of workers are never used again.
+local function memd_died(keys, argv)
+  local P, worker, now, n = keys[1], argv[1], clock(), 0
+  local cfg = config(P)
+  for _, id in ipairs(call('ZRANGE', P .. ':claimed', 0, -1)) do
+    if call('HGET', P .. ':claim:' .. id, '.worker') == worker then
+      release(P, cfg, id, read_claim(P, id), 'died', { 0, argv[2], argv[3], argv[4] }, now)
+      n = n + 1
+    end
   end
-  local after = now + tonumber(argv[3])
-  local changes = { '.attempts', attempts, '.delays', costs and 0 or c.delays + 1, '.after', after }
-  if how == 'expired' then put(changes, '.suspect', 1) end
-  give_back(P, id, c, changes, now)
-  if how == 'failed' then -- a batch's answer that failed is not tried again
-    call('HDEL', P .. ':ctx:' .. c.key, unpack(BATCH_FIELDS))
-  end
-  set_due(P, c.key, c.bucket, nil, after, now, cfg.tick_ms)
-  count(P, { 'released:' .. how, 1 })
-  return 'released'
+  return n
 end
 
 register('memd_ack', memd_ack)
 register('memd_bury', memd_bury)
 register('memd_part', memd_part)
 register('memd_release', memd_release)
+register('memd_died', memd_died)
