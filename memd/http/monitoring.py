@@ -1,4 +1,4 @@
-"""Operations for monitoring: status, Prometheus metrics, health; and the OpenAPI document."""
+"""Operations for monitoring: status, Prometheus metrics, health, readiness; and the OpenAPI document."""
 
 from __future__ import annotations
 
@@ -8,14 +8,20 @@ import time
 from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4
 from starlette.responses import Response
 
-from memd.errors import MemdError
+from memd.context import Bucket
+from memd.errors import MemdError, NotReady
 from memd.http import metrics as prometheus
 from memd.http.operation import HttpRequest, json_response
 from memd.http.service import Service
+from memd.inbox import library
 from memd.inbox.connection import Call, connect, send
+from memd.memory.store.json_store import open_store
 
 CACHE_S = 1.0
-"""The inbox is looked at once in this many seconds, however many clients ask."""
+"""Inbox and store are looked at once in this many seconds, however many clients ask."""
+
+PROBED = Bucket("ready", "")
+"""Where the store is asked to take a write. Nothing of it is kept."""
 
 
 async def status(request: HttpRequest) -> Response:
@@ -50,6 +56,42 @@ class Health:
                 self._inbox = await request.service.run(request.service.inbox, lambda: _ping(request.service))
                 self._good_until = time.monotonic() + CACHE_S
         return json_response({"status": "ok", "inbox": self._inbox})
+
+
+class Ready:
+    """Whether requests can be served in full: the inbox takes pushes, and the store takes a write."""
+
+    def __init__(self) -> None:
+        self._check: asyncio.Future[MemdError | None] | None = None
+        self._check_at = 0.0
+
+    async def __call__(self, request: HttpRequest) -> Response:
+        """Respond to anybody, without a token. Raises InboxUnavailable, NotReady, StoreUnavailable."""
+        error = await self._result(request.service)
+        if error is not None:
+            raise error
+        return json_response({"status": "ok", "inbox": "ok", "store": "ok"})
+
+    async def _result(self, service: Service) -> MemdError | None:
+        """The error of the last check, which is at most CACHE_S old.
+
+        A check that hangs is waited for and never started twice: it would take the threads of other requests.
+        """
+        if self._check is None or (self._check.done() and time.monotonic() >= self._check_at):
+            self._check_at = time.monotonic() + CACHE_S
+            self._check = asyncio.ensure_future(service.run(service.long, lambda: _unready(service)))
+        return await asyncio.shield(self._check)
+
+
+def _unready(service: Service) -> MemdError | None:
+    try:
+        with connect(service.settings, retries=0) as client:
+            if not library.installed(client):
+                return NotReady("memd has not been started on this server yet: start memd up or memd scheduler")
+        open_store(service.settings).probe(PROBED)
+    except MemdError as error:
+        return error
+    return None
 
 
 def _ping(service: Service) -> str:

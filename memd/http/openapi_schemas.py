@@ -110,6 +110,12 @@ HEALTH: Schema = {
     "properties": {"status": {"const": "ok"}, "inbox": {"enum": ["ok", "unavailable"]}},
 }
 
+READY: Schema = {
+    "type": "object",
+    "required": ["status", "inbox", "store"],
+    "properties": {name: {"const": "ok"} for name in ("status", "inbox", "store")},
+}
+
 PROBLEM: Schema = {
     "type": "object",
     "description": "RFC 9457 problem details, with memd's code and, where they apply, field and limit.",

@@ -127,21 +127,22 @@ def _users() -> list[Operation]:
 def _monitoring() -> list[Operation]:
     return [
         Operation(
-            "GET", "/v1/status", "status", "The figures of the inbox", "status", monitoring.status, {200: Status}
+            "GET", "/v1/status", "status", "The figures of the inbox", "status", monitoring.status, {200: Status},
         ),
         Operation(
             "GET", "/metrics", "metrics", "The same for Prometheus", "status", monitoring.metrics, {200: "text/plain"}
         ),
         Operation(
-            "GET",
-            "/health",
-            "health",
-            "Whether this process is alive",
-            None,
-            monitoring.Health(),
+            "GET", "/health", "health", "Whether this process is alive", None, monitoring.Health(),
             {200: schemas.HEALTH},
+        ),
+        Operation(
+            "GET", "/ready", "ready", "Whether pushes are taken and the store can be written", None,
+            monitoring.Ready(), {200: schemas.READY},
+            description="503 with the code of what is away. The store is asked to take a real write, once a second at "
+            "most.",
         ),
         Operation(
             "GET", "/openapi.json", "openapi", "This document", None, monitoring.openapi, {200: {"type": "object"}}
         ),
-    ]
+    ]  # fmt: skip

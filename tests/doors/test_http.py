@@ -167,6 +167,7 @@ def test_with_the_inbox_away_reading_goes_on() -> None:
         add(site, "gil", "Gil keeps bees.")
         assert "bees" in site.ask("GET", "/v1/inject?user_id=gil").json["text"]
         assert site.ask("GET", "/health").json == {"status": "ok", "inbox": "unavailable"}
+        assert (site.ask("GET", "/ready").status, site.ask("GET", "/ready").code) == (503, "E_INBOX_UNAVAILABLE")
         for method, path, body in (
             ("POST", "/v1/push", {**PUSH, "user_id": "gil"}),
             ("GET", f"/v1/receipts/{'0' * 32}.{'0' * 8}.1?user_id=gil", None),

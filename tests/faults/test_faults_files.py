@@ -16,6 +16,7 @@ import pytest
 import redis
 from support import ended, first_due, part, strace, wait_for
 from support.fault_support import events, family, tell, told
+from support.http_support import Site, install, serving
 from support.stores import DAMAGE, contents, names, options, save
 
 from memd.client import Memd
@@ -24,6 +25,7 @@ from memd.context import Bucket
 from memd.errors import StoreUnavailable
 from memd.inbox import library, verbs
 from memd.memory.store.json_store import JsonStore
+from memd.ops import server
 from memd.testing import ModelServer
 
 Configured = Callable[..., Settings]
@@ -210,6 +212,30 @@ def test_a_disk_that_takes_nothing_costs_time_only(
             assert_waits(app, client, settings)
         assert ended(app) == {"stored": 3}
         assert (told(app, "ana"), told(app, "bob")) == ({0: 1, 1: 1}, {2: 1})
+
+
+def test_ready_follows_the_inbox_and_the_store() -> None:
+    """`/ready` is 200 when inbox and store take writes, 503 with the code when one does not; `/health` stays 200."""
+
+    def code(site: Site) -> tuple[int, str]:
+        answer = site.ask("GET", "/ready")
+        return answer.status, answer.code if answer.status != 200 else answer.json["store"]
+
+    with ExitStack() as stack:
+        site = stack.enter_context(serving(None))
+        assert code(site) == (503, "E_INBOX_UNAVAILABLE")
+        embedded = server.start(site.settings)
+        stack.callback(server.stop, embedded)
+        wait_for(lambda: code(site) == (503, "E_INBOX_NOT_READY"), "the server answers, empty")
+        install(site)
+        wait_for(lambda: code(site) == (200, "ok"), "all is there")
+        disk = stack.enter_context(mounted(site.settings.data_dir / "users", "size=256k,nr_inodes=60"))
+        for fault in (no_space, read_only):
+            with fault(disk):
+                wait_for(lambda: code(site) == (503, "E_STORE_UNAVAILABLE"), "the store takes no write")
+                assert site.ask("GET", "/health").status == 200
+            wait_for(lambda: code(site) == (200, "ok"), "the store takes writes again")
+        assert not list(disk.iterdir())
 
 
 @pytest.mark.parametrize("fault", [no_space, read_only])
