@@ -17,7 +17,7 @@ from memd.context import DEFAULT_AGENT, user_hash
 from memd.inbox import budget, dead, verbs
 from memd.inbox.connection import Call, connect, connect_async, send, send_async
 from memd.inbox.dead import EVERY, Content, Letter, Which
-from memd.inbox.receipt import UNKNOWN, Outcome, Receipt, explain, judge, parse_id, receipt
+from memd.inbox.receipt import UNKNOWN, Outcome, Receipt, explain, judge, parse_id, receipt, standings
 from memd.inbox.verbs import raw_lists
 from memd.memory.hand.by_hand import ByHand
 from memd.push.filtering import to_context
@@ -112,7 +112,7 @@ class _Commands:
         key, gen, seq = parse_id(receipt_id)
         if user_id is not None and not (yield from _reply(verbs.holds(user_hash(user_id), key))):
             return UNKNOWN
-        outcome = judge((yield from _reply(verbs.standings([key])))[0], gen, seq)
+        outcome = judge((yield from _reply(standings([key])))[0], gen, seq)
         if outcome.state != "pending":
             return outcome
         return explain(outcome, (yield from _reply(budget.rationed([key])))[0])

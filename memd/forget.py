@@ -21,7 +21,7 @@ import redis
 from memd.config import Settings
 from memd.context import DEFAULT_AGENT, user_hash
 from memd.errors import InboxUnavailable, NotReady
-from memd.inbox import dead, library, verbs
+from memd.inbox import dead, forgetting, library
 from memd.inbox.connection import send
 from memd.inbox.dead import Letter
 from memd.inbox.raw_door import RawDoor
@@ -112,7 +112,7 @@ class Forgetting:
             self._mirror(tombstone)
             self._tombstones.close(wish)
         embedded = self._settings.redis_url is None
-        rewritten = traces is not None and embedded and verbs.rewrite(self._client, REWRITE_S)
+        rewritten = traces is not None and embedded and forgetting.rewrite(self._client, REWRITE_S)
         return Forgotten(
             inbox.pushes,
             inbox.letters,
@@ -130,7 +130,7 @@ class Forgetting:
         Raises InboxUnavailable, StoreUnavailable, OtherStore.
         """
         library.require_store(self._client, self._store)
-        for owner in verbs.unmirrored(self._client, self._tombstones.owners()):
+        for owner in forgetting.unmirrored(self._client, self._tombstones.owners()):
             self._mirror(self._tombstones.of(owner))
         wishes = self._tombstones.unfinished()
         for wish in wishes:
@@ -163,7 +163,7 @@ class Forgetting:
         identities: set[str] = set()
         pushes, cursor = 0, "0"
         while True:
-            page = send(self._client, verbs.traces(owner, bucket, cursor, remove=remove))
+            page = send(self._client, forgetting.traces(owner, bucket, cursor, remove=remove))
             identities |= page.identities
             pushes += page.pushes
             cursor = page.cursor
@@ -193,4 +193,4 @@ class Forgetting:
 
     def _mirror(self, tombstone: Tombstone | None) -> None:
         if tombstone is not None:
-            send(self._client, verbs.tombstone(tombstone.owner, tombstone.salt, tombstone.hashes))
+            send(self._client, forgetting.tombstone(tombstone.owner, tombstone.salt, tombstone.hashes))

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from memd.context import WIRE_VERSION
-from memd.inbox.claim import text
 from memd.inbox.connection import Call
+from memd.inbox.decoding import text
 from memd.inbox.verbs import P, flat, jitter
 
 

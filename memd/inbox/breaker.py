@@ -12,8 +12,8 @@ from typing import Any
 
 from memd.context import WIRE_VERSION
 from memd.errors import ModelUnavailable
-from memd.inbox.claim import text
 from memd.inbox.connection import Call
+from memd.inbox.decoding import text
 from memd.inbox.verbs import P, jitter
 
 MAYBE_CONTENT = frozenset({"server_error", "timeout", "connection", "conflict", "not_the_api"})

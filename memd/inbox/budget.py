@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from memd.inbox.claim import moment, text
 from memd.inbox.connection import Call
+from memd.inbox.decoding import moment, text
 from memd.inbox.verbs import P
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any
 
 from memd.config import Settings
 from memd.context import Key, Message, identity_of_id, user_hash
 from memd.errors import Rejected
+from memd.inbox.decoding import message_value, text
 from memd.push.validation import check_identifier, parse_wire_message
 
 _IDENTITY_WITHOUT_ID = re.compile("n[0-9a-f]{36}")
@@ -121,12 +121,12 @@ def _key(fields: dict[bytes, bytes]) -> tuple[Key, str | None]:
 
 def _message(settings: Settings, thread_id: str, name: bytes, value: bytes) -> tuple[int, Message]:
     """A message of a claim, and its order. Raises Rejected."""
-    order, _seq, _tokens, signals, body = value.split(b" ", 4)
-    message = parse_wire_message(body, settings.client)
-    named = frozenset() if signals == b"-" else frozenset(text(signals).split(","))
+    stored = message_value(value)
+    message = parse_wire_message(stored.body, settings.client)
+    signals = frozenset() if stored.signals == b"-" else frozenset(text(stored.signals).split(","))
     identity = text(name[2:])
     _check_identity(identity, thread_id, message.id)
-    return int(order), Message(message.role, message.content, message.id, message.created_at, named, identity)
+    return stored.order, Message(message.role, message.content, message.id, message.created_at, signals, identity)
 
 
 def _check_identity(identity: str, thread_id: str, message_id: str | None) -> None:
@@ -141,13 +141,3 @@ def _check_identity(identity: str, thread_id: str, message_id: str | None) -> No
         honest = _IDENTITY_WITHOUT_ID.fullmatch(identity) is not None
     if not honest:
         raise Rejected("E_IDENTITY", "the identity is not the message's: docs/wire.md says how it is made")
-
-
-def moment(milliseconds: float) -> datetime:
-    """A moment of the server's clock."""
-    return datetime.fromtimestamp(float(milliseconds) / 1000, UTC)
-
-
-def text(value: Any) -> str:
-    """A reply as text."""
-    return value.decode() if isinstance(value, bytes) else str(value)

@@ -110,6 +110,15 @@ def send(client: redis.Redis, call: Call[T]) -> T:
         translate(error)
 
 
+def execute(pipeline: Any) -> list[Any]:
+    """Run a pipeline. Raises as `send` does."""
+    try:
+        replies: list[Any] = pipeline.execute()
+    except redis.RedisError as error:
+        translate(error)
+    return replies
+
+
 class Flight(Generic[T]):
     """Calls under way in one pipeline: the server works on them while the caller does something else.
 

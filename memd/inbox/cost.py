@@ -14,8 +14,9 @@ from typing import Any
 import redis
 
 from memd.config import PriceSettings, Settings
+from memd.inbox.connection import execute
 from memd.inbox.figures import counters
-from memd.inbox.verbs import P, execute
+from memd.inbox.verbs import P
 
 KINDS = ("input", "output", "cache_read", "cache_write")
 BATCH = "batch_"

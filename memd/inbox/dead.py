@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import islice
@@ -12,10 +12,10 @@ import orjson
 import redis
 
 from memd.config import Settings
-from memd.inbox import verbs
-from memd.inbox.claim import read_claim, text
-from memd.inbox.connection import Call, send
-from memd.inbox.verbs import P, execute
+from memd.inbox.claim import read_claim
+from memd.inbox.connection import Call, execute, send
+from memd.inbox.decoding import message_value, text
+from memd.inbox.verbs import P
 
 PAGE = 500
 """Letters that one call looks at or moves."""
@@ -83,16 +83,12 @@ def content(client: redis.Redis, letter_id: str) -> Content | None:
     fields: dict[bytes, bytes] = execute(pipeline)[0]
     if b".died" not in fields:
         return None
-    rows = sorted(
-        (int(value.split(b" ", 1)[0]), value.split(b" ", 4)[4])
-        for name, value in fields.items()
-        if name.startswith(b"m:")
-    )
+    stored = sorted(message_value(value) for name, value in fields.items() if name.startswith(b"m:"))
     letter = _letter(letter_id, [fields.get(name.encode()) for name in _FIELDS])
     raw = fields.get(b".raw")
     return Content(
         letter,
-        tuple(_message(body) for _, body in rows),
+        tuple(_message(message.body) for message in stored),
         raw.decode(errors="backslashreplace") if raw is not None else None,
     )
 
@@ -102,12 +98,22 @@ def retry(client: redis.Redis, settings: Settings, found: Iterable[Letter]) -> i
 
     A letter of which a worker would refuse everything again stays: nothing would even be tried.
     """
-    return _move(client, (letter for letter in found if not _is_refused(client, settings, letter)), verbs.retry)
+    return _move(client, (letter for letter in found if not _is_refused(client, settings, letter)), _retry_page)
 
 
 def drop(client: redis.Redis, found: Iterable[Letter]) -> int:
     """Throw letters away for good; returns how many were still there."""
-    return _move(client, found, verbs.drop)
+    return _move(client, found, _drop_page)
+
+
+def _retry_page(letters: Sequence[str]) -> Call[int]:
+    """Make letters pending again, in their old places; answers how many there were."""
+    return Call(("FCALL", "memd_retry_1", 1, P, *letters), int)
+
+
+def _drop_page(letters: Sequence[str]) -> Call[int]:
+    """Throw letters away; answers how many there were."""
+    return Call(("FCALL", "memd_drop_1", 1, P, *letters), int)
 
 
 def _is_refused(client: redis.Redis, settings: Settings, letter: Letter) -> bool:

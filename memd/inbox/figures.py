@@ -13,8 +13,9 @@ from typing import Any
 import redis
 
 from memd.inbox import waiting_parts
-from memd.inbox.claim import moment, text
-from memd.inbox.verbs import BELLS, P, execute
+from memd.inbox.connection import execute
+from memd.inbox.decoding import moment, text
+from memd.inbox.verbs import BELLS, P
 
 
 @dataclass(frozen=True, slots=True)

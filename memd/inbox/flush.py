@@ -14,7 +14,7 @@ from memd.context import user_hash
 from memd.inbox import budget, verbs
 from memd.inbox.connection import send
 from memd.inbox.raw_door import Backlog
-from memd.inbox.receipt import Outcome, judge
+from memd.inbox.receipt import Outcome, judge, standings
 from memd.inbox.verbs import Note
 
 PAGE = 500
@@ -154,8 +154,8 @@ class Flush:
         open_notes: list[Note] = [(key, gen, seq) for (key, gen), seq in self._notes.items()]
         for start in range(0, len(open_notes), PAGE):
             page = open_notes[start : start + PAGE]
-            standings = send(self._client, verbs.standings([key for key, _, _ in page]))
-            for (key, gen, seq), standing in zip(page, standings, strict=True):
+            replies = send(self._client, standings([key for key, _, _ in page]))
+            for (key, gen, seq), standing in zip(page, replies, strict=True):
                 outcome = judge(standing, gen, seq)
                 if outcome.ended:
                     del self._notes[key, gen]

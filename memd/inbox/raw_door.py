@@ -15,8 +15,9 @@ from memd.config import Settings
 from memd.errors import MemdError, Rejected
 from memd.events import Event, logger
 from memd.inbox import verbs
-from memd.inbox.connection import Call, Flight, send
-from memd.inbox.verbs import P, execute, raw_lists
+from memd.inbox.connection import Call, Flight, execute, send
+from memd.inbox.decoding import text
+from memd.inbox.verbs import RAW, P, raw_lists
 from memd.push.filtering import to_context
 from memd.push.signals import load_patterns
 from memd.push.validation import parse_push
@@ -146,3 +147,20 @@ def taken(client: redis.Redis, lists: Sequence[str]) -> list[int]:
     for name in lists:
         pipeline.hget(f"{P}:taken", name)
     return [int(count or 0) for count in execute(pipeline)]
+
+
+def raw_names(client: redis.Redis, cursor: int, page: int) -> tuple[int, set[str]]:
+    """The names of raw lists among one page of all keys, and the next cursor (0: that was the last page)."""
+    pipeline = client.pipeline(transaction=False)
+    pipeline.scan(cursor, match=f"{RAW}:*", count=page)
+    after, names = execute(pipeline)[0]
+    return int(after), set(map(text, names))
+
+
+def note_unread(client: redis.Redis, names: Sequence[str]) -> None:
+    """Replace what is known of raw lists that nobody reads."""
+    pipeline = client.pipeline(transaction=True)
+    pipeline.delete(f"{P}:unread")
+    if names:
+        pipeline.sadd(f"{P}:unread", *names)
+    execute(pipeline)

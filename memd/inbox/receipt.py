@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Literal
 
+import orjson
+
 from memd.errors import Rejected
-from memd.inbox.claim import moment
-from memd.inbox.verbs import Merged, Note, Range, Standing
+from memd.inbox.connection import Call
+from memd.inbox.decoding import moment, text
+from memd.inbox.verbs import Merged, Note, P
 
 State = Literal["pending", "claimed", "stored", "skipped", "dead", "unknown"]
 
@@ -27,6 +31,26 @@ class Receipt:
     reason: str | None
     messages: int
     dropped: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """What became of the sequence numbers from `first` to `last` of a key."""
+
+    first: int
+    last: int
+    record: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Where a key's pushes stand: pending and claimed sequence numbers, and the ended ranges."""
+
+    gen: str
+    pending: tuple[int, int] | None
+    claimed: tuple[int, int] | None
+    due_ms: int | None
+    ranges: tuple[Range, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +84,28 @@ def receipt(merged: Merged, messages: int, dropped: dict[str, int]) -> Receipt:
         messages=messages,
         dropped=dropped,
     )
+
+
+def standings(keys: Sequence[str]) -> Call[list[Standing]]:
+    """Where the pushes of each key stand."""
+    return Call(("FCALL", "memd_receipt_1", 1, P, *keys), lambda reply: [_standing(row) for row in reply])
+
+
+def _standing(row: list[Any]) -> Standing:
+    gen, start, end, due, taken_start, taken_end, ranges = row
+    return Standing(
+        gen=text(gen),
+        pending=(int(start), int(end)) if start else None,
+        claimed=(int(taken_start), int(taken_end)) if taken_start else None,
+        due_ms=int(float(due)) if due else None,
+        ranges=tuple(_ranges(ranges)),
+    )
+
+
+def _ranges(lines: bytes) -> Iterator[Range]:
+    for line in lines.splitlines():
+        first, last, record = line.split(b" ", 2)
+        yield Range(int(first), int(last), orjson.loads(record))
 
 
 def parse_id(receipt_id: str) -> Note:

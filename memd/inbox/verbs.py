@@ -9,19 +9,18 @@ from __future__ import annotations
 import hashlib
 import os
 import random
-import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import orjson
-import redis
 
 from memd.config import Settings
 from memd.context import WIRE_VERSION, Context, estimate_tokens, user_hash
 from memd.errors import Rejected
-from memd.inbox.claim import Claims, PaidAnswer, read_claim, text
-from memd.inbox.connection import Call, translate
+from memd.inbox.claim import Claims, PaidAnswer, read_claim
+from memd.inbox.connection import Call
+from memd.inbox.decoding import message_value, text
 from memd.push.validation import wire_message
 
 P = "{memd}"
@@ -53,26 +52,6 @@ class Merged:
     due_ms: int
     now_ms: int
     reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class Range:
-    """What became of the sequence numbers from `first` to `last` of a key."""
-
-    first: int
-    last: int
-    record: dict[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Standing:
-    """Where a key's pushes stand: pending and claimed sequence numbers, and the ended ranges."""
-
-    gen: str
-    pending: tuple[int, int] | None
-    claimed: tuple[int, int] | None
-    due_ms: int | None
-    ranges: tuple[Range, ...]
 
 
 Note = tuple[str, str, int]
@@ -234,57 +213,9 @@ def flush_page(
     return Call(("FCALL", "memd_flush_1", 1, P, source, cursor, wanted, *extra), parse)
 
 
-def standings(keys: Sequence[str]) -> Call[list[Standing]]:
-    """Where the pushes of each key stand."""
-    return Call(("FCALL", "memd_receipt_1", 1, P, *keys), lambda reply: [_standing(row) for row in reply])
-
-
 def holds(owner: str, key: str) -> Call[bool]:
     """Whether a key (its hash) is one of a user (its hash): pending, claimed, dead, or with an outcome still known."""
     return Call(("SMISMEMBER", f"{P}:user:{owner}", key), lambda reply: bool(reply[0]))
-
-
-def _standing(row: list[Any]) -> Standing:
-    gen, start, end, due, taken_start, taken_end, ranges = row
-    return Standing(
-        gen=text(gen),
-        pending=(int(start), int(end)) if start else None,
-        claimed=(int(taken_start), int(taken_end)) if taken_start else None,
-        due_ms=int(float(due)) if due else None,
-        ranges=tuple(_ranges(ranges)),
-    )
-
-
-def _ranges(lines: bytes) -> Iterator[Range]:
-    for line in lines.splitlines():
-        first, last, record = line.split(b" ", 2)
-        yield Range(int(first), int(last), orjson.loads(record))
-
-
-def execute(pipeline: Any) -> list[Any]:
-    """Run a pipeline; its errors are translated."""
-    try:
-        replies: list[Any] = pipeline.execute()
-    except redis.RedisError as error:
-        translate(error)
-    return replies
-
-
-def raw_names(client: redis.Redis, cursor: int, page: int) -> tuple[int, set[str]]:
-    """The names of raw lists among one page of all keys, and the next cursor (0: that was the last page)."""
-    pipeline = client.pipeline(transaction=False)
-    pipeline.scan(cursor, match=f"{RAW}:*", count=page)
-    after, names = execute(pipeline)[0]
-    return int(after), set(map(text, names))
-
-
-def note_unread(client: redis.Redis, names: Sequence[str]) -> None:
-    """Replace what is known of raw lists that nobody reads."""
-    pipeline = client.pipeline(transaction=True)
-    pipeline.delete(f"{P}:unread")
-    if names:
-        pipeline.sadd(f"{P}:unread", *names)
-    execute(pipeline)
 
 
 # --- recall --------------------------------------------------------------------------------------------------------
@@ -315,8 +246,8 @@ def waiting(owner: str, cursor: str, buckets: Sequence[str]) -> Call[tuple[str, 
 
 def _waiting(row: list[bytes]) -> Waiting:
     bucket, thread, identity, value = row
-    order, _seq, _tokens, _signals, body = value.split(b" ", 4)
-    return Waiting(text(bucket), text(thread), text(identity), int(order), body)
+    stored = message_value(value)
+    return Waiting(text(bucket), text(thread), text(identity), stored.order, stored.body)
 
 
 # --- scheduler -----------------------------------------------------------------------------------------------------
@@ -360,64 +291,3 @@ def sweep(limit: int = 500) -> Call[int]:
 def rebase() -> Call[int]:
     """Mend times that lie too far ahead, because the server's clock was set back; answers how many."""
     return Call(("FCALL", "memd_rebase_1", 1, P), int)
-
-
-# --- the dead and the forgotten ------------------------------------------------------------------------------------
-
-
-def retry(letters: Sequence[str]) -> Call[int]:
-    """Make letters pending again, in their old places; answers how many there were."""
-    return Call(("FCALL", "memd_retry_1", 1, P, *letters), int)
-
-
-def drop(letters: Sequence[str]) -> Call[int]:
-    """Throw letters away; answers how many there were."""
-    return Call(("FCALL", "memd_drop_1", 1, P, *letters), int)
-
-
-@dataclass(frozen=True, slots=True)
-class Traces:
-    """A page of what the inbox holds of a user: the cursor of the next one, pushes under way, and identities."""
-
-    cursor: str
-    pushes: int
-    identities: frozenset[str]
-
-
-def traces(owner: str, bucket: str, cursor: str, *, remove: bool) -> Call[Traces]:
-    """Look at one page of a user's keys, of one bucket or of all (""); with `remove` they are gone afterwards."""
-
-    def parse(reply: list[Any]) -> Traces:
-        after, pushes, *identities = reply
-        return Traces(text(after), int(pushes), frozenset(map(text, identities)))
-
-    name = "memd_forget_1" if remove else "memd_traces_1"
-    return Call(("FCALL", name, 1, P, owner, bucket, cursor), parse)
-
-
-def tombstone(owner: str, salt: str, hashes: Iterable[str]) -> Call[int]:
-    """Mirror a user's tombstone: pushes of what it names are skipped as forgotten."""
-    return Call(("FCALL", "memd_tombstone_1", 1, P, owner, salt, *hashes), int)
-
-
-def unmirrored(client: redis.Redis, owners: Sequence[str]) -> list[str]:
-    """Of these users those whose tombstone this server does not have."""
-    pipeline = client.pipeline(transaction=False)
-    for owner in owners:
-        pipeline.exists(f"{P}:forgotten:{owner}")
-    return [owner for owner, there in zip(owners, execute(pipeline), strict=True) if not there]
-
-
-def rewrite(client: redis.Redis, timeout_s: float) -> bool:
-    """Have a server of our own write its append-only file anew, without what is gone; False: not within the time."""
-    until = time.monotonic() + timeout_s
-    try:
-        client.bgrewriteaof()
-        while time.monotonic() < until:
-            info = client.info("persistence")
-            if not (info.get("aof_rewrite_in_progress") or info.get("aof_rewrite_scheduled")):
-                return info.get("aof_last_bgrewrite_status") == "ok"
-            time.sleep(0.02)
-    except redis.RedisError:  # one is running already, or the server went away: the caller says that the text is there
-        return False
-    return False

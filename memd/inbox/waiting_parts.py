@@ -10,8 +10,9 @@ from collections.abc import Mapping, Sequence
 
 import redis
 
-from memd.inbox.claim import text
-from memd.inbox.verbs import P, execute
+from memd.inbox.connection import execute
+from memd.inbox.decoding import text
+from memd.inbox.verbs import P
 
 KEY = f"{P}:waiting_parts"
 """Hash: "<host> <part>" -> ms of the supervisor's last note."""

@@ -12,9 +12,9 @@ import socket
 import redis
 
 from memd.context import WIRE_VERSION
-from memd.inbox.claim import text
-from memd.inbox.connection import Call, send
-from memd.inbox.verbs import BELLS, P, death_record, execute
+from memd.inbox.connection import Call, execute, send
+from memd.inbox.decoding import text
+from memd.inbox.verbs import BELLS, P, death_record
 
 TOKEN_VARIABLE = "_MEMD_WORKER_TOKEN"  # noqa: S105  (a name; MEMD_* would be read as a setting)
 

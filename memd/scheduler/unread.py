@@ -6,7 +6,8 @@ import redis
 
 from memd.config import Settings
 from memd.events import Event, logger
-from memd.inbox import verbs
+from memd.inbox import raw_door
+from memd.inbox.verbs import raw_lists
 
 INTERVAL_S = 1.0
 PAGE = 1_000
@@ -20,7 +21,7 @@ class UnreadLists:
 
     def __init__(self, settings: Settings, client: redis.Redis) -> None:
         self._client = client
-        self._known = set(verbs.raw_lists(settings))
+        self._known = set(raw_lists(settings))
         self._cursor = 0
         self._found: set[str] = set()
         self._logged: set[str] = set()
@@ -28,10 +29,10 @@ class UnreadLists:
 
     def tick(self) -> float:
         """Scan one page; after the last one, record what was found on all of them."""
-        self._cursor, names = verbs.raw_names(self._client, self._cursor, PAGE)
+        self._cursor, names = raw_door.raw_names(self._client, self._cursor, PAGE)
         self._found |= names - self._known
         if self._cursor == 0:
-            verbs.note_unread(self._client, sorted(self._found))
+            raw_door.note_unread(self._client, sorted(self._found))
             if self._found - self._logged:
                 self._log.warning(Event.RAW_LIST_UNREAD, lists=len(self._found))
             self._logged, self._found = self._found, set()

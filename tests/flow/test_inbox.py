@@ -23,7 +23,7 @@ from memd.inbox.claim import Claim, Claims
 from memd.inbox.connection import Call, send
 from memd.inbox.figures import read_figures
 from memd.inbox.flush import Flush, Selection
-from memd.inbox.receipt import judge
+from memd.inbox.receipt import Standing, judge, standings
 from memd.inbox.status import read_status
 from memd.inbox.verbs import Merged
 
@@ -53,8 +53,8 @@ def texts(taken: Claim) -> list[str]:
     return [message.content for message in taken.messages]
 
 
-def standing(client: redis.Redis, key: Key = KEY) -> verbs.Standing:
-    return send(client, verbs.standings([key.hash]))[0]
+def standing(client: redis.Redis, key: Key = KEY) -> Standing:
+    return send(client, standings([key.hash]))[0]
 
 
 def test_a_push_waits_until_its_key_is_quiet(client: redis.Redis, settings: Settings, configured: Any) -> None:

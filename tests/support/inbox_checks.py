@@ -14,10 +14,9 @@ from memd.config import Settings
 from memd.context import Bucket, Key
 from memd.errors import ExtractionFailed
 from memd.extraction import Extraction, Request, Usage, endpoint
-from memd.inbox import library, verbs
+from memd.inbox import library, receipt, verbs
 from memd.inbox.claim import Claim, Claims
 from memd.inbox.connection import send
-from memd.inbox.receipt import judge
 from memd.memory.document import Document
 from memd.memory.store import paths
 from memd.memory.store.json_store import JsonStore
@@ -159,9 +158,9 @@ class CheckedMachine(RuleBasedStateMachine):
     def _check_receipts(self) -> None:
         """A receipt tells what became of its push, and never more than is true."""
         notes = list(self._receipts)
-        standings = send(self._client, verbs.standings([key for key, _, _ in notes])) if notes else []
+        standings = send(self._client, receipt.standings([key for key, _, _ in notes])) if notes else []
         for (_, gen, seq), standing, (key, names) in zip(notes, standings, self._receipts.values(), strict=True):
-            state = judge(standing, gen, seq).state
+            state = receipt.judge(standing, gen, seq).state
             assert state != "unknown"
             assert state not in {"pending", "claimed"} or key in self._under_way()
             assert state != "dead" or self._model.dead[key]

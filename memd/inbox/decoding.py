@@ -1,0 +1,30 @@
+"""Decodes the server's replies: text, times, and a stored message."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+
+class MessageValue(NamedTuple):
+    """One message as the inbox stores it. `order` grows with each push; `signals`: comma-separated names or "-"."""
+
+    order: int
+    signals: bytes
+    body: bytes
+
+
+def message_value(value: bytes) -> MessageValue:
+    """Parse the value of a message's field, as `lua/merge.lua` writes it."""
+    order, _sequence, _tokens, signals, body = value.split(b" ", 4)
+    return MessageValue(int(order), signals, body)
+
+
+def moment(milliseconds: float) -> datetime:
+    """A time of the server's clock, in UTC. `milliseconds`: since 1970."""
+    return datetime.fromtimestamp(float(milliseconds) / 1000, UTC)
+
+
+def text(value: Any) -> str:
+    """A reply as text."""
+    return value.decode() if isinstance(value, bytes) else str(value)
