@@ -84,13 +84,13 @@ class _Commands:
         OpenAI, Anthropic or LangChain. `now`: due at once, for example before a summary replaces the messages.
         Raises Rejected (nothing was stored), InboxFull, NotReady.
         """
-        push: dict[str, Any] = {"thread_id": thread_id, "messages": list(messages), "now": now}
+        push: dict[str, Any] = {"thread_id": thread_id, "messages": _listed(messages), "now": now}
         if user_id is not None:
             push["user_id"] = user_id
         if agent_name:
             push["agent_name"] = agent_name
         if signals:
-            push["signals"] = list(signals)
+            push["signals"] = _listed(signals)
         return (yield from self.push_parsed(check_push(push, self._settings.client)))
 
     def push_json(self, raw: bytes, *, now: bool = False) -> Calls[Receipt]:
@@ -122,6 +122,11 @@ class _Commands:
         from memd.push.signals import load_patterns  # noqa: PLC0415  (only an app that pushes needs them)
 
         return load_patterns(self._settings.signals.folder)
+
+
+def _listed(values: object) -> object:
+    """Values as a list; what has none stays as it is, and the check of the push refuses it."""
+    return list(values) if isinstance(values, Iterable) else values
 
 
 def _reply(call: Call[R]) -> Calls[R]:

@@ -207,6 +207,13 @@ class BellWorker(Worker):
                 self.pubsub_thread.stop()
             self.connection.connection_pool.disconnect()  # also wakes the thread, which then ends
 
+    def handle_payload(self, message: Any) -> None:
+        """Obey a command that RQ has published for this worker. Anything else is refused, and the thread goes on."""
+        try:
+            super().handle_payload(message)  # type: ignore[no-untyped-call]  # RQ's gap
+        except Exception as error:  # noqa: BLE001  (anybody who may publish may send anything)
+            logger(part="worker").warning(Event.JOB_REFUSED, code="not_a_command", error=type(error).__name__)
+
     def execute_job(self, job: Job, queue: Queue) -> None:
         """Run one bell in a forked child. A worker whose store is not the inbox's stops instead."""
         try:

@@ -24,7 +24,8 @@ def push(
     """Push conversations from a file or standard input.
 
     The input is one JSON object, a JSON array of objects, or one object a line (JSONL). A push that is refused is
-    reported with its number (in JSONL: its line) and code, and the others go on; the exit code is then 65.
+    reported with its number (in JSONL: its line) and code, and the others go on; the exit code is then 65, as it is
+    for an input without any push.
 
     Example: memd push conversations.jsonl --now
     """
@@ -38,7 +39,9 @@ def push(
     finally:  # also when the server went away half-way: what was accepted is accepted
         if as_json:
             echo_json(answers)
-    if any("code" in answer for answer in answers):
+    if not answers:
+        warn("nothing was pushed: the input holds no push")
+    if not answers or any("code" in answer for answer in answers):
         raise typer.Exit(Rejected.exit_code)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +23,8 @@ from memd.errors import ConfigError
 
 ENV_PREFIX = "MEMD_"
 CONFIG_FILE = "config.yaml"
+
+_CREDENTIALS = re.compile("//.*@", re.DOTALL)
 
 _WORDS = {"yes": True, "on": True, "y": True, "t": True, "no": False, "off": False, "n": False, "f": False}
 """What a switch may also be set to as text; msgspec itself reads `true`, `false`, 1 and 0."""
@@ -62,12 +65,21 @@ def load(
     switches = {name for name, annotation in kinds() if annotation is bool}
     for origin, values in layers:
         for name, value in values.items():
+            _refuse_not_utf8(name, value, origin)
             _put(tree, name, _WORDS.get(value.lower(), value) if name in switches and isinstance(value, str) else value)
             origins[name] = origin
     try:
         return LoadedSettings(convert(tree, Settings, strict=False, dec_hook=_decoded), origins)
     except ValidationError as error:
         raise ConfigError(sentence(error, origins, tree, dict(kinds()))) from None
+
+
+def _refuse_not_utf8(name: str, value: object, origin: str) -> None:
+    """Refuse text with bytes that are no text: nothing could print it or write it to a file. Raises ConfigError."""
+    try:
+        str(value).encode()
+    except UnicodeEncodeError:
+        raise ConfigError(f"setting {name} ({origin}) is not UTF-8") from None
 
 
 def _default_file(environ: Mapping[str, str]) -> Path | None:
@@ -95,10 +107,12 @@ def _at_home(path: Path) -> Path:
 
 
 def plain(settings: Settings) -> dict[str, Any]:
-    """All settings as JSON values, secrets masked."""
+    """All settings as JSON values, secrets masked; also what an address has before its last @."""
     tree: dict[str, Any] = json.loads(
         encode(settings, enc_hook=lambda value: MASK if type(value) is Secret else str(value))
     )
+    if settings.extraction.base_url:
+        tree["extraction"]["base_url"] = _CREDENTIALS.sub(f"//{MASK}@", settings.extraction.base_url)
     return tree
 
 
@@ -107,6 +121,7 @@ def as_environment(settings: Settings) -> dict[str, str]:
     tree = plain(settings)
     if settings.redis_url:
         tree["redis_url"] = settings.redis_url.reveal()
+    tree["extraction"]["base_url"] = settings.extraction.base_url
     if settings.extraction.api_key:
         tree["extraction"]["api_key"] = settings.extraction.api_key.reveal()
     tree["data_dir"] = str(settings.data_dir.absolute())

@@ -15,7 +15,10 @@ from memd.config import Settings
 from memd.context import Context, Key, Message, identify
 from memd.errors import Rejected
 from memd.inbox import verbs
+from memd.inbox.bell import bell_queue
 from memd.inbox.connection import send
+from workers.job import BellJob
+from workers.worker import BellWorker
 
 pytestmark = pytest.mark.timing
 
@@ -116,3 +119,40 @@ def test_a_time_that_is_none_is_refused_at_the_door(memd: Memd, time: float) -> 
     """The client says so at once, and nothing is stored."""
     with pytest.raises(Rejected, match="E_CREATED_AT"):
         memd.push([{"role": "user", "content": "hello there", "created_at": time}], thread_id="t", user_id="ana")
+
+
+@pytest.mark.parametrize("messages", [None, 5, "text", {"role": "user"}])
+def test_messages_that_are_no_list_are_refused(memd: Memd, messages: Any) -> None:
+    """Whatever is passed: an error with a code, never a TypeError."""
+    with pytest.raises(Rejected, match="E_MESSAGE"):
+        memd.push(messages, thread_id="t", user_id="ana")
+
+
+@pytest.mark.parametrize("kind", ["SET", "LPUSH", "SADD"])
+def test_a_due_key_of_a_wrong_type_stops_no_claim(
+    memd: Memd, client: redis.Redis, settings: Settings, cli: Cli, kind: str
+) -> None:
+    """It is set aside under another name, and the doctor says so; the others are claimed."""
+    execute(client, kind, f"{verbs.P}:ctx:wrong", "not a hash")
+    client.zadd(f"{verbs.P}:due", {"wrong": 1})
+    execute(client, *fcall())
+    assert len(send(client, verbs.claim(settings, 10, 0, "w", "model")).taken) == 1
+    assert client.exists(f"{verbs.P}:wrong:wrong")
+    assert client.zscore(f"{verbs.P}:due", "wrong") is None
+    assert "1 due keys were no hashes" in cli("doctor").stdout
+    client.delete(f"{verbs.P}:wrong:wrong")
+
+
+@pytest.mark.parametrize("given", ["", "\n\n", "[]"])
+def test_an_input_without_a_push_is_no_success(memd: Memd, cli: Cli, given: str) -> None:
+    """A script that pushed nothing learns it from the exit code."""
+    done = cli("push", given=given)
+    assert done.returncode == 65
+    assert "nothing was pushed" in done.stderr
+
+
+@pytest.mark.parametrize("payload", [b"{", b"\xff", b"5", b"{}", b'{"command": 5}', b'{"command": "stop-job"}'])
+def test_what_is_no_command_does_not_end_the_listening(client: redis.Redis, payload: bytes) -> None:
+    """Whatever is published for a worker: nothing is raised in RQ's thread, which would end it with a traceback."""
+    worker = BellWorker([bell_queue(client, BellJob)], connection=client, job_class=BellJob)
+    worker.handle_payload({"data": payload})

@@ -194,3 +194,22 @@ def test_settings_made_by_hand_hide_their_secrets() -> None:
     assert found.redis_url is not None
     assert found.redis_url.reveal() == "redis://:hush@h"
     assert "hush" not in repr(found) + str(config.plain(found))
+
+
+@pytest.mark.parametrize("address", ["http://me:hush@host:80/x", "https://hush@host", "http://me:hu/hush@host"])
+def test_credentials_in_an_address_are_not_shown(address: str) -> None:
+    """What an address has before its last @ is masked where settings are shown, and whole where they are used."""
+    found = config.load(use_file=False, environ={}, flags={"extraction.base_url": address})
+    shown = config.plain(found.settings)["extraction"]["base_url"]
+    assert "hush" not in shown
+    assert "@host" in shown
+    again = config.load(use_file=False, environ=config.as_environment(found.settings))
+    assert again.settings.extraction.base_url == address
+
+
+@pytest.mark.parametrize("name", ["data_dir", "extraction.model", "redis_url"])
+def test_a_setting_that_is_no_text_is_refused(name: str) -> None:
+    """Bytes of the environment that are not UTF-8 are an error in one sentence, whatever the setting."""
+    variable = config.loading.ENV_PREFIX + name.upper().replace(".", "__")
+    with pytest.raises(ConfigError, match=rf"setting {name} \(environment\) is not UTF-8"):
+        config.load(use_file=False, environ={variable: "/tmp/\udcff"})  # noqa: S108  (never made)

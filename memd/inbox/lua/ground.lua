@@ -19,6 +19,7 @@
 --        .batch .sent .print           its request in a batch: the id, the order of its last message, what it asked for
 --        .answer                       the answer to that request, until a claim takes it; or, in a claim, an answer
 --                                      that could not be stored, kept with .batch .sent .print as of a batch
+--   P:wrong:<key>                      what was at P:ctx:<key> but was no hash
 --   P:due                       zset   key -> ms at which it may be claimed
 --   P:rationed                  zset   key -> ms until which it waits for a budget of tokens
 --   P:batched                   zset   key -> ms at which it is due again even if its batch has not answered

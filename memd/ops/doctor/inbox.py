@@ -73,6 +73,11 @@ def _raw_names(client: redis.Redis) -> tuple[set[bytes], bool]:
 def waiting(checkup: Checkup) -> Verdict:
     """Pending keys get their turn."""
     figures = checkup.figures
+    if wrong := figures.stats.get("wrong_type"):
+        return warn(
+            f"{wrong} due keys were no hashes and are now {P}:wrong:<key>: find who writes to {P}*, then delete them "
+            f"and the field wrong_type of {P}:stats"
+        )
     oldest = figures.oldest_waiting_s
     if oldest is None:
         return ok("nothing is waiting")
