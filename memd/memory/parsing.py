@@ -5,6 +5,7 @@ Fields that a person broke without making the document unreadable are read as ab
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
@@ -17,6 +18,9 @@ from memd.memory.document import SECTIONS, Document, Fact, complete, moment, own
 
 VERSION = (1, 0)
 """The version of the established format: the newest that this code reads, and the one it writes."""
+
+_FIELDS = frozenset(("version", "revision", "userId", "user", "history", "facts", "archive", "ledger", "removed"))
+"""The fields that an error may name when they are there twice."""
 
 _VERSION = re.compile(r"(\d{1,4})\.(\d{1,4})")
 
@@ -35,6 +39,7 @@ def parse(data: bytes, bucket: Bucket) -> Document:
         raise DocumentDamaged(f"E_DOCUMENT_JSON: a memory document is not JSON at {place}", place) from None
     if not isinstance(document, dict):
         raise _wrong("the top level", "an object")
+    _check_keys(data, document)
     _check_version(document)
     owner = owner_fields(bucket)
     document = complete({**document, **{name: document.get(name, ours) for name, ours in owner.items()}})
@@ -58,6 +63,24 @@ def broken_fields(document: Document) -> Iterator[str]:
             yield from _broken(f"{name}[{number}]", fact, _FACT)
             yield from _broken_evidence(f"{name}[{number}].evidence", fact.get("evidence", []))
             yield from _broken(f"{name}[{number}].subject", fact.get("subject"), _SUBJECT)
+
+
+def _check_keys(data: bytes, document: Document) -> None:
+    """Raise DocumentDamaged when an object has a key twice: the first value, maybe all facts, would be lost."""
+    if data == orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE):
+        return  # written by memd; only an edit by hand costs the slow look below
+    try:
+        json.loads(data.removeprefix(b"\xef\xbb\xbf"), object_pairs_hook=_unlike_keys, parse_int=str, parse_float=str)
+    except RecursionError:
+        raise DocumentDamaged("E_DOCUMENT_DEPTH: a memory document is nested too deeply") from None
+
+
+def _unlike_keys(pairs: list[tuple[str, Any]]) -> None:
+    names = [name for name, _ in pairs]
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        place = twice if twice in _FIELDS else "an object"  # a thread's id must not reach a log
+        raise DocumentDamaged(f"E_DOCUMENT_KEY: a memory document has a key twice ({place})", place)
 
 
 def _check_version(document: Document) -> None:

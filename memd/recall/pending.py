@@ -21,7 +21,7 @@ from memd.inbox.verbs import Waiting
 from memd.memory.document import Fact, iso
 from memd.memory.facts import DEFAULT_CONFIDENCE
 from memd.memory.new_facts import base_fact
-from memd.memory.store.protocol import Store, Tombstone
+from memd.memory.store.protocol import Store, Tombstone, load_to_read
 from memd.memory.text import one_line
 from memd.push.redaction import redact
 from memd.push.validation import parse_wire_message
@@ -91,7 +91,7 @@ class PendingMessages:
         identities: defaultdict[str, list[str]] = defaultdict(list)
         for row in rows:
             identities[row.thread_id].append(row.identity)
-        known = self._store.load(bucket, identities).known
+        known = load_to_read(self._store, bucket, identities).known
         now = datetime.now(UTC)
         for row in rows:
             message = self._message(row)

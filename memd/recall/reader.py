@@ -20,6 +20,7 @@ from memd.memory.hand.editing import load_unrepaired
 from memd.memory.parsing import broken_fields
 from memd.memory.store.cache import CachedReader
 from memd.memory.store.json_store import open_store
+from memd.memory.store.protocol import load_to_read
 from memd.recall.index import Index, similarities
 from memd.recall.inject import Injection, Lines, inject, versioned
 from memd.recall.memories import Memory, alone, merged, with_pending
@@ -130,7 +131,7 @@ class Reader:
 
     def document(self, bucket: Bucket) -> Document:
         """The whole document, read past the cache. Raises StoreUnavailable, DocumentDamaged."""
-        return self._store.load(bucket).document
+        return load_to_read(self._store, bucket).document
 
     def inspect(self, bucket: Bucket) -> list[str]:
         """The broken fields of a document, which is not repaired. Raises StoreUnavailable, DocumentDamaged."""

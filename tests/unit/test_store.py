@@ -18,7 +18,7 @@ from support.stores import ALICE, DAMAGE, contents, names, options, ours, save
 
 from memd.config import Settings
 from memd.context import Bucket, Message, identify
-from memd.errors import ClaimLost, ConfigError, Conflict, DocumentTooNew, StoreUnavailable
+from memd.errors import ClaimLost, ConfigError, Conflict, DocumentDamaged, DocumentTooNew, StoreUnavailable
 from memd.memory.document import Document
 from memd.memory.store import files, lock
 from memd.memory.store.cache import CachedReader
@@ -487,3 +487,82 @@ def test_making_a_document_durable_asks_for_nothing_when_there_is_none(store: Js
     save(store, "tea")
     store.sync(ALICE)
     assert contents(store) == ["tea"]
+
+
+@pytest.mark.parametrize("linked", ["users/alice@example.com", "users/alice@example.com/agents"])
+def test_a_users_folder_that_is_a_link_is_refused(store: JsonStore, file: Path, tmp_path: Path, linked: str) -> None:
+    """Nothing is read, written or forgotten through it, so no forgetting leaves a document behind it."""
+    bucket = Bucket(ALICE.user_id, "chef")
+    save(store, "tea", bucket)
+    place, elsewhere = tmp_path / "data" / linked, tmp_path / "elsewhere"
+    place.rename(elsewhere)
+    place.symlink_to(elsewhere)
+    before = {path: path.read_bytes() for path in elsewhere.rglob("*.json")}
+    for attempt in (
+        lambda: store.load(bucket),
+        lambda: store.peek(bucket),
+        lambda: save(store, "coffee", bucket),
+        lambda: store.erase(bucket.user_id, "chef"),
+    ):
+        with pytest.raises(StoreUnavailable, match="E_STORE_LINK"):
+            attempt()
+    assert {path: path.read_bytes() for path in elsewhere.rglob("*.json")} == before
+
+
+@pytest.mark.parametrize("users", ["users", "."])
+def test_the_folder_of_all_users_may_be_a_link(tmp_path: Path, users: str) -> None:
+    """An operator may put the users, or the whole data folder, on another disk."""
+    (tmp_path / "disk").mkdir()
+    data = tmp_path / "data"
+    if users == ".":
+        data.symlink_to(tmp_path / "disk")
+    else:
+        data.mkdir()
+        (data / users).symlink_to(tmp_path / "disk")
+    store = JsonStore(data, options())
+    save(store, "tea")
+    assert contents(store) == ["tea"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "place"),
+    [
+        (b'"facts": [', b'"facts": [],\n  "facts": [', "facts"),
+        (b'"content": "tea"', b'"content": "beer",\n      "content": "tea"', "an object"),
+        (b'"ledger": {', b'"ledger": {"secret": [], "secret": []', "an object"),
+    ],
+)
+def test_a_key_that_is_there_twice_is_damage(store: JsonStore, file: Path, old: bytes, new: bytes, place: str) -> None:
+    """Its first value would be lost silently; the error names the place, and no thread."""
+    save(store, "tea")
+    assert file.read_bytes().count(old) == 1
+    file.write_bytes(file.read_bytes().replace(old, new))
+    with pytest.raises(DocumentDamaged, match="E_DOCUMENT_KEY") as raised:
+        store.inspect(ALICE)
+    assert raised.value.place == place
+
+
+@pytest.mark.parametrize("text", ['{"facts": []}', '{"facts":[{"content":"a","confidence":1e2,"x":{"content":"b"}}]}'])
+def test_a_file_written_by_hand_without_double_keys_is_read(store: JsonStore, file: Path, text: str) -> None:
+    """The same key in different objects is no double key."""
+    file.parent.mkdir(parents=True)
+    file.write_text(text)
+    store.inspect(ALICE)
+
+
+@pytest.mark.parametrize("commits", [0, 1, 3])
+def test_a_reader_leaves_a_half_written_document_alone(
+    store: JsonStore, file: Path, tmp_path: Path, commits: int
+) -> None:
+    """It reads the version before, and the whole one when it is there; only a writer sets a file aside."""
+    for number in range(commits):
+        save(store, f"tea {number}")
+    file.parent.mkdir(parents=True, exist_ok=True)
+    whole = file.read_bytes() if commits else b'{"facts": []}'
+    file.write_bytes(whole[: len(whole) // 2])
+    reader = CachedReader[None](store, make_settings(tmp_path, None))
+    before, names_before = [f"tea {number}" for number in range(commits - 1)], names(file.parent)
+    assert [fact["content"] for fact in reader.read(ALICE)["facts"]] == before
+    assert (names(file.parent), file.read_bytes()) == (names_before, whole[: len(whole) // 2])
+    file.write_bytes(whole)
+    assert len(reader.read(ALICE)["facts"]) == commits

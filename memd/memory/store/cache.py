@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeVar
 from memd.config import Settings
 from memd.context import Bucket
 from memd.memory.document import Document
-from memd.memory.store.protocol import Store
+from memd.memory.store.protocol import Store, load_to_read
 
 SHARED_KEY_CHARS = 64
 """Parsed objects share their keys up to this length (orjson caches them), so only longer ones are counted."""
@@ -60,7 +60,7 @@ class CachedReader(Generic[D]):
         kept = self._look(bucket, mark)
         if kept is not None:
             return kept
-        document = _readable(self._store.load(bucket).document)
+        document = _readable(load_to_read(self._store, bucket).document)
         size = size_of(document)
         with self._lock:
             self._drop(bucket)

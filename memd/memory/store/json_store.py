@@ -17,7 +17,7 @@ import orjson
 
 from memd.config import Settings, StoreSettings
 from memd.context import DEFAULT_AGENT, Bucket, user_hash
-from memd.errors import ClaimLost, ConfigError, Conflict, DocumentDamaged, DocumentTooNew
+from memd.errors import ClaimLost, ConfigError, Conflict, DocumentDamaged, DocumentTooNew, StoreUnavailable
 from memd.events import Event, logger
 from memd.memory import ledger
 from memd.memory.document import Document, empty_document, tombstones_of
@@ -70,6 +70,23 @@ class JsonStore:
             with locked(paths.bucket_lock(self._data_dir, owner)):
                 return self._mend(owner)
 
+    def peek(self, bucket: Bucket, identities: Identities = NO_IDENTITIES) -> Loaded:
+        """The bucket's document for a reader, who changes nothing: of a damaged one the previous version, or none.
+
+        The file may be half written by an editor at this moment; only a writer sets it aside, under the lock.
+        Raises DocumentTooNew, StoreUnavailable.
+        """
+        owner = self._owner(bucket)
+        for name in (paths.FILE, paths.PREVIOUS):
+            try:
+                loaded = self._read(owner, name)
+                return replace(loaded, known=ledger.known(loaded.document["ledger"], identities))
+            except DocumentTooNew:
+                raise
+            except DocumentDamaged:
+                continue
+        return Loaded(empty_document(owner), 0, None)
+
     def inspect(self, bucket: Bucket) -> None:
         """Read the bucket's file and leave it as it is, whatever it holds.
 
@@ -102,6 +119,7 @@ class JsonStore:
                 raise ClaimLost("the claim is somebody else's by now; nothing was written")
             if self.tombstones.generation(bucket.user_id) != loaded.generation:
                 raise Conflict("the user had something forgotten since the document was loaded; nothing was written")
+            self._check_folders(owner)
             file = self._file(owner)
             if _hash_on_disk(file) != loaded.content_hash:
                 raise Conflict("the document changed since it was loaded; nothing was written")
@@ -203,7 +221,9 @@ class JsonStore:
         if self._shared:
             return Erased()
         whole = agent_name is None
-        folder = paths.folder(self._data_dir, Bucket(user_id, agent_name or DEFAULT_AGENT), shared=False)
+        bucket = Bucket(user_id, agent_name or DEFAULT_AGENT)
+        self._check_folders(bucket)
+        folder = paths.folder(self._data_dir, bucket, shared=False)
         if dry_run:
             return erase.look(folder, whole=whole)
         agents = ["", *self.agents(user_id)] if agent_name is None else [agent_name]
@@ -217,13 +237,26 @@ class JsonStore:
     def _file(self, owner: Bucket) -> Path:
         return paths.folder(self._data_dir, owner, shared=self._shared) / paths.FILE
 
-    def _read(self, owner: Bucket) -> Loaded:
-        file = self._file(owner)
-        data = files.read(file, sibling=file.with_name(paths.PREVIOUS))
+    def _read(self, owner: Bucket, name: str = paths.FILE) -> Loaded:
+        self._check_folders(owner)
+        file = self._file(owner).with_name(name)
+        data = files.read(file, sibling=file.with_name(paths.PREVIOUS if name == paths.FILE else paths.FILE))
         if data is None:
             return Loaded(empty_document(owner), 0, None)
         document = parse(data, owner)
         return Loaded(document, document["revision"], _hash(data))
+
+    def _check_folders(self, owner: Bucket) -> None:
+        """Refuse a folder that is a link: what is behind it is not in this store, and no forgetting would reach it."""
+        bottom = paths.folder(self._data_dir, owner, shared=self._shared)
+        top = paths.user_folder(self._data_dir, owner.user_id, shared=self._shared)
+        between = [folder for folder in (bottom, *bottom.parents) if folder == top or top in folder.parents]
+        try:
+            linked = any(folder.is_symlink() for folder in between)
+        except OSError as error:
+            raise files.unavailable(error) from None
+        if linked:
+            raise StoreUnavailable("E_STORE_LINK: a user's or an agent's folder is a link; put the folder itself there")
 
     def _mend(self, owner: Bucket) -> Loaded:
         """Read once more, under the lock; a document that is still damaged is set aside."""

@@ -294,6 +294,18 @@ class FileStore(Protocol):
         """
         ...
 
+    def peek(self, bucket: Bucket, identities: Identities = NO_IDENTITIES) -> Loaded:
+        """The document for a reader: like `load`, but a damaged one is left alone; its last good version is returned.
+
+        Raises DocumentTooNew, StoreUnavailable.
+        """
+        ...
+
     def entries(self) -> Iterator[Entry]:
         """The files and folders of the store, in no order. Raises OSError."""
         ...
+
+
+def load_to_read(store: Store, bucket: Bucket, identities: Identities = NO_IDENTITIES) -> Loaded:
+    """A document for somebody who only reads: nothing is set aside. Raises as `Store.load` does."""
+    return store.peek(bucket, identities) if isinstance(store, FileStore) else store.load(bucket, identities)
