@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from memd.config import StoreSettings
@@ -16,11 +17,8 @@ from memd.memory.store.protocol import NO_IDENTITIES, Identities, Loaded
 from support import wait_for
 
 
-class _MarkingStore(JsonStore):
-    def __init__(self, data_dir: Path, settings: StoreSettings) -> None:
-        super().__init__(data_dir, settings)
-        self._marker = data_dir / "in-commit"
-        self._go = data_dir / "go"
+class HookedStore(JsonStore):
+    """A store that does more around its commits, and in them between the last question and the write."""
 
     def commit(
         self,
@@ -30,51 +28,54 @@ class _MarkingStore(JsonStore):
         still_ours: Callable[[], bool],
         taken: Identities = NO_IDENTITIES,
     ) -> Loaded:
-        """Commit, but stand still once the claim was found to be ours, with the lock held."""
+        """Commit, with the hooks."""
 
-        def asked() -> bool:
+        def ask_then_act() -> bool:
             ours = still_ours()
-            self._stand_still()
+            self.within_commit(bucket)
             return ours
 
-        return super().commit(bucket, loaded, document, asked, taken)
+        with self.around_commit(bucket):
+            return super().commit(bucket, loaded, document, ask_then_act, taken)
 
-    def _stand_still(self) -> None:
-        raise NotImplementedError
+    def within_commit(self, bucket: Bucket) -> None:
+        """Called with the locks held, once the claim was found to be ours."""
+
+    @contextmanager
+    def around_commit(self, bucket: Bucket) -> Iterator[None]:
+        """Entered before the locks are taken; left when the commit has ended."""
+        yield
 
 
-class FreezingStore(_MarkingStore):
+class FreezingStore(HookedStore):
     """Its process freezes in the first commit there is, and holds no other lock meanwhile."""
 
     _turn = threading.Lock()
 
-    def commit(
-        self,
-        bucket: Bucket,
-        loaded: Loaded,
-        document: Document,
-        still_ours: Callable[[], bool],
-        taken: Identities = NO_IDENTITIES,
-    ) -> Loaded:
+    @contextmanager
+    def around_commit(self, bucket: Bucket) -> Iterator[None]:
         """Commit when it is its turn."""
         with self._turn:
-            return super().commit(bucket, loaded, document, still_ours, taken)
+            yield
 
-    def _stand_still(self) -> None:
-        if not self._marker.exists():
-            self._marker.touch()
+    def within_commit(self, bucket: Bucket) -> None:
+        """Freeze, unless a process froze before."""
+        marker = self._data_dir / "in-commit"
+        if not marker.exists():
+            marker.touch()
             os.kill(os.getpid(), signal.SIGSTOP)
 
 
-class HangingStore(_MarkingStore):
+class HangingStore(HookedStore):
     """Every commit hangs until the file `go` is there."""
 
-    def _stand_still(self) -> None:
-        self._marker.touch()
-        wait_for(self._go.exists, "the test lets commits go on", timeout_s=60)
+    def within_commit(self, bucket: Bucket) -> None:
+        """Wait for the file."""
+        (self._data_dir / "in-commit").touch()
+        wait_for((self._data_dir / "go").exists, "the test lets commits go on", timeout_s=60)
 
 
-class WritingDownStore(JsonStore):
+class WritingDownStore(HookedStore):
     """Writes down each load and commit, and whose it was."""
 
     def __init__(self, data_dir: Path, settings: StoreSettings) -> None:
@@ -86,18 +87,11 @@ class WritingDownStore(JsonStore):
         self._write_down("load")
         return super().load(bucket, identities)
 
-    def commit(
-        self,
-        bucket: Bucket,
-        loaded: Loaded,
-        document: Document,
-        still_ours: Callable[[], bool],
-        taken: Identities = NO_IDENTITIES,
-    ) -> Loaded:
-        """Commit."""
-        done = super().commit(bucket, loaded, document, still_ours, taken)
+    @contextmanager
+    def around_commit(self, bucket: Bucket) -> Iterator[None]:
+        """Write down a commit that has succeeded."""
+        yield
         self._write_down("commit")
-        return done
 
     def _write_down(self, step: str) -> None:
         with self._steps.open("a") as file:

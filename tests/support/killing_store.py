@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from memd.config import StoreSettings
 from memd.context import Bucket, user_hash
-from memd.memory.document import Document
 from memd.memory.store.json_store import JsonStore
 from memd.memory.store.paths import FORGOTTEN
 from memd.memory.store.protocol import NO_IDENTITIES, Identities, Loaded
 from memd.memory.store.tombstone import TombstoneFiles
 from support import wait_for
+from support.fault_stores import HookedStore
 
 KILLS = 5
 EVERY = 8
@@ -30,54 +31,31 @@ class KillingStore(JsonStore):
         return super().load(bucket, identities)
 
 
-class DyingStore(JsonStore):
+class DyingStore(HookedStore):
     """Dies after each eighth commit, between the rename and the ack, five times in all."""
 
-    def __init__(self, data_dir: Path, settings: StoreSettings) -> None:
-        super().__init__(data_dir, settings)
-        self._commits = data_dir / "commits"
-
-    def commit(
-        self,
-        bucket: Bucket,
-        loaded: Loaded,
-        document: Document,
-        still_ours: Callable[[], bool],
-        taken: Identities = NO_IDENTITIES,
-    ) -> Loaded:
-        """Commit, count, and maybe die."""
-        done = super().commit(bucket, loaded, document, still_ours, taken)
-        with self._commits.open("ab") as file:
+    @contextmanager
+    def around_commit(self, bucket: Bucket) -> Iterator[None]:
+        """Count the commits that have succeeded, and maybe die."""
+        yield
+        commits = self._data_dir / "commits"
+        with commits.open("ab") as file:
             file.write(b".")
-        count = self._commits.stat().st_size
+        count = commits.stat().st_size
         if count % EVERY == 0 and count <= KILLS * EVERY:
             os.kill(os.getpid(), signal.SIGKILL)
-        return done
 
 
-class WaitingStore(JsonStore):
+class WaitingStore(HookedStore):
     """Writes only after the user's forgetting has begun, though it asked for the claim before that."""
 
-    def commit(
-        self,
-        bucket: Bucket,
-        loaded: Loaded,
-        document: Document,
-        still_ours: Callable[[], bool],
-        taken: Identities = NO_IDENTITIES,
-    ) -> Loaded:
-        """Ask, write down that this was answered, and wait before the write."""
-
-        def asked() -> bool:
-            ours = still_ours()
-            folder = self._data_dir / "asked"
-            folder.mkdir(exist_ok=True)
-            (folder / bucket.hash).touch()
-            begun = self._data_dir / FORGOTTEN / f"{user_hash(bucket.user_id)}.open"
-            wait_for(begun.exists, "the forgetting has begun")
-            return ours
-
-        return super().commit(bucket, loaded, document, asked, taken)
+    def within_commit(self, bucket: Bucket) -> None:
+        """Write down that the claim was asked for, and wait."""
+        folder = self._data_dir / "asked"
+        folder.mkdir(exist_ok=True)
+        (folder / bucket.hash).touch()
+        begun = self._data_dir / FORGOTTEN / f"{user_hash(bucket.user_id)}.open"
+        wait_for(begun.exists, "the forgetting has begun")
 
 
 class PausingTombstones(TombstoneFiles):
@@ -93,23 +71,17 @@ class PausingTombstones(TombstoneFiles):
         return generation
 
 
-class PausingStore(JsonStore):
+class PausingStore(HookedStore):
     """Its commits pause between their last question and the write."""
 
     def __init__(self, data_dir: Path, settings: StoreSettings) -> None:
         super().__init__(data_dir, settings)
         self.tombstones = PausingTombstones(data_dir)
 
-    def commit(
-        self,
-        bucket: Bucket,
-        loaded: Loaded,
-        document: Document,
-        still_ours: Callable[[], bool],
-        taken: Identities = NO_IDENTITIES,
-    ) -> Loaded:
-        """Commit, and write down that this has ended."""
+    @contextmanager
+    def around_commit(self, bucket: Bucket) -> Iterator[None]:
+        """Write down that the commit has ended."""
         try:
-            return super().commit(bucket, loaded, document, still_ours, taken)
+            yield
         finally:
             (self._data_dir / "asked" / f"{bucket.user_id}.done").touch()
