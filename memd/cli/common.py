@@ -13,6 +13,7 @@ import typer
 
 from memd import config, events
 from memd.config import LoadedSettings, Settings
+from memd.ops import descriptors
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.")]
 User = Annotated[str, typer.Argument(help="The user's id.")]
@@ -46,9 +47,10 @@ def settings(**flags: Any) -> Settings:
 
 
 def daemon_settings(**flags: Any) -> Settings:
-    """The settings of a process that keeps running; also sets up logging."""
+    """The settings of a process that keeps running; also sets up logging. Raises ConfigError."""
     os.umask(0o077)  # the files of the daemon are private
     chosen = settings(**flags)
+    descriptors.require(chosen)
     events.setup(chosen.log.level, chosen.log.format)
     return chosen
 

@@ -25,7 +25,7 @@ DAEMON = (
     "client|setname client|list subscribe unsubscribe",
     "fcall multi exec watch unwatch",
     "blpop blmove lpush rpush lpop llen lindex lrange lrem",
-    "get set del exists expire pexpire persist rename incrby",
+    "type get set del exists expire pexpire persist rename incrby",
     "hget hmget hgetall hkeys hlen hscan hexists hset hsetnx hdel hincrby hincrbyfloat",
     "sadd srem scard smembers smismember sscan",
     "zadd zrem zcard zcount zscore zmscore zrange zrangebyscore zremrangebyscore zpopmin zscan zunionstore",
@@ -57,6 +57,7 @@ APP_KEYS = (
 
 READER = "ping info time scan acl|whoami function|list"
 READER_KEYS = (
+    (f"%R~{P}:* %R~{RAW} %R~{RAW}:*", "type"),
     (
         f"%R~{P}:due %R~{P}:rationed %R~{P}:batched %R~{P}:batches %R~{P}:claimed %R~{P}:dead %R~{P}:parked:*",
         "zcard zcount",

@@ -11,6 +11,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -40,8 +41,9 @@ from memd.context import Bucket
 from memd.errors import ModelUnavailable
 from memd.extraction import endpoint
 from memd.inbox import breaker, library, verbs
-from memd.inbox.connection import send
+from memd.inbox.connection import send, socket_path
 from memd.memory.store import paths
+from memd.ops import descriptors, server
 from memd.ops.doctor import CHECKS, Diagnosis, examine, folder
 from memd.ops.doctor import server as server_checks
 from memd.testing import ModelServer
@@ -99,7 +101,7 @@ def test_with_the_server_down_the_other_checks_go_on(data_dir: Path) -> None:
     lines = report.stdout.splitlines()
     assert len(lines) == len(CHECKS)
     assert re.match(r"bad   server +the server cannot be reached", lines[0])
-    assert [line[:4].strip() for line in lines if "does not answer" not in line] == ["bad", "ok", "ok", "ok", "ok"]
+    assert [line[:4].strip() for line in lines if "does not answer" not in line] == ["bad", *["ok"] * 5]
     assert report.stderr == ""
 
 
@@ -455,3 +457,105 @@ def test_a_check_that_stumbles_does_not_hide_the_others(client: redis.Redis, set
     report = found(settings)
     assert report["workers"].said.startswith("not checked")
     assert report["eviction"].state == "ok"
+
+
+# --- what a hostile world did ---------------------------------------------------------------------------------------
+
+
+def test_a_key_of_a_wrong_type_is_named(settings: Settings, client: redis.Redis) -> None:
+    """Another program wrote one of memd's keys: the doctor names it."""
+    library.install(client, settings)
+    assert state(settings, "keys") == "ok"
+    for name, write in (("{memd}:due", "due"), ("{memd}:ctx:k", "ctx"), ("memd:in", "in")):
+        client.flushall()
+        client.zadd("{memd}:due", {"k": 1})
+        client.delete(name)
+        client.set(name, write)
+        assert (found(settings)["keys"].state, name in found(settings)["keys"].said) == ("bad", True)
+
+
+def test_the_embedded_servers_socket_and_lock_are_checked(data_dir: Path) -> None:
+    """A socket that is gone, and a server beside the folder's own, are bad; with both in place all is well."""
+    settings = make_settings(data_dir, None)
+    process = server.start(settings)
+    try:
+        assert state(settings, "server") == "ok"
+        path = socket_path(settings)
+        path.unlink()
+        assert "socket is gone" in found(settings)["server"].said
+        conf = data_dir / "server" / "server.conf"
+        other = data_dir / "other"
+        other.mkdir()
+        (other / "server.conf").write_text(conf.read_text().replace(f'{data_dir}/server"', f'{other}"'))
+        second = subprocess.Popen([server.binary(), str(other / "server.conf")])
+        try:
+            wait_for(path.exists, "the second server has the socket")
+            wait_for(lambda: "second" in found(settings)["server"].said, "the doctor sees it")
+            assert f"a second server, pid {second.pid}" in found(settings)["server"].said
+        finally:
+            server.stop(second)
+    finally:
+        server.stop(process)
+
+
+def test_a_store_that_takes_no_writes_is_bad(settings: Settings, client: redis.Redis) -> None:
+    """The data folder is on a disk that is full: the doctor says that nothing is remembered."""
+    class_ = {"store__class": "support.fault_stores.FullStore"}
+    full = make_settings(settings.data_dir, str(settings.redis_url.reveal() if settings.redis_url else ""), **class_)
+    assert "takes no writes" in found(full)["data folder"].said
+    assert state(settings, "data folder") == "ok"
+
+
+def test_replies_that_are_never_in_form_are_known_from_the_inbox(server_url: str, client: redis.Redis) -> None:
+    """The counters of what died and what was stored tell it; no tokens are spent."""
+    with ModelServer() as model, tempfile.TemporaryDirectory() as folder:
+        changes = {"extraction__extractor": "anthropic", "extraction__api_key": "sk-mine"}
+        settings = make_settings(Path(folder), server_url, extraction__base_url=model.base_url, **changes)
+        assert state(settings, "model") == "ok"
+        client.hset("{memd}:stats", "dead:bad_reply", "3")
+        assert "not in the form" in found(settings)["model"].said
+        assert state(settings, "model") == "bad"
+        client.hset("{memd}:stats", "stored", "2")
+        assert state(settings, "model") == "warn"
+        client.hset("{memd}:stats", "stored", "200")
+        assert state(settings, "model") == "ok"
+        assert model.calls == 0
+
+
+@pytest.mark.parametrize("words", [["up"], ["server"], ["worker"], ["doctor"]])
+def test_too_few_descriptors_are_said(data_dir: Path, words: list[str]) -> None:
+    """With `ulimit -n 40` nothing would be drained: the daemon refuses to start, and the doctor says why."""
+    settings = make_settings(data_dir, None)
+    done = subprocess.run(
+        ["sh", "-c", 'ulimit -n 40; exec "$@"', "sh", sys.executable, "-m", "memd", *words],
+        env=environment(settings),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == (1 if words == ["doctor"] else 78)
+    assert "40 files" in done.stdout + done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_process_raises_its_limit_as_far_as_it_needs(data_dir: Path) -> None:
+    """A soft limit below the need is raised, up to the hard one."""
+    settings = make_settings(data_dir, None, drain__concurrency=200)
+    limit = subprocess.run(
+        ["sh", "-c", 'ulimit -Sn 130; exec "$@"', "sh", sys.executable, "-c", RAISED],
+        env=environment(settings),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert int(limit.stdout) == descriptors.needed(settings) > 600
+
+
+RAISED = """
+import resource
+from memd import config
+from memd.ops import descriptors
+descriptors.require(config.load().settings)
+print(resource.getrlimit(resource.RLIMIT_NOFILE)[0])
+"""

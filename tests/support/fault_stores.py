@@ -11,6 +11,7 @@ from pathlib import Path
 
 from memd.config import StoreSettings
 from memd.context import Bucket
+from memd.errors import StoreUnavailable
 from memd.memory.document import Document
 from memd.memory.store.json_store import JsonStore
 from memd.memory.store.protocol import NO_IDENTITIES, Identities, Loaded
@@ -96,3 +97,11 @@ class WritingDownStore(HookedStore):
     def _write_down(self, step: str) -> None:
         with self._steps.open("a") as file:
             file.write(f"{step}:{os.getpid()}\n")
+
+
+class FullStore(JsonStore):
+    """Its disk is full."""
+
+    def probe(self, bucket: Bucket) -> None:
+        """Refuse."""
+        raise StoreUnavailable("E_STORE_ENOSPC: No space left on device")

@@ -7,8 +7,11 @@ import stat
 import time
 from itertools import islice
 
+from memd.context import Bucket
+from memd.errors import StoreUnavailable
 from memd.memory.store.json_store import open_store
 from memd.memory.store.protocol import Entry, FileStore
+from memd.ops import descriptors
 from memd.ops.doctor.checkup import Checkup, Verdict, bad, ok, size, warn
 
 MOST_ENTRIES = 20_000
@@ -20,8 +23,12 @@ TEMP_OLD_S = 600.0
 """A temp file younger than this may belong to a running commit."""
 
 
+PROBED = Bucket("doctor", "")
+"""Where the store is asked to take a write. Nothing of it is kept."""
+
+
 def permissions(checkup: Checkup) -> Verdict:
-    """Nobody else can read the memories."""
+    """Nobody else can read the memories, and they can be written."""
     try:
         top = checkup.settings.data_dir.stat()
     except FileNotFoundError:
@@ -30,6 +37,10 @@ def permissions(checkup: Checkup) -> Verdict:
         return bad("belongs to another user: run memd as that user, or change the folder's owner")
     if top.st_mode & 0o077:
         return bad(f"mode {stat.S_IMODE(top.st_mode):04o}: others can enter it; chmod 700 the data folder")
+    try:
+        open_store(checkup.settings).probe(PROBED)
+    except StoreUnavailable as error:
+        return bad(f"it takes no writes ({error}), so nothing is remembered: make it writable")
     entries, complete = _entries(checkup)
     foreign = sum(entry.stat.st_uid != os.geteuid() for entry in entries)
     lax = sum(bool(entry.stat.st_mode & 0o077) for entry in entries if not stat.S_ISLNK(entry.stat.st_mode))
@@ -66,6 +77,16 @@ def leftovers(checkup: Checkup) -> Verdict:
     if temps:
         return warn(f"{temps} temp files of crashed commits: the next start of a worker removes them")
     return ok("none" + ("" if complete else " in the files that were checked"))
+
+
+def files(checkup: Checkup) -> Verdict:
+    """Processes started like this one may open enough files."""
+    allowed, needed = descriptors.allowed(), descriptors.needed(checkup.settings)
+    if allowed < descriptors.LEAST:
+        return bad(f"{allowed} files may be open (ulimit -n): memd starts with {descriptors.LEAST} or more")
+    if allowed < needed:
+        return warn(f"{allowed} files may be open (ulimit -n); these settings may need {needed}")
+    return ok(f"{allowed} may be open, {needed} may be needed")
 
 
 def _entries(checkup: Checkup) -> tuple[list[Entry], bool]:

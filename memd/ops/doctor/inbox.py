@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
+from collections.abc import Mapping
 from typing import Any
 
 import redis
@@ -18,8 +19,20 @@ SCAN_S, SCAN_PAGE = 2.0, 5_000
 SHOWN = 5
 """Most names in one sentence."""
 
+LOOKED_AT = 1_000
+"""Pending keys whose type is looked at."""
+
 LATE_S = 60.0
 """Seconds that a key may wait beyond `max_wait_s` before it is a warning."""
+
+TYPES = {
+    "zset": ("due", "rationed", "batched", "batches", "claimed", "dead", "ended"),
+    "hash": ("busy", "config", "stats", "taken", "held", "waiting_parts"),
+    "set": ("breakers", "unread"),
+    "list": ("wake", "notices"),
+    "string": ("order",),
+}
+"""The types of the inbox's keys that are there once."""
 
 KEY_CODES = frozenset({"unauthorized", "payment", "forbidden", "model_not_found", "no_key"})
 """Errors that do not pass by themselves."""
@@ -68,6 +81,29 @@ def _raw_names(client: redis.Redis) -> tuple[set[bytes], bool]:
         names.update(name for name in page if isinstance(name, bytes))
         if cursor == 0 or time.monotonic() > until:
             return names, cursor == 0
+
+
+def types(checkup: Checkup) -> Verdict:
+    """Every key of the inbox has the type that memd gave it; the first pending keys and raw lists are looked at too."""
+    expected = {f"{P}:{name}": kind for kind, names in TYPES.items() for name in names}
+    expected |= dict.fromkeys(raw_lists(checkup.settings), "list")
+    wrong = checkup.ask(lambda client: _wrong_types(client, expected))
+    if not wrong:
+        first: Any = checkup.ask(lambda client: client.zrange(f"{P}:due", 0, LOOKED_AT - 1))
+        expected |= {f"{P}:ctx:{key.decode(errors='replace')}": "hash" for key in first}
+        wrong = checkup.ask(lambda client: _wrong_types(client, expected))
+    if wrong:
+        shown = ", ".join(map(_plain, wrong[:SHOWN])) + (", …" if len(wrong) > SHOWN else "")
+        return bad(f"{shown}: not of the type that memd gives it, so another program wrote it; remove or rename it")
+    return ok(f"{len(expected)} keys looked at")
+
+
+def _wrong_types(client: redis.Redis, expected: Mapping[str, str]) -> list[str]:
+    pipeline = client.pipeline(transaction=False)
+    for name in expected:
+        pipeline.type(name)
+    found = zip(expected.items(), pipeline.execute(), strict=True)
+    return [name for (name, kind), actual in found if actual.decode() not in (kind, "none")]
 
 
 def waiting(checkup: Checkup) -> Verdict:

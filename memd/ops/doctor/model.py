@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 
+from memd.errors import MemdError
 from memd.extraction import chosen
 from memd.ops.doctor.checkup import Checkup, Verdict, bad, ok, warn
 
 DEADLINE_S = 10.0
+FORMLESS = "bad_reply"
+"""The code of a reply that is not the update asked for."""
 
 
 def endpoint(checkup: Checkup) -> Verdict:
@@ -21,7 +24,23 @@ def endpoint(checkup: Checkup) -> Verdict:
 
     problem = asyncio.run(probe(settings, min(DEADLINE_S, settings.deadline_s)))
     if problem is None:
-        return ok(f"{settings.model}: the endpoint answers and accepts the key")
+        return _form(checkup) or ok(f"{settings.model}: the endpoint answers and accepts the key")
     if problem.code == "model_not_found":
         return warn(f"the endpoint answers, but does not describe the model {settings.model}; not every endpoint does")
     return bad(str(problem)) if problem.code != "rate_limited" else warn(str(problem))
+
+
+def _form(checkup: Checkup) -> Verdict | None:
+    """What the inbox knows of replies that were not in the form asked for; no tokens are spent to find out."""
+    try:
+        stats = checkup.figures.stats
+    except MemdError:  # the server's own check says so
+        return None
+    formless, stored = stats.get(f"dead:{FORMLESS}", 0), stats.get("stored", 0)
+    if not formless or stored > formless:
+        return None
+    sentence = (
+        f"{formless} pushes died as the replies were not in the form asked for ({FORMLESS}), {stored} were stored"
+    )
+    advice = "choose a model that keeps to a schema"
+    return warn(f"{sentence}: {advice}") if stored else bad(f"{sentence}: {advice}, then memd dead retry")

@@ -10,6 +10,9 @@ import redis
 
 from memd.errors import MemdError, NotAllowed
 from memd.inbox import server_check
+from memd.inbox.connection import socket_path
+from memd.ops import locks
+from memd.ops import server as embedded_server
 from memd.ops.doctor.checkup import Checkup, Verdict, bad, ok, size, warn
 
 NEAR_FULL = 0.75
@@ -21,6 +24,8 @@ SAMPLES, SAMPLE_S = 5, 0.02
 
 def reachable(checkup: Checkup) -> Verdict:
     """It answers, and memd can run on it."""
+    if checkup.settings.redis_url is None and (problem := _embedded(checkup)):
+        return bad(problem)
     began = time.monotonic()
     server = checkup.ask(server_check.examine)
     took_ms = (time.monotonic() - began) * 1000
@@ -31,6 +36,20 @@ def reachable(checkup: Checkup) -> Verdict:
         return bad("cluster mode is not supported: give memd a server of its own")
     kind = "embedded" if checkup.settings.redis_url is None else "your own"
     return ok(f"{server.version}, {kind}, answered in {took_ms:.0f} ms")
+
+
+def _embedded(checkup: Checkup) -> str:
+    """What is wrong with the embedded server: its socket is gone, or it is not the folder's own."""
+    file = embedded_server.lock_file(checkup.settings)
+    running = locks.holder(file) if locks.is_held(file) else None
+    if running is not None and not socket_path(checkup.settings).exists():
+        return f"the server, pid {running}, runs but its socket is gone: memd up mends that, memd server has to restart"
+    answering = int(checkup.info["process_id"])
+    if answering == running:
+        return ""
+    if running is None:
+        return f"the server on the socket, pid {answering}, does not hold its folder's lock: stop it, start memd up"
+    return f"a second server, pid {answering}, has the socket, besides the folder's own, pid {running}: stop both"
 
 
 def persistence(checkup: Checkup) -> Verdict:
