@@ -1,8 +1,8 @@
-"""Batches of the model's endpoint, as the inbox keeps them: which requests are out, and what becomes of their answers.
+"""The inbox's side of the endpoint's batches: which requests are in flight, and where each answer goes.
 
-A claim whose request is in a batch is given back (`defer`): its messages are pending and go on merging, its bucket is
-free, and its key waits for the answer or a flush. The answer goes to the key, and the next claim of it takes the
-answer along with the messages it is about. A request that no key waits for any more is counted, and that is all.
+A claim whose request is in a batch is released (`defer`): its messages are pending and go on merging, its bucket is
+free, and its key waits for the answer or a flush. The answer is stored with the key; the next claim of the key gets the
+answer and the messages it covers. The answer to a request that no key waits for any more is only counted.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from memd.inbox.verbs import P, flat, jitter
 
 @dataclass(frozen=True, slots=True)
 class Polled:
-    """A batch that is to be asked for now, and how many of its requests keys still wait for."""
+    """A batch to poll now. `open_requests`: how many of its requests a key still waits for."""
 
     id: str
     age_ms: int
-    wanted: int
+    open_requests: int
 
 
 def defer(claim_id: str, batch_id: str, endpoint: str, fingerprint: str) -> Call[bool]:
-    """Give a claim back until its request, which has the claim's id, is answered.
+    """Release a claim until its request is answered. The request has the claim's id.
 
     `fingerprint`: see `extraction.batch.results.fingerprint`.
     """
@@ -35,23 +35,26 @@ def defer(claim_id: str, batch_id: str, endpoint: str, fingerprint: str) -> Call
 
 
 def poll(endpoint: str, limit: int = 10) -> Call[list[Polled]]:
-    """Take the batches of an endpoint that are to be asked for now: nobody else asks until `batch_poll_s` later."""
+    """Take the batches of an endpoint that are due for a poll. Nobody else polls them for `batch_poll_s` seconds."""
 
     def parse(reply: list[Any]) -> list[Polled]:
-        return [Polled(text(name), int(age), int(wanted)) for name, age, wanted in reply]
+        return [Polled(text(name), int(age), int(requests)) for name, age, requests in reply]
 
     return Call(("FCALL", f"memd_poll_{WIRE_VERSION}", 1, P, endpoint, limit, jitter()), parse)
 
 
 def answer(batch_id: str, request_id: str, raw: bytes, stats: Mapping[str, int]) -> Call[str]:
-    """Hand an answer to its key: taken; unused (then `stats` are counted); unknown, as it was handed over before."""
+    """Hand an answer to its key.
+
+    Returns taken, unused (no key waits for it; `stats` are counted) or unknown (it was handed over before).
+    """
     return _answer(batch_id, request_id, "take", raw, *flat(stats))
 
 
 def again(batch_id: str, request_id: str = "", *, urgent: bool = False) -> Call[str]:
-    """Have a request asked anew, at no attempt, after a backoff; without `request_id` all that are left of a batch.
+    """Send a request again after a backoff, at no cost of an attempt; without `request_id`, all open ones of the batch.
 
-    `urgent`: not in a batch again.
+    `urgent`: outside of a batch this time.
     """
     return _answer(batch_id, request_id, "again", jitter(), int(urgent))
 

@@ -1,8 +1,8 @@
 """The circuit breaker of a model endpoint, shared by all workers through the inbox.
 
-Closed: calls are made. Open: no key is claimed until a moment; nothing costs an attempt. Half-open: one claim is taken
-to try; its success closes the breaker, its failure opens it for twice as long, with jitter, up to `backoff_max_s`.
-The endpoint's Retry-After is a floor.
+Closed: calls are made. Open: no key is claimed until the pause ends; nothing costs an attempt. Half-open: one claim is
+the probe. Its success closes the breaker; its failure opens it for twice as long, with jitter, up to `backoff_max_s`.
+The pause is never shorter than the endpoint's Retry-After.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from memd.inbox.decoding import text
 from memd.inbox.verbs import P, jitter
 
 MAYBE_CONTENT = frozenset({"server_error", "timeout", "connection", "conflict", "not_the_api"})
-"""Failures that one request may be to blame for: an outage when three come in a row, or when the endpoint asks for a
-pause longer than `backoff_max_s`."""
+"""Failures that a single request may cause. They count as an outage after three in a row, or when the endpoint asks for
+a pause longer than `backoff_max_s`."""
 
 ACCOUNT = frozenset({"unauthorized", "payment", "forbidden", "model_not_found", "no_key"})
-"""Failures that only a person can mend: tried at most once a minute."""
+"""Failures that only a person can fix: tried at most once a minute."""
 
 ACCOUNT_PAUSE_MS = 60_000
 
 
 @dataclass(frozen=True, slots=True)
 class Breaker:
-    """What the breaker did: opened, open (already), counted, closed or ok; and for how long it is open."""
+    """The result of a report. `state`: opened, open (already), counted, closed or ok; `pause_s`: seconds open."""
 
     state: str
     pause_s: float
@@ -39,8 +39,8 @@ def trip(endpoint: str, error: ModelUnavailable) -> Call[Breaker]:
     """Report a failed call."""
     kind = "maybe" if error.code in MAYBE_CONTENT else "outage"
     floor = ACCOUNT_PAUSE_MS if error.code in ACCOUNT else 0
-    asked = int((error.retry_after_s or 0) * 1000)
-    return _call(endpoint, "trip", error.code, kind, asked, floor, jitter())
+    retry_after_ms = int((error.retry_after_s or 0) * 1000)
+    return _call(endpoint, "trip", error.code, kind, retry_after_ms, floor, jitter())
 
 
 def close(endpoint: str, claim_id: str) -> Call[Breaker]:
@@ -49,7 +49,7 @@ def close(endpoint: str, claim_id: str) -> Call[Breaker]:
 
 
 def free(endpoint: str, claim_id: str) -> Call[Breaker]:
-    """Report a claim that ended without a call, so that another one may be the probe."""
+    """Report a claim that ended without a call, so that another claim can be the probe."""
     return _call(endpoint, "free", claim_id)
 
 

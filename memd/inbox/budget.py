@@ -1,7 +1,7 @@
-"""Budgets of tokens per day, for one user and for all: what waits for them, and what is to be said of them.
+"""Budgets of tokens per day, for one user and for all: which keys wait for a budget, and the notices to log.
 
-They are asked when a key is claimed (lua/budget.lua) and charged with the move that ends a claim. A key whose
-budget is used up is rationed: it stays pending and goes on merging until the day, UTC by the server's clock, is over.
+A claim checks the budgets (lua/budget.lua); the call that ends the claim charges them. A key whose budget is used up is
+rationed: it stays pending and goes on merging until the end of the day (UTC, by the server's clock).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from memd.inbox.verbs import P
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """A budget of tokens was reached: of a user (the hash), or of all (None); the limit, and when its day is over."""
+    """A budget was reached. `owner`: the user's hash, None for the total; `limit`: tokens; `until`: end of its day."""
 
     owner: str | None
     limit: int
@@ -26,7 +26,7 @@ class Notice:
 
 
 def rationed(keys: Sequence[str]) -> Call[list[datetime | None]]:
-    """Until when each key waits for a budget; None for one that does not."""
+    """When the wait of each key for a budget ends; None for a key that does not wait."""
 
     def parse(reply: list[Any]) -> list[datetime | None]:
         return [moment(score) if score is not None else None for score in reply]
@@ -35,7 +35,7 @@ def rationed(keys: Sequence[str]) -> Call[list[datetime | None]]:
 
 
 def notices(limit: int = 100) -> Call[list[Notice]]:
-    """Take what is to be said in the log. A reply that is lost takes its notices along: `memd status` has the state."""
+    """Take the notices to log. A lost reply loses its notices; `memd status` still shows the state."""
 
     def parse(reply: list[Any] | None) -> list[Notice]:
         rows = (text(row).split(" ") for row in reply or ())

@@ -1,6 +1,6 @@
-"""Cost: what the model's calls have used, by model, in tokens and money, today and since the inbox began.
+"""Cost: tokens and money that the calls of each model used, today and since the inbox began.
 
-Money is tokens times `extraction.prices`, US dollars per million; calls in batches cost half of it.
+Money is tokens times `extraction.prices` (US dollars per million). Calls in batches cost half.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from memd.inbox.verbs import P
 KINDS = ("input", "output", "cache_read", "cache_write")
 BATCH = "batch_"
 BATCH_SHARE = 0.5
-"""Of the price, for calls by the Message Batches API; its price list halves every kind of token."""
+"""Share of the price that the Message Batches API charges: its price list halves every kind of token."""
 
 UNATTRIBUTED = "(unknown)"
-"""Stands for the model of calls that were counted before the inbox counted them by model."""
+"""The model shown for calls that were counted before the inbox counted by model."""
 
 MILLION = 1_000_000
 DAY_S = 86_400
@@ -32,8 +32,7 @@ DAY_S = 86_400
 
 @dataclass(frozen=True, slots=True)
 class ModelCost:
-    """What one model has used. `batch_calls` are among `calls`, and their tokens among the others; `usd`: None if no
-    price is known."""
+    """The use of one model. `calls` and tokens include the batched ones; `usd` is None if no price is known."""
 
     model: str
     calls: int
@@ -47,7 +46,7 @@ class ModelCost:
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """One budget: tokens per day, and how many of them are used today (None: it is for each user, not counted here)."""
+    """One budget. `used`: tokens used today; None for the budget per user, which is not counted here."""
 
     tokens_per_day: int
     used: int | None
@@ -55,7 +54,7 @@ class Budget:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """The figures of `memd status --cost`. `day` is UTC's, by the server's clock."""
+    """The figures of `memd status --cost`. `day`: in UTC, by the server's clock."""
 
     day: date
     today: tuple[ModelCost, ...]
@@ -91,7 +90,7 @@ def read_cost(client: redis.Redis, settings: Settings) -> Cost:
 
 
 def _by_model(used: Mapping[str, int], prices: Mapping[str, PriceSettings]) -> tuple[ModelCost, ...]:
-    """From "<kind>:<model>" to one row a model; a model's name may hold colons, a kind does not."""
+    """Group "<kind>:<model>" counters by model. A model's name may contain colons, a kind does not."""
     models: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for name, count in used.items():
         kind, _, model = name.partition(":")
@@ -110,7 +109,7 @@ def _cost(model: str, counts: Counter[str], price: PriceSettings | None) -> Mode
 
 
 def _unattributed(stats: Mapping[str, int], rows: Iterable[ModelCost]) -> tuple[ModelCost, ...]:
-    """What the totals have beyond the sum of the models: tokens of an earlier version of memd."""
+    """The part of the totals that no model accounts for: tokens of an earlier version of memd."""
     rows = tuple(rows)
     names = [f"{kind}_tokens" for kind in KINDS]
     rest = {name: stats.get(name, 0) - sum(getattr(row, name) for row in rows) for name in names}
@@ -121,10 +120,10 @@ def _unattributed(stats: Mapping[str, int], rows: Iterable[ModelCost]) -> tuple[
 
 
 def _budgets(settings: Settings, spent: int) -> dict[str, Budget]:
-    wanted = settings.budget
-    found = {}
-    if wanted.total_tokens_per_day is not None:
-        found["total"] = Budget(wanted.total_tokens_per_day, spent)
-    if wanted.user_tokens_per_day is not None:
-        found["user"] = Budget(wanted.user_tokens_per_day, None)
-    return found
+    limits = settings.budget
+    budgets = {}
+    if limits.total_tokens_per_day is not None:
+        budgets["total"] = Budget(limits.total_tokens_per_day, spent)
+    if limits.user_tokens_per_day is not None:
+        budgets["user"] = Budget(limits.user_tokens_per_day, None)
+    return budgets

@@ -1,4 +1,4 @@
-"""The dead: what gave up, to be looked at, tried again, or thrown away."""
+"""The dead: contexts and raw pushes that failed for good, kept to be viewed, retried or discarded."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from memd.inbox.decoding import message_value, text
 from memd.inbox.verbs import P
 
 PAGE = 500
-"""Letters that one call looks at or moves."""
+"""Letters that one call reads or moves."""
 
 _FIELDS = (".code", ".error", ".died", ".attempts", ".thread", ".user", ".agent", ".owner", ".bucket", ".origin")
 
 
 @dataclass(frozen=True, slots=True)
 class Letter:
-    """One of the dead. `origin`: the raw list of a push that was never taken in; it has no ids, as it has no form."""
+    """One dead letter. `origin`: the raw list of a push that was never taken in; such a letter has no ids."""
 
     id: str
     code: str
@@ -42,7 +42,7 @@ class Letter:
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """What a letter carries: its messages, oldest first; or the bytes of a raw push, as text where they are text."""
+    """The content of a letter: its messages, oldest first, or the raw push, with bytes that are not UTF-8 escaped."""
 
     letter: Letter
     messages: tuple[dict[str, Any], ...]
@@ -51,14 +51,14 @@ class Content:
 
 @dataclass(frozen=True, slots=True)
 class Which:
-    """Which letters: these ids, or those of a code, of a user, of both; nothing named means all of them."""
+    """Selects letters: by ids, or by code, user or both. The default selects all."""
 
     ids: tuple[str, ...] = ()
     code: str | None = None
     user_id: str | None = None
 
     def holds(self, letter: Letter) -> bool:
-        """Whether a letter is meant."""
+        """Whether the code and the user select this letter."""
         return self.code in (None, letter.code) and self.user_id in (None, letter.user_id)
 
 
@@ -66,18 +66,18 @@ EVERY = Which()
 
 
 def letters(client: redis.Redis, which: Which = EVERY) -> Iterator[Letter]:
-    """The letters that are meant, page by page, in no order."""
+    """The selected letters, read page by page, in no order. Raises InboxUnavailable."""
     for page in _pages(client, which):
         pipeline = client.pipeline(transaction=False)
         for letter_id in page:
             pipeline.hmget(f"{P}:dead:{letter_id}", *_FIELDS)
         rows = zip(page, execute(pipeline), strict=True)
-        found = [_letter(letter_id, row) for letter_id, row in rows if row[2] is not None]
-        yield from filter(which.holds, found)
+        page_letters = [_letter(letter_id, row) for letter_id, row in rows if row[2] is not None]
+        yield from filter(which.holds, page_letters)
 
 
 def content(client: redis.Redis, letter_id: str) -> Content | None:
-    """One letter with what it carries; None when there is none."""
+    """One letter with its content; None when there is no such letter."""
     pipeline = client.pipeline(transaction=False)
     pipeline.hgetall(f"{P}:dead:{letter_id}")
     fields: dict[bytes, bytes] = execute(pipeline)[0]
@@ -93,26 +93,26 @@ def content(client: redis.Redis, letter_id: str) -> Content | None:
     )
 
 
-def retry(client: redis.Redis, settings: Settings, found: Iterable[Letter]) -> int:
+def retry(client: redis.Redis, settings: Settings, letters: Iterable[Letter]) -> int:
     """Make letters pending again, each message in its old place; returns how many letters were moved.
 
-    A letter of which a worker would refuse everything again stays: nothing would even be tried.
+    A letter stays if a worker would refuse all of its messages again.
     """
-    return _move(client, (letter for letter in found if not _is_refused(client, settings, letter)), _retry_page)
+    return _move(client, (letter for letter in letters if not _is_refused(client, settings, letter)), _retry_page)
 
 
-def drop(client: redis.Redis, found: Iterable[Letter]) -> int:
-    """Throw letters away for good; returns how many were still there."""
-    return _move(client, found, _drop_page)
+def drop(client: redis.Redis, letters: Iterable[Letter]) -> int:
+    """Discard letters for good; returns how many were still there."""
+    return _move(client, letters, _drop_page)
 
 
 def _retry_page(letters: Sequence[str]) -> Call[int]:
-    """Make letters pending again, in their old places; answers how many there were."""
+    """Make letters pending again, in their old places; returns how many there were."""
     return Call(("FCALL", "memd_retry_1", 1, P, *letters), int)
 
 
 def _drop_page(letters: Sequence[str]) -> Call[int]:
-    """Throw letters away; answers how many there were."""
+    """Discard letters; returns how many there were."""
     return Call(("FCALL", "memd_drop_1", 1, P, *letters), int)
 
 
@@ -126,9 +126,9 @@ def _is_refused(client: redis.Redis, settings: Settings, letter: Letter) -> bool
     return bool(flat) and read_claim(settings, [letter.id, flat]).bad is not None
 
 
-def _move(client: redis.Redis, found: Iterable[Letter], verb: Any) -> int:
+def _move(client: redis.Redis, letters: Iterable[Letter], verb: Any) -> int:
     moved = 0
-    ids = iter([letter.id for letter in found])
+    ids = iter([letter.id for letter in letters])
     while page := list(islice(ids, PAGE)):
         call: Call[int] = verb(page)
         moved += send(client, call)
@@ -173,6 +173,6 @@ def _letter(letter_id: str, row: list[bytes | None]) -> Letter:
 def _message(body: bytes) -> dict[str, Any]:
     try:
         message: dict[str, Any] = orjson.loads(body)
-    except orjson.JSONDecodeError:  # what a trusted client got wrong; it is shown as it came
+    except orjson.JSONDecodeError:  # malformed by a trusted client; shown as it came
         return {"role": "?", "content": body.decode(errors="backslashreplace")}
     return message

@@ -25,11 +25,11 @@ class Status:
     parked: int
     batched: int
     batches: int
-    """Of the pending keys those that wait for the answer of a batch, and how many batches are out."""
+    """`batched`: pending keys that wait for the answer of a batch; `batches`: batches in flight."""
 
     rationed: int
     rationed_until: datetime | None
-    """Of the pending keys those that wait for a budget of tokens, and when the last of them is looked at again."""
+    """`rationed`: pending keys that wait for a budget of tokens; `rationed_until`: when the last wait ends."""
 
     claimed: int
     dead: int
@@ -41,7 +41,7 @@ class Status:
     """Letters of raw pushes that were discarded by cap or age, by list, so far."""
 
     unread: tuple[str, ...]
-    """Raw lists that producers push to and no scheduler reads: their apps are missing in `client.apps`."""
+    """Raw lists that producers push to but no scheduler reads, because `client.apps` does not name their apps."""
 
     pushes: int
     stored: int
@@ -55,7 +55,7 @@ class Status:
     usage: dict[str, int]
     oldest_waiting_s: float | None
     paused: tuple[dict[str, Any], ...]
-    """Model endpoints whose breaker is open: the code, for how long, and seconds until the next try."""
+    """Model endpoints whose breaker is open: the code, how long it has been open, and seconds until the next try."""
 
     workers: tuple[dict[str, str], ...]
     waiting_parts: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""Bells: as many RQ jobs as there are idle workers with work for them. The inbox is the truth, a bell only a hint."""
+"""Bells: keeps one RQ job queued per idle worker with work to do. The inbox is the truth, a bell only a hint."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ class Bells:
         self._log = logger(duty=self.name)
 
     def look(self, tick: Tick) -> None:
-        """Ring when keys wait for a worker. When RQ is refused for memory, workers drain directly."""
+        """Ring when keys wait for a worker. When the server refuses RQ for memory, the workers drain directly."""
         if not tick.waiting:
             return
         try:
             queued, idle = figures.bells_and_idle(self._client)
-            # At least one: RQ may not know its workers any more (a lost key, a clock that jumped past their lives).
-            wanted = max(1, min(idle, -(-tick.waiting // self._concurrency))) - queued
-            for _ in range(wanted):
+            # At least one: RQ can lose its register of workers (a deleted key, a clock that jumped past their expiry).
+            missing = max(1, min(idle, -(-tick.waiting // self._concurrency))) - queued
+            for _ in range(missing):
                 ring(self._queue)
         except redis.OutOfMemoryError:
             if not self._refused:
@@ -41,6 +41,6 @@ class Bells:
             return
         except redis.RedisError as error:
             translate(error)
-        if wanted > 0:
+        if missing > 0:
             self._refused = False
-            self._log.debug(Event.BELL_RUNG, bells=wanted, waiting=tick.waiting)
+            self._log.debug(Event.BELL_RUNG, bells=missing, waiting=tick.waiting)

@@ -1,4 +1,4 @@
-"""Budgets: says once in the log that one was reached. The inbox noted it with the call that did it."""
+"""Budgets: logs once that a budget was reached. The inbox notes it in the call that reaches it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ INTERVAL_S = 1.0
 
 
 class Budgets:
-    """Takes the notices, so that of several schedulers one says each."""
+    """Takes the notices, so that only one of several schedulers logs each."""
 
     name = "budgets"
 
@@ -21,7 +21,7 @@ class Budgets:
         self._log = logger(duty=self.name)
 
     def tick(self) -> float:
-        """Say what was reached since the last look."""
+        """Log the budgets that were reached since the last tick."""
         for notice in send(self._client, budget.notices()):
             self._log.warning(
                 Event.BUDGET_REACHED,

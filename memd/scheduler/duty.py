@@ -1,6 +1,6 @@
-"""What the scheduler does besides sleeping: one duty a file, each with a `name` and a `tick`.
+"""The form of a duty of the scheduler: one duty per file, each with a `name` and a `tick`.
 
-A `tick` does what is due now and answers in how many seconds it wants to be called again at the latest.
+A `tick` does the work that is due now and returns the seconds until it must be called again at the latest.
 """
 
 from __future__ import annotations
@@ -14,4 +14,4 @@ class Duty(Protocol):
     name: str
 
     def tick(self) -> float:
-        """Do what is due; answers the seconds until the next call at the latest. Raises MemdError when it could not."""
+        """Do the work that is due; return the seconds until the next call at the latest. Raises MemdError."""

@@ -1,4 +1,4 @@
-"""Intake: lets raw pushes in through the raw door, a share of its time for each list."""
+"""Intake: takes raw pushes in through the raw door, with a share of the time for each list."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from memd.config import Settings
 from memd.inbox.raw_door import RawDoor
 
 ROUNDS_A_TICK = 2
-"""After so many rounds the other duties have their turn."""
+"""After this many rounds the other duties run."""
 
 
 class Intake:
@@ -21,5 +21,5 @@ class Intake:
         self._pause_s = settings.scheduler.tick_ms / 1000
 
     def tick(self) -> float:
-        """Take in what is there, at once again where there is more."""
+        """Take in the pushes that are there. Returns 0 when more may be left."""
         return 0.0 if self._door.take_in(ROUNDS_A_TICK) else self._pause_s

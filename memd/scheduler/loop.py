@@ -1,4 +1,4 @@
-"""The debounce scheduler: takes raw pushes in, rescues claims, rings for workers, sleeps until the next due time.
+"""The debounce scheduler: takes raw pushes in, rescues claims, rings bells, sleeps until the next due time.
 
 Any number of schedulers may run: every move is atomic in the inbox, so two give the same result as one.
 """
@@ -28,7 +28,7 @@ from memd.scheduler.unread import UnreadLists
 from memd.scheduler.watch import Watch
 
 GRACE_MS = 8
-"""A drain that is already running takes a due key within this time; a bell for it would cost a fork for nothing."""
+"""A running drain claims a due key within this time, so a bell for it would waste a fork."""
 
 RETRY_MAX_S = 1.0
 
@@ -36,7 +36,7 @@ RETRY_MAX_S = 1.0
 def run(settings: Settings) -> None:
     """Schedule until SIGTERM or SIGINT.
 
-    Raises ServerUnfit or ConfigError before anything is started, and OtherStore at any time.
+    Raises ServerUnfit or ConfigError before it starts any work, and OtherStore at any time.
     """
     scheduler = Scheduler(settings)
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -45,7 +45,7 @@ def run(settings: Settings) -> None:
 
 
 class Scheduler:
-    """The loop: it never dies of a duty that failed, and logs an outage once when it begins and once when it ends."""
+    """The loop. A failed duty never ends it; an outage is logged once when it begins and once when it ends."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -69,11 +69,11 @@ class Scheduler:
         self._log = logger(part="scheduler")
 
     def stop(self, _number: int = 0, _frame: FrameType | None = None) -> None:
-        """Stop before the next round, a quarter of a second from now at the latest."""
+        """Stop before the next round, at the latest a quarter of a second from now."""
         self._stopping = True
 
     def run(self) -> None:
-        """Start on a fit server, then go round until stopped."""
+        """Wait for a fit server, then run rounds until stopped."""
         self._begin()
         while not self._stopping:
             pause = self._round()
@@ -86,7 +86,7 @@ class Scheduler:
             try:
                 server_check.require(self._client, self._settings)
                 self._install()
-            except AccountRefused:  # nobody but a person can mend it, and the one who starts us is there
+            except AccountRefused:  # only a person can fix it, and the one who started us is present
                 raise
             except (InboxUnavailable, InboxFull) as error:
                 self._wake.wait(self._failed(error))
@@ -100,13 +100,13 @@ class Scheduler:
             library.install(self._client, self._settings)
             library.bind_store(self._client, self._store)
         except InboxFull:
-            # Those of an earlier start do until there is room; to wait for it would leave the raw lists full for ever.
+            # The functions loaded earlier serve until there is room. Waiting would leave the raw lists full forever.
             if not library.installed(self._client):
                 raise
             self._watch.stale = True
 
     def _round(self) -> float:
-        """All that is due now; answers the seconds to sleep."""
+        """Run what is due now; return the seconds to sleep."""
         try:
             pause = min(self._longest_s, *self._run_duties())
             tick = send(self._client, verbs.tick(GRACE_MS, self._endpoint))
@@ -117,9 +117,9 @@ class Scheduler:
             self._watch.stale = True
             self._next = dict.fromkeys(self._next, 0.0)
             return self._failed(error)
-        except OtherStore:  # nothing may be done for an inbox that is not ours, and only a person can mend it
+        except OtherStore:  # an inbox of another store must not be touched, and only a person can fix it
             raise
-        except MemdError as error:  # nothing was half moved: every step is one atomic call
+        except MemdError as error:  # every step is one atomic call, so none is half done
             return self._failed(error)
         except Exception as error:  # noqa: BLE001  (a loop never dies; the step is tried again in the next round)
             self._log.error(Event.DUTY_FAILED, exc_info=error)
@@ -128,7 +128,7 @@ class Scheduler:
         return min(pause, _until_next(tick))
 
     def _run_duties(self) -> list[float]:
-        """Tick each duty whose time has come; answers the seconds until each next time."""
+        """Tick each duty whose time has come; return the seconds until the next tick of each."""
         for index, duty in enumerate(self._duties):
             if time.monotonic() >= self._next[index]:
                 self._next[index] = time.monotonic() + duty.tick()

@@ -1,4 +1,4 @@
-"""Rescue: claims whose lease ran out go back into the inbox, before what came since."""
+"""Rescue: returns claims whose lease has expired to the inbox, ahead of newer messages."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from memd.inbox.verbs import Tick
 
 
 class Rescue:
-    """Gives expired claims back. The function looks at the lease again, so two schedulers do no harm."""
+    """Releases expired claims. The function checks the lease again, so two schedulers do no harm."""
 
     name = "rescue"
 
@@ -20,7 +20,7 @@ class Rescue:
         self._log = logger(duty=self.name)
 
     def look(self, tick: Tick) -> None:
-        """Give back what has expired."""
+        """Release the expired claims."""
         for claim_id in tick.expired:
             end = send(self._client, verbs.release(claim_id, "expired"))
             if end != "lost":

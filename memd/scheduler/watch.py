@@ -1,4 +1,4 @@
-"""Watch: the server's memory head-room, its function libraries, its clock, and outcomes whose time is over."""
+"""Watch: checks the server's free memory, function libraries and clock, and removes expired outcomes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Watch:
 
     name = "watch"
     stale = False
-    """Whether the functions and settings on the server may not be ours: they are installed with the next tick."""
+    """Whether the functions and settings on the server may be outdated: the next tick installs them."""
 
     def __init__(self, settings: Settings, client: redis.Redis, store: Store) -> None:
         self._settings = settings
@@ -28,7 +28,7 @@ class Watch:
         self._log = logger(duty=self.name)
 
     def tick(self) -> float:
-        """Look at the server once. Raises OtherStore when the inbox was given to another store."""
+        """Check the server once. Raises OtherStore when the inbox belongs to another store."""
         if not library.installed(self._client):
             self._log.error(Event.SERVER_EMPTIED)
             self.stale = True
@@ -45,6 +45,6 @@ class Watch:
         try:
             library.install(self._client, self._settings)
             library.bind_store(self._client, self._store)
-        except InboxFull:  # at its memory limit the server takes no functions; those of an earlier start make room
+        except InboxFull:  # at its memory limit the server loads no functions; those already loaded drain it
             return
         self.stale = False

@@ -52,10 +52,10 @@ class BatchCollector:
         match await batches.state(batch.id):
             case "gone":
                 await self._resources.send(inbox.again(batch.id))
-                self._log.warning(Event.BATCH_GIVEN_UP, batch=batch.id, requests=batch.wanted)
+                self._log.warning(Event.BATCH_GIVEN_UP, batch=batch.id, requests=batch.open_requests)
             case "ended":
                 await self._hand_over(batches, batch)
-            case "in_progress" if batch.wanted == 0:
+            case "in_progress" if batch.open_requests == 0:
                 await batches.cancel(batch.id)
 
     async def _hand_over(self, batches: Batches, batch: Polled) -> None:
