@@ -28,10 +28,11 @@ demo: $(READY) ## Run the whole job on shipped conversations and show the result
 test: $(READY) ## Everything that CI runs, side by side: at most six minutes on two cores
 	@$(MAKE) --no-print-directory -j 3 $(SYNC) lint tests chaos
 
-test-long: $(READY) ## What takes long and rarely finds anything: many new histories, requests and kills; ten minutes
+test-long: $(READY) ## What takes long and rarely finds anything: many new histories, requests, slow texts and kills; a quarter of an hour
 	cd tests && env STATEFUL_EXAMPLES=1500 ../$(BIN)/python -m pytest -c ../pyproject.toml --rootdir=.. \
 	  -p no:cacheprovider flow/test_stateful.py
 	@PYTHONPATH=tests $(BIN)/python -m support.http_fuzz --examples 30
+	@PYTHONPATH=tests $(BIN)/python -m support.slow_texts
 	@PYTHONPATH=tests $(BIN)/python -m chaos long --shorten 12
 
 test-repeat: $(READY) ## The tests that wait or count 20 times, five of them on busy cores; all tests three times, once so

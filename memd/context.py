@@ -135,5 +135,5 @@ def estimate_tokens(text: str) -> int:
 
     This is DeerFlow's heuristic. It needs no tokenizer and estimates too high for English.
     """
-    cjk = 0 if text.isascii() else len(_CJK.findall(text))
+    cjk = 0 if text.isascii() else len(text) - len(_CJK.sub("", text))
     return -(-(15 * cjk + 3 * (len(text) - cjk)) // 10)

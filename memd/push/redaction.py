@@ -1,7 +1,8 @@
 """Redaction: cuts keys, tokens, card numbers and passwords out of a text before it reaches a model or the store.
 
-The formats of well-known tokens come from detect-secrets, the check digit of card numbers from python-stdnum. The rest
-is in `redaction/<language>.yaml`, also how people name a secret in a sentence ("my password is …", "密码是…").
+The formats of well-known tokens come from detect-secrets, gitleaks and CredSweeper, the check digit of card numbers
+from python-stdnum. The rest is in `redaction/<language>.yaml`, also how people name a secret in a sentence. A text is
+read as people see it (`plain_text.py`), and once more without the line breaks inside keys.
 """
 
 from __future__ import annotations
@@ -9,12 +10,15 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
+from typing import NamedTuple
 
-from stdnum import luhn
-
+from memd.push.named_secrets import NamedSecrets, Span, holds_a_place
+from memd.push.numbers import cards, seed_phrases, seed_words
 from memd.push.patterns import compiled, load
+from memd.push.plain_text import Shortened, plain_text
+from memd.push.prefilter import Prefilter
 
 PLUGINS = {
     "aws.AWSKeyDetector": "key",
@@ -23,8 +27,6 @@ PLUGINS = {
     "github_token.GitHubTokenDetector": "token",
     "gitlab_token.GitLabTokenDetector": "token",
     "mailchimp.MailchimpDetector": "key",
-    "npm.NpmDetector": "token",
-    "openai.OpenAIDetector": "key",
     "pypi_token.PypiTokenDetector": "token",
     "sendgrid.SendGridDetector": "key",
     "slack.SlackDetector": "token",
@@ -33,17 +35,30 @@ PLUGINS = {
     "telegram_token.TelegramBotTokenDetector": "token",
     "twilio.TwilioKeyDetector": "key",
 }
-"""The detectors of detect-secrets that decide by form alone, each with the kind of secret it finds."""
+"""The detectors of detect-secrets that decide by form alone, each with the kind of secret it finds.
 
-_RUN = re.compile(r"[A-Za-z0-9_./:+=~-]{20,}")
-"""A stretch of text that may hold a token; only these are compared with the many formats."""
+Those for OpenAI and npm are left out: they take quadratic time, and prefixes.yaml covers what they find."""
 
+_RUN = re.compile(r"[A-Za-z0-9_./:+=~-]{20,}+")
+"""A stretch of text that may hold a token of a detector of detect-secrets."""
+
+WINDOW = 1_024
+"""Characters of a run that one of those detectors sees at once; windows overlap by half, so no token is cut."""
+
+_REST = r"(?:[A-Za-z0-9_-]|[.+/=~:%](?=[A-Za-z0-9_-]))"
+_BREAK = re.compile(r"(?<=[A-Za-z0-9_+/-])\\?[^\S\n]{0,4}\r?\n[^\S\n]{0,40}(?=[A-Za-z0-9_+/.-]{0,200}\d)")
+"""A line break inside what may be a key: the next line begins with a run that has a digit."""
+
+_KEY_LINE = re.compile(r"[A-Za-z0-9+/=]{16}")
 _PLACEHOLDER = re.compile(r"\[redacted:[a-z_]+\]")
-_WIDE = {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)}
-"""Full-width ASCII, common in Chinese text, to ASCII; one character each, so positions stay the same."""
 
-Span = tuple[int, int, str]
-Looks = Callable[[str, re.Match[str]], bool]
+
+class _Form(NamedTuple):
+    """A format of tokens; `loose`: only its beginning is known, so what follows must look random."""
+
+    kind: str
+    pattern: re.Pattern[str]
+    loose: bool
 
 
 class _Patterns:
@@ -51,15 +66,36 @@ class _Patterns:
 
     def __init__(self) -> None:
         sources = load("redaction")
-        self.tokens = [(kind, re.compile(source)) for kind in ("key", "token") for source in sources[kind]]
+        self.forms = Prefilter([(form.pattern.pattern, form) for form in _forms(sources)])
+        self.detectors = Prefilter(_detectors(), folded=True)
         self.private_key = compiled(sources["private_key"])
-        self.url_password = compiled(sources["url_password"])
-        self.bearer = compiled(sources["bearer"])
-        self.card = compiled(sources["card"])
-        self.card_issuer = compiled(sources["card_issuer"])
-        self.named_password = compiled(sources["named_password"])
-        self.named_key = compiled(sources["named_key"])
+        self.url_password = [re.compile(source) for source in sources["url_password"]]
+        self.header = [re.compile(source) for source in sources["header"]]
+        self.cookie = [re.compile(source) for source in sources["cookie"]]
+        self.command = [re.compile(source) for source in sources["command"]]
+        self.requests = [*self.header, *self.cookie, *self.command]
+        self.seed_hints = sources["seed_hint"]
         self.hints = sources["hint"]
+        self.named = NamedSecrets(sources)
+
+
+def _forms(sources: dict[str, list[str]]) -> Iterator[_Form]:
+    for kind in ("key", "token"):
+        yield from (_Form(kind, re.compile(source), loose=False) for source in sources[kind])
+        for entry in sources[f"{kind}_prefix"]:
+            prefix, _, least = entry.partition(" ")
+            start = re.escape(prefix)
+            end = rf"{_REST}{{{least or 16},}}+=*"
+            yield _Form(kind, re.compile(rf"{start}(?<![A-Za-z0-9]{start}){end}"), loose=True)
+
+
+def _detectors() -> Iterator[tuple[str, _Form]]:
+    for name, kind in PLUGINS.items():
+        module, _, detector = name.partition(".")
+        patterns: Iterable[re.Pattern[str]] = getattr(
+            import_module(f"detect_secrets.plugins.{module}"), detector
+        ).denylist
+        yield from ((pattern.pattern, _Form(kind, pattern, loose=False)) for pattern in patterns)
 
 
 def redact(text: str) -> tuple[str, Counter[str]]:
@@ -78,7 +114,7 @@ def redact(text: str) -> tuple[str, Counter[str]]:
 def prepare() -> None:
     """Compile all patterns now, so that forked children share them; otherwise the first use compiles them."""
     _patterns()
-    _tokens()
+    seed_words()
 
 
 def holds_secret(text: str) -> bool:
@@ -88,10 +124,10 @@ def holds_secret(text: str) -> bool:
 
 def find(text: str) -> list[Span]:
     """Start, end and kind of each secret, in order, none overlapping."""
-    plain = text if text.isascii() else text.translate(_WIDE)
-    if "[redacted:" in plain:  # the mark of a secret is neither a word nor a value
-        plain = _PLACEHOLDER.sub(lambda found: "\n" * len(found[0]), plain)
-    spans = sorted(_spans(plain))
+    if "[redacted:" in text:  # the mark of a secret is neither a word nor a value
+        text = _PLACEHOLDER.sub(lambda found: "\n" * len(found[0]), text)
+    plain = plain_text(text)
+    spans = sorted((*plain.original(start, end), kind) for start, end, kind in _spans(plain.text))
     taken: list[Span] = []
     for start, end, kind in spans:
         if taken and start < taken[-1][1]:
@@ -104,60 +140,77 @@ def find(text: str) -> list[Span]:
 
 def _spans(text: str) -> Iterator[Span]:
     patterns = _patterns()
-    if "-----BEGIN" in text:
-        yield from ((*match.span(), "private_key") for match in patterns.private_key.finditer(text))
-    if "://" in text:
-        yield from ((*match.span("secret"), "password") for match in patterns.url_password.finditer(text))
-    for run in _RUN.finditer(text):
-        for kind, pattern in _tokens():
-            yield from ((*match.span(), kind) for match in pattern.finditer(text, *run.span()))
-    yield from ((*match.span(), "card") for match in patterns.card.finditer(text) if _is_card(match[0]))
     lowered = text.lower()
+    if "-----BEGIN" in text or "PuTTY-User-Key-File" in text:
+        keys = patterns.private_key.finditer(text)
+        yield from ((*match.span(), "private_key") for match in keys if _KEY_LINE.search(match[0]))
+    if "@" in text:
+        yield from _marked(patterns.url_password, text, "password")
+    yield from _tokens(text)
+    if breaks := [found.span() for found in _BREAK.finditer(text)]:
+        joined = Shortened(text, breaks)
+        yield from ((*joined.original(start, end), kind) for start, end, kind in _tokens(joined.text))
+    yield from _requests(text, lowered)
+    yield from ((start, end, "card") for start, end in cards(text))
+    yield from ((start, end, "seed_phrase") for start, end in seed_phrases(lowered, _patterns().seed_hints))
     if any(hint in lowered for hint in patterns.hints):
-        yield from ((*match.span("secret"), "token") for match in patterns.bearer.finditer(text))
-        yield from _named(patterns.named_password, text, "password", _looks_like_a_password)
-        yield from _named(patterns.named_key, text, "key", _looks_like_a_key)
+        yield from patterns.named.find(text, lowered)
 
 
 _patterns = cache(_Patterns)
 
 
-@cache
-def _tokens() -> tuple[tuple[str, re.Pattern[str]], ...]:
-    found = list(_patterns().tokens)
-    for name, kind in PLUGINS.items():
-        module, _, detector = name.partition(".")
-        patterns: Iterable[re.Pattern[str]] = getattr(
-            import_module(f"detect_secrets.plugins.{module}"), detector
-        ).denylist
-        found += [(kind, pattern) for pattern in patterns]
-    return tuple(found)
+def _tokens(text: str) -> Iterator[Span]:
+    """The keys and tokens whose format is known."""
+    for form in _patterns().forms.select(text):
+        for match in form.pattern.finditer(text):
+            if "EXAMPLE" not in match[0] and (not form.loose or _looks_random(match[0][3:])):
+                yield *match.span(), form.kind
+    for run in _RUN.finditer(text):
+        for form in _patterns().detectors.select(run[0]):
+            yield from _in_windows(form, text, *run.span())
 
 
-def _named(pattern: re.Pattern[str], text: str, kind: str, looks: Looks) -> Iterator[Span]:
-    for match in pattern.finditer(text):
-        group = "quoted" if match["quoted"] is not None else "named"
-        value = match[group].rstrip(".。)）")
-        if (group == "quoted" and " " not in value.strip()) or looks(value, match):
-            yield match.start(group), match.start(group) + len(value), kind
+def _in_windows(form: _Form, text: str, start: int, end: int) -> Iterator[Span]:
+    """The tokens of a detector in a run, looked for in windows, since some detectors take quadratic time."""
+    for place in range(start, end, WINDOW // 2):
+        for match in form.pattern.finditer(text, place, min(end, place + WINDOW)):
+            yield *match.span(), form.kind
 
 
-def _looks_like_a_password(value: str, match: re.Match[str]) -> bool:
-    """Whether a value has a digit, a sign or a capital inside: nobody writes "Wr0ng" for "wrong"."""
-    if len(value) < 3 or value.endswith(":") or not value.isascii():
-        return False
-    if value.isdigit():
-        return len(value) >= 4 or "pin" in match[0].lower()
-    inner = value[1:]
-    signs = any(not char.isalnum() and char not in "-'/()" for char in value)
-    return any(map(str.isdigit, value)) or signs or (inner != inner.lower() and not value.isupper())
+def searches() -> Iterator[tuple[str, Callable[[str], object]]]:
+    """Each pattern of the known formats with its search alone, for the tests of time."""
+    for form in _patterns().forms.all():
+        yield form.pattern.pattern, form.pattern.findall
+    for form in _patterns().detectors.all():
+        yield form.pattern.pattern, partial(_all_in_windows, form)
+    for pattern in (_patterns().private_key, *_patterns().url_password, *_patterns().requests):
+        yield pattern.pattern, pattern.findall
 
 
-def _looks_like_a_key(value: str, _: re.Match[str]) -> bool:
-    """Whether a value is long, without spaces, and has digits: no word of any language."""
-    return len(value) >= 12 and value.isascii() and any(map(str.isdigit, value)) and any(map(str.isalpha, value))
+def _all_in_windows(form: _Form, text: str) -> list[Span]:
+    return list(_in_windows(form, text, 0, len(text)))
 
 
-def _is_card(text: str) -> bool:
-    digits = re.sub(r"[ -]", "", text)
-    return _patterns().card_issuer.fullmatch(digits) is not None and luhn.is_valid(digits) and len(set(digits)) > 1
+def _looks_random(text: str) -> bool:
+    """Whether a text has a digit, or letters of both cases: no word of prose, no placeholder."""
+    return any(map(str.isdigit, text)) or not (text.islower() or text.isupper())
+
+
+def _requests(text: str, lowered: str) -> Iterator[Span]:
+    """The secrets in headers, cookies, parameters and commands."""
+    patterns = _patterns()
+    if "authorization" in lowered or "bearer" in lowered:
+        yield from _marked(patterns.header, text, "token")
+    if "=" in text:
+        yield from _marked(patterns.cookie, text, "token")
+    if "-" in text or "/user:" in text:
+        yield from _marked(patterns.command, text, "password")
+
+
+def _marked(patterns: Iterable[re.Pattern[str]], text: str, kind: str) -> Iterator[Span]:
+    """The part of each match that is secret, unless it only holds its place."""
+    for pattern in patterns:
+        for match in pattern.finditer(text):
+            if not holds_a_place(match["secret"]):
+                yield *match.span("secret"), kind

@@ -1,0 +1,120 @@
+"""A search for slow texts: does a stage, or a pattern alone, take more than linear time for some repetition?
+
+`python -m support.slow_texts` looks for five minutes and prints what it found.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+import sys
+import time
+from collections.abc import Callable, Iterator
+
+from memd.config import ClientSettings
+from memd.context import estimate_tokens
+from memd.extraction.offline.extractor import read
+from memd.memory.gates.instructions import kind_of
+from memd.memory.text import fold, normal_key
+from memd.push.filtering import to_context
+from memd.push.redaction import find, searches
+from memd.push.signals import load_patterns
+from memd.push.validation import check_push
+
+SHORT, LONG = 10_000, 100_000
+LIMIT = 12
+"""What 100,000 characters may cost, in times the CPU of 10,000."""
+
+NOISE_S = 0.005
+"""A long text that takes less CPU than this is fast, whatever the ratio."""
+
+Search = Callable[[str], object]
+
+PIECES = (
+    "sk-", "I live in Porto. ", "password is ", "4111 ", "41 ", "1 ", "4242424242424242 ", "1.", "1-", "1/",
+    "eyJ", "a.", "a@", "://a:", "key=", "key", "密码是", "中文没有秘密。", "\u200b", "a\u00ad", "a\n1",
+    "-----BEGIN PRIVATE KEY-----", "-----BEGIN ", "Authorization: Bearer ", "session=", "abandon ", "curl -u ",
+    "mysql -p", "(", "[", "<memory>", "<uploaded_files>", "\"", "' ", "pass ", "ghp_", "a1B2c3D4e5F6g7H8-",
+    "xoxb-1-", "0123456789abcdef", "AC", "pin 1234 ", " ", "\n", "～", "－", "T3BlbkFJ", "1Q~",
+    "pass x x x x x x ", "--token ", "//x/:_authToken=npm_", "/+=", "好", "thanks ", "你 ", "`", "no, ",
+    "/user:a ",
+)  # fmt: skip
+"""The worst known repetitions, and what patterns look for."""
+
+
+def stages() -> dict[str, Search]:
+    """Every stage that reads the whole text of a user."""
+    patterns = load_patterns()
+    limits = ClientSettings()
+
+    def filtering(text: str) -> object:
+        push = {"thread_id": "t", "user_id": "u", "messages": [{"role": "user", "content": text}]}
+        return to_context(check_push(push, limits), patterns)
+
+    return {
+        "filtering and signals": filtering,
+        "redaction": find,
+        "gates": kind_of,
+        "token estimate": estimate_tokens,
+        "quotes": fold,
+        "keys of facts": normal_key,
+        "offline extractor": lambda text: list(read(text)),
+    }
+
+
+def ratio(search: Search, piece: str) -> float:
+    """The CPU of 100,000 characters in times that of 10,000; 0 when both are fast."""
+    short, long = ((piece * (size // len(piece) + 1))[:size] for size in (SHORT, LONG))
+    search(short)
+    if cpu(search, long, 1) < NOISE_S:
+        return 0.0
+    for tries in (1, 3, 5):
+        if (worst := cpu(search, long, tries) / cpu(search, short, 3 * tries)) <= LIMIT:
+            break
+    return worst
+
+
+def cpu(search: Search, text: str, tries: int) -> float:
+    """The least CPU seconds of several tries: other load only adds."""
+    times = []
+    for _ in range(tries):
+        start = time.process_time()
+        search(text)
+        times.append(time.process_time() - start)
+    return max(min(times), 1e-6)
+
+
+def invented(source: str, seed: int) -> Iterator[str]:
+    """Repetitions made of the literals and character sets of a pattern."""
+    rng = random.Random(f"{seed} {source}")  # noqa: S311  (repeatable, no secret)
+    literals = [
+        text for text in re.split(r"[^A-Za-z0-9_@:/=.-]+", re.sub(r"\\[a-zA-Z]|\(\?[<!=:a-zA-Z]+", " ", source)) if text
+    ]
+    others = ["a", "A", "1", "-", ".", " ", ":", "=", "@", "a1", "A1b2"]
+    while True:
+        chosen = [rng.choice(literals or others), *rng.sample(others, rng.randint(0, 3))]
+        rng.shuffle(chosen)
+        yield "".join(text * rng.choice((1, 1, 1, 8, 40)) for text in chosen)
+
+
+def slow(seconds: float, seed: int) -> list[str]:
+    """What was found slow in some seconds: each pattern alone and each stage, with pieces made of the patterns."""
+    found: list[str] = []
+    stop = time.monotonic() + seconds
+    makers = [(source, search, invented(source, seed)) for source, search in searches()]
+    all_stages = stages()
+    while time.monotonic() < stop:
+        for source, search, pieces in makers:
+            piece = next(pieces)
+            for name, run in ((source, search), *(all_stages.items() if seed else ())):
+                if (times := ratio(run, piece)) > LIMIT:
+                    found.append(f"{name}: {times:.0f} times for {piece[:80]!r}")
+            if time.monotonic() > stop:
+                break
+    return found
+
+
+if __name__ == "__main__":
+    slow_texts = slow(300, int(time.time()))
+    print("\n".join(slow_texts) or "no slow text found")  # noqa: T201  (a command)
+    sys.exit(bool(slow_texts))

@@ -1,0 +1,28 @@
+"""Time: no text of a user takes a stage, or any pattern alone, more than linear time."""
+
+from __future__ import annotations
+
+import pytest
+from support.slow_texts import LIMIT, PIECES, cpu, ratio, slow, stages
+
+from memd.push.redaction import searches
+
+STAGES = stages()
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_a_stage_takes_linear_time(stage: str) -> None:
+    """100,000 characters cost at most 12 times what 10,000 do, for the worst known repetitions."""
+    worst = {piece: times for piece in PIECES if (times := ratio(STAGES[stage], piece)) > LIMIT}
+    assert not worst
+
+
+def test_the_worst_known_text_is_fast() -> None:
+    """It held a worker for 27 seconds and more."""
+    assert cpu(STAGES["redaction"], "sk-" * 33_333, 3) < 0.5
+
+
+def test_a_search_for_slow_texts_finds_none() -> None:
+    """Each pattern alone, ours and those of detect-secrets, on repetitions of what it looks for."""
+    assert len(list(searches())) >= 200
+    assert not slow(seconds=6, seed=0)
