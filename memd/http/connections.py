@@ -64,6 +64,8 @@ class Connection(asyncio.Protocol):
         self._received = 0
         """Bytes received that the application has not taken: of a head, or of a body that it has not read yet."""
         self._tail = b""
+        self._lines = 0
+        """Lines of the head received. uvicorn's parsers keep forty times the bytes of a very short header."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # TCP's kind
         """The head of the first request is due."""
@@ -115,7 +117,7 @@ class Connection(asyncio.Protocol):
     def response_ends(self) -> None:
         """The response is with the transport. The part that the client has not read yet has a deadline, too."""
         self._phase = "idle"
-        self._received, self._tail = 0, b""
+        self._received, self._tail, self._lines = 0, b"", 0
         self._stop_timer()
         if self._transport.is_closing():
             self._cut_after(CLOSE_S)
@@ -126,7 +128,8 @@ class Connection(asyncio.Protocol):
         end = (self._tail + data).find(b"\r\n\r\n")
         size = len(data) if end < 0 else end - len(self._tail)
         self._tail = data[-3:]
-        return self._received + size > MAX_HEAD_BYTES
+        self._lines += data.count(b"\n", 0, max(0, size))
+        return self._received + size > MAX_HEAD_BYTES or self._lines > MAX_HEADERS + 1  # the first is the request's
 
     def _refuse(self) -> None:
         """Respond 431, and read on for a moment so that the client sees the response."""

@@ -7,6 +7,8 @@ import select
 import socket
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack, suppress
+from pathlib import Path
 
 import pytest
 from support import slowdown
@@ -67,6 +69,39 @@ def test_a_head_without_end_is_refused(site: Site) -> None:
             line.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
             sent_until_cut(line, piece)
             assert status_of(read_all(line)) == 431
+
+
+HOSTILE = {
+    "a long header": head("GET", "/health", f"X: {'x' * 65_000}")[:-4],
+    "short headers": head("GET", "/health")[:-2] + b"a:b\r\n" * 13_000,
+    "a long address": b"GET /" + b"x" * 65_000,
+    "as many headers as allowed": head("GET", "/health")[:-2]
+    + b"".join(b"a%d: %s\r\n" % (n, b"x" * 600) for n in range(98)),
+}
+CONNECTIONS = 500
+MAX_GROWTH_MB = 100
+
+
+def memory_mb(site: Site) -> float:
+    """The resident memory of the server."""
+    lines = Path(f"/proc/{site.process.pid}/status").read_text().splitlines()
+    return int(next(line for line in lines if line.startswith("VmRSS")).split()[1]) / 1024
+
+
+@pytest.mark.parametrize("user", ["", "ana"], ids=["serve", "mcp"])
+def test_the_memory_of_hostile_connections_is_bounded(server_url: str, user: str) -> None:
+    """500 connections that send as much of a head as they can, in every form, cost less than 100 MB."""
+    with serving(server_url, mcp_user=user, http__read_timeout_s=60, http__max_connections=1_000) as site:
+        before = memory_mb(site)
+        for sent in HOSTILE.values():
+            with ExitStack() as lines:
+                for _ in range(CONNECTIONS):
+                    line = lines.enter_context(socket.create_connection(("127.0.0.1", site.port)))
+                    with suppress(OSError):  # cut meanwhile
+                        line.sendall(sent)
+                with site.line(head("GET", "/nothing")) as line:  # whatever was sent before has been read by now
+                    assert status_of(line.recv(4096)) == 404
+                assert memory_mb(site) - before < MAX_GROWTH_MB
 
 
 def test_a_whole_head_over_the_limit_is_refused(site: Site) -> None:
