@@ -100,11 +100,19 @@ class Forgetting:
         except (InboxUnavailable, NotReady):  # the wish stays open until there is an inbox
             pass
         self._tombstones.begin(wish, identities)
-        return self.finish(wish)
+        return self._fulfil(wish, self._empty_inbox(wish))
 
     def finish(self, wish: Wish) -> Forgotten:
-        """Do what a wish leaves to do. It may be repeated, wherever it was interrupted. Raises StoreUnavailable."""
-        traces = self._empty_inbox(wish)
+        """Do what an interrupted wish leaves to do. It may be repeated. Raises StoreUnavailable.
+
+        An inbox that was emptied already is left alone: what it holds of the user by now was accepted later.
+        """
+        return self._fulfil(wish, _Traces() if self._is_emptied(wish) else self._empty_inbox(wish))
+
+    def _fulfil(self, wish: Wish, traces: _Traces | None) -> Forgotten:
+        """Erase the documents, and close the wish if the inbox was emptied (`traces` is not None)."""
+        if traces is not None:
+            self._tombstones.note_emptied(wish)
         erased = self._erase(wish)
         inbox = traces or _Traces()
         tombstone = self._tombstones.extend(wish, inbox.identities | erased.identities)
@@ -146,6 +154,11 @@ class Forgetting:
             return replace(self._traces(wish, remove=True), letters=letters)
         except (InboxUnavailable, NotReady):  # the documents go now, the rest when the server is back
             return None
+
+    def _is_emptied(self, wish: Wish) -> bool:
+        """Whether the inbox has fulfilled the wish already."""
+        tombstone = self._tombstones.find(wish.user_id)
+        return tombstone is not None and wish in tombstone.emptied
 
     def _erase(self, wish: Wish) -> Erased:
         erased = self._store.erase(wish.user_id, wish.agent_name)

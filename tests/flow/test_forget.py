@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import tempfile
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -22,7 +23,8 @@ from memd.inbox import library, verbs
 from memd.inbox.connection import connect, send
 from memd.inbox.verbs import P
 from memd.memory.store import lock
-from memd.memory.store.paths import folder
+from memd.memory.store.lock import locked
+from memd.memory.store.paths import bucket_lock, folder
 from memd.memory.store.protocol import Wish
 from memd.memory.store.tombstone import TombstoneFiles
 from memd.ops import server
@@ -30,6 +32,7 @@ from memd.testing import ModelServer
 
 pytestmark = pytest.mark.timing
 
+MEMORY_DISK = Path("/dev/shm")  # noqa: S108  (a second file system, in a folder of our own)
 MANY = 100
 USERS = [f"secret-{number}" for number in range(MANY)]
 TEXT = "I live in Wolkenkuckucksheim."
@@ -333,6 +336,61 @@ def test_a_forgetting_cut_short_is_finished_by_the_next_worker(
         assert memd.flush(wait=True).counts == {}
         assert memd.push(TURNS, thread_id="t", user_id="ana").reason == "forgotten"
     assert memd.document("ana")["facts"] == []
+
+
+def test_what_is_accepted_after_an_interrupted_forgetting_survives_it(
+    memd: Memd, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The inbox was emptied, the documents could not be erased: the mending takes nothing that was pushed since."""
+    users, tombstones = USERS[:20], TombstoneFiles(settings.data_dir)
+    with daemon(settings):
+        push_all(memd, now=True)
+        assert ended(memd) == {"stored": MANY}
+    for user in users:
+        with locked(bucket_lock(settings.data_dir, Bucket(user))), monkeypatch.context() as patched:
+            patched.setattr(lock, "WAIT_S", 0.05)
+            with pytest.raises(StoreUnavailable):
+                memd.forget(user)
+    assert {wish.user_id for wish in tombstones.unfinished()} == set(users)
+    new = {"role": "user", "content": "I like tea.", "id": "m3"}
+    receipts = [memd.push([new], thread_id="thread-1", user_id=user, now=True).id for user in users]
+    assert push_again(memd, users) == {"forgotten"}
+    with daemon(settings):
+        memd.flush(wait=True)
+        assert tombstones.unfinished() == []
+    assert {memd.receipt(receipt or "").state for receipt in receipts} == {"stored"}
+    for user in users:
+        assert [fact["evidence"][0]["quote"] for fact in memd.document(user)["facts"]] == ["I like tea."]
+
+
+def test_a_second_wish_takes_what_was_accepted_after_the_first(
+    memd: Memd, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A forgetting that is asked for again empties the inbox again, whatever the first one left to do."""
+    memd.push(TURNS, thread_id="t", user_id="ana")
+    with locked(bucket_lock(settings.data_dir, Bucket("ana"))), monkeypatch.context() as patched:
+        patched.setattr(lock, "WAIT_S", 0.05)
+        with pytest.raises(StoreUnavailable):
+            memd.forget("ana")
+    later = {**TURNS[0], "id": "m5"}
+    assert memd.push([later], thread_id="t", user_id="ana").status == "queued"
+    assert memd.forget("ana").pushes == 1
+    assert memd.push([later], thread_id="t", user_id="ana").reason == "forgotten"
+
+
+def test_users_on_a_disk_of_their_own_are_forgotten(memd: Memd, settings: Settings) -> None:
+    """Nothing can be renamed from there into the data folder, so what is erased is put aside on the same disk."""
+    if not MEMORY_DISK.is_dir() or MEMORY_DISK.stat().st_dev == settings.data_dir.stat().st_dev:
+        pytest.skip("this machine has no second file system to write to")
+    with tempfile.TemporaryDirectory(dir=MEMORY_DISK) as disk:
+        (settings.data_dir / "users").symlink_to(disk)
+        with daemon(settings):
+            for agent in ("", "chef"):
+                memd.push(TURNS, thread_id="t", user_id="ana", agent_name=agent, now=True)
+            assert ended(memd) == {"stored": 2}
+        assert memd.forget("ana", agent_name="chef").documents == 1
+        assert memd.forget("ana").documents == 1
+        assert (TombstoneFiles(settings.data_dir).unfinished(), list(Path(disk).iterdir())) == ([], [])
 
 
 def test_the_command_line(memd: Memd, cli: Cli, settings: Settings) -> None:

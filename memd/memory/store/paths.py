@@ -90,13 +90,16 @@ def folder(data_dir: Path, bucket: Bucket, *, shared: bool) -> Path:
 
 
 def trash_folder(data_dir: Path) -> Path:
-    """A new folder name, on the documents' file system, for what is being erased."""
-    return data_dir / f"erased-{os.urandom(8).hex()}"
+    """A new folder name for what is being erased, next to the users' folders: they may be on a disk of their own.
+
+    No user's folder has a name that begins with a dot.
+    """
+    return users_folder(data_dir) / f".erased-{os.urandom(8).hex()}"
 
 
 def trash_folders(data_dir: Path) -> list[Path]:
-    """Folders whose erasing process may have died."""
-    return list(data_dir.glob("erased-*"))
+    """Folders whose erasing process may have died; older versions made them in the data folder itself."""
+    return [*users_folder(data_dir).glob(".erased-*"), *data_dir.glob("erased-*")]
 
 
 def bucket_lock(data_dir: Path, bucket: Bucket) -> Path:

@@ -87,6 +87,8 @@ class Tombstone:
     salt: str
     hashes: frozenset[str]
     open: tuple[Wish, ...] = ()
+    emptied: frozenset[Wish] = frozenset()
+    """The open wishes that the inbox has fulfilled: what it holds of the user by now was accepted later."""
 
     def holds(self, bucket: Bucket, identity: str) -> bool:
         """Whether this message of the user was forgotten, for this bucket or for all."""
@@ -154,6 +156,10 @@ class Tombstones(Protocol):
 
     def extend(self, wish: Wish, identities: Iterable[str]) -> Tombstone:
         """Add identities found while forgetting. Waits for running commits to end."""
+        ...
+
+    def note_emptied(self, wish: Wish) -> None:
+        """The inbox has fulfilled this open wish; the documents have not yet."""
         ...
 
     def close(self, wish: Wish) -> None:

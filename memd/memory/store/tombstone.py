@@ -7,7 +7,7 @@ inbox and the server. While a forgetting is unfinished, `<owner>.open` next to i
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -66,18 +66,27 @@ class TombstoneFiles:
         """Write the wish down, then the identities, before anything is removed."""
         with locked(self._lock):
             before = self._present(wish)
-            self._write_open(before.owner, tuple(dict.fromkeys([*before.open, wish])))
+            self._write_open(
+                before.owner, (*(other for other in before.open if other != wish), wish), before.emptied - {wish}
+            )
         return self._grow(wish, identities, always=True)
 
     def extend(self, wish: Wish, identities: Iterable[str]) -> Tombstone:
         """Add identities found while forgetting."""
         return self._grow(wish, identities, always=False)
 
+    def note_emptied(self, wish: Wish) -> None:
+        """The inbox has fulfilled this open wish; the documents have not yet."""
+        with locked(self._lock):
+            before = self._present(wish)
+            if wish in before.open:
+                self._write_open(before.owner, before.open, before.emptied | {wish})
+
     def close(self, wish: Wish) -> None:
         """The wish is fulfilled."""
         with locked(self._lock):
             before = self._present(wish)
-            self._write_open(before.owner, tuple(other for other in before.open if other != wish))
+            self._write_open(before.owner, tuple(other for other in before.open if other != wish), before.emptied)
 
     def unfinished(self) -> list[Wish]:
         """The wishes of all users that are not yet fulfilled."""
@@ -115,11 +124,12 @@ class TombstoneFiles:
             _replace(self._file(grown.owner), fields)
             return grown
 
-    def _write_open(self, owner: str, wishes: tuple[Wish, ...]) -> None:
+    def _write_open(self, owner: str, wishes: tuple[Wish, ...], emptied: Set[Wish]) -> None:
         """Open wishes have a file of their own, so that a worker that starts need not read all tombstones."""
         file = self._open_file(owner)
         if wishes:
-            _replace(file, {"open": [[wish.user_id, wish.agent_name] for wish in wishes]})
+            done = [wish for wish in wishes if wish in emptied]
+            _replace(file, {"open": list(map(_fields, wishes)), "emptied": list(map(_fields, done))})
             return
         try:
             file.unlink(missing_ok=True)
@@ -143,7 +153,7 @@ class TombstoneFiles:
         data, opened = files.read(self._file(owner)), files.read(self._open_file(owner))
         if data is None:  # killed before the tombstone was written: nothing was removed yet
             return None if opened is None else Tombstone(owner, 0, os.urandom(16).hex(), frozenset(), _wishes(opened))
-        return _parsed(data, _wishes(opened))
+        return replace(_parsed(data, _wishes(opened)), emptied=frozenset(_wishes(opened, "emptied")))
 
 
 def _replace(file: Path, fields: dict[str, Any]) -> None:
@@ -160,9 +170,15 @@ def _mark(file: Path) -> object:
     return present.st_ino, present.st_mtime_ns, present.st_size
 
 
-def _wishes(data: bytes | None) -> tuple[Wish, ...]:
+def _fields(wish: Wish) -> list[str | None]:
+    return [wish.user_id, wish.agent_name]
+
+
+def _wishes(data: bytes | None, field: str = "open") -> tuple[Wish, ...]:
+    """The wishes in a field; older versions do not write `emptied`."""
     try:
-        return tuple(Wish(user, agent) for user, agent in orjson.loads(data)["open"]) if data else ()
+        fields = {"emptied": [], **orjson.loads(data)} if data else {field: []}
+        return tuple(Wish(user, agent) for user, agent in fields[field])
     except (orjson.JSONDecodeError, KeyError, TypeError, ValueError):
         raise DocumentDamaged(DAMAGED) from None
 

@@ -201,4 +201,15 @@ BUGS = (
         (Edit("memd/ops/locks.py", "    while not _try(descriptor):\n", "    while False:\n"),),
         test="faults/test_server.py::test_a_folder_has_one_server_even_when_that_one_is_silent",
     ),
+    Bug(
+        "mending that takes what came later",
+        (
+            Edit(
+                "memd/forget.py",
+                "_Traces() if self._is_emptied(wish) else self._empty_inbox(wish)",
+                "self._empty_inbox(wish)",
+            ),
+        ),
+        test="flow/test_forget.py::test_what_is_accepted_after_an_interrupted_forgetting_survives_it",
+    ),
 )
