@@ -1,4 +1,4 @@
-"""Claims: one attempt at one key by one worker, as the inbox hands it out, checked before anyone works on it."""
+"""Claims: one attempt at one key by one worker, checked before any work on it."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _IDENTITY_WITHOUT_ID = re.compile("n[0-9a-f]{36}")
 
 @dataclass(frozen=True, slots=True)
 class PaidAnswer:
-    """A packed answer to the request for the claim's messages, with the fingerprint of that request.
+    """The packed answer of the model for a claim's messages, with the fingerprint of the request.
 
-    A batch has brought it, or an earlier attempt could not store it.
+    It comes from a batch, or from an earlier attempt that could not be stored.
     """
 
     fingerprint: str
@@ -38,29 +38,29 @@ class Claim:
     first: int
     last: int
     suspect: bool = False
-    """Its lease ran out before: it may have killed its worker, and is worked on alone."""
+    """Its lease expired before: it may have killed its worker, so it is processed alone."""
 
     urgent: bool = False
-    """It was pushed or flushed to be done now."""
+    """It was pushed with `now` or flushed."""
 
     answer: PaidAnswer | None = None
-    """The answer that is there already."""
+    """An answer that is already paid for."""
 
     bad: str | None = None
-    """Why nothing of the claim must be worked on: the drain buries it with this code."""
+    """The code with which the drain buries the whole claim without processing it."""
 
     refused: tuple[tuple[str, str], ...] = ()
-    """Identity and code of each message that must not be worked on: the drain buries it, and not the others."""
+    """Identity and code of each message that the drain buries; the other messages are processed."""
 
     @property
     def came_back(self) -> bool:
-        """Whether an earlier attempt at it ended without an ack: its messages may be in the document because of it."""
+        """Whether an earlier attempt ended without an ack, so that the document may already contain its messages."""
         return self.suspect or self.attempts > 0 or self.delays > 0
 
 
 @dataclass(frozen=True, slots=True)
 class Claims:
-    """The answer of a claim: what was taken, and what waits."""
+    """The result of a claim call: the claims taken, and when the next key is due."""
 
     now_ms: int
     next_due_ms: int | None
@@ -72,7 +72,7 @@ class Claims:
 
 
 def read_claim(settings: Settings, row: list[Any]) -> Claim:
-    """A claim from the reply of `memd_claim`. `bad` and `refused` say what must not be worked on; nothing is raised."""
+    """Build a claim from a row of `memd_claim`. Bad content is reported in `bad` and `refused`, never raised."""
     claim_id, flat = row
     fields = dict(zip(flat[::2], flat[1::2], strict=True))
     key, bad = _key(fields)
@@ -83,7 +83,7 @@ def read_claim(settings: Settings, row: list[Any]) -> Claim:
             continue
         try:
             rows.append(_message(settings, key.thread_id, name, value))
-        except Rejected as error:  # this message goes to the dead, with its bytes as they are
+        except Rejected as error:  # this message goes to the dead with its bytes unchanged
             refused.append((text(name[2:]), error.code))
         except ValueError:  # the inbox's own part of the value: only who writes past the functions can break it
             refused.append((name[2:].decode(errors="replace"), "E_MESSAGE_TYPE"))
@@ -107,7 +107,7 @@ def read_claim(settings: Settings, row: list[Any]) -> Claim:
 
 
 def _key(fields: dict[bytes, bytes]) -> tuple[Key, str | None]:
-    """The key of a claim, checked against the hash it travelled under: a trusted client may still be wrong."""
+    """The key of a claim, checked against the hashes in the header: a trusted client can be wrong."""
     try:
         key = Key(
             check_identifier("thread_id", text(fields[b".thread"])),
@@ -116,13 +116,13 @@ def _key(fields: dict[bytes, bytes]) -> tuple[Key, str | None]:
         )
     except (Rejected, UnicodeDecodeError, KeyError) as error:  # buried by the drain with this code
         return Key("", "", ""), error.code if isinstance(error, Rejected) else "E_HEADER_IDS"
-    honest = (key.hash, key.bucket.hash, user_hash(key.user_id))
-    told = tuple(text(fields[name]) for name in (b".key", b".bucket", b".owner"))
-    return key, None if honest == told else "E_HEADER_HASH"
+    computed = (key.hash, key.bucket.hash, user_hash(key.user_id))
+    received = tuple(text(fields[name]) for name in (b".key", b".bucket", b".owner"))
+    return key, None if computed == received else "E_HEADER_HASH"
 
 
 def _message(settings: Settings, thread_id: str, name: bytes, value: bytes) -> tuple[int, Message]:
-    """A message of a claim, and its order. Raises Rejected."""
+    """The order and the message of one field of a claim. Raises Rejected."""
     stored = message_value(value)
     message = parse_wire_message(stored.body, settings.client)
     signals = frozenset() if stored.signals == b"-" else frozenset(text(stored.signals).split(","))
@@ -132,10 +132,10 @@ def _message(settings: Settings, thread_id: str, name: bytes, value: bytes) -> t
 
 
 def _check_identity(identity: str, thread_id: str, message_id: str | None) -> None:
-    """Check an identity that a trusted client has made. Raises Rejected.
+    """Check an identity that a trusted client computed. Raises Rejected.
 
-    One made of the message's id is made again. The others depend on the message before, which may be stored already,
-    so only their form is checked; that each is there once is the hash's doing.
+    An identity from a message id is computed again. The others depend on the previous message, which may be stored
+    already, so only their form is checked. The hash has each identity at most once.
     """
     if message_id is not None:
         honest = identity == identity_of_id(thread_id, message_id)

@@ -1,4 +1,4 @@
-"""Talking to the server: one command built once, sent by a sync or an async client, its errors translated here only."""
+"""Server connections. A command is built once and sent by a sync or async client; errors are translated here."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from memd.errors import (
 T = TypeVar("T")
 
 TIMEOUT_S = 5.0
-"""Seconds that one command may take, and a connection."""
+"""The time limit of one command, and of connecting."""
 
 MAX_SOCKET_BYTES = 103
 """The longest path of a socket: 107 bytes on Linux, 103 on macOS."""
@@ -42,7 +42,7 @@ _STATES = {
     "READONLY": "the server is a read-only replica; memd needs its primary",
     "MISCONF": "the server cannot write to its disk and takes nothing more",
 }
-"""States of a server that pass, or that are mended there: what is tried then is tried again."""
+"""States of a server that pass or that its operator fixes; memd retries meanwhile."""
 
 _ACCOUNT = {
     "NOAUTH": "the server asks for a password, and redis_url has none",
@@ -56,14 +56,14 @@ NO_RIGHT_INSIDE = ("ACL failure in script", "The user executing the script can't
 
 @dataclass(frozen=True, slots=True)
 class Call(Generic[T]):
-    """A command and what its reply means, independent of who sends it."""
+    """A command and the parser of its reply, independent of the client that sends it."""
 
     command: tuple[Any, ...]
     parse: Callable[[Any], T]
 
 
 def inbox_url(settings: Settings) -> str:
-    """Where the inbox is: the configured server, or the embedded server's socket."""
+    """The URL of the inbox: the configured server, or the embedded server's socket."""
     if settings.redis_url is not None:
         return settings.redis_url.reveal()
     return f"unix://{quote(os.fsencode(socket_path(settings)))}"
@@ -120,10 +120,9 @@ def execute(pipeline: Any) -> list[Any]:
 
 
 class Flight(Generic[T]):
-    """Calls under way in one pipeline: the server works on them while the caller does something else.
+    """Calls in flight in one pipeline: the server executes them while the caller does other work.
 
-    It holds a connection until it has landed or is called off. Raises InboxUnavailable and the like where the calls
-    cannot be sent.
+    It holds a connection until `land` or `call_off`. Raises as `send` does when the calls cannot be sent.
     """
 
     def __init__(self, client: redis.Redis, calls: Sequence[Call[T]]) -> None:
@@ -142,14 +141,14 @@ class Flight(Generic[T]):
             translate(error)
 
     def land(self) -> list[T | MemdError]:
-        """Wait for all answers; an error takes the place of its answer."""
-        found: list[T | MemdError] = []
+        """Wait for all replies; a call that failed has its error in place of the result."""
+        results: list[T | MemdError] = []
         try:
             for call in self._calls:
                 try:
-                    found.append(call.parse(self._connection.read_response()))
+                    results.append(call.parse(self._connection.read_response()))
                 except redis.ResponseError as error:
-                    found.append(translated(error))
+                    results.append(translated(error))
         except redis.RedisError as error:
             translate(error)
         else:
@@ -157,10 +156,10 @@ class Flight(Generic[T]):
             self._pool.release(self._connection)
         finally:
             self.call_off()
-        return found
+        return results
 
     def call_off(self) -> None:
-        """Let go of answers that nobody waits for any more; what was sent may have been done or not. Else nothing."""
+        """Discard outstanding replies and close the connection. The calls may or may not have been executed."""
         if self._open:
             self._open = False
             self._connection.disconnect()  # type: ignore[no-untyped-call]  # redis-py's gap
@@ -181,9 +180,9 @@ def translate(error: redis.RedisError) -> NoReturn:
 
 
 def translated(error: redis.RedisError) -> MemdError:
-    """memd's error for one of redis-py; the server's words are kept only where they are memd's own."""
+    """memd's error for an error of redis-py. The server's text is kept only if memd's functions wrote it."""
     text = str(error)
-    if text.startswith("Command # "):  # redis-py puts the command of a pipeline before the server's words
+    if text.startswith("Command # "):  # redis-py puts the command of a pipeline before the server's text
         text = text.rpartition(" of pipeline caused error: ")[2]
     if text.startswith("MEMDREJECTED "):
         code, _, sentence = text.removeprefix("MEMDREJECTED ").partition(": ")
@@ -196,7 +195,7 @@ def translated(error: redis.RedisError) -> MemdError:
 
 
 def _refused(error: redis.RedisError, text: str) -> MemdError | None:
-    """What is wrong with the account; None when it is not the account."""
+    """The error if the account is at fault, else None."""
     if isinstance(error, redis.exceptions.NoPermissionError) or text.startswith(NO_RIGHT_INSIDE):
         command = re.search(r"the '([a-z|]+)' command", text)
         what = f"run {command[1].upper().replace('|', ' ')}" if command else "do all that this takes"
@@ -221,6 +220,6 @@ def _unavailable(error: redis.RedisError, text: str) -> MemdError:
 
 
 def _code(error: redis.RedisError, text: str) -> str:
-    """The first word of the server's answer, which is a code when it is in capitals."""
+    """The first word of the server's reply, which is a code if it is in capitals."""
     status = error.status_code
     return status if status and status != "ERR" else text.split(" ", 1)[0]

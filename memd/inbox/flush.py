@@ -1,4 +1,4 @@
-"""Flush: make keys due now, and wait until what was accepted before has ended."""
+"""Flush: makes keys due now, and waits for the outcome of everything accepted before."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from memd.inbox.verbs import Note
 
 PAGE = 500
 RAW_WAIT_S = 1.0
-"""How long a flush without waiting gives the scheduler to take in what lies in the raw lists."""
+"""How long a flush without `wait` lets the scheduler take in the raw lists."""
 
 MOST_LOOKS = 5
-"""Looks for keys at most: under steady input each one finds some that were pushed after the flush began."""
+"""Most scans for keys: under steady input each scan finds keys pushed after the flush began."""
 
 POLL_MIN_S, POLL_MAX_S = 0.02, 0.25
 
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Which keys: of one user, one agent, one thread, or any combination; None means any."""
+    """Selects keys by user, agent, thread or any combination; None means any."""
 
     user_id: str | None = None
     agent_name: str | None = None
@@ -38,7 +38,7 @@ class Selection:
 
 @dataclass(frozen=True, slots=True)
 class FlushProgress:
-    """How far a waiting flush is: keys in all, keys ended."""
+    """The progress of a waiting flush: keys in total, keys ended."""
 
     total: int
     ended: int
@@ -46,13 +46,13 @@ class FlushProgress:
 
 @dataclass(frozen=True, slots=True)
 class FlushResult:
-    """Keys by how they ended (stored, skipped, dead, unknown) or `waiting`, and whether the time was over first."""
+    """Counts of keys by outcome (stored, skipped, dead, unknown) or `waiting`, and whether the flush timed out."""
 
     counts: dict[str, int] = field(default_factory=dict)
     timed_out: bool = False
     rationed: int = 0
     rationed_until: datetime | None = None
-    """Of those that are waiting: how many wait for a budget of tokens, which a flush does not override, until when."""
+    """How many of the waiting keys wait for a budget of tokens, which a flush does not override, and until when."""
 
 
 class Flush:
@@ -65,12 +65,12 @@ class Flush:
         self._notes: dict[tuple[str, str], int] = {}
 
     def start(self) -> FlushResult:
-        """Make the selection due now without waiting for its end; answers how many keys are under way."""
+        """Make the selection due now without waiting; returns how many keys are in flight."""
         self._take_in(time.monotonic() + RAW_WAIT_S)
         return self._result(Counter(), timed_out=False)
 
     def wait(self, timeout_s: float, progress: Callable[[FlushProgress], None] | None = None) -> FlushResult:
-        """Make the selection due now and wait for the end of all that was accepted before the call."""
+        """Make the selection due now and wait until everything accepted before the call has ended."""
         until = time.monotonic() + timeout_s
         in_time = self._take_in(until)
         ended: Counter[str] = Counter()
@@ -93,18 +93,18 @@ class Flush:
         return FlushResult(counts, timed_out, len(waiting), max(waiting, default=None))
 
     def _all_rationed(self, until: float) -> bool:
-        """Whether all that is left waits for a budget, and for longer than we do."""
+        """Whether all remaining keys wait for a budget beyond our deadline."""
         deadline = datetime.now(UTC) + timedelta(seconds=until - time.monotonic())
         return all(moment is not None and moment > deadline for moment in self._rationed())
 
     def _rationed(self) -> Iterable[datetime | None]:
-        """For each key under way until when it waits for a budget, None if it does not."""
+        """When the wait of each key for a budget ends; None for a key that does not wait."""
         keys = sorted({key for key, _ in self._notes})
         for start in range(0, len(keys), PAGE):
             yield from send(self._client, budget.rationed(keys[start : start + PAGE]))
 
     def _take_in(self, until: float) -> bool:
-        """Note what is pending, let the raw lists be taken in, note again. False: the time was over first."""
+        """Note the pending keys, wait until the raw lists are taken in, note again. False: timed out."""
         backlog = Backlog(self._client, self._lists)
         self._note()
         while not backlog.taken_in():
@@ -116,10 +116,10 @@ class Flush:
         return True
 
     def _note(self) -> None:
-        """Note every selected key; look again until two looks in a row find no new one.
+        """Note every selected key; scan again until two scans in a row find no new key.
 
-        A parked key becomes due when its bucket's claim ends and is claimed soon after: one look can find it at neither
-        place.
+        A parked key becomes due when its bucket's claim ends and is claimed soon after: one scan can miss it in both
+        places.
         """
         quiet = 0
         for _ in range(MOST_LOOKS):
@@ -143,13 +143,13 @@ class Flush:
     def _sources(self) -> Iterable[tuple[str, tuple[str, ...]]]:
         if self._selection.user_id is not None:
             return [("user", (user_hash(self._selection.user_id),))]
-        # Keys move from due to claimed while we look, and back when they are given back; so due is looked at twice.
-        # So are those that wait for a budget or a batch: such a key goes either way.
+        # Keys move from due to claimed during the scan, and back when released, so due is scanned twice. So are the
+        # keys that wait for a budget or a batch, which move both ways.
         waiting: list[tuple[str, tuple[str, ...]]] = [("due", ()), ("rationed", ()), ("batched", ())]
         return [*waiting, ("claimed", ()), *waiting]
 
     def _settle(self) -> list[Outcome]:
-        """Ask for all notes; those that have ended leave the list."""
+        """Look up all notes and remove those that have ended."""
         ended: list[Outcome] = []
         open_notes: list[Note] = [(key, gen, seq) for (key, gen), seq in self._notes.items()]
         for start in range(0, len(open_notes), PAGE):

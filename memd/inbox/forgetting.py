@@ -16,7 +16,7 @@ from memd.inbox.verbs import P
 
 @dataclass(frozen=True, slots=True)
 class Traces:
-    """A page of what the inbox holds of a user: the cursor of the next one, pushes under way, and identities."""
+    """One page of a user's keys: the next cursor, the pushes in flight, and their message identities."""
 
     cursor: str
     pushes: int
@@ -24,7 +24,7 @@ class Traces:
 
 
 def traces(owner: str, bucket: str, cursor: str, *, remove: bool) -> Call[Traces]:
-    """Look at one page of a user's keys, of one bucket or of all (""); with `remove` they are gone afterwards."""
+    """Read one page of a user's keys, of one bucket or of all (""); with `remove` the keys are deleted."""
 
     def parse(reply: list[Any]) -> Traces:
         after, pushes, *identities = reply
@@ -35,20 +35,20 @@ def traces(owner: str, bucket: str, cursor: str, *, remove: bool) -> Call[Traces
 
 
 def tombstone(owner: str, salt: str, hashes: Iterable[str]) -> Call[int]:
-    """Mirror a user's tombstone: pushes of what it names are skipped as forgotten."""
+    """Mirror a user's tombstone: pushes of the messages it names are skipped as forgotten."""
     return Call(("FCALL", "memd_tombstone_1", 1, P, owner, salt, *hashes), int)
 
 
 def unmirrored(client: redis.Redis, owners: Sequence[str]) -> list[str]:
-    """Of these users those whose tombstone this server does not have."""
+    """The users (hashes) whose tombstone this server lacks."""
     pipeline = client.pipeline(transaction=False)
     for owner in owners:
         pipeline.exists(f"{P}:forgotten:{owner}")
-    return [owner for owner, there in zip(owners, execute(pipeline), strict=True) if not there]
+    return [owner for owner, mirrored in zip(owners, execute(pipeline), strict=True) if not mirrored]
 
 
 def rewrite(client: redis.Redis, timeout_s: float) -> bool:
-    """Have a server of our own write its append-only file anew, without what is gone; False: not within the time."""
+    """Have the embedded server rewrite its append-only file without deleted data; False: failed or timed out."""
     until = time.monotonic() + timeout_s
     try:
         client.bgrewriteaof()
@@ -57,6 +57,6 @@ def rewrite(client: redis.Redis, timeout_s: float) -> bool:
             if not (info.get("aof_rewrite_in_progress") or info.get("aof_rewrite_scheduled")):
                 return info.get("aof_last_bgrewrite_status") == "ok"
             time.sleep(0.02)
-    except redis.RedisError:  # one is running already, or the server went away: the caller says that the text is there
+    except redis.RedisError:  # one is already running, or the server is gone: the caller reports that the text remains
         return False
     return False

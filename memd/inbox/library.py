@@ -18,7 +18,7 @@ BUILD = 12
 """Grows with every change of the Lua; an older build never replaces a newer one."""
 
 SHARED = ("ground", "waiting", "header", "merge")
-"""The files of `lua/` that both libraries begin with, in this order: each uses what is before it."""
+"""The files of `lua/` that both libraries begin with, in this order: each uses the ones before it."""
 
 DRAIN = ("budget", "breaker", "claim", "settle", "batches", "dead", "forget", "take", "flush", "pending", "upkeep")
 
@@ -26,7 +26,7 @@ BUDGETS = ("total_day_tokens", "user_day_tokens")
 
 
 def installed(client: redis.Redis) -> bool:
-    """Whether this server has the settings of the functions, which an emptied one has not."""
+    """Whether this server has the settings of the functions. An emptied server lacks them."""
     try:
         return bool(client.hexists(f"{P}:config", "build"))
     except redis.RedisError as error:
@@ -47,7 +47,7 @@ def bind_store(client: redis.Redis, store: Store) -> None:
 
 
 def require_store(client: redis.Redis, store: Store) -> None:
-    """Refuse a store that is not the inbox's. An inbox that no scheduler of this version has met takes any.
+    """Refuse a store that is not the inbox's. An inbox without a recorded store accepts any.
 
     Raises OtherStore, StoreUnavailable.
     """
@@ -92,18 +92,18 @@ def _part(name: str) -> str:
 
 
 def install(client: redis.Redis, settings: Settings) -> bool:
-    """Load the function libraries and write the settings they need; False when a newer build is there already."""
+    """Load the function libraries and write their settings; False if the server already has a newer build."""
     try:
         build = int(client.hget(f"{P}:config", "build") or 0)
         if build > BUILD:
             return False
         for text in libraries().values():
             client.function_load(text, replace=True)
-        wanted = _config(settings)
-        budgets = [wanted[name] for name in BUDGETS]
+        config = _config(settings)
+        budgets = [config[name] for name in BUDGETS]
         changed = [int(value or 0) for value in client.hmget(f"{P}:config", BUDGETS)] != budgets
-        client.hset(f"{P}:config", items=[part for pair in wanted.items() for part in pair])
-        if changed:  # what waited for the old budgets is looked at again at once
+        client.hset(f"{P}:config", items=[part for pair in config.items() for part in pair])
+        if changed:  # keys that wait for the old budgets are checked again at once
             client.zunionstore(f"{P}:rationed", {f"{P}:rationed": 0})
     except redis.RedisError as error:
         translate(error)

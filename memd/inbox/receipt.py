@@ -1,4 +1,4 @@
-"""Receipts: what a push answers, and what its end can be asked with."""
+"""The receipt a push returns; use it later to look up the outcome."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _ID = re.compile(r"([0-9a-f]{32})\.([0-9a-f]{8})\.([1-9][0-9]{0,15})")
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """What a push answers. `status`: queued, merged, skipped (`reason` says why) or disabled; `dropped`: turns."""
+    """The result of a push. `status`: queued, merged, skipped (see `reason`), disabled; `dropped`: turns by reason."""
 
     status: str
     id: str | None
@@ -35,7 +35,7 @@ class Receipt:
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """What became of the sequence numbers from `first` to `last` of a key."""
+    """The outcome record of a key's sequence numbers `first` to `last`."""
 
     first: int
     last: int
@@ -44,7 +44,7 @@ class Range:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """Where a key's pushes stand: pending and claimed sequence numbers, and the ended ranges."""
+    """The states of a key's pushes: the pending and claimed sequence numbers, and the ended ranges."""
 
     gen: str
     pending: tuple[int, int] | None
@@ -55,9 +55,9 @@ class Standing:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Where a push stands or how it ended. A push that was worked on in parts reports the worst, and the counts.
+    """The state of a push. A push that was processed in parts reports the worst state, and counts all of them.
 
-    `reason` of a pending one: `budget` when it waits for a budget of tokens, until `due_at`.
+    A pending push has the `reason` "budget" while it waits for a budget of tokens, until `due_at`.
     """
 
     state: State
@@ -69,12 +69,12 @@ class Outcome:
 
     @property
     def ended(self) -> bool:
-        """Whether nothing more will happen to it by itself."""
+        """Whether the push has reached its final state."""
         return self.state not in {"pending", "claimed"}
 
 
 def receipt(merged: Merged, messages: int, dropped: dict[str, int]) -> Receipt:
-    """The receipt for what a merge answered."""
+    """The receipt for the result of a merge."""
     accepted = merged.status in {"queued", "merged"}
     return Receipt(
         status=merged.status,
@@ -87,7 +87,7 @@ def receipt(merged: Merged, messages: int, dropped: dict[str, int]) -> Receipt:
 
 
 def standings(keys: Sequence[str]) -> Call[list[Standing]]:
-    """Where the pushes of each key stand."""
+    """Read the states of the pushes of each key."""
     return Call(("FCALL", "memd_receipt_1", 1, P, *keys), lambda reply: [_standing(row) for row in reply])
 
 
@@ -120,21 +120,21 @@ UNKNOWN = Outcome("unknown", "not a push this server knows, or its time is over"
 
 
 def judge(standing: Standing, gen: str, seq: int) -> Outcome:
-    """What became of sequence number `seq`: pending and claimed come first, since a part of it may have ended."""
+    """The outcome of sequence number `seq`. Pending and claimed come first, since parts of a push may have ended."""
     if standing.gen != gen:
         return UNKNOWN
     if standing.pending and standing.pending[0] <= seq <= standing.pending[1]:
         return Outcome("pending", due_at=moment(standing.due_ms) if standing.due_ms else None)
     if standing.claimed and standing.claimed[0] <= seq <= standing.claimed[1]:
         return Outcome("claimed")
-    ended = [part for part in standing.ranges if part.first <= seq <= part.last]
+    ended = [ended_range for ended_range in standing.ranges if ended_range.first <= seq <= ended_range.last]
     if not ended:
         return Outcome("unknown", "it ended so long ago that only later outcomes of its key are kept")
     return _worst(ended)
 
 
 def explain(outcome: Outcome, rationed_until: datetime | None) -> Outcome:
-    """Say of what is pending whether it waits for a budget."""
+    """Add to a pending outcome that it waits for a budget."""
     if outcome.state != "pending" or rationed_until is None:
         return outcome
     return replace(outcome, reason="budget", due_at=rationed_until)

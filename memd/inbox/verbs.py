@@ -1,7 +1,7 @@
-"""The inbox: the only Python that knows a Redis key. Each verb builds a `Call`; `lua/` says what it does.
+"""The verbs of the inbox: each builds the `Call` of one function; `lua/` has the functions.
 
-The messages of a context travel as `{"role", "content", "id"?, "created_at"?}`; their identities, tokens and signals
-travel in the header, so that the functions need not look into a message.
+The messages of a context travel as `{"role", "content", "id"?, "created_at"?}`. Their identities, tokens and signals
+travel in the header, so the functions never parse a message.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from memd.inbox.decoding import message_value, text
 from memd.push.validation import wire_message
 
 P = "{memd}"
-"""The prefix, and hash tag, of every key but the raw lists."""
+"""The prefix and hash tag of every key except the raw lists."""
 
 RAW = "memd:in"
 BELLS = "memd"
@@ -43,7 +43,7 @@ def raw_lists(settings: Settings) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """The answer of a merge. `status`: queued, merged, skipped (with `reason`), disabled."""
+    """The result of a merge. `status`: queued, merged, skipped (with `reason`) or disabled."""
 
     status: str
     key: str
@@ -55,7 +55,7 @@ class Merged:
 
 
 Note = tuple[str, str, int]
-"""(key hash, generation, sequence): what a receipt is made of."""
+"""(key hash, generation, sequence): the parts of a receipt id."""
 
 
 # --- producers -----------------------------------------------------------------------------------------------------
@@ -67,7 +67,7 @@ def push(context: Context) -> Call[Merged]:
 
 
 def take(raw: bytes, source: str, context: Context) -> Call[bool]:
-    """Take the head of a raw list in: it is merged and removed in one step. False: the head is another one by now."""
+    """Merge and remove the head of a raw list in one step. False: the list has another head by now."""
     return _take(raw, source, "push", *_merge_arguments(context))
 
 
@@ -77,7 +77,7 @@ def take_dead(raw: bytes, source: str, error: Rejected) -> Call[bool]:
 
 
 def take_skipped(raw: bytes, source: str, reason: str, dropped: Mapping[str, int] | None = None) -> Call[bool]:
-    """Remove the head of a raw list because nothing of it is worth reading. `dropped` turns are counted by reason."""
+    """Remove the head of a raw list because filtering left no message. `dropped`: turns by reason, to be counted."""
     return _take(raw, source, "skip", reason, *_flat_drops(dropped or {}))
 
 
@@ -110,7 +110,7 @@ def _merge_arguments(context: Context) -> tuple[bytes, ...]:
 
 
 def _flat_drops(dropped: Mapping[str, int]) -> list[str | int]:
-    """Dropped turns as the counters they become."""
+    """Dropped turns as counters."""
     return flat({f"dropped:{reason}": count for reason, count in dropped.items()})
 
 
@@ -123,7 +123,7 @@ def _merged(reply: list[Any]) -> Merged:
 
 
 def claim(settings: Settings, room: int, holding: int, worker: str, endpoint: str) -> Call[Claims]:
-    """Take up to `room` due keys whose bucket is free; none while the endpoint's breaker is open, one to try it."""
+    """Claim up to `room` due keys whose bucket is free; none while the endpoint's breaker is open, one as its probe."""
 
     def parse(reply: list[Any]) -> Claims:
         now, ahead, suspects, breaker, *taken = reply
@@ -135,30 +135,30 @@ def claim(settings: Settings, room: int, holding: int, worker: str, endpoint: st
 
 
 def extend(claims: Iterable[str]) -> Call[list[bool]]:
-    """Renew leases; False for each claim that is not ours any more."""
+    """Renew leases; False for each claim that we no longer hold."""
     return Call(("FCALL", "memd_extend_1", 1, P, *claims), lambda reply: [held == 1 for held in reply])
 
 
 def ack(claim_id: str, record: dict[str, Any], stats: Mapping[str, int]) -> Call[bool]:
-    """Forget a claim and record its outcome. Sent last, after the document is durable: acking first could lose it."""
+    """Delete a claim and record its outcome. Sent last, once the document is durable: an earlier ack could lose it."""
     return Call(("FCALL", "memd_ack_1", 1, P, claim_id, orjson.dumps(record), *flat(stats)), bool)
 
 
 def flat(stats: Mapping[str, int]) -> list[str | int]:
-    """Counters by name as the functions take them."""
+    """Counters by name as the arguments of a function."""
     return [part for name, count in stats.items() for part in (name, count)]
 
 
 def keep_answer(claim_id: str, answer: PaidAnswer) -> Call[bool]:
-    """Keep an answer with its claim: whoever claims the same messages next need not ask again.
+    """Keep an answer with its claim, so that the next claim of the same messages needs no new request.
 
-    InboxFull near the server's memory limit.
+    Raises InboxFull near the server's memory limit.
     """
     return Call(("FCALL", "memd_keep_1", 1, P, claim_id, answer.fingerprint, answer.raw), bool)
 
 
 def jitter() -> str:
-    """A share between 0 and 1, by which the functions shorten a pause, so that waiting workers do not move together."""
+    """A share from 0 to 1 by which the functions shorten a pause, so that waiting workers do not retry together."""
     return f"{random.random():.6f}"  # noqa: S311  (jitter, not a secret)
 
 
@@ -170,10 +170,10 @@ def release(
     error: str = "",
     stats: Mapping[str, int] | None = None,
 ) -> Call[str]:
-    """Give a claim back. `how`: failed (costs an attempt), paused (costs none), expired (by the scheduler).
+    """Release a claim. `how`: failed (costs an attempt), paused (costs none), expired (by the scheduler).
 
-    `stats`: what its calls have used all the same.
-    Answers released, dead (its attempts are used up; `code` and `error` say why) or lost.
+    `stats`: the use of its calls, as counters.
+    Returns released, dead (no attempt is left; `code` and `error` give the reason) or lost (the claim is not ours).
     """
     _, died, record = death_record(code)
     sentence = error or died
@@ -187,13 +187,13 @@ def death_record(code: str = "E_WORKER_DIED") -> tuple[str, str, bytes]:
 
 
 def bury(claim_id: str, code: str, error: str, stats: Mapping[str, int] | None = None) -> Call[bool]:
-    """Move a claim to the dead at once. `stats`: what its calls have used."""
+    """Move a claim to the dead at once. `stats`: the use of its calls."""
     record = orjson.dumps({"state": "dead", "reason": code})
     return Call(("FCALL", "memd_bury_1", 1, P, claim_id, code, error, record, *flat(stats or {})), bool)
 
 
 def bury_part(claim_id: str, code: str, error: str, identities: Sequence[str]) -> Call[int]:
-    """Move some messages of a claim to the dead; the rest stays claimed. Answers how many were moved."""
+    """Move some messages of a claim to the dead; the rest stays claimed. Returns how many were moved."""
     record = orjson.dumps({"state": "dead", "reason": code})
     return Call(("FCALL", "memd_part_1", 1, P, claim_id, code, error, record, *identities), int)
 
@@ -204,17 +204,20 @@ def bury_part(claim_id: str, code: str, error: str, identities: Sequence[str]) -
 def flush_page(
     source: str, cursor: str, key_filter: Sequence[str | None], extra: Sequence[str] = ()
 ) -> Call[tuple[str, list[Note]]]:
-    """Make one page of keys due now. `source`: keys, user, due, claimed; answers the next cursor ("0": done)."""
+    """Make one page of keys due now; returns the next cursor ("0": done) and the notes of the keys.
+
+    `source`: keys, user, due, rationed, batched or claimed.
+    """
 
     def parse(reply: list[Any]) -> tuple[str, list[Note]]:
         return text(reply[0]), [(text(key), text(gen), int(seq)) for key, gen, seq in reply[1:]]
 
-    wanted = orjson.dumps(list(key_filter))
-    return Call(("FCALL", "memd_flush_1", 1, P, source, cursor, wanted, *extra), parse)
+    selection = orjson.dumps(list(key_filter))
+    return Call(("FCALL", "memd_flush_1", 1, P, source, cursor, selection, *extra), parse)
 
 
 def holds(owner: str, key: str) -> Call[bool]:
-    """Whether a key (its hash) is one of a user (its hash): pending, claimed, dead, or with an outcome still known."""
+    """Whether the inbox knows a key (hash) of this user (hash): pending, claimed, dead, or with a stored outcome."""
     return Call(("SMISMEMBER", f"{P}:user:{owner}", key), lambda reply: bool(reply[0]))
 
 
@@ -223,7 +226,7 @@ def holds(owner: str, key: str) -> Call[bool]:
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """A message that was accepted and that nothing was extracted from yet. `order` grows with the time it came."""
+    """A message that was accepted but not extracted yet. `order` grows with the time of the push."""
 
     bucket: str
     thread_id: str
@@ -233,9 +236,9 @@ class Waiting:
 
 
 def waiting(owner: str, cursor: str, buckets: Sequence[str]) -> Call[tuple[str, list[Waiting]]]:
-    """The pending and claimed messages of a user's buckets, one page of keys, and the next cursor ("0": done).
+    """Read pending and claimed messages of a user's buckets: one page of keys, with the next cursor ("0": done).
 
-    At most some 256 KB of messages; it changes nothing.
+    A page has about 256 KB of messages at most.
     """
 
     def parse(reply: list[Any]) -> tuple[str, list[Waiting]]:
@@ -254,13 +257,13 @@ def _waiting(row: list[bytes]) -> Waiting:
 
 
 def raw_heads(source: str, start: int, count: int) -> Call[list[bytes]]:
-    """The oldest pushes of a raw list from the one at `start` on, left where they are."""
+    """Read the oldest pushes of a raw list, from index `start`, without removing them."""
     return Call(("LRANGE", source, start, start + count - 1), list)
 
 
 @dataclass(frozen=True, slots=True)
 class Tick:
-    """What the scheduler looks at: keys waiting for a worker, the next moments, and the claims to rescue."""
+    """What the scheduler needs each round: keys waiting for a worker, the next due times, and expired claims."""
 
     now_ms: int
     waiting: int
@@ -270,7 +273,7 @@ class Tick:
 
 
 def tick(grace_ms: int, endpoint: str, limit: int = 100) -> Call[Tick]:
-    """Look at the inbox. Only keys due for `grace_ms` count as waiting: a running drain is faster than a bell."""
+    """Read a `Tick`. Only keys due for `grace_ms` count as waiting: a running drain is faster than a bell."""
 
     def parse(reply: list[Any]) -> Tick:
         now, waiting, due, lease, *expired = reply
@@ -284,10 +287,10 @@ def _moment(value: int) -> int | None:
 
 
 def sweep(limit: int = 500) -> Call[int]:
-    """Forget outcomes whose time is over."""
+    """Delete expired outcomes; returns how many."""
     return Call(("FCALL", "memd_sweep_1", 1, P, limit), int)
 
 
 def rebase() -> Call[int]:
-    """Mend times that lie too far ahead, because the server's clock was set back; answers how many."""
+    """Correct times that lie too far ahead because the server's clock was set back; returns how many."""
     return Call(("FCALL", "memd_rebase_1", 1, P), int)
