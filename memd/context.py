@@ -71,7 +71,8 @@ def user_hash(user_id: str) -> str:
 class Message(Struct, frozen=True, gc=False):
     """One conversation turn after filtering.
 
-    `identity`: set by `identify`. `signals`: found in its text, or named by the producer.
+    `identity`: set by `identify`. `signals`: found in its text, or named by the producer. `former`: the identity that
+    versions before the namespaces of raw lists gave it, which ledgers may hold; else empty.
     """
 
     role: Role
@@ -80,6 +81,7 @@ class Message(Struct, frozen=True, gc=False):
     created_at: str | None = None
     signals: frozenset[str] = frozenset()
     identity: str = ""
+    former: str = ""
 
 
 class Context(Struct, frozen=True):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
 from memd.context import Message
@@ -112,8 +112,11 @@ class Documents:
         logger().info(Event.FORGOTTEN)
 
 
-def _identities(thread_id: str, messages: Iterable[Message]) -> Identities:
-    return {thread_id: [message.identity for message in messages]}
+def _identities(thread_id: str, messages: Sequence[Message]) -> Identities:
+    """The identities to ask the ledger for, by thread; those of an app's list also as they were before namespaces."""
+    current = {thread_id: [message.identity for message in messages]}
+    former = [message.former for message in messages if message.former]
+    return current | {thread_id.partition("/")[2]: former} if former else current
 
 
 def _stored(work: Work, applied: Applied) -> Stored:

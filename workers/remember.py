@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from msgspec import structs
 
 from memd.config import Settings
-from memd.context import Message
+from memd.context import Bucket, Message
 from memd.errors import StoreUnavailable
 from memd.extraction.batch import results
 from memd.inbox.claim import Claim
@@ -17,6 +17,7 @@ from memd.memory import ledger
 from memd.memory.apply import maintenance_due
 from memd.memory.document import facts_of
 from memd.memory.facts import id_of, quotes_any
+from memd.memory.store.protocol import Tombstone
 from memd.push.redaction import redact
 from workers.ask import Asking, paid_answer
 from workers.commit import Documents
@@ -113,7 +114,7 @@ def choose(opened: Opened, settings: Settings) -> Work | Skipped:
     """
     part, loaded, tombstone = opened.part, opened.loaded, opened.loaded.tombstone
     claim = part.claim
-    forgotten = {m.identity for m in claim.messages if tombstone and tombstone.holds(claim.key.bucket, m.identity)}
+    forgotten = {m.identity for m in claim.messages if tombstone and _is_forgotten(tombstone, claim.key.bucket, m)}
     alive = tuple(message for message in part.messages if message.identity not in forgotten)
     new = ledger.fresh(loaded.known, alive)
     reason = _nothing_to_read(alive, new, settings)
@@ -129,6 +130,10 @@ def choose(opened: Opened, settings: Settings) -> Work | Skipped:
         maintenance=maintenance_due(loaded.document, datetime.now(UTC), settings.apply),
         redacted=dict(redacted),
     )
+
+
+def _is_forgotten(tombstone: Tombstone, bucket: Bucket, message: Message) -> bool:
+    return any(tombstone.holds(bucket, name) for name in (message.identity, message.former) if name)
 
 
 def _nothing_to_read(alive: tuple[Message, ...], new: tuple[Message, ...], settings: Settings) -> Skipped | None:

@@ -21,8 +21,6 @@ from memd.recall.search import MAX_LIMIT, MAX_QUERY_CHARS, check_query
 MAX_BODY_BYTES = 1024 * 1024
 """Bytes of a body other than a push: room for a query of 100,000 escaped characters, which is then refused by name."""
 
-MAX_THREAD_BYTES = MAX_ID_BYTES - 65
-"""Bytes of a thread id sent with a token: memd puts the app's name (at most 64 bytes) and a slash before it."""
 
 MAX_QUERY_FIELDS = 32
 MAX_TOKENS = 100_000

@@ -9,9 +9,10 @@ from pydantic import TypeAdapter
 from memd.config import ClientSettings, Settings
 from memd.context import SIGNALS
 from memd.forget import Forgotten
-from memd.http.fields import ID_SCHEMA, MAX_THREAD_BYTES
+from memd.http.fields import ID_SCHEMA
 from memd.inbox.receipt import Outcome
 from memd.memory.document import SECTIONS
+from memd.push.validation import MAX_THREAD_BYTES
 
 Schema = dict[str, Any]
 

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import threading
 
-from msgspec.structs import replace
 from starlette.responses import Response
 
-from memd.errors import Rejected
-from memd.http.fields import MAX_THREAD_BYTES, FlushBody
+from memd.http.fields import FlushBody
 from memd.http.operation import HttpRequest, json_response
 from memd.http.problems import not_found
 from memd.inbox.flush import FlushProgress, FlushResult
-from memd.push.validation import RawPush
+from memd.push.validation import in_namespace, thread_of
 
 MARGIN_S = 5.0
 """A flush that waits responds this many seconds before `http.request_timeout_s` ends."""
@@ -23,22 +21,6 @@ async def push(request: HttpRequest) -> Response:
     own = in_namespace(request.body, request.token.app)
     receipt = await request.service.run(request.service.inbox, lambda: request.service.memd.push_parsed(own))
     return json_response(receipt, 202 if receipt.id else 200)
-
-
-def in_namespace(push: RawPush, app: str) -> RawPush:
-    """The push with its thread in the namespace of the app, so that no app can change what another has pending."""
-    if not app:
-        return push
-    size = len(push.key.thread_id.encode())
-    if size > MAX_THREAD_BYTES:
-        sentence = f"with a token, thread_id must have 1 to {MAX_THREAD_BYTES} bytes; it has {size}"
-        raise Rejected("E_THREAD_ID_LENGTH", sentence, "thread_id", MAX_THREAD_BYTES)
-    return replace(push, key=push.key._replace(thread_id=thread_of(push.key.thread_id, app)))
-
-
-def thread_of(thread_id: str, app: str) -> str:
-    """The thread's name in the inbox, where the threads of all apps meet. An app's name has no slash."""
-    return f"{app}/{thread_id}" if app else thread_id
 
 
 async def receipt(request: HttpRequest) -> Response:

@@ -6,6 +6,8 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
+from msgspec.structs import replace
+
 from memd.config import Settings
 from memd.context import Key, Message, identity_of_id, user_hash
 from memd.errors import Rejected
@@ -128,7 +130,7 @@ def _message(settings: Settings, thread_id: str, name: bytes, value: bytes) -> t
     signals = frozenset() if stored.signals == b"-" else frozenset(text(stored.signals).split(","))
     identity = text(name[2:])
     _check_identity(identity, thread_id, message.id)
-    return stored.order, Message(message.role, message.content, message.id, message.created_at, signals, identity)
+    return stored.order, replace(message, signals=signals, identity=identity)
 
 
 def _check_identity(identity: str, thread_id: str, message_id: str | None) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple, cast
 
 import redis
+from msgspec.structs import replace
 
 from memd.config import Settings
 from memd.errors import MemdError, Rejected
@@ -17,10 +18,10 @@ from memd.events import Event, logger
 from memd.inbox import verbs
 from memd.inbox.connection import Call, Flight, execute, send
 from memd.inbox.decoding import text
-from memd.inbox.verbs import RAW, P, raw_lists
+from memd.inbox.verbs import RAW, P, app_of, raw_lists
 from memd.push.filtering import to_context
 from memd.push.signals import load_patterns
-from memd.push.validation import parse_push
+from memd.push.validation import RawPush, in_namespace, parse_push
 
 PART = 25
 """Pushes that are read, and sent, at once."""
@@ -108,7 +109,7 @@ class RawDoor:
         if not self._settings.enabled:
             return verbs.take_skipped(raw, source, "disabled")
         try:
-            context = to_context(parse_push(raw, self._settings.client), self._patterns)
+            context = to_context(self._parsed(raw, source), self._patterns)
         except Rejected as error:  # kept in the dead as it came, with the code
             self._log.warning(Event.RAW_PUSH_DEAD, code=error.code, bytes=len(raw))
             return verbs.take_dead(raw, source, error)
@@ -116,6 +117,15 @@ class RawDoor:
             self._log.info(Event.RAW_PUSH_SKIPPED, reason="nothing_left", dropped=context.dropped)
             return verbs.take_skipped(raw, source, "nothing_left", context.dropped)
         return verbs.take(raw, source, context)
+
+    def _parsed(self, raw: bytes, source: str) -> RawPush:
+        """The push, its thread in the namespace of the list's app. Raises Rejected.
+
+        Versions before the namespaces stored such messages under the thread's plain name, so that goes along.
+        """
+        push = parse_push(raw, self._settings.client)
+        app = app_of(source)
+        return replace(in_namespace(push, app), former_thread=push.key.thread_id) if app else push
 
 
 class Backlog:

@@ -38,6 +38,11 @@ def raw_lists(settings: Settings) -> tuple[str, ...]:
     return (RAW, *(f"{RAW}:{app}" for app in settings.client.apps))
 
 
+def app_of(raw_list: str) -> str:
+    """The app that a raw list belongs to; empty for the list of all."""
+    return raw_list.removeprefix(RAW).removeprefix(":")
+
+
 # --- what travels --------------------------------------------------------------------------------------------------
 
 

@@ -33,7 +33,7 @@ def fresh(known: AbstractSet[str], messages: Sequence[Message]) -> tuple[Message
     new: list[Message] = []
     for message in messages:
         identity = message.identity
-        if identity in seen or (is_single(identity) and loose(identity) in alike):
+        if identity in seen or message.former in seen or (is_single(identity) and loose(identity) in alike):
             continue
         seen.add(identity)
         alike.add(loose(identity))

@@ -55,6 +55,9 @@ def to_context(push: RawPush, patterns: Patterns) -> Context:
     for message in kept:
         check_length(message.content, push.max_chars)
     messages = _with_times(identify(push.key.thread_id, kept), turns)
+    if push.former_thread:
+        formers = identify(push.former_thread, kept)
+        messages = tuple(replace(m, former=f.identity) for m, f in zip(messages, formers, strict=True))
     return Context(push.key, messages, push.now, dropped)
 
 

@@ -13,12 +13,16 @@ from typing import Any, NoReturn
 
 import orjson
 from msgspec import Struct
+from msgspec.structs import replace
 
 from memd.config import ClientSettings
 from memd.context import SIGNALS, WIRE_VERSION, Key, Message
 from memd.errors import Rejected
 
 MAX_ID_BYTES = 256
+MAX_THREAD_BYTES = MAX_ID_BYTES - 65
+"""What an app with a namespace may use: an app's name has up to 64 characters, and a slash follows it."""
+
 MAX_DEPTH = 64
 MAX_ITEMS = 50_000
 """JSON values in one push: far more than any conversation has, and checked in far less than 50 ms."""
@@ -59,6 +63,9 @@ class RawPush(Struct, frozen=True):
     max_chars: int
     """Characters that the text of one message may have once its blocks are joined."""
 
+    former_thread: str = ""
+    """The thread's name before raw lists had namespaces; empty where nothing has changed."""
+
 
 def parse_push(raw: bytes, limits: ClientSettings) -> RawPush:
     """A push from the bytes of a raw list. Raises Rejected, and no other error, for any bytes."""
@@ -98,6 +105,25 @@ def check_push(value: object, limits: ClientSettings, *, scanned: bool = False) 
         _refuse("E_NOW_TYPE", "now must be true or false", "now")
     messages = _messages(value.get("messages"), limits)
     return RawPush(key, messages, _signals(value.get("signals")), now, limits.max_message_chars)
+
+
+def in_namespace(push: RawPush, app: str) -> RawPush:
+    """The push with its thread in the namespace of the app, so that no app can change what another has pending.
+
+    Raises Rejected.
+    """
+    if not app:
+        return push
+    size = len(push.key.thread_id.encode())
+    if size > MAX_THREAD_BYTES:
+        sentence = f"with a token or an app's list, thread_id must have 1 to {MAX_THREAD_BYTES} bytes; it has {size}"
+        raise Rejected("E_THREAD_ID_LENGTH", sentence, "thread_id", MAX_THREAD_BYTES)
+    return replace(push, key=push.key._replace(thread_id=thread_of(push.key.thread_id, app)))
+
+
+def thread_of(thread_id: str, app: str) -> str:
+    """The thread's name in the inbox, where the threads of all apps meet. An app's name has no slash."""
+    return f"{app}/{thread_id}" if app else thread_id
 
 
 def check_identifier(field: str, value: object) -> str:
@@ -188,7 +214,11 @@ def parse_wire_message(raw: bytes, limits: ClientSettings) -> Message:
         _refuse("E_CONTENT", f"content must be text of 1 to {limits.max_message_chars} characters", "content")
     check_length(content, limits.max_message_chars)
     check_message_id(value.get("id"))
-    return Message(role, content, as_text(value.get("id")), read_created_at(value.get("created_at")))
+    former = value.get("former", "")
+    if not isinstance(former, str):
+        _refuse("E_IDENTITY", "former must be an identity", "former")
+    created_at = read_created_at(value.get("created_at"))
+    return Message(role, content, as_text(value.get("id")), created_at, former=former)
 
 
 def wire_message(message: Message) -> bytes:
@@ -198,6 +228,8 @@ def wire_message(message: Message) -> bytes:
         fields["id"] = message.id
     if message.created_at is not None:
         fields["created_at"] = message.created_at
+    if message.former:
+        fields["former"] = message.former
     return orjson.dumps(fields)
 
 
