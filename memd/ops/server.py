@@ -7,6 +7,7 @@ import os
 import shutil
 import signal
 import socket
+import stat
 import string
 import struct
 import subprocess
@@ -158,11 +159,21 @@ def binary() -> str:
 
 
 def private_folder(folder: Path) -> None:
-    """Make a folder that nobody else can enter. Raises ConfigError when it cannot be made or has another owner."""
+    """Make a folder that nobody else can enter.
+
+    Raises ConfigError when it cannot be made, has another owner, or is one that others need: `/`, the home folder or
+    one above it, or a folder that everybody may write to, as /tmp.
+    """
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if folder.stat().st_uid != os.getuid():
+        status = folder.stat()
+        if status.st_uid != os.getuid():
             raise ConfigError(f"the folder {folder} belongs to another user")
+        home = os.path.realpath(os.path.expanduser("~"))  # noqa: PTH111  (Path.home raises where a user has none)
+        if Path(home).is_relative_to(folder.resolve()) or status.st_mode & (stat.S_ISVTX | stat.S_IWOTH):
+            raise ConfigError(
+                f"the folder {folder} is not memd's alone, and closing it would lock others out: use another"
+            )
         folder.chmod(0o700)
     except OSError as error:
         raise ConfigError(f"the folder {folder} cannot be used ({error.strerror})") from None

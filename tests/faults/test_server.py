@@ -161,3 +161,22 @@ def test_a_data_folder_that_cannot_be_used_is_said_in_a_sentence(data_dir: Path)
     settings = structs.replace(make_settings(data_dir, None), data_dir=data_dir / "file")
     with pytest.raises(ConfigError, match="cannot be used"):
         server.start(settings)
+
+
+def test_a_folder_that_others_need_is_not_closed(data_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`/`, a home, a folder above it, a shared folder: refused as they are; a folder of one's own is closed."""
+    home = data_dir / "homes" / "ana"
+    home.mkdir(parents=True, mode=0o755)
+    monkeypatch.setenv("HOME", str(home))
+    (data_dir / "shared").mkdir()
+    (data_dir / "shared").chmod(0o1777)
+    (data_dir / "link").symlink_to(home)
+    for folder in (Path("/"), home, home.parent, data_dir / "shared", data_dir / "link"):
+        mode = folder.stat().st_mode
+        with pytest.raises(ConfigError, match="not memd's alone"):
+            server.private_folder(folder)
+        assert folder.stat().st_mode == mode
+    server.private_folder(home / "memd")
+    (data_dir / "own").mkdir(mode=0o755)
+    server.private_folder(data_dir / "own")
+    assert stat.S_IMODE((data_dir / "own").stat().st_mode) == stat.S_IMODE((home / "memd").stat().st_mode) == 0o700
