@@ -12,7 +12,7 @@ from memd.forget import Forgotten
 from memd.http.fields import ID_SCHEMA
 from memd.inbox.receipt import Outcome
 from memd.memory.document import SECTIONS
-from memd.push.validation import MAX_THREAD_BYTES
+from memd.push.validation import CREATED_AT_MAX, CREATED_AT_MIN, MAX_THREAD_BYTES
 
 Schema = dict[str, Any]
 
@@ -170,7 +170,11 @@ def _message(limits: ClientSettings) -> Schema:
         {"type": "integer"},
         {"type": "null"},
     ]
-    created = [{"type": "string", "pattern": "^[0-9][0-9T:. +Zz-]{3,63}$"}, {"type": "number"}, {"type": "null"}]
+    created = [
+        {"type": "string", "pattern": "^[0-9][0-9T:. +Zz-]{3,63}$"},
+        {"type": "number", "minimum": CREATED_AT_MIN, "maximum": CREATED_AT_MAX},
+        {"type": "null"},
+    ]
     return {
         "type": "object",
         "description": "A message of OpenAI, Anthropic or LangChain; fields that are not listed are ignored.",

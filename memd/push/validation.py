@@ -7,6 +7,7 @@ Identifiers are compared byte by byte and never normalised; message text loses t
 from __future__ import annotations
 
 import json
+import math
 import re
 from datetime import UTC, datetime, timedelta
 from typing import Any, NoReturn
@@ -51,6 +52,9 @@ _FIRST_US = int((datetime.min.replace(tzinfo=UTC) - _EPOCH).total_seconds()) * 1
 _END_US = (int((datetime.max.replace(tzinfo=UTC, microsecond=0) - _EPOCH).total_seconds()) + 1) * 1_000_000
 _MICROSECONDS = (1_000_000.0, 1_000.0, 1.0, 0.001)
 """In a second, a millisecond, a microsecond and a nanosecond."""
+
+CREATED_AT_MIN, CREATED_AT_MAX = _FIRST_US * 1_000.0, math.nextafter(_END_US * 1_000.0, 0.0)
+"""The numbers that are a time: nanoseconds, the smallest unit, from the year 1 to the year 9999."""
 
 
 class RawPush(Struct, frozen=True):

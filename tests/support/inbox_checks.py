@@ -201,8 +201,9 @@ class CheckedMachine(RuleBasedStateMachine):
     def _check_leftovers(self, *more: str) -> View:
         """Nothing is left but counters, what remembers the dead, and `more`."""
         view = look(self._client)
-        lasting = {"config", "stats", "order", "taken", "wake", "breaker", "breakers", "dead", "died"}
+        lasting = {"config", "stats", "order", "taken", "wake", "breaker", "breakers", "dead", "deadraw", "died"}
         assert view.names <= {*lasting, "outcome", "user", *more}
+        assert {letter for letters in view.family("deadraw").values() for letter in letters} <= view.zset("dead").keys()
         return view
 
     def _under_way(self) -> set[Key]:
