@@ -94,11 +94,15 @@ class ExtractionFailed(MemdError):
 
 
 class ModelUnavailable(ExtractionFailed):
-    """An outage, a rate limit or a refused account. It costs no attempt. `retry_after_s`: wait at least this long."""
+    """An outage, a rate limit or a refused account. It costs no attempt. `retry_after_s`: wait at least this long.
 
-    def __init__(self, code: str, sentence: str, retry_after_s: float | None = None) -> None:
+    `reached`: whether the endpoint gave an HTTP status. Without one, the fault may be this host's alone.
+    """
+
+    def __init__(self, code: str, sentence: str, retry_after_s: float | None = None, *, reached: bool = True) -> None:
         super().__init__(code, sentence)
         self.retry_after_s = retry_after_s
+        self.reached = reached
 
 
 class ContentRefused(ExtractionFailed):

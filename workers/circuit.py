@@ -5,6 +5,8 @@ The breaker's words: closed (calls are made), open (no calls), half-open (one cl
 
 from __future__ import annotations
 
+import math
+import socket
 import time
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
@@ -19,6 +21,9 @@ from workers.resources import Resources
 
 T = TypeVar("T")
 
+REPORT_S = 1.0
+"""Seconds between reports of successes: they reset what is counted, and show that this host reaches the endpoint."""
+
 UNREPORTED = Breaker("unreported", 0, "")
 """The inbox is unreachable. Nothing is claimed until it is back, and the leases of the claims in hand decide."""
 
@@ -29,8 +34,10 @@ class Circuit:
     def __init__(self, resources: Resources) -> None:
         self._resources = resources
         self._endpoint = endpoint(resources.settings.extraction)
+        self._host = socket.gethostname()
         self._open_until = 0.0
         self._last_success = 0.0
+        self._reported = -math.inf
         self._failing = False
         self._probe = ""
         self._log = logger()
@@ -66,13 +73,13 @@ class Circuit:
         """The claim has ended. If it was the probe and made no call, another claim may be the probe."""
         if claim_id == self._probe:
             self._probe = ""
-            await self._report(breaker.free(self._endpoint, claim_id))
+            await self._report(breaker.free(self._endpoint, claim_id, self._host))
 
     async def _failed(self, claim_id: str, error: ModelUnavailable, started: float) -> ExtractionFailed:
         if error.code in breaker.MAYBE_CONTENT and self._last_success > started and claim_id != self._probe:
             return ContentRefused(error.code, "the endpoint fails on this content while it answers others")
         self._failing = True
-        report = await self._report(breaker.trip(self._endpoint, error))
+        report = await self._report(breaker.trip(self._endpoint, error, self._host))
         if report is UNREPORTED or report.state == "counted":
             return error
         self._end_probe(claim_id)
@@ -83,9 +90,11 @@ class Circuit:
 
     async def _succeeded(self, claim_id: str) -> None:
         self._last_success = time.monotonic()
-        if not self._failing and claim_id != self._probe:
+        lately = self._last_success - self._reported < REPORT_S
+        if lately and not self._failing and claim_id != self._probe:
             return
-        report = await self._report(breaker.close(self._endpoint, claim_id))
+        self._reported = self._last_success
+        report = await self._report(breaker.close(self._endpoint, claim_id, self._host))
         self._end_probe(claim_id)
         self._failing = False
         if report.state == "closed":

@@ -49,7 +49,8 @@ def _rows(figures: dict[str, Any]) -> Iterator[tuple[str, str]]:
     if figures["waiting_parts"]:
         yield "  cannot start", f"{', '.join(map(printable, figures['waiting_parts']))}: see the log of memd up there"
     for pause in figures["paused"]:
-        yield "paused", f"{pause['code']} for {pause['open_s']:.0f} s; next try in {pause['next_try_s']:.0f} s"
+        where = f" on {pause['host']} only" if pause["host"] else ""
+        yield "paused", f"{pause['code']}{where} for {pause['open_s']:.0f} s; next try in {pause['next_try_s']:.0f} s"
     yield "pending", f"{figures['pending']} keys ({figures['due']} due, {figures['parked']} parked)"
     if figures["rationed"]:
         yield "  rationed", f"{figures['rationed']} keys wait for a budget until {when(figures['rationed_until'])}"

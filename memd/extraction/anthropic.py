@@ -38,7 +38,7 @@ class AnthropicExtractor:
     async def extract(self, request: Request) -> Extraction:
         """One call to the model. Raises ModelUnavailable, ContentRefused or ContentTooLong."""
         if not self._clients:
-            raise failures.unavailable("no_key")
+            raise failures.unreached("no_key")
         deadline_s = min(request.deadline_s, self._settings.deadline_s)
         raw, content_type = await self._call(build(request, datetime.now(UTC).date()), deadline_s)
         update, usage = envelope.read(raw, content_type, request.messages)
@@ -65,7 +65,7 @@ async def probe(settings: ExtractionSettings, deadline_s: float) -> ExtractionFa
     """Why the endpoint does not describe the model; None when it does. Costs no tokens. Raises ConfigError."""
     clients = open_clients(settings, 1)
     if not clients:
-        return failures.unavailable("no_key")
+        return failures.unreached("no_key")
     client = clients[0].client
     try:
         async with within(deadline_s):

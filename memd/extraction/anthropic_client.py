@@ -84,7 +84,7 @@ async def within(deadline_s: float) -> AsyncIterator[None]:
         async with asyncio.timeout(deadline_s):
             yield
     except TimeoutError:
-        raise failures.unavailable("timeout") from None
+        raise failures.unreached("timeout") from None
     except anthropic.AnthropicError as error:
         raise _translated(error) from None
 
@@ -182,7 +182,7 @@ def _translated(error: anthropic.AnthropicError) -> ExtractionFailed:
     if isinstance(error, anthropic.APIStatusError):
         return failures.from_status(error.status_code, error.body, error.response.headers)
     if isinstance(error, anthropic.APITimeoutError):
-        return failures.unavailable("timeout")
+        return failures.unreached("timeout")
     if isinstance(error.__cause__, _Aborted):
         return error.__cause__.failure
-    return failures.unavailable("connection")
+    return failures.unreached("connection")

@@ -75,6 +75,11 @@ def unavailable(code: str, retry_after_s: float | None = None) -> ModelUnavailab
     return ModelUnavailable(code, _SENTENCES[code], retry_after_s)
 
 
+def unreached(code: str) -> ModelUnavailable:
+    """The error with this code of the table above, where no HTTP status came."""
+    return ModelUnavailable(code, _SENTENCES[code], reached=False)
+
+
 def from_status(status: int, body: object, headers: Mapping[str, str]) -> ExtractionFailed:
     """The failure behind an answer other than 2xx; also used for error bodies that come with status 200."""
     error = _error_of(body)

@@ -3,6 +3,9 @@
 Closed: calls are made. Open: no key is claimed until the pause ends; nothing costs an attempt. Half-open: one claim is
 the probe. Its success closes the breaker; its failure opens it for twice as long, with jitter, up to `backoff_max_s`.
 The pause is never shorter than the endpoint's Retry-After.
+
+A failure before any HTTP status (no route, DNS, connection refused, TLS) may be the fault of one host. It opens the
+breaker of that host, and the shared one only when no host that called in the last minute got a status.
 """
 
 from __future__ import annotations
@@ -35,22 +38,25 @@ class Breaker:
     code: str
 
 
-def trip(endpoint: str, error: ModelUnavailable) -> Call[Breaker]:
-    """Report a failed call."""
+def trip(endpoint: str, error: ModelUnavailable, host: str = "") -> Call[Breaker]:
+    """Report a failed call. Without a host it counts for all hosts."""
     kind = "maybe" if error.code in MAYBE_CONTENT else "outage"
     floor = ACCOUNT_PAUSE_MS if error.code in ACCOUNT else 0
     retry_after_ms = int((error.retry_after_s or 0) * 1000)
-    return _call(endpoint, "trip", error.code, kind, retry_after_ms, floor, jitter())
+    return _call(endpoint, "trip", error.code, kind, retry_after_ms, floor, jitter(), host, int(error.reached))
 
 
-def close(endpoint: str, claim_id: str) -> Call[Breaker]:
-    """Report a call that succeeded; closes the breaker when it was the probe."""
-    return _call(endpoint, "close", claim_id)
+def close(endpoint: str, claim_id: str, host: str = "") -> Call[Breaker]:
+    """Report a call that succeeded.
+
+    It closes a breaker when it was the probe, or when the breaker is open because the endpoint was not reached.
+    """
+    return _call(endpoint, "close", claim_id, host)
 
 
-def free(endpoint: str, claim_id: str) -> Call[Breaker]:
+def free(endpoint: str, claim_id: str, host: str = "") -> Call[Breaker]:
     """Report a claim that ended without a call, so that another claim can be the probe."""
-    return _call(endpoint, "free", claim_id)
+    return _call(endpoint, "free", claim_id, host)
 
 
 def _call(endpoint: str, *arguments: Any) -> Call[Breaker]:

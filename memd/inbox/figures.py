@@ -5,7 +5,7 @@ Words as in the design: a key is pending until it is claimed, and due once its d
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -63,7 +63,8 @@ class Figures:
     """Seconds since the first push of the key that is due first."""
 
     breakers: tuple[dict[str, Any], ...]
-    """Of each model endpoint whose breaker is open: code, seconds open, seconds until the next try."""
+    """Of each open breaker of a model endpoint: code, seconds open, seconds until the next try, and the host where only
+    one host is paused."""
 
     workers: tuple[dict[str, str], ...]
     waiting_parts: tuple[str, ...]
@@ -121,7 +122,7 @@ def read_figures(client: redis.Redis, lists: Sequence[str]) -> Figures:
         unread=tuple(sorted(map(text, unread))),
         stats=counters(stats),
         oldest_waiting_s=max(0, now - int(first)) / 1000 if first else None,
-        breakers=tuple(_breaker(now, row) for row in rest[len(busy) + len(workers) :] if row[0] is not None),
+        breakers=_breakers(now, endpoints, rest[len(busy) + len(workers) :]),
         workers=tuple(
             _worker(name, row)
             for name, row in zip(workers, rest[len(busy) : len(busy) + len(workers)], strict=True)
@@ -141,9 +142,23 @@ def counters(flat: Mapping[bytes, bytes]) -> dict[str, int]:
     return {text(name): int(count) for name, count in flat.items()}
 
 
-def _breaker(now: int, row: list[bytes]) -> dict[str, Any]:
+def _breakers(now: int, names: Iterable[bytes], rows: Iterable[list[bytes]]) -> tuple[dict[str, Any], ...]:
+    """The open breakers; those of single hosts only while the one that all hosts share is closed."""
+    opened = {text(name).partition("@"): row for name, row in zip(names, rows, strict=True) if row[0] is not None}
+    shared = {endpoint for endpoint, _, host in opened if not host}
+    return tuple(
+        _breaker(now, host, row) for (endpoint, _, host), row in opened.items() if not host or endpoint not in shared
+    )
+
+
+def _breaker(now: int, host: str, row: list[bytes]) -> dict[str, Any]:
     until, code, opened = row
-    return {"code": text(code), "open_s": (now - int(opened)) / 1000, "next_try_s": max(0, int(until) - now) / 1000}
+    return {
+        "code": text(code),
+        "open_s": (now - int(opened)) / 1000,
+        "next_try_s": max(0, int(until) - now) / 1000,
+        "host": host,
+    }
 
 
 def _worker(key: bytes, row: list[bytes | None]) -> dict[str, str]:

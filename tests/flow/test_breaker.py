@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import pytest
 import redis
-from support import ended, part, wait_for
+from support import ended, environment, part, wait_for
 
 from memd.client import Memd
 from memd.config import Settings
@@ -106,6 +109,113 @@ def test_a_probe_that_made_no_call_is_given_on(client: redis.Redis, settings: Se
     _, taken = wait_for(lambda: (found := claimed(client, settings))[1] and found, "the breaker is half-open")
     send(client, breaker.free("model", taken[0]))
     assert claimed(client, settings)[0] == "half-open"
+
+
+UNREACHED = ModelUnavailable("connection", "", reached=False)
+
+
+def claimed_at(client: redis.Redis, settings: Settings, host: str) -> tuple[str, list[str]]:
+    found = send(client, verbs.claim(settings, 1, 0, f"{host}:1:aa", "model"))
+    return found.breaker, [claim.id for claim in found.taken]
+
+
+def cut_off(client: redis.Redis, host: str) -> list[str]:
+    return [send(client, breaker.trip("model", UNREACHED, host)).state for _ in range(3)]
+
+
+def test_a_host_without_a_route_pauses_alone(client: redis.Redis, settings: Settings, memd: Memd) -> None:
+    """No status came on one host, another one reaches the endpoint: only the first one claims nothing."""
+    for number in range(6):
+        push(client, f"user-{number}")
+    send(client, breaker.close("model", "any", "sound"))
+    assert cut_off(client, "broken") == ["counted", "counted", "opened"]
+    assert claimed_at(client, settings, "broken") == ("open", [])
+    assert claimed_at(client, settings, "sound")[0] == "closed"
+    assert send(client, verbs.tick(0, "model")).waiting == 5
+    assert [pause["host"] for pause in memd.status().paused] == ["broken"]
+    state, taken = wait_for(lambda: (found := claimed_at(client, settings, "broken"))[1] and found, "it may try again")
+    assert (state, len(taken)) == ("half-open", 1)
+    assert claimed_at(client, settings, "broken") == ("probing", [])
+    assert send(client, breaker.close("model", taken[0], "broken")).state == "closed"
+    assert claimed_at(client, settings, "broken")[0] == "closed"
+    assert memd.status().paused == ()
+
+
+def test_when_no_host_has_a_route_all_pause(client: redis.Redis, settings: Settings, memd: Memd) -> None:
+    """Every host that called in the last minute failed: the shared breaker opens, and any success closes it."""
+    push(client, "ana")
+    send(client, breaker.close("model", "any", "one"))
+    assert cut_off(client, "two")[-1] == "opened"
+    assert cut_off(client, "one")[-1] == "opened"
+    assert claimed_at(client, settings, "three") == ("open", [])
+    assert [pause["host"] for pause in memd.status().paused] == [""]
+    assert send(client, breaker.close("model", "in-flight", "one")).state == "closed"
+    assert [claimed_at(client, settings, host)[0] for host in ("two", "three")] == ["open", "closed"]
+
+
+def test_one_host_alone_pauses_as_before(client: redis.Redis, settings: Settings) -> None:
+    """With one host its failures are those of all: the shared breaker opens as well, and bells stop."""
+    push(client, "ana")
+    assert cut_off(client, "only") == ["counted", "counted", "opened"]
+    assert claimed_at(client, settings, "other") == ("open", [])
+    assert send(client, verbs.tick(0, "model")).waiting == 0
+
+
+def test_a_host_that_was_silent_for_a_minute_has_no_say(client: redis.Redis, settings: Settings) -> None:
+    """Only hosts that called in the last minute count as reaching the endpoint."""
+    push(client, "ana")
+    send(client, breaker.close("model", "any", "old"))
+    long_ago = int(client.hget(f"{verbs.P}:breaker:model:hosts", "old") or 0) - 61_000
+    client.hset(f"{verbs.P}:breaker:model:hosts", "old", long_ago)
+    assert cut_off(client, "broken")[-1] == "opened"
+    assert claimed_at(client, settings, "old") == ("open", [])
+
+
+@pytest.mark.parametrize("error", [LIMITED, ModelUnavailable("overloaded", "")])
+def test_a_status_pauses_all_hosts(client: redis.Redis, settings: Settings, error: ModelUnavailable) -> None:
+    """A status speaks for the endpoint, whichever host got it."""
+    push(client, "ana")
+    send(client, breaker.close("model", "any", "sound"))
+    send(client, breaker.trip("model", error, "other"))
+    assert claimed_at(client, settings, "sound") == ("open", [])
+    assert send(client, breaker.close("model", "in-flight", "sound")).state == "ok"
+
+
+@contextmanager
+def cut_off_worker(settings: Settings) -> Iterator[None]:
+    """A worker on a host of its own without a route; skipped, with the reason, where none can be made."""
+    away = ["unshare", "--uts", "--net", "sh", "-c", 'hostname cut-off && exec "$@"', "sh"]
+    if subprocess.run([*away, "true"], check=False, capture_output=True).returncode != 0:
+        pytest.skip("needs the right to make a host without a network (unshare)")
+    process = subprocess.Popen(
+        [*away, sys.executable, "-m", "memd", "worker"], env=environment(settings), stderr=subprocess.DEVNULL
+    )
+    try:
+        yield
+    finally:
+        process.terminate()
+        process.wait(20)
+
+
+def test_others_go_on_while_one_host_has_no_route(
+    asking: Callable[..., Settings], client: redis.Redis, model: ModelServer
+) -> None:
+    """One of two hosts cannot reach the model: the other one stores everything and is never paused."""
+    settings = asking(drain__concurrency=2)
+    numbers = itertools.count()
+    with Memd(settings) as app, part("scheduler", settings), part("worker", settings), cut_off_worker(settings):
+
+        def alone() -> bool:
+            own_boat(app, next(numbers))
+            return any(pause["host"] == "cut-off" for pause in app.status().paused)
+
+        wait_for(alone, "the host without a route is paused")
+        for _ in range(20):
+            own_boat(app, next(numbers))
+        assert ended(app) == {"stored": next(numbers)}
+        assert app.status().dead == 0
+    logs = b"".join(log.read_bytes() for log in settings.data_dir.glob("worker*.log"))
+    assert b"model_outage_began" not in logs
 
 
 def test_an_outage_pauses_all_workers_and_ends_by_itself(asking: Callable[..., Settings], model: ModelServer) -> None:

@@ -102,7 +102,7 @@ class AnthropicBatches:
         if self._client is None:
             clients = open_clients(self._settings, 1, self._max_bytes)
             if not clients:
-                raise failures.unavailable("no_key")
+                raise failures.unreached("no_key")
             self._client = clients[0].client
         async with within(self._settings.deadline_s):
             yield self._client

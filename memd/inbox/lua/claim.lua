@@ -133,12 +133,16 @@ local function memd_claim(keys, argv)
   local P, now = keys[1], clock()
   local cfg = config(P)
   local room, holding, nonce, worker, endpoint = tonumber(argv[1]), tonumber(argv[2]), argv[3], argv[4], argv[5]
+  local host = string.match(worker, '^[^:]*')
   local before = taken_before(P, nonce, room)
   if #before > 0 then
-    local probing = call('HGET', P .. ':breaker:' .. endpoint, 'probe') == before[1][1]
+    local probing = false
+    for _, name in ipairs({ endpoint, own_breaker(endpoint, host) }) do
+      probing = probing or call('HGET', P .. ':breaker:' .. name, 'probe') == before[1][1]
+    end
     return { now, -1, 0, probing and 'half-open' or 'closed', unpack(before) }
   end
-  local state, moment = breaker_state(P, endpoint, now)
+  local state, moment, names = states(P, endpoint, host, now)
   if state == 'open' or state == 'probing' then return { now, moment, 0, state } end
   if state == 'half-open' then room = 1 end
   local claims, suspects = {}, 0
@@ -153,8 +157,8 @@ local function memd_claim(keys, argv)
       if c.suspect then break end -- a suspect is worked on alone
     end
   end
-  if state == 'half-open' and #claims > 0 then
-    call('HSET', P .. ':breaker:' .. endpoint, 'probe', claims[1][1], 'probe_until', now + cfg.lease_ms)
+  for _, name in ipairs(#claims > 0 and names or {}) do
+    call('HSET', P .. ':breaker:' .. name, 'probe', claims[1][1], 'probe_until', now + cfg.lease_ms)
   end
   local ahead = call('ZRANGE', P .. ':due', 0, 0, 'WITHSCORES')
   return { now, tonumber(ahead[2]) or -1, suspects, state, unpack(claims) }

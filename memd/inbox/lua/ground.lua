@@ -42,7 +42,9 @@
 --   P:ended                     zset   key -> ms at which its outcome may be forgotten
 --   P:user:<owner>              set    the keys of a user: pending, claimed, dead, with an outcome
 --   P:breaker:<endpoint>        hash   until (ms) while open, wait, delay, code, opened, probe (claim), probe_until;
---                                      failed: failures in a row
+--                                      failed: failures in a row; route: 1 if no HTTP status came
+--   P:breaker:<endpoint>@<host> hash   the same for the calls of one host that got no HTTP status (TTL)
+--   P:breaker:<endpoint>:hosts  hash   host -> ms of its last call, negative if it got no HTTP status (TTL)
 --   P:breakers                  set    endpoints whose breaker was ever open
 --   P:spent:<day>               hash   hash of user, .total -> tokens used on a UTC day, while there is a budget (TTL)
 --   P:held                      hash   hash of user, .total -> tokens held back for claims, while there is a budget

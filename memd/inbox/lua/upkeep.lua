@@ -49,6 +49,7 @@ local function clamp_breakers(P, cfg, now)
   local mended = 0
   for _, endpoint in ipairs(call('SMEMBERS', P .. ':breakers')) do
     local b = P .. ':breaker:' .. endpoint
+    if call('EXISTS', b) == 0 then call('SREM', P .. ':breakers', endpoint) end
     local open_until, wait, probe_until = unpack(call('HMGET', b, 'until', 'wait', 'probe_until'))
     if open_until and wait and tonumber(open_until) > now + wait then
       call('HSET', b, 'until', now + wait)
