@@ -25,6 +25,9 @@ SHORT, LONG = 10_000, 100_000
 LIMIT = 12
 """What 100,000 characters may cost, in times the CPU of 10,000."""
 
+TRIES, HOPELESS = 15, 40
+"""Measurements until a text counts as slow; quadratic time is 100 times, and is not measured again."""
+
 NOISE_S = 0.005
 """A long text that takes less CPU than this is fast, whatever the ratio."""
 
@@ -68,10 +71,13 @@ def ratio(search: Search, piece: str) -> float:
     search(short)
     if cpu(search, long, 1) < NOISE_S:
         return 0.0
-    for tries in (1, 3, 5):
-        if (worst := cpu(search, long, tries) / cpu(search, short, 3 * tries)) <= LIMIT:
+    long_s = short_s = times = float("inf")
+    for tried in range(TRIES):  # in turns, so that other load meets both; the least of each counts
+        long_s, short_s = min(long_s, cpu(search, long, 1)), min(short_s, cpu(search, short, 3))
+        times = long_s / short_s
+        if times <= LIMIT or (times > HOPELESS and tried > 1):
             break
-    return worst
+    return times
 
 
 def cpu(search: Search, text: str, tries: int) -> float:
