@@ -5,7 +5,7 @@ Words as in the design: a key is pending until it is claimed, and due once its d
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -77,6 +77,36 @@ def read_figures(client: redis.Redis, lists: Sequence[str]) -> Figures:
     pipeline.time()
     (seconds, micros) = execute(pipeline)[0]
     now = seconds * 1000 + micros // 1000
+    scheduled, due, batched, batches, rationed, last, *others = _counts(client, lists, now)
+    claimed, dead, stats, busy, head, workers, endpoints, unread, noted, *lengths = others
+    parked, rows, opened, first = _details(client, busy, workers, endpoints, head)
+    return Figures(
+        pending=scheduled + parked + rationed + batched,
+        due=due,
+        parked=parked,
+        batched=batched,
+        batches=batches,
+        rationed=rationed,
+        rationed_until=moment(last[0][1]) if last else None,
+        claimed=claimed,
+        dead=dead,
+        raw=dict(zip(lists, lengths, strict=True)),
+        raw_letters=_raw_letters(counters(stats)),
+        unread=tuple(sorted(map(text, unread))),
+        stats=counters(stats),
+        oldest_waiting_s=max(0, now - int(first)) / 1000 if first else None,
+        breakers=_breakers(now, endpoints, opened),
+        workers=tuple(
+            _worker(name, row)
+            for name, row in zip(workers, rows, strict=True)
+            if row[0] is not None  # RQ keeps the names of dead workers, but not the rest
+        ),
+        waiting_parts=waiting_parts.read(noted, now),
+    )
+
+
+def _counts(client: redis.Redis, lists: Sequence[str], now: int) -> list[Any]:
+    """The counts, and the names that `_details` needs, in the order of the commands."""
     pipeline = client.pipeline(transaction=False)
     pipeline.zcard(f"{P}:due")
     pipeline.zcount(f"{P}:due", "-inf", now)
@@ -95,8 +125,17 @@ def read_figures(client: redis.Redis, lists: Sequence[str]) -> Figures:
     pipeline.hgetall(waiting_parts.KEY)
     for name in lists:
         pipeline.llen(name)
-    scheduled, due, batched, batches, rationed, last, *others = execute(pipeline)
-    claimed, dead, stats, busy, head, workers, endpoints, unread, noted, *lengths = others
+    return execute(pipeline)
+
+
+def _details(
+    client: redis.Redis,
+    busy: Sequence[bytes],
+    workers: Collection[bytes],
+    endpoints: Collection[bytes],
+    head: list[bytes],
+) -> tuple[int, Any, Any, bytes | None]:
+    """How many keys are parked; a row for each worker and each breaker; the first push of the key that is due first."""
     pipeline = client.pipeline(transaction=False)
     for bucket in busy:
         pipeline.zcard(f"{P}:parked:{text(bucket)}")
@@ -106,30 +145,8 @@ def read_figures(client: redis.Redis, lists: Sequence[str]) -> Figures:
         pipeline.hmget(f"{P}:breaker:{text(endpoint)}", "until", "code", "opened")
     pipeline.hget(f"{P}:ctx:{text(head[0])}" if head else f"{P}:ctx:", ".first")
     *rest, first = execute(pipeline)
-    parked = sum(rest[: len(busy)])
-    return Figures(
-        pending=scheduled + parked + rationed + batched,
-        due=due,
-        parked=parked,
-        batched=batched,
-        batches=batches,
-        rationed=rationed,
-        rationed_until=moment(last[0][1]) if last else None,
-        claimed=claimed,
-        dead=dead,
-        raw=dict(zip(lists, lengths, strict=True)),
-        raw_letters=_raw_letters(counters(stats)),
-        unread=tuple(sorted(map(text, unread))),
-        stats=counters(stats),
-        oldest_waiting_s=max(0, now - int(first)) / 1000 if first else None,
-        breakers=_breakers(now, endpoints, rest[len(busy) + len(workers) :]),
-        workers=tuple(
-            _worker(name, row)
-            for name, row in zip(workers, rest[len(busy) : len(busy) + len(workers)], strict=True)
-            if row[0] is not None  # RQ keeps the names of dead workers, but not the rest
-        ),
-        waiting_parts=waiting_parts.read(noted, now),
-    )
+    rows = rest[len(busy) :]
+    return sum(rest[: len(busy)]), rows[: len(workers)], rows[len(workers) :], first
 
 
 def _raw_letters(stats: Mapping[str, int]) -> dict[str, int]:
