@@ -14,7 +14,7 @@ from functools import cache, partial
 from importlib import import_module
 from typing import NamedTuple
 
-from memd.push.named_secrets import NamedSecrets, Span, holds_a_place
+from memd.push.named_secrets import NamedSecrets, Span, Values
 from memd.push.numbers import cards, seed_phrases, seed_words
 from memd.push.patterns import compiled, load
 from memd.push.plain_text import Shortened, plain_text
@@ -76,7 +76,8 @@ class _Patterns:
         self.requests = [*self.header, *self.cookie, *self.command]
         self.seed_hints = sources["seed_hint"]
         self.hints = sources["hint"]
-        self.named = NamedSecrets(sources)
+        self.values = Values(sources)
+        self.named = NamedSecrets(sources, self.values)
 
 
 def _forms(sources: dict[str, list[str]]) -> Iterator[_Form]:
@@ -212,5 +213,5 @@ def _marked(patterns: Iterable[re.Pattern[str]], text: str, kind: str) -> Iterat
     """The part of each match that is secret, unless it only holds its place."""
     for pattern in patterns:
         for match in pattern.finditer(text):
-            if not holds_a_place(match["secret"]):
+            if not _patterns().values.holds_a_place(match["secret"]):
                 yield *match.span("secret"), kind
