@@ -22,7 +22,7 @@ from benchmarks.ground import ground
 from benchmarks.load import conversation
 from memd.client import Memd
 from memd.events import setup
-from workers.drain import Drain
+from memd.workers.drain import Drain
 
 LINES = 22
 

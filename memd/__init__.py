@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+TYPE_CHECKING = False
+"""Not imported: `python -m memd` executes this file with the current folder still first on the path."""
 
 if TYPE_CHECKING:
+    from typing import Any
+
     from memd.client import AsyncMemd, Memd
 
 __all__ = ["AsyncMemd", "Memd", "__version__"]

@@ -52,7 +52,7 @@ def worker(concurrency: Concurrency = None) -> None:
 
     Example: memd worker --concurrency 16
     """
-    _part("workers.worker").run(daemon_settings(drain__concurrency=concurrency))
+    _part("memd.workers.worker").run(daemon_settings(drain__concurrency=concurrency))
 
 
 def serve(

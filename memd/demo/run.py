@@ -69,7 +69,7 @@ def _daemon(settings: Settings) -> Iterator[None]:
     """`memd up` on the demo's folder, for the length of the block."""
     _say("Starting the embedded server, the scheduler and the workers ...")
     process = subprocess.Popen(
-        [sys.executable, "-m", "memd", "up"],
+        [sys.executable, "-P", "-m", "memd", "up"],
         env={**os.environ, **as_environment(settings)},
         start_new_session=True,
     )

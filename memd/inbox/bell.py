@@ -1,6 +1,6 @@
 """The bell: the one job that RQ carries, "there is work". It names its function by text and says nothing else.
 
-The scheduler puts bells into the queue, `workers.job` is what a worker makes of them. Name, argument and limits of the
+The scheduler puts bells into the queue, `memd.workers.job` loads them. Name, argument and limits of the
 job are fixed here, as RQ stores them in Redis.
 """
 

@@ -86,7 +86,7 @@ class Supervisor:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._env = {**os.environ, **as_environment(settings)}
+        self._env = {**os.environ, "PYTHONSAFEPATH": "1", **as_environment(settings)}
         self._server = Child("server", self._embedded) if settings.redis_url is None else None
         self._parts = [Child("scheduler", partial(self._command, "scheduler"))]
         self._parts += [Child(f"worker-{n + 1}", self._worker) for n in range(settings.drain.workers)]
@@ -134,7 +134,7 @@ class Supervisor:
 
     def _command(self, name: str, extra: Mapping[str, str] = MappingProxyType({})) -> subprocess.Popen[bytes]:
         return subprocess.Popen(
-            [sys.executable, "-m", "memd", name],
+            [sys.executable, "-P", "-m", "memd", name],
             env={**self._env, **extra},
             stdin=subprocess.DEVNULL,
             start_new_session=True,  # Ctrl-C is for the supervisor, which stops its parts in order

@@ -42,7 +42,11 @@ def load_embedder(name: str) -> Embedder:
     try:
         loaded: Any = getattr(importlib.import_module(module), attribute)
     except Exception as error:  # noqa: BLE001  (foreign code may raise anything; nothing was read yet)
-        raise ConfigError(f"setting recall.embedder: it cannot be loaded ({type(error).__name__})") from None
+        reason = type(error).__name__
+        raise ConfigError(
+            f"setting recall.embedder: it cannot be loaded ({reason}); "
+            "install its package, or put its folder on PYTHONPATH"
+        ) from None
     if not callable(loaded):
         raise ConfigError("setting recall.embedder: it names something that is not a function")
     embedder: Embedder = loaded

@@ -17,8 +17,8 @@ from memd.errors import Rejected
 from memd.inbox import verbs
 from memd.inbox.bell import bell_queue
 from memd.inbox.connection import send
-from workers.job import BellJob
-from workers.worker import BellWorker
+from memd.workers.job import BellJob
+from memd.workers.worker import BellWorker
 
 pytestmark = pytest.mark.timing
 

@@ -18,8 +18,8 @@ from memd.errors import InboxUnavailable, NotReady
 from memd.inbox.bell import bell_queue, ring
 from memd.inbox.connection import connect
 from memd.ops import server
-from workers.job import BellJob, RefusedJob
-from workers.worker import pause_after
+from memd.workers.job import BellJob, RefusedJob
+from memd.workers.worker import pause_after
 
 pytestmark = pytest.mark.timing
 

@@ -99,7 +99,7 @@ def _serve() -> None:
     import memd.extraction.anthropic
     import memd.extraction.offline.extractor
     import memd.scheduler.loop
-    import workers.worker  # noqa: F401
+    import memd.workers.worker
 
     for line in sys.stdin:
         if json.loads(line)["words"][0] == "serve":

@@ -24,12 +24,12 @@ from memd.memory.store.protocol import Loaded
 from memd.push.signals import load_patterns
 from memd.scheduler.intake import Intake
 from memd.scheduler.rescue import Rescue
+from memd.workers.remember import Remembering
+from memd.workers.resources import Resources
 from support import inbox_view
 from support.conversations import BUCKETS, one_fact_each
 from support.inbox_model import Model, in_order
 from support.inbox_view import View, look
-from workers.remember import Remembering
-from workers.resources import Resources
 
 
 class World:

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from memd.context import Key, Message, Role
 from memd.errors import ContentRefused, ContentTooLong
 from memd.inbox.claim import Claim
-from workers.halving import ROUNDS, Parts
-from workers.outcome import Dead, Lost, Outcome, Overtaken, PartOutcome, Retry, Skipped, Stored, Unfit
-from workers.steps import Part
+from memd.workers.halving import ROUNDS, Parts
+from memd.workers.outcome import Dead, Lost, Outcome, Overtaken, PartOutcome, Retry, Skipped, Stored, Unfit
+from memd.workers.steps import Part
 
 TOO_LONG = ContentTooLong("too_long", "")
 REFUSED = ContentRefused("refusal", "")

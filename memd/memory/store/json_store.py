@@ -35,7 +35,11 @@ def open_store(settings: Settings) -> Store:
     try:
         store = getattr(importlib.import_module(module), name)(settings.data_dir, settings.store)
     except Exception as error:  # noqa: BLE001  (foreign code may raise anything; whatever it was, nothing is started)
-        raise ConfigError(f"setting store.class: the store cannot be loaded ({type(error).__name__})") from None
+        reason = type(error).__name__
+        raise ConfigError(
+            f"setting store.class: the store cannot be loaded ({reason}); "
+            "install its package, or put its folder on PYTHONPATH"
+        ) from None
     if not isinstance(store, Store):
         raise ConfigError("setting store.class: the class named there is not a store")
     return store

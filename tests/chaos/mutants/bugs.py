@@ -119,7 +119,7 @@ BUGS = (
         ("twice",),
         busy,
     ),
-    Bug("ack before write", (Edit("workers/commit.py", _COMMIT, _ACK_AND_COMMIT),), ("lost",), busy),
+    Bug("ack before write", (Edit("memd/workers/commit.py", _COMMIT, _ACK_AND_COMMIT),), ("lost",), busy),
     Bug(
         "write from a stale read",
         (
@@ -171,7 +171,7 @@ BUGS = (
         "lease never extended",
         (
             Edit(
-                "workers/drain.py",
+                "memd/workers/drain.py",
                 "            ids = [claim.id for claim in self._running.values()]\n",
                 "            ids: list[str] = []\n",
             ),

@@ -17,7 +17,7 @@ from memd.extraction import endpoint
 from memd.inbox import breaker
 from memd.inbox.breaker import Breaker
 from memd.inbox.connection import Call
-from workers.resources import Resources
+from memd.workers.resources import Resources
 
 T = TypeVar("T")
 

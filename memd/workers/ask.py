@@ -9,11 +9,11 @@ from memd.errors import ExtractionFailed
 from memd.extraction.batch import results
 from memd.extraction.protocol import Extraction, Request
 from memd.inbox.claim import PaidAnswer
-from workers.batch.send import AskAlone, BatchSender
-from workers.circuit import Circuit
-from workers.outcome import STOPPING, Deferred, Lost, Retry
-from workers.resources import Resources
-from workers.steps import Answered, Work
+from memd.workers.batch.send import AskAlone, BatchSender
+from memd.workers.circuit import Circuit
+from memd.workers.outcome import STOPPING, Deferred, Lost, Retry
+from memd.workers.resources import Resources
+from memd.workers.steps import Answered, Work
 
 T = TypeVar("T")
 

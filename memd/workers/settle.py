@@ -14,8 +14,8 @@ from memd.extraction import address
 from memd.inbox import batches, verbs
 from memd.inbox.claim import Claim
 from memd.inbox.connection import Call, send
-from workers.outcome import Dead, Deferred, Guilty, Lost, Outcome, Retry, Skipped, Stored
-from workers.resources import Resources
+from memd.workers.outcome import Dead, Deferred, Guilty, Lost, Outcome, Retry, Skipped, Stored
+from memd.workers.resources import Resources
 
 
 class Settling:

@@ -17,8 +17,8 @@ from memd.events import Event, logger
 from memd.extraction.batch.protocol import Batches
 from memd.extraction.protocol import Request
 from memd.inbox.claim import Claim
-from workers.circuit import Circuit
-from workers.resources import Resources
+from memd.workers.circuit import Circuit
+from memd.workers.resources import Resources
 
 GATHER_S = 0.25
 """How long a request waits for others."""

@@ -13,8 +13,8 @@ from memd.inbox import batches as inbox
 from memd.inbox.batches import Polled
 from memd.inbox.breaker import MAYBE_CONTENT
 from memd.inbox.connection import Call
-from workers.resources import Resources
-from workers.steps import usage_stats
+from memd.workers.resources import Resources
+from memd.workers.steps import usage_stats
 
 URGENT = MAYBE_CONTENT | {"batch_expired"}
 """Failures after which a request joins no further batch. It has waited for a day already, or a call and its circuit

@@ -15,8 +15,8 @@ from memd.context import Message
 from memd.errors import ContentRefused, ContentTooLong
 from memd.events import Event, logger
 from memd.inbox.claim import Claim
-from workers.outcome import Dead, Guilty, Outcome, Overtaken, PartOutcome, Retry, Skipped, Stored, Unfit
-from workers.steps import Part
+from memd.workers.outcome import Dead, Guilty, Outcome, Overtaken, PartOutcome, Retry, Skipped, Stored, Unfit
+from memd.workers.steps import Part
 
 MAX_CALLS = 64
 """Model calls that one halving may cost. Fewer find eight guilty messages among thousands."""

@@ -19,10 +19,10 @@ from memd.memory.document import facts_of
 from memd.memory.facts import id_of, quotes_any
 from memd.memory.store.protocol import Tombstone
 from memd.push.redaction import redact
-from workers.ask import Asking, paid_answer
-from workers.commit import Documents
-from workers.halving import Parts
-from workers.outcome import (
+from memd.workers.ask import Asking, paid_answer
+from memd.workers.commit import Documents
+from memd.workers.halving import Parts
+from memd.workers.outcome import (
     Dead,
     Deferred,
     Lost,
@@ -35,9 +35,9 @@ from workers.outcome import (
     judge,
     unwritable,
 )
-from workers.resources import Resources
-from workers.settle import Settling, breaks_format
-from workers.steps import Answered, Opened, Part, Work
+from memd.workers.resources import Resources
+from memd.workers.settle import Settling, breaks_format
+from memd.workers.steps import Answered, Opened, Part, Work
 
 ALREADY_KNOWN = Skipped("already_known")
 

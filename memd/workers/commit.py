@@ -17,9 +17,9 @@ from memd.memory import ledger
 from memd.memory.apply import Applied, Origin, apply
 from memd.memory.facts import by_id
 from memd.memory.store.protocol import Identities, Loaded, Wish
-from workers.outcome import Lost, Overtaken, Stored
-from workers.resources import Resources
-from workers.steps import Answered, Opened, Part, Work
+from memd.workers.outcome import Lost, Overtaken, Stored
+from memd.workers.resources import Resources
+from memd.workers.steps import Answered, Opened, Part, Work
 
 ROUNDS = 5
 """How often an update is applied again because another writer was faster."""
