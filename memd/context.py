@@ -64,7 +64,7 @@ class Key(NamedTuple):
 
 
 def user_hash(user_id: str) -> str:
-    """The hash that names a user in Redis and in log lines."""
+    """The hash that names a user in Redis. It is not secret: outside the inbox `Store.pseudonym` takes its place."""
     return digest("user", user_id)
 
 

@@ -7,6 +7,7 @@ import redis
 from memd.events import Event, logger
 from memd.inbox import budget
 from memd.inbox.connection import send
+from memd.memory.store.protocol import Store
 
 INTERVAL_S = 1.0
 
@@ -16,8 +17,9 @@ class Budgets:
 
     name = "budgets"
 
-    def __init__(self, client: redis.Redis) -> None:
+    def __init__(self, client: redis.Redis, store: Store) -> None:
         self._client = client
+        self._store = store
         self._log = logger(duty=self.name)
 
     def tick(self) -> float:
@@ -26,7 +28,7 @@ class Budgets:
             self._log.warning(
                 Event.BUDGET_REACHED,
                 budget="total" if notice.owner is None else "user",
-                user=notice.owner,
+                user=None if notice.owner is None else self._store.pseudonym(notice.owner),
                 tokens_per_day=notice.limit,
                 until=notice.until.isoformat(),
             )

@@ -59,7 +59,7 @@ class Scheduler:
             self._watch,
             Intake(settings, self._client),
             UnreadLists(settings, self._client),
-            Budgets(self._client),
+            Budgets(self._client, self._store),
         ]
         self._next = dict.fromkeys(range(len(self._duties)), 0.0)
         self._endpoint = endpoint(settings.extraction)

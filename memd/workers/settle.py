@@ -30,7 +30,7 @@ class Settling:
 
         `spent`: what the claim's model calls have used. The ledger makes a repeated claim harmless.
         """
-        log = logger(key=claim.key.hash, bucket=claim.key.bucket.hash, claim=claim.id)
+        log = self._log(claim)
         used = {name: count for name, count in spent.items() if count}
         try:
             self._move(claim, outcome, used, log)
@@ -64,7 +64,12 @@ class Settling:
     def bury_refused(self, claim: Claim) -> None:
         """Move the messages that break the format to the dead; the others stay claimed. Raises MemdError."""
         refused = tuple(Guilty(identity, code, breaks_format(code)) for identity, code in claim.refused)
-        self._bury_guilty(claim, refused, logger(key=claim.key.hash, bucket=claim.key.bucket.hash, claim=claim.id))
+        self._bury_guilty(claim, refused, self._log(claim))
+
+    def _log(self, claim: Claim) -> Any:
+        """A logger that names the claim, its key and its bucket; only this store's key makes these names."""
+        named = self._resources.store.pseudonym
+        return logger(key=named(claim.key.hash), bucket=named(claim.key.bucket.hash), claim=claim.id)
 
     def _bury_guilty(self, claim: Claim, guilty: tuple[Guilty, ...], log: Any) -> None:
         """One dead letter for each run of messages with the same code."""

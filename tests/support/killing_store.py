@@ -10,6 +10,7 @@ from pathlib import Path
 
 from memd.config import StoreSettings
 from memd.context import Bucket, user_hash
+from memd.memory.store import tombstone_names
 from memd.memory.store.json_store import JsonStore
 from memd.memory.store.paths import FORGOTTEN
 from memd.memory.store.protocol import NO_IDENTITIES, Identities, Loaded
@@ -54,8 +55,8 @@ class WaitingStore(HookedStore):
         folder = self._data_dir / "asked"
         folder.mkdir(exist_ok=True)
         (folder / bucket.hash).touch()
-        begun = self._data_dir / FORGOTTEN / f"{user_hash(bucket.user_id)}.open"
-        wait_for(begun.exists, "the forgetting has begun")
+        begun = f"{tombstone_names.name(self._key.get(), user_hash(bucket.user_id))}.open"
+        wait_for((self._data_dir / FORGOTTEN / begun).exists, "the forgetting has begun")
 
 
 class PausingTombstones(TombstoneFiles):

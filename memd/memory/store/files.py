@@ -77,6 +77,17 @@ def replace(file: Path, data: bytes, temp: Path, previous: Path | None = None) -
         raise unavailable(error) from None
 
 
+def mark(file: Path) -> object:
+    """A cheap value that changes whenever the file is replaced; None when there is none. Raises StoreUnavailable."""
+    try:
+        present = os.lstat(file)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise unavailable(error) from None
+    return present.st_ino, present.st_mtime_ns, present.st_size
+
+
 def make_folder(folder: Path) -> None:
     """Make a folder and the missing ones above it, mode 0700, each durable in its parent."""
     if folder.is_dir():

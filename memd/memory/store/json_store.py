@@ -22,10 +22,11 @@ from memd.events import Event, logger
 from memd.memory import ledger
 from memd.memory.document import Document, empty_document, tombstones_of
 from memd.memory.parsing import parse
-from memd.memory.store import damage, erase, files, paths
+from memd.memory.store import damage, erase, files, paths, tombstone_names
 from memd.memory.store.lock import locked
 from memd.memory.store.protocol import NO_IDENTITIES, Entry, Erased, Identities, Loaded, Store
 from memd.memory.store.reading_notes import ReadingNoteFiles
+from memd.memory.store.secret import keyed
 from memd.memory.store.tombstone import TombstoneFiles
 
 
@@ -51,6 +52,7 @@ class JsonStore:
     def __init__(self, data_dir: Path, settings: StoreSettings) -> None:
         self._data_dir = data_dir
         self._shared = settings.shared
+        self._key = tombstone_names.store_key(data_dir)
         self.tombstones = TombstoneFiles(data_dir)
         self.reading_notes = ReadingNoteFiles(data_dir, shared=settings.shared)
 
@@ -220,6 +222,13 @@ class JsonStore:
                 files.replace(file, f"{known}\n".encode(), file.with_suffix(".tmp"))
         return known
 
+    def pseudonym(self, plain: str) -> str:
+        """The keyed hash of a plain one, for log lines; empty while `store.key` cannot be read. Raises nothing."""
+        try:
+            return keyed(self._key.get(), "log", plain)
+        except (StoreUnavailable, DocumentDamaged):  # the event is logged all the same, without a name
+            return ""
+
     def erase(self, user_id: str, agent_name: str | None, *, dry_run: bool = False) -> Erased:
         """Remove an agent's memory of a user, or all documents of the user (None). Raises StoreUnavailable."""
         if self._shared:
@@ -271,7 +280,8 @@ class JsonStore:
         except DocumentDamaged as error:
             code, place = str(error).partition(":")[0], error.place
         restored = damage.mend(self._file(owner), lambda data: parse(data, owner))
-        logger().error(Event.DOCUMENT_DAMAGED, bucket=owner.hash, code=code, place=place, restored=restored)
+        name = self.pseudonym(owner.hash)
+        logger().error(Event.DOCUMENT_DAMAGED, bucket=name, code=code, place=place, restored=restored)
         return self._read(owner)
 
 

@@ -33,6 +33,7 @@ READING_NOTES = "heat"
 """The folder of the reading notes. It keeps the name of the first version, or their notes would be lost."""
 
 ID = "store.id"
+KEY = "store.key"
 OWN_FOLDERS = (USERS, SHARED, LOCKS, READING_NOTES)
 
 _PLAIN = frozenset(b"abcdefghijklmnopqrstuvwxyz0123456789._-@+")
@@ -113,5 +114,10 @@ def owner_lock(data_dir: Path, owner: str) -> Path:
 
 
 def id_lock(data_dir: Path) -> Path:
-    """The lock file under which the store's id is made."""
+    """The lock file under which the store's id and key are made."""
     return data_dir / LOCKS / "store"
+
+
+def tombstone_lock(folder: Path) -> Path:
+    """The lock file of the folder of tombstones. Older versions hold the same one."""
+    return folder / "lock"

@@ -1,7 +1,8 @@
 """What a store must be able to do, and the values it takes and returns. `store.class` names a class that does it.
 
-A store keeps four things: one document for each bucket, the tombstones of forgotten users, the reading notes of each
-bucket, and a random id of its own. Nothing outside this package knows where or how. memd ships a store of JSON files.
+A store keeps five things: one document for each bucket, the tombstones of forgotten users, the reading notes of each
+bucket, a random id of its own, and a secret key for hashes. Nothing outside this package knows where or how. memd ships
+a store of JSON files.
 
 Two locks make a commit safe against everybody else, on any machine:
 
@@ -78,6 +79,13 @@ class Wish:
         return None if self.agent_name is None else Bucket(self.user_id, self.agent_name)
 
 
+class Salted(NamedTuple):
+    """Hashes of forgotten messages, and the salt that is in them."""
+
+    salt: str
+    hashes: frozenset[str]
+
+
 @dataclass(frozen=True, slots=True)
 class Tombstone:
     """What was forgotten of one user. `generation` grows with each change; `open`: the wishes not yet fulfilled."""
@@ -90,20 +98,29 @@ class Tombstone:
     emptied: frozenset[Wish] = frozenset()
     """The open wishes that the inbox has fulfilled: what it holds of the user by now was accepted later."""
 
+    older: tuple[Salted, ...] = ()
+    """Hashes of further tombstones of the user, which other versions or other copies of the store have written."""
+
     def holds(self, bucket: Bucket, identity: str) -> bool:
         """Whether this message of the user was forgotten, for this bucket or for all."""
         names = (identity, loose(identity)) if is_single(identity) else (identity,)
-        return any(self._hash(scope, name) in self.hashes for scope in ("", bucket.hash) for name in names)
+        return any(
+            _hash(salt, scope, name) in hashes
+            for salt, hashes in ((self.salt, self.hashes), *self.older)
+            for scope in ("", bucket.hash)
+            for name in names
+        )
 
     def hashed(self, identities: Iterable[str], bucket: Bucket | None) -> set[str]:
         """The hashes of these identities, for one bucket or for all of the user's (None)."""
         scope = bucket.hash if bucket else ""
         names = {name for one in identities for name in ((one, loose(one)) if one.startswith("n") else (one,))}
-        return {self._hash(scope, name) for name in names}
+        return {_hash(self.salt, scope, name) for name in names}
 
-    def _hash(self, scope: str, name: str) -> str:
-        # SHA-1, as the server's functions know no other; without the salt there is nothing to compare a guess with.
-        return hashlib.sha1(f"{self.salt}:{scope}:{name}".encode(), usedforsecurity=False).hexdigest()
+
+def _hash(salt: str, scope: str, name: str) -> str:
+    # SHA-1, as the server's functions know no other; without the salt there is nothing to compare a guess with.
+    return hashlib.sha1(f"{salt}:{scope}:{name}".encode(), usedforsecurity=False).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,6 +295,14 @@ class Store(Protocol):
 
     def make_id(self) -> str:
         """The id of this store, made durably when it has none yet. Raises StoreUnavailable."""
+        ...
+
+    def pseudonym(self, plain: str) -> str:
+        """The name in log lines for a user, bucket or key, given the plain hash that the inbox uses.
+
+        It is a hash with a secret key, which the store makes once and keeps, and which no other account can read.
+        Empty while the key cannot be read. Raises nothing.
+        """
         ...
 
 

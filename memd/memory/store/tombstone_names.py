@@ -1,0 +1,97 @@
+"""The names of tombstone files: keyed hashes of their owners, so that a listing says of nobody that they were here.
+
+Older versions used the plain hash, and a store that lost its key has names of the lost one. Both are renamed, by the
+owner that the name or the content says; two tombstones of one owner become one that holds what either held.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+from memd.context import user_hash
+from memd.errors import DocumentDamaged
+from memd.memory.store import files, paths
+from memd.memory.store import tombstone_format as form
+from memd.memory.store.lock import locked
+from memd.memory.store.protocol import Salted
+from memd.memory.store.secret import StoreKey, keyed
+
+_PLAIN = re.compile("[0-9a-f]{32}")
+_SUFFIXES = (".json", ".open")
+
+
+def store_key(data_dir: Path) -> StoreKey:
+    """The key of a data folder. A new one renames its tombstones."""
+    return StoreKey(data_dir, partial(rename_all, data_dir / paths.FORGOTTEN))
+
+
+def name(key: bytes, owner: str) -> str:
+    """The name, without a suffix, of the files of the owner with this hash (`user_hash`)."""
+    return keyed(key, "tombstone", owner)
+
+
+def owner_of(file: Path) -> str:
+    """The hash of the user whose tombstone this is. Raises DocumentDamaged."""
+    if _PLAIN.fullmatch(file.stem):
+        return file.stem
+    data = files.read(file)
+    if data is None:
+        raise DocumentDamaged(form.DAMAGED)
+    if file.suffix == ".json":
+        return form.parsed(data).owner
+    wishes = form.wishes_in(data)
+    if not wishes:
+        raise DocumentDamaged(form.DAMAGED)
+    return user_hash(wishes[0].user_id)
+
+
+def rename_all(folder: Path, key: bytes) -> None:
+    """Give every file the name of this key. Raises StoreUnavailable, DocumentDamaged: then nothing is lost."""
+    if not folder.is_dir():
+        return
+    with locked(paths.tombstone_lock(folder)):
+        for suffix in _SUFFIXES:
+            for file in sorted(folder.glob(f"*{suffix}")):
+                move(file, file.with_name(name(key, owner_of(file)) + suffix))
+
+
+def rename_plain(folder: Path, key: bytes, owner: str) -> None:
+    """Rename the files that an older version named, if there are any. The caller holds the lock."""
+    for suffix in _SUFFIXES:
+        move(folder / f"{owner}{suffix}", folder / f"{name(key, owner)}{suffix}")
+
+
+def move(old: Path, new: Path) -> None:
+    """Rename a file, or unite it with the one that has the new name already. The caller holds the lock."""
+    try:
+        if old == new or not old.exists():
+            return
+        if not new.exists():
+            old.rename(new)
+        else:
+            (_unite_tombstones if old.suffix == ".json" else _unite_wishes)(old, new)
+            old.unlink()
+        files.sync_folder(old.parent)
+    except OSError as error:
+        raise files.unavailable(error) from None
+
+
+def _unite_tombstones(old: Path, new: Path) -> None:
+    """The hashes of the old one keep their salt. United twice, after a crash, the result is the same."""
+    before, present = form.parsed(files.read(old) or b""), form.parsed(files.read(new) or b"")
+    own = Salted(present.salt, present.hashes)
+    further = [one for one in (Salted(before.salt, before.hashes), *before.older) if one not in (own, *present.older)]
+    if further:
+        generation = present.generation + before.generation
+        form.write(new, replace(present, older=(*present.older, *further), generation=generation))
+
+
+def _unite_wishes(old: Path, new: Path) -> None:
+    """A wish counts as emptied only where each file that has it says so: the younger one may be a second forgetting."""
+    parts = [files.read(old), files.read(new)]
+    wishes = dict.fromkeys(wish for part in parts for wish in form.wishes_in(part))
+    waiting = {wish for part in parts for wish in form.wishes_in(part) if wish not in form.wishes_in(part, "emptied")}
+    form.write_open(new, wishes, [wish for wish in wishes if wish not in waiting])
