@@ -15,7 +15,8 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainValidat
 
 from memd.context import DEFAULT_AGENT
 from memd.errors import Rejected
-from memd.push.validation import MAX_ID_BYTES, check_identifier, parse_json
+from memd.push.strict_json import parse_json
+from memd.push.validation import MAX_ID_BYTES, check_identifier
 from memd.recall.search import MAX_LIMIT, MAX_QUERY_CHARS, check_query
 
 MAX_BODY_BYTES = 1024 * 1024

@@ -1,7 +1,7 @@
 """Named secrets: values that only the words around them make secret ("my PIN is 4821", "密码是…", `DB_PASSWORD=…`).
 
-A value that follows the word and a link ("is", ":", "は") counts unless it is a plain word or a name in code. Elsewhere in
-the line of the word, a value counts only when it looks random. When one such word follows another at once, only the
+A value that follows the word and a link ("is", ":", "は") counts unless it is a plain word or a name in code. Elsewhere
+in the line of the word, a value counts only when it looks random. When one such word follows another at once, only the
 last of them is searched after: a text that repeats such words takes linear time.
 """
 

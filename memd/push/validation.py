@@ -6,11 +6,10 @@ Identifiers are compared byte by byte and never normalised; message text loses t
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from datetime import UTC, datetime, timedelta
-from typing import Any, NoReturn
+from typing import Any
 
 import orjson
 from msgspec import Struct
@@ -19,16 +18,11 @@ from msgspec.structs import replace
 from memd.config import ClientSettings
 from memd.context import SIGNALS, WIRE_VERSION, Key, Message
 from memd.errors import Rejected
+from memd.push.strict_json import check_values, parse_json, refuse
 
 MAX_ID_BYTES = 256
 MAX_THREAD_BYTES = MAX_ID_BYTES - 65
 """What an app with a namespace may use: an app's name has up to 64 characters, and a slash follows it."""
-
-MAX_DEPTH = 64
-MAX_ITEMS = 50_000
-"""JSON values in one push: far more than any conversation has, and checked in far less than 50 ms."""
-
-MAX_NUMBER_CHARS = 32
 
 _FIELDS = frozenset({"v", "thread_id", "user_id", "agent_name", "messages", "signals", "now"})
 _BIDI = "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
@@ -41,10 +35,6 @@ _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")
 _NOT_IN_IDS = re.compile(f"[\x00-\x1f\x7f-\x9f\u2028\u2029{_BIDI}{_TAGS}{_NONCHARACTERS}]")
 _NOT_IN_TEXT = re.compile(f"[\x00-\x08\x0b-\x1f\x7f-\x9f{_BIDI}{_TAGS}{_NONCHARACTERS}]")
 _SURROGATE = re.compile(f"[{_SURROGATES}]")
-_NAME_ENDS = re.compile(rb'"[ \t\r\n]*:')
-"""The end of a name in JSON. Text may contain it too, but every name ends with it."""
-
-_NESTS = (dict, list, tuple)
 _CREATED_AT = re.compile(r"[0-9][0-9T:. +Zz-]{3,63}")
 _NUMBER = re.compile(r"-?[0-9]{1,20}(\.[0-9]{1,20})?(e[+-]?[0-9]{1,3})?")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -74,31 +64,25 @@ class RawPush(Struct, frozen=True):
 def parse_push(raw: bytes, limits: ClientSettings) -> RawPush:
     """A push from the bytes of a raw list. Raises Rejected, and no other error, for any bytes."""
     if len(raw) > limits.max_push_bytes:
-        _refuse("E_PUSH_SIZE", f"a push has at most {limits.max_push_bytes} bytes", limit=limits.max_push_bytes)
+        refuse("E_PUSH_SIZE", f"a push has at most {limits.max_push_bytes} bytes", limit=limits.max_push_bytes)
     return check_push(parse_json(raw), limits, scanned=True)
-
-
-def parse_json(raw: bytes) -> Any:
-    """Any JSON value, read as strictly as a raw push. Raises Rejected, and no other error, for any bytes."""
-    _refuse_not_utf8(raw)
-    return _json(raw)
 
 
 def check_push(value: object, limits: ClientSettings, *, scanned: bool = False) -> RawPush:
     """A push from Python values. `scanned`: its bytes were checked for size, depth and item count. Raises Rejected."""
     if not scanned:
-        _check_values(value, limits)
+        check_values(value, limits.max_push_bytes)
     if not isinstance(value, dict):
-        _refuse("E_PUSH_TYPE", "a push is a JSON object")
+        refuse("E_PUSH_TYPE", "a push is a JSON object")
     for name in value:
         if name not in _FIELDS:
-            _refuse("E_UNKNOWN_FIELD", "a push has an unknown field; docs/wire.md lists the known ones")
+            refuse("E_UNKNOWN_FIELD", "a push has an unknown field; docs/wire.md lists the known ones")
     version = value.get("v", WIRE_VERSION)
     if version is True or version != WIRE_VERSION:
-        _refuse("E_VERSION", f"v must be {WIRE_VERSION}", "v")
+        refuse("E_VERSION", f"v must be {WIRE_VERSION}", "v")
     user = value.get("user_id")
     if user is None and limits.default_user is None:
-        _refuse("E_USER_ID_MISSING", "user_id is required, unless the setting client.default_user names one", "user_id")
+        refuse("E_USER_ID_MISSING", "user_id is required, unless the setting client.default_user names one", "user_id")
     key = Key(
         check_identifier("thread_id", value.get("thread_id")),
         check_identifier("user_id", limits.default_user if user is None else user),
@@ -106,7 +90,7 @@ def check_push(value: object, limits: ClientSettings, *, scanned: bool = False) 
     )
     now = value.get("now", False)
     if not isinstance(now, bool):
-        _refuse("E_NOW_TYPE", "now must be true or false", "now")
+        refuse("E_NOW_TYPE", "now must be true or false", "now")
     messages = _messages(value.get("messages"), limits)
     return RawPush(key, messages, _signals(value.get("signals")), now, limits.max_message_chars)
 
@@ -136,19 +120,19 @@ def check_identifier(field: str, value: object) -> str:
         return value
     code = f"E_{field.upper()}"
     if value is None:
-        _refuse(f"{code}_MISSING", f"{field} is required", field)
+        refuse(f"{code}_MISSING", f"{field} is required", field)
     if not isinstance(value, str):
-        _refuse(f"{code}_TYPE", f"{field} must be a string", field)
+        refuse(f"{code}_TYPE", f"{field} must be a string", field)
     if _SURROGATE.search(value):
-        _refuse(f"{code}_SURROGATE", f"{field} has a lone surrogate", field)
+        refuse(f"{code}_SURROGATE", f"{field} has a lone surrogate", field)
     size = len(value.encode())
     if not 1 <= size <= MAX_ID_BYTES:
-        _refuse(f"{code}_LENGTH", f"{field} must have 1 to {MAX_ID_BYTES} bytes, it has {size}", field, MAX_ID_BYTES)
+        refuse(f"{code}_LENGTH", f"{field} must have 1 to {MAX_ID_BYTES} bytes, it has {size}", field, MAX_ID_BYTES)
     if bad := _NOT_IN_IDS.search(value):
         kind = "control character" if _CONTROL.fullmatch(bad[0]) else "forbidden character"
-        _refuse(f"{code}_CTRL", f"{field} has a {kind} at position {bad.start()}", field)
+        refuse(f"{code}_CTRL", f"{field} has a {kind} at position {bad.start()}", field)
     if value.strip() != value:
-        _refuse(f"{code}_SPACE", f"{field} has white space around it", field)
+        refuse(f"{code}_SPACE", f"{field} has white space around it", field)
     return value
 
 
@@ -167,7 +151,7 @@ def clean_text(text: str) -> str:
 def check_length(text: str, max_chars: int) -> None:
     """Check the text of a message, its blocks joined. Raises Rejected."""
     if len(text) > max_chars:
-        _refuse("E_CONTENT_LENGTH", f"a message has at most {max_chars} characters", "content", max_chars)
+        refuse("E_CONTENT_LENGTH", f"a message has at most {max_chars} characters", "content", max_chars)
 
 
 def read_created_at(value: object) -> str | None:
@@ -182,7 +166,7 @@ def read_created_at(value: object) -> str | None:
         value = float(value)
     time = _iso(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
     if time is None:
-        _refuse("E_CREATED_AT", "created_at must be an ISO 8601 time or a number of seconds", "created_at")
+        refuse("E_CREATED_AT", "created_at must be an ISO 8601 time or a number of seconds", "created_at")
     return time
 
 
@@ -210,17 +194,17 @@ def parse_wire_message(raw: bytes, limits: ClientSettings) -> Message:
     """A message that `FCALL memd_push` brought, checked as strictly as one of a raw list. Raises Rejected."""
     value = parse_json(raw)
     if not isinstance(value, dict):
-        _refuse("E_MESSAGE_TYPE", "a message is a JSON object")
+        refuse("E_MESSAGE_TYPE", "a message is a JSON object")
     role, content = value.get("role"), value.get("content")
     if role not in ("user", "assistant"):
-        _refuse("E_ROLE", "role must be user or assistant", "role")
+        refuse("E_ROLE", "role must be user or assistant", "role")
     if not isinstance(content, str) or not content:
-        _refuse("E_CONTENT", f"content must be text of 1 to {limits.max_message_chars} characters", "content")
+        refuse("E_CONTENT", f"content must be text of 1 to {limits.max_message_chars} characters", "content")
     check_length(content, limits.max_message_chars)
     check_message_id(value.get("id"))
     former = value.get("former", "")
     if not isinstance(former, str):
-        _refuse("E_IDENTITY", "former must be an identity", "former")
+        refuse("E_IDENTITY", "former must be an identity", "former")
     created_at = read_created_at(value.get("created_at"))
     return Message(role, content, as_text(value.get("id")), created_at, former=former)
 
@@ -237,96 +221,13 @@ def wire_message(message: Message) -> bytes:
     return orjson.dumps(fields)
 
 
-def _refuse(code: str, sentence: str, field: str = "", limit: int | None = None) -> NoReturn:
-    raise Rejected(code, sentence, field, limit)
-
-
-def _refuse_not_utf8(raw: bytes) -> None:
-    try:
-        raw.decode()
-    except UnicodeDecodeError as error:
-        _refuse("E_UTF8", f"not UTF-8 at byte {error.start}")
-
-
-def _json(raw: bytes) -> Any:
-    """The value of the bytes. A slow parser reads them again when a name may be duplicate or a number too long.
-
-    When the bytes have as many ends of names as the value has names, none is given twice. A number that is too long is
-    a float here.
-    """
-    try:
-        value = orjson.loads(raw)
-    except orjson.JSONDecodeError as error:  # its message may quote the text; only the kind is passed on
-        _refuse_form(str(error))
-    names, floats = _look_through(value)
-    if floats or names != len(_NAME_ENDS.findall(raw)):
-        try:
-            json.loads(raw, object_pairs_hook=_object, parse_int=_number, parse_float=_number)
-        except ValueError:  # only orjson accepts it: a number out of range, or the like
-            _refuse("E_JSON", "not valid JSON")
-    return value
-
-
-def _refuse_form(words: str) -> NoReturn:
-    if "surrogate" in words:
-        _refuse("E_SURROGATE", "a string has a lone surrogate")
-    if "recursion" in words:
-        _refuse("E_DEPTH", f"JSON is nested more than {MAX_DEPTH} deep", limit=MAX_DEPTH)
-    _refuse("E_JSON", "not valid JSON")
-
-
-def _object(pairs: list[tuple[str, Any]]) -> None:
-    if len({name for name, _ in pairs}) != len(pairs):
-        _refuse("E_DUPLICATE_KEY", "a JSON object names a key twice")
-
-
-def _number(text: str) -> None:
-    if len(text) > MAX_NUMBER_CHARS:
-        _refuse("E_NUMBER", f"a number has at most {MAX_NUMBER_CHARS} characters", limit=MAX_NUMBER_CHARS)
-
-
-def _check_values(value: object, limits: ClientSettings) -> None:
-    """The checks of raw bytes, for values that never were bytes."""
-    _look_through(value)
-    try:
-        size = len(orjson.dumps(value))
-    except (TypeError, ValueError):  # not JSON, or a lone surrogate; orjson's message may quote the value
-        _refuse("E_JSON", "a push must have only values of JSON, and no lone surrogate")
-    if size > limits.max_push_bytes:
-        _refuse("E_PUSH_SIZE", f"a push has at most {limits.max_push_bytes} bytes", limit=limits.max_push_bytes)
-
-
-def _look_through(value: object) -> tuple[int, bool]:
-    """Count the names of its objects, and say whether it has a float. Refuses too many levels or values.
-
-    It goes level by level, without recursion.
-    """
-    items, names, floats, level = 0, 0, False, [value]
-    for _ in range(MAX_DEPTH + 1):
-        floats = floats or float in map(type, level)
-        nests = [part for part in level if isinstance(part, _NESTS)]
-        items += sum(map(len, nests))
-        if items > MAX_ITEMS:
-            _refuse("E_ITEMS", f"a push has at most {MAX_ITEMS} values", limit=MAX_ITEMS)
-        if not nests:
-            return names, floats
-        level = []
-        for part in nests:
-            if isinstance(part, dict):
-                names += len(part)
-                level += part.values()
-            else:
-                level += part
-    _refuse("E_DEPTH", f"JSON is nested more than {MAX_DEPTH} deep", limit=MAX_DEPTH)
-
-
 def _messages(value: object, limits: ClientSettings) -> tuple[dict[str, Any], ...]:
     if not isinstance(value, (list, tuple)):
-        _refuse("E_MESSAGES_TYPE", "messages must be a list", "messages")
+        refuse("E_MESSAGES_TYPE", "messages must be a list", "messages")
     if not value:
-        _refuse("E_MESSAGES_EMPTY", "a push carries at least one message", "messages")
+        refuse("E_MESSAGES_EMPTY", "a push carries at least one message", "messages")
     if len(value) > limits.max_messages:
-        _refuse(
+        refuse(
             "E_MESSAGES_COUNT",
             f"a push carries at most {limits.max_messages} messages",
             "messages",
@@ -339,16 +240,16 @@ def _messages(value: object, limits: ClientSettings) -> tuple[dict[str, Any], ..
 
 def _check_message(message: object, limits: ClientSettings) -> None:
     if not isinstance(message, dict):
-        _refuse("E_MESSAGE_TYPE", "a message must be an object", "messages")
+        refuse("E_MESSAGE_TYPE", "a message must be an object", "messages")
     role = message.get("role", message.get("type"))
     if not isinstance(role, str) or not role or len(role) > 64:
-        _refuse("E_ROLE", "a message needs a role (or LangChain's type) of 1 to 64 characters", "role")
+        refuse("E_ROLE", "a message needs a role (or LangChain's type) of 1 to 64 characters", "role")
     content = message.get("content")
     if content is not None and not isinstance(content, (str, list)):
-        _refuse("E_CONTENT_TYPE", "content must be text or a list of blocks", "content")
+        refuse("E_CONTENT_TYPE", "content must be text or a list of blocks", "content")
     size = len(content) if isinstance(content, str) else sum(map(_block_chars, content or ()))
     if size > limits.max_message_chars:
-        _refuse(
+        refuse(
             "E_CONTENT_LENGTH",
             f"a message has at most {limits.max_message_chars} characters",
             "content",
@@ -369,5 +270,5 @@ def _signals(value: object) -> frozenset[str]:
     if value is None:
         return frozenset()
     if not isinstance(value, (list, tuple)) or not all(isinstance(name, str) and name in SIGNALS for name in value):
-        _refuse("E_SIGNALS", f"signals must be a list of {', '.join(SIGNALS)}", "signals")
+        refuse("E_SIGNALS", f"signals must be a list of {', '.join(SIGNALS)}", "signals")
     return frozenset(value)

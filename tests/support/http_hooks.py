@@ -12,7 +12,8 @@ import schemathesis
 from hypothesis import strategies as st
 
 from memd.errors import Rejected
-from memd.push.validation import MAX_NUMBER_CHARS, check_identifier
+from memd.push.strict_json import MAX_NUMBER_CHARS
+from memd.push.validation import check_identifier
 
 
 def _is_id(value: str) -> bool:

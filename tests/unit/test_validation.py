@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 from memd.config import ClientSettings
 from memd.context import Message
 from memd.errors import Rejected
+from memd.push.strict_json import parse_json
 from memd.push.validation import (
     RawPush,
     check_identifier,
     check_push,
     clean_text,
-    parse_json,
     parse_push,
     parse_wire_message,
     wire_message,
