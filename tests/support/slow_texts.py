@@ -40,7 +40,8 @@ PIECES = (
     "mysql -p", "(", "[", "<memory>", "<uploaded_files>", "\"", "' ", "pass ", "ghp_", "a1B2c3D4e5F6g7H8-",
     "xoxb-1-", "0123456789abcdef", "AC", "pin 1234 ", " ", "\n", "～", "－", "T3BlbkFJ", "1Q~",
     "pass x x x x x x ", "--token ", "//x/:_authToken=npm_", "/+=", "好", "thanks ", "你 ", "`", "no, ",
-    "/user:a ",
+    "/user:a ", "abcd.\n", "I am. ", "我是。", "\"a\" ", "about me:\n", "pin:abc1 ", "pin is ", "token: ",
+    "my password for a b c ",
 )  # fmt: skip
 """The worst known repetitions, and what patterns look for."""
 

@@ -333,6 +333,22 @@ def test_hostile_text_does_not_hang(text: str) -> None:
     assert list(read(text)) is not None
 
 
+@pytest.mark.parametrize(
+    ("noise", "statement"),
+    [
+        ("2026-11-22 worker 4 took 17 ms\n", "I live in Porto."),
+        ("She says that they were told. ", "I live in Porto."),
+        ("a\n", "我住在成都。"),
+        ("这一行日志毫无意思。", "我住在成都。"),
+    ],
+)
+def test_a_statement_after_a_long_paste_is_read(noise: str, statement: str) -> None:
+    """Sentences that no rule can match cost next to nothing, however many they are; they do not count."""
+    text = (noise * 100_000)[:99_000]
+    text = text[: text.rindex(noise) + len(noise)] + statement
+    assert [quote for _, quote in read(text)] == [statement]
+
+
 SAMPLES = (
     "Porto",
     "German when they cook",

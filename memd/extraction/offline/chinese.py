@@ -9,8 +9,10 @@ from dataclasses import replace
 from memd.extraction.offline.rules_zh import ENDINGS, KIN, RULES
 from memd.extraction.offline.sentences import MASK
 from memd.extraction.offline.statements import MAX_VALUE_CHARS, Statement, statement_by
+from memd.push.prefilter import Prefilter
 
 HAN = re.compile("[\u4e00-\u9fff]")
+_LATIN = re.compile("[A-Za-z]")
 
 # A question appended to a statement: 我对花生过敏，能吃什么零食？
 _TIED_QUESTION = re.compile(
@@ -46,13 +48,28 @@ _MEANT = re.compile(
     r"(?:(?:我(?:说|指)的|我的意思|我(?:想)?说|应该)是|是)([^，,。！!]{1,40})(?:[，,](?:而)?(?:不是|并非)([^，,。！!]{1,40}))?"
 )
 _NOT_BUT = re.compile(r"(?:我(?:说|指)的)?不是([^，,。！!]{1,40})[，,](?:而|应该)?是([^，,。！!]{1,40})")
+_SUBJECT = re.compile(r"^我(?:\(\?:们\)|们)?\??")
+"""The subject at the beginning of a rule. Adverbs may follow it in a sentence, so it is left out of the literals."""
+
+_STATES: Prefilter[None] = Prefilter(
+    [
+        (_SUBJECT.sub("", pattern.pattern), None)
+        for pattern in (_MEANT, _NOT_BUT, *(ended for _, ended in ENDINGS), *(rule.pattern for rule in RULES))
+    ]
+)
+"""What every sentence with a statement contains one of."""
+
 _ENDS_NOT = re.compile(r"[，,](?:而)?不(?:是)?(?:住?在|叫)?([^，,。！!]{1,30})$")
+
+
+def may_state(sentence: str) -> bool:
+    """Whether a sentence could hold a statement: it has a literal that one of the rules requires."""
+    return _STATES.could_match(_STATES.literals_in(_normal(sentence)))
 
 
 def read(sentence: str, *, corrects: bool = False) -> list[Statement]:
     """The plain statements of one sentence. `corrects`: the previous sentence was a bare 不对."""
-    text = "".join(sentence.split()) if not re.search(r"[A-Za-z]", sentence) else " ".join(sentence.split())
-    text = _TIED_QUESTION.sub("", text)
+    text = _TIED_QUESTION.sub("", _normal(sentence))
     if _EXCLUDED.search(text) or MASK in text:
         return []
     lead = _LEAD.match(text)
@@ -60,6 +77,10 @@ def read(sentence: str, *, corrects: bool = False) -> list[Statement]:
     corrects = corrects or _CORRECTING.search(text[:start]) is not None
     body = _EDGE.sub("", text[start:])
     return list(_corrections(body, corrects)) or list(_statements(body, corrects))
+
+
+def _normal(sentence: str) -> str:
+    return (" " if _LATIN.search(sentence) else "").join(sentence.split())
 
 
 def is_bare_no(sentence: str) -> bool:

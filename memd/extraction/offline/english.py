@@ -106,11 +106,27 @@ _PREFILTER: Prefilter[str | int] = Prefilter(
     ],
     folded=True,
 )
+_STATES = Prefilter(
+    [
+        *((pattern.pattern, None) for pattern in (_ELIDED, _NOT_BUT, _MEANT)),
+        *((pattern.pattern, None) for _, pattern in ENDINGS),
+        *((rule.pattern.pattern, None) for rule in RULES),
+    ],
+    folded=True,
+)
+"""What every sentence with a statement contains one of."""
+
+MIN_CHARS = len("I use R")
+
+
+def may_state(sentence: str) -> bool:
+    """Whether a sentence could hold a statement: it has a literal that one of the rules requires."""
+    return len(sentence) >= MIN_CHARS and _STATES.could_match(_STATES.literals_in(_normal(sentence)))
 
 
 def read(sentence: str, *, corrects: bool = False) -> list[Statement]:
     """The plain statements of one sentence. `corrects`: the previous sentence was a bare "No."."""
-    text = " ".join(sentence.replace("’", "'").replace("`", "").split())
+    text = _normal(sentence)
     possible = _PREFILTER.select(text)
     if "tied_question" in possible:
         text = _TIED_QUESTION.sub("", text)
@@ -121,6 +137,10 @@ def read(sentence: str, *, corrects: bool = False) -> list[Statement]:
     corrects = corrects or _CORRECTING.search(text[:start]) is not None
     body = text[start:].rstrip(" .!;~…。！；")
     return list(_statements(body, corrects, possible)) or list(_corrections(text, body, corrects, possible))
+
+
+def _normal(sentence: str) -> str:
+    return " ".join(sentence.replace("’", "'").replace("`", "").split())
 
 
 def is_bare_no(sentence: str) -> bool:
@@ -138,8 +158,12 @@ def _statements(body: str, corrects: bool, possible: _Possible) -> Iterator[Stat
                 yield Statement("over", ended, "", value=value)
         for rule in rules:
             if (match := rule.pattern.fullmatch(clause)) and (statement := _statement(rule, match)):
-                yield replace(statement, corrects=corrects or bool(wrong), wrong=_tidy(wrong[1]) if wrong else "")
+                yield _corrected(statement, wrong) if corrects or wrong else statement
                 break
+
+
+def _corrected(statement: Statement, wrong: re.Match[str] | None) -> Statement:
+    return replace(statement, corrects=True, wrong=_tidy(wrong[1]) if wrong else "")
 
 
 def _clauses(body: str, possible: _Possible) -> Iterator[tuple[str, list[Rule]]]:

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from types import ModuleType
 from typing import Any
 
 from memd.extraction.offline import chinese, english
@@ -50,12 +51,18 @@ class RulesExtractor:
 
 def read(text: str) -> Iterator[tuple[Statement, str]]:
     """The plain statements of one message, each with its sentence."""
-    corrects = False
-    for sentence, quote in sentences(text):
-        language = chinese if chinese.HAN.search(sentence) else english
-        for statement in language.read(sentence, corrects=corrects):
+    for sentence, quote, before in sentences(text, _may_state):
+        corrects = _language(before).is_bare_no(before)
+        for statement in _language(sentence).read(sentence, corrects=corrects):
             yield statement, quote
-        corrects = language.is_bare_no(sentence)
+
+
+def _may_state(sentence: str) -> bool:
+    return chinese.may_state(sentence) if chinese.HAN.search(sentence) else english.may_state(sentence)
+
+
+def _language(sentence: str) -> ModuleType:
+    return chinese if chinese.HAN.search(sentence) else english
 
 
 @dataclass
