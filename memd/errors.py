@@ -38,9 +38,16 @@ class FactUnknown(Rejected):
 
 
 class InboxUnavailable(MemdError):
-    """The server cannot be reached or does not reply. Nothing was moved."""
+    """The server cannot be reached or does not reply. Nothing was moved.
+
+    The message names the server's address, without user and password. `for_clients` is the message without it.
+    """
 
     exit_code = 69
+
+    def __init__(self, sentence: str, for_clients: str = "") -> None:
+        super().__init__(sentence)
+        self.for_clients = for_clients or sentence
 
 
 class AccountRefused(InboxUnavailable):

@@ -72,6 +72,7 @@ class Event(StrEnum):
     HALVED = "halved"
     CLAIM_LOST = "claim_lost"
     FORGOTTEN = "forgotten"
+    FORGETTING_WAITS = "forgetting_waits"
 
     HTTP_READY = "http_ready"
     HTTP_STOPPED = "http_stopped"
@@ -117,6 +118,7 @@ def setup(level: str = "info", style: str = "auto", stream: TextIO | None = None
         structlog.stdlib.ProcessorFormatter(
             foreign_pre_chain=[*shared, _library_line],
             processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *render],
+            pass_foreign_args=True,
         )
     )
     logging.root.handlers[:] = [handler]
@@ -147,10 +149,15 @@ def _shorten_exception(_: Any, __: str, event: MutableMapping[str, Any]) -> Muta
 
 
 def _library_line(_: Any, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    """A line of a library such as RQ: the name of its logger, its level and its template, never the arguments."""
-    record: logging.LogRecord | None = event.get("_record")
-    event["library"] = record.name if record else "?"
-    event["said"] = str(record.msg) if record and record.args else "a line without a template"
+    """A line of a library such as RQ: its logger, its level, its place in the code, and its template.
+
+    Never its arguments. A line without arguments may be a finished text with somebody's words in it: its place is all
+    that is logged of it.
+    """
+    record: logging.LogRecord = event["_record"]
+    if event.pop("positional_args", None):
+        event["said"] = str(record.msg)
+    event["library"], event["place"] = record.name, f"{record.module}.{record.funcName}:{record.lineno}"
     event["event"] = Event.LIBRARY_LOG
     return event
 

@@ -113,6 +113,7 @@ def problem_of(error: MemdError) -> Problem:
 
 
 def _sentence(error: MemdError) -> str:
-    """An error's message without its code."""
-    code, colon, sentence = str(error).partition(": ")
-    return sentence if colon and code.startswith("E_") and code.isupper() else str(error)
+    """An error's message without its code, and without the address of the server behind us."""
+    text = error.for_clients if isinstance(error, InboxUnavailable) else str(error)
+    code, colon, sentence = text.partition(": ")
+    return sentence if colon and code.startswith("E_") and code.isupper() else text

@@ -9,11 +9,12 @@ import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Generic, NoReturn, TypeVar
+from typing import Any, Generic, NoReturn, Protocol, TypeVar
 from urllib.parse import quote
 
 import redis
 import redis.asyncio
+from redis.asyncio import SSLConnection as SSLAsync
 from redis.backoff import ExponentialWithJitterBackoff, NoBackoff
 from redis.retry import Retry
 
@@ -27,6 +28,7 @@ from memd.errors import (
     NotReady,
     Rejected,
 )
+from memd.printable import printable
 
 T = TypeVar("T")
 
@@ -37,10 +39,10 @@ MAX_SOCKET_BYTES = 103
 """The longest path of a socket: 107 bytes on Linux, 103 on macOS."""
 
 _STATES = {
-    "LOADING": "the server is still loading its data",
-    "BUSY": "the server is busy with a script that does not end",
-    "READONLY": "the server is a read-only replica; memd needs its primary",
-    "MISCONF": "the server cannot write to its disk and takes nothing more",
+    "LOADING": "is still loading its data",
+    "BUSY": "is busy with a script that does not end",
+    "READONLY": "is a read-only replica; memd needs its primary",
+    "MISCONF": "cannot write to its disk and takes nothing more",
 }
 """States of a server that pass or that its operator fixes; memd retries meanwhile."""
 
@@ -107,7 +109,7 @@ def send(client: redis.Redis, call: Call[T]) -> T:
     try:
         return call.parse(client.execute_command(*call.command))  # type: ignore[no-untyped-call]  # redis-py's gap
     except redis.RedisError as error:
-        translate(error)
+        translate(error, client)
 
 
 def execute(pipeline: Any) -> list[Any]:
@@ -115,7 +117,7 @@ def execute(pipeline: Any) -> list[Any]:
     try:
         replies: list[Any] = pipeline.execute()
     except redis.RedisError as error:
-        translate(error)
+        translate(error, pipeline)
     return replies
 
 
@@ -128,17 +130,18 @@ class Flight(Generic[T]):
     def __init__(self, client: redis.Redis, calls: Sequence[Call[T]]) -> None:
         self._calls = calls
         self._open = True
+        self._client = client
         self._pool = client.connection_pool
         try:
             self._connection = self._pool.get_connection()
         except redis.RedisError as error:
-            translate(error)
+            translate(error, client)
         try:
             packed = self._connection.pack_commands([call.command for call in calls])  # type: ignore[no-untyped-call]
             self._connection.send_packed_command(packed)  # type: ignore[no-untyped-call]  # redis-py's gaps
         except redis.RedisError as error:
             self.call_off()
-            translate(error)
+            translate(error, client)
 
     def land(self) -> list[T | MemdError]:
         """Wait for all replies; a call that failed has its error in place of the result."""
@@ -148,9 +151,9 @@ class Flight(Generic[T]):
                 try:
                     results.append(call.parse(self._connection.read_response()))
                 except redis.ResponseError as error:
-                    results.append(translated(error))
+                    results.append(translated(error, self._client))
         except redis.RedisError as error:
-            translate(error)
+            translate(error, self._client)
         else:
             self._open = False
             self._pool.release(self._connection)
@@ -171,15 +174,32 @@ async def send_async(client: redis.asyncio.Redis, call: Call[T]) -> T:
     try:
         return call.parse(await client.execute_command(*call.command))  # type: ignore[no-untyped-call]  # redis-py's gap
     except redis.RedisError as error:
-        translate(error)
+        translate(error, client)
 
 
-def translate(error: redis.RedisError) -> NoReturn:
+class HasPool(Protocol):
+    """A client or a pipeline of redis-py."""
+
+    connection_pool: Any
+
+
+def address(client: HasPool) -> str:
+    """The server that a client is for, as a URL without user and password."""
+    options = client.connection_pool.connection_kwargs
+    if "path" in options:
+        return f"unix://{options['path']}"
+    encrypted = issubclass(client.connection_pool.connection_class, redis.SSLConnection | SSLAsync)
+    host = options.get("host", "localhost")
+    name = f"[{host}]" if ":" in host else host
+    return f"{'rediss' if encrypted else 'redis'}://{name}:{options.get('port', 6379)}"
+
+
+def translate(error: redis.RedisError, client: HasPool) -> NoReturn:
     """Raise memd's error for one of redis-py."""
-    raise translated(error) from None
+    raise translated(error, client) from None
 
 
-def translated(error: redis.RedisError) -> MemdError:
+def translated(error: redis.RedisError, client: HasPool) -> MemdError:
     """memd's error for an error of redis-py. The server's text is kept only if memd's functions wrote it."""
     text = str(error)
     if text.startswith("Command # "):  # redis-py puts the command of a pipeline before the server's text
@@ -191,7 +211,15 @@ def translated(error: redis.RedisError) -> MemdError:
         return InboxFull("the server is near its memory limit; push again when the backlog has drained")
     if text.startswith("MEMDNOTREADY") or "Function not found" in text:
         return NotReady("the inbox is not set up: start `memd up` or `memd scheduler` once on this server")
-    return _refused(error, text) or _unavailable(error, text)
+    refused = _refused(error, text)
+    if refused is not None:
+        return refused
+    return unavailable(client, _unavailable(error, text))
+
+
+def unavailable(client: HasPool, said: str) -> InboxUnavailable:
+    """The error for a server that does not serve. `said`: what it does, without the subject of the sentence."""
+    return InboxUnavailable(f"the server at {printable(address(client))} {said}", f"the server {said}")
 
 
 def _refused(error: redis.RedisError, text: str) -> MemdError | None:
@@ -206,17 +234,18 @@ def _refused(error: redis.RedisError, text: str) -> MemdError | None:
     return None
 
 
-def _unavailable(error: redis.RedisError, text: str) -> MemdError:
+def _unavailable(error: redis.RedisError, text: str) -> str:
+    """What the server does or does not do, as a sentence without its subject."""
     if isinstance(error, redis.TimeoutError):
-        return InboxUnavailable(f"the server did not answer within {TIMEOUT_S:g} s")
+        return f"did not answer within {TIMEOUT_S:g} s"
     code = _code(error, text)
     if code in _STATES:
-        return InboxUnavailable(_STATES[code])
+        return _STATES[code]
     if "max number of clients" in text:
-        return InboxUnavailable("the server has no connection left for us (maxclients)")
+        return "has no connection left for us (maxclients)"
     if isinstance(error, redis.ConnectionError):
-        return InboxUnavailable("the server cannot be reached; is `memd up` running?")
-    return InboxUnavailable(f"the server refused the command ({code if code.isupper() else 'no code'})")
+        return "cannot be reached; is `memd up` running?"
+    return f"refused the command ({code if code.isupper() else 'no code'})"
 
 
 def _code(error: redis.RedisError, text: str) -> str:

@@ -30,7 +30,7 @@ def installed(client: redis.Redis) -> bool:
     try:
         return bool(client.hexists(f"{P}:config", "build"))
     except redis.RedisError as error:
-        translate(error)
+        translate(error, client)
 
 
 def bind_store(client: redis.Redis, store: Store) -> None:
@@ -42,7 +42,7 @@ def bind_store(client: redis.Redis, store: Store) -> None:
         if not client.hexists(f"{P}:config", "store"):
             client.hsetnx(f"{P}:config", "store", store.make_id())
     except redis.RedisError as error:
-        translate(error)
+        translate(error, client)
     require_store(client, store)
 
 
@@ -54,7 +54,7 @@ def require_store(client: redis.Redis, store: Store) -> None:
     try:
         known = client.hget(f"{P}:config", "store")
     except redis.RedisError as error:
-        translate(error)
+        translate(error, client)
     if known is not None and (known.decode() if isinstance(known, bytes) else known) != store.read_id():
         raise OtherStore(
             "E_OTHER_STORE: this inbox belongs to another store, so nothing is done with this one: set data_dir and "
@@ -73,7 +73,7 @@ def mark_full(client: redis.Redis, headroom: float) -> None:
         if full != was:
             client.fcall(f"memd_full_{WIRE_VERSION}", 1, P, int(full))
     except redis.RedisError as error:
-        translate(error)
+        translate(error, client)
 
 
 @cache
@@ -106,7 +106,7 @@ def install(client: redis.Redis, settings: Settings) -> bool:
         if changed:  # keys that wait for the old budgets are checked again at once
             client.zunionstore(f"{P}:rationed", {f"{P}:rationed": 0})
     except redis.RedisError as error:
-        translate(error)
+        translate(error, client)
     return True
 
 

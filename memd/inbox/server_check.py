@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import redis
 
 from memd.config import Settings
-from memd.errors import InboxUnavailable, ServerUnfit
-from memd.inbox.connection import translate
+from memd.errors import ServerUnfit
+from memd.inbox.connection import translate, unavailable
 
 REDIS_MIN = (7, 0)
 VALKEY_MIN = (7, 2)
@@ -28,9 +28,9 @@ def examine(client: redis.Redis) -> ServerCheck:
     try:
         info = {**client.info("server"), **client.info("persistence"), **client.info("memory")}
     except redis.RedisError as error:
-        translate(error)
+        translate(error, client)
     if info.get("loading") in {1, "1"}:  # it reports no append-only file while it reads that file
-        raise InboxUnavailable("the server is still loading its data")
+        raise unavailable(client, "is still loading its data")
     name = "Valkey" if "valkey_version" in info else "Redis"
     version = str(info.get("valkey_version") or info.get("redis_version", "0"))
     problems = []

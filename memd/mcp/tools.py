@@ -14,7 +14,7 @@ from pydantic import Field
 from memd.adapters.agent_memory import AgentMemory, search_block
 from memd.client import Memd
 from memd.context import DEFAULT_AGENT
-from memd.errors import MemdError
+from memd.errors import InboxUnavailable, MemdError
 from memd.mcp.binding import Binding, Need
 from memd.memory.document import archive_of, facts_of, saved_at, summaries_of
 from memd.memory.facts import category_of, is_manual, is_note
@@ -126,5 +126,7 @@ def _tool_errors() -> Iterator[None]:
     """Turn memd's errors into the SDK's, with code, field and limit for the model to read."""
     try:
         yield
+    except InboxUnavailable as error:  # the model has no use for the server's address
+        raise ToolError(error.for_clients) from None
     except MemdError as error:
         raise ToolError(str(error)) from None

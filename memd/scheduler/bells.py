@@ -40,7 +40,7 @@ class Bells:
             self._refused = True
             return
         except redis.RedisError as error:
-            translate(error)
+            translate(error, self._client)
         if missing > 0:
             self._refused = False
             self._log.debug(Event.BELL_RUNG, bells=missing, waiting=tick.waiting)

@@ -16,6 +16,7 @@ from memd.events import Event, logger
 from memd.extraction import endpoint
 from memd.inbox import library, server_check, verbs
 from memd.inbox.connection import connect, send
+from memd.inbox.outage import Outage
 from memd.inbox.verbs import Tick
 from memd.inbox.wake import WakeList
 from memd.memory.store.json_store import open_store
@@ -65,8 +66,8 @@ class Scheduler:
         self._endpoint = endpoint(settings.extraction)
         self._longest_s = settings.scheduler.tick_ms / 1000
         self._stopping = False
-        self._failures = 0
         self._log = logger(part="scheduler")
+        self._outage = Outage(self._log)
 
     def stop(self, _number: int = 0, _frame: FrameType | None = None) -> None:
         """Stop before the next round, at the latest a quarter of a second from now."""
@@ -91,7 +92,7 @@ class Scheduler:
             except (InboxUnavailable, InboxFull) as error:
                 self._wake.wait(self._failed(error))
             else:
-                self._recovered()
+                self._outage.ended()
                 self._log.info(Event.SCHEDULER_STARTED)
                 return
 
@@ -124,7 +125,7 @@ class Scheduler:
         except Exception as error:  # noqa: BLE001  (a loop never dies; the step is tried again in the next round)
             self._log.error(Event.DUTY_FAILED, exc_info=error)
             return self._failed(error)
-        self._recovered()
+        self._outage.ended()
         return min(pause, _until_next(tick))
 
     def _run_duties(self) -> list[float]:
@@ -136,20 +137,9 @@ class Scheduler:
         return [max(0.0, at - now) for at in self._next.values()]
 
     def _failed(self, error: Exception) -> float:
-        self._failures += 1
-        if self._failures == 1:
-            self._log.warning(
-                Event.OUTAGE_BEGAN,
-                code=type(error).__name__,
-                error=str(error) if isinstance(error, MemdError) else "",
-            )
-        ceiling = min(RETRY_MAX_S, 0.02 * 2 ** min(self._failures, 10))
+        failures = self._outage.failed(error)
+        ceiling = min(RETRY_MAX_S, 0.02 * 2 ** min(failures, 10))
         return random.uniform(ceiling / 2, ceiling)  # noqa: S311  (jitter, not a secret)
-
-    def _recovered(self) -> None:
-        if self._failures:
-            self._log.info(Event.OUTAGE_ENDED, failures=self._failures)
-        self._failures = 0
 
 
 def _until_next(tick: Tick) -> float:

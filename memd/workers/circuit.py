@@ -108,6 +108,5 @@ class Circuit:
     async def _report(self, call: Call[Breaker]) -> Breaker:
         try:
             return await self._resources.send(call)
-        except MemdError as error:
-            self._log.warning(Event.OUTAGE_BEGAN, code=type(error).__name__)
+        except MemdError:  # the worker, whose child we are, says once that its server is away
             return UNREPORTED

@@ -23,17 +23,18 @@ from rq.serializers import JSONSerializer
 
 from memd import __version__
 from memd.config import Settings
-from memd.errors import MemdError, OtherStore
+from memd.errors import InboxUnavailable, MemdError, OtherStore
 from memd.events import Event, logger
 from memd.extraction import preload
 from memd.forget import Forgetting
 from memd.inbox import library
 from memd.inbox.bell import ARGUMENT, bell_queue
-from memd.inbox.connection import connect, send
+from memd.inbox.connection import connect, send, translated
+from memd.inbox.outage import Outage
 from memd.inbox.workers import died, own_name, registration
 from memd.memory.store.json_store import open_store
 from memd.memory.store.protocol import Store
-from memd.workers import drain
+from memd.workers import drain, rq_log
 from memd.workers.job import BellJob
 
 PR_SET_PDEATHSIG = 1
@@ -67,12 +68,13 @@ def run(settings: Settings) -> None:
     if settings.store.shared:
         log.warning(Event.SHARED_STORE)
     log.info(Event.WORKER_STARTED, pid=os.getpid())
-    stop = Stop()
+    stop, outage = Stop(), Outage(log)
+    rq_log.only_news()
     pause = 0.1
     while not stop.requested:
         stop.listen()
         started = time.monotonic()
-        ran_bells = _run_bells(settings, name, stop)
+        ran_bells = _run_bells(settings, name, stop, outage)
         pause = pause_after(pause, ran_bells, time.monotonic() - started)
         stop.sleep(pause * random.uniform(0.5, 1))  # noqa: S311  (jitter, not a secret)
     log.info(Event.WORKER_STOPPED, pid=os.getpid())
@@ -83,37 +85,43 @@ def pause_after(pause_s: float, ran_bells: bool, lasted_s: float) -> float:
     return 0.1 if ran_bells or lasted_s >= HEALTHY_S else min(RECONNECT_MAX_S, pause_s * 2)
 
 
-def _run_bells(settings: Settings, name: str, stop: Stop) -> bool:
+def _run_bells(settings: Settings, name: str, stop: Stop, outage: Outage) -> bool:
     """Be an RQ worker until a signal says stop, or until RQ gives up the server. Returns whether any bell ran."""
     ran_bells = False
+    worker = None
     try:
-        _finish_forgettings(settings)
+        _finish_forgettings(settings, outage)
         worker = _worker(settings, name)
-        worker.stop, worker.store = stop, open_store(settings)
+        worker.stop, worker.store, worker.outage = stop, open_store(settings), outage
         worker.work(logging_level="WARNING")
         ran_bells = worker.ran_bells
     except redis.RedisError as error:  # no context is in hand: the child has its own connection and its leases
-        logger(part="worker").warning(Event.OUTAGE_BEGAN, code=type(error).__name__)
+        if worker is not None:
+            outage.failed(translated(error, worker.connection))
         if isinstance(error, redis.OutOfMemoryError):
             _drain_directly(settings, name, stop)
     return ran_bells
 
 
-def _finish_forgettings(settings: Settings) -> None:
+def _finish_forgettings(settings: Settings, outage: Outage) -> None:
     """Finish forgettings that were interrupted by an outage or a crash, before anything is claimed.
 
     Raises OtherStore.
     """
+    log = logger(part="worker")
     with connect(settings) as client:
         try:
             wishes = Forgetting(settings, client, open_store(settings)).mend()
         except OtherStore:
             raise
+        except InboxUnavailable as error:  # the tombstones stay open until the server is back
+            outage.failed(error)
+            return
         except MemdError as error:  # the tombstones stay open; each claim of such a user tries again
-            logger(part="worker").warning(Event.FORGOTTEN, code=type(error).__name__)
+            log.warning(Event.FORGETTING_WAITS, code=type(error).__name__)
             return
     if wishes:
-        logger(part="worker").info(Event.FORGOTTEN, wishes=wishes)
+        log.info(Event.FORGOTTEN, wishes=wishes)
 
 
 class Stop:
@@ -154,6 +162,7 @@ class BellWorker(Worker):
     child_died = False
     stop: Stop
     store: Store
+    outage: Outage
     on_death: Callable[[], None]
     """Called when the child has died before its bell ended."""
 
@@ -177,6 +186,7 @@ class BellWorker(Worker):
             with suppress(redis.RedisError):
                 self.teardown()
             raise
+        self.outage.ended()
         drain.prepare()
 
     def register_birth(self) -> None:
@@ -189,11 +199,17 @@ class BellWorker(Worker):
         """Report to RQ that this worker lives. RQ also calls this before each try to reach a lost server."""
         if self.stop.requested and not self.horse_pid:
             raise StopRequested
-        super().heartbeat(min(timeout or LIFE_S, LIFE_S), pipeline)
-        # Registered again each time: a server that was emptied does not know this worker, and would get it no bells.
-        connection = self.connection if pipeline is None else pipeline
-        connection.hset(self.key, mapping={**self.serialize(), "state": self.get_state()})
-        worker_registration.register(self, pipeline)
+        try:
+            super().heartbeat(min(timeout or LIFE_S, LIFE_S), pipeline)
+            # Registered again each time: an emptied server does not know this worker, and would get it no bells.
+            connection = self.connection if pipeline is None else pipeline
+            connection.hset(self.key, mapping={**self.serialize(), "state": self.get_state()})
+            worker_registration.register(self, pipeline)
+        except redis.RedisError as error:  # RQ tries again, or `run` does
+            self.outage.failed(translated(error, self.connection))
+            raise
+        if pipeline is None:
+            self.outage.ended()
 
     def teardown(self) -> None:
         """Unregister, and close thread and sockets even where the server is unreachable.

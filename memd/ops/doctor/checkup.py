@@ -71,7 +71,7 @@ class Checkup:
         try:
             return question(self.client)
         except redis.RedisError as error:
-            problem = translated(error)
+            problem = translated(error, self.client)
         except MemdError as error:
             problem = error
         if isinstance(problem, InboxUnavailable) and not isinstance(problem, NotAllowed):
