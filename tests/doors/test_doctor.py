@@ -101,7 +101,7 @@ def test_with_the_server_down_the_other_checks_go_on(data_dir: Path) -> None:
     assert report.returncode == 1
     lines = report.stdout.splitlines()
     assert len(lines) == len(CHECKS)
-    assert re.match(r"bad   server +the server cannot be reached", lines[0])
+    assert re.match(r"bad   server +the server at \S+ cannot be reached", lines[0])
     assert [line[:4].strip() for line in lines if "does not answer" not in line] == ["bad", *["ok"] * 5]
     assert report.stderr == ""
 
@@ -130,7 +130,7 @@ def test_a_server_that_is_silent_is_asked_once(data_dir: Path) -> None:
         deaf.listen(50)
         began = time.monotonic()
         report = found(at_port(data_dir, deaf.getsockname()[1]))
-    assert report["server"].said.startswith("the server did not answer within")
+    assert "did not answer within" in report["server"].said
     assert time.monotonic() - began < 9 * slowdown()
 
 
