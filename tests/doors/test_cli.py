@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 import redis
-from support import Cli, MakeSettings, daemon, environment, first_due, wait_for
+from support import ENDS_S, Cli, MakeSettings, daemon, environment, first_due, wait_for
 
 import memd.cli
 from memd.cli.app import COMMANDS, load
@@ -217,7 +217,7 @@ def test_ctrl_c_is_quiet(cli: Cli, client: redis.Redis, configured: MakeSettings
     ) as waiting:
         wait_for(lambda: json.loads(cli("status", "--json").stdout)["due"], "the flush has begun")
         waiting.send_signal(signal.SIGINT)
-        assert waiting.communicate(timeout=20) == (b"", b"")
+        assert waiting.communicate(timeout=ENDS_S) == (b"", b"")
     assert waiting.returncode == 130
 
 

@@ -276,10 +276,10 @@ def test_more_connections_than_allowed_are_turned_away(server_url: str) -> None:
     """Above `http.max_connections` a request is 503 at once; when there is room again it is served."""
     with serving(server_url, http__max_connections=4) as site:
         lines = [socket.create_connection(("127.0.0.1", site.port)) for _ in range(4)]
-        wait_for(lambda: site.ask("GET", "/health").status == 503, "the server is full", 5)
+        wait_for(lambda: site.ask("GET", "/health").status == 503, "the server is full")
         for line in lines:
             line.close()
-        wait_for(lambda: site.ask("GET", "/health").status == 200, "there is room again", 5)
+        wait_for(lambda: site.ask("GET", "/health").status == 200, "there is room again")
 
 
 def test_sigterm_lets_running_requests_finish(server_url: str) -> None:

@@ -190,16 +190,16 @@ def test_tokens_come_and_go_while_it_runs(server_url: str) -> None:
         text = site.give()
         assert asked(text).status == 200
         assert keyring.remove(file, text.split("_")[1])
-        wait_for(lambda: asked(text).status == 401, "the token is refused", 5)
+        wait_for(lambda: asked(text).status == 401, "the token is refused")
         good = file.read_bytes()
         for bad in (b"{", b"[]", b'{"version": 2, "tokens": []}', good.replace(b'"all"', b'"any"')):
             file.write_bytes(bad)
-            wait_for(lambda: asked().status == 503, "nobody gets in", 5)
+            wait_for(lambda: asked().status == 503, "nobody gets in")
             assert asked().code == "E_TOKENS"
         file.write_bytes(good)
-        wait_for(lambda: asked().status == 200, "it is mended", 5)
+        wait_for(lambda: asked().status == 200, "it is mended")
         file.unlink()
-        wait_for(lambda: asked().status == 401, "without the file nobody gets in", 5)
+        wait_for(lambda: asked().status == 401, "without the file nobody gets in")
         log = (site.settings.data_dir / "serve0.log").read_text()
     assert site.token not in log
     assert text not in log

@@ -74,7 +74,7 @@ def test_a_killed_worker_loses_nothing(asking: Callable[..., Settings], model: M
         assert children
         victim.kill()
         victim.wait()
-        wait_for(lambda: not any(alive(child) for child in children), "no orphan goes on", timeout_s=1)
+        wait_for(lambda: not any(alive(child) for child in children), "no orphan goes on")
         stack.enter_context(part("worker", settings))
         assert not app.flush(wait=True, timeout_s=60).timed_out
         for user in range(20):

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 import redis
-from support import ended, environment, execute, make_settings, part, wait_for
+from support import ENDS_S, ended, environment, execute, make_settings, part, wait_for
 from support.fault_support import OwnServer, events, family, frozen, has_logged, once, raw, tell, tell_again
 from support.proxy import Proxy
 
@@ -117,7 +117,7 @@ def test_a_flushed_server_is_set_up_again_without_a_restart(
         client.function_flush()
         has_logged(settings, "server_emptied", 1)
         tell_again(app, "u0", 0)
-        wait_for(lambda: once(app, range(1), 1), "what came since is remembered", timeout_s=10)
+        wait_for(lambda: once(app, range(1), 1), "what came since is remembered")
         wait_for(lambda: [worker["state"] for worker in app.status().workers] == ["idle"], "the worker is known again")
 
 
@@ -290,7 +290,7 @@ def test_a_server_in_a_bad_state_is_waited_for(
             with pytest.raises(InboxUnavailable, match=words):
                 tell(app, "u0", 1)
         tell_again(app, "u0", 1)
-        wait_for(lambda: once(app, range(2), 1), "what came before and after is remembered", timeout_s=10)
+        wait_for(lambda: once(app, range(2), 1), "what came before and after is remembered")
         has_logged(own, "outage_ended", 1)
         (began,) = events(own, "scheduler", "outage_began")
         assert re.search(words, began["error"])
@@ -309,7 +309,7 @@ def test_a_refused_account_stops_the_start(proxy: Proxy, settings: Settings, cli
             capture_output=True,
             text=True,
             check=False,
-            timeout=20,
+            timeout=ENDS_S,
         )
     finally:
         client.acl_setuser("default", enabled=True, nopass=True)
@@ -359,7 +359,7 @@ def test_silence_hangs_nobody_and_loses_no_lease(
             with silence(server, proxy):
                 until = time.monotonic() + TIMEOUT_S + 1
                 wait_for(lambda: time.monotonic() > until, "commands have timed out")
-            wait_for(lambda: not app.flush(wait=True, timeout_s=1).timed_out, "all has ended", timeout_s=10)
+            wait_for(lambda: not app.flush(wait=True, timeout_s=1).timed_out, "all has ended")
             assert once(app, range(20), 7)
             assert worker.poll() is None
         assert not events(settings, "scheduler", "lease_expired")

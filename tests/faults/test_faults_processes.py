@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 import redis
-from support import ended, environment, execute, exit_code, make_settings, part, wait_for
+from support import ENDS_S, ended, environment, execute, exit_code, make_settings, part, wait_for
 from support.fault_support import OwnServer, events, family, frozen, has_logged, is_stopped, once, raw, tell, tell_again
 from support.proxy import Proxy
 
@@ -151,7 +151,7 @@ def test_an_unfit_server_is_refused_or_said(own: Settings, setting: str, value: 
             capture_output=True,
             text=True,
             check=False,
-            timeout=20,
+            timeout=ENDS_S,
         )
         assert done.returncode == ServerUnfit.exit_code == 78
         (line,) = done.stderr.splitlines()
@@ -253,8 +253,8 @@ def test_keys_that_rq_loses_cost_nothing(configured: Configured, client: redis.R
                 client.delete(key)
                 deleted[key.split(b":")[1]] += 1
             if number % 4 == 3:
-                wait_for(partial(has_stored, app, number - 8), "it goes on", timeout_s=10)
-        wait_for(lambda: not app.flush(wait=True, timeout_s=1).timed_out, "all has ended", timeout_s=10)
+                wait_for(partial(has_stored, app, number - 8), "it goes on")
+        wait_for(lambda: not app.flush(wait=True, timeout_s=1).timed_out, "all has ended")
         assert once(app, range(120), 7)
         tell(app, "another", 1)
         assert ended(app) == {"stored": 121}

@@ -29,6 +29,9 @@ Step = Callable[[int], None]
 """Sets a server's clock so many seconds away from the real time."""
 TESTS = str(Path(__file__).parents[1])
 
+ENDS_S = 100
+"""Deadline of a process that has to end by itself: far above what it takes, below pytest's own limit of a test."""
+
 SHORT = {
     "scheduler.quiet_s": 0.15,
     "scheduler.max_wait_s": 2,

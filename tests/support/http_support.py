@@ -21,7 +21,7 @@ from memd.http.keyring import DEFAULT_SCOPES, Users
 from memd.inbox import library
 from memd.inbox.connection import connect
 from memd.inbox.verbs import P
-from support import environment, free_port, make_settings, part, wait_for
+from support import ENDS_S, environment, free_port, make_settings, part, wait_for
 from support.forkserver import Part
 
 JSON = "application/json"
@@ -80,7 +80,7 @@ class Site:
         if body is not None:
             given["content-type"] = JSON
         raw = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=ENDS_S)
         try:
             connection.request(method, path, raw, {**given, **(headers or {})})
             response = connection.getresponse()
@@ -100,7 +100,7 @@ class Site:
     @contextmanager
     def line(self, *sent: bytes) -> Iterator[socket.socket]:
         """A connection, with something sent."""
-        with socket.create_connection(("127.0.0.1", self.port), timeout=20) as line:
+        with socket.create_connection(("127.0.0.1", self.port), timeout=ENDS_S) as line:
             for data in sent:
                 line.sendall(data)
             yield line

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 TESTS = Path(__file__).parents[1]
-_FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+)", re.MULTILINE)
+_FAILED = re.compile(r"^(?:FAILED|ERROR) (.+)", re.MULTILINE)
 
 
 @contextmanager
@@ -32,7 +32,7 @@ def busy_cores() -> Iterator[None]:
 
 
 def run_once(*words: str) -> tuple[int, list[str], str]:
-    """One run of pytest: its exit code, the tests that failed, its last line."""
+    """One run of pytest: its exit code, the tests that failed with their first words, its last line."""
     command = [sys.executable, "-m", "pytest", "-c", "../pyproject.toml", "--rootdir=..", "-p", "no:cacheprovider"]
     done = subprocess.run([*command, "-n", "4", *words], cwd=TESTS, capture_output=True, text=True, check=False)
     lines = done.stdout.strip().splitlines() or done.stderr.strip().splitlines() or [""]

@@ -664,7 +664,7 @@ def test_the_model_server_leaves_no_thread_behind() -> None:
         caller = threading.Thread(target=lambda: failure(server, deadline_s=20))
         caller.start()
         server.wait_for_calls(1)
-    caller.join(timeout=10)
+    caller.join(timeout=60)
     assert not caller.is_alive()
     assert threading.active_count() == before
 
