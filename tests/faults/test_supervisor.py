@@ -345,7 +345,7 @@ def pids(app: Memd) -> set[int]:
 
 
 def test_up_gives_back_what_a_killed_worker_held(data_dir: Path, model: ModelServer) -> None:
-    """Under `memd up` a killed worker's claims are in work again long before their lease ends; a frozen one's are not."""
+    """Under `memd up` a killed worker's claims are in work again long before the lease ends; a frozen one keeps its."""
     settings = make_settings(
         data_dir,
         None,
