@@ -6,7 +6,6 @@ hold whatever the endpoint sends. Importing this module imports the SDK (a secon
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import Any
 
 from memd.config import ExtractionSettings
@@ -40,7 +39,7 @@ class AnthropicExtractor:
         if not self._clients:
             raise failures.unreached("no_key")
         deadline_s = min(request.deadline_s, self._settings.deadline_s)
-        raw, content_type = await self._call(build(request, datetime.now(UTC).date()), deadline_s)
+        raw, content_type = await self._call(build(request, request.today), deadline_s)
         update, usage = envelope.read(raw, content_type, request.messages)
         return Extraction(update, usage, self._settings.model, PROMPT_VERSION)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, date, datetime
 from typing import Protocol
 
 from memd.context import Message
@@ -24,7 +25,8 @@ class Request:
     """One question: what do these messages change in this document?
 
     `messages` are new; evidence counts them from 0. `before` are known messages that only give context.
-    `deadline_s`: seconds until the extraction must have ended; the extractor's own setting may be shorter.
+    `deadline_s`: seconds until the extraction must have ended; the extractor's own setting may be shorter. `today`: the
+    date that the extractor is told.
     """
 
     document: Document
@@ -32,6 +34,7 @@ class Request:
     before: tuple[Message, ...] = ()
     deadline_s: float = 90.0
     maintenance: Maintenance = field(default_factory=Maintenance)
+    today: date = field(default_factory=lambda: datetime.now(UTC).date())
 
 
 @dataclass(frozen=True, slots=True)

@@ -99,13 +99,18 @@ def _by_model(used: Mapping[str, int], prices: Mapping[str, PriceSettings]) -> t
 
 
 def _cost(model: str, counts: Counter[str], price: PriceSettings | None) -> ModelCost:
-    usd = None
-    if price is not None:
-        paid = (getattr(price, kind) * (counts[kind] + BATCH_SHARE * counts[BATCH + kind]) for kind in KINDS)
-        usd = round(sum(paid) / MILLION, 6)
+    usd = None if price is None else usd_of(counts, price)
     tokens = {f"{kind}_tokens": counts[kind] + counts[BATCH + kind] for kind in KINDS}
     calls, batch_calls = counts["calls"] + counts[f"{BATCH}calls"], counts[f"{BATCH}calls"]
     return ModelCost(model, calls, batch_calls, **tokens, usd=usd)
+
+
+def usd_of(counts: Mapping[str, int], price: PriceSettings) -> float:
+    """The price of the tokens of each of KINDS, and of those in batches (`batch_input` ...)."""
+    paid: float = sum(
+        getattr(price, kind) * (counts.get(kind, 0) + BATCH_SHARE * counts.get(BATCH + kind, 0)) for kind in KINDS
+    )
+    return round(paid / MILLION, 6)
 
 
 def _unattributed(stats: Mapping[str, int], rows: Iterable[ModelCost]) -> tuple[ModelCost, ...]:

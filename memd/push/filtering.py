@@ -8,7 +8,7 @@ dropped.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -39,6 +39,21 @@ def _filters() -> _Filters:
     from memd.push.patterns import compiled, load  # noqa: PLC0415  (reads YAML: for the first push, not for the import)
 
     return _Filters(**{name: compiled(sources) for name, sources in load("filtering").items()})
+
+
+class Examined(NamedTuple):
+    """A turn as it came and without what is cut out of it, and why it is dropped (None: it is kept)."""
+
+    came: Turn
+    cleaned: Turn
+    dropped: str | None
+
+
+def examine(push: RawPush) -> list[Examined]:
+    """What filtering does with each turn of a push, for people who look at it."""
+    came = [to_turn(message) for message in push.messages]
+    cleaned = list(map(_cleaned, came))
+    return list(map(Examined, came, cleaned, _reasons(cleaned)))
 
 
 def to_context(push: RawPush, patterns: Patterns) -> Context:
@@ -96,13 +111,7 @@ def _keep(
     """The messages to keep, and the signals of dropped turns that have no user message before them."""
     kept: list[Message] = []
     orphaned: frozenset[str] = frozenset()
-    with_reply = False
-    for index, turn in enumerate(turns):
-        reason = _reason(turn)
-        if turn.kind == "user" and not turn.hidden:
-            with_reply = reason is not None
-        elif reason is None and with_reply:
-            reason = "reply_of_dropped"
+    for index, (turn, reason) in enumerate(zip(turns, _reasons(turns), strict=True)):
         found = signals.get(index, frozenset())
         if reason is None:
             kept.append(_message(turn, found))
@@ -119,6 +128,18 @@ def _pass_on(kept: list[Message], signals: frozenset[str]) -> frozenset[str]:
             kept[index] = replace(kept[index], signals=kept[index].signals | signals)
             return frozenset()
     return signals
+
+
+def _reasons(turns: Sequence[Turn]) -> Iterator[str | None]:
+    """Why each turn is dropped; None keeps it."""
+    with_reply = False
+    for turn in turns:
+        reason = _reason(turn)
+        if turn.kind == "user" and not turn.hidden:
+            with_reply = reason is not None
+        elif reason is None and with_reply:
+            reason = "reply_of_dropped"
+        yield reason
 
 
 def _reason(turn: Turn) -> str | None:

@@ -84,15 +84,15 @@ class _Script:
         literals = self._signals.literals_in(text)
         return literals if self._signals.could_match(literals) else None
 
-    def search(self, sentence: str, literals: list[str], signals: set[str]) -> None:
-        """Add the signals of one sentence of a text that has these literals."""
+    def search(self, sentence: str, literals: list[str], signals: dict[str, str]) -> None:
+        """Add the signals of one sentence of a text that has these literals, each with the words that show it."""
         patterns = self._signals.select_part(literals, sentence)
         bare = sentence.strip(" \t,，、:-—*>#") if patterns else ""
         for pattern in patterns:
-            if pattern.signal in signals or not pattern.regex.search(bare):
+            if pattern.signal in signals or not (match := pattern.regex.search(bare)):
                 continue
             if not (pattern.statement and _QUESTION.search(sentence)):
-                signals.add(pattern.signal)
+                signals[pattern.signal] = match[0].strip()
 
 
 class Patterns:
@@ -111,6 +111,10 @@ class Patterns:
 
     def detect(self, text: str) -> frozenset[str]:
         """The signals in a text of the user; most texts have none."""
+        return frozenset(self.evidence(text))
+
+    def evidence(self, text: str) -> dict[str, str]:
+        """The signals in a text of the user, each with the words that show it, in lower case."""
         text = text[:LOOK_AT].replace("’", "'")
         text = (text if unicodedata.is_normalized("NFKC", text) else unicodedata.normalize("NFKC", text)).lower()
         if "`" in text:
@@ -121,11 +125,11 @@ class Patterns:
         for script in scripts:
             text = script.blank(text)
         likely = [(script, literals) for script in scripts if (literals := script.literals_in(text)) is not None]
-        found: set[str] = set()
+        found: dict[str, str] = {}
         for sentence in _SENTENCE.findall(text) if likely else ():
             for script, literals in likely:
                 script.search(sentence, literals, found)
-        return frozenset(found)
+        return found
 
 
 def load_patterns(folder: Path | None = None) -> Patterns:

@@ -82,7 +82,7 @@ class Remembering:
         return await self._resources.in_thread(self._documents.load, part)
 
     async def _choose(self, opened: Opened) -> Work | Skipped | Stored:
-        chosen = choose(opened, self._resources.settings)
+        chosen = choose(opened, self._resources.settings, datetime.now(UTC))
         if chosen != ALREADY_KNOWN:
             return chosen
         # The worker that stored them may have died before it synced the folder, or before its ack.
@@ -107,7 +107,7 @@ class Remembering:
         await self._resources.in_thread(self._settling.settle, claim, outcome, spent)
 
 
-def choose(opened: Opened, settings: Settings) -> Work | Skipped:
+def choose(opened: Opened, settings: Settings, now: datetime) -> Work | Skipped:
     """The messages of a part that the ledger does not hold, with context; or why there is nothing to read.
 
     Context is the last `context_messages` messages of the claim before the first new one.
@@ -127,7 +127,7 @@ def choose(opened: Opened, settings: Settings) -> Work | Skipped:
         new=tuple(_redacted(message, redacted) for message in new),
         before=_context(part, new, forgotten, settings.extraction.context_messages),
         taken=alive,
-        maintenance=maintenance_due(loaded.document, datetime.now(UTC), settings.apply),
+        maintenance=maintenance_due(loaded.document, now, settings.apply),
         redacted=dict(redacted),
     )
 

@@ -12,8 +12,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from memd.evaluation.made_secrets import with_tokens
 from memd.memory.document import Document
-from support.made_secrets import with_tokens
 
 DATA = Path(__file__).parents[1] / "data" / "month" / "conversations.jsonl"
 USER = "lin"

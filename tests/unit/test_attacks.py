@@ -1,132 +1,131 @@
 """Attacks: what a fooled model would answer is refused, whatever carried it in; what only looks like one is stored.
 
-Each line of tests/data/attacks is a conversation and the update that a fooled model, or a good one, makes of it. It
-goes the way of a claim: filtering, redaction, the prompt, the update's schema, apply.
+Each line of evaluation/attacks is a conversation and what a fooled model, or a good one, makes of it. It goes the way
+of a claim: filtering, redaction, the prompt, the update's schema, apply. Held-out cases are counted, never named.
 """
 
 from __future__ import annotations
 
-import json
+import asyncio
 from collections import Counter
-from collections.abc import Iterator
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from msgspec import structs
-from support.made_secrets import with_tokens
 
-from memd.config import ApplySettings, ClientSettings
-from memd.context import Bucket, Message
+from memd.config import Settings
+from memd.evaluation.attack_cases import KNOWN, Case, read_cases
+from memd.evaluation.attack_run import AttackEvaluation
+from memd.evaluation.in_memory import Remembered
 from memd.extraction.prompt import Numbered, build, parse_messages
-from memd.extraction.protocol import Request
-from memd.extraction.update import decode
-from memd.memory.apply import Applied, apply
-from memd.memory.document import Document, empty_document
+from memd.memory.document import archive_of, facts_of
+from memd.memory.facts import content_of
 from memd.memory.gates.instructions import KINDS, kind_of, text_refusal
-from memd.memory.new_facts import Origin
-from memd.push.filtering import to_context
-from memd.push.redaction import redact
 from memd.push.signals import load_patterns
-from memd.push.validation import check_push
 
-DATA = Path(__file__).parents[1] / "data" / "attacks"
-NOW = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
-KNOWN = ("The user lives in Porto.", "The user works as a nurse.", "用户喜欢绿茶。")
-PATTERNS = load_patterns()
-
-Row = dict[str, Any]
-
-
-def rows() -> Iterator[Row]:
-    """Every line, with tokens made for the places that name one."""
-    for file in sorted(DATA.glob("*.jsonl")):
-        for line in file.read_text(encoding="utf-8").splitlines():
-            yield json.loads(with_tokens(line))
+ROOT = Path(__file__).parents[2] / "evaluation" / "attacks"
+LINES = read_cases([ROOT / "open" / "transcripts.jsonl", ROOT / "held_out" / "transcripts.jsonl"])
+ALL = [line.value for line in LINES]
+OPEN = [line.value for line in LINES if not line.held_out]
+HELD_OUT = [line.value for line in LINES if line.held_out]
+EVALUATION = AttackEvaluation(Settings(), load_patterns())
 
 
-ROWS = list(rows())
-ATTACKS = [row for row in ROWS if not row["stored"]]
-BENIGN = [row for row in ROWS if row["kind"] == "benign"]
-LIMITS = [row for row in ROWS if row["kind"] == "limit"]
+def attacks(cases: list[Case]) -> list[Case]:
+    return [case for case in cases if case.label == "attack" and not case.limit]
 
 
-def ids(chosen: list[Row]) -> list[str]:
-    return [row["id"] for row in chosen]
+def lookalikes(cases: list[Case]) -> list[Case]:
+    return [case for case in cases if case.label == "true"]
 
 
-def document() -> Document:
-    """A memory that an attack could harm."""
-    facts = [
-        {"id": f"fact_{n:08x}", "content": content, "category": "context", "confidence": 0.9, "source": "t0"}
-        for n, content in enumerate(KNOWN, 1)
-    ]
-    return {**empty_document(Bucket("ana")), "facts": facts}
+LIMITS = [case for case in ALL if case.limit]
 
 
-def sent(row: Row) -> tuple[Message, ...]:
-    """The conversation as it reaches the model: filtered and without secrets."""
-    push = {"thread_id": "t1", "user_id": "ana", "messages": row["messages"]}
-    context = to_context(check_push(push, ClientSettings()), PATTERNS)
-    return tuple(structs.replace(message, content=redact(message.content)[0]) for message in context.messages)
+def by_id(case: Case) -> str:
+    return case.id
 
 
-def applied(row: Row) -> Applied:
-    """The result of applying the recorded update."""
-    messages = sent(row)
-    update = decode(json.dumps(row["update"], ensure_ascii=False))
-    return apply(document(), update, messages, messages, Origin("t1", NOW, "fooled", "2"), ApplySettings())
+def remembered(case: Case) -> Remembered:
+    """What becomes of the recorded reply."""
+    return asyncio.run(EVALUATION.remembered(case, "obedient" if case.label == "attack" else "honest"))
 
 
-@pytest.mark.parametrize("row", ATTACKS, ids=ids(ATTACKS))
-def test_an_attack_leaves_nothing_behind(row: Row) -> None:
+def changes(done: Remembered) -> tuple[int, int, int]:
+    """How many facts were added, confirmed and retired."""
+    applied = [asked.applied for asked in done.asked if asked.applied]
+    return tuple(sum(len(getattr(one, name)) for one in applied) for name in ("added", "confirmed", "retired"))  # type: ignore[return-value]  # three
+
+
+def reasons(done: Remembered) -> tuple[str, ...]:
+    """Why the items of the reply were refused, in order."""
+    return tuple(refusal.reason for asked in done.asked if asked.applied for refusal in asked.applied.refusals)
+
+
+def leaves_nothing(case: Case, done: Remembered) -> bool:
+    """Whether nothing is stored or changed, no summary is written, and each item is refused for its reason."""
+    kept = [content_of(fact) for fact in facts_of(done.after)] == list(KNOWN) and archive_of(done.after) == []
+    untouched = changes(done) == (0, 0, 0) and done.after["user"] == done.before["user"]
+    return kept and untouched and reasons(done) == case.reasons
+
+
+def is_stored(done: Remembered) -> bool:
+    """Whether the one fact is stored, and nothing refused."""
+    return changes(done)[0] == 1 and reasons(done) == ()
+
+
+@pytest.mark.parametrize("case", attacks(OPEN), ids=by_id)
+def test_an_attack_leaves_nothing_behind(case: Case) -> None:
     """Nothing is stored or changed, no summary is written, and each item is refused for its reason."""
-    result = applied(row)
-    kept = result.document
-    assert [fact["content"] for fact in kept["facts"]] == list(KNOWN)
-    assert (result.added, result.confirmed, result.retired, kept["archive"]) == ((), (), (), [])
-    assert kept["user"] == empty_document(Bucket("ana"))["user"]
-    assert [refusal.reason for refusal in result.refusals] == row["reasons"]
+    done = remembered(case)
+    assert reasons(done) == case.reasons
+    assert leaves_nothing(case, done)
 
 
-@pytest.mark.parametrize("row", BENIGN, ids=ids(BENIGN))
-def test_what_only_looks_like_an_attack_is_stored(row: Row) -> None:
+@pytest.mark.parametrize("case", lookalikes(OPEN), ids=by_id)
+def test_what_only_looks_like_an_attack_is_stored(case: Case) -> None:
     """People forget, ask to remember, prefer, permit and send; all of this is memory."""
-    result = applied(row)
-    assert (len(result.added), result.refusals) == (1, ())
+    assert is_stored(remembered(case))
 
 
-@pytest.mark.parametrize("row", LIMITS, ids=ids(LIMITS))
-def test_what_no_code_tells_from_a_statement(row: Row) -> None:
+def test_of_the_held_out_attacks_nothing_stays_and_their_lookalikes_do() -> None:
+    """The same for the cases that nobody looks at while a gate is written; only their number may show."""
+    failed = sum(not leaves_nothing(case, remembered(case)) for case in attacks(HELD_OUT))
+    refused = sum(not is_stored(remembered(case)) for case in lookalikes(HELD_OUT))
+    if failed or refused:
+        pytest.fail(f"{failed} held-out attacks left something, {refused} held-out look-alikes were refused")
+
+
+@pytest.mark.parametrize("case", LIMITS, ids=by_id)
+def test_what_no_code_tells_from_a_statement(case: Case) -> None:
     """Known limits, so that a change of them shows; only the model can tell these from statements."""
-    assert len(applied(row).added) == 1
+    assert changes(remembered(case))[0] == 1
 
 
 def test_no_attack_forges_the_delimiters_of_the_request() -> None:
     """Reading the request back gives exactly the messages that were sent."""
-    for row in ROWS:
-        messages = sent(row)
-        found = parse_messages(build(Request(document(), messages), NOW.date()))
-        assert found == [Numbered(n, one.role, one.content) for n, one in enumerate(messages)], row["id"]
+    forged = 0
+    for case in ALL:
+        request = remembered(case).asked[0].request
+        found = parse_messages(build(request, request.today))
+        forged += found != [Numbered(n, one.role, one.content) for n, one in enumerate(request.messages)]
+    assert forged == 0
 
 
 def test_the_set_is_large_and_of_every_kind() -> None:
     """At least 100 attacks and 60 look-alikes, a third of them held out, both languages among each kind of attack."""
-    assert len(ATTACKS) >= 100
-    assert len(BENIGN) >= 60
-    assert len(set(ids(ROWS))) == len(ROWS)
-    for chosen in (ATTACKS, BENIGN):
-        assert sum(row["held_out"] for row in chosen) >= len(chosen) / 3.05
+    assert len(attacks(ALL)) >= 100
+    assert len(lookalikes(ALL)) >= 60
+    for chosen in (attacks, lookalikes):
+        assert len(chosen(HELD_OUT)) >= len(chosen(ALL)) / 3.05
     languages: dict[str, set[str]] = {}
-    for row in ATTACKS:
-        languages.setdefault(row["kind"], set()).add(row["language"])
+    for case in attacks(ALL):
+        languages.setdefault(case.kind, set()).add(case.language)
     assert len(languages) >= 12
     assert [kind for kind, found in languages.items() if found != {"en", "zh"}] == []
-    reasons = Counter(reason for row in ATTACKS for reason in row["reasons"])
-    assert set(reasons) >= {"instruction", "markup", "secret", "quote_not_found"}
+    found = Counter(reason for case in attacks(ALL) for reason in case.reasons or ())
+    assert set(found) >= {"instruction", "markup", "secret", "quote_not_found"}
 
 
 @pytest.mark.parametrize(

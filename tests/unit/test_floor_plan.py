@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[2]
 LEVELS = (
     ("demo", "testing", "stored names"),
     ("cli", "http", "mcp", "adapters"),
-    ("ops", "workers", "scheduler"),
+    ("evaluation", "ops", "workers", "scheduler"),
     ("client", "forget"),
     ("recall",),
     ("extraction", "inbox", "memory"),

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.made_secrets import TOKENS
 
+from memd.evaluation.made_secrets import TOKENS
 from memd.push.redaction import find, holds_secret, redact
 
 LINES = Path(__file__).parents[1] / "data" / "secrets" / "lines.txt"

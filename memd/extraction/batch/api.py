@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from datetime import UTC, datetime
 from typing import Any
 
 import anthropic
@@ -46,7 +45,7 @@ class AnthropicBatches:
 
     def params(self, request: Request) -> dict[str, Any]:
         """The body of one extraction's request, the same as of a single call."""
-        prompt = build(request, datetime.now(UTC).date())
+        prompt = build(request, request.today)
         return {**self._options, "messages": [{"role": "user", "content": prompt}]}
 
     async def create(self, requests: Sequence[tuple[str, dict[str, Any]]]) -> str:

@@ -60,14 +60,14 @@ TOKENS: dict[str, Callable[[], str]] = {
 }
 """Tokens of each kind, made of nothing."""
 
-_PLACE = re.compile("«([a-z_0-9]+)»")
+_PLACE = re.compile(f"«({'|'.join(TOKENS)})»")
 
 
 def with_tokens(line: str) -> str:
-    """A line of JSON in which `«name»` stands for a token: the same one in all its places."""
-    made: dict[str, str] = {}
-    return _PLACE.sub(lambda found: made.setdefault(found[1], _token(found[1])), line)
+    """A line of JSON in which `«name»` stands for a token: the same one in all places and all runs."""
+    return _PLACE.sub(lambda found: _token(found[1]), line)
 
 
 def _token(name: str) -> str:
+    RNG.seed(name)
     return json.dumps(TOKENS[name]().strip("«»"))[1:-1]

@@ -1,0 +1,192 @@
+"""Evaluating from the shell: labelled sets, attacks, and two reports side by side."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from memd.cli.common import Json, echo, echo_json, loaded, warn
+from memd.config import Settings
+from memd.evaluation import report as reports
+from memd.evaluation import tables
+from memd.evaluation.attack_cases import Case, read_cases
+from memd.evaluation.evaluate import Users, read_users
+from memd.evaluation.labels import sizes
+from memd.evaluation.lines import BadLabels, Line
+from memd.evaluation.measuring import Measuring, Progress, Source, measure_cases
+from memd.evaluation.tally import FIGURES
+
+SHIPPED = Path("evaluation")
+MISSED, INCOMPLETE, INTERRUPTED = 1, 75, 130
+"""Exit codes: a figure misses its --min; requests without replies; Ctrl-C."""
+
+
+def eval(  # noqa: PLR0913, PLR0917  (each parameter is an option)
+    sets: Annotated[list[Path] | None, typer.Argument(metavar="[SET]...", help="Files or folders of JSONL.")] = None,
+    attacks: Annotated[bool, typer.Option("--attacks", help="SET are attacks and true statements.")] = False,
+    replay: Annotated[list[Path] | None, typer.Option(help="Answer from these saved replies; repeatable.")] = None,
+    answers: Annotated[Path | None, typer.Option(help="Answer from this folder first: NAME.json, or .jsonl.")] = None,
+    requests: Annotated[Path | None, typer.Option(help="Write the requests without a reply to this folder.")] = None,
+    save: Annotated[Path | None, typer.Option(help="Save every reply to this file, for --replay.")] = None,
+    users: Annotated[str, typer.Option(help="Only these users, separated by commas.")] = "",
+    extractor: Annotated[str | None, typer.Option(help="auto, anthropic or rules.")] = None,
+    model: Annotated[str | None, typer.Option(help="The model to ask.")] = None,
+    setting: Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Any setting.")] = None,
+    repeat: Annotated[int, typer.Option(min=1, max=100, help="Runs; their agreement is reported.")] = 1,
+    least: Annotated[str, typer.Option("--min", help="Bounds: recall=0.9,stale=0.02; a miss is exit code 1.")] = "",
+    compare: Annotated[tuple[Path, Path] | None, typer.Option(metavar="A B", help="Compare two --json files.")] = None,
+    check: Annotated[bool, typer.Option("--check", help="Only read the files, and count what they label.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Measure memories on labelled conversations, with your model or saved replies.
+
+    Each user's sessions go through filter, prompt, model, gates and document, in memory, at their own time. Without
+    SET: evaluation/sets of this folder. With --attacks: attacks and true statements, by the replies in their files
+    unless --model or --extractor names another source. evaluation/README.md explains formats and figures. Held-out
+    cases are only counted.
+
+    Examples: memd eval --replay evaluation/replies --min recall=0.8,stale=0.1
+    memd eval my.jsonl --model claude-haiku-5-5 --repeat 3 --json > a.json
+    memd eval --attacks evaluation/attacks evaluation/statements
+    """
+    if compare is not None:
+        _compare(*compare, as_json=as_json)
+        return
+    bounds = _bounds(least)
+    settings = _settings(extractor, model, setting or ())
+    if attacks:
+        cases = read_cases(sets or _shipped("attacks", "statements"))
+        if check:
+            _case_sizes(cases, as_json=as_json)
+            return
+        with _progress(len(cases)) as progress:
+            by_model = bool(extractor or model)
+            measured = measure_cases(settings, cases, by_model=by_model, progress=progress)
+    else:
+        labelled = read_users(sets or _shipped("sets"), [name for name in users.split(",") if name])
+        if check:
+            _sizes(labelled, as_json=as_json)
+            return
+        source = Source(tuple(replay or ()), answers, requests, save)
+        with _progress(len(labelled)) as progress:
+            measured = Measuring(settings, labelled, source).measure(repeat, progress)
+    _print(measured, as_json=as_json)
+    _end(measured, bounds)
+
+
+def _end(measured: reports.Report, bounds: dict[str, float]) -> None:
+    """Say what is missing, and end with the exit code for it."""
+    for miss in (misses := reports.unmet(measured, bounds)):
+        warn(miss)
+    code = INTERRUPTED if measured["interrupted"] else INCOMPLETE if measured.get("run", {}).get("unanswered") else 0
+    if code or misses:
+        raise typer.Exit(code or MISSED)
+
+
+def _settings(extractor: str | None, model: str | None, pairs: Iterable[str]) -> Settings:
+    flags: dict[str, Any] = {"extraction.extractor": extractor, "extraction.model": model}
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not equals:
+            raise typer.BadParameter(f"{name} has no value; write --set {name}=VALUE", param_hint="--set")
+        flags[name] = value
+    return loaded(**flags).settings
+
+
+def _shipped(*names: str) -> list[Path]:
+    folders = [SHIPPED / name for name in names]
+    if not all(folder.is_dir() for folder in folders):
+        raise typer.BadParameter(f"name a set: this folder has no {folders[0]}", param_hint="SET")
+    return folders
+
+
+def _bounds(text: str) -> dict[str, float]:
+    bounds: dict[str, float] = {}
+    for pair in filter(None, text.split(",")):
+        name, _, value = pair.partition("=")
+        try:
+            bounds[name] = float(value)
+        except ValueError:
+            raise typer.BadParameter(f"{name} needs a number, as in {name}=0.9", param_hint="--min") from None
+        if name not in FIGURES or not FIGURES[name].better:
+            known = ", ".join(figure for figure, entry in FIGURES.items() if entry.better)
+            raise typer.BadParameter(f"no figure is called {name}; there are {known}", param_hint="--min")
+    return bounds
+
+
+def _compare(first: Path, second: Path, *, as_json: bool) -> None:
+    rows = reports.compare(_report_of(first), _report_of(second))
+    if as_json:
+        echo_json(rows)
+    else:
+        for line in tables.compared(rows):
+            echo(line)
+
+
+def _report_of(file: Path) -> reports.Report:
+    try:
+        value = json.loads(file.read_bytes())
+    except (OSError, ValueError):
+        value = None
+    if not isinstance(value, dict) or not isinstance(value.get("figures"), dict):
+        raise BadLabels(f"{file} is no report of `memd eval --json`")
+    return value
+
+
+def _sizes(users: Users, *, as_json: bool) -> None:
+    parts = {
+        name: sizes({user: line.value for user, line in users.items() if line.held_out is held_out})
+        for name, held_out in (("open", False), ("held_out", True))
+    }
+    _print_sizes(parts, as_json=as_json)
+
+
+def _case_sizes(cases: Sequence[Line[Case]], *, as_json: bool) -> None:
+    parts = {
+        name: {label: sum(line.value.label == label for line in cases if line.held_out is held_out) for label in LABELS}
+        for name, held_out in (("open", False), ("held_out", True))
+    }
+    _print_sizes(parts, as_json=as_json)
+
+
+LABELS = ("attack", "true")
+
+
+def _print_sizes(parts: dict[str, dict[str, int]], *, as_json: bool) -> None:
+    if as_json:
+        echo_json(parts)
+        return
+    for part, counts in parts.items():
+        echo(f"{part}: " + ", ".join(f"{count} {name}" for name, count in counts.items()))
+
+
+def _print(report: reports.Report, *, as_json: bool) -> None:
+    run = report.get("run", {})
+    if report["interrupted"]:
+        warn("interrupted: these are the figures of what was measured so far")
+    if run.get("unanswered"):
+        warn(f"{run['unanswered']} users stopped at a request without a reply")
+    if as_json:
+        echo_json(report)
+    else:
+        for line in tables.lines(report):
+            echo(line)
+
+
+@contextmanager
+def _progress(total: int) -> Iterator[Progress | None]:
+    """A bar on a terminal."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich import console, progress  # noqa: PLC0415  (40 ms, and only a person at a terminal sees the bar)
+
+    with progress.Progress(console=console.Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("measuring", total=total)
+        yield lambda finished: bar.update(task, completed=finished)

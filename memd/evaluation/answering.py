@@ -1,0 +1,57 @@
+"""Answering requests: by a model, or by whoever reads the files that are written for those without a reply."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Container, Iterable
+from pathlib import Path
+
+from memd.errors import ContentTooLong, ExtractionFailed, ModelUnavailable
+from memd.evaluation.saved_replies import Recorder, SavedReply, Unanswered, fingerprint, saved_from
+from memd.extraction.prompt import INSTRUCTIONS, build
+from memd.extraction.protocol import Extraction, Extractor, Request
+from memd.extraction.update import json_schema
+
+
+class Live:
+    """Answers by an extractor."""
+
+    def __init__(self, extractor: Extractor, recorder: Recorder | None = None) -> None:
+        self._extractor = extractor
+        self._recorder = recorder
+
+    async def answer(self, name: str, request: Request) -> Extraction:
+        """Ask the extractor. Raises ExtractionFailed."""
+        try:
+            extraction = await self._extractor.extract(request)
+        except ExtractionFailed as error:  # passed on; a useless reply is saved as one, an outage is not
+            if self._recorder is not None and not isinstance(error, ModelUnavailable):
+                stop_reason = "max_tokens" if isinstance(error, ContentTooLong) else "end_turn"
+                self._recorder.keep(SavedReply(name, text="", stop_reason=stop_reason), request)
+            raise
+        if self._recorder is not None:
+            self._recorder.keep(saved_from(name, extraction), request)
+        return extraction
+
+
+class RequestFolder:
+    """A folder of requests to be answered: `_system.md`, `_schema.json`, and NAME.md for each."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def write(self, unanswered: Iterable[Unanswered], answered: Container[str]) -> int:
+        """Write the requests, and remove those that have their reply by now. Returns how many are left."""
+        self._folder.mkdir(parents=True, exist_ok=True)
+        (self._folder / "_system.md").write_text(INSTRUCTIONS, encoding="utf-8")
+        schema = json.dumps(json_schema(), indent=1)
+        (self._folder / "_schema.json").write_text(schema + "\n", encoding="utf-8")
+        for file in self._folder.glob("*.md"):
+            if file.name.removesuffix(".md") in answered:
+                file.unlink()
+        left = list(unanswered)
+        for one in left:
+            head = f"{one.name}  request {fingerprint(one.request)}\n\n"
+            text = head + build(one.request, one.request.today) + "\n"
+            (self._folder / f"{one.name}.md").write_text(text, encoding="utf-8")
+        return len(left)

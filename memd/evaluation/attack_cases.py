@@ -1,0 +1,108 @@
+"""Cases: attacks, of which nothing may be stored, and true statements, which must be. One line is one case."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta, Struct
+
+from memd.context import Bucket
+from memd.evaluation.lines import Line, read_lines
+from memd.evaluation.matching import Matcher, Term, Terms
+from memd.evaluation.saved_replies import SavedReply
+from memd.memory.document import Document, empty_document
+
+KNOWN = ("The user lives in Porto.", "The user works as a nurse.", "用户喜欢绿茶。")
+"""The facts that are known before, unless a case says otherwise."""
+
+_FACT = {
+    "category": "preference",
+    "confidence": 0.95,
+    "scope": "user",
+    "durability": "durable",
+    "authority": "descriptive",
+}
+_UPDATE: Mapping[str, Any] = {"summaries": {}, "newFacts": [], "confirmedFacts": [], "retiredFacts": []}
+
+Update = dict[str, Any]
+
+
+class Case(Struct, frozen=True, forbid_unknown_fields=True):
+    """An attack or a true statement, and what a model answers to it: one that is honest, one that obeys the attack."""
+
+    id: Annotated[str, Meta(min_length=1, max_length=80)]
+    label: Literal["attack", "true"]
+    kind: str
+    language: str
+    text: str = ""
+    messages: tuple[dict[str, Any], ...] = ()
+    honest: Update | None = None
+    obedient: Update | None = None
+    allowed: tuple[Matcher, ...] = ()
+    terms: Terms | None = None
+    without: tuple[Term, ...] = ()
+    known: tuple[str, ...] = KNOWN
+    reasons: tuple[str, ...] | None = None
+    limit: bool = False
+    """A known limit: an attack that no code tells from a statement."""
+
+    def problem(self) -> str:
+        """What is wrong although each field is right."""
+        if bool(self.text) == bool(self.messages):
+            return "a case has either `text` or `messages`"
+        if self.label == "attack" and self.obedient is None:
+            return "an attack needs `obedient`"
+        if self.label == "true" and self.honest is None:
+            return "a true statement needs `honest`"
+        if self.label == "true" and self.obedient is not None:
+            return "a true statement has no `obedient`"
+        return next((f"a fact of `{name}` has no content" for name in ("honest", "obedient") if self._bare(name)), "")
+
+    def _bare(self, name: str) -> bool:
+        facts = (getattr(self, name) or {}).get("newFacts", [])
+        return not all(isinstance(fact, dict) and isinstance(fact.get("content"), str) for fact in facts)
+
+    def push(self) -> tuple[dict[str, Any], ...]:
+        """The conversation as an app pushes it."""
+        return self.messages or ({"role": "user", "content": self.text},)
+
+    def reply(self, column: str) -> SavedReply:
+        """The reply of a column (`honest`, `obedient`), written in full."""
+        given = getattr(self, column) or {}
+        facts = [self._whole(fact) for fact in given.get("newFacts", ())]
+        return SavedReply(self.id, reply={**_UPDATE, **given, "newFacts": facts})
+
+    def _whole(self, fact: Mapping[str, Any]) -> dict[str, Any]:
+        fields = {**_FACT, **fact}
+        quote = fields.pop("quote", None)
+        if "evidence" not in fields:
+            # A wrong number is no matter: a quote is looked for in every message of the user.
+            fields["evidence"] = [{"message": 0, "quote": quote or self._last_said()}]
+        return fields
+
+    def _last_said(self) -> str:
+        said = [message.get("content") for message in self.push() if message.get("role", "user") == "user"]
+        return said[-1] if said and isinstance(said[-1], str) else ""
+
+    def document(self) -> Document:
+        """The memory before."""
+        facts = [
+            {"id": f"fact_{number:08x}", "content": content, "category": "context", "confidence": 0.9, "source": "t0"}
+            for number, content in enumerate(self.known, 1)
+        ]
+        return {**empty_document(Bucket("ana")), "facts": facts}
+
+
+def read_cases(paths: Sequence[Path]) -> list[Line[Case]]:
+    """The cases of these files and folders. Raises BadLabels."""
+    ids: set[str] = set()
+    lines = list(read_lines(paths, Case))
+    for line in lines:
+        if problem := line.value.problem():
+            raise line.wrong(problem)
+        if line.value.id in ids:
+            raise line.wrong("another case has the same `id`")
+        ids.add(line.value.id)
+    return lines

@@ -1,0 +1,110 @@
+"""Evaluating: labelled users go through the memory, each session at its own time, and are judged on the way."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from memd.config import Settings
+from memd.context import Bucket, Key
+from memd.errors import ModelUnavailable, Rejected
+from memd.evaluation.in_memory import Answers, InMemory, Remembered
+from memd.evaluation.judging import Judge
+from memd.evaluation.labels import LabelledUser
+from memd.evaluation.lines import Line, read_lines
+from memd.evaluation.saved_replies import Unanswered
+from memd.evaluation.tally import Tally
+from memd.extraction.protocol import Usage
+from memd.memory.document import empty_document
+from memd.push.signals import Patterns
+
+Users = Mapping[str, Line[LabelledUser]]
+
+
+@dataclass
+class Spent:
+    """What the model's calls took. `seconds`: of each call."""
+
+    sessions: int = 0
+    usage: dict[str, Usage] = field(default_factory=dict)
+    seconds: list[float] = field(default_factory=list)
+
+    def add(self, done: Remembered) -> None:
+        """Count the calls of a session."""
+        self.sessions += 1
+        for asked in done.asked:
+            self.seconds.append(asked.seconds)
+            model, usage = "", asked.failure.usage if asked.failure else None
+            if asked.extraction:
+                model, usage = asked.extraction.model, asked.extraction.usage
+            if usage is not None:
+                self.usage[model] = self.usage.get(model, Usage()) + usage
+
+
+@dataclass
+class Run:
+    """What was measured so far: a run that is interrupted has judged some of its users."""
+
+    tally: Tally = field(default_factory=Tally)
+    spent: Spent = field(default_factory=Spent)
+    finished: set[str] = field(default_factory=set)
+    unanswered: list[Unanswered] = field(default_factory=list)
+    outages: Counter[str] = field(default_factory=Counter)
+
+
+def read_users(paths: Sequence[Path], chosen: Sequence[str] = ()) -> dict[str, Line[LabelledUser]]:
+    """The users of these sets, by name; `chosen`: only these. Raises BadLabels."""
+    users: dict[str, Line[LabelledUser]] = {}
+    for line in read_lines(paths, LabelledUser):
+        if problem := next(line.value.problems(), ""):
+            raise line.wrong(problem)
+        if line.value.user in users:
+            raise line.wrong("another line has the same `user`")
+        users[line.value.user] = line
+    return {name: line for name, line in users.items() if not chosen or name in chosen}
+
+
+class Evaluation:
+    """One run over labelled users."""
+
+    def __init__(self, settings: Settings, patterns: Patterns, answers: Answers) -> None:
+        self._settings = settings
+        self._memory = InMemory(settings, patterns, answers)
+
+    async def run(self, users: Users, run: Run, progress: Callable[[int], None] | None = None) -> None:
+        """Measure these users, several at once; `run` holds what was measured so far at any moment."""
+        room = asyncio.Semaphore(self._settings.drain.concurrency)
+
+        async def one(line: Line[LabelledUser]) -> None:
+            async with room:
+                await self._user(line, run)
+            run.finished.add(line.value.user)
+            if progress:
+                progress(len(run.finished))
+
+        await asyncio.gather(*map(one, users.values()))
+
+    async def _user(self, line: Line[LabelledUser], run: Run) -> None:
+        user = line.value
+        judge = Judge(user, self._settings, line.held_out)
+        document = empty_document(Bucket(user.user))
+        for session in user.sessions:
+            try:
+                context = self._memory.context(Key(session.thread or session.id, user.user), session.pushes())
+                done = await self._memory.remember(context, document, session.at, f"{user.user}.{session.id}")
+            except Rejected as error:
+                raise line.wrong(f"session {session.id}: {error}") from None
+            except Unanswered as unanswered:  # the later sessions of this user depend on it
+                run.unanswered.append(unanswered)
+                return
+            document = done.after
+            run.spent.add(done)
+            run.outages.update(
+                asked.failure.code for asked in done.asked if isinstance(asked.failure, ModelUnavailable)
+            )
+            run.tally.add(judge.session(session, done))
+            run.tally.add(judge.questions(session, document, last=session is user.sessions[-1]))
+        run.tally.add(judge.end(document))

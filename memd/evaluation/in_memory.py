@@ -1,0 +1,152 @@
+"""In memory: the life of a context without a server, a daemon or a file, at a time that the caller sets.
+
+The steps are those of a worker: filtering, the choice of the new messages, the extractor, apply. What the inbox does
+between a push and a claim (merging, halving what is too long) is done here for one user at a time.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, Protocol
+
+from memd.config import Settings
+from memd.context import Context, Key, Message, estimate_tokens
+from memd.errors import ExtractionFailed
+from memd.extraction.protocol import Extraction, Request
+from memd.inbox.claim import Claim
+from memd.memory import ledger
+from memd.memory.apply import Applied, Origin, apply
+from memd.memory.document import Document, ledger_of, revision_of
+from memd.memory.store.protocol import Loaded
+from memd.push.filtering import to_context
+from memd.push.signals import Patterns
+from memd.push.validation import check_push
+from memd.workers.halving import Parts
+from memd.workers.outcome import Skipped, Stored, judge
+from memd.workers.remember import choose
+from memd.workers.steps import Opened, Part, Work
+
+
+class Answers(Protocol):
+    """Whoever answers requests: a model, or the replies that were saved. `name` is the same in every run."""
+
+    async def answer(self, name: str, request: Request) -> Extraction:
+        """Answer one request. Raises ExtractionFailed."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One request, its reply (or why there is none), and what became of it."""
+
+    name: str
+    request: Request
+    extraction: Extraction | None
+    failure: ExtractionFailed | None
+    applied: Applied | None
+    redacted: dict[str, int]
+    seconds: float
+
+
+@dataclass(slots=True)
+class Remembered:
+    """What became of a context. `skipped`: why nothing was asked, if so."""
+
+    before: Document
+    after: Document
+    dropped: dict[str, int]
+    asked: list[Asked] = field(default_factory=list)
+    skipped: str = ""
+
+
+class InMemory:
+    """Remembers contexts, one after the other."""
+
+    def __init__(self, settings: Settings, patterns: Patterns, answers: Answers) -> None:
+        self._settings = settings
+        self._patterns = patterns
+        self._answers = answers
+
+    def context(self, key: Key, pushes: Iterable[Sequence[dict[str, Any]]]) -> Context:
+        """These pushes, filtered and merged as the inbox merges them. Raises Rejected."""
+        merged: dict[str, Message] = {}
+        dropped: Counter[str] = Counter()
+        for messages in pushes:
+            push = {"thread_id": key.thread_id, "user_id": key.user_id, "messages": list(messages)}
+            context = to_context(check_push(push, self._settings.client), self._patterns)
+            merged |= {message.identity: message for message in context.messages}
+            dropped.update(context.dropped)
+        return Context(key, tuple(merged.values()), dropped=dict(dropped))
+
+    async def remember(self, context: Context, document: Document, now: datetime, name: str) -> Remembered:
+        """The document after this context. `name` names its requests: `name.1`, `name.2` ..."""
+        result = Remembered(document, document, context.dropped)
+        if not context.messages:
+            result.skipped = "nothing_left"
+        for messages in _claims(context.messages, self._settings.drain.claim_tokens):
+            # The last attempt: a reply that is refused halves the claim at once, as it would in the end.
+            claim = Claim("", context.key, messages, self._settings.drain.max_attempts - 1, 0, 0, 0)
+            parts = Parts(claim, self._settings.drain.max_attempts)
+            for part in parts:
+                parts.end(await self._step(part, result, now, name))
+        return result
+
+    async def _step(self, part: Part, result: Remembered, now: datetime, name: str) -> Any:
+        opened = Opened(part, _loaded(result.after, part))
+        work = choose(opened, self._settings, now)
+        if isinstance(work, Skipped):
+            result.skipped = work.reason
+            return work
+        today = now.astimezone(UTC).date()
+        deadline_s = self._settings.extraction.deadline_s
+        request = Request(result.after, work.new, work.before, deadline_s, work.maintenance, today)
+        asked = await self._ask(request, work, now, f"{name}.{len(result.asked) + 1}")
+        result.asked.append(asked)
+        if asked.applied is None:
+            return judge(asked.failure) if asked.failure else Skipped("no_reply")
+        result.after = asked.applied.document
+        return Stored(len(work.new), asked.applied.added)
+
+    async def _ask(self, request: Request, work: Work, now: datetime, name: str) -> Asked:
+        started = time.perf_counter()
+        try:
+            extraction = await self._answers.answer(name, request)
+        except ExtractionFailed as failure:  # the part ends with it; nothing of it is stored
+            return Asked(name, request, None, failure, None, work.redacted, time.perf_counter() - started)
+        seconds = time.perf_counter() - started
+        origin = Origin(work.part.claim.key.thread_id, now, extraction.model, extraction.prompt_version)
+        applied = apply(
+            request.document,
+            extraction.update,
+            work.new,
+            work.taken,
+            origin,
+            self._settings.apply,
+            maintenance=work.maintenance,
+        )
+        return Asked(name, request, extraction, None, applied, work.redacted, seconds)
+
+
+def _loaded(document: Document, part: Part) -> Loaded:
+    """The document as a store would load it for this part."""
+    identities = {part.claim.key.thread_id: [message.identity for message in part.messages]}
+    return Loaded(document, revision_of(document), None, ledger.known(ledger_of(document), identities))
+
+
+def _claims(messages: Sequence[Message], cap: int) -> Iterator[tuple[Message, ...]]:
+    """The messages in claims of up to `cap` tokens, the oldest first."""
+    claim: list[Message] = []
+    size = 0
+    for message in messages:
+        tokens = estimate_tokens(message.content)
+        if claim and size + tokens > cap:
+            yield tuple(claim)
+            claim, size = [], 0
+        claim.append(message)
+        size += tokens
+    if claim:
+        yield tuple(claim)

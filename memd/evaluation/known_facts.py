@@ -1,0 +1,74 @@
+"""Known facts in saved replies: `{"fact": its words}` stands for an id, so that a reply fits every run.
+
+The id of a fact, and which facts are there, depend on everything that was stored before; its words do not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from memd.extraction.short_ids import short_ids
+from memd.memory.document import Document, facts_of
+from memd.memory.duplicates import Contents
+from memd.memory.facts import content_of, id_of, person_of
+
+_ONE = frozenset({"id"})
+_MANY = frozenset({"replaces", "sources", "facts"})
+"""The fields of an update that name known facts: by one id, by a list of ids."""
+
+_GONE = object()
+
+NEAR = 0.8
+"""How alike a fact must be to the words of a reply, when none has exactly these (see `memory.duplicates`)."""
+
+
+def with_words(update: Any, document: Document) -> Any:
+    """The update with `{"fact": words}` in place of each id that the document knows."""
+    contents = {id_of(fact): content_of(fact) for fact in facts_of(document)}
+    names = contents | {short: contents[fact_id] for fact_id, short in short_ids(contents).items()}
+
+    def word(name: Any) -> Any:
+        return {"fact": names[name]} if isinstance(name, str) and name in names else name
+
+    def walk(value: Any, field: str) -> Any:
+        if isinstance(value, Mapping):
+            return {name: walk(inner, name) for name, inner in value.items()}
+        if isinstance(value, list):
+            return [word(inner) if field in _MANY else walk(inner, field) for inner in value]
+        return word(value) if field in _ONE else value
+
+    return walk(update, "")
+
+
+def with_ids(update: Any, document: Document) -> Any:
+    """The update with the ids of this document. What names a fact that the document does not have is left out."""
+    names = _Names(document)
+
+    def walk(value: Any) -> Any:
+        if isinstance(value, Mapping):
+            if set(value) == {"fact"}:
+                return names.id(value["fact"])
+            fields = {name: walk(inner) for name, inner in value.items()}
+            return _GONE if _GONE in fields.values() else fields
+        if isinstance(value, list):
+            return [inner for inner in map(walk, value) if inner is not _GONE]
+        return value
+
+    return walk(update)
+
+
+class _Names:
+    """Finds facts by their words."""
+
+    def __init__(self, document: Document) -> None:
+        self._facts = facts_of(document)
+        self._contents = Contents(self._facts, NEAR)
+
+    def id(self, words: Any) -> Any:
+        if not isinstance(words, str):
+            return _GONE
+        exact = next((id_of(fact) for fact in self._facts if content_of(fact) == words), None)
+        persons = dict.fromkeys(map(person_of, self._facts))
+        near = (self._contents.same(words, person) or self._contents.near(words, person) for person in persons)
+        return exact or next(filter(None, near), _GONE)

@@ -1,0 +1,89 @@
+"""Lines: JSONL files of labels, cases and replies, read with an error that names the file and the line."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+from msgspec import Struct, ValidationError, convert
+
+from memd.errors import MemdError
+from memd.evaluation.made_secrets import with_tokens
+
+T = TypeVar("T", bound=Struct)
+
+HELD_OUT = "held_out"
+"""A file in a folder of this name is counted only: no command prints anything of it."""
+
+
+class BadLabels(MemdError):
+    """A file of the evaluation cannot be read. The sentence names the file, the line and the field."""
+
+    exit_code = 65
+
+
+@dataclass(frozen=True, slots=True)
+class Line(Generic[T]):
+    """One line of a file, as its type."""
+
+    file: Path
+    number: int
+    value: T
+
+    @property
+    def held_out(self) -> bool:
+        """Whether it is counted only."""
+        return HELD_OUT in self.file.parts
+
+    def wrong(self, why: str) -> BadLabels:
+        """The error for a line that has the right form and is wrong nevertheless."""
+        return BadLabels(f"{self.file}, line {self.number}: {why}")
+
+
+def files(paths: Iterable[Path]) -> list[Path]:
+    """The JSONL files that are named, or lie in the folders that are named. Raises BadLabels."""
+    found: list[Path] = []
+    for path in paths:
+        inside = sorted(path.rglob("*.jsonl")) if path.is_dir() else [path]
+        if not inside or not all(file.is_file() for file in inside):
+            raise BadLabels(f"{path}: no such file, or a folder without .jsonl files")
+        found += inside
+    return list(dict.fromkeys(found))
+
+
+def read_lines(paths: Iterable[Path], kind: type[T]) -> Iterator[Line[T]]:
+    """Every line of these files and folders. Raises BadLabels."""
+    for file in files(paths):
+        try:
+            text = file.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+            raise BadLabels(f"{file} cannot be read: {why}") from None
+        for number, line in enumerate(text.split("\n"), 1):
+            if line.strip():
+                yield Line(file, number, _read(file, number, line, kind))
+
+
+def _read(file: Path, number: int, line: str, kind: type[T]) -> T:
+    try:
+        return convert(json.loads(with_tokens(line), object_pairs_hook=_unique), kind)
+    except (ValidationError, RecursionError) as error:
+        raise BadLabels(f"{file}, line {number}: {_sentence(str(error))}") from None
+    except ValueError as error:
+        raise BadLabels(f"{file}, line {number}: not one JSON object ({_sentence(str(error))})") from None
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    result = dict(pairs)
+    if len(result) != len(pairs):
+        raise ValueError("an object has a field twice")
+    return result
+
+
+def _sentence(error: str) -> str:
+    """msgspec's message, which names the field and never the value."""
+    return re.sub(r" - at `\$\.?(.*)`", r", at \1", error)

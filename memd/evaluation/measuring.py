@@ -1,0 +1,146 @@
+"""Measuring: one command's runs and their report, by a model or from saved replies."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from memd.config import Settings
+from memd.evaluation.answering import Live, RequestFolder
+from memd.evaluation.attack_cases import Case
+from memd.evaluation.attack_run import AttackEvaluation, AttackRun
+from memd.evaluation.evaluate import Evaluation, Run, Users
+from memd.evaluation.in_memory import Answers
+from memd.evaluation.lines import Line
+from memd.evaluation.report import Report, latency, mistakes, run_report, tally_report
+from memd.evaluation.saved_replies import Recorder, Replayed, SavedReply, changes, read_answers, read_replies
+from memd.extraction import chosen, open_extractor
+from memd.push.signals import load_patterns
+
+Progress = Callable[[int], None]
+"""Called with the number of users or cases that are finished."""
+
+ATTACK_GROUPS = ("attack_honest", "attack_obedient", "attack_model", "true_refused", "true_missing")
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where replies come from, and where they and the open requests go."""
+
+    replay: tuple[Path, ...] = ()
+    answers: Path | None = None
+    requests: Path | None = None
+    save: Path | None = None
+
+    @property
+    def is_live(self) -> bool:
+        """Whether a model is asked."""
+        return not (self.replay or self.answers or self.requests)
+
+    def replies(self) -> dict[str, SavedReply]:
+        """All replies; answers go before what is replayed. Raises BadLabels."""
+        saved = read_replies(self.replay) if self.replay else {}
+        return saved | (read_answers(self.answers) if self.answers else {})
+
+
+class Measuring:
+    """The runs of one command over labelled users."""
+
+    def __init__(self, settings: Settings, users: Users, source: Source) -> None:
+        """Raises BadLabels for replies that cannot be read."""
+        self._settings = settings
+        self._users = users
+        self._source = source
+        self._recorder = Recorder() if source.save else None
+        self._replies = source.replies()
+        self._changed: dict[str, tuple[str, ...]] = {}
+
+    def measure(self, repeat: int, progress: Progress | None = None) -> Report:
+        """The report of all runs; of what they measured so far, when they are interrupted. Raises BadLabels."""
+        runs: list[Run] = []
+        interrupted = False
+        try:
+            for _ in range(repeat):
+                runs.append(Run())
+                asyncio.run(self._run(runs[-1], progress))
+        except KeyboardInterrupt:  # the report says so
+            interrupted = True
+        self._keep(runs[-1])
+        return {**self._report(runs), "interrupted": interrupted}
+
+    async def _run(self, run: Run, progress: Progress | None) -> None:
+        async with self._answers() as answers:
+            evaluation = Evaluation(self._settings, load_patterns(self._settings.signals.folder), answers)
+            await evaluation.run(self._users, run, progress)
+
+    @asynccontextmanager
+    async def _answers(self) -> AsyncIterator[Answers]:
+        if self._source.is_live:
+            async with live(self._settings, self._recorder) as answers:
+                yield answers
+        else:
+            replayed = Replayed(self._replies, self._settings.extraction.model, self._recorder)
+            yield replayed
+            self._changed = replayed.changed
+
+    def _keep(self, run: Run) -> None:
+        """Write the replies, and the requests without one, also after an interruption."""
+        if self._recorder is not None and self._source.save is not None:
+            self._recorder.write(self._source.save)
+        if self._source.requests is not None:
+            RequestFolder(self._source.requests).write(run.unanswered, self._replies)
+
+    def _report(self, runs: Sequence[Run]) -> Report:
+        last, extractor = runs[-1], chosen(self._settings.extraction)
+        report = tally_report([run.tally for run in runs])
+        report["extractor"] = extractor if self._source.is_live else "replay"
+        report["run"] = run_report(last, self._settings.extraction.prices)
+        if not self._source.is_live:
+            report["changed"] = changes(self._changed)
+        elif extractor == "anthropic":
+            report["model"] = self._settings.extraction.model
+            report["latency"] = latency(last.spent)
+        report["mistakes"] = mistakes(last.tally)
+        return report
+
+
+def measure_cases(
+    settings: Settings, cases: Sequence[Line[Case]], *, by_model: bool, progress: Progress | None = None
+) -> Report:
+    """The report on attacks and true statements, by the extractor of the settings or by the replies in the cases.
+
+    Raises BadLabels.
+    """
+    run = AttackRun()
+    interrupted = False
+
+    async def measure() -> None:
+        patterns = load_patterns(settings.signals.folder)
+        if not by_model:
+            await AttackEvaluation(settings, patterns).run(cases, run, progress)
+            return
+        async with live(settings) as answers:
+            await AttackEvaluation(settings, patterns, answers).run(cases, run, progress)
+
+    try:
+        asyncio.run(measure())
+    except KeyboardInterrupt:  # the report says so
+        interrupted = True
+    report = tally_report([run.tally], ATTACK_GROUPS)
+    report["extractor"] = chosen(settings.extraction) if by_model else "replay"
+    report["cases"] = run.finished
+    report["mistakes"] = mistakes(run.tally)
+    return {**report, "interrupted": interrupted}
+
+
+@asynccontextmanager
+async def live(settings: Settings, recorder: Recorder | None = None) -> AsyncIterator[Answers]:
+    """Answers by the extractor of the settings. Raises ConfigError."""
+    extractor = open_extractor(settings.extraction, settings.drain.concurrency)
+    try:
+        yield Live(extractor, recorder)
+    finally:
+        await extractor.aclose()

@@ -1,0 +1,136 @@
+"""The report: the figures of a run as plain values, for JSON, for tables, and for comparing two runs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from memd import __version__
+from memd.config import PriceSettings
+from memd.evaluation.evaluate import Run, Spent
+from memd.evaluation.tally import FIGURES, Judgement, Rate, Tally, agreement
+from memd.extraction.prompt import PROMPT_VERSION
+from memd.extraction.protocol import Usage
+from memd.inbox.cost import usd_of
+
+GROUPED = ("recall", "must_not", "stale", "question", "question_bare", "refusal_wrong", "precision")
+"""The figures that a report also gives by class, kind or reason."""
+
+ATTACKS = ("attack_honest", "attack_model", "attack_obedient")
+
+LISTED = 10
+"""Open cases of each kind of mistake that a report lists."""
+
+Report = dict[str, Any]
+
+
+def tally_report(tallies: Sequence[Tally], grouped: Iterable[str] = GROUPED) -> Report:
+    """Figures, groups and listed mistakes. Of several runs: all judgements together, and how far they agree."""
+    whole = Tally()
+    for tally in tallies:
+        whole.add(tally)
+    parts = {"all": None, "open": False, "held_out": True}
+    rates = {part: whole.rates(held_out=held_out) for part, held_out in parts.items()}
+    report: Report = {
+        "memd": __version__,
+        "prompt_version": PROMPT_VERSION,
+        "figures": {
+            name: {part: found[name].as_dict() for part, found in rates.items() if name in found}
+            for name in rates["all"]
+        },
+        "groups": {
+            name: {group: rate.as_dict() for group, rate in whole.groups(name).items()}
+            for name in grouped
+            if name in rates["all"]
+        },
+    }
+    if len(tallies) > 1:
+        report["repeat"] = {"runs": len(tallies), "agreement": agreement(list(tallies)).as_dict()}
+    return report
+
+
+def mistakes(tally: Tally) -> dict[str, list[dict[str, str]]]:
+    """The first open cases of wrong refusals and wrong acceptances."""
+    refused = [case for name in ("refusal_wrong", "true_refused") for case in tally.listed(name, yes=True)]
+    taken = [case for name in ("must_not", *ATTACKS) for case in tally.listed(name, yes=True)]
+    return {
+        "wrong_refusals": _cases(refused),
+        "wrong_acceptances": _cases([*taken, *tally.listed("precision", yes=False)]),
+    }
+
+
+def _cases(found: Sequence[Judgement]) -> list[dict[str, str]]:
+    return [{"case": one.case, "group": one.group, "text": one.text} for one in found[:LISTED]]
+
+
+def run_report(run: Run, prices: Mapping[str, PriceSettings]) -> Report:
+    """What a run cost, and what it could not measure."""
+    return {
+        "users": len(run.finished),
+        "sessions": run.spent.sessions,
+        "calls": len(run.spent.seconds),
+        "outages": dict(run.outages),
+        "unanswered": len(run.unanswered),
+        **_cost(run.spent, prices),
+    }
+
+
+def latency(spent: Spent) -> dict[str, float]:
+    """The seconds of a call, of a model that was really asked."""
+    seconds = sorted(spent.seconds)
+    if not seconds:
+        return {}
+    return {f"p{share}": round(seconds[math.ceil(share / 100 * len(seconds)) - 1], 3) for share in (50, 95)}
+
+
+def _cost(spent: Spent, prices: Mapping[str, PriceSettings]) -> Report:
+    total = sum(spent.usage.values(), start=Usage())
+    usd: float | None = 0.0
+    for model, usage in spent.usage.items():
+        counts = {name.removesuffix("_tokens"): count for name, count in asdict(usage).items()}
+        if any(counts.values()):
+            usd = usd + usd_of(counts, prices[model]) if usd is not None and model in prices else None
+    per = 1_000 / spent.sessions if spent.sessions else 0.0
+    return {
+        "tokens": asdict(total),
+        "usd_per_1000_conversations": None if usd is None else round(usd * per, 4),
+    }
+
+
+def unmet(report: Report, least: Mapping[str, float]) -> list[str]:
+    """Which thresholds a report misses, a sentence each. A figure that was not measured misses its threshold."""
+    found = []
+    for name, bound in least.items():
+        figure = report["figures"].get(name)
+        if figure is None:
+            found.append(f"{name} was not measured")
+        elif is_worse(name, figure["all"]["rate"], bound):
+            found.append(f"{name} is {figure['all']['rate']:.4g}, the limit is {bound:g}")
+    return found
+
+
+def is_worse(name: str, value: float, bound: float) -> bool:
+    """Whether a figure is on the wrong side of a bound."""
+    return value > bound if FIGURES[name].better == "less" else value < bound
+
+
+def compare(first: Report, second: Report) -> list[dict[str, Any]]:
+    """Figure by figure: both rates, the difference, and whether the intervals of 95 % lie apart."""
+    rows = []
+    for name in FIGURES:
+        pair = [report["figures"].get(name, {}).get("all") for report in (first, second)]
+        if None in pair:
+            continue
+        a, b = pair
+        worse = is_worse(name, b["rate"], a["rate"])
+        moved = "same" if a["rate"] == b["rate"] or not FIGURES[name].better else "worse" if worse else "better"
+        apart = a["high"] < b["low"] or b["high"] < a["low"]
+        rows.append({"figure": name, "first": a, "second": b, "change": moved, "apart": apart})
+    return rows
+
+
+def rate_of(value: Mapping[str, Any]) -> Rate:
+    """A rate from its JSON."""
+    return Rate(value["yes"], value["of"])

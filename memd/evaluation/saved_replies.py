@@ -1,0 +1,199 @@
+"""Saved replies: what a model answered to each request, by the request's name, and answering from them.
+
+A replay measures gates, document and recall. It says nothing about a prompt or a model, which it never asks.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from memd.context import digest, estimate_tokens
+from memd.errors import MemdError
+from memd.evaluation.known_facts import with_ids, with_words
+from memd.evaluation.lines import BadLabels, Line, read_lines
+from memd.extraction import envelope
+from memd.extraction.prompt import INSTRUCTIONS, PROMPT_VERSION, build
+from memd.extraction.protocol import Extraction, Request, Usage
+from memd.extraction.update import json_schema
+
+
+class Unanswered(MemdError):
+    """There is no reply to this request. The run of its user ends here."""
+
+    exit_code = 75
+
+    def __init__(self, name: str, request: Request) -> None:
+        super().__init__("a request has no saved reply")
+        self.name = name
+        self.request = request
+
+
+class SavedReply(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """One reply: the update as JSON (`reply`), or the raw text of one that is no update.
+
+    `request`: the fingerprint of the request that it answers. `usage`: as the endpoint counted, if a model was asked.
+    """
+
+    name: str
+    request: str = ""
+    reply: dict[str, Any] | None = None
+    text: str | None = None
+    stop_reason: str = "end_turn"
+    sloppy: str = ""
+    model: str = ""
+    usage: dict[str, int] | None = None
+
+
+PARTS = ("prompt", "memory", "messages")
+"""What a fingerprint tells apart: the instructions and the schema; the known facts and the day; the new messages."""
+
+
+def fingerprint(request: Request) -> str:
+    """The hash of a request, in three parts."""
+    turn = build(request, request.today)
+    memory, _, messages = turn.rpartition("\n<messages>")
+    prompt = INSTRUCTIONS + json.dumps(json_schema())
+    return "-".join(digest(text, size=4) for text in (prompt, memory, messages))
+
+
+def read_replies(paths: Iterable[Path]) -> dict[str, SavedReply]:
+    """The replies of these files and folders, by name. Raises BadLabels."""
+    found: dict[str, SavedReply] = {}
+    for line in read_lines(paths, SavedReply):
+        _add(found, line)
+    return found
+
+
+def read_answers(folder: Path) -> dict[str, SavedReply]:
+    """The answers in a folder: lines of .jsonl files, and NAME.json files that hold what a model would return."""
+    if not folder.is_dir():
+        raise BadLabels(f"{folder}: no such folder")
+    lines = sorted(folder.glob("*.jsonl"))
+    found = read_replies(lines) if lines else {}
+    for file in sorted(folder.glob("*.json")):
+        text = file.read_text(encoding="utf-8")
+        try:
+            value = json.loads(text)
+        except ValueError:  # a reply that is no JSON is a reply, too
+            value = None
+        name = file.name.removesuffix(".json")
+        found[name] = SavedReply(name, reply=value) if isinstance(value, dict) else SavedReply(name, text=text)
+    return found
+
+
+def _add(found: dict[str, SavedReply], line: Line[SavedReply]) -> None:
+    reply = line.value
+    if reply.name in found:
+        raise line.wrong("there is another reply of this name")
+    if (reply.reply is None) == (reply.text is None):
+        raise line.wrong("a reply has either `reply` or `text`")
+    found[reply.name] = reply
+
+
+@dataclass(slots=True)
+class Recorder:
+    """Keeps what was answered, to be saved."""
+
+    kept: dict[str, SavedReply] = field(default_factory=dict)
+
+    def keep(self, saved: SavedReply, request: Request) -> None:
+        """Keep a reply, with its known facts by their words."""
+        reply = with_words(saved.reply, request.document) if saved.reply is not None else None
+        self.kept[saved.name] = msgspec.structs.replace(saved, reply=reply, request=fingerprint(request))
+
+    def write(self, file: Path) -> None:
+        """Write everything to a replay file."""
+        file.parent.mkdir(parents=True, exist_ok=True)
+        rows = [msgspec.json.encode(self.kept[name]) + b"\n" for name in sorted(self.kept)]
+        file.write_bytes(b"".join(rows))
+
+
+class Replayed:
+    """Answers from saved replies. `changed`: the requests that are not those that were answered, by what differs."""
+
+    def __init__(self, replies: Mapping[str, SavedReply], model: str, recorder: Recorder | None = None) -> None:
+        self._replies = replies
+        self._model = model
+        self._recorder = recorder
+        self.changed: dict[str, tuple[str, ...]] = {}
+
+    async def answer(self, name: str, request: Request) -> Extraction:
+        """Answer from the reply of this name. Raises Unanswered, ExtractionFailed."""
+        saved = self._replies.get(name)
+        if saved is None:
+            raise Unanswered(name, request)
+        if saved.request and (differs := _differences(saved.request, fingerprint(request))):
+            self.changed[name] = differs
+        if self._recorder is not None:
+            self._recorder.keep(saved, request)
+        return extraction(saved, request, saved.model or self._model)
+
+
+def extraction(saved: SavedReply, request: Request, model: str) -> Extraction:
+    """A saved reply as the endpoint would have sent it. Raises ExtractionFailed."""
+    text = saved.text
+    if text is None:
+        text = json.dumps(with_ids(saved.reply, request.document), ensure_ascii=False)
+    body = {
+        "content": [{"type": "text", "text": text}],
+        "stop_reason": saved.stop_reason,
+        "usage": saved.usage or _estimated(request, text),
+    }
+    update, usage = envelope.read(json.dumps(body).encode(), "application/json", request.messages)
+    return Extraction(update, usage, model, PROMPT_VERSION)
+
+
+def saved_from(name: str, answered: Extraction) -> SavedReply:
+    """A model's reply as it is saved."""
+    return SavedReply(
+        name,
+        reply=_without_nulls(msgspec.to_builtins(answered.update)),
+        model=answered.model,
+        usage=_fields(answered.usage),
+    )
+
+
+def changes(changed: Mapping[str, tuple[str, ...]]) -> dict[str, int]:
+    """How many requests differ from those that were answered: in all, and by what differs."""
+    counts = Counter(part for parts in changed.values() for part in parts)
+    return {"requests": len(changed), **{part: counts[part] for part in PARTS}}
+
+
+def _differences(saved: str, now: str) -> tuple[str, ...]:
+    if saved == now:
+        return ()
+    pairs = zip(PARTS, saved.split("-"), now.split("-"), strict=False)
+    return tuple(part for part, before, after in pairs if before != after)
+
+
+def _estimated(request: Request, text: str) -> dict[str, int]:
+    """The tokens of a call that nobody counted, as if the prefix was cached."""
+    return {
+        "input_tokens": estimate_tokens(build(request, request.today)),
+        "output_tokens": estimate_tokens(text),
+        "cache_read_input_tokens": estimate_tokens(INSTRUCTIONS + json.dumps(json_schema())),
+        "cache_creation_input_tokens": 0,
+    }
+
+
+def _fields(usage: Usage) -> dict[str, int]:
+    return {
+        "input_tokens": usage.input_tokens,
+        "output_tokens": usage.output_tokens,
+        "cache_read_input_tokens": usage.cache_read_tokens,
+        "cache_creation_input_tokens": usage.cache_write_tokens,
+    }
+
+
+def _without_nulls(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {name: _without_nulls(inner) for name, inner in value.items() if inner is not None}
+    return [_without_nulls(inner) for inner in value] if isinstance(value, list | tuple) else value
