@@ -16,7 +16,7 @@ from memd.config import Settings
 from memd.context import DEFAULT_AGENT, user_hash
 from memd.inbox import budget, dead, verbs
 from memd.inbox.connection import Call, connect, connect_async, send, send_async
-from memd.inbox.dead import EVERY, Content, Letter, Which
+from memd.inbox.dead import EVERY, Content, Letter, LetterFilter
 from memd.inbox.receipt import UNKNOWN, Outcome, Receipt, explain, judge, parse_id, receipt, standings
 from memd.inbox.verbs import raw_lists
 from memd.memory.hand.by_hand import ByHand
@@ -243,9 +243,9 @@ class Memd(ByHand, Reading):
         forgetting = Forgetting(self.settings, self._client, open_store(self.settings))
         return forgetting.preview(wish) if dry_run else forgetting.run(wish)
 
-    def dead(self, which: Which = EVERY) -> list[Letter]:
-        """Dead letters, oldest first: all, or those of `Which(ids=…, code=…, user_id=…)`."""
-        return sorted(dead.letters(self._client, which), key=lambda letter: letter.died_at)
+    def dead(self, selection: LetterFilter = EVERY) -> list[Letter]:
+        """Dead letters, oldest first: all, or those of `LetterFilter(ids=…, code=…, user_id=…)`."""
+        return sorted(dead.letters(self._client, selection), key=lambda letter: letter.died_at)
 
     def dead_letter(self, letter_id: str) -> Content | None:
         """One dead letter with its messages; None when the id is unknown."""

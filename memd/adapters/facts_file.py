@@ -24,7 +24,7 @@ _LINE = re.compile(r"(?:[-*]\s+)?(?:\[(?:(?P<id>[^\[\]|]+?)\s*\|)?\s*(?P<categor
 
 
 @dataclass(frozen=True, slots=True)
-class _Entry:
+class _FactLine:
     """A line of the file; `fact_id` and `category` are empty when the line has none."""
 
     fact_id: str
@@ -55,7 +55,7 @@ def applied(document: Document, text: str, now: datetime, rules: ApplySettings) 
     return edited
 
 
-def _changed(document: Document, fact: Fact, line: _Entry | None, now: datetime, rules: ApplySettings) -> Edited:
+def _changed(document: Document, fact: Fact, line: _FactLine | None, now: datetime, rules: ApplySettings) -> Edited:
     if line is None:
         return notes.retire(document, id_of(fact), "", now, rules)
     if (line.category, one_line(line.content)) == (_category(fact), one_line(_sentence(fact))):
@@ -68,11 +68,11 @@ def _changed(document: Document, fact: Fact, line: _Entry | None, now: datetime,
     return notes.update(document, id_of(fact), content, category, now, rules)
 
 
-def _parsed(number: int, line: str) -> _Entry:
+def _parsed(number: int, line: str) -> _FactLine:
     match = _LINE.fullmatch(line.strip())
     if match is None or match["text"].startswith("#"):
         raise Rejected("E_LINE", f"line {number} is not a fact: write one sentence per line, without headings", "file")
-    return _Entry(match["id"] or "", match["category"] or "", match["text"])
+    return _FactLine(match["id"] or "", match["category"] or "", match["text"])
 
 
 def _name(fact: Fact) -> str:

@@ -10,7 +10,7 @@ import typer
 
 from memd.cli.common import Json, Yes, confirm, echo, echo_json, settings, warn
 from memd.client import Memd
-from memd.inbox.dead import Letter, Which
+from memd.inbox.dead import Letter, LetterFilter
 from memd.printable import printable
 
 SHOWN = 100
@@ -128,7 +128,7 @@ def _move(
 
 def _letters(ids: tuple[str, ...], code: str | None, user: str | None) -> list[Letter]:
     with Memd(settings()) as memd:
-        return memd.dead(Which(ids, code, user))
+        return memd.dead(LetterFilter(ids, code, user))
 
 
 def _row(letter: Letter) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from memd.context import Message
 from memd.extraction.protocol import Request
 from memd.extraction.short_ids import short_ids
 from memd.memory.document import SECTIONS, Document, summary
+from memd.memory.facts import category_of, content_of, id_of, readable_facts
 
 PROMPT_VERSION = "5"
 """Stored in the origin of every fact. Raise it with every change below; a change also empties the endpoint's cache."""
@@ -126,7 +127,7 @@ def parse_messages(prompt: str) -> list[Numbered]:
 def _maintenance(request: Request) -> Iterator[str]:
     """The questions about the document itself; most requests have none."""
     if request.maintenance.review:
-        short = short_ids([fact_id for fact_id, _, _ in _usable_facts(request.document)])
+        short = short_ids([id_of(fact) for fact in readable_facts(request.document)])
         review = request.maintenance.review.items()
         yield _block("review", (f"{_line(short.get(fact_id, fact_id))} {why}" for fact_id, why in review))
     if request.maintenance.merge:
@@ -147,12 +148,12 @@ def _summaries(document: Document) -> Iterator[str]:
 def _facts(document: Document) -> Iterator[str]:
     """Each category once, then its facts: with 100 facts this saves as many tokens as three more turns cost."""
     groups: dict[str, list[str]] = {}
-    facts = _usable_facts(document)
-    short = short_ids([fact_id for fact_id, _, _ in facts])
-    for fact_id, text, category in facts:
-        content = _without_user(text)
+    facts = readable_facts(document)
+    short = short_ids([id_of(fact) for fact in facts])
+    for fact in facts:
+        content = _without_user(content_of(fact))
         cut = content if len(content) <= FACT_CHARS else content[:FACT_CHARS] + "…"
-        groups.setdefault(category, []).append(_single(f"{short[fact_id]} {cut}"))
+        groups.setdefault(category_of(fact), []).append(_single(f"{short[id_of(fact)]} {cut}"))
     for category, lines in groups.items():
         yield f"[{_line(category)}]"
         yield escape("\n".join(lines))
@@ -163,16 +164,6 @@ def _without_user(text: str) -> str:
     if text.startswith("The user ") and len(text) > 9:
         return text[9:]
     return text[2:] if text.startswith("用户") and text[2:3] not in ("", "的") else text
-
-
-def _usable_facts(document: Document) -> list[tuple[str, str, str]]:
-    """Id, content and category of each fact that has an id and content; people edit documents by hand."""
-    facts = [fact for fact in document.get("facts") or () if isinstance(fact, dict)]
-    return [
-        (fact["id"], fact["content"], str(fact.get("category", "context")))
-        for fact in facts
-        if isinstance(fact.get("id"), str) and isinstance(fact.get("content"), str)
-    ]
 
 
 def _line(text: str) -> str:

@@ -50,7 +50,7 @@ class Content:
 
 
 @dataclass(frozen=True, slots=True)
-class Which:
+class LetterFilter:
     """Selects letters: by ids, or by code, user or both. The default selects all."""
 
     ids: tuple[str, ...] = ()
@@ -62,18 +62,18 @@ class Which:
         return self.code in (None, letter.code) and self.user_id in (None, letter.user_id)
 
 
-EVERY = Which()
+EVERY = LetterFilter()
 
 
-def letters(client: redis.Redis, which: Which = EVERY) -> Iterator[Letter]:
+def letters(client: redis.Redis, selection: LetterFilter = EVERY) -> Iterator[Letter]:
     """The selected letters, read page by page, in no order. Raises InboxUnavailable."""
-    for page in _pages(client, which):
+    for page in _pages(client, selection):
         pipeline = client.pipeline(transaction=False)
         for letter_id in page:
             pipeline.hmget(f"{P}:dead:{letter_id}", *_FIELDS)
         rows = zip(page, execute(pipeline), strict=True)
         page_letters = [_letter(letter_id, row) for letter_id, row in rows if row[2] is not None]
-        yield from filter(which.holds, page_letters)
+        yield from filter(selection.holds, page_letters)
 
 
 def content(client: redis.Redis, letter_id: str) -> Content | None:
@@ -135,9 +135,9 @@ def _move(client: redis.Redis, letters: Iterable[Letter], verb: Any) -> int:
     return moved
 
 
-def _pages(client: redis.Redis, which: Which) -> Iterator[list[str]]:
-    if which.ids:
-        yield list(which.ids)
+def _pages(client: redis.Redis, selection: LetterFilter) -> Iterator[list[str]]:
+    if selection.ids:
+        yield list(selection.ids)
         return
     cursor = 0
     while True:

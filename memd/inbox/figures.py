@@ -1,6 +1,6 @@
-"""The inbox in figures: the one place that counts, for `memd status`, `memd doctor`, the costs and the bells.
+"""The inbox in figures: the only module that counts, for `memd status`, `memd doctor`, the costs and the bells.
 
-Words as in the design: a key is pending until it is claimed, and due once its due time has come.
+A key is pending until it is claimed, and due once its due time has come.
 """
 
 from __future__ import annotations
@@ -18,61 +18,66 @@ from memd.inbox.decoding import moment, text
 from memd.inbox.verbs import BELLS, P
 
 
-@dataclass(frozen=True, slots=True)
-class Figures:
-    """The inbox's figures at one moment. Counts are of keys, if nothing else is said."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InboxFigures:
+    """The figures at one moment that `Figures` and `Status` share. Counts are of keys unless a field says otherwise."""
 
     pending: int
-    """All that are pending: before or after their due time, parked, rationed or batched."""
+    """All keys that no worker has claimed: scheduled, due, parked, rationed or batched."""
 
     due: int
-    """Pending keys whose due time has come, and that wait for nothing but a worker."""
+    """Pending keys whose due time has come, and that wait only for a worker."""
 
     parked: int
     """Pending keys that wait for their bucket."""
 
     batched: int
-    """Pending keys that wait for the answer of a batch."""
+    """Pending keys that wait for the reply of a batch."""
 
     batches: int
-    """Batches that are not answered yet."""
+    """Batches in flight."""
 
     rationed: int
     """Pending keys that wait for a budget of tokens."""
 
     rationed_until: datetime | None
-    """When the last of the rationed keys is looked at again."""
+    """When the last of the rationed keys is tried again."""
 
     claimed: int
     dead: int
-    """Letters."""
+    """Dead letters."""
 
     raw: dict[str, int]
     """Pushes in each raw list."""
 
     raw_letters: dict[str, int]
-    """Letters of the pushes to each raw list, where there are any."""
+    """Dead letters of raw pushes by list; lists without letters are left out."""
 
     unread: tuple[str, ...]
-    """Raw lists that no scheduler reads."""
-
-    stats: dict[str, int]
-    """All counters."""
+    """Raw lists that producers push to but no scheduler reads, because `client.apps` does not name their apps."""
 
     oldest_waiting_s: float | None
     """Seconds since the first push of the key that is due first."""
 
-    breakers: tuple[dict[str, Any], ...]
-    """Of each open breaker of a model endpoint: code, seconds open, seconds until the next try, and the host where only
+    paused: tuple[dict[str, Any], ...]
+    """Model endpoints whose breaker is open: the code, seconds open, seconds until the next try, and the host when only
     one host is paused."""
 
     workers: tuple[dict[str, str], ...]
     waiting_parts: tuple[str, ...]
-    """Parts of `memd up` that cannot start and are tried again, as "<part> on <host>"."""
+    """Parts of `memd up` that cannot start and are tried again, as "<part> on <host>"; its log says why."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figures(InboxFigures):
+    """The inbox's figures with its counters."""
+
+    stats: dict[str, int]
+    """All counters by name."""
 
 
 def read_figures(client: redis.Redis, lists: Sequence[str]) -> Figures:
-    """Count what is where. Raises InboxUnavailable."""
+    """Count the keys, the letters and the workers; `lists` names the raw lists. Raises InboxUnavailable."""
     pipeline = client.pipeline(transaction=False)
     pipeline.time()
     (seconds, micros) = execute(pipeline)[0]
@@ -93,20 +98,20 @@ def read_figures(client: redis.Redis, lists: Sequence[str]) -> Figures:
         raw=dict(zip(lists, lengths, strict=True)),
         raw_letters=_raw_letters(counters(stats)),
         unread=tuple(sorted(map(text, unread))),
-        stats=counters(stats),
         oldest_waiting_s=max(0, now - int(first)) / 1000 if first else None,
-        breakers=_breakers(now, endpoints, opened),
+        paused=_paused(now, endpoints, opened),
         workers=tuple(
             _worker(name, row)
             for name, row in zip(workers, rows, strict=True)
             if row[0] is not None  # RQ keeps the names of dead workers, but not the rest
         ),
         waiting_parts=waiting_parts.read(noted, now),
+        stats=counters(stats),
     )
 
 
 def _counts(client: redis.Redis, lists: Sequence[str], now: int) -> list[Any]:
-    """The counts, and the names that `_details` needs, in the order of the commands."""
+    """The counts, and the names that `_details` needs, in the order of the pipelined commands."""
     pipeline = client.pipeline(transaction=False)
     pipeline.zcard(f"{P}:due")
     pipeline.zcount(f"{P}:due", "-inf", now)
@@ -135,7 +140,10 @@ def _details(
     endpoints: Collection[bytes],
     head: list[bytes],
 ) -> tuple[int, Any, Any, bytes | None]:
-    """How many keys are parked; a row for each worker and each breaker; the first push of the key that is due first."""
+    """The count of parked keys, a row for each worker, a row for each breaker, and the time of the oldest first push.
+
+    `head`: the key that is due first, if any.
+    """
     pipeline = client.pipeline(transaction=False)
     for bucket in busy:
         pipeline.zcard(f"{P}:parked:{text(bucket)}")
@@ -159,8 +167,8 @@ def counters(flat: Mapping[bytes, bytes]) -> dict[str, int]:
     return {text(name): int(count) for name, count in flat.items()}
 
 
-def _breakers(now: int, names: Iterable[bytes], rows: Iterable[list[bytes]]) -> tuple[dict[str, Any], ...]:
-    """The open breakers; those of single hosts only while the one that all hosts share is closed."""
+def _paused(now: int, names: Iterable[bytes], rows: Iterable[list[bytes]]) -> tuple[dict[str, Any], ...]:
+    """The open breakers. Breakers of single hosts are left out while the breaker that all hosts share is open."""
     opened = {text(name).partition("@"): row for name, row in zip(names, rows, strict=True) if row[0] is not None}
     shared = {endpoint for endpoint, _, host in opened if not host}
     return tuple(
@@ -192,7 +200,7 @@ def _worker(key: bytes, row: list[bytes | None]) -> dict[str, str]:
 
 
 def workers_listening(client: redis.Redis) -> int:
-    """How many workers that live have registered for our bells. Raises InboxUnavailable."""
+    """The number of live workers registered for our bells. Raises InboxUnavailable."""
     pipeline = client.pipeline(transaction=False)
     pipeline.smembers(f"rq:workers:{BELLS}")
     names = execute(pipeline)[0]
@@ -202,7 +210,7 @@ def workers_listening(client: redis.Redis) -> int:
 
 
 def bells_and_idle(client: redis.Redis) -> tuple[int, int]:
-    """How many bells RQ's queue holds, and how many of its workers are idle. Raises redis.RedisError."""
+    """The number of bells in RQ's queue and of idle workers. Raises redis.RedisError."""
     pipeline = client.pipeline(transaction=False)
     pipeline.llen(f"rq:queue:{BELLS}")
     pipeline.smembers(f"rq:workers:{BELLS}")

@@ -15,7 +15,7 @@ from memd.inbox import budget, verbs
 from memd.inbox.connection import send
 from memd.inbox.raw_door import Backlog
 from memd.inbox.receipt import Outcome, judge, standings
-from memd.inbox.verbs import Note
+from memd.inbox.verbs import ReceiptParts
 
 PAGE = 500
 RAW_WAIT_S = 1.0
@@ -62,7 +62,7 @@ class Flush:
         self._client = client
         self._lists = lists
         self._selection = selection
-        self._notes: dict[tuple[str, str], int] = {}
+        self._pushes: dict[tuple[str, str], int] = {}
 
     def start(self) -> FlushResult:
         """Make the selection due now without waiting; returns how many keys are in flight."""
@@ -76,20 +76,20 @@ class Flush:
         ended: Counter[str] = Counter()
         pause = POLL_MIN_S
         while True:
-            before = len(self._notes)
+            before = len(self._pushes)
             ended.update(outcome.state for outcome in self._settle())
             if progress:
-                progress(FlushProgress(len(self._notes) + ended.total(), ended.total()))
-            if not self._notes and in_time:
+                progress(FlushProgress(len(self._pushes) + ended.total(), ended.total()))
+            if not self._pushes and in_time:
                 return FlushResult(dict(ended))
             if time.monotonic() >= until or (in_time and self._all_rationed(until)):
                 return self._result(ended, timed_out=True)
-            pause = POLL_MIN_S if len(self._notes) < before else min(POLL_MAX_S, pause * 1.5)
+            pause = POLL_MIN_S if len(self._pushes) < before else min(POLL_MAX_S, pause * 1.5)
             time.sleep(min(pause, max(0.0, until - time.monotonic())))
 
     def _result(self, ended: Counter[str], *, timed_out: bool) -> FlushResult:
         waiting = [moment for moment in self._rationed() if moment is not None]
-        counts = {**ended, "waiting": len(self._notes)}
+        counts = {**ended, "waiting": len(self._pushes)}
         return FlushResult(counts, timed_out, len(waiting), max(waiting, default=None))
 
     def _all_rationed(self, until: float) -> bool:
@@ -99,33 +99,33 @@ class Flush:
 
     def _rationed(self) -> Iterable[datetime | None]:
         """When the wait of each key for a budget ends; None for a key that does not wait."""
-        keys = sorted({key for key, _ in self._notes})
+        keys = sorted({key for key, _ in self._pushes})
         for start in range(0, len(keys), PAGE):
             yield from send(self._client, budget.rationed(keys[start : start + PAGE]))
 
     def _take_in(self, until: float) -> bool:
-        """Note the pending keys, wait until the raw lists are taken in, note again. False: timed out."""
+        """Record the pending keys, wait until the raw lists are taken in, record again. False: timed out."""
         backlog = Backlog(self._client, self._lists)
-        self._note()
+        self._record()
         while not backlog.taken_in():
             if time.monotonic() >= until:
                 return False
             time.sleep(POLL_MIN_S)
         if backlog:
-            self._note()
+            self._record()
         return True
 
-    def _note(self) -> None:
-        """Note every selected key; scan again until two scans in a row find no new key.
+    def _record(self) -> None:
+        """Record every selected key; scan again until two scans in a row find no new key.
 
         A parked key becomes due when its bucket's claim ends and is claimed soon after: one scan can miss it in both
         places.
         """
         quiet = 0
         for _ in range(MOST_LOOKS):
-            before = len(self._notes)
+            before = len(self._pushes)
             self._look()
-            quiet = 0 if len(self._notes) > before else quiet + 1
+            quiet = 0 if len(self._pushes) > before else quiet + 1
             if quiet == 2:
                 return
 
@@ -134,9 +134,9 @@ class Flush:
         for source, extra in self._sources():
             cursor = "0"
             while True:
-                cursor, notes = send(self._client, verbs.flush_page(source, cursor, key_filter, extra))
-                for key, gen, seq in notes:
-                    self._notes[key, gen] = max(seq, self._notes.get((key, gen), 0))
+                cursor, found = send(self._client, verbs.flush_page(source, cursor, key_filter, extra))
+                for key, gen, seq in found:
+                    self._pushes[key, gen] = max(seq, self._pushes.get((key, gen), 0))
                 if cursor == "0":
                     break
 
@@ -149,15 +149,15 @@ class Flush:
         return [*waiting, ("claimed", ()), *waiting]
 
     def _settle(self) -> list[Outcome]:
-        """Look up all notes and remove those that have ended."""
+        """Look up all recorded pushes, and remove and return those that have ended."""
         ended: list[Outcome] = []
-        open_notes: list[Note] = [(key, gen, seq) for (key, gen), seq in self._notes.items()]
-        for start in range(0, len(open_notes), PAGE):
-            page = open_notes[start : start + PAGE]
+        in_flight: list[ReceiptParts] = [(key, gen, seq) for (key, gen), seq in self._pushes.items()]
+        for start in range(0, len(in_flight), PAGE):
+            page = in_flight[start : start + PAGE]
             replies = send(self._client, standings([key for key, _, _ in page]))
             for (key, gen, seq), standing in zip(page, replies, strict=True):
                 outcome = judge(standing, gen, seq)
                 if outcome.ended:
-                    del self._notes[key, gen]
+                    del self._pushes[key, gen]
                     ended.append(outcome)
         return ended

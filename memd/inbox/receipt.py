@@ -14,7 +14,7 @@ import orjson
 from memd.errors import Rejected
 from memd.inbox.connection import Call
 from memd.inbox.decoding import moment, text
-from memd.inbox.verbs import Merged, Note, P
+from memd.inbox.verbs import Merged, P, ReceiptParts
 
 State = Literal["pending", "claimed", "stored", "skipped", "dead", "unknown"]
 
@@ -108,7 +108,7 @@ def _ranges(lines: bytes) -> Iterator[Range]:
         yield Range(int(first), int(last), orjson.loads(record))
 
 
-def parse_id(receipt_id: str) -> Note:
+def parse_id(receipt_id: str) -> ReceiptParts:
     """Key hash, generation and sequence of a receipt id. Raises Rejected."""
     match = _ID.fullmatch(receipt_id)
     if not match:

@@ -2,46 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from datetime import datetime
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 import redis
 
 from memd.config import Settings
 from memd.inbox import server_check
-from memd.inbox.figures import read_figures
+from memd.inbox.figures import InboxFigures, read_figures
 from memd.inbox.verbs import raw_lists
 
 USAGE = ("model_calls", "input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "unused_answers")
 
 
-@dataclass(frozen=True, slots=True)
-class Status:
-    """The figures of `memd status`. Counts are of keys; `stored`, `skipped`, `dead_so_far` are of pushes."""
-
-    pending: int
-    due: int
-    parked: int
-    batched: int
-    batches: int
-    """`batched`: pending keys that wait for the answer of a batch; `batches`: batches in flight."""
-
-    rationed: int
-    rationed_until: datetime | None
-    """`rationed`: pending keys that wait for a budget of tokens; `rationed_until`: when the last wait ends."""
-
-    claimed: int
-    dead: int
-    raw: dict[str, int]
-    raw_letters: dict[str, int]
-    """Dead letters of raw pushes by list, of those lists that have any."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Status(InboxFigures):
+    """The figures of `memd status`. `pushes`, `stored`, `skipped` and `dead_so_far` count pushes."""
 
     discarded: dict[str, int]
-    """Letters of raw pushes that were discarded by cap or age, by list, so far."""
-
-    unread: tuple[str, ...]
-    """Raw lists that producers push to but no scheduler reads, because `client.apps` does not name their apps."""
+    """Dead letters of raw pushes that cap or age has discarded so far, by list."""
 
     pushes: int
     stored: int
@@ -53,14 +32,6 @@ class Status:
     redacted: dict[str, int]
     facts: dict[str, int]
     usage: dict[str, int]
-    oldest_waiting_s: float | None
-    paused: tuple[dict[str, Any], ...]
-    """Model endpoints whose breaker is open: the code, how long it has been open, and seconds until the next try."""
-
-    workers: tuple[dict[str, str], ...]
-    waiting_parts: tuple[str, ...]
-    """Parts of `memd up` that cannot start and are tried again, as "<part> on <host>"; its log says why."""
-
     server: dict[str, Any]
 
     def as_dict(self) -> dict[str, Any]:
@@ -74,19 +45,8 @@ def read_status(client: redis.Redis, settings: Settings) -> Status:
     figures = read_figures(client, raw_lists(settings))
     stats = figures.stats
     return Status(
-        pending=figures.pending,
-        due=figures.due,
-        parked=figures.parked,
-        batched=figures.batched,
-        batches=figures.batches,
-        rationed=figures.rationed,
-        rationed_until=figures.rationed_until,
-        claimed=figures.claimed,
-        dead=figures.dead,
-        raw=figures.raw,
-        raw_letters=figures.raw_letters,
+        **{field.name: getattr(figures, field.name) for field in fields(InboxFigures)},
         discarded=_named(stats, "discarded:"),
-        unread=figures.unread,
         pushes=stats.get("pushes", 0),
         stored=stats.get("stored", 0),
         skipped=stats.get("skipped", 0),
@@ -97,10 +57,6 @@ def read_status(client: redis.Redis, settings: Settings) -> Status:
         redacted=_named(stats, "redacted:"),
         facts={name: stats.get(f"facts_{name}", 0) for name in ("added", "confirmed", "retired")},
         usage={name: stats.get(name, 0) for name in USAGE},
-        oldest_waiting_s=figures.oldest_waiting_s,
-        paused=figures.breakers,
-        workers=figures.workers,
-        waiting_parts=figures.waiting_parts,
         server={"version": server.version, "durability": server.durability, "unfit": list(server.problems)},
     )
 

@@ -59,7 +59,7 @@ class Merged:
     reason: str
 
 
-Note = tuple[str, str, int]
+ReceiptParts = tuple[str, str, int]
 """(key hash, generation, sequence): the parts of a receipt id."""
 
 
@@ -208,13 +208,13 @@ def bury_part(claim_id: str, code: str, error: str, identities: Sequence[str]) -
 
 def flush_page(
     source: str, cursor: str, key_filter: Sequence[str | None], extra: Sequence[str] = ()
-) -> Call[tuple[str, list[Note]]]:
+) -> Call[tuple[str, list[ReceiptParts]]]:
     """Make one page of keys due now; returns the next cursor ("0": done) and the notes of the keys.
 
     `source`: keys, user, due, rationed, batched or claimed.
     """
 
-    def parse(reply: list[Any]) -> tuple[str, list[Note]]:
+    def parse(reply: list[Any]) -> tuple[str, list[ReceiptParts]]:
         return text(reply[0]), [(text(key), text(gen), int(seq)) for key, gen, seq in reply[1:]]
 
     selection = orjson.dumps(list(key_filter))

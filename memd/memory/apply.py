@@ -29,7 +29,7 @@ from memd.push.redaction import redact
 
 __all__ = ["Applied", "Origin", "Refusal", "apply", "maintenance_due"]
 
-NO_HEAT: Mapping[str, float] = MappingProxyType({})
+NOTHING_READ: Mapping[str, float] = MappingProxyType({})
 
 
 def maintenance_due(document: Document, now: datetime, settings: ApplySettings) -> Maintenance:
@@ -46,13 +46,14 @@ def apply(
     settings: ApplySettings,
     *,
     maintenance: Maintenance | None = None,
-    heat: Mapping[str, float] = NO_HEAT,
+    recent_use: Mapping[str, float] = NOTHING_READ,
 ) -> Applied:
     """The document after this update.
 
     `sent`: the messages that evidence numbers from 0; `taken`: the messages to enter in the ledger. Only messages that
     the ledger does not hold prove anything; with nothing new in either, the document is returned unchanged.
-    `maintenance`: the questions about the document that the extractor was asked, if any. `heat`: see `eviction.trim`.
+    `maintenance`: the questions about the document that the extractor was asked, if any.
+    `recent_use`: see `eviction.trim`.
     """
     new = {message.identity for message in ledger.unknown(document, origin.thread_id, sent)}
     if not new and not ledger.unknown(document, origin.thread_id, taken):
@@ -68,7 +69,7 @@ def apply(
         steps.retire(update.retired_facts)
         merging.merge(draft, update.merged_facts, maintenance.merge)
         steps.rewrite(update.summaries)
-        eviction.trim(draft, heat)
+        eviction.trim(draft, recent_use)
     return draft.finish([*taken, *sent])
 
 

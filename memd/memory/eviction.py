@@ -1,4 +1,4 @@
-"""Eviction: which facts go when a memory is full: the least confident, or by a mix that counts freshness and use."""
+"""Eviction: picks the facts to archive when a memory is full, by confidence, or by confidence, freshness and use."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from memd.memory.facts import (
     replaces,
 )
 
-CONFIDENCE_SHARE, FRESHNESS_SHARE, HEAT_SHARE = 0.65, 0.25, 0.10
+CONFIDENCE_SHARE, FRESHNESS_SHARE, USE_SHARE = 0.65, 0.25, 0.10
 FRESHNESS_HALF_LIFE_DAYS = 90.0
 CORRECTION_SHARE = 0.10
 """Share of `max_facts`: this many corrections stay when the mix would evict them."""
@@ -26,15 +26,15 @@ CORRECTION_SHARE = 0.10
 Worth = tuple[float, bool, str]
 
 
-def trim(draft: Draft, heat: Mapping[str, float]) -> None:
-    """Archive what is over the cap, the least worth first, noting what it was worth. Manual facts stay.
+def trim(draft: Draft, recent_use: Mapping[str, float]) -> None:
+    """Archive the facts over the cap, those of the lowest worth first, with their worth. Manual facts stay.
 
-    `heat`: how much each fact was read lately, from 0 to 1, by id.
+    `recent_use`: how much each fact was read lately, from 0 to 1, by id.
     """
     surplus = len(draft.facts) - draft.settings.max_facts
     if surplus <= 0:
         return
-    worth = _worth(draft, heat)
+    worth = _worth(draft, recent_use)
     # The sort is stable, and facts are kept in the order they came: of equals the older go.
     order = sorted((name for name, fact in draft.facts.items() if not is_manual(fact)), key=worth.__getitem__)
     reserved = _reserved(draft, order)
@@ -52,16 +52,16 @@ def _reserved(draft: Draft, order: list[str]) -> set[str]:
     return set(corrections[-max(1, int(CORRECTION_SHARE * draft.settings.max_facts)) :])
 
 
-def _worth(draft: Draft, heat: Mapping[str, float]) -> dict[str, Worth]:
-    """What each fact is worth.
+def _worth(draft: Draft, recent_use: Mapping[str, float]) -> dict[str, Worth]:
+    """The worth of each fact.
 
     A replacement is worth at least as much as what it replaced, so that a full memory never loses both for a third.
     """
 
     def mixed(fact: Fact) -> Worth:
         confidence, correction, created = rank(fact)
-        freshness, warmth = _freshness(fact, draft.origin.now), min(1.0, max(0.0, heat.get(id_of(fact), 0.0)))
-        mix = CONFIDENCE_SHARE * confidence + FRESHNESS_SHARE * freshness + HEAT_SHARE * warmth
+        freshness, use = _freshness(fact, draft.origin.now), min(1.0, max(0.0, recent_use.get(id_of(fact), 0.0)))
+        mix = CONFIDENCE_SHARE * confidence + FRESHNESS_SHARE * freshness + USE_SHARE * use
         return mix, correction, created
 
     own = rank if draft.settings.eviction == "confidence" else mixed

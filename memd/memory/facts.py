@@ -185,6 +185,16 @@ def asides_of(fact: Fact) -> dict[str, str]:
     return {path: value for path, value in asides.items() if isinstance(value, str)}
 
 
+def readable_facts(document: Document) -> list[Fact]:
+    """The facts that have an id and content, also in a document that `parsing` has not checked."""
+    facts = document.get("facts")
+    return [
+        fact
+        for fact in (facts if isinstance(facts, list) else ())
+        if isinstance(fact, dict) and id_of(fact) and isinstance(fact.get("content"), str)
+    ]
+
+
 def with_quotes(fact: Fact, change: Callable[[str], str]) -> Fact:
     """The fact with its quotes changed; evidence without a quote is left out."""
     if not isinstance(fact.get("evidence"), list):

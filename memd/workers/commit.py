@@ -92,10 +92,10 @@ class Documents:
             origin,
             self._settings.apply,
             maintenance=work.maintenance,
-            heat=self._heat_of(work.part, loaded),
+            recent_use=self._recent_use(work.part, loaded),
         )
 
-    def _heat_of(self, part: Part, loaded: Loaded) -> dict[str, float]:
+    def _recent_use(self, part: Part, loaded: Loaded) -> dict[str, float]:
         """How much each fact was read lately. Only hybrid eviction asks for it."""
         if self._settings.apply.eviction != "hybrid":
             return {}

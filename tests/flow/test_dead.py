@@ -16,7 +16,7 @@ from memd.config import Settings
 from memd.inbox import verbs
 from memd.inbox.claim import Claim
 from memd.inbox.connection import send
-from memd.inbox.dead import Which
+from memd.inbox.dead import LetterFilter
 from memd.inbox.verbs import P
 
 pytestmark = pytest.mark.timing
@@ -132,10 +132,10 @@ def test_letters_are_chosen_by_id_code_and_user(memd: Memd, client: redis.Redis,
         memd.push(turns("one"), thread_id=f"t{number}", user_id=user, now=True)
         kill(client, settings, code)
     assert len(memd.dead()) == 3
-    assert len(memd.dead(Which(code="E_A"))) == 2
-    assert len(memd.dead(Which(user_id="ana"))) == 2
-    [letter] = memd.dead(Which(code="E_A", user_id="ana"))
-    assert memd.dead(Which(ids=(letter.id,))) == [letter]
+    assert len(memd.dead(LetterFilter(code="E_A"))) == 2
+    assert len(memd.dead(LetterFilter(user_id="ana"))) == 2
+    [letter] = memd.dead(LetterFilter(code="E_A", user_id="ana"))
+    assert memd.dead(LetterFilter(ids=(letter.id,))) == [letter]
 
 
 def test_a_raw_push_that_was_refused_is_tried_again_first(

@@ -117,7 +117,7 @@ class CheckedMachine(RuleBasedStateMachine):
         self.held: list[Held] = []
         self._raw: list[bytes] = []
         self._raw_dead = 0
-        self._receipts: dict[verbs.Note, tuple[Key, frozenset[str]]] = {}
+        self._receipts: dict[verbs.ReceiptParts, tuple[Key, frozenset[str]]] = {}
         self._files: dict[Bucket, bytes | None] = dict.fromkeys(BUCKETS)
 
     @invariant()

@@ -60,12 +60,12 @@ def new(content: str, **changes: Any) -> NewFact:
 
 
 def run(
-    document: Document, update: Update, *signals: str, heat: dict[str, float] | None = None, **changes: Any
+    document: Document, update: Update, *signals: str, recent_use: dict[str, float] | None = None, **changes: Any
 ) -> Applied:
     settings = ApplySettings(**changes)
     turns = said(QUOTE, *signals)
     maintenance = maintenance_due(document, NOW, settings)
-    return apply(document, update, turns, turns, ORIGIN, settings, maintenance=maintenance, heat=heat or {})
+    return apply(document, update, turns, turns, ORIGIN, settings, maintenance=maintenance, recent_use=recent_use or {})
 
 
 def contents(applied: Applied) -> list[str]:
@@ -444,7 +444,7 @@ def test_the_mix_also_asks_when_it_was_said_and_whether_it_is_read() -> None:
     mixed = run(full(old, fresh), update, max_facts=10, eviction="hybrid")
     assert list(gone(mixed)) == [old["content"]]
     older = fact(2, "The user may like rowing", confidence=0.9, createdAt=ago(900))
-    read = run(full(old, older), update, max_facts=10, eviction="hybrid", heat={old["id"]: 1.0})
+    read = run(full(old, older), update, max_facts=10, eviction="hybrid", recent_use={old["id"]: 1.0})
     assert list(gone(read)) == [older["content"]]
 
 

@@ -16,7 +16,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import ModuleType
-from typing import Any
 
 from memd.extraction.offline import chinese, english
 from memd.extraction.offline.sentences import sentences
@@ -24,6 +23,8 @@ from memd.extraction.offline.statements import Statement
 from memd.extraction.offline.wordings import BEGINNINGS, CATEGORIES, SINGLE_KINDS, KnownFact, recognise
 from memd.extraction.protocol import Extraction, Request, Usage
 from memd.extraction.update import ConfirmedFact, Evidence, NewFact, RetiredFact, Subject, Update
+from memd.memory.document import Document
+from memd.memory.facts import content_of, id_of, readable_facts
 
 RULES_VERSION = "rules-1"
 
@@ -69,7 +70,7 @@ def _language(sentence: str) -> ModuleType:
 class _UpdateBuilder:
     """The update while it is built. A later statement overrules an earlier one."""
 
-    document: dict[str, Any]
+    document: Document
     new: dict[str, NewFact] = field(default_factory=dict)
     confirmed: dict[str, ConfirmedFact] = field(default_factory=dict)
     retired: dict[str, RetiredFact] = field(default_factory=dict)
@@ -77,12 +78,8 @@ class _UpdateBuilder:
     @cached_property
     def _facts(self) -> list[tuple[str, str, str]]:
         """Id, content and folded content of the document's facts, read only when there is a statement."""
-        facts = self.document.get("facts") or ()
-        return [
-            (fact["id"], fact["content"], fact["content"].strip().casefold())
-            for fact in facts
-            if isinstance(fact, dict) and isinstance(fact.get("id"), str) and isinstance(fact.get("content"), str)
-        ]
+        facts = readable_facts(self.document)
+        return [(id_of(fact), content_of(fact), content_of(fact).strip().casefold()) for fact in facts]
 
     def _known(self, kind: str) -> list[KnownFact]:
         """The document's facts of a kind."""

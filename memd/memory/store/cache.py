@@ -24,7 +24,7 @@ D = TypeVar("D")
 
 
 @dataclass
-class _Entry(Generic[D]):
+class _CachedDocument(Generic[D]):
     """A cached document, and maybe what a reader derived from it. `size`: bytes of both, estimated."""
 
     mark: Hashable
@@ -47,7 +47,7 @@ class CachedReader(Generic[D]):
         self._most = settings.store.cache_documents
         self._most_bytes = settings.recall.cache_mb * 1_000_000 / OVERHEAD
         self._lock = threading.Lock()
-        self._entries: OrderedDict[Bucket, _Entry[D]] = OrderedDict()
+        self._entries: OrderedDict[Bucket, _CachedDocument[D]] = OrderedDict()
         self._bytes = 0
 
     def read(self, bucket: Bucket) -> Document:
@@ -64,7 +64,7 @@ class CachedReader(Generic[D]):
         size = size_of(document)
         with self._lock:
             self._drop(bucket)
-            self._entries[bucket] = _Entry(mark, document, size, size)
+            self._entries[bucket] = _CachedDocument(mark, document, size, size)
             self._bytes += size
             self._evict()
         return document

@@ -154,7 +154,7 @@ def workers(checkup: Checkup) -> Verdict:
 
 def breaker(checkup: Checkup) -> Verdict:
     """No model endpoint is paused."""
-    paused = checkup.figures.breakers
+    paused = checkup.figures.paused
     if not paused:
         return ok("closed")
     first = paused[0]
