@@ -24,6 +24,8 @@ class Event(StrEnum):
     RAW_PUSH_SKIPPED = "raw_push_skipped"
     RAW_LIST_UNREAD = "raw_list_unread"
 
+    CONFIG_NOT_READ = "config_not_read"
+
     SERVER_READY = "server_ready"
     SERVER_WAITS = "server_waits"
     SERVER_CUT_OFF = "server_cut_off"

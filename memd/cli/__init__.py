@@ -8,7 +8,8 @@ from __future__ import annotations
 import sys
 
 from memd.cli.app import app
-from memd.errors import MemdError
+from memd.cli.common import nothing
+from memd.errors import FactUnknown, MemdError
 
 
 def main() -> None:
@@ -17,6 +18,8 @@ def main() -> None:
         app()
     except MemdError as error:
         print(f"memd: {error}", file=sys.stderr)  # noqa: T201  (this is the terminal)
+        if isinstance(error, FactUnknown):
+            nothing("no such fact")
         sys.exit(error.exit_code)
     except KeyboardInterrupt:
         sys.exit(130)

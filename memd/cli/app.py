@@ -39,6 +39,7 @@ COMMANDS = {
     "doctor": ("checks", "Check everything memd depends on, and say what to do."),
     "acl": ("access", "Print the accounts for your own server."),
     "token": ("access", "Add, list or revoke tokens for `memd serve`."),
+    "where": ("where", "Show where memd keeps and finds things: files, folders, the server's address."),
     "config": ("setup", "Show every setting in force, and its origin."),
     "demo": ("setup", "Run memd on shipped conversations and show the memory."),
 }
@@ -91,7 +92,8 @@ def _version(chosen: bool) -> None:
 @app.callback(epilog=EPILOG)
 def options(
     config: Annotated[
-        Path | None, typer.Option("--config", help="The config file (default: config.yaml of this folder).")
+        Path | None,
+        typer.Option("--config", help="The config file (default: config.yaml here, if memd's)."),
     ] = None,
     data_dir: Annotated[Path | None, typer.Option("--data-dir", help="The data folder.")] = None,
     redis_url: Annotated[

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from memd.cli.common import Json, echo, echo_json, settings
+from memd.cli.common import Json, echo, echo_json, nothing, settings
 from memd.memory.hand.by_hand import bucket_of
 from memd.ops.audit import Audited, Report, inspect
 from memd.ops.doctor import examine
@@ -74,6 +74,8 @@ def _table(report: Report) -> None:
         echo(f"… and {len(report.findings) - SHOWN} more; --json has all")
     counts = ", ".join(f"{count} {rule}" for rule, count in report.counts.items())
     echo(f"{report.facts} facts in {report.memories} memories: {counts or 'nothing found'}")
+    if not report.memories:
+        nothing("no memories")
 
 
 def _row(row: Audited) -> tuple[str, str, str, str, str]:

@@ -49,9 +49,12 @@ def settings(**flags: Any) -> Settings:
 def daemon_settings(**flags: Any) -> Settings:
     """The settings of a process that keeps running; also sets up logging. Raises ConfigError."""
     os.umask(0o077)  # the files of the daemon are private
-    chosen = settings(**flags)
+    found = loaded(**flags)
+    chosen = found.settings
     descriptors.require(chosen)
     events.setup(chosen.log.level, chosen.log.format)
+    if found.file and found.file.unread:
+        events.logger().warning(events.Event.CONFIG_NOT_READ, reason=found.file.unread)
     return chosen
 
 
@@ -68,6 +71,11 @@ def echo_json(value: Any) -> None:
 def warn(text: str) -> None:
     """Print a line for people, on stderr."""
     typer.echo(text, err=True)
+
+
+def nothing(found: str) -> None:
+    """Say that nothing was found, and in which folder: another folder is another memory."""
+    warn(f"{found} in {settings().data_dir.absolute()}")
 
 
 def confirm(question: str) -> None:

@@ -7,7 +7,7 @@ from typing import Annotated, Any, get_args
 
 import typer
 
-from memd.cli.common import Agent, DryRun, Json, User, echo, echo_json, settings, warn
+from memd.cli.common import Agent, DryRun, Json, User, echo, echo_json, nothing, settings, warn
 from memd.cli.memory import warn_of_damage
 from memd.client import Memd
 from memd.errors import Rejected
@@ -87,7 +87,7 @@ def archived(
         why = printable(archive_reason(fact) or "?") + (f" ({printable(note)})" if note else "")
         echo(f"{printable(id_of(fact) or '?')}  {since}  {printable(content_of(fact))}\n    {why}")
     if not found:
-        echo("nothing")
+        nothing("nothing")
 
 
 @facts.command()
@@ -108,7 +108,7 @@ def withheld(user: User, agent: Agent = "", as_json: Json = False) -> None:
         echo(f"{printable(fact_id)}  {printable(contents.get(str(fact_id), '(gone)'))}")
         echo(f"    {asked}" + (f": {printable(note)}" if note else ""))
     if not found:
-        echo("nothing")
+        nothing("nothing")
 
 
 @facts.command()
@@ -181,7 +181,7 @@ def _tell(change: Change, done: str, dry_run: bool, as_json: bool) -> None:
 
 def _table(rows: list[dict[str, Any]]) -> None:
     if not rows:
-        echo("no facts")
+        nothing("no facts")
         return
     width = max(len(printable(id_of(fact))) for fact in rows)
     echo(f"{'id':<{width}}  {'conf':>4}  {'category':<10}  {'since':<10}  {'by':<6}  content")

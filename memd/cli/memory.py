@@ -7,9 +7,9 @@ from typing import Annotated, Any
 
 import typer
 
-from memd.cli.common import Agent, Json, Pending, User, echo, echo_json, settings, warn
+from memd.cli.common import Agent, Json, Pending, User, echo, echo_json, nothing, settings, warn
 from memd.client import Memd
-from memd.memory.document import iso, moment
+from memd.memory.document import iso, moment, saved_at
 from memd.recall.past import as_of
 from memd.recall.view import view
 from memd.recall.why import why_text
@@ -40,6 +40,8 @@ def show(
         echo_json(document)
     else:
         echo(view(document))
+    if not saved_at(document):
+        nothing("no such memory")
 
 
 def why(
@@ -74,7 +76,7 @@ def inject(
     query: Annotated[str | None, typer.Option("--query", help="The facts that match it best come first.")] = None,
     include_pending: Pending = False,
 ) -> None:
-    """Print the <memory> block for the next prompt. Without any memory it prints nothing.
+    """Print the <memory> block for the next prompt. Without any memory it prints nothing on stdout.
 
     Example: memd inject ana --max-tokens 500
     """
@@ -83,6 +85,8 @@ def inject(
         block = memd.inject(user, agent_name=agent, max_tokens=max_tokens, query=query, include_pending=include_pending)
     if block:
         echo(block)
+    else:
+        nothing("nothing to inject")
 
 
 def warn_of_damage(memd: Memd, user: str, agent: str) -> None:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from memd.cli.common import Agent, Json, Pending, User, echo, echo_json, settings
+from memd.cli.common import Agent, Json, Pending, User, echo, echo_json, nothing, settings
 from memd.client import Memd
 from memd.memory.facts import category_of, content_of, id_of
 from memd.printable import printable
@@ -45,6 +45,8 @@ def search(  # noqa: PLR0913, PLR0917  (each parameter is an option)
     if as_json:
         echo_json([asdict(hit) for hit in hits])
         return
+    if not hits:
+        nothing("nothing found")
     for hit in hits:
         echo(_line(hit))
         if explain:

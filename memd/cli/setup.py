@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from memd.cli.common import Globals, Json, echo, echo_json, loaded
+from memd.cli.common import Globals, Json, echo, echo_json, loaded, warn
 from memd.config import plain
 
 
@@ -18,6 +18,8 @@ def config(as_json: Json = False) -> None:
     Example: MEMD_SCHEDULER__QUIET_S=10 memd config
     """
     found = loaded()
+    if found.file and found.file.unread:
+        warn(f"not read: {found.file.unread}; if it is, name it with --config")
     tree = plain(found.settings)
     rows = [(name, _value(tree, name), origin) for name, origin in found.origins.items()]
     if as_json:

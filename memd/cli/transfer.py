@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import orjson
 import typer
 
-from memd.cli.common import DryRun, Json, User, echo, echo_json, settings, warn
+from memd.cli.common import DryRun, Json, User, echo, echo_json, nothing, settings, warn
 from memd.client import Memd
 from memd.memory.hand.formats import parse_json
 from memd.memory.hand.transfer import ImportedMemory
@@ -36,6 +36,8 @@ def export(
     """
     with Memd(settings()) as memd:
         found = memd.export(user, agent_name=agent)
+    if not found["memories"]:
+        nothing("no memories of this user")
     if output is None:
         echo_json(found)
         return

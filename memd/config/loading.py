@@ -17,12 +17,12 @@ from typing import Any, get_args
 from msgspec import ValidationError, convert
 from msgspec.json import encode
 
+from memd.config.places import ConfigFile, config_file, data_dir, flatten
 from memd.config.problems import sentence
 from memd.config.settings import MASK, Secret, Settings, kinds, names
 from memd.errors import ConfigError
 
 ENV_PREFIX = "MEMD_"
-CONFIG_FILE = "config.yaml"
 
 _CREDENTIALS = re.compile("//.*@", re.DOTALL)
 
@@ -32,10 +32,12 @@ _WORDS = {"yes": True, "on": True, "y": True, "t": True, "no": False, "off": Fal
 
 @dataclass(frozen=True)
 class LoadedSettings:
-    """The settings in force, and the origin of each by its dotted name: default, a file, environment or flag."""
+    """The settings in force, the origin of each by its dotted name (default, a file, environment, flag), the file."""
 
     settings: Settings
     origins: Mapping[str, str]
+    file: ConfigFile | None
+    """The config file that was named or found, also when it is not read."""
 
 
 def load(
@@ -48,16 +50,14 @@ def load(
     """Read the settings.
 
     `file`: the config file, which must exist; None reads the one that `MEMD_CONFIG` names, else `config.yaml` of the
-    working folder if it exists. `use_file` False reads no file. `environ`: None is the process's own. `flags`: values
-    by dotted name; None means not set. Raises ConfigError.
+    working folder if it is memd's (`memd.config.places`). `use_file` False reads no file. `environ`: None is the
+    process's own. `flags`: values by dotted name; None means not set. Raises ConfigError.
     """
     environ = os.environ if environ is None else environ
-    path = file or _default_file(environ) if use_file else None
+    found = config_file(file, environ) if use_file else None
     layers: list[tuple[str, Mapping[str, Any]]] = []
-    if path is not None:
-        from memd import yaml_text  # noqa: PLC0415  (YAML takes 7 ms to import; many apps have no file)
-
-        layers.append((str(path), dict(_flatten(yaml_text.read(path)))))
+    if found is not None:
+        layers.append((str(found.path), dict(flatten(found.tree))))
     layers.append(("environment", dict(_from_environment(environ))))
     layers.append(("flag", {name: value for name, value in (flags or {}).items() if value is not None}))
     tree: dict[str, Any] = {}
@@ -68,8 +68,10 @@ def load(
             _refuse_not_utf8(name, value, origin)
             _put(tree, name, _WORDS.get(value.lower(), value) if name in switches and isinstance(value, str) else value)
             origins[name] = origin
+    if tree.get("data_dir") is None:
+        tree["data_dir"] = data_dir(environ)
     try:
-        return LoadedSettings(convert(tree, Settings, strict=False, dec_hook=_decoded), origins)
+        return LoadedSettings(convert(tree, Settings, strict=False, dec_hook=_decoded), origins, found)
     except ValidationError as error:
         raise ConfigError(sentence(error, origins, tree, dict(kinds()))) from None
 
@@ -80,12 +82,6 @@ def _refuse_not_utf8(name: str, value: object, origin: str) -> None:
         str(value).encode()
     except UnicodeEncodeError:
         raise ConfigError(f"setting {name} ({origin}) is not UTF-8") from None
-
-
-def _default_file(environ: Mapping[str, str]) -> Path | None:
-    if environ.get("MEMD_CONFIG"):
-        return Path(environ["MEMD_CONFIG"])
-    return Path(CONFIG_FILE) if Path(CONFIG_FILE).is_file() else None
 
 
 def _decoded(kind: type, value: object) -> object:
@@ -125,16 +121,7 @@ def as_environment(settings: Settings) -> dict[str, str]:
     if settings.extraction.api_key:
         tree["extraction"]["api_key"] = settings.extraction.api_key.reveal()
     tree["data_dir"] = str(settings.data_dir.absolute())
-    return {ENV_PREFIX + name.upper().replace(".", "__"): json.dumps(value) for name, value in _flatten(tree)}
-
-
-def _flatten(tree: Mapping[Any, Any]) -> Iterator[tuple[str, Any]]:
-    for name, value in tree.items():
-        if isinstance(value, dict) and value:
-            for inner, leaf in value.items():
-                yield f"{name}.{inner}", leaf
-        else:
-            yield str(name), value
+    return {ENV_PREFIX + name.upper().replace(".", "__"): json.dumps(value) for name, value in flatten(tree)}
 
 
 def _from_environment(environ: Mapping[str, str]) -> Iterator[tuple[str, Any]]:

@@ -19,6 +19,9 @@ Count = Annotated[int, Meta(ge=1, le=10_000_000)]
 Dollars = Annotated[float, Meta(ge=0, le=1_000_000)]
 Tokens = Annotated[int, Meta(ge=1, le=1_000_000_000_000)]
 
+HERE = "memd-data"
+"""The data folder in the current folder: used where it exists. `load` looks further (memd.config.places)."""
+
 MASK = "**********"
 
 
@@ -60,6 +63,7 @@ def _hide(section: Section, name: str) -> None:
 
 class ServerSettings(Section, frozen=True):
     appendfsync: Literal["everysec", "always"] = "everysec"
+    port: Annotated[int, Meta(ge=1, le=65_535)] | None = None
 
 
 class ClientSettings(Section, frozen=True):
@@ -205,7 +209,7 @@ class LogSettings(Section, frozen=True):
 class Settings(Section, frozen=True):
     """All settings, in the order of the flow. `config.yaml` explains each one."""
 
-    data_dir: Path = Path("memd-data")
+    data_dir: Path = Path(HERE)
     redis_url: Secret | None = None
     enabled: bool = True
     server: ServerSettings = ServerSettings()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,6 +37,9 @@ TIMEOUT_S = 5.0
 MAX_SOCKET_BYTES = 103
 """The longest path of a socket: 107 bytes on Linux, 103 on macOS."""
 
+OWN_ACCOUNT = "memd-daemon"
+"""The account of memd's own processes on the embedded server when it has a port."""
+
 _STATES = {
     "LOADING": "is still loading its data",
     "BUSY": "is busy with a script that does not end",
@@ -68,7 +70,25 @@ def inbox_url(settings: Settings) -> str:
     """The URL of the inbox: the configured server, or the embedded server's socket."""
     if settings.redis_url is not None:
         return settings.redis_url.reveal()
-    return f"unix://{quote(os.fsencode(socket_path(settings)))}"
+    return f"unix://{_own_account(settings)}{quote(os.fsencode(socket_path(settings)))}"
+
+
+def password_file(settings: Settings, account: str) -> Path:
+    """The file with the password of an account of the embedded server; it exists only with `server.port`."""
+    return settings.data_dir.absolute() / "server" / f"{account}.password"
+
+
+def own_password(settings: Settings) -> str:
+    """The password of memd's own processes for the embedded server; "" when it asks for none."""
+    try:
+        return password_file(settings, OWN_ACCOUNT).read_text(encoding="ascii").strip()
+    except (OSError, ValueError):  # no port, or no right to read it: then the server refuses
+        return ""
+
+
+def _own_account(settings: Settings) -> str:
+    password = own_password(settings)
+    return f"{OWN_ACCOUNT}:{password}@" if password else ""
 
 
 def socket_path(settings: Settings) -> Path:
@@ -78,7 +98,8 @@ def socket_path(settings: Settings) -> Path:
     if len(os.fsencode(inside)) <= MAX_SOCKET_BYTES:
         return inside
     name = hashlib.sha256(os.fsencode(folder)).hexdigest()[:16]
-    return Path(tempfile.gettempdir()) / f"memd-{os.getuid()}" / f"{name}.sock"
+    # Not tempfile.gettempdir(): with another TMPDIR, a client would look for the server elsewhere.
+    return Path("/tmp") / f"memd-{os.getuid()}" / f"{name}.sock"  # noqa: S108  (a private folder in it)
 
 
 def _options(retries: int) -> dict[str, Any]:

@@ -17,8 +17,8 @@ from pathlib import Path
 
 from memd.config import Settings
 from memd.errors import AlreadyRunning, ConfigError, InboxUnavailable, ServerUnfit
-from memd.inbox.connection import socket_path
-from memd.ops import locks
+from memd.inbox.connection import OWN_ACCOUNT, own_password, socket_path
+from memd.ops import locks, port
 
 SILENCE_S = 30.0
 """Seconds that a starting server may stay silent. While it answers that it is loading, the wait goes on."""
@@ -33,7 +33,6 @@ _PLAIN = frozenset(b"/._-+,@" + string.ascii_letters.encode() + string.digits.en
 
 # A pending key is a hash of a dozen short fields and its messages: as a listpack it takes a fifth less memory.
 _CONF = """\
-port 0
 unixsocket {socket}
 unixsocketperm 700
 dir {folder}
@@ -65,7 +64,7 @@ def start(settings: Settings, preexec: Callable[[], None] | None = None) -> subp
     try:
         if ping(path):
             raise AlreadyRunning("a server that this memd did not start answers on the data folder's socket; stop it")
-        _write(conf, _configuration(path, folder, settings.server.appendfsync))
+        _write(conf, _configuration(path, folder, settings))
         process = subprocess.Popen(
             [program, str(conf)],
             stdin=subprocess.DEVNULL,
@@ -77,7 +76,7 @@ def start(settings: Settings, preexec: Callable[[], None] | None = None) -> subp
         locks.name_holder(lock, process.pid)
     finally:
         os.close(lock)
-    _wait_until_ready(process, path, folder / "server.log")
+    _wait_until_ready(process, path, folder / "server.log", own_password(settings))
     return process
 
 
@@ -195,9 +194,9 @@ def _write(conf: Path, data: bytes) -> None:
         raise InboxUnavailable(f"the embedded server cannot be set up in {conf.parent} ({error.strerror})") from None
 
 
-def _wait_until_ready(process: subprocess.Popen[bytes], path: Path, log: Path) -> None:
+def _wait_until_ready(process: subprocess.Popen[bytes], path: Path, log: Path, password: str) -> None:
     until = time.monotonic() + SILENCE_S
-    while not (answer := ping(path)).startswith(b"+PONG"):
+    while not (answer := ping(path, password)).startswith(b"+PONG"):
         if process.poll() is not None:
             raise InboxUnavailable(f"the embedded server ended at once; see {log}")
         if answer.startswith(b"-LOADING"):  # reading a long append-only file may take minutes
@@ -208,10 +207,11 @@ def _wait_until_ready(process: subprocess.Popen[bytes], path: Path, log: Path) -
         time.sleep(0.005)
 
 
-def _configuration(path: Path, folder: Path, appendfsync: str) -> bytes:
+def _configuration(path: Path, folder: Path, settings: Settings) -> bytes:
     files = {"socket": path, "folder": folder, "pidfile": folder / "server.pid", "logfile": folder / "server.log"}
     quoted = {name: _quoted(file) for name, file in files.items()}
-    return _CONF.format(**quoted, appendfsync=appendfsync).encode("ascii")
+    lines = _CONF.format(**quoted, appendfsync=settings.server.appendfsync)
+    return (port.configuration(settings) + lines).encode("ascii")
 
 
 def _quoted(path: Path) -> str:
@@ -219,12 +219,15 @@ def _quoted(path: Path) -> str:
     return '"' + "".join(chr(b) if b in _PLAIN else f"\\x{b:02x}" for b in os.fsencode(path)) + '"'
 
 
-def ping(path: Path) -> bytes:
+def ping(path: Path, password: str = "") -> bytes:
     """What the server on this socket replies to PING; nothing when it cannot be reached."""
     try:
         with socket.socket(socket.AF_UNIX) as connection:
             connection.settimeout(CONNECT_S)
             connection.connect(str(path))
+            if password:
+                connection.sendall(f"AUTH {OWN_ACCOUNT} {password}\r\n".encode())
+                connection.recv(64)
             connection.sendall(b"PING\r\n")
             return connection.recv(64)
     except OSError:  # not there yet

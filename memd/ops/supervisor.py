@@ -24,6 +24,7 @@ from memd.inbox.server_check import require
 from memd.inbox.workers import TOKEN_VARIABLE, bury_worker, new_token, worker_name
 from memd.memory.store.json_store import open_store
 from memd.ops import locks, server
+from memd.ops.where import own_socket, push_line
 from memd.push.signals import load_patterns
 
 STOP_S = 10.0
@@ -86,7 +87,7 @@ class Supervisor:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._env = {**os.environ, "PYTHONSAFEPATH": "1", **as_environment(settings)}
+        self._env = {**os.environ, "PYTHONSAFEPATH": "1", "MEMD_CONFIG": os.devnull, **as_environment(settings)}
         self._server = Child("server", self._embedded) if settings.redis_url is None else None
         self._parts = [Child("scheduler", partial(self._command, "scheduler"))]
         self._parts += [Child(f"worker-{n + 1}", self._worker) for n in range(settings.drain.workers)]
@@ -204,7 +205,10 @@ class Supervisor:
                 extractor=chosen(self._settings.extraction),
                 server="embedded" if self._server is not None else "redis_url",
                 data_dir=str(self._settings.data_dir.absolute()),
+                socket=str(own_socket(self._settings) or ""),
             )
+            if sys.stderr.isatty():
+                sys.stderr.write(f"Push a message:\n\n  {push_line(self._settings)}\n\n")
 
     def _look_at(self, part: Child) -> None:
         if part.process is None:

@@ -38,16 +38,16 @@ CALLS: dict[str, tuple[str, ...]] = {
     "search": ("search", "ana", "Porto"),
     "facts": ("facts", "list", "ana"),
     "export": ("export", "ana"),
-    "import": ("import", "ana", "export.json", "--dry-run"),
-    "audit": ("audit",),
+    "import": ("import", "export.json", "--user", "ana", "--dry-run"),
+    "audit": ("audit", "--all"),
     "forget": ("forget", "ana", "--yes"),
     "doctor": ("doctor",),
     "acl": ("acl",),
     "token": ("token", "add", "--app", "shop", "--all-users"),
     "config": ("config",),
-    "demo": ("demo", "--help"),
+    "where": ("where",),
 }
-"""A call of every other command, in an order in which each has something to do."""
+"""Calls in an order in which each has something to do. Any other command prints its help."""
 
 RUN_ALL = """
 import json, sys
@@ -117,11 +117,6 @@ def test_up_executes_nothing_of_the_current_folder(hostile: Path, data_dir: Path
     assert executed(hostile) == []
 
 
-def test_every_command_has_its_call() -> None:
-    """A new command is added to one of the two tables."""
-    assert set(CALLS) | LASTING == set(COMMANDS)
-
-
 def test_no_command_executes_anything_of_the_current_folder(
     hostile: Path, tmp_path: Path, settings: Settings, client: redis.Redis
 ) -> None:
@@ -130,13 +125,14 @@ def test_no_command_executes_anything_of_the_current_folder(
     caller.parent.mkdir()
     caller.write_text(RUN_ALL)
     env = environment(settings) | {"MEMD_HTTP__TOKENS": str(tmp_path / "tokens.json")}
-    calls = orjson.dumps(list(CALLS.values())).decode()
+    calls = [*CALLS.values(), *((name, "--help") for name in COMMANDS if name not in CALLS and name not in LASTING)]
     with daemon(settings):
         done = subprocess.run(
-            [sys.executable, str(caller), calls], cwd=hostile, env=env, capture_output=True, text=True, check=False
-        )
+            [sys.executable, str(caller), orjson.dumps(calls).decode()],
+            cwd=hostile, env=env, capture_output=True, text=True, check=False,
+        )  # fmt: skip
     ended_calls = [line.split()[1] for line in done.stderr.splitlines() if line.startswith("ended: ")]
-    assert ended_calls == list(CALLS), done.stderr
+    assert ended_calls == [words[0] for words in calls], done.stderr
     assert "Porto" in done.stdout
     assert executed(hostile) == []
 
