@@ -18,6 +18,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
 from memd.config import HttpSettings
+from memd.http.crowd import Crowd
 from memd.http.problems import Problem
 
 MAX_HEAD_BYTES = 64 * 1024
@@ -50,17 +51,19 @@ class Connection(asyncio.Protocol):
     def __init__(
         self,
         settings: HttpSettings,
+        crowd: Crowd,
         *,
         app_state: dict[str, Any],
         _loop: asyncio.AbstractEventLoop | None = None,
         **uvicorn: Any,
     ) -> None:
         self._settings = settings
+        self._crowd = crowd
         self._loop = _loop or asyncio.get_running_loop()
         make: Any = AutoHTTPProtocol  # typed as asyncio's base class, which takes no arguments
         self._uvicorn = make(app_state={**app_state, _STATE: self}, _loop=_loop, **uvicorn)
         self._timer: asyncio.TimerHandle | None = None
-        self._phase: Literal["idle", "head", "request", "refused"] = "head"
+        self._phase: Literal["idle", "head", "request", "refused", "turned_away"] = "head"
         self._received = 0
         """Bytes received that the application has not taken: of a head, or of a body that it has not read yet."""
         self._tail = b""
@@ -70,13 +73,19 @@ class Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # TCP's kind
         """The head of the first request is due."""
         self._transport = transport
+        if not self._crowd.admits(self):
+            self._phase = "turned_away"
+            self._cut()
+            return
         self._cut_after(self._settings.read_timeout_s)
         self._uvicorn.connection_made(transport)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """The end."""
         self._stop_timer()
-        self._uvicorn.connection_lost(exc)
+        self._crowd.leaves(self)
+        if self._phase != "turned_away":
+            self._uvicorn.connection_lost(exc)
 
     def eof_received(self) -> bool | None:
         """The client sends no more."""
@@ -93,6 +102,9 @@ class Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Count the bytes. A head's deadline runs from its first byte, and further bytes do not extend it."""
+        if self._transport.is_closing():  # its place was taken in the moment when these bytes came
+            return
+        self._crowd.works(self)
         if self._phase == "idle":
             self._phase = "head"
             self._cut_after(self._settings.read_timeout_s)
@@ -121,8 +133,17 @@ class Connection(asyncio.Protocol):
         self._stop_timer()
         if self._transport.is_closing():
             self._cut_after(CLOSE_S)
-        elif not self._all_sent():
+            return
+        self._crowd.rests(self)
+        if not self._all_sent():
             self._timer = self._loop.call_later(self._settings.request_timeout_s, self._cut_unless_sent)
+
+    def close_idle(self) -> bool:
+        """Close the connection, unless the client is still reading its last response."""
+        if not self._all_sent():
+            return False
+        self._transport.close()
+        return True
 
     def _head_is_too_long(self, data: bytes) -> bool:
         end = (self._tail + data).find(b"\r\n\r\n")

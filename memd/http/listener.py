@@ -16,6 +16,7 @@ from memd.config import HttpSettings
 from memd.errors import ConfigError
 from memd.events import Event, logger
 from memd.http.connections import MAX_HEAD_BYTES, Connection, Exchanges
+from memd.http.crowd import Crowd
 
 BACKLOG = 1024
 STOP_S = 5
@@ -63,7 +64,7 @@ def serve(
     logger(part=ready.partition("_")[0]).info(ready, host=host, port=port, pid=os.getpid(), tokens=tokens)
     config = uvicorn.Config(
         Exchanges(app),
-        http=partial(Connection, settings),  # type: ignore[arg-type]  # uvicorn only calls it: a factory will do
+        http=partial(Connection, settings, Crowd(settings.max_connections)),  # type: ignore[arg-type]  # uvicorn only calls it: a factory will do
         ws="none",
         loop="asyncio",
         lifespan=lifespan,
@@ -71,7 +72,7 @@ def serve(
         access_log=False,
         proxy_headers=False,
         server_header=False,
-        limit_concurrency=settings.max_connections,
+        limit_concurrency=settings.max_connections + 1,  # uvicorn counts the connection that asks
         backlog=BACKLOG,
         timeout_keep_alive=settings.keep_alive_s,
         timeout_graceful_shutdown=STOP_S,

@@ -273,10 +273,16 @@ def test_operators_of_search_engines_are_text(calm: Site) -> None:
 
 
 def test_more_connections_than_allowed_are_turned_away(server_url: str) -> None:
-    """Above `http.max_connections` a request is 503 at once; when there is room again it is served."""
-    with serving(server_url, http__max_connections=4) as site:
-        lines = [socket.create_connection(("127.0.0.1", site.port)) for _ in range(4)]
-        wait_for(lambda: site.ask("GET", "/health").status == 503, "the server is full")
+    """Where none of `http.max_connections` is idle a request is 503 at once; when there is room again it is served."""
+    with serving(server_url, http__max_connections=4, http__read_timeout_s=60) as site:
+        lines: list[socket.socket] = []
+
+        def is_full() -> bool:
+            lines.append(socket.create_connection(("127.0.0.1", site.port)))
+            lines[-1].sendall(b"GET /hea")  # while this is on its way, the connection is idle and may lose its place
+            return site.ask("GET", "/health").status == 503
+
+        wait_for(is_full, "the server is full")
         for line in lines:
             line.close()
         wait_for(lambda: site.ask("GET", "/health").status == 200, "there is room again")

@@ -11,10 +11,11 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import pytest
-from support import slowdown
+from support import slowdown, wait_for
 from support.http_support import JSON, Site, head, install, read_all, serving, status_of
 
 from memd.http.connections import MAX_HEAD_BYTES, MAX_HEADERS
+from memd.http.crowd import SPARE
 
 pytestmark = pytest.mark.timing
 
@@ -102,6 +103,36 @@ def test_the_memory_of_hostile_connections_is_bounded(server_url: str, user: str
                 with site.line(head("GET", "/nothing")) as line:  # whatever was sent before has been read by now
                     assert status_of(line.recv(4096)) == 404
                 assert memory_mb(site) - before < MAX_GROWTH_MB
+
+
+def has_closed_all_but(most: int, port: int) -> None:
+    wait_for(lambda: len(established(port)) <= most, "the others are closed")
+
+
+def established(port: int) -> set[str]:
+    """The inodes of the server's ends of all connections to this port."""
+    rows = (line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:])
+    return {row[9] for row in rows if row[1].endswith(f":{port:04X}") and row[3] == "01"}
+
+
+def test_connections_over_the_limit_are_not_kept(server_url: str) -> None:
+    """Of 500 that stay open the server keeps its limit: idle ones make room for a request, busy ones for nobody."""
+    limit, served, busy = 20, head("GET", "/nothing"), b"GET /nothing"
+    with serving(server_url, http__read_timeout_s=60, http__max_connections=limit) as site:
+        before = memory_mb(site)
+        for sent, most in ((b"", limit), (served, limit), (busy, limit + SPARE)):
+            with ExitStack() as lines:
+                for _ in range(CONNECTIONS):
+                    line = lines.enter_context(socket.create_connection(("127.0.0.1", site.port)))
+                    with suppress(OSError):  # turned away
+                        line.sendall(sent)
+                has_closed_all_but(most, site.port)
+                assert memory_mb(site) - before < MAX_GROWTH_MB
+                if sent != busy:
+                    with site.line(served) as line:
+                        assert status_of(line.recv(4096)) == 404
+        with site.line(served) as line:
+            assert status_of(line.recv(4096)) == 404
 
 
 def test_a_whole_head_over_the_limit_is_refused(site: Site) -> None:
