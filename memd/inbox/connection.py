@@ -142,6 +142,20 @@ def execute(pipeline: Any) -> list[Any]:
     return replies
 
 
+def execute_past(pipeline: Any) -> list[Any]:
+    """Run a pipeline; the reply for a key of a wrong type, which another program wrote, is None. Raises as `send`."""
+    try:
+        replies: list[Any] = pipeline.execute(raise_on_error=False)
+    except redis.RedisError as error:
+        translate(error, pipeline)
+    for number, reply in enumerate(replies):
+        if isinstance(reply, redis.RedisError):
+            if "WRONGTYPE" not in str(reply):
+                translate(reply, pipeline)
+            replies[number] = None
+    return replies
+
+
 class Flight(Generic[T]):
     """Calls in flight in one pipeline: the server executes them while the caller does other work.
 

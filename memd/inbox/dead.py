@@ -13,7 +13,7 @@ import redis
 
 from memd.config import Settings
 from memd.inbox.claim import read_claim
-from memd.inbox.connection import Call, execute, send
+from memd.inbox.connection import Call, execute, execute_past, send
 from memd.inbox.decoding import message_value, text
 from memd.inbox.verbs import P
 
@@ -71,8 +71,8 @@ def letters(client: redis.Redis, selection: LetterFilter = EVERY) -> Iterator[Le
         pipeline = client.pipeline(transaction=False)
         for letter_id in page:
             pipeline.hmget(f"{P}:dead:{letter_id}", *_FIELDS)
-        rows = zip(page, execute(pipeline), strict=True)
-        page_letters = [_letter(letter_id, row) for letter_id, row in rows if row[2] is not None]
+        rows = zip(page, execute_past(pipeline), strict=True)
+        page_letters = [_letter(letter_id, row) for letter_id, row in rows if row and row[2] is not None]
         yield from filter(selection.holds, page_letters)
 
 

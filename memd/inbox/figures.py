@@ -13,7 +13,7 @@ from typing import Any
 import redis
 
 from memd.inbox import waiting_parts
-from memd.inbox.connection import execute
+from memd.inbox.connection import execute, execute_past
 from memd.inbox.decoding import moment, text
 from memd.inbox.verbs import BELLS, P
 
@@ -152,9 +152,9 @@ def _details(
     for endpoint in endpoints:
         pipeline.hmget(f"{P}:breaker:{text(endpoint)}", "until", "code", "opened")
     pipeline.hget(f"{P}:ctx:{text(head[0])}" if head else f"{P}:ctx:", ".first")
-    *rest, first = execute(pipeline)
-    rows = rest[len(busy) :]
-    return sum(rest[: len(busy)]), rows[: len(workers)], rows[len(workers) :], first
+    *rest, first = execute_past(pipeline)
+    rows = [row or [None] * 5 for row in rest[len(busy) :]]
+    return sum(count or 0 for count in rest[: len(busy)]), rows[: len(workers)], rows[len(workers) :], first
 
 
 def _raw_letters(stats: Mapping[str, int]) -> dict[str, int]:

@@ -39,6 +39,8 @@ APP_KEYS = (
     (f"~{P}", f"fcall|memd_pending_{WIRE_VERSION}"),
     (f"%R~{P}:config %R~{P}:taken", "hget hgetall"),
     (f"~{P}:ctx:*", "hget hmget hkeys hscan hset hdel"),
+    (f"~{P}:ctx:* ~{P}:wrong:*", "rename"),
+    (f"~{P}:wrong", "sadd"),
     (f"~{P}:outcome:*", "hget hmget hset hincrby"),
     (f"~{P}:due ~{P}:parked:* ~{P}:rationed ~{P}:batched", "zadd zrem zscore zmscore zpopmin zrange zscan"),
     (f"%R~{P}:spent:* %R~{P}:held", "hmget"),
@@ -66,7 +68,7 @@ READER_KEYS = (
     (f"%R~{P}:ctx:*", "hget"),
     (f"%R~{P}:busy", "hkeys"),
     (f"%R~{P}:stats %R~{P}:config %R~{P}:usage:* %R~{P}:spent:* %R~{P}:waiting_parts", "hget hgetall"),
-    (f"%R~{P}:breakers %R~{P}:unread %R~rq:workers:{BELLS}", "smembers"),
+    (f"%R~{P}:breakers %R~{P}:unread %R~{P}:wrong %R~rq:workers:{BELLS}", "smembers"),
     (f"%R~{P}:breaker:* %R~rq:worker:*", "hmget"),
     (f"%R~{RAW} %R~{RAW}:*", "llen"),
 )

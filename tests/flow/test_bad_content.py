@@ -139,8 +139,11 @@ def test_a_due_key_of_a_wrong_type_stops_no_claim(
     assert len(send(client, verbs.claim(settings, 10, 0, "w", "model")).taken) == 1
     assert client.exists(f"{verbs.P}:wrong:wrong")
     assert client.zscore(f"{verbs.P}:due", "wrong") is None
-    assert "1 due keys were no hashes" in cli("doctor").stdout
+    assert "1 pending keys were no hashes" in cli("doctor").stdout
     client.delete(f"{verbs.P}:wrong:wrong")
+    assert "no hashes" not in cli("doctor").stdout
+    send(client, verbs.sweep())
+    assert not client.exists(f"{verbs.P}:wrong")
 
 
 @pytest.mark.parametrize("given", ["", "\n\n", "[]"])

@@ -79,7 +79,7 @@ local function settle(P, cfg, batch, id, argv, now)
   local row = call('HGET', batch, id)
   if not row then return 'unknown' end
   local verb, key, owner, held = argv[3], string.match(row, '^(%S+) (%S+) (%d+)$')
-  local how = call('HGET', P .. ':ctx:' .. key, '.batch') == id and 'taken' or 'unused'
+  local how = fields_of(P, key, '.batch') == id and 'taken' or 'unused'
   if how == 'unused' then
     count(P, { 'unused_answers', 1 })
     local user = call('EXISTS', P .. ':user:' .. owner) == 1 and owner
@@ -131,7 +131,7 @@ local function awaited(P, batch)
   local n = 0
   for _, request in ipairs(requests(batch)) do
     local key = string.match(call('HGET', batch, request), '^%S+')
-    if call('HGET', P .. ':ctx:' .. key, '.batch') == request then n = n + 1 end
+    if fields_of(P, key, '.batch') == request then n = n + 1 end
   end
   return n
 end

@@ -92,24 +92,11 @@ local function bring_back_late(P, now, limit)
   end
 end
 
--- A key that is no hash is nothing that memd wrote. It is renamed, so that it stops no claim, and counted for the
--- doctor.
-local function set_wrong_aside(P, key)
-  call('ZREM', P .. ':due', key)
-  call('RENAME', P .. ':ctx:' .. key, P .. ':wrong:' .. key)
-  count(P, { 'wrong_type', 1 })
-end
-
 -- Whether a due key can be claimed. One that cannot leaves due: it is parked while its bucket is busy, and set aside
 -- while its budget is used up, except if its answer has been paid for.
 local function candidate(P, cfg, key, now)
   local ctx = P .. ':ctx:' .. key
-  local fields = redis.pcall('HMGET', ctx, '.bucket', '.suspect', '.size', '.owner', '.batch')
-  if fields.err then
-    set_wrong_aside(P, key)
-    return nil
-  end
-  local bucket, suspect, size, owner, batch = unpack(fields)
+  local bucket, suspect, size, owner, batch = fields_of(P, key, '.bucket', '.suspect', '.size', '.owner', '.batch')
   if not bucket then
     call('ZREM', P .. ':due', key)
     return nil

@@ -97,7 +97,7 @@ end
 -- memd_retry_1: KEYS P; ARGV letter... -> how many of the dead are pending again, in their old places
 local function memd_retry(keys, argv)
   local cfg, now, done = config(keys[1]), clock(), 0
-  for _, letter in ipairs(argv) do done = done + retry(keys[1], cfg, letter, now) end
+  each_counted(keys[1], argv, function(letter) done = done + retry(keys[1], cfg, letter, now) end)
   return done
 end
 
@@ -120,7 +120,7 @@ end
 -- memd_drop_1: KEYS P; ARGV letter... -> how many of the dead were thrown away
 local function memd_drop(keys, argv)
   local cfg, now, done = config(keys[1]), clock(), 0
-  for _, letter in ipairs(argv) do done = done + drop(keys[1], cfg, letter, now) end
+  each_counted(keys[1], argv, function(letter) done = done + drop(keys[1], cfg, letter, now) end)
   if done > 0 then count(keys[1], { 'dropped', done }) end
   return done
 end

@@ -28,8 +28,8 @@ end
 
 -- Flushes one key -> { key, gen, seq } of what was accepted so far, or nil when nothing that matches is under way
 local function flush_key(P, cfg, key, filter, now)
-  local bucket, parked, gen, to, thread, user, agent, owner = unpack(call('HMGET', P .. ':ctx:' .. key, '.bucket',
-    '.parked', '.gen', '.to', '.thread', '.user', '.agent', '.owner'))
+  local bucket, parked, gen, to, thread, user, agent, owner = fields_of(P, key, '.bucket', '.parked', '.gen', '.to',
+    '.thread', '.user', '.agent', '.owner')
   if bucket then
     if not matches(filter, { thread, user, agent }) then return nil end
     make_due(P, cfg, key, bucket, parked, owner, now)
@@ -60,7 +60,7 @@ local function memd_flush(keys, argv)
   local cursor, members = flush_page(P, source, argv[2], argv)
   local answer, seen = { cursor }, {}
   local function flush(key) answer[#answer + 1] = flush_key(P, cfg, key, filter, now) end
-  for _, member in ipairs(members) do
+  each_counted(P, members, function(member)
     local key, place = member, P .. ':ctx:' .. member
     if source == 'claimed' then
       place = P .. ':claim:' .. member
@@ -75,7 +75,7 @@ local function memd_flush(keys, argv)
         if other ~= key then flush(other) end
       end
     end
-  end
+  end)
   return answer
 end
 
@@ -84,7 +84,7 @@ local function memd_receipt(keys, argv)
   local P, answers = keys[1], {}
   for i, key in ipairs(argv) do
     local gen, claim, ranges = unpack(call('HMGET', P .. ':outcome:' .. key, '.gen', '.claim', '.ranges'))
-    local from, to = unpack(call('HMGET', P .. ':ctx:' .. key, '.from', '.to'))
+    local from, to = peek(P .. ':ctx:' .. key, '.from', '.to')
     local due = from and (call('ZSCORE', P .. ':due', key) or call('ZSCORE', P .. ':rationed', key))
     local claimed = claim and call('HMGET', P .. ':claim:' .. claim, '.from', '.to') or {}
     answers[i] = { gen or '', from or '', to or '', due or '', claimed[1] or '', claimed[2] or '', ranges or '' }

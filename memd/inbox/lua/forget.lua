@@ -9,7 +9,7 @@ local function read_traces(P, cfg, key, now)
   local hashes = { P .. ':ctx:' .. key }
   if claim then hashes[2] = P .. ':claim:' .. claim end
   for _, hash in ipairs(hashes) do
-    local from, to, its_bucket = unpack(call('HMGET', hash, '.from', '.to', '.bucket'))
+    local from, to, its_bucket = peek(hash, '.from', '.to', '.bucket')
     if from then
       pushes, bucket = pushes + to - from + 1, its_bucket
       for _, identity in ipairs(identities(hash)) do ids[#ids + 1] = identity end
@@ -48,14 +48,15 @@ local function traces(P, argv, remove)
   local owner, bucket, now, cfg = argv[1], argv[2], clock(), config(P)
   local page = call('SSCAN', P .. ':user:' .. owner, argv[3], 'COUNT', FORGET_PAGE)
   local answer, under_way = { page[1], 0 }, 0
-  for _, key in ipairs(page[2]) do
+  local wrong = each(page[2], function(key)
     local its_bucket, pushes, ids = read_traces(P, cfg, key, now)
     if bucket == '' or bucket == its_bucket then
       under_way = under_way + pushes
       for _, identity in ipairs(ids) do answer[#answer + 1] = identity end
       if remove then remove(P, cfg, owner, key, its_bucket, now) end
     end
-  end
+  end)
+  if remove and wrong > 0 then count(P, { 'wrong_type', wrong }) end
   answer[2] = under_way
   if remove and bucket == '' then forget_days(P, owner, now) end
   if remove and under_way > 0 then count(P, { 'forgotten', under_way }) end

@@ -20,6 +20,7 @@
 --        .answer                       the answer to that request, until a claim takes it; or, in a claim, an answer
 --                                      that could not be stored, kept with .batch .sent .print as of a batch
 --   P:wrong:<key>                      what was at P:ctx:<key> but was no hash
+--   P:wrong                     set    the keys of these
 --   P:due                       zset   key -> ms at which it may be claimed
 --   P:rationed                  zset   key -> ms until which it waits for a budget of tokens
 --   P:batched                   zset   key -> ms at which it is due again even if its batch has not answered
@@ -82,6 +83,48 @@ end
 -- stats: name, n, name, n...
 local function count(P, stats)
   for i = 1, #stats, 2 do call('HINCRBY', P .. ':stats', stats[i], stats[i + 1]) end
+end
+
+-- Something else than a hash at a key's place is nothing that memd wrote. It is renamed, so that it stops nothing, and
+-- counted for the doctor.
+local function set_wrong_aside(P, key)
+  for _, row in ipairs({ 'due', 'rationed', 'batched' }) do call('ZREM', P .. ':' .. row, key) end
+  call('RENAME', P .. ':ctx:' .. key, P .. ':wrong:' .. key)
+  call('SADD', P .. ':wrong', key)
+  count(P, { 'wrong_type', 1 })
+end
+
+-- Fields of a key's context; nothing when there is none. One of a wrong type is set aside.
+local function fields_of(P, key, ...)
+  local fields = redis.pcall('HMGET', P .. ':ctx:' .. key, ...)
+  if not fields.err then return unpack(fields) end
+  set_wrong_aside(P, key)
+end
+
+-- Fields of a hash; nothing when it is of a wrong type. For functions that may not write.
+local function peek(hash, ...)
+  local fields = redis.pcall('HMGET', hash, ...)
+  if not fields.err then return unpack(fields) end
+end
+
+-- Does something with each item of a page. One with a key of a wrong type is passed over. Returns how many these were.
+local function each(items, act)
+  local wrong = 0
+  for i, item in ipairs(items) do
+    local done, failure = pcall(act, item, i)
+    if not done then
+      local text = type(failure) == 'table' and failure.err or failure
+      if not string.find(text, 'WRONGTYPE', 1, true) then error(failure, 0) end
+      wrong = wrong + 1
+    end
+  end
+  return wrong
+end
+
+-- The same in a function that may write: it counts them.
+local function each_counted(P, items, act)
+  local wrong = each(items, act)
+  if wrong > 0 then count(P, { 'wrong_type', wrong }) end
 end
 
 local function chunk(values, i) return unpack(values, i, math.min(i + CHUNK - 1, #values)) end

@@ -59,8 +59,8 @@ end
 
 local function read_pending(P, key)
   local ctx = P .. ':ctx:' .. key
-  local first, last, tokens, size, after, now, parked, gen, seq = unpack(call('HMGET', ctx, '.first', '.last',
-    '.tokens', '.size', '.after', '.now', '.parked', '.gen', '.to'))
+  local first, last, tokens, size, after, now, parked, gen, seq = fields_of(P, key, '.first', '.last', '.tokens',
+    '.size', '.after', '.now', '.parked', '.gen', '.to')
   return {
     ctx = ctx, fresh = not first, first = tonumber(first), last = tonumber(last), tokens = tonumber(tokens) or 0,
     size = tonumber(size) or 0, after = tonumber(after) or 0, now = now, parked = parked, gen = gen,

@@ -5,7 +5,7 @@ local PENDING_BYTES = 262144 -- of one answer: more than any prompt takes
 -- Adds the messages of one context or claim, page by page, so that a large one never blocks the server.
 -- argv from 3 on: the buckets. Returns the bytes that are left.
 local function read_messages(P, hash, argv, answer, seen, room)
-  local bucket, thread = unpack(call('HMGET', hash, '.bucket', '.thread'))
+  local bucket, thread = peek(hash, '.bucket', '.thread')
   local asked_for = false
   for i = 3, #argv do asked_for = asked_for or argv[i] == bucket end
   if not asked_for then return room end

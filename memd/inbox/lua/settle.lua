@@ -155,6 +155,7 @@ end
 -- The messages of a claim or a letter are pending again, before what came since: they keep their order.
 local function put_back(P, source, key, changes)
   local ctx = P .. ':ctx:' .. key
+  fields_of(P, key, '.bucket') -- one of a wrong type is set aside
   if call('EXISTS', ctx) == 0 then
     call('RENAME', source, ctx)
     call('HDEL', ctx, '.key', '.worker', '.now', '.suspect', '.parked', '.held', '.code', '.error', '.died')
@@ -222,12 +223,12 @@ end
 local function memd_died(keys, argv)
   local P, worker, now, n = keys[1], argv[1], clock(), 0
   local cfg = config(P)
-  for _, id in ipairs(call('ZRANGE', P .. ':claimed', 0, -1)) do
+  each_counted(P, call('ZRANGE', P .. ':claimed', 0, -1), function(id)
     if call('HGET', P .. ':claim:' .. id, '.worker') == worker then
       release(P, cfg, id, read_claim(P, id), 'died', { 0, argv[2], argv[3], argv[4] }, now)
       n = n + 1
     end
-  end
+  end)
   return n
 end
 

@@ -21,10 +21,18 @@ local function memd_tick(keys, argv)
   return { now, waiting, ahead and ahead - edge + now or -1, lease, unpack(expired) }
 end
 
+-- Keys of a wrong type that somebody has removed since are named no longer.
+local function sweep_wrong(P, limit)
+  for _, key in ipairs(call('SSCAN', P .. ':wrong', 0, 'COUNT', limit)[2]) do
+    if call('EXISTS', P .. ':wrong:' .. key) == 0 then call('SREM', P .. ':wrong', key) end
+  end
+end
+
 -- memd_sweep_1: KEYS P; ARGV limit -> how many outcomes were removed because their time is over. Raw letters go, too.
 local function memd_sweep(keys, argv)
   local P, now, swept = keys[1], clock(), 0
   sweep_raw_letters(P, now, tonumber(argv[1]))
+  sweep_wrong(P, argv[1])
   for _, key in ipairs(call('ZRANGEBYSCORE', P .. ':ended', '-inf', now, 'LIMIT', 0, argv[1])) do
     local claim, letters, owner = unpack(call('HMGET', P .. ':outcome:' .. key, '.claim', '.letters', '.owner'))
     local in_use = call('EXISTS', P .. ':ctx:' .. key) > 0 or claim or (tonumber(letters) or 0) > 0

@@ -17,6 +17,14 @@ local function set_due(P, key, bucket, parked, due, now, tick)
   if due <= now + tick then wake(P) end
 end
 
+-- Notes that a key waits in due again; false: it is of a wrong type, and set aside.
+local function unmark(P, key)
+  local reply = redis.pcall('HDEL', P .. ':ctx:' .. key, '.parked')
+  if type(reply) ~= 'table' then return true end
+  set_wrong_aside(P, key)
+  return false
+end
+
 -- Moves the earliest parked key of a free bucket to due. One key is enough if it can be claimed at once; if even the
 -- earliest is not due yet, none of them needs to be parked.
 local function unpark(P, bucket, now)
@@ -24,11 +32,12 @@ local function unpark(P, bucket, now)
   local moved = call('ZPOPMIN', row)
   while #moved == 2 do
     local key, due = moved[1], moved[2]
-    call('HDEL', P .. ':ctx:' .. key, '.parked')
-    call('ZADD', P .. ':due', due, key)
-    if tonumber(due) <= now then
-      wake(P)
-      return
+    if unmark(P, key) then
+      call('ZADD', P .. ':due', due, key)
+      if tonumber(due) <= now then
+        wake(P)
+        return
+      end
     end
     moved = call('ZPOPMIN', row)
   end
@@ -60,6 +69,5 @@ end
 -- Moves a key from the row `rationed` or `batched` to due.
 local function bring_back(P, row, key, due)
   call('ZREM', P .. ':' .. row, key)
-  call('HDEL', P .. ':ctx:' .. key, '.parked')
-  call('ZADD', P .. ':due', due, key)
+  if unmark(P, key) then call('ZADD', P .. ':due', due, key) end
 end

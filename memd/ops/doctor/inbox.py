@@ -28,7 +28,7 @@ LATE_S = 60.0
 TYPES = {
     "zset": ("due", "rationed", "batched", "batches", "claimed", "dead", "ended"),
     "hash": ("busy", "config", "stats", "taken", "held", "waiting_parts"),
-    "set": ("breakers", "unread"),
+    "set": ("breakers", "unread", "wrong"),
     "list": ("wake", "notices"),
     "string": ("order",),
 }
@@ -109,10 +109,10 @@ def _wrong_types(client: redis.Redis, expected: Mapping[str, str]) -> list[str]:
 def waiting(checkup: Checkup) -> Verdict:
     """Pending keys get their turn."""
     figures = checkup.figures
-    if wrong := figures.stats.get("wrong_type"):
+    if figures.stats.get("wrong_type") and (wrong := checkup.ask(_set_aside)):
         return warn(
-            f"{wrong} due keys were no hashes and are now {P}:wrong:<key>: find who writes to {P}*, then delete them "
-            f"and the field wrong_type of {P}:stats"
+            f"{wrong} pending keys were no hashes and are now {P}:wrong:<key>: find who writes to {P}*, then "
+            "delete them"
         )
     oldest = figures.oldest_waiting_s
     if oldest is None:
@@ -121,6 +121,12 @@ def waiting(checkup: Checkup) -> Verdict:
     if oldest > checkup.settings.scheduler.max_wait_s + LATE_S:
         return warn(f"{sentence}, longer than max_wait_s: there are no workers, too few, or the model is paused")
     return ok(sentence)
+
+
+def _set_aside(client: redis.Redis) -> int:
+    """How many keys of a wrong type were set aside and are still there."""
+    names: Any = client.smembers(f"{P}:wrong")
+    return len(_wrong_types(client, {f"{P}:wrong:{name.decode(errors='replace')}": "gone" for name in names}))
 
 
 def dead(checkup: Checkup) -> Verdict:
