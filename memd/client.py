@@ -230,7 +230,8 @@ class Memd(ByHand, Reading):
         """Forget a user, or the memory that one agent has of them. Messages in flight cannot bring it back.
 
         `dry_run`: only count what would be removed. When the server is out of reach, the documents are removed at once
-        and `complete` of the result is False: a worker does the rest later. Raises StoreUnavailable.
+        and `complete` of the result is False: a worker does the rest later. `known` is False when there was nothing to
+        forget. Raises StoreUnavailable.
         """
         from memd.forget import Forgetting  # noqa: PLC0415  (few apps ever forget; it imports the store)
         from memd.memory.store.json_store import open_store  # noqa: PLC0415  (as above)

@@ -24,7 +24,8 @@ from memd.errors import InboxUnavailable, NotReady
 from memd.inbox import dead, forgetting, library
 from memd.inbox.connection import send
 from memd.inbox.dead import Letter
-from memd.inbox.raw_door import RawDoor
+from memd.inbox.raw_door import Backlog, RawDoor
+from memd.inbox.verbs import raw_lists
 from memd.memory.store.protocol import Erased, Store, Tombstone, Wish
 
 TAKE_IN_S = 60.0
@@ -46,7 +47,8 @@ class Forgotten:
     """What was removed, or would be, and what memd cannot reach.
 
     `pushes`: pending or claimed in the inbox. `dead`: dead letters. `messages`: hashes in the tombstone.
-    `complete` is False when the server was out of reach: a worker does the rest when it is back.
+    `complete` is False when the server was out of reach: a worker does the rest when it is back. `known` is False when
+    memd has no document, key, dead letter or tombstone of the user: then nothing was done, and nothing was left.
     """
 
     pushes: int = 0
@@ -56,6 +58,10 @@ class Forgotten:
     messages: int = 0
     complete: bool = True
     unreachable: tuple[str, ...] = (APPEND_ONLY_FILE, *OUT_OF_REACH)
+    known: bool = True
+
+
+UNKNOWN = Forgotten(unreachable=(), known=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +88,8 @@ class Forgetting:
         traces = self._traces(wish, remove=False)
         letters = sum(1 for _ in self._letters(wish))
         erased = self._store.erase(wish.user_id, wish.agent_name, dry_run=True)
+        if not (letters or Backlog(self._client, raw_lists(self._settings)) or self._knows(wish, erased)):
+            return UNKNOWN
         messages = len(traces.identities | erased.identities)
         return Forgotten(
             traces.pushes, letters, erased.documents, erased.files, messages, unreachable=self._unreachable()
@@ -92,15 +100,24 @@ class Forgetting:
 
         Raises StoreUnavailable; if the wish was written down already, a worker does what is left.
         """
-        identities = self._store.erase(wish.user_id, wish.agent_name, dry_run=True).identities
+        erased = self._store.erase(wish.user_id, wish.agent_name, dry_run=True)
+        identities = erased.identities
         try:
             library.require_store(self._client, self._store)
-            RawDoor(self._settings, self._client).take_in_present(TAKE_IN_S)
+            taken_in = RawDoor(self._settings, self._client).take_in_present(TAKE_IN_S)
+            if taken_in and not (self._knows(wish, erased) or any(self._letters(wish))):
+                return UNKNOWN
             identities |= self._traces(wish, remove=False).identities
         except (InboxUnavailable, NotReady):  # the wish stays open until there is an inbox
             pass
         self._tombstones.begin(wish, identities)
         return self._fulfil(wish, self._empty_inbox(wish))
+
+    def _knows(self, wish: Wish, erased: Erased) -> bool:
+        """Whether store or inbox have anything of the user. A shared memory does not say whose its facts are."""
+        if erased.files or self._settings.store.shared or self._tombstones.find(wish.user_id) is not None:
+            return True
+        return forgetting.knows(self._client, user_hash(wish.user_id))
 
     def finish(self, wish: Wish) -> Forgotten:
         """Do what an interrupted wish leaves to do. It may be repeated. Raises StoreUnavailable.

@@ -1,4 +1,4 @@
-"""Making untrusted text safe to print: a terminal obeys control characters."""
+"""Text for people: untrusted text made safe to print, as a terminal obeys control characters, and counted nouns."""
 
 from __future__ import annotations
 
@@ -21,3 +21,13 @@ def _shown(char: str) -> str:
     if unicodedata.category(char) not in _OBEYED or char in _JOINERS:
         return char
     return char.encode("unicode_escape").decode("ascii")
+
+
+def counted(count: int, one: str, many: str = "") -> str:
+    """A number with its noun: "1 fact", "2 facts", "1,000 memories" (`many`: a plural that takes more than an s)."""
+    return f"{count:,} {noun(count, one, many)}"
+
+
+def noun(count: int, one: str, many: str = "") -> str:
+    """A noun in the form for this number."""
+    return one if count == 1 else many or one + "s"

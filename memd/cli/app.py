@@ -12,7 +12,7 @@ from typer.core import TyperCommand, TyperGroup
 from typer.main import get_group
 
 from memd import __version__
-from memd.cli.common import Globals
+from memd.cli.common import Globals, has_password, warn
 
 COMMANDS = {
     "up": ("daemon", "Run all of memd here: server, scheduler, workers."),
@@ -105,6 +105,9 @@ def options(
     ] = False,
 ) -> None:
     """Options for every command; they are written before its name."""
+    if redis_url and has_password(redis_url):
+        warn("warning: --redis-url has a password, which every user of this machine sees in the list of processes; "
+             "set MEMD_REDIS_URL instead")  # fmt: skip
     Globals.file = config
     Globals.flags = {
         "data_dir": str(data_dir) if data_dir else None,

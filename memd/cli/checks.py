@@ -11,7 +11,7 @@ from memd.cli.common import Json, echo, echo_json, nothing, settings
 from memd.memory.hand.by_hand import bucket_of
 from memd.ops.audit import Audited, Report, inspect
 from memd.ops.doctor import examine
-from memd.printable import printable
+from memd.printable import counted, printable
 
 OVER = 1
 """Exit code of an audit with more findings than its limit."""
@@ -72,8 +72,9 @@ def _table(report: Report) -> None:
             echo("  ".join([*cells, row[4]]).rstrip())
     if len(report.findings) > SHOWN:
         echo(f"… and {len(report.findings) - SHOWN} more; --json has all")
+    facts = counted(report.facts, "fact")
     counts = ", ".join(f"{count} {rule}" for rule, count in report.counts.items())
-    echo(f"{report.facts} facts in {report.memories} memories: {counts or 'nothing found'}")
+    echo(f"{facts} in {counted(report.memories, 'memory', 'memories')}: {counts or 'nothing found'}")
     if not report.memories:
         nothing("no memories")
 

@@ -7,6 +7,7 @@ import sys
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any
+from urllib.parse import parse_qs, urlsplit
 
 import orjson
 import typer
@@ -76,6 +77,15 @@ def warn(text: str) -> None:
 def nothing(found: str) -> None:
     """Say that nothing was found, and in which folder: another folder is another memory."""
     warn(f"{found} in {settings().data_dir.absolute()}")
+
+
+def has_password(url: str) -> bool:
+    """Whether a URL of a server holds a password."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:  # no URL; the settings say so
+        return False
+    return bool(parts.password) or "password" in parse_qs(parts.query)
 
 
 def confirm(question: str) -> None:

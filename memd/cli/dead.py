@@ -11,7 +11,7 @@ import typer
 from memd.cli.common import Json, Yes, confirm, echo, echo_json, settings, warn
 from memd.client import Memd
 from memd.inbox.dead import Letter, LetterFilter
-from memd.printable import printable
+from memd.printable import counted, noun, printable
 
 SHOWN = 100
 """Letters that `list` prints without --json; the counts are of all letters."""
@@ -66,7 +66,7 @@ def show(letter_id: Annotated[str, typer.Argument(metavar="ID")], as_json: Json 
         echo_json({**_row(content.letter), "messages": content.messages, "raw": content.raw})
         return
     echo(f"{content.letter.error}")
-    echo(f"died {content.letter.died_at:%Y-%m-%d %H:%M:%S} UTC after {content.letter.attempts} attempts")
+    echo(f"died {content.letter.died_at:%Y-%m-%d %H:%M:%S} UTC after {counted(content.letter.attempts, 'attempt')}")
     echo(f"raw push in {content.letter.origin}" if content.letter.origin else _whose(content.letter))
     for message in content.messages:
         echo(f"  {printable(message.get('role'))}: {printable(message.get('content'))}")
@@ -113,17 +113,18 @@ def _move(
         raise typer.BadParameter("name the letters: ids, --code, --user or --all")
     letters = _letters(tuple(ids or ()), code, user)
     if ids and len(letters) < len(ids):
-        warn(f"{len(ids) - len(letters)} of these letters do not exist")
+        warn(f"these letters do not exist: {len(ids) - len(letters)} of {len(ids)}")
     if letters and not yes:
-        confirm(f"{verb} {len(letters)} letters?")
+        confirm(f"{verb} {counted(len(letters), 'letter')}?")
     with Memd(settings()) as memd:
         moved = (memd.retry if verb == "retry" else memd.drop)(letters)
     if verb == "retry" and moved < len(letters):
-        warn(f"{len(letters) - moved} letters stay dead: their content breaks the wire format; drop them")
+        warn(f"still dead, as the content breaks the wire format: {counted(len(letters) - moved, 'letter')}; drop them")
     if as_json:
         echo_json({verb: moved})
     else:
-        echo(f"{moved} letters " + ("are pending again" if verb == "retry" else "deleted"))
+        again = f"{noun(moved, 'is', 'are')} pending again"
+        echo(f"{counted(moved, 'letter')} " + (again if verb == "retry" else "deleted"))
 
 
 def _letters(ids: tuple[str, ...], code: str | None, user: str | None) -> list[Letter]:

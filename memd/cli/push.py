@@ -14,6 +14,7 @@ import typer
 from memd.cli.common import Json, echo, echo_json, settings, warn
 from memd.client import Memd
 from memd.errors import Rejected
+from memd.printable import counted
 
 
 def push(
@@ -81,5 +82,7 @@ def _line(number: int, answer: dict[str, Any]) -> str:
     if answer["reason"]:
         parts.append(f"({answer['reason']})")
     if answer["id"]:
-        parts.append(f"{answer['messages']} messages, due {answer['due_at']:%H:%M:%S}, receipt {answer['id']}")
+        parts.append(
+            f"{counted(answer['messages'], 'message')}, due {answer['due_at']:%H:%M:%S}, receipt {answer['id']}"
+        )
     return " ".join(parts) + (f"; dropped: {dropped}" if dropped else "")

@@ -13,6 +13,8 @@ import typer
 from memd.cli.common import DIED, TIMED_OUT, Json, echo, echo_json, settings, warn, when
 from memd.client import Memd
 from memd.inbox.flush import FlushProgress
+from memd.inbox.receipt import Outcome
+from memd.printable import counted, noun
 
 STEP = 0.1
 """Without a terminal, progress is a line for each tenth."""
@@ -42,7 +44,8 @@ def flush(
         counts = ", ".join(f"{count} {state}" for state, count in result.counts.items() if count)
         echo(counts or "nothing was pending")
     if result.rationed:
-        warn(f"{result.rationed} keys wait for a budget, which no flush overrides, until {when(result.rationed_until)}")
+        keys = f"{counted(result.rationed, 'key')} {noun(result.rationed, 'waits', 'wait')}"
+        warn(f"{keys} for a budget, which no flush overrides, until {when(result.rationed_until)}")
     if result.timed_out:
         raise typer.Exit(TIMED_OUT)
     if result.counts.get("dead"):
@@ -74,7 +77,7 @@ class _Lines:
         share = at.ended / at.total if at.total else 0.0
         if share - self._printed >= STEP:
             self._printed = share
-            warn(f"{at.ended} of {at.total} keys have ended")
+            warn(f"{at.ended} of {counted(at.total, 'key')} {noun(at.ended, 'has', 'have')} ended")
 
 
 def receipt(
@@ -92,9 +95,15 @@ def receipt(
     if as_json:
         echo_json(asdict(outcome))
         return
+    refused = ", ".join(f"{count} {reason}" for reason, count in outcome.refused.items())
+    echo(_outcome(outcome) + (f"; refused: {refused}" if refused else ""))
+
+
+def _outcome(outcome: Outcome) -> str:
+    if outcome.state == "stored" and not outcome.fact_ids:
+        return "read, 0 facts"
     detail = outcome.reason or ", ".join(outcome.fact_ids)
     if outcome.due_at:
         due = f"due {outcome.due_at:%H:%M:%S}"
         detail = f"waits for a budget until {when(outcome.due_at)}" if outcome.reason == "budget" else due
-    refused = ", ".join(f"{count} {reason}" for reason, count in outcome.refused.items())
-    echo(outcome.state + (f": {detail}" if detail else "") + (f"; refused: {refused}" if refused else ""))
+    return outcome.state + (f": {detail}" if detail else "")

@@ -10,7 +10,7 @@ import typer
 from memd.cli.common import Json, echo, echo_json, settings, when
 from memd.client import Memd
 from memd.inbox.cost import Cost, ModelCost
-from memd.printable import printable
+from memd.printable import counted, noun, printable
 
 WIDE = ("input", "output", "cache read", "cache write", "USD")
 HEAD = f"{'model':<28}{'calls':>9}{'batched':>9}" + "".join(f"{name:>12}" for name in WIDE)
@@ -51,21 +51,22 @@ def _rows(figures: dict[str, Any]) -> Iterator[tuple[str, str]]:
     for pause in figures["paused"]:
         where = f" on {pause['host']} only" if pause["host"] else ""
         yield "paused", f"{pause['code']}{where} for {pause['open_s']:.0f} s; next try in {pause['next_try_s']:.0f} s"
-    yield "pending", f"{figures['pending']} keys ({figures['due']} due, {figures['parked']} parked)"
+    yield "pending", f"{counted(figures['pending'], 'key')} ({figures['due']} due, {figures['parked']} parked)"
     if figures["rationed"]:
-        yield "  rationed", f"{figures['rationed']} keys wait for a budget until {when(figures['rationed_until'])}"
+        yield "  rationed", f"{_waiting(figures['rationed'])} for a budget until {when(figures['rationed_until'])}"
     if figures["batched"] or figures["batches"]:
-        yield "  batched", f"{figures['batched']} keys wait for an answer, {figures['batches']} batches are open"
+        batches = counted(figures["batches"], "open batch", "open batches")
+        yield "  batched", f"{_waiting(figures['batched'])} for an answer, {batches}"
     oldest = figures["oldest_waiting_s"]
     yield "oldest waiting", "-" if oldest is None else f"{oldest:.1f} s"
-    yield "claimed", f"{figures['claimed']} keys"
+    yield "claimed", counted(figures["claimed"], "key")
     yield "raw", ", ".join(f"{name} {count}" for name, count in figures["raw"].items())
     if figures["unread"]:
         yield (
             "  unread",
             f"{', '.join(map(printable, figures['unread']))}: add them to client.apps, or the pushes stay there",
         )
-    yield "stored", f"{figures['stored']} of {figures['pushes']} pushes"
+    yield "stored", f"{figures['stored']} of {counted(figures['pushes'], 'push', 'pushes')}"
     yield "skipped", str(figures["skipped"])
     yield "dead", f"{figures['dead']} ({figures['dead_so_far']} so far)"
     if figures["discarded"]:
@@ -81,7 +82,12 @@ def _rows(figures: dict[str, Any]) -> Iterator[tuple[str, str]]:
             yield title, ", ".join(f"{reason} {count}" for reason, count in figures[key].items())
     yield "facts", ", ".join(f"{count} {name}" for name, count in figures["facts"].items())
     usage = figures["usage"]
-    yield "model", f"{usage['model_calls']} calls, {usage['input_tokens']} tokens in, {usage['output_tokens']} out"
+    tokens = f"{counted(usage['input_tokens'], 'token')} in, {usage['output_tokens']:,} out"
+    yield "model", f"{counted(usage['model_calls'], 'call')}, {tokens}"
+
+
+def _waiting(keys: int) -> str:
+    return f"{counted(keys, 'key')} {noun(keys, 'waits', 'wait')}"
 
 
 def _workers(workers: tuple[dict[str, str], ...]) -> str:

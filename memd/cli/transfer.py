@@ -16,7 +16,7 @@ from memd.client import Memd
 from memd.memory.hand.formats import parse_json
 from memd.memory.hand.transfer import ImportedMemory
 from memd.memory.store.files import MAX_BYTES
-from memd.printable import printable
+from memd.printable import counted, noun, printable
 
 OneAgent = Annotated[str | None, typer.Option("--agent", help="Only this agent's memory of the user.")]
 
@@ -42,7 +42,7 @@ def export(
         echo_json(found)
         return
     _write(output, found)
-    warn(f"{len(found['memories'])} memories written")
+    warn(f"{counted(len(found['memories']), 'memory', 'memories')} written")
 
 
 def import_(
@@ -77,13 +77,14 @@ def import_(
 def _print(memory: ImportedMemory, dry_run: bool) -> None:
     if memory.agent_name:
         echo(f"agent {printable(memory.agent_name)}")
-    echo(f"  {len(memory.added):>6}  facts {'would be added' if dry_run else 'added'}")
+    added = len(memory.added)
+    echo(f"  {added:>6}  {noun(added, 'fact')} {'would be added' if dry_run else 'added'}")
     for content in memory.contents:
         echo(f"          + {printable(content)}")
     for count, name in (
-        (memory.known, "facts known already"),
-        (memory.summaries, "summaries"),
-        (memory.archived, "archived facts"),
+        (memory.known, f"{noun(memory.known, 'fact')} known already"),
+        (memory.summaries, noun(memory.summaries, "summary", "summaries")),
+        (memory.archived, f"archived {noun(memory.archived, 'fact')}"),
     ):
         echo(f"  {count:>6}  {name}")
     for reason, count in sorted(memory.refused.items()):

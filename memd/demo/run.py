@@ -26,6 +26,7 @@ from memd.inbox import library
 from memd.inbox.connection import connect
 from memd.inbox.figures import workers_listening
 from memd.inbox.flush import FlushProgress
+from memd.printable import counted
 from memd.recall.view import view
 
 READY_S = 15.0
@@ -146,7 +147,8 @@ def _totals(memd: Memd) -> None:
     status = memd.status()
     usage = status.usage
     _say(
-        f"\n{status.stored} pushes stored and {status.skipped} skipped, {status.facts['added']} facts added; "
+        f"\n{counted(status.stored, 'push', 'pushes')} stored and {status.skipped} skipped, "
+        f"{counted(status.facts['added'], 'fact')} added; "
         f"{usage['model_calls']} extractions, "
         f"{usage['input_tokens']} input tokens, {usage['output_tokens']} output tokens."
     )

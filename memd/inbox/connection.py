@@ -20,6 +20,7 @@ from redis.retry import Retry
 from memd.config import Settings
 from memd.errors import (
     AccountRefused,
+    ConfigError,
     InboxFull,
     InboxUnavailable,
     MemdError,
@@ -33,6 +34,8 @@ T = TypeVar("T")
 
 TIMEOUT_S = 5.0
 """The time limit of one command, and of connecting."""
+
+NO_URL = "setting redis_url is no URL of a server; write redis://host:6379, rediss://… or unix:///path"
 
 MAX_SOCKET_BYTES = 103
 """The longest path of a socket: 107 bytes on Linux, 103 on macOS."""
@@ -111,17 +114,23 @@ def _options(retries: int) -> dict[str, Any]:
 
 
 def connect(settings: Settings, retries: int = 2) -> redis.Redis:
-    """A sync client. Nothing is sent yet."""
+    """A sync client. Nothing is sent yet. Raises ConfigError."""
     options = _options(retries)
     options["retry"] = Retry(*options["retry"])
-    return redis.Redis.from_url(inbox_url(settings), **options)
+    try:
+        return redis.Redis.from_url(inbox_url(settings), **options)
+    except ValueError:
+        raise ConfigError(NO_URL) from None
 
 
 def connect_async(settings: Settings, retries: int = 2) -> redis.asyncio.Redis:
-    """An async client. Nothing is sent yet."""
+    """An async client. Nothing is sent yet. Raises ConfigError."""
     options = _options(retries)
     options["retry"] = redis.asyncio.retry.Retry(*options["retry"])
-    client: redis.asyncio.Redis = redis.asyncio.Redis.from_url(inbox_url(settings), **options)
+    try:
+        client: redis.asyncio.Redis = redis.asyncio.Redis.from_url(inbox_url(settings), **options)
+    except ValueError:
+        raise ConfigError(NO_URL) from None
     return client
 
 
@@ -227,6 +236,12 @@ def address(client: HasPool) -> str:
     host = options.get("host", "localhost")
     name = f"[{host}]" if ":" in host else host
     return f"{'rediss' if encrypted else 'redis'}://{name}:{options.get('port', 6379)}"
+
+
+def server_address(settings: Settings) -> str:
+    """The server of these settings, safe to print. Nothing is sent."""
+    with connect(settings) as client:
+        return printable(address(client))
 
 
 def translate(error: redis.RedisError, client: HasPool) -> NoReturn:

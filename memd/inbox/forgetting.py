@@ -13,6 +13,8 @@ from memd.inbox.connection import Call, execute
 from memd.inbox.decoding import text
 from memd.inbox.verbs import P
 
+DAY_S = 86_400
+
 
 @dataclass(frozen=True, slots=True)
 class Traces:
@@ -45,6 +47,18 @@ def unmirrored(client: redis.Redis, owners: Sequence[str]) -> list[str]:
     for owner in owners:
         pipeline.exists(f"{P}:forgotten:{owner}")
     return [owner for owner, mirrored in zip(owners, execute(pipeline), strict=True) if not mirrored]
+
+
+def knows(client: redis.Redis, owner: str) -> bool:
+    """Whether the inbox has a key of this user (hash), or what the user's calls cost in these two days."""
+    pipeline = client.pipeline(transaction=False)
+    pipeline.time()
+    pipeline.exists(f"{P}:user:{owner}")
+    (seconds, _), keys = execute(pipeline)
+    today = seconds // DAY_S
+    for day in (today - 1, today):
+        pipeline.hexists(f"{P}:spent:{day}", owner)
+    return bool(keys) or any(execute(pipeline))
 
 
 def rewrite(client: redis.Redis, timeout_s: float) -> bool:

@@ -55,12 +55,15 @@ class RawDoor:
                 return False
         return True
 
-    def take_in_present(self, timeout_s: float) -> None:
-        """Take in every push that the lists hold now, within `timeout_s` seconds. Raises MemdError."""
+    def take_in_present(self, timeout_s: float) -> bool:
+        """Take in every push that the lists hold now; False when `timeout_s` seconds were too few. Raises MemdError."""
         until = time.monotonic() + timeout_s
         backlog = Backlog(self._client, self._lists)
-        while time.monotonic() < until and not backlog.taken_in():
+        while not backlog.taken_in():
+            if time.monotonic() >= until:
+                return False
             self.take_in()
+        return True
 
     def _take_round(self, source: str) -> bool:
         """Take in from the head of one list; True when there may be more. Stops where another scheduler was faster.

@@ -82,6 +82,8 @@ def start(settings: Settings, preexec: Callable[[], None] | None = None) -> subp
 
 def run(settings: Settings) -> int:
     """Run the embedded server in the foreground until SIGTERM or SIGINT; returns its exit code. Raises as `start`."""
+    if settings.redis_url is not None:
+        raise ConfigError("setting redis_url names another server, so nobody would use the embedded one: unset it")
     with owned(settings):
         process = start(settings, die_with(os.getpid()))
         for number in (signal.SIGTERM, signal.SIGINT):

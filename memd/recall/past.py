@@ -24,6 +24,7 @@ from memd.memory.document import (
     tombstones_of,
 )
 from memd.memory.facts import archived_at, created_at, is_archived, is_manual, last_confirmed_at, updated_at
+from memd.printable import counted, noun
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,11 +95,11 @@ def _gaps(document: Document, at: datetime, archive_cap: int) -> Iterator[str]:
     ends = [end for entry in entries if (end := _end(entry)) is not None]
     # The archive drops what was archived first: nothing it dropped was believed longer than its oldest entry.
     if len(entries) >= archive_cap and not (ends and min(ends) <= at):
-        yield f"the archive keeps {archive_cap} facts: some that were believed then may no longer be in it"
+        yield f"the archive keeps {counted(archive_cap, 'fact')}: some that were believed then may no longer be in it"
     if timeless := sum(_end(entry) is None for entry in entries):
-        yield f"{timeless} archived facts have no time of archiving, and are left out"
+        yield f"left out, as they have no time of archiving: {counted(timeless, 'archived fact')}"
     if ageless := sum(_begin(fact) is None for fact in facts_of(document)):
-        yield f"{ageless} facts have no time of creation, and are shown"
+        yield f"shown, though they have no time of creation: {counted(ageless, 'fact')}"
     times = [moment(tombstone.get("removedAt")) for tombstone in tombstones_of(document)]
     if gone := sum(time is None or time > at for time in times):
-        yield f"{gone} facts were removed since: their text is gone"
+        yield f"{counted(gone, 'fact')} {noun(gone, 'was', 'were')} removed since: the text is gone"

@@ -12,6 +12,8 @@ from functools import cached_property
 from sys import getsizeof
 from typing import TYPE_CHECKING, Any
 
+from msgspec.structs import replace
+
 from memd.config import RecallSettings, Settings
 from memd.context import DEFAULT_AGENT, Bucket
 from memd.memory.document import Document
@@ -71,6 +73,9 @@ class Reader:
 
     def __init__(self, settings: Settings, server: Callable[[], redis.Redis]) -> None:
         self._settings = settings
+        self._recall = settings.recall
+        if not settings.enabled:
+            self._recall = replace(settings.recall, injection_enabled=False)
         self._store = open_store(settings)
         self._documents = CachedReader[_Cached](self._store, settings)
         self._pending = PendingMessages(settings, server, self._store)
@@ -91,7 +96,7 @@ class Reader:
             similar = self._similarities(search.query, cached.memory, [cached.index])
             first = list(places(rank(cached.memory, similar, search), cached.memory))
         pending = [message.text for message in self._pending_of(bucket)] if include_pending else []
-        block = versioned(inject(cached.lines, self._settings.recall, max_tokens, first=first, pending=pending))
+        block = versioned(inject(cached.lines, self._recall, max_tokens, first=first, pending=pending))
         self._keep(bucket, cached)
         return block
 
@@ -143,7 +148,7 @@ class Reader:
 
     @cached_property
     def _vectors(self) -> Vectors | None:
-        name = self._settings.recall.embedder
+        name = self._recall.embedder
         return Vectors(load_embedder(name)) if name else None
 
     def _similarities(self, query: str, memory: Memory, indexes: Sequence[Index]) -> dict[int, float]:
@@ -156,7 +161,7 @@ class Reader:
     def _block(self, bucket: Bucket, cached: _Cached, max_tokens: int | None) -> Injection:
         block = cached.blocks.get(max_tokens)
         if block is None:
-            block = versioned(inject(cached.lines, self._settings.recall, max_tokens))
+            block = versioned(inject(cached.lines, self._recall, max_tokens))
             if len(cached.blocks) >= MAX_BLOCKS:
                 cached.blocks.clear()
             cached.blocks[max_tokens] = block
@@ -184,10 +189,10 @@ class Reader:
         if cached is not None and cached.is_of(documents):
             return cached
         memory = merged(*documents) if len(documents) > 1 else alone(documents[0])
-        return _Cached(documents, memory, self._settings.recall)
+        return _Cached(documents, memory, self._recall)
 
     def _buckets(self, bucket: Bucket) -> tuple[Bucket, ...]:
         """The buckets that a reader of this one sees, the user's own first."""
-        if bucket.agent_name == DEFAULT_AGENT or not self._settings.recall.with_user_memory:
+        if bucket.agent_name == DEFAULT_AGENT or not self._recall.with_user_memory:
             return (bucket,)
         return Bucket(bucket.user_id), bucket

@@ -27,7 +27,7 @@ from memd.memory.facts import (
     subject_of,
     valid_until,
 )
-from memd.printable import printable
+from memd.printable import counted, printable
 
 _LABELS = {
     "workContext": "Work",
@@ -60,7 +60,7 @@ def details(fact: Fact) -> Iterator[str]:
 def _heading(document: Document) -> Iterator[str]:
     agent, saved = agent_of(document), saved_at(document)
     yield f"Memory of {printable(user_of(document) or 'all users')}" + (f", agent {printable(agent)}" if agent else "")
-    yield f"{len(facts_of(document))} facts, " + (f"saved {printable(saved)}" if saved else "never saved")
+    yield f"{counted(len(facts_of(document)), 'fact')}, " + (f"saved {printable(saved)}" if saved else "never saved")
 
 
 def _summaries(document: Document) -> Iterator[str]:
@@ -84,7 +84,7 @@ def _fact(fact: Fact) -> Iterator[str]:
     yield f"  {printable(id_of(fact) or '?')}  {confidence_of(fact):.2f}  {category:<10}  {printable(content_of(fact))}"
     yield from ("      " + line for line in details(fact))
     if count := confirmations_of(fact):
-        yield f"      confirmed {count} times, last {printable(last_confirmed_at(fact))}"
+        yield f"      confirmed {counted(count, 'time')}, last {printable(last_confirmed_at(fact))}"
     for entry in evidence_of(fact):
         place = f"thread {printable(entry.get('thread'))}, message {printable(entry.get('message'))}"
         yield f'      said: "{printable(entry.get("quote"))}" ({place})'

@@ -188,7 +188,7 @@ def test_the_command_has_table_json_and_exit_code(cli: Cli, settings: Settings) 
     """0 within the limit, 1 above it; the table and the JSON name rule, fact and text."""
     write(settings, "ana", clean())
     done = cli("audit", "ana")
-    assert (done.returncode, done.stdout) == (0, f"{len(clean()['facts'])} facts in 1 memories: nothing found\n")
+    assert (done.returncode, done.stdout) == (0, f"{len(clean()['facts'])} facts in 1 memory: nothing found\n")
     write(settings, "bob", planted("bob"))
     done = cli("audit", "bob")
     assert done.returncode == 1

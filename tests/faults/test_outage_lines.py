@@ -9,6 +9,7 @@ from pathlib import Path
 import orjson
 import pytest
 import redis
+import structlog
 from support import make_settings, part, wait_for
 from support.fault_support import OwnServer, events
 from support.proxy import Proxy
@@ -93,7 +94,7 @@ def test_the_address_is_named_and_the_password_is_not(data_dir: Path, url: str, 
 
 def test_a_librarys_line_has_its_template_and_its_place() -> None:
     """Never its values; of a finished text only the place in the code, as it may hold anything."""
-    before = logging.root.handlers[:], logging.root.level
+    before, configured = (logging.root.handlers[:], logging.root.level), structlog.get_config()
     stream = StringIO()
     try:
         memd_events.setup("info", "json", stream)
@@ -101,6 +102,7 @@ def test_a_librarys_line_has_its_template_and_its_place() -> None:
         logging.getLogger("rq.worker").warning(f"job {'secret-3'} failed")
     finally:
         logging.root.handlers[:], logging.root.level = before
+        structlog.configure(**configured)
     template, finished = map(orjson.loads, stream.getvalue().splitlines())
     assert (template["event"], template["said"]) == ("library_log", "job %s failed (%s)")
     assert "said" not in finished

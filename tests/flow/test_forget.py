@@ -401,14 +401,56 @@ def test_the_command_line(memd: Memd, cli: Cli, settings: Settings) -> None:
     memd.push(TURNS, thread_id="t", user_id="ana")
     dry = cli("forget", "ana", "--dry-run")
     assert "would be removed" in dry.stdout
-    assert "1  pending pushes" in dry.stdout
-    done = json.loads(cli("forget", "ana", "--json").stdout)
+    assert "1  pending push\n" in dry.stdout
+    asked = cli("forget", "ana")
+    assert (asked.returncode, "--yes" in asked.stderr) == (2, True)
+    done = json.loads(cli("forget", "ana", "--yes", "--json").stdout)
     assert (done["pushes"], done["messages"], done["complete"]) == (1, 2, True)
     assert any("backups" in place for place in done["unreachable"])
     assert "0 facts" in cli("show", "ana").stdout
-    down = cli("forget", "ana", MEMD_REDIS_URL="unix:///nowhere/s")
-    assert (down.returncode, "a worker does the rest" in down.stdout) == (75, True)
-    assert cli("forget", "a\x07").returncode == 65
+    assert cli("forget", "ana", "--yes").returncode == 0
+    down = cli("forget", "ana", "--yes", MEMD_REDIS_URL="unix:///nowhere/s")
+    assert (down.returncode, "a worker does the rest" in down.stderr) == (75, True)
+    assert "unix:///nowhere/s is out of reach" in down.stderr
+    assert cli("forget", "a\x07", "--yes").returncode == 65
+
+
+@pytest.mark.parametrize("dry", [True, False])
+@pytest.mark.parametrize("agent", [(), ("--agent", "chef")])
+def test_a_user_that_nobody_knows(cli: Cli, settings: Settings, dry: bool, agent: tuple[str, ...]) -> None:
+    """It is said, with the places searched; the exit code is 1, and neither a tombstone nor a folder is left."""
+    way = ("--dry-run",) if dry else ("--yes",)
+    done = cli("forget", "nobody", *agent, *way)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert str(settings.data_dir) in done.stderr
+    assert "nobody" not in done.stderr
+    assert json.loads(cli("forget", "nobody", *agent, *way, "--json").stdout)["known"] is False
+    assert TombstoneFiles(settings.data_dir).owners() == []
+    assert not (settings.data_dir / "users").exists()
+
+
+@pytest.mark.parametrize("trace", ["raw", "broken raw", "pending", "document", "spent", "tombstone"])
+def test_each_trace_makes_a_user_known(
+    memd: Memd, cli: Cli, client: redis.Redis, settings: Settings, trace: str
+) -> None:
+    """A raw push not taken in yet, a raw push that dies, a key, a document, a day's cost, an earlier forgetting."""
+    push = {"thread_id": "t", "user_id": "ana", "messages": TURNS}
+    if trace == "raw":
+        client.rpush("memd:in", json.dumps(push))
+    elif trace == "broken raw":
+        client.rpush("memd:in", json.dumps({**push, "messages": []}))
+    elif trace == "pending":
+        memd.push(TURNS, thread_id="t", user_id="ana")
+    elif trace == "document":
+        memd.add_fact("ana", "Lives in Porto.")
+    elif trace == "spent":
+        client.hset(f"{P}:spent:{client.time()[0] // 86_400}", user_hash("ana"), 5)
+    else:
+        TombstoneFiles(settings.data_dir).begin(Wish("ana"), ())
+    assert cli("forget", "ana", "--dry-run").returncode == 0
+    assert cli("forget", "ana", "--yes").returncode == 0
+    assert not client.keys(f"{P}:spent:*")
+    assert cli("forget", "ana", "--yes").returncode == 0, "a repeated forgetting is no error"
 
 
 def test_a_frozen_worker_cannot_bring_it_back(asking: Callable[..., Settings], model: ModelServer) -> None:

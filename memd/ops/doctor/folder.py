@@ -13,6 +13,7 @@ from memd.memory.store.json_store import open_store
 from memd.memory.store.protocol import Entry, FileStore
 from memd.ops import descriptors
 from memd.ops.doctor.checkup import Checkup, Verdict, bad, ok, size, warn
+from memd.printable import counted
 
 MOST_ENTRIES = 20_000
 """Files that one check looks at; of a larger store it sees a part."""
@@ -45,10 +46,11 @@ def permissions(checkup: Checkup) -> Verdict:
     foreign = sum(entry.stat.st_uid != os.geteuid() for entry in entries)
     lax = sum(bool(entry.stat.st_mode & 0o077) for entry in entries if not stat.S_ISLNK(entry.stat.st_mode))
     if foreign:
-        return bad(f"{foreign} files in it belong to another user: memd may be unable to replace them")
+        return bad(f"another user owns {counted(foreign, 'file')} in it: memd may be unable to replace them")
     if lax:
-        return warn(f"{lax} files in it are open to others: chmod -R go= the data folder")
-    return ok(f"only its owner can read it; {len(entries)} files checked" + ("" if complete else ", not the rest"))
+        return warn(f"open to others: {counted(lax, 'file')} in it; chmod -R go= the data folder")
+    checked = f"{counted(len(entries), 'file')} checked" + ("" if complete else ", not the rest")
+    return ok(f"only its owner can read it; {checked}")
 
 
 def space(checkup: Checkup) -> Verdict:
@@ -73,9 +75,9 @@ def leftovers(checkup: Checkup) -> Verdict:
     damaged = sum(entry.leftover == "damaged" for entry in entries)
     temps = sum(entry.leftover == "temp" and entry.stat.st_mtime < oldest for entry in entries)
     if damaged:
-        return warn(f"{damaged} damaged documents were set aside as *.corrupt-…: look at them, then remove them")
+        return warn(f"set aside as *.corrupt-…: {counted(damaged, 'damaged document')}; look at them, then remove them")
     if temps:
-        return warn(f"{temps} temp files of crashed commits: the next start of a worker removes them")
+        return warn(f"{counted(temps, 'temp file')} of crashed commits: the next start of a worker removes them")
     return ok("none" + ("" if complete else " in the files that were checked"))
 
 

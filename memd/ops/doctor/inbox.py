@@ -14,6 +14,7 @@ from memd.context import WIRE_VERSION
 from memd.inbox import library
 from memd.inbox.verbs import RAW, P, raw_lists
 from memd.ops.doctor.checkup import Checkup, Verdict, bad, ok, warn
+from memd.printable import counted, noun
 
 SCAN_S, SCAN_PAGE = 2.0, 5_000
 SHOWN = 5
@@ -69,7 +70,7 @@ def raw(checkup: Checkup) -> Verdict:
         return bad(f"nobody reads {shown}: name the apps in client.apps, or these pushes are never read")
     waiting = sum(checkup.figures.raw.values())
     partly = "" if complete else "; not all keys were scanned"
-    return ok(f"{', '.join(known[:SHOWN])}: {waiting} pushes to take in{partly}")
+    return ok(f"{', '.join(known[:SHOWN])}: {counted(waiting, 'push', 'pushes')} to take in{partly}")
 
 
 def _raw_names(client: redis.Redis) -> tuple[set[bytes], bool]:
@@ -95,7 +96,7 @@ def types(checkup: Checkup) -> Verdict:
     if wrong:
         shown = ", ".join(map(_plain, wrong[:SHOWN])) + (", …" if len(wrong) > SHOWN else "")
         return bad(f"{shown}: not of the type that memd gives it, so another program wrote it; remove or rename it")
-    return ok(f"{len(expected)} keys looked at")
+    return ok(f"{counted(len(expected), 'key')} looked at")
 
 
 def _wrong_types(client: redis.Redis, expected: Mapping[str, str]) -> list[str]:
@@ -111,13 +112,15 @@ def waiting(checkup: Checkup) -> Verdict:
     figures = checkup.figures
     if figures.stats.get("wrong_type") and (wrong := checkup.ask(_set_aside)):
         return warn(
-            f"{wrong} pending keys were no hashes and are now {P}:wrong:<key>: find who writes to {P}*, then "
-            "delete them"
+            f"no hash, and now {P}:wrong:<key>: {counted(wrong, 'pending key')}; find who writes to {P}*, then delete "
+            "them"
         )
     oldest = figures.oldest_waiting_s
     if oldest is None:
         return ok("nothing is waiting")
-    sentence = f"{figures.pending} keys wait, the oldest for {oldest:.0f} s"
+    sentence = (
+        f"{counted(figures.pending, 'key')} {noun(figures.pending, 'waits', 'wait')}, the oldest for {oldest:.0f} s"
+    )
     if oldest > checkup.settings.scheduler.max_wait_s + LATE_S:
         return warn(f"{sentence}, longer than max_wait_s: there are no workers, too few, or the model is paused")
     return ok(sentence)

@@ -7,6 +7,7 @@ import asyncio
 from memd.errors import MemdError
 from memd.extraction import chosen
 from memd.ops.doctor.checkup import Checkup, Verdict, bad, ok, warn
+from memd.printable import counted, noun
 
 DEADLINE_S = 10.0
 FORMLESS = "bad_reply"
@@ -39,8 +40,7 @@ def _form(checkup: Checkup) -> Verdict | None:
     formless, stored = stats.get(f"dead:{FORMLESS}", 0), stats.get("stored", 0)
     if not formless or stored > formless:
         return None
-    sentence = (
-        f"{formless} pushes died as the replies were not in the form asked for ({FORMLESS}), {stored} were stored"
-    )
+    died = f"{counted(formless, 'push', 'pushes')} died as the replies were not in the form asked for ({FORMLESS})"
+    sentence = f"{died}, {stored} {noun(stored, 'was', 'were')} stored"
     advice = "choose a model that keeps to a schema"
     return warn(f"{sentence}: {advice}") if stored else bad(f"{sentence}: {advice}, then memd dead retry")
