@@ -1,1 +1,1 @@
-"""Where memd's performance figures come from: `make bench`, `make bench-full`. See benchmarks/README.md."""
+"""The source of memd's performance figures: `make bench`, `make bench-full`. See benchmarks/README.md."""

@@ -30,11 +30,11 @@ MODULES = (
     "reading",
     "starts",
 )
-"""In the order of the flow. Each has `measure(size)`, which yields figures, plots and what it had to skip."""
+"""In the order of the flow. Each has `measure(size)`, which yields figures, plots and skips."""
 
 
 def main() -> int:
-    """Run the chosen modules; 1 when one of them broke or a peer's work failed."""
+    """Run the chosen modules; returns 1 when one of them broke or a peer's work failed."""
     options = _options()
     console = Console(width=max(150, Console().width))
     whole_run = options.size == "short" and not options.modules
@@ -59,7 +59,7 @@ def main() -> int:
 
 
 def _measured(name: str, size: Size) -> tuple[list[Figure], list[Plot], list[Skip], bool]:
-    """What one module measures, and whether all of it worked; the traceback of one that breaks is shown."""
+    """The results of one module, and whether all of it worked; prints the traceback of a module that breaks."""
     figures: list[Figure] = []
     plots: list[Plot] = []
     skips: list[Skip] = []
@@ -71,7 +71,7 @@ def _measured(name: str, size: Size) -> tuple[list[Figure], list[Plot], list[Ski
                 plots.append(found)
             else:
                 skips.append(found)
-    except Exception as error:  # noqa: BLE001  (the figures of the others are worth having; the exit code says so)
+    except Exception as error:  # noqa: BLE001  (the other modules still run; the exit code tells)
         traceback.print_exc()
         skips.append(Skip(name, "the rest of it", f"broke: {type(error).__name__}: {error}", failed=True))
         return figures, plots, skips, False

@@ -1,4 +1,4 @@
-"""The bare SDK loop: as many calls at once as asked for, and nothing else. The best that a drain can be.
+"""The bare SDK loop: the given number of concurrent calls and nothing else. No drain can be faster.
 
 `python -m benchmarks.bare ADDRESS COUNT CONCURRENCY` prints one line of JSON: wall and CPU seconds, memory in MB,
 and the calls that succeeded.

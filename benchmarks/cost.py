@@ -1,7 +1,7 @@
-"""What one context costs memd itself, step by step, in CPU time: a claim taken by hand through every step of its life.
+"""The CPU time of one context in memd, step by step: a claim is taken through every step of its life by hand.
 
-The document has 100 facts and is written durably. What the real worker needs on top of these steps, for its loop,
-threads and logging, is the difference to drain.py's figure.
+The document has 100 facts and is written durably. The difference to drain.py's figure is the cost of the worker's
+loop, threads and logging.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ ROOM = 32
 
 
 def measure(size: Size) -> Iterator[Measurement]:
-    """Medians over contexts of the thread's CPU in each step; and the server's for all of them."""
+    """Medians over contexts of the thread's CPU in each step, and of the server's CPU for all steps."""
     count = max(ROOM, size.contexts // 4 // ROOM * ROOM)
     with ground(scheduler__quiet_s=300) as place:
         fill(place, count)
@@ -65,7 +65,7 @@ def measure(size: Size) -> Iterator[Measurement]:
         peer="read and write of the same document, orjson, durable", peer_value=floor, target=at_most(1.5),
         peer_there=(0.28, 0.28),
     )  # fmt: skip
-    yield Figure(AREA, "the server's part of it", served, "ms")
+    yield Figure(AREA, "the server's CPU for all steps", served, "ms")
 
 
 NOTES = {
@@ -77,7 +77,7 @@ NOTES = {
 
 
 class Steps:
-    """The steps of a claim in their order, each with the CPU milliseconds it took."""
+    """The steps of a claim in order, each with its CPU milliseconds."""
 
     def __init__(self, place: Ground) -> None:
         self.taken: dict[str, list[float]] = defaultdict(list)
@@ -93,7 +93,7 @@ class Steps:
         self.taken[name] += [(time.thread_time_ns() - started) / share / 1e6] * share
 
     def run(self, count: int) -> None:
-        """Claim and finish so many contexts."""
+        """Claim and finish this many contexts."""
         settings, client = self._place.settings, self._place.client
         done = 0
         while done < count:
@@ -127,7 +127,7 @@ class Steps:
         with self._step("ack"):
             record = {"state": "stored", "facts": applied.added}
             send(self._place.client, verbs.ack(claim.id, record, {"stored": 1, "messages_stored": 2, "model_calls": 1}))
-        with self._step(FLOOR):  # in turn with the steps, as the machine is not the same from one second to the next
+        with self._step(FLOOR):  # in turn with the steps, as the machine's speed changes from one second to the next
             self._rewrite()
 
     def _rewrite(self) -> None:

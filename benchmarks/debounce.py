@@ -1,4 +1,4 @@
-"""Debounce: how long after its due time a key is claimed, by real processes; and what waiting costs.
+"""Debounce: the time from a key's due time to its claim, with real processes, and the CPU of idle processes.
 
 A key's due time is the one in its receipt; the claim's moment is when the server renames the key's hash.
 """
@@ -31,18 +31,16 @@ from memd.push.validation import check_push
 AREA = "debounce"
 QUIET_S = 1.0
 STEP_S = 0.02
-"""Pushes are sent in small bundles of this many seconds."""
+"""Seconds of pushes that are sent in one bundle."""
 
 PEER_RATE = 5
-"""Tasks a second of the peers, twice as long: few enough that none of them is overloaded by them."""
+"""Tasks a second of the peers, for twice as long: few enough to overload no peer."""
 
 
 def measure(size: Size) -> Iterator[Measurement]:
     """Under load, out of idle, doing nothing; then the peers."""
     with ground(scheduler__quiet_s=QUIET_S, drain__linger_s=0.5) as place, daemon(place, workers=2) as parts:
-        yield from _lateness(
-            "500 due keys/s, nothing to read in them", place, _light(place, 500, size.due_s), at_most(50)
-        )
+        yield from _lateness("500 due keys/s, nothing to extract", place, _light(place, 500, size.due_s), at_most(50))
         yield from _lateness("50 due keys/s, extracted and stored", place, _whole(place, 50, size.due_s), at_most(50))
         yield from _lateness("out of full idle", place, _shots(place, size.idle_shots), at_most(150))
         yield from _idle(parts[0].pid, parts[1].pid, size.idle_s)
@@ -61,7 +59,7 @@ def _lateness(what: str, place: Ground, late_ms: list[float], target: Target) ->
 
 @contextmanager
 def _claims(place: Ground) -> Iterator[dict[str, float]]:
-    """Key → when it was claimed, of all claims while this lasts; filled at the end."""
+    """Key → moment of its claim, for all claims during the block; filled at the end."""
     found: dict[str, float] = {}
     listening = subprocess.Popen(
         [sys.executable, "-m", "benchmarks.listener"],
@@ -80,7 +78,7 @@ def _pipe(stream: IO[str] | None) -> IO[str]:
 
 
 def _light(place: Ground, per_second: int, seconds: float) -> list[float]:
-    """Keys whose claims end as skipped: the scheduler and the claim are what is measured, not the extraction."""
+    """Keys whose claims end as skipped: this measures the scheduler and the claim without the extraction."""
 
     def push(number: int) -> Call[Merged]:
         key = Key(f"light-{number}", f"user-{number}")
@@ -90,14 +88,14 @@ def _light(place: Ground, per_second: int, seconds: float) -> list[float]:
 
 
 def _whole(place: Ground, per_second: int, seconds: float) -> list[float]:
-    """Keys whose claims go all the way."""
+    """Keys whose claims end as stored."""
     patterns = load_patterns()
     pushes = [check_push(conversation(n), place.settings.client) for n in range(int(per_second * seconds))]
     return _steady(place, [verbs.push(to_context(push, patterns)) for push in pushes], per_second)
 
 
 def _steady(place: Ground, calls: list[Call[Merged]], per_second: int) -> list[float]:
-    """Push at a steady rate; answers the milliseconds from due to claimed."""
+    """Push at a steady rate; returns the milliseconds from due to claimed."""
     bundle = max(1, int(per_second * STEP_S))
     due: dict[str, int] = {}
     with _claims(place) as claimed:
@@ -112,7 +110,7 @@ def _steady(place: Ground, calls: list[Call[Merged]], per_second: int) -> list[f
 
 
 def _shots(place: Ground, count: int) -> list[float]:
-    """Single keys, each when the drain before it has ended and everything sleeps."""
+    """Single keys, each pushed when the drain before it has ended and every process sleeps."""
     due: dict[str, int] = {}
     with _claims(place) as claimed:
         for number in range(count):
@@ -148,7 +146,7 @@ def _idle(scheduler: int, worker: int, seconds: float) -> Iterator[Measurement]:
 
 
 def _rq(size: Size) -> Iterator[Measurement]:
-    """`rq worker --with-scheduler`, jobs put off by a second."""
+    """`rq worker --with-scheduler`, with jobs delayed by a second."""
     from rq import Queue
 
     from benchmarks.peers.rq_jobs import LATENESS, note

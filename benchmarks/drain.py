@@ -1,7 +1,7 @@
-"""Drain: contexts that are due are claimed, extracted, stored and acked, by workers as `memd up` has them.
+"""Drain: due contexts are claimed, extracted, stored and acked by the same workers as in `memd up`.
 
 Offline with two workers; then one worker against an HTTP model that replies at once, after 0.2 s and after 2 s,
-compared with the bare SDK loop. Each context has a user and a document of its own, so each is a durable write.
+compared with the bare SDK loop. Each context has its own user and document, so each is a durable write.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ TIMEOUT_S = 600
 
 @dataclass(frozen=True, slots=True)
 class Drained:
-    """One drain: contexts a second, CPU milliseconds of each by memd and by the server, peak memory of a worker."""
+    """One drain: contexts a second, CPU milliseconds a context of memd and of the server, peak memory of a worker."""
 
     rate: float
     cpu_ms: float
@@ -52,7 +52,7 @@ class Drained:
 
 
 def measure(size: Size) -> Iterator[Measurement]:
-    """Drains without a model and with one, then those of the peers."""
+    """Drains without a model and with a model, then those of the peers."""
     yield from _offline(size)
     for delay_s, count in ((0.0, size.contexts // 4), (0.2, size.contexts // 2), (2.0, size.slow_calls)):
         yield from _with_model(size, delay_s, count)
@@ -62,7 +62,7 @@ def measure(size: Size) -> Iterator[Measurement]:
 
 
 def push_all(place: Ground, count: int, start: int = 0, chars: int = 512) -> None:
-    """Contexts of as many users, pending; through the trusted door, many to a pipeline."""
+    """Push contexts, each of another user, through the trusted door, many in a pipeline."""
     patterns = load_patterns()
     for first in range(start, start + count, 200):
         numbers = range(first, min(start + count, first + 200))
@@ -73,7 +73,7 @@ def push_all(place: Ground, count: int, start: int = 0, chars: int = 512) -> Non
 
 
 def drained(place: Ground, parts: list[Process], count: int, start: int = 0) -> Drained:
-    """Push, make all due at once, and wait for the last ack."""
+    """Push, make all keys due at once, and wait for the last ack."""
     push_all(place, count, start)
     done, stored = _ended(place), _stored(place)
     cpu, served = sum(tree_cpu(part.pid) for part in parts), server_cpu(place.client)
@@ -107,7 +107,7 @@ def _ended(place: Ground) -> int:
 
 
 def _worker_mb(worker: Process) -> float:
-    """Memory of a worker with its child, what they share counted once."""
+    """Memory of a worker and its child; shared memory counts once."""
     total = 0.0
     for pid in (worker.pid, *children(worker.pid)):
         try:
@@ -144,7 +144,7 @@ def _next_drain(place: Ground, parts: list[Process], count: int, starts: Iterato
 
 
 def _writes(place: Ground, count: int) -> Drained | float:
-    """Documents with one fact written durably, a second, by four threads of one process: the floor of any drain."""
+    """Durable writes of documents with one fact, a second, by four threads of one process: no drain can be faster."""
     data = orjson.dumps(full_document(Bucket("user"), 1), option=orjson.OPT_INDENT_2)
     folder = place.settings.data_dir / "writes"
     folder.mkdir(exist_ok=True)
@@ -198,7 +198,7 @@ def _with_model(size: Size, delay_s: float, count: int) -> Iterator[Measurement]
 
 
 def asking(place: Ground, address: str, concurrency: int = CONCURRENCY) -> Settings:
-    """The settings, changed to ask a model at this address."""
+    """The settings with the model at this address."""
     found = place.settings
     asked = {"extractor": "anthropic", "base_url": address, "api_key": Secret("bench")}
     return structs.replace(
@@ -209,7 +209,7 @@ def asking(place: Ground, address: str, concurrency: int = CONCURRENCY) -> Setti
 
 
 def bare(place: Ground, address: str, count: int) -> dict[str, float]:
-    """The bare loop in a process of its own."""
+    """The bare loop in a separate process."""
     done = subprocess.run(
         [sys.executable, "-m", "benchmarks.bare", address, str(count), str(min(CONCURRENCY, count))],
         env=environment(place.settings), capture_output=True, text=True, check=True, timeout=TIMEOUT_S,
@@ -220,7 +220,7 @@ def bare(place: Ground, address: str, count: int) -> dict[str, float]:
 
 
 def _rq(size: Size) -> Iterator[Measurement]:
-    """RQ alone: jobs that do nothing, by one worker of each kind; and the model at 2 s by forked workers."""
+    """RQ alone: empty jobs, by one worker of each kind; then calls of the 2 s model by forked workers."""
     from rq import Queue
 
     from benchmarks.peers.rq_jobs import ask, nothing
@@ -232,7 +232,7 @@ def _rq(size: Size) -> Iterator[Measurement]:
             for _ in range(count):
                 queue.enqueue(nothing, "", result_ttl=0)
             rate, _ = rq_drained(place, ["-m", "rq.cli", "worker", "-w", kind], 1, count)
-        yield Figure(AREA, f"RQ alone, jobs that do nothing, one {kind.removeprefix('rq.')}", rate, "/s")
+        yield Figure(AREA, f"RQ alone, empty jobs, one {kind.removeprefix('rq.')}", rate, "/s")
     workers = 2 if size.name == "tiny" else 4 if size is SHORT else 16
     with ground() as place, model(place.settings.data_dir, 2) as (address, _):
         queue = Queue("bench", connection=connect(place.settings))
@@ -249,7 +249,7 @@ def _rq(size: Size) -> Iterator[Measurement]:
 def rq_drained(
     place: Ground, words: list[str], workers: int, count: int, extra: dict[str, str] | None = None
 ) -> tuple[float, float]:
-    """Jobs a second from the first one done to the last one, and the memory of all workers while they work.
+    """Jobs a second from the first finished job to the last, and the memory of all workers meanwhile.
 
     Raises PeerFailed unless all jobs succeeded.
     """
@@ -288,7 +288,7 @@ def _pydocket(size: Size) -> Iterator[Measurement]:
             found = run("pydocket", "drain", count, concurrency, 0, env={"BENCH_URL": inbox_url(place.settings)})
         check_succeeded("pydocket's tasks", found["succeeded"], count)
         yield Figure(
-            AREA, f"pydocket, tasks that do nothing, concurrency {concurrency}", found["per_s"], "/s",
+            AREA, f"pydocket, empty tasks,  concurrency {concurrency}", found["per_s"], "/s",
             note=f"adds {found['adds_per_s']:.0f}/s",
         )  # fmt: skip
 

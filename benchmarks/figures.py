@@ -8,7 +8,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The bound that a figure must reach; `of`: whether its value or its ratio to the peer is compared."""
+    """The bound that a figure must reach. `of`: the value, or its ratio to the peer's."""
 
     bound: float
     at_least: bool = False
@@ -35,9 +35,9 @@ def at_most(bound: float, *, of: str = "value") -> Target:
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One line of the table. `value`: the median of the rounds; `spread`: the least and the most of them.
+    """One line of the table. `value`: the median of the rounds; `spread`: their minimum and maximum.
 
-    `peer_there`: the peer's figure on the machine where an absolute target was set, least and most.
+    `peer_there`: the peer's minimum and maximum on the machine where an absolute target was set.
     """
 
     area: str
@@ -53,12 +53,12 @@ class Figure:
 
     @property
     def ratio(self) -> float | None:
-        """The value in units of the peer's, which was measured in the same run, turn by turn."""
+        """The value in units of the peer's, which is measured in the same run, turn by turn."""
         return self.value / self.peer_value if self.peer_value else None
 
     @property
     def met(self) -> bool | None:
-        """Whether the target is reached; None without one."""
+        """Whether the target is reached; None without a target."""
         if self.target is None:
             return None
         judged = self.ratio if self.target.of == "ratio" else self.value
@@ -77,7 +77,7 @@ class Figure:
 
     @property
     def target_beside_peer(self) -> Target | None:
-        """An absolute target in units of the peer, at its strictest: machines differ more than ratios do."""
+        """An absolute target in units of the peer, in its strictest reading: machines differ more than ratios."""
         if self.target is None or self.peer_there is None:
             return None
         ratios = [self.target.bound / value for value in self.peer_there]
@@ -103,7 +103,7 @@ class Plot:
 
 @dataclass(frozen=True, slots=True)
 class Skip:
-    """Something without a figure, by name and with the reason. `failed`: it should have had one."""
+    """A measurement without a figure, with the reason. `failed`: it should have had a figure."""
 
     area: str
     what: str

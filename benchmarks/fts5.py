@@ -1,4 +1,4 @@
-"""The alternative that the search is measured against: SQLite's FTS5 over one document, in memory."""
+"""The alternative to memd's search: SQLite's FTS5 over one document, in memory."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _WORD = re.compile(r"\w+")
 
 
 def spaced(text: str) -> str:
-    """The text with characters and pairs of neighbours as words, where words have no spaces."""
+    """The text, with single characters and pairs of them as words in scripts without spaces."""
 
     def expanded(run: re.Match[str]) -> str:
         chars = run[0]
@@ -30,7 +30,7 @@ class Fts5:
         self._db.executemany("INSERT INTO facts(rowid, content) VALUES (?, ?)", rows)
 
     def search(self, query: str, limit: int) -> list[int]:
-        """The places of the texts that hold any of the words, best first."""
+        """The positions of the texts that contain any of the words, best first."""
         words = dict.fromkeys(_WORD.findall(spaced(query)))
         if not words:
             return []

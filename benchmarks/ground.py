@@ -1,4 +1,4 @@
-"""What the benchmarks run on: an embedded server in its own folder, and memd's parts as processes, as in `memd up`."""
+"""The ground of the benchmarks: an embedded server in its own folder, and memd's parts as processes, as in memd up."""
 
 from __future__ import annotations
 
@@ -30,25 +30,25 @@ Process = subprocess.Popen[bytes]
 
 @dataclass(frozen=True, slots=True)
 class Ground:
-    """A running server with the inbox set up, and the settings that lead to it."""
+    """A running server with the inbox set up, and the settings that connect to it."""
 
     settings: Settings
     client: redis.Redis
     server: Process
 
     def clear(self) -> None:
-        """Forget everything on the server, and set the inbox up again."""
+        """Empty the server and set the inbox up again."""
         self.client.flushall()
         library.install(self.client, self.settings)
 
     def ended(self, pushes: int) -> bool:
-        """Whether so many pushes have ended as stored, skipped or dead."""
+        """Whether this many pushes have ended as stored, skipped or dead."""
         stats = read_figures(self.client, ()).stats
         return sum(stats.get(name, 0) for name in ("stored", "skipped", "dead")) >= pushes
 
 
 Start = Callable[[Path], tuple[Settings, Process]]
-"""Starts a server in a folder; the settings that lead to it, and its process."""
+"""Starts a server in a folder; returns its settings and its process."""
 
 
 def ground(**changes: Any) -> AbstractContextManager[Ground]:
@@ -62,7 +62,7 @@ def ground(**changes: Any) -> AbstractContextManager[Ground]:
 
 
 def tcp_ground(host: str, *options: str, **changes: Any) -> AbstractContextManager[Ground]:
-    """As `ground`, with a server that listens on an address and has these options of its own."""
+    """As `ground`, with a server that listens on an address and has these options."""
 
     def start(folder: Path) -> tuple[Settings, Process]:
         with socket.socket() as free:
@@ -105,7 +105,7 @@ def make_settings(folder: Path, **changes: Any) -> Settings:
 
 
 def environment(settings: Settings) -> dict[str, str]:
-    """The environment that gives a process these settings, and lets it import this repository."""
+    """The environment that gives a process these settings and the import path of this repository."""
     env = {name: value for name, value in os.environ.items() if not name.startswith(("MEMD_", "ANTHROPIC_"))}
     empty = settings.data_dir / "empty.yaml"
     empty.touch()
@@ -116,9 +116,9 @@ def environment(settings: Settings) -> dict[str, str]:
 def process(
     words: list[str], env: Mapping[str, str], log: Path, ready: str = "", prefix: tuple[str, ...] = ()
 ) -> Iterator[Process]:
-    """A Python process, ended at the end. With `ready` it must print a line that begins so before this answers.
+    """A Python process, ended after the block. The block begins when it has printed a line that starts with `ready`.
 
-    `prefix`: a command that becomes the process, such as one that enters a namespace.
+    `prefix`: a command that executes the process, for example in a namespace.
     """
     with log.open("ab") as out:
         running = subprocess.Popen(
@@ -132,7 +132,7 @@ def process(
         running.terminate()
         try:
             running.wait(12)
-        except subprocess.TimeoutExpired:  # nothing is in hand here that anybody needs
+        except subprocess.TimeoutExpired:  # its work has no further use
             running.kill()
             running.wait()
 
@@ -143,7 +143,7 @@ def _said(log: Path, ready: str) -> bool:
 
 @contextmanager
 def daemon(place: Ground, workers: int = 1, *, scheduler: bool = True) -> Iterator[list[Process]]:
-    """A scheduler and workers as processes of their own: [scheduler, worker, …], once the workers listen."""
+    """A scheduler and workers as processes: [scheduler, worker, …], once the workers listen."""
     env = environment(place.settings)
     names = ["scheduler"] * scheduler + ["worker"] * workers
     with ExitStack() as stack:
@@ -157,7 +157,7 @@ def daemon(place: Ground, workers: int = 1, *, scheduler: bool = True) -> Iterat
 
 @contextmanager
 def model(folder: Path, delay_s: float, host: str = "127.0.0.1", limit: int = 0) -> Iterator[tuple[str, Process]]:
-    """An HTTP model that takes `delay_s` for each answer, `limit` at once, as a process; its address and process."""
+    """An HTTP model as a process, with its address. It replies after `delay_s`, to `limit` requests at once."""
     log = folder / f"model-{delay_s}.log"
     env = {**os.environ, "PYTHONPATH": str(ROOT)}
     with process(

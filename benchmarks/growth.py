@@ -1,4 +1,4 @@
-"""Growth: what a push costs with more and more keys pending, and how much of the server's memory a key takes."""
+"""Growth: the cost of a push by the number of pending keys, and the server's memory for a key."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ TURNS = 10
 
 
 def measure(size: Size) -> Iterator[Measurement]:
-    """Fill through the trusted door, stop at each size, and time new keys and SETs turn by turn."""
+    """Fill through the trusted door; at each size, time new keys and SETs turn by turn."""
     p50: list[tuple[float, float]] = []
     control: list[tuple[float, float]] = []
     cpu: list[tuple[float, float]] = []
@@ -44,7 +44,7 @@ def measure(size: Size) -> Iterator[Measurement]:
         yield from _flatness(p50, control, cpu)
         yield from _memory(memory, filled)
     lines = {"push, p50": p50, "SET, p50": control, "push, server CPU": cpu}
-    yield Plot("growth", "A push of 1 KB with more and more keys pending", "pending keys", "µs", lines)
+    yield Plot("growth", "A push of 1 KB by pending keys", "pending keys", "µs", lines)
 
 
 def _flatness(
@@ -68,7 +68,7 @@ def _memory(used: float, keys: int) -> Iterator[Measurement]:
     yield Figure(AREA, "server memory a pending key of 1 KB", each / 1000, "KB")
     yield Figure(
         AREA, "server memory at 1,000,000 pending keys", each * 1_000_000 / 1e9, "GB", target=at_most(2.0),
-        note="" if keys >= 1_000_000 else f"reckoned from {keys:,} keys",
+        note="" if keys >= 1_000_000 else f"extrapolated from {keys:,} keys",
     )  # fmt: skip
 
 
@@ -79,7 +79,7 @@ def _push(number: int, body: str) -> Call[Merged]:
 
 
 def _fill(place: Ground, start: int, end: int) -> None:
-    """New keys through the trusted door, many to a pipeline."""
+    """Push new keys through the trusted door, many in a pipeline."""
     body = text(CHARS, 1, 0)
     for first in range(start, end, BATCH):
         pipeline = place.client.pipeline(transaction=False)
@@ -89,7 +89,7 @@ def _fill(place: Ground, start: int, end: int) -> None:
 
 
 def _probe(place: Ground, keys: int, count: int) -> tuple[float, float, float]:
-    """Median µs of a push of a new key and of a SET of its bytes, in turns of `count / TURNS`; server CPU of a push."""
+    """Median µs of a push of a new key and of a SET of its bytes, in turns of `count / TURNS`; server CPU a push."""
     client = place.client
     body = text(CHARS, 2, 0)
     bytes_ = orjson.dumps({"a": body, "b": body})

@@ -1,7 +1,7 @@
-"""Hosts on one machine: network namespaces on a bridge when we are root, else the machine itself.
+"""Hosts on one machine: network namespaces on a bridge for root, else the machine itself.
 
-Each namespace has an address, a loopback and sockets of its own; all share one file system, as workers on several
-machines must share the data folder.
+Each namespace has its own address, loopback and sockets. All share one file system, as workers on several machines
+must share the data folder.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ NETWORK = "10.213.77"
 
 @dataclass(frozen=True, slots=True)
 class Hosts:
-    """Where the server is reached, and what each host's commands begin with."""
+    """The server's address, and the prefix of each host's commands."""
 
     address: str
     prefixes: tuple[tuple[str, ...], ...]
@@ -28,7 +28,7 @@ class Hosts:
 
 @contextmanager
 def hosts(count: int) -> Iterator[Hosts]:
-    """So many hosts; the namespaces are gone afterwards."""
+    """This many hosts; their namespaces are removed after the block."""
     if os.geteuid() != 0 or shutil.which("ip") is None:
         yield Hosts("127.0.0.1", ((),) * count, "processes of one host (no root, no namespaces)")
         return
@@ -64,4 +64,4 @@ def _name(number: int) -> str:
 
 
 def _ip(*words: str) -> None:
-    subprocess.run(["ip", *words], check=True, capture_output=True)  # noqa: S607  (where it lies differs)
+    subprocess.run(["ip", *words], check=True, capture_output=True)  # noqa: S607  (its folder differs between systems)

@@ -1,7 +1,7 @@
-"""`python -m benchmarks.hotspots [COUNT]`: where the CPU of a context goes, by function.
+"""`python -m benchmarks.hotspots [COUNT]`: the CPU of a context by function.
 
 Three profiles: a push in the app, the steps of a claim by hand (`cost.py`), and a real drain in this process with the
-offline extractor, whose threads are profiled each and added up.
+offline extractor, whose threads are profiled separately and summed.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ LINES = 22
 
 @contextmanager
 def profiled() -> Iterator[list[cProfile.Profile]]:
-    """Profiles of this thread and of all that are started meanwhile, by the CPU time of each."""
+    """Profiles of this thread and of all threads started during the block, by CPU time."""
     found: list[cProfile.Profile] = []
 
     def begin(*_: object) -> None:
@@ -47,7 +47,7 @@ def profiled() -> Iterator[list[cProfile.Profile]]:
 
 
 def show(title: str, profiles: list[cProfile.Profile], count: int) -> None:
-    """The dearest functions, in microseconds of CPU for each context."""
+    """The most expensive functions, in microseconds of CPU a context."""
     out = StringIO()
     stats = pstats.Stats(profiles[0], stream=out)
     for other in profiles[1:]:
@@ -62,7 +62,7 @@ def show(title: str, profiles: list[cProfile.Profile], count: int) -> None:
 
 
 def main() -> None:
-    """All three."""
+    """Print the three profiles."""
     count = int(sys.argv[1]) if len(sys.argv) > 1 else 320
     setup("warning", "json")
     with ground(scheduler__quiet_s=300) as place, Memd(place.settings) as memd:

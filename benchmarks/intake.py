@@ -1,4 +1,4 @@
-"""The raw door: how fast a scheduler takes in what producers have RPUSHed."""
+"""The raw door: how fast a scheduler takes in the pushes of producers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ AREA = "intake"
 
 
 def measure(size: Size) -> Iterator[Measurement]:
-    """The scheduler's duty, called until the list is empty; short turns, and those of a normal conversation."""
+    """The scheduler's duty, called until the list is empty, with short turns and with turns of usual length."""
     with ground(scheduler__quiet_s=300) as place:
         for chars in (60, 512):
             turns: dict[str, list[Any]] = interleaved(
@@ -39,7 +39,7 @@ def measure(size: Size) -> Iterator[Measurement]:
 
 
 def _sets(place: Ground, count: int) -> float:
-    """SETs a second."""
+    """SETs a second over one connection."""
     value = b"x" * 1_024
     started = time.perf_counter()
     for _ in range(count):
@@ -48,7 +48,7 @@ def _sets(place: Ground, count: int) -> float:
 
 
 def _taken_in(place: Ground, count: int, chars: int) -> tuple[float, float, float]:
-    """Contexts a second, CPU seconds of the scheduler and of the server for each."""
+    """Contexts a second, and the CPU seconds a context of the scheduler and of the server."""
     place.clear()
     for number in range(count):
         place.client.rpush(RAW, orjson.dumps(conversation(number, chars)))

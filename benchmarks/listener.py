@@ -1,4 +1,4 @@
-"""Notes when each key was claimed, as the server tells it: a claim renames the key's hash. Ends with its input."""
+"""Records the moment of each claim by the server's notifications: a claim renames the key's hash."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PREFIX = f"{P}:ctx:"
 
 
 def main() -> None:
-    """Prints `ready`, then, at the end of its input, one line of JSON: key → seconds since 1970."""
+    """Print `ready`, then, at the end of the input, one line of JSON: key → seconds since 1970."""
     claimed: dict[str, float] = {}
     client = connect(config.load().settings)
     client.config_set("notify-keyspace-events", "Eg")

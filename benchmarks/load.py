@@ -1,4 +1,4 @@
-"""What is pushed: conversations of a given length, the same in every run, and documents that are already full."""
+"""The load: conversations of a given length, the same in every run, and full documents."""
 
 from __future__ import annotations
 
@@ -52,11 +52,11 @@ WORDS = [
 ]
 CHINESE = "我们的项目在服务器上运行很稳定今天上线之前先看一下日志再决定下一步怎么做大家都同意这样安排"
 TOWNS = ["Porto", "Lisbon", "Berlin", "Graz", "Lyon", "Turin", "Ghent", "Leeds", "Malmo", "Bergen", "Krakow", "Split"]
-"""Chinese is a tenth of the sentences: two scripts take two ways through signals and token counts."""
+"""The share of Chinese sentences: the two scripts take different paths through signals and token counts."""
 
 
 def text(chars: int, seed: int, chinese: float = 0.1) -> str:
-    """Sentences of so many characters, a share of them Chinese: small talk that holds nothing to remember."""
+    """Sentences of this many characters, some of them Chinese: small talk without facts."""
     rng = random.Random(seed)  # noqa: S311  (the same text in every run)
     parts: list[str] = []
     size = 0
@@ -68,7 +68,7 @@ def text(chars: int, seed: int, chinese: float = 0.1) -> str:
 
 
 def conversation(number: int, chars: int = 512) -> dict[str, Any]:
-    """Push `number`: two messages of `chars` characters with ids, of a user and a thread of their own."""
+    """Push `number`: two messages of `chars` characters with ids, of a separate user and thread."""
     return {
         "thread_id": f"thread-{number}",
         "user_id": f"user-{number}",
@@ -80,13 +80,13 @@ def conversation(number: int, chars: int = 512) -> dict[str, Any]:
 
 
 def statement(number: int, chars: int = 512) -> str:
-    """A user's turn that says one thing which the offline extractor reads too."""
+    """A user's turn with one statement that the offline extractor also reads."""
     said = f"I live in {TOWNS[number % len(TOWNS)]}. "
     return said + text(max(20, chars - len(said)), number)
 
 
 def full_document(bucket: Bucket, facts: int = 100) -> Document:
-    """A document with so many facts of some 60 characters, a tenth Chinese, with evidence; and all six summaries."""
+    """A document with this many facts of about 60 characters, a tenth Chinese, with evidence, and all six summaries."""
     document = empty_document(bucket)
     stamp = "2026-11-01T10:00:00.000Z"
     for section in ("user", "history"):

@@ -1,7 +1,7 @@
-"""A long run: contexts at a steady rate for an hour, or 200,000 of them; nothing may grow.
+"""A long run: contexts at a steady rate for an hour, or 200,000 of them; memory, files and keys must not grow.
 
-What a deployment keeps for a day by its settings (outcomes, hints) is kept for a minute here, and the ledgers have a
-low cap, so that all of it is full within the first quarter of the run.
+Outcomes and hints, which the default settings keep for a day, are kept for a minute here, and the ledgers have a low
+cap, so that all of them are full within the first quarter of the run.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ SECONDS = {"tiny": 5.0, "short": 3_600.0, "full": 3_600.0}
 LOOKS = 120
 USERS = 500
 RATE = 100.0
-"""Contexts a second: a third of what two cores end, so that no backlog grows; 200,000 take 34 minutes."""
+"""Contexts a second: a third of the capacity of two cores, so that no backlog grows; 200,000 take 34 minutes."""
 
 SHORT = {
     "scheduler__quiet_s": 1,
@@ -44,14 +44,14 @@ SHORT = {
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """One moment: seconds since the start, and each thing that must not grow."""
+    """One moment: seconds since the start, and the values that must not grow."""
 
     at_s: float
     things: dict[str, float]
 
 
 def measure(size: Size) -> Iterator[Measurement]:
-    """Each figure's median in the last quarter, compared with the second quarter: by then everything is warm."""
+    """Each value's median in the last quarter, compared with the second quarter, when everything is warm."""
     seconds = SECONDS[size.name]
     with ground(**SHORT) as place, daemon(place, workers=2) as parts, Memd(place.settings) as memd:
         looks, pushed = _run(place, parts, seconds)
@@ -108,7 +108,7 @@ def _things(place: Ground, parts: list[Process]) -> dict[str, float]:
     memory = place.client.info("memory")
     return {
         "scheduler, MB": memory_mb(scheduler)[0],
-        "workers that listen, MB": max(memory_mb(pid)[0] for pid in workers),
+        "listening workers, MB": max(memory_mb(pid)[0] for pid in workers),
         "draining children, MB": max([_rss(pid) for worker in workers for pid in children(worker)], default=0.0),
         "server, MB": float(memory["used_memory"]) / 1e6,
         "descriptors of scheduler and workers": sum(

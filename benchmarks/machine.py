@@ -1,4 +1,4 @@
-"""What a run was made on and with."""
+"""The machine and the versions of a run."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Machine:
     revision: str
 
     def lines(self) -> Iterator[tuple[str, str]]:
-        """What a reader wants to know, by name."""
+        """The rows for a reader, by name."""
         yield "machine", f"{self.processor}, {self.cores} cores, {self.memory_gb:.0f} GB, {self.system}"
         yield "files", self.file_system
         yield "load average before the run", f"{self.load}; a busy loop got {self.share} of a core"
@@ -51,7 +51,7 @@ class Machine:
 
 
 def share_of_a_core(seconds: float = 0.5) -> float:
-    """How much of a core a busy loop gets just now: 1 on a machine that has nothing else to do."""
+    """The share of a core that a busy loop gets now: 1 on an idle machine."""
     started, cpu = time.perf_counter(), time.process_time()
     while time.perf_counter() - started < seconds:
         sum(range(1_000))

@@ -1,4 +1,4 @@
-"""What a worker takes: memory of the listening parent and of its draining child, by concurrency, with a 2 s model."""
+"""Memory of a worker, its listening parent and its draining child, by concurrency, with a 2 s model."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ AREA = "memory"
 
 
 def measure(size: Size) -> Iterator[Measurement]:
-    """As many contexts as calls at once; the peak of parent and child, what they share counted once."""
+    """Drain as many contexts as concurrent calls; the peak of parent and child, with shared memory counted once."""
     for concurrency in size.concurrencies:
         with ground(scheduler__quiet_s=300) as idle, model(idle.settings.data_dir, 2.0) as (address, _):
             place = Ground(asking(idle, address, concurrency), idle.client, idle.server)
@@ -23,7 +23,7 @@ def measure(size: Size) -> Iterator[Measurement]:
                 listening, _ = memory_mb(parts[1].pid)
                 found = drained(place, parts, concurrency)
         if concurrency == size.concurrencies[0]:
-            yield Figure(AREA, "a worker that only listens", listening, "MB")
+            yield Figure(AREA, "a listening worker", listening, "MB")
         yield Figure(
             AREA, f"a worker and its child, {concurrency} calls in flight", found.memory_mb, "MB",
             target=at_most(200) if concurrency == 256 else None,

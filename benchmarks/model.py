@@ -1,6 +1,6 @@
-"""An HTTP model as a process: prints its address, answers each call after a delay, so many at once as it can.
+"""An HTTP model as a process: prints its address and replies to each call after a delay.
 
-`python -m benchmarks.model 2 --host 127.0.0.1 --limit 80`: 2 s for each answer, at most 80 in the making at once.
+`python -m benchmarks.model 2 --host 127.0.0.1 --limit 80`: 2 s for each reply, at most 80 requests at once.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ FACT = {
 
 
 class Model:
-    """One fact an answer, which quotes the first words of the first new message: as cheap as an answer can be made."""
+    """Replies with one fact, which quotes the first words of the first new message: the cheapest valid reply."""
 
     def __init__(self, delay_s: float, limit: int) -> None:
         self._delay_s = delay_s
@@ -50,7 +50,7 @@ class Model:
 
 
 def answer(request: bytes) -> bytes:
-    """The reply to a request: of memd, about its first new message; of anybody else, about the prompt's first words."""
+    """The reply to a request: about the first new message of memd's prompt, or the first words of any other prompt."""
     prompt = json.loads(request)["messages"][-1]["content"]
     start, end = 0, len(prompt)
     if "\n<messages>\n" in prompt:
@@ -60,7 +60,7 @@ def answer(request: bytes) -> bytes:
 
 
 def reply(quote: str) -> bytes:
-    """An answer with one new fact that says what it quotes."""
+    """A reply with one new fact whose content is its quote."""
     fact = {"content": quote, "evidence": [{"message": 0, "quote": quote}], **FACT}
     return message_body(json.dumps({**UPDATE_PARTS, "newFacts": [fact]}), {}, "end_turn", cached=True)
 
@@ -68,9 +68,9 @@ def reply(quote: str) -> bytes:
 def main() -> None:
     """Serve until SIGTERM."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.model", description=__doc__)
-    parser.add_argument("delay", type=float, help="seconds before each answer")
+    parser.add_argument("delay", type=float, help="seconds before each reply")
     parser.add_argument("--host", default="127.0.0.1")
-    parser.add_argument("--limit", type=int, default=0, help="answers in the making at once; 0: any number")
+    parser.add_argument("--limit", type=int, default=0, help="requests at once; 0: any number")
     options = parser.parse_args()
     asyncio.run(Model(options.delay, options.limit).serve(options.host))
 

@@ -1,7 +1,7 @@
 """Overload: producers at twice the drain rate, then a server near its memory limit.
 
-Nothing may be lost; keys must wait in the inbox and merge, not in RQ's queue; a push must cost what it always does.
-Near the limit pushes are refused by name, and the backlog drains.
+Nothing must be lost; keys must wait in the inbox and merge, not in RQ's queue; the cost of a push must not grow. Near
+the limit pushes are refused with InboxFull, and the backlog drains.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ USERS = 200
 CONCURRENCY = 8
 MODEL_S = 0.5
 DRAIN_RATE = CONCURRENCY / MODEL_S
-"""Keys a second that one worker can end at most; a machine that manages less is overloaded all the more."""
+"""The most keys a second of one worker; on a slower machine the overload is larger."""
 
 SECONDS = {"tiny": 4.0, "short": 120.0, "full": 300.0}
 FACTOR = 2
@@ -36,7 +36,7 @@ LIMIT_MB = 40
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """One second: when, what waited, RQ's queue, push latencies in µs, messages and model calls so far."""
+    """One second: its time, waiting keys, RQ's queue, push latencies in µs, messages and model calls so far."""
 
     at_s: float
     pending: int
@@ -54,7 +54,7 @@ def measure(size: Size) -> Iterator[Measurement]:
 
 @contextmanager
 def _overloaded(*options: str) -> Iterator[Ground]:
-    """One worker with few calls at once and a slow model."""
+    """One worker with few concurrent calls and a slow model."""
     changes = {"scheduler__quiet_s": 0.5, "scheduler__max_wait_s": 3}
     grounds = tcp_ground("127.0.0.1", *options, **changes) if options else ground(**changes)
     with grounds as idle, model(idle.settings.data_dir, MODEL_S) as (address, _):
@@ -81,7 +81,7 @@ def _twice(size: Size) -> Iterator[Measurement]:
         AREA, "messages a model call, last quarter of the time", last, "", peer="first quarter", peer_value=first,
         target=at_least(1.0, of="ratio"),
     )  # fmt: skip
-    yield Figure(AREA, "RQ's queue, most of all seconds", max(x.bells for x in looks), "bells", target=at_most(1))
+    yield Figure(AREA, "RQ's queue, maximum", max(x.bells for x in looks), "bells", target=at_most(1))
     yield Figure(
         AREA, "push p50, last quarter of the time", late, "µs", peer="first quarter", peer_value=early,
         target=at_most(1.2, of="ratio"),
@@ -94,7 +94,7 @@ def _twice(size: Size) -> Iterator[Measurement]:
 
 
 def _push_steadily(memd: Memd, place: Ground, seconds: float) -> tuple[list[Look], int]:
-    """Push at the rate for so long; answers one look a second, and the pushes made."""
+    """Push at the rate for this long; returns a sample a second, and the count of pushes."""
     rate = DRAIN_RATE * FACTOR
     looks: list[Look] = []
     taken: list[float] = []
@@ -131,7 +131,7 @@ def _look(memd: Memd, place: Ground, now: float, taken: list[float]) -> Look:
 
 
 def _merging(looks: list[Look]) -> float:
-    """Messages for each model call between the first and the last look."""
+    """Messages a model call between the first and the last sample."""
     calls = looks[-1].calls - looks[0].calls
     return (looks[-1].messages - looks[0].messages) / calls if calls else 0.0
 
@@ -160,15 +160,15 @@ def _near_the_limit(size: Size) -> Iterator[Measurement]:
         used = float(place.client.info("memory")["used_memory"]) / limit / 2**20
         wait_until(lambda: place.ended(number), "the backlog has drained", 900, 0.1)
         lost = _lost(memd.status(), number)
-        opened = wait_until(lambda: _accepted(memd), "pushes are taken again", 60, 0.1)
+        opened = wait_until(lambda: _accepted(memd), "pushes are accepted again", 60, 0.1)
     yield Figure(AREA, f"contexts lost of {number:,}, near the memory limit", lost, "", target=at_most(0), note=words)
     yield Figure(AREA, "memory used when pushes were first refused", used * 100, "%", target=at_most(100))
-    yield Figure(AREA, "until pushes are taken again, after the backlog", opened, "s")
+    yield Figure(AREA, "until pushes are accepted again, after the backlog", opened, "s")
 
 
 def _accepted(memd: Memd) -> bool:
     try:
         _push(memd, 1)
-    except InboxFull:  # nothing was stored; asked again until the time is over
+    except InboxFull:  # refused: push again until the deadline
         return False
     return True

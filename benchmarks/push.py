@@ -1,7 +1,8 @@
 """Push: both doors compared with plain Redis commands of the same bytes, by one producer and by four.
 
-`Memd.push` is all of it: checks, signals, filtering, identities, one FCALL. `FCALL` is the same command made before, so
-only the wire's and the server's share. RPUSH is all that a producer of the raw door does; intake.py has the rest.
+`Memd.push` includes checks, signals, filtering, identities and one FCALL. `FCALL` is the same command, prepared before,
+so it has only the share of the wire and the server. RPUSH is the whole work of a raw producer; intake.py measures the
+scheduler's part.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ PRODUCERS = 4
 
 
 def measure(size: Size) -> Iterator[Measurement]:
-    """One producer at three sizes, then four, then RQ's own ways to put something off."""
+    """One producer at three sizes, then four producers, then RQ's ways to delay a job."""
     with ground(scheduler__quiet_s=300) as place:
         for kilobytes in SIZES_KB:
             count = max(10, int(size.pushes / (1 if kilobytes < 1 else kilobytes)))
@@ -50,7 +51,7 @@ def measure(size: Size) -> Iterator[Measurement]:
 
 
 def calls(count: int, chars: int) -> list[Call[Merged]]:
-    """The commands of so many pushes, made before anything is timed."""
+    """The commands of this many pushes, made before the clock starts."""
     patterns = load_patterns()
     pushes = (check_push(conversation(number, chars), ClientSettings()) for number in range(count))
     return [verbs.push(to_context(push, patterns)) for push in pushes]
@@ -75,7 +76,7 @@ def _one_producer(place: Ground, size: Size, kilobytes: float, count: int) -> It
             f"FCALL, async, {IN_FLIGHT} in flight": lambda: asyncio.run(_async_fcall(place, made)),
             f"AsyncMemd.push, {IN_FLIGHT} in flight": lambda: asyncio.run(_async_push(place, pushes)),
         }
-        if kilobytes < 1 or size is not SHORT:  # the larger ones differ by their bytes only
+        if kilobytes < 1 or size is not SHORT:  # larger pushes differ only by their bytes
             contestants |= others
         memd.push(**pushes[0])  # the patterns are compiled, the connection is open
         taken = interleaved(
@@ -85,7 +86,7 @@ def _one_producer(place: Ground, size: Size, kilobytes: float, count: int) -> It
 
 
 def _fresh(place: Ground, name: str, step: Callable[[], Turn]) -> Turn:
-    """One turn on an emptied server, all of which must have arrived there."""
+    """One turn on an emptied server, where all of its pushes must have arrived."""
     place.clear()
     taken = step()
     check_succeeded(name, arrived(place, name), taken.count)
@@ -93,7 +94,7 @@ def _fresh(place: Ground, name: str, step: Callable[[], Turn]) -> Turn:
 
 
 def arrived(place: Ground, name: str) -> int:
-    """How many pushes, or plain commands, of a contestant have left what they should on the server."""
+    """How many pushes, or plain commands, of a contestant have arrived on the server."""
     if name.startswith("SET"):
         return sum(1 for _ in place.client.scan_iter(match="k*", count=1_000))
     if name.startswith("RPUSH"):
@@ -199,7 +200,7 @@ def _producers(place: Ground, kind: str, count: int) -> float:
     ]
     for one in started:
         assert one.stdout is not None
-        one.stdout.readline()  # it has made its pushes and waits
+        one.stdout.readline()  # it has made its pushes and waits for the line
     for one in started:
         assert one.stdin is not None
         one.stdin.write("go\n")
@@ -210,7 +211,7 @@ def _producers(place: Ground, kind: str, count: int) -> float:
 
 
 def _rq(place: Ground, size: Size) -> Iterator[Measurement]:
-    """RQ alone: a job of 1 KB, and the debounce that it leaves to its caller: delete and put off anew."""
+    """RQ alone: a job of 1 KB, and the debounce that it leaves to its caller: delete the job and delay a new one."""
     from rq import Queue
 
     from benchmarks.peers.rq_jobs import debounced, nothing

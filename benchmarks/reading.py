@@ -1,4 +1,4 @@
-"""Reading: the block for the next prompt, and search, in process. `recall.py` and `retrieval.py` look closer."""
+"""Reading: the block for the next prompt, and search, in process. `recall.py` and `retrieval.py` have the details."""
 
 from __future__ import annotations
 

@@ -1,11 +1,10 @@
-"""What reading costs in one process: inject and search over 500 facts, a worker's change, 1,000 users in turn.
+"""The cost of reading in one process: inject and search over 500 facts, a worker's change, 1,000 users in turn.
 
     python -m benchmarks.recall [--users 1000] [--facts 500] [--json]
 
-Times are of `Memd.inject` and `Memd.search`, from the call to the answer, with the files of a temporary folder. Memory
-is what the process's resident set has grown by after each tenth of the users, whose memories are injected and searched
-once; it must stop growing when the cache is full, below `recall.cache_mb`. The pause is the longest of the garbage
-collector meanwhile.
+Times are of `Memd.inject` and `Memd.search`, from the call to the return, with the files of a temporary folder. Memory
+is the growth of the resident set after each tenth of the users, whose memories are injected and searched once; it must
+stop growing when the cache is full, below `recall.cache_mb`. The pause is the longest of the garbage collector.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ QUERIES = [record["text"] for record in RECORDS if "question" in record]
 
 
 def facts(count: int, salt: str = "") -> list[dict[str, Any]]:
-    """So many facts, English and Chinese, no two the same."""
+    """This many facts, English and Chinese, all different."""
     return [
         {
             "id": f"fact_{salt}{number:06x}",
@@ -58,7 +57,7 @@ def facts(count: int, salt: str = "") -> list[dict[str, Any]]:
 
 
 def write(data_dir: Path, bucket: Bucket, count: int, salt: str = "") -> None:
-    """A memory with a summary and so many facts."""
+    """A memory with a summary and this many facts."""
     document = {**empty_document(bucket), "facts": facts(count, salt)}
     document["user"]["workContext"]["summary"] = "Works on the billing service of a logistics company."
     file = folder(data_dir, bucket, shared=False) / FILE
@@ -67,7 +66,7 @@ def write(data_dir: Path, bucket: Bucket, count: int, salt: str = "") -> None:
 
 
 def timed(step: Callable[[int], object], times: int) -> dict[str, float]:
-    """Milliseconds of a step: p50 and p99 of the wall clock, and the mean of CPU, which other loads do not change."""
+    """Milliseconds of a step: p50 and p99 of wall time, and the mean of CPU time, which other load changes less."""
     taken = []
     before = time.process_time()
     for number in range(times):
@@ -100,7 +99,7 @@ def one_user(memd: Memd, data_dir: Path, count: int) -> dict[str, Any]:
         "inject, warm": timed(lambda _: memd.inject("one"), 5_000),
         "inject, warm, with a query": timed(lambda n: memd.inject("one", query=QUERIES[n % len(QUERIES)]), 1_000),
         "search": timed(lambda n: memd.search("one", QUERIES[n % len(QUERIES)]), 2_000),
-        "commit and inject of what changed": timed(change, 100),
+        "commit and inject of a change": timed(change, 100),
         "index, built": timed(lambda _: Index(kept), 50),
         "FTS5 table, built": timed(lambda _: Fts5([fact["content"] for fact in kept]), 50),
         "FTS5, asked": timed(lambda n: table.search(QUERIES[n % len(QUERIES)], 10), 2_000),
@@ -108,7 +107,7 @@ def one_user(memd: Memd, data_dir: Path, count: int) -> dict[str, Any]:
 
 
 def seen(memd: Memd, data_dir: Path, times: int) -> int:
-    """How many of a writer's changes the very next read showed."""
+    """How many of a writer's changes the next read returned."""
     store, bucket, shown = JsonStore(data_dir, memd.settings.store), Bucket("changing"), 0
     for number in range(times):
         loaded = store.load(bucket)
@@ -148,10 +147,10 @@ class Pauses:
 
 
 def prefix_kept(order: Literal["stable", "established"]) -> dict[str, float]:
-    """The share of a block that stays as it was, from its first byte on, when a fact or the focus changes."""
+    """The share of a block that is an unchanged prefix when a fact or the focus changes."""
     settings = RecallSettings(order=order)
     known = [record for record in RECORDS if record.get("document", "").startswith("en")]
-    random.Random(1).shuffle(known)  # noqa: S311  (an order in which they may have been learned)
+    random.Random(1).shuffle(known)  # noqa: S311  (any order of learning will do)
     learned = [
         {"id": str(day), "content": one["text"], "createdAt": f"2026-{1 + day // 28:02}-{1 + day % 28:02}"} | one
         for day, one in enumerate(known)
@@ -174,7 +173,7 @@ def prefix_kept(order: Literal["stable", "established"]) -> dict[str, float]:
 
 
 def kept(before: str, after: str) -> float:
-    """The share of `after` that it has in common with the beginning of `before`."""
+    """The share of `after` that is a common prefix with `before`."""
     same = next((at for at, (old, new) in enumerate(zip(before, after, strict=False)) if old != new), len(after))
     return same / len(after)
 
@@ -225,7 +224,7 @@ def main() -> None:
         print(f"prefix kept, order {order:<17}" + "   ".join(f"{what} {share:.2f}" for what, share in shares.items()))
     print(f"changes that the next read showed   {changes} of 100")
     tenths = ", ".join(f"{value:.0f}" for value in resident)
-    print(f"resident MB more over {wanted.users} users, by tenths: {tenths}; cache: {settings.recall.cache_mb} MB")
+    print(f"growth of resident MB over {wanted.users} users, by tenths: {tenths}; cache: {settings.recall.cache_mb} MB")
     print(f"longest pause of the garbage collector: {pauses.longest_ms:.0f} ms")
 
 

@@ -1,4 +1,4 @@
-"""How a run is told: a table on the terminal, JSON for scripts, RESULTS.md for readers."""
+"""The reports of a run: a table on the terminal, JSON for scripts, RESULTS.md for readers."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ COLUMNS = ("what", "median", "least … most", "peer", "ratio", "target", "")
 
 
 def number(value: float) -> str:
-    """A value with three significant digits and thousands apart."""
+    """A value with three significant digits and thousands separators."""
     if abs(value) >= 100:
         return f"{value:,.0f}"
     return f"{value:.3g}"
 
 
 def row(figure: Figure) -> tuple[str, ...]:
-    """A figure as the cells of its line."""
+    """A figure as the cells of its row."""
     span = "" if figure.spread is None else " … ".join(map(number, figure.spread))
     peer = f"{figure.peer}: {number(figure.peer_value)}" if figure.peer_value is not None else figure.peer
     ratio = "" if figure.ratio is None else f"{figure.ratio:.2f} ×"
@@ -73,7 +73,7 @@ def write(
 
 
 def markdown(machine: Machine, figures: Sequence[Figure], plots: Sequence[Plot], skips: Sequence[Skip]) -> str:
-    """The whole of RESULTS.md: written by the run, never by hand."""
+    """The text of RESULTS.md: written by the run, never by hand."""
     judged = [figure for figure in figures if figure.met is not None]
     met = sum(bool(figure.met) for figure in judged)
     lines = [

@@ -1,4 +1,4 @@
-"""How well memd's search finds what answers a question: recall@1/5/10/20 and MRR over a labelled set.
+"""How well memd's search finds the evidence for a question: recall@1/5/10/20 and MRR over a labelled set.
 
     python -m benchmarks.retrieval [FILE…] [--against fts5] [--embedder package.function] [--misses] [--json]
 
@@ -7,11 +7,11 @@ A file is JSON or JSONL (by its name). JSON is one object:
     {"documents": [{"id": "d1", "text": "…"}], "questions": [{"id": "q1", "text": "…"}], "evidence": {"q1": ["d1"]}}
 
 JSONL has one record a line: {"document": "d1", "text": "…"} or {"question": "q1", "text": "…", "evidence": ["d1"]}.
-A text may stand for a document or question without more (its id is its number, from 0), and `evidence` may stand in the
-question. Optional fields: `group` (a question is only asked of the documents of its group: one user's memory), and of a
-document `category`, `confidence` and all else that a fact may have. Without FILE: the set of this repository.
+A document or question can be a plain text (its id is its number, from 0); `evidence` can be a field of the question.
+Optional fields: `group` (a question searches only the documents of its group: one user's memory), and for a document
+`category`, `confidence` and the other fields of a fact. Without FILE: the set of this repository.
 
-Each group is written as the memory of a user, and asked with `Memd.search`: the same code, cache and files as in use.
+Each group is written as the memory of a user and searched with `Memd.search`: the same code, cache and files as in use.
 recall@k: of a question's evidence, the share among the first k, averaged over all questions. MRR: the mean of one over
 the rank of the first piece of evidence, 0 beyond 20.
 """
@@ -46,7 +46,7 @@ Search = Callable[[str, str], list[str]]
 
 @dataclass(frozen=True)
 class Question:
-    """A question, and the documents that answer it."""
+    """A question, and its documents of evidence."""
 
     id: str
     group: str
@@ -68,7 +68,7 @@ class Labelled:
         self.groups[group].append({"id": name, "category": "context", **fields, "content": fields.pop("text")})
 
     def add_question(self, name: str, record: Any, evidence: Iterable[Any]) -> None:
-        """A question; one without evidence cannot be answered, and is left out."""
+        """A question; None without evidence, as it could not be scored."""
         fields = {"text": record} if isinstance(record, str) else record
         named = tuple(map(str, evidence or fields.get("evidence", ())))
         if named:
@@ -76,7 +76,7 @@ class Labelled:
 
 
 def read(files: Iterable[Path]) -> Labelled:
-    """The sets of all files as one. Groups of different files are kept apart by the caller's choice of names."""
+    """The sets of all files as one. Groups of the same name in different files are one group."""
     found = Labelled()
     for file in files:
         text = file.read_text(encoding="utf-8")
@@ -120,7 +120,7 @@ class Score:
     missed: list[Question] = field(default_factory=list)
 
     def add(self, question: Question, answer: list[str]) -> None:
-        """Count one answer."""
+        """Count the results of one question."""
         self.questions += 1
         for depth in DEPTHS:
             hits = set(answer[:depth]) & set(question.evidence)
@@ -157,7 +157,7 @@ def written(labelled: Labelled, data_dir: Path) -> None:
 
 
 def user_of(group: str) -> str:
-    """The user whose memory a group is."""
+    """The user who has the memory of a group."""
     return f"group-{digest(group)}"
 
 
@@ -181,7 +181,7 @@ def main() -> None:
     parser.add_argument("files", nargs="*", type=Path, default=[OWN])
     parser.add_argument("--against", choices=["fts5"])
     parser.add_argument("--embedder")
-    parser.add_argument("--misses", action="store_true", help="print what is not among the first five")
+    parser.add_argument("--misses", action="store_true", help="print the evidence that is not among the first five")
     parser.add_argument("--json", action="store_true")
     wanted = parser.parse_args()
     labelled = read(wanted.files)

@@ -1,7 +1,7 @@
-"""Scale-out: one, two and three workers on hosts of their own, one server, one model that has a limit.
+"""Scale-out: one, two and three workers on separate hosts, one server, one model with a limit.
 
-A worker has 32 calls at once and the model takes a second, so one worker can do 32 contexts a second; the model makes
-80 answers at once, so three workers meet its limit. Only the data folder is shared, and the server.
+A worker has 32 concurrent calls and the model takes a second, so one worker can do 32 contexts a second; the model
+serves 80 requests at once, so three workers reach its limit. The hosts share only the data folder and the server.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ WAVES = 5
 
 
 def measure(size: Size) -> Iterator[Measurement]:
-    """Contexts a second for each number of workers, compared with the most that the concurrent calls allow."""
+    """Contexts a second for each number of workers, compared with the maximum that the concurrent calls allow."""
     line: list[tuple[float, float]] = []
     bound: list[tuple[float, float]] = []
     with hosts(len(WORKERS)) as there:
@@ -43,11 +43,11 @@ def measure(size: Size) -> Iterator[Measurement]:
                 target=at_least(0.8, of="ratio"), spread=spread(rates), note=there.kind,
             )  # fmt: skip
     lines = {"memd": line, "what the calls allow": bound}
-    yield Plot("scaling", "Contexts a second by workers on hosts of their own", "workers", "contexts/s", lines)
+    yield Plot("scaling", "Contexts a second by workers on separate hosts", "workers", "contexts/s", lines)
 
 
 def _rate(there: Hosts, workers: int, waves: int) -> float:
-    """Contexts a second of so many workers, each on its host, from the flush to the last ack."""
+    """Contexts a second of this many workers, each on its host, from the flush to the last ack."""
     count = workers * CONCURRENCY * waves
     with tcp_ground(there.address, scheduler__quiet_s=300) as idle, ExitStack() as stack:
         folder = idle.settings.data_dir

@@ -1,8 +1,8 @@
-"""Inject over HTTP: how many requests a second, and how long each waits.
+"""Inject over HTTP: requests a second, and the time of each.
 
-One `memd serve` on a core of its own where there are two, one client process on the other, keep-alive connections, a
-warm cache: users with 60 facts each, asked for in turn. Two runs: at a fixed rate, where a request's time counts from
-the moment it was due (so that a stall shows in all that waited behind it), and as fast as it goes.
+One `memd serve` on one core, one client process on another (where the machine has two), keep-alive connections, a warm
+cache: users with 60 facts each, read in turn. Two runs: at a fixed rate, where a request's time counts from its due
+moment (so that a stall shows in all requests that waited behind it), and at full speed.
 
     .venv/bin/python -m benchmarks.serve --seconds 10
 """
@@ -60,7 +60,7 @@ def _options() -> argparse.Namespace:
 
 
 def _fill(folder: Path) -> int:
-    """Memories to read; answers the bytes of one block."""
+    """Write the memories; returns the bytes of one block."""
     settings = config.load(environ={}, flags={"data_dir": str(folder)}, use_file=False).settings
     store = open_store(settings)
     for number in range(USERS):
@@ -122,13 +122,13 @@ def _wait_for(port: int) -> None:
 def _measured(
     port: int, token: str, options: argparse.Namespace, rate: int | None, core: int
 ) -> tuple[list[float], float]:
-    """The seconds of each request, and of all together, as a process of its own measured them."""
+    """The seconds of each request and of all together, measured in a separate process."""
     here, there = multiprocessing.Pipe(duplex=False)
     client = multiprocessing.get_context("fork").Process(
         target=_client, args=(there, port, token, options.connections, options.seconds, rate, core)
     )
     client.start()
-    there.close()  # a client that died is then seen
+    there.close()  # so that a dead client shows as an end of file
     found: tuple[list[float], float] = here.recv()
     client.join()
     return found
@@ -200,7 +200,7 @@ def _cpu_s(pid: int) -> float:
 def _print(rate: int | None, times: list[float], seconds: float, cpu_us: float) -> None:
     times.sort()
     p50, p99 = (times[int(len(times) * share)] * 1000 for share in (0.5, 0.99))
-    name = f"{rate:,} a second wanted" if rate else "as fast as it goes"
+    name = f"{rate:,} requests a second" if rate else "as fast as it goes"
     print(
         f"{name:<22} {len(times) / seconds:>7,.0f}/s   p50 {p50:6.2f} ms   p99 {p99:6.2f} ms   "
         f"longest {times[-1] * 1000:6.1f} ms   server CPU {cpu_us:4.0f} µs a request"

@@ -1,4 +1,4 @@
-"""How much is measured: `tiny` shows that everything runs, `short` is `make bench`, `full` is `make bench-full`."""
+"""The sizes of a run: `tiny` shows that everything runs, `short` is `make bench`, `full` is `make bench-full`."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ class Size:
     """Pushes of one turn, with 0.5 KB messages."""
 
     pending: tuple[int, ...]
-    """Pending keys at which growth is looked at."""
+    """Pending keys at which growth is measured."""
 
     due_s: float
-    """How long keys fall due in the debounce measurements."""
+    """Seconds for which keys fall due in the debounce measurements."""
 
     idle_s: float
     idle_shots: int
@@ -32,7 +32,7 @@ class Size:
 
     starts: int
     concurrencies: tuple[int, ...]
-    """At which the memory of a worker is looked at."""
+    """Contexts after which the memory of a worker is measured."""
 
 
 TINY = Size("tiny", 1, 20, (50, 100), 0.5, 0.5, 1, 16, 8, 1, (1, 4))

@@ -41,7 +41,7 @@ class Start:
 
 
 def measure(size: Size) -> Iterator[Measurement]:
-    """Commands take turns; `memd up` comes after them."""
+    """Commands in turns, then `memd up`."""
     with ground() as place:
         env = environment(place.settings)
         given = orjson.dumps(conversation(1))
@@ -51,7 +51,7 @@ def measure(size: Size) -> Iterator[Measurement]:
         )
         floor = median([one.wall_s for one in taken["python -c pass"][1:]])
         for name, (_, bound) in COMMANDS.items():
-            walls = [one.wall_s for one in taken[name][1:]]  # the first one may have compiled
+            walls = [one.wall_s for one in taken[name][1:]]  # the first run may have compiled
             own = name == "python -c pass"
             yield Figure(
                 AREA, name, median(walls), "s", peer="" if own else "python -c pass",
@@ -61,7 +61,7 @@ def measure(size: Size) -> Iterator[Measurement]:
         ups = [_up(place) for _ in range(max(1, size.rounds))]
         yield Figure(AREA, "memd up, until ready", median(ups), "s", target=at_most(2.0), spread=spread(ups))
         ready = [_server(place) for _ in range(max(1, size.rounds))]
-        yield Figure(AREA, "the embedded server, until it answers", median(ready), "s", spread=spread(ready))
+        yield Figure(AREA, "the embedded server, until it responds", median(ready), "s", spread=spread(ready))
 
 
 def _run(words: list[str], env: dict[str, str], given: bytes) -> Start:
@@ -83,7 +83,7 @@ def _run(words: list[str], env: dict[str, str], given: bytes) -> Start:
 
 
 def _up(place: Ground) -> float:
-    """Seconds from the command to the line that says ready, with two workers, on a folder of its own."""
+    """Seconds from the command to the line "ready", with two workers, on a new folder."""
     folder = place.settings.data_dir / f"up-{time.monotonic_ns()}"
     env = environment(place.settings) | {
         "MEMD_DATA_DIR": str(folder),

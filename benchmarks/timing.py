@@ -18,7 +18,7 @@ TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """What one turn of a contestant took: operations, wall and CPU seconds of this process, latencies in seconds."""
+    """One turn of a contestant: operations, wall and CPU seconds of this process, latencies in seconds."""
 
     count: int
     wall_s: float
@@ -45,9 +45,9 @@ def turn(count: int, step: Callable[[int], object]) -> Turn:
 
 
 def interleaved(rounds: int, contestants: Mapping[str, Callable[[], T]]) -> dict[str, list[T]]:
-    """Every contestant's turns: all take one turn before any takes the next, each round beginning with another one.
+    """Every contestant's turns: in each round all take one turn, and each round begins with another contestant.
 
-    So whatever else the machine does meets all of them alike.
+    So other load on the machine affects all of them alike.
     """
     taken: dict[str, list[T]] = {name: [] for name in contestants}
     names = list(contestants)
@@ -64,12 +64,12 @@ def median(values: Sequence[float]) -> float:
 
 
 def spread(values: Sequence[float]) -> tuple[float, float]:
-    """The least and the most."""
+    """The minimum and the maximum."""
     return min(values), max(values)
 
 
 def percentile(values: Sequence[float], share: float) -> float:
-    """The value that `share` of the values do not exceed: the nearest one, never between two."""
+    """The value that `share` of the values do not exceed, without interpolation."""
     ordered = sorted(values)
     return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
 
@@ -81,7 +81,7 @@ def server_cpu(client: redis.Redis) -> float:
 
 
 def tree_cpu(pid: int) -> float:
-    """Seconds of CPU of a process, its threads, its ended children and its living ones; in ticks of 10 ms."""
+    """Seconds of CPU of a process, its threads and all its children, ended or living; in ticks of 10 ms."""
     own = _stat_cpu(pid)
     return own + sum(tree_cpu(child) for child in children(pid))
 
@@ -112,7 +112,7 @@ def _stat_cpu(pid: int) -> float:
 
 
 def memory_mb(pid: int) -> tuple[float, float]:
-    """Resident and proportional memory of a process in MB: the second one shares out what several processes map."""
+    """Resident and proportional memory of a process in MB; the second divides shared pages among the processes."""
     found: dict[str, float] = {}
     for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()[1:]:
         name, value, *_ = line.split()
@@ -121,7 +121,7 @@ def memory_mb(pid: int) -> tuple[float, float]:
 
 
 def wait_until(condition: Callable[[], bool], what: str, timeout_s: float, pause_s: float = 0.005) -> float:
-    """Wait for a condition; answers the seconds it took. Raises TimeoutError with `what`."""
+    """Wait for a condition; returns the seconds it took. Raises TimeoutError with `what`."""
     started = time.monotonic()
     while not condition():
         if time.monotonic() - started > timeout_s:

@@ -1,4 +1,4 @@
-"""What a model is asked: the tokens of a request, how many of them are cached, and those of a long thread."""
+"""The tokens of a request to the model, the cached part of them, and the tokens over a long thread."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TURNS = (10, 25, 50, 100, 200)
 
 
 def measure(_: Size) -> Iterator[Measurement]:
-    """Estimated as memd estimates everywhere (0.3 a character, 1.5 a CJK one); the conversation is in it."""
+    """Estimated by memd's rule (0.3 a character, 1.5 a CJK character), the conversation included."""
     document = full_document(Bucket("user"))
     five = _messages(5)
     prompt = estimate_tokens(build(Request(document, five), DAY))
@@ -29,7 +29,7 @@ def measure(_: Size) -> Iterator[Measurement]:
     prefix = estimate_tokens(INSTRUCTIONS) + estimate_tokens(json.dumps(json_schema(), separators=(",", ":")))
     yield Figure(
         AREA, "a request, 100 facts, five short turns", prompt + prefix, "tokens", target=at_most(4_500),
-        note=f"{prefix:,} of them the cached prefix, {spoken:,} conversation; the established system: 27,480 beside it",
+        note=f"{prefix:,} of them the cached prefix, {spoken:,} conversation; the established system: 27,480",
     )  # fmt: skip
     empty = estimate_tokens(build(Request(full_document(Bucket("user"), 0), five), DAY))
     yield Figure(AREA, "a request, no facts, five short turns", empty + prefix, "tokens")
@@ -37,7 +37,7 @@ def measure(_: Size) -> Iterator[Measurement]:
 
 
 def _messages(count: int, start: int = 0) -> tuple[Message, ...]:
-    """Turns of 120 characters, the user's and the assistant's by turns."""
+    """Alternating turns of the user and the assistant, 120 characters each."""
     roles = ("user", "assistant")
     return tuple(Message(roles[n % 2], text(120, n)) for n in range(start, start + count))  # type: ignore[arg-type]  # the two roles
 

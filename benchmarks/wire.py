@@ -1,4 +1,4 @@
-"""The server's CPU for a push, compared with a SET inside a function, which is the least that a function can do."""
+"""The server's CPU for a push, compared with a SET inside a function, the least work of a function."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The alternatives that a user could pick, each set up as its documentation says."""
+"""The alternatives that a user could choose, each set up as its documentation says."""

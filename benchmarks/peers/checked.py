@@ -1,6 +1,6 @@
-"""Running peers, and the check that their work succeeded: a figure of failed work is never printed.
+"""Runs peers and checks that their work succeeded: a figure of failed work is never printed.
 
-Peers from the registry have an environment each, in `.bench/<name>`, made by `make bench-peers`.
+Each peer from the registry has its own environment, `.bench/<name>`, made by `make bench-peers`.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ FAILED_JOBS = "rq:failed:bench"
 
 
 class NotInstalled(Exception):
-    """The peer's environment is missing: nobody has run `make bench-peers`, or the registry does not have it."""
+    """The peer's environment is missing: `make bench-peers` was not run, or the registry does not have the peer."""
 
 
 class PeerFailed(Exception):
-    """Not all of a peer's work succeeded, so its figures would be those of failures."""
+    """Part of a peer's work failed, so its figures would be those of failures."""
 
 
 def check_succeeded(peer: str, succeeded: int, expected: int, why: str = "") -> None:
-    """Raise PeerFailed unless every single piece of the peer's work succeeded; `why`: what is known of the failures."""
+    """Raise PeerFailed unless all of the peer's work succeeded. `why`: describes the failures."""
     if succeeded != expected:
         raise PeerFailed(f"{peer}: {succeeded} of {expected} succeeded" + (f" ({why})" if why else ""))
 
 
 def figures_of(area: str, peer: str, measurements: Iterator[Measurement]) -> Iterator[Measurement]:
-    """A peer's measurements, or a Skip with the reason there are none."""
+    """A peer's measurements, or a Skip with the reason."""
     try:
         yield from measurements
     except NotInstalled as error:

@@ -1,6 +1,6 @@
 """langmem's ReflectionExecutor, with a reflector that waits as for a model: `python langmem_peer.py COUNT DELAY LATER`.
 
-Its documentation passes a memory manager; what is measured here is the executor's own: its order, rate and lateness.
+Its documentation passes a memory manager; here only the executor is measured: its order, rate and lateness.
 Runs in its own environment and prints one line of JSON.
 """
 
@@ -14,7 +14,7 @@ from langmem import ReflectionExecutor
 
 
 class Reflector:
-    """What the executor needs of a memory manager: a namespace, and `invoke`."""
+    """The part of a memory manager that the executor uses: a namespace and `invoke`."""
 
     namespace = ("memories",)
 
@@ -28,7 +28,7 @@ class Reflector:
 
 
 def main() -> None:
-    """Reflections a second, and by how many seconds the first of each came late."""
+    """Reflections a second, and the lateness of the first of each in seconds."""
     count, delay, later = int(sys.argv[1]), float(sys.argv[2]), float(sys.argv[3])
     reflector = Reflector(delay)
     executor = ReflectionExecutor(reflector, store=InMemoryStore())

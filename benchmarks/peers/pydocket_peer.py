@@ -1,4 +1,4 @@
-"""pydocket, as its documentation sets it up: a Docket, a registered task with `Debounce`, a Worker beside it.
+"""pydocket, as its documentation sets it up: a Docket, a registered task with `Debounce`, and a Worker.
 
 Runs in its own environment: `python pydocket_peer.py lateness PER_SECOND SECONDS` or `drain COUNT CONCURRENCY DELAY`.
 Prints one line of JSON. BENCH_URL names the server.
@@ -22,12 +22,12 @@ waited: list[float] = []
 
 
 async def at(due: float) -> None:
-    """Notes by how many seconds it came late."""
+    """Records its lateness in seconds."""
     lateness.append(time.time() - due)
 
 
 async def settled(key: Annotated[int, Debounce(timedelta(seconds=SETTLE_S))]) -> None:
-    """Runs once its key has been quiet; notes when."""
+    """Runs once its key has been quiet; records the moment."""
     ran[key] = time.time()
 
 
@@ -38,7 +38,7 @@ async def wait(delay: float) -> None:
 
 
 async def measure_lateness(per_second: float, seconds: float) -> dict[str, object]:
-    """Tasks put off by a second, and keys that are quiet for a second, at a steady rate."""
+    """Tasks delayed by a second, and keys that are quiet for a second, at a steady rate."""
     async with Docket(name="bench", url=os.environ["BENCH_URL"]) as docket, Worker(docket) as worker:
         docket.register(at)
         docket.register(settled)

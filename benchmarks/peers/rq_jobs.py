@@ -1,4 +1,4 @@
-"""RQ alone: its jobs, its debounce by hand, its own scheduler."""
+"""RQ alone: its jobs, a debounce by hand, its scheduler."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ LATENESS = "bench:lateness"
 
 
 def nothing(payload: str) -> None:
-    """A job that costs nothing but being one."""
+    """An empty job."""
 
 
 def debounced(queue: Queue, key: int, payload: str) -> None:
-    """Put the job of a key off once more: the one that waits is deleted, a new one is scheduled."""
+    """Delay the job of a key again: delete the waiting job, schedule a new one."""
     with suppress(NoSuchJobError):  # the first push of this key
         Job.fetch(f"key-{key}", connection=queue.connection).delete()
     queue.enqueue_in(timedelta(seconds=30), nothing, payload, job_id=f"key-{key}")
 
 
 def note(due: float) -> None:
-    """A job that was due at a time: notes by how many seconds it came late (negative: early)."""
+    """A job with a due time: records its lateness in seconds (negative: early)."""
     client: Any = Redis.from_url(os.environ["BENCH_URL"])
     client.rpush(LATENESS, time.time() - due)
 
@@ -39,7 +39,7 @@ def wait(seconds: float) -> None:
 
 
 def ask() -> None:
-    """One call to the model by the SDK, as a job alone would make it: a client, a request, a complete reply.
+    """One call to the model by the SDK, as a single job makes it: a client, a request, a complete reply.
 
     Raises ValueError, so that the job fails, when the reply is not complete.
     """

@@ -35,8 +35,8 @@ def _options() -> argparse.Namespace:
     parser.add_argument("preset", nargs="?", choices=sorted(PRESETS), default="gate", help="how big the run is")
     parser.add_argument("--seed", type=int, help="repeats the order of the kills; default: a new one, printed")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures to this file as well")
-    parser.add_argument("--shorten", type=int, default=1, metavar="N", help="an Nth of a long run's agents, and time")
-    fsync = "of the server; everysec may lose what it acknowledged last when it is killed"
+    parser.add_argument("--shorten", type=int, default=1, metavar="N", help="an Nth of a long run's agents and time")
+    fsync = "of the server; with everysec a killed server may lose its last acknowledged writes"
     parser.add_argument("--appendfsync", choices=("always", "everysec"), default="always", help=fsync)
     return parser.parse_args()
 

@@ -1,4 +1,4 @@
-"""The comparison: what the documents hold against what was acknowledged, fact by fact."""
+"""The comparison of the documents with the acknowledged contexts, fact by fact."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from memd.context import Bucket, Message, identify
 from memd.memory.document import Document
 
 EXAMPLES = 5
-"""Cases of each kind that are kept to show."""
+"""Most cases of each kind that the report shows."""
 
 
 @dataclass
 class Findings:
-    """What is wrong with the documents: how often, and the first cases of each kind."""
+    """The faults of the documents: the count and the first cases of each kind."""
 
     stored: int = 0
     lost: int = 0
@@ -29,7 +29,7 @@ class Findings:
     """Facts that nobody pushed."""
 
     ledger: int = 0
-    """Identities that a ledger lacks, or has too many of; replies, which make no fact, are seen only there."""
+    """Identities that a ledger lacks or has too many of. Replies make no fact, so only the ledger shows them."""
 
     examples: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
 
@@ -60,7 +60,7 @@ def _facts(findings: Findings, bucket: Bucket, turns: list[Turn], document: Docu
     found = Counter(contents)
     findings.stored += len(wanted.keys() & found.keys())
     findings.add("lost", [text for text in wanted if text not in found])
-    # A message that is applied a second time is found to be the same fact, and confirms it.
+    # A message applied a second time gives the same fact again, which confirms it.
     confirmed = [str(fact["content"]) for fact in document["facts"] if fact.get("confirmations")]
     findings.add("twice", [text for text, count in found.items() if count > 1] + confirmed)
     findings.add("wrong_user", [text for text in found if _is_of_another(text, bucket)])
@@ -74,7 +74,7 @@ def _is_of_another(text: str, bucket: Bucket) -> bool:
 
 
 def _out_of_order(contents: Iterable[str], wanted: Mapping[str, Turn]) -> list[str]:
-    """Facts that stand behind a later one of their thread."""
+    """Facts that come after a later fact of their thread."""
     latest: dict[str, int] = {}
     wrong: list[str] = []
     for text in contents:

@@ -1,4 +1,4 @@
-"""The fleet: every process of a run. What is killed, or dies by itself, is started again at once."""
+"""The fleet: every process of a run. A process that is killed, or dies by itself, is started again at once."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from memd.inbox.connection import socket_path
 from memd.ops import server
 
 STOP_S = 12.0
-"""Seconds from SIGTERM to the kill when a run ends; memd's own parts need at most ten."""
+"""Seconds from SIGTERM to SIGKILL when a run ends; memd's own parts need at most ten."""
 
 ORPHAN_S = 1.0
 """How long the child of a killed worker may live on."""
@@ -33,7 +33,7 @@ Popen = subprocess.Popen[bytes]
 
 
 class Role(StrEnum):
-    """Whom a kill can hit. `child` is what a worker forks to drain."""
+    """The targets of the kills. `child`: the process that a worker forks to drain."""
 
     SERVER = "server"
     SCHEDULER = "scheduler"
@@ -44,7 +44,7 @@ class Role(StrEnum):
 
 @dataclass
 class Part:
-    """One process that is kept running until it ends with code 0."""
+    """A part: its process is started again until it ends with code 0."""
 
     role: Role
     name: str
@@ -52,30 +52,30 @@ class Part:
     process: Popen | None = None
     done: bool = False
     killed: bool = False
-    """Whether its present process was killed by us."""
+    """Whether the run killed its present process."""
 
     ready: bool = False
-    """Whether its present process has had a connection; one that is killed before that never does any work."""
+    """Whether its present process has opened a connection; killed earlier, it would never do any work."""
 
     @property
     def running(self) -> bool:
-        """Whether its process is there and has not ended."""
+        """Whether its process runs."""
         return self.process is not None and self.process.poll() is None
 
 
 @dataclass
 class Tally:
-    """What happened to the processes besides their work."""
+    """The kills, unexpected ends and orphans of a run."""
 
     kills: Counter[str] = field(default_factory=Counter)
     died_alone: list[str] = field(default_factory=list)
-    """Names and exit codes of parts that ended without having been killed."""
+    """Names and exit codes of parts that ended although the run had not killed them."""
 
     orphans: int = 0
 
 
 class Fleet:
-    """Starts, kills, restarts and stops. All but the server is started by the main thread."""
+    """Starts, kills, restarts and stops processes. The main thread starts all of them except the server."""
 
     def __init__(self, plan: Plan, folder: Path, extra: Mapping[str, str]) -> None:
         """`extra`: environment for all processes of memd (how a seeded bug is switched on)."""
@@ -88,21 +88,21 @@ class Fleet:
         self.settings = plan.settings(folder, self._model_url)
         self.plan = replace(plan, socket=str(socket_path(self.settings)))
         self._parts = [Part(Role.SERVER, "server", lambda: server.start(self.settings, server.die_with(os.getpid())))]
-        self._starter = ThreadPoolExecutor(1, "server-starter")  # the server dies with the thread that started it
+        self._starter = ThreadPoolExecutor(1, "server-starter")  # the server dies with this thread
         self._starting: Future[Popen] | None = None
         self._doomed: list[tuple[float, int]] = []
 
     # --- beginning and end ---
 
     def start(self) -> None:
-        """Start the server, schedulers and workers; returns when all are started, not when they are ready."""
+        """Start the server, schedulers and workers, without waiting until they are ready."""
         self._parts[0].process = self._starter.submit(self._parts[0].start).result()
         for role, count in ((Role.SCHEDULER, self.plan.schedulers), (Role.WORKER, self.plan.workers)):
             self._parts += [self._memd(role, number) for number in range(count)]
         self.mend()
 
     def start_pushing(self, begin: float) -> None:
-        """The producers and the watcher; `begin` is the moment of the first push, on the monotonic clock."""
+        """Start the producers and the watcher. `begin`: the moment of the first push, on the monotonic clock."""
         self.plan = replace(self.plan, begin=begin)
         self.plan.write(self._folder)
         self._helpers.append(self._python("watcher", ["-m", "chaos.watcher", str(self._folder)]))
@@ -110,7 +110,7 @@ class Fleet:
         self.mend()
 
     def stop(self) -> None:
-        """Stop everything in memd's own order: parts, then helpers, the server last."""
+        """Stop everything in memd's order: the parts, then the helpers, then the server."""
         if self._starting is not None:
             self._parts[0].process = self._starting.result()
         memd = [part.process for part in self._parts[1:] if part.process is not None]
@@ -123,7 +123,7 @@ class Fleet:
     # --- while it runs ---
 
     def mend(self) -> None:
-        """Start again what has died; look for orphans."""
+        """Start dead parts again; look for orphans."""
         for part in self._parts:
             if not part.done and not part.running:
                 self._look_at(part)
@@ -138,7 +138,7 @@ class Fleet:
                 self.tally.orphans += 1
 
     def victims(self, role: Role) -> list[tuple[Part, int]]:
-        """Processes of a role that are at work, each with the part it belongs to."""
+        """The working processes of a role, each with its part."""
         owner = Role.WORKER if role is Role.CHILD else role
         living = [
             part for part in self._parts if part.role is owner and part.running and part.ready and not part.killed
@@ -147,7 +147,7 @@ class Fleet:
         return found if role is not Role.CHILD else [(part, child) for part, pid in found for child in children(pid)]
 
     def kill(self, role: Role, rng: random.Random) -> bool:
-        """`kill -9` of one process of this role; False when there is none just now."""
+        """`kill -9` one process of this role; False when the role has no process now."""
         victims = self.victims(role)
         if not victims:
             return False
@@ -164,12 +164,12 @@ class Fleet:
 
     @property
     def pushed(self) -> bool:
-        """Whether every producer has had all of its contexts acknowledged."""
+        """Whether all contexts of every producer are acknowledged."""
         return all(part.done for part in self._parts if part.role is Role.PRODUCER)
 
     @property
     def whole(self) -> bool:
-        """Whether everything that should run does, and no orphan is waited for."""
+        """Whether every part runs and every orphan has ended."""
         return not self._doomed and all(part.running or part.done for part in self._parts)
 
     def pids(self, role: Role) -> list[int]:
@@ -192,7 +192,7 @@ class Fleet:
             part.process, part.killed, part.ready = part.start(), False, False
 
     def _restart_server(self, part: Part) -> None:
-        """In its own thread, since the start waits until the server answers; the kills go on meanwhile."""
+        """In its own thread: the start waits until the server responds, and the kills continue meanwhile."""
         if self._starting is None:
             self._starting = self._starter.submit(part.start)
         elif self._starting.done():
@@ -254,7 +254,7 @@ def connected(pid: int) -> bool:
 
 
 def alive(pid: int) -> bool:
-    """Whether a process runs; one that only waits to be reaped does not."""
+    """Whether a process runs; a zombie does not."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
     except (FileNotFoundError, ProcessLookupError):
@@ -274,7 +274,7 @@ def _stop(processes: list[Popen]) -> None:
 
 
 def processes_of(folder: Path) -> Iterator[int]:
-    """Every process of this machine that has to do with a run's folder, by its environment or its arguments."""
+    """Every process of this machine that has the folder of a run in its environment or arguments."""
     needle = os.fsencode(folder)
     for entry in os.scandir("/proc"):
         if entry.name.isdigit() and int(entry.name) != os.getpid() and _names(Path(entry.path), needle):
@@ -284,5 +284,5 @@ def processes_of(folder: Path) -> Iterator[int]:
 def _names(process: Path, needle: bytes) -> bool:
     try:
         return any(needle in (process / name).read_bytes() for name in ("environ", "cmdline"))
-    except OSError:  # it has ended, or is somebody else's
+    except OSError:  # it has ended, or belongs to another user
         return False

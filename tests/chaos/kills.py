@@ -1,4 +1,4 @@
-"""The kills: which role is hit when. The order comes from the seed alone; the moments from the clock."""
+"""The kills: the seed alone gives the order of the roles, the clock the moments."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from chaos.fleet import Fleet, Role
 from chaos.plan import Plan
 
 STAND_INS = (Role.PRODUCER, Role.CHILD, Role.SCHEDULER, Role.SERVER, Role.WORKER)
-"""Roles that are hit when the role whose turn it is has no process; those that are cheap to start come first."""
+"""Roles to hit when the role in turn has no process; roles that start cheaply come first."""
 
 BUSY_ONLY = frozenset({Role.PRODUCER, Role.CHILD})
 """Roles that have processes only while contexts are pushed."""
 
 
 def order(plan: Plan, rng: random.Random) -> list[Role]:
-    """The roles in the order they are to be hit: round after round, each in its share, every round shuffled anew."""
+    """The roles in the order of their kills: rounds that hold each role by its share, each shuffled anew."""
     round_ = [Role(role) for role, share in plan.shares for _ in range(share)]
     rounds = -(-plan.kills // len(round_))
     return [role for _ in range(rounds) for role in rng.sample(round_, len(round_))][: plan.kills]
@@ -26,9 +26,9 @@ def order(plan: Plan, rng: random.Random) -> list[Role]:
 class Killer:
     """Kills one process every `kill_every_s`, until all planned kills are done and each role had its least number.
 
-    When a role has no process at its turn, another one stands in: a process that is killed as soon as it appears never
-    gets to do anything. The last kills are kept for the roles that would otherwise miss their least number, and more
-    are added if those were not enough.
+    When a role has no process at its turn, another role is hit instead: a process that is killed as soon as it appears
+    would never do any work. The last kills are reserved for roles that would otherwise miss their least number; if
+    these do not suffice, more are added.
     """
 
     def __init__(self, plan: Plan, fleet: Fleet, start: float) -> None:
@@ -43,11 +43,11 @@ class Killer:
 
     @property
     def finished(self) -> bool:
-        """Whether all kills are done, as far as they can be."""
+        """Whether no kill is left that could still be made."""
         return not self._order and not self._short()
 
     def tick(self) -> None:
-        """Kill when it is time. A moment at which nobody could be hit passes."""
+        """Kill when it is time. When no role has a process, this kill is left out."""
         now = time.monotonic()
         if self.finished or now < self._next:
             return
@@ -64,7 +64,7 @@ class Killer:
         return (self._order[0], *STAND_INS)
 
     def _short(self) -> list[Role]:
-        """The roles that miss kills, once for each missing kill; not those that will have no process any more."""
+        """The roles that miss kills, once for each missing kill, without the roles that will have no more processes."""
         return [
             role
             for role in map(Role, dict(self._plan.shares))

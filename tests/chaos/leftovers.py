@@ -1,4 +1,4 @@
-"""Leftovers: what a run must not leave behind: keys, temp files, open descriptors, processes."""
+"""Leftovers of a run that must not exist: keys, temp files, open descriptors, processes."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ WORKING = (
     "batches",
     "batch",
 )
-"""Kinds of keys that are there only while something is under way, or has died."""
+"""Kinds of keys that exist only while contexts are in flight, or after some have died."""
 
 KEPT = (Role.SERVER, Role.SCHEDULER, Role.WORKER)
-"""Roles that run from the beginning to the end, if not as the same process."""
+"""Roles that run from the beginning to the end, restarts included."""
 
 SCAN = 1_000
 
 
 def working_keys(client: redis.Redis) -> Counter[str]:
-    """Keys of the inbox that say that something is under way, by kind."""
+    """The count of keys that mean contexts in flight, by kind."""
     kinds: Counter[str] = Counter()
     for name in client.scan_iter(match=f"{verbs.P}:*", count=SCAN):
         kind = name.decode().removeprefix(f"{verbs.P}:").partition(":")[0]
@@ -49,13 +49,13 @@ def working_keys(client: redis.Redis) -> Counter[str]:
 
 
 def idle(client: redis.Redis) -> bool:
-    """Whether nothing is pending, due, claimed or waiting to be taken in; cheap enough to ask often."""
+    """Whether no context is in a raw list, pending, due or claimed; cheap enough for polling."""
     names = (f"{verbs.P}:due", f"{verbs.P}:claimed", f"{verbs.P}:busy", verbs.RAW)
     return not client.exists(*names)
 
 
 def forgotten_jobs(client: redis.Redis) -> Counter[str]:
-    """RQ's jobs that would never go away: no time to live, and in none of the places where RQ's maintenance looks."""
+    """RQ's jobs that would stay forever: without a time to live, and not where RQ's maintenance looks."""
     places: list[list[bytes]] = [
         *(execute(client, "LRANGE", f"rq:queue:{BELLS}{end}", 0, -1) for end in ("", ":intermediate")),
         *(execute(client, "ZRANGE", f"rq:{registry}:{BELLS}", 0, -1) for registry in ("wip", "failed")),
@@ -72,17 +72,17 @@ def temp_files(data_dir: Path) -> list[str]:
 
 
 def quarantined(data_dir: Path) -> list[str]:
-    """Documents that were found damaged and set aside."""
+    """Damaged documents that were set aside."""
     return sorted(str(file.relative_to(data_dir)) for file in data_dir.glob(f"**/{paths.FILE}.corrupt-*"))
 
 
 def descriptors(fleet: Fleet) -> Counter[str]:
-    """The most that one process of each lasting role has open."""
+    """The most descriptors that one process of each lasting role has open."""
     return Counter({role.value: max(map(_open_files, fleet.pids(role)), default=0) for role in KEPT})
 
 
 def drains(fleet: Fleet) -> int:
-    """Forked children of the workers: none once nothing is due."""
+    """Forked children of the workers; once no key is due there must be no child."""
     return sum(len(children(pid)) for pid in fleet.pids(Role.WORKER))
 
 

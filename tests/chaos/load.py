@@ -1,9 +1,8 @@
-"""What is pushed: numbered contexts, from which the documents that a run must end with can be computed.
+"""The load: numbered contexts, from which the right documents at the end of a run can be computed.
 
-The agents have their turns one after the other; within one agent's the conversations go round, one context each. The
-same thread and message ids occur under every user, so that whatever mixed two users up would show. As producers in the
-field do, ours repeat themselves: every fifth push carries the turn before it once more, and after every twentieth an
-older turn is sent again.
+One agent follows the other; within an agent the conversations take turns, one context each. The same thread and
+message ids occur under every user, so that a mix-up of two users shows. The producers repeat themselves as real ones
+do: every fifth push repeats the turn before it, and after every twentieth push an older turn is sent again.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ _OWNED = re.compile(r"item (\d+) of (\S+) with (\S+) in (\S+)\.$")
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """One context: its number over all, and where it belongs."""
+    """One context: its number in the whole run, its bucket and its thread."""
 
     number: int
     bucket: Bucket
@@ -34,7 +33,7 @@ class Turn:
 
     @property
     def statement(self) -> str:
-        """What the user says, and what becomes a fact word by word."""
+        """The user's sentence, which becomes a fact word by word."""
         agent = self.bucket.agent_name or "nobody"
         return f"The user owns item {self.number} of {self.bucket.user_id} with {agent} in {self.thread}."
 
@@ -65,7 +64,7 @@ def buckets(plan: Plan) -> list[Bucket]:
 
 
 def owner(statement: str) -> tuple[int, str, str, str] | None:
-    """Number, user, agent (`nobody` for none) and thread that a statement names; None when it is none of ours."""
+    """Number, user, agent (`nobody`: no agent) and thread that a statement names; None for any other sentence."""
     found = _OWNED.search(statement)
     return (int(found[1]), found[2], found[3], found[4]) if found else None
 
@@ -83,17 +82,17 @@ def push(plan: Plan, number: int) -> dict[str, Any]:
 
 
 def repeated(plan: Plan, number: int) -> int | None:
-    """The older context that is sent again after this one; None mostly."""
+    """The older context that is sent again after this one, or None."""
     return number - 2 * plan.conversations if number % 20 == 7 and turn(plan, number).place >= 2 else None
 
 
 def share(plan: Plan, producer: int) -> range:
-    """The contexts of one producer, in order. A thread has one producer, since its order is what is checked."""
+    """The contexts of one producer, in order. A thread has one producer, since the run checks its order."""
     return range(producer, plan.contexts, plan.producers)
 
 
 def log_file(folder: Path, producer: int) -> Path:
-    """Where a producer notes what was acknowledged."""
+    """The file in which a producer records its acknowledged contexts."""
     return folder / f"acknowledged-{producer}.log"
 
 

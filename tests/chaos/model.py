@@ -1,4 +1,4 @@
-"""The model, as a process: one fact for each new user message, and a look at whose words a request holds."""
+"""The model, as a process: one fact for each new user message; it records requests that mix two buckets."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from chaos.plan import read_plan
 from memd.testing import ModelServer, facts_from_messages
 
 MIXED = "mixed-prompts.log"
-"""A line for each request that held words of more than one bucket."""
+"""The file with a line for each request that held messages of more than one bucket."""
 
 _WHOSE = re.compile(r"item \d+ of (\S+ with \S+) in ")
 

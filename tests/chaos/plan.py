@@ -1,4 +1,4 @@
-"""The plan of one run: how much is pushed, by whom, how often is killed, and with which settings. Shared as a file."""
+"""The plan of one run: its load, producers, kills and settings. All processes of the run read it from a file."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Plan:
     """The pushes are spread evenly over this time, from the first one on."""
 
     calm_s: float = 2.0
-    """Time before the first kill: the descriptors open then are the baseline."""
+    """Time before the first kill; the descriptors open at its end are the baseline."""
 
     kill_every_s: float = 0.3
     kills: int = 134
@@ -48,22 +48,22 @@ class Plan:
         ("scheduler", 2),
         ("worker", 1),  # starting one takes two seconds of a core
     )
-    """How the kills are shared out among the roles."""
+    """The share of each role in the kills."""
 
     least_kills: int = 5
-    """Kills that each role named in `shares` gets, if need be after the planned ones."""
+    """Least number of kills for each role in `shares`; if necessary, more follow the planned kills."""
 
     lease_s: float = 2.0
     quiet_s: float = 0.2
     appendfsync: str = "always"
-    """With everysec the server answers while a slow fsync holds its writes back, and what it has answered then is lost
-    when it is killed: up to two seconds of it."""
+    """With everysec the server replies although a slow fsync holds its writes back; a kill then loses up to two seconds
+    of acknowledged writes."""
 
     concurrency: int = 16
     model_delay_s: float = 0.02
     drain_within_s: float = 10.0
-    """The inbox must be empty so soon after the last kill and the last push, on free cores; later as other work takes
-    its share of them."""
+    """Deadline for an empty inbox after the last kill and the last push, on free cores; it grows with the load of the
+    machine."""
 
     patience_s: float = 60.0
     """A run that has not drained by then has failed."""
@@ -79,12 +79,12 @@ class Plan:
 
     @property
     def conversations(self) -> int:
-        """Threads of one agent over all users: those that are under way at the same time."""
+        """Threads of one agent over all users: so many run at the same time."""
         return self.users * self.threads
 
     def settings(self, folder: Path, model_url: str) -> Settings:
         """memd's settings for the run in this folder."""
-        from support import make_settings  # a producer reads the plan, too, and has no need of that
+        from support import make_settings  # producers read the plan too, and start faster without it
 
         data_dir = folder / DATA
         data_dir.mkdir(mode=0o700, exist_ok=True)
@@ -115,7 +115,7 @@ class Plan:
             raise ValueError("a memory holds at most 500 facts: more agents are needed")
 
     def write(self, folder: Path) -> None:
-        """Leave the plan where the run's processes read it."""
+        """Write the plan to the file that the run's processes read."""
         (folder / FILE).write_text(json.dumps(asdict(self)), encoding="utf-8")
 
 
@@ -158,7 +158,7 @@ def small(seed: int) -> Plan:
         calm_s=1,
         kills=10,
         kill_every_s=0.4,
-        least_kills=0,  # in so short a time a role may not be there when its turn comes
+        least_kills=0,  # in so short a time a role can lack a process at its turn
         shares=(("server", 2), ("child", 4), ("producer", 2), ("scheduler", 1), ("worker", 1)),
         lease_s=1.0,
         drain_within_s=30,  # a worker needs seconds to start where other tests run at the same time

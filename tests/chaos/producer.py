@@ -1,6 +1,6 @@
 """One producer, as a process: pushes its share in order, and logs each context once it is acknowledged.
 
-Killed and started again it goes on behind the last one logged: what was sent but not acknowledged is sent again.
+After a kill it continues behind the last logged context; contexts sent but not acknowledged are sent again.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from chaos import load
 from chaos.plan import Plan, read_plan
 
 AGAIN_S = 0.02
-"""Pause before a push that was not acknowledged is sent again."""
+"""Pause before an unacknowledged push is sent again."""
 
 BATCH = 20
-"""Contexts that a producer sends in one command, if it may, when it is late."""
+"""Most contexts in one command of a producer that is late, where the door takes several."""
 
 TIMEOUT_S = 5.0
 
@@ -46,7 +46,7 @@ def main() -> None:
 
 
 def push_all(door: Door, plan: Plan, log: int, numbers: Sequence[int]) -> None:
-    """Push contexts, log them, and send again what is to be sent again after them."""
+    """Push contexts, log them, and send the older contexts that follow them again."""
     door([load.push(plan, number) for number in numbers])
     os.write(log, b"".join(b"%08d\n" % number for number in numbers))
     older = [again for number in numbers if (again := load.repeated(plan, number)) is not None]
@@ -55,21 +55,21 @@ def push_all(door: Door, plan: Plan, log: int, numbers: Sequence[int]) -> None:
 
 
 def wait_for_turn(plan: Plan, place: int, count: int) -> int:
-    """Keep the pace that spreads a share over the time of the run; answers how many of `count` are due by now."""
+    """Keep the pace that spreads a share over the time of the run; returns how many of `count` are due now."""
     each_s = plan.pushing_s / count
     threading.Event().wait(max(0.0, plan.begin + place * each_s - time.monotonic()))
     return max(place, int((time.monotonic() - plan.begin) / each_s)) + 1
 
 
 class RawDoor:
-    """RPUSH, by an app that has not even a Redis client."""
+    """RPUSH, by an app without a Redis client."""
 
     def __init__(self, plan: Plan) -> None:
         self._path = plan.socket
         self._socket: socket.socket | None = None
 
     def __call__(self, bodies: Sequence[dict[str, Any]]) -> None:
-        """Push until the server has answered with the length of the list."""
+        """Push until the server replies with the length of the list."""
         words = [b"RPUSH", b"memd:in", *(json.dumps(body).encode() for body in bodies)]
         command = b"*%d\r\n" % len(words) + b"".join(b"$%d\r\n%b\r\n" % (len(word), word) for word in words)
         while not self._ask(command).startswith(b":"):
@@ -77,7 +77,7 @@ class RawDoor:
             time.sleep(AGAIN_S)
 
     def _ask(self, command: bytes) -> bytes:
-        """The line that the server answers; nothing when it is gone."""
+        """The server's reply, a line; empty when the connection is gone."""
         try:
             if self._socket is None:
                 self._socket = socket.socket(socket.AF_UNIX)

@@ -1,4 +1,4 @@
-"""How far a run is, on stderr: a bar on a terminal, else a line every few seconds."""
+"""The progress of a run on stderr: a bar on a terminal, else a line every few seconds."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LOOK_EVERY_S = 0.25
 
 
 class Display:
-    """Shows one number of contexts and one line of words."""
+    """Shows a count of contexts and a line of text."""
 
     def __init__(self, total: int, *, quiet: bool = False) -> None:
         self._total = total
@@ -30,7 +30,7 @@ class Display:
 
     @property
     def wanted(self) -> bool:
-        """Whether it is time to find out how far the run is."""
+        """Whether the next display is due."""
         now = time.monotonic()
         if self._quiet or now < self._next_look:
             return False
@@ -38,7 +38,7 @@ class Display:
         return True
 
     def show(self, done: int, words: str, *, now: bool = False) -> None:
-        """Show where the run is; `now` does not wait for the next line's time."""
+        """Show the progress. `now`: at once, even if the next line is not due."""
         if self._quiet:
             return
         if self._bar is not None:

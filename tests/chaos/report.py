@@ -1,4 +1,4 @@
-"""The report of a run: its figures, those that must be zero, and the verdict."""
+"""The report of a run: its figures, the counts that must be zero, and the verdict."""
 
 from __future__ import annotations
 
@@ -25,41 +25,41 @@ ZEROS = {
     "left_descriptors": "descriptors left",
     "left_processes": "processes left",
 }
-"""What must be zero, and its name in the table."""
+"""The counts that must be zero, with their names in the table."""
 
 
 @dataclass
 class Report:
-    """Everything a run found; times in seconds."""
+    """The results of a run; times in seconds."""
 
     seed: int
     bug: str = ""
-    """The seeded bug that was switched on; empty for the code as it is."""
+    """The seeded bug of this run; empty for the code as it is."""
 
     contexts: int = 0
     accepted: int = 0
     stored: int = 0
     skipped: dict[str, int] = field(default_factory=dict)
-    """Pushes that ended as skipped, by reason: they held only what was known."""
+    """Skipped pushes by reason: all their messages were known."""
 
     zeros: dict[str, int] = field(default_factory=lambda: dict.fromkeys(ZEROS, 0))
     kills: dict[str, int] = field(default_factory=dict)
     least_kills: int = 0
     drain_s: float | None = None
-    """From the last kill and the last push to an empty inbox; None when it never was."""
+    """From the last kill and the last push to an empty inbox; None when it never became empty."""
 
     drain_within_s: float = 0.0
     reads: int = 0
     wall_s: float = 0.0
     details: dict[str, list[str]] = field(default_factory=dict)
-    """The first cases of what is not zero."""
+    """The first cases of each count that is not zero."""
 
     baseline: dict[str, int] = field(default_factory=dict)
     at_end: dict[str, int] = field(default_factory=dict)
-    """Descriptors of the process of each role with the most of them, before the first kill and at the end."""
+    """Most descriptors of one process of each role, before the first kill and at the end."""
 
     def put(self, name: str, count: int, cases: list[str] | None = None) -> None:
-        """Set one of the figures that must be zero."""
+        """Set one of the counts that must be zero."""
         self.zeros[name] = count
         if count and cases:
             self.details[name] = cases
@@ -73,12 +73,12 @@ class Report:
         elif self.drain_s > self.drain_within_s:
             wrong.append(f"drained in {self.drain_s:.1f} s, not within {self.drain_within_s:g} s")
         if self.least_kills and not any(self.kills.values()):
-            wrong.append("no process was killed, so nothing was tried")
+            wrong.append("no process was killed, so the run proves nothing")
         return wrong
 
     @property
     def passed(self) -> bool:
-        """Whether nothing is wrong."""
+        """Whether the run has passed."""
         return not self.failures
 
     def as_dict(self) -> dict[str, Any]:
@@ -109,7 +109,7 @@ class Report:
         return "\n".join([*lines, verdict])
 
     def _kills_of(self, role: str) -> str:
-        """Too few kills of a role are shown, but are no failure: nothing was lost."""
+        """Too few kills of a role are shown but do not fail the run."""
         few = f" of {self.least_kills}" if self.kills[role] < self.least_kills else ""
         return f"{role} {self.kills[role]}{few}"
 

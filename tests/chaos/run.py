@@ -1,4 +1,4 @@
-"""The run: start, push and kill, drain, compare. `Run.run` is the story; the rest are its verbs."""
+"""The run: start, push and kill, drain, compare. Read `Run.run` first; the other methods are its steps."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ from memd.inbox.connection import connect
 from memd.inbox.figures import workers_listening
 
 TICK_S = 0.02
-"""Pause between two looks at the fleet: the dead are started again within it."""
+"""Pause between two checks of the fleet, each of which starts dead parts again."""
 
 READY_S = 30.0
 WARM_UP_S = 15.0
 SETTLE_S = 10.0
-"""How long descriptors and drains may take to go back to their baseline once the inbox is empty."""
+"""Deadline for descriptors and drains to return to their baseline once the inbox is empty."""
 
 SHOWN = 5
 
 
 def chaos(plan: Plan, *, bug: str = "", extra: Mapping[str, str] | None = None, quiet: bool = False) -> Report:
-    """One run in a new folder, which stays when the run has failed, unless it was to fail because of a bug.
+    """One run in a new folder. The folder stays when a run without a seeded bug fails.
 
     `extra`: environment for memd's processes.
     """
@@ -100,10 +100,10 @@ class Run:
         return library.installed(self._client) and workers_listening(self._client) >= self._plan.workers
 
     def _warm_up(self) -> None:
-        """One context all the way, so that every part has opened what it opens for its work."""
+        """Work through one context, so that every part has opened its descriptors."""
         with Memd(self._fleet.settings) as app:
             app.push([{"role": "user", "content": "This is a warm-up."}], thread_id="warm-up", user_id="warm-up")
-            app.flush(wait=True, timeout_s=WARM_UP_S)  # if it takes longer, the end of the run will tell why
+            app.flush(wait=True, timeout_s=WARM_UP_S)  # if it takes longer, the end of the run shows why
         self._baseline |= leftovers.descriptors(self._fleet)
 
     def _push_and_kill(self) -> Killer:
@@ -121,7 +121,7 @@ class Run:
         return killer
 
     def _drain(self, killer: Killer) -> None:
-        """Wait until the inbox is empty, and how long it took from the last push and the last kill."""
+        """Wait until the inbox is empty; returns the seconds since the last push and the last kill."""
         ended = max(killer.ended, *(self._last_push(number) for number in range(self._plan.producers)))
         slower = slowdown()
         self._until(self._flushed, self._plan.patience_s)
@@ -130,7 +130,7 @@ class Run:
         self._report.drain_within_s = self._plan.drain_within_s * max(slower, slowdown())
 
     def _last_push(self, producer: int) -> float:
-        """When a producer has logged its last context, on the monotonic clock."""
+        """The moment of a producer's last logged context, on the monotonic clock."""
         file = load.log_file(self._folder, producer)
         age = time.time() - file.stat().st_mtime if file.exists() else 0.0
         return time.monotonic() - age
@@ -140,7 +140,7 @@ class Run:
             return not app.flush(wait=True, timeout_s=0.2).timed_out
 
     def _until(self, condition: Callable[[], bool], seconds: float) -> bool:
-        """Wait for a condition while the fleet is mended; False when the time is over first."""
+        """Wait for a condition while dead parts are started again; False at the deadline."""
         until = time.monotonic() + seconds
         while time.monotonic() < until:
             self._fleet.mend()
@@ -182,7 +182,7 @@ class Run:
             report.put(kind, getattr(found, kind), found.examples[kind])
 
     def _look_at_the_rest(self) -> None:
-        """Add the findings that are known only when everything has ended."""
+        """Add the findings that only the ended processes show."""
         report, tally = self._report, self._fleet.tally
         report.kills = {role.value: tally.kills[role] for role in Role}
         report.put("died_alone", len(tally.died_alone), tally.died_alone[:SHOWN])

@@ -1,7 +1,7 @@
-"""The watcher, as a process: reads all documents all the time, and notes what no reader must ever see.
+"""The watcher, as a process: reads all documents all the time and records states that no reader must see.
 
 Torn: a file that is not a document, or a document that has disappeared. Backwards: a revision that does not grow, or
-a fact that was there and is not any more (nothing in a run retires one).
+a fact that has disappeared (no update of a run retires a fact).
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from memd.memory.store import paths
 FINDINGS = "findings.jsonl"
 READS = "reads"
 SHOWN_BYTES = 80
-"""Bytes of a torn document that are kept to show."""
+"""Bytes of a torn document that the report shows."""
 
 
 @dataclass
 class Seen:
-    """What was last read of a document."""
+    """The last read version of a document."""
 
     mark: tuple[int, int, int] | None = None
     revision: int = 0
@@ -34,7 +34,7 @@ class Seen:
 
 
 class Watcher:
-    """Looks at every document of the plan that has changed since the last look."""
+    """Reads every document of the plan that has changed since its last read."""
 
     def __init__(self, folder: Path, plan: Plan) -> None:
         self._folder = folder
@@ -42,7 +42,7 @@ class Watcher:
         self.reads = 0
 
     def look(self) -> None:
-        """Read what has changed."""
+        """Read the changed documents."""
         for file, seen in self._seen.items():
             try:
                 found = file.stat()
@@ -80,7 +80,7 @@ class Watcher:
 
 
 def main() -> None:
-    """`python -m chaos.watcher FOLDER`: until SIGTERM, which leaves the number of reads in a file."""
+    """`python -m chaos.watcher FOLDER`: runs until SIGTERM, then writes the number of reads to a file."""
     folder = Path(sys.argv[1])
     plan = read_plan(folder)
     watcher = Watcher(folder, plan)

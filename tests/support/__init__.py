@@ -1,4 +1,4 @@
-"""What the tests share: waiting for named conditions, a daemon of real processes, settings for short times."""
+"""Shared by all tests: waiting for named conditions, a daemon of real processes, settings for short times."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ T = TypeVar("T")
 MakeSettings = Callable[..., Settings]
 Cli = Callable[..., subprocess.CompletedProcess[str]]
 Step = Callable[[int], None]
-"""Sets a server's clock so many seconds away from the real time."""
+"""The variable that moves a server's clock by so many seconds."""
 TESTS = str(Path(__file__).parents[1])
 
 ENDS_S = 100
-"""Deadline of a process that has to end by itself: far above what it takes, below pytest's own limit of a test."""
+"""Deadline of a process that ends by itself: far longer than it takes, shorter than pytest's limit of a test."""
 
 SHORT = {
     "scheduler.quiet_s": 0.15,
@@ -46,7 +46,7 @@ SHORT = {
 def wait_for(condition: Callable[[], T], name: str, timeout_s: float = 20) -> T:
     """The first truthy result of `condition`; fails with its name when the deadline passes.
 
-    The deadline is for free cores: where other work takes its share of them, it is later in proportion.
+    The deadline is for free cores; it grows in proportion to the load of the machine.
     """
     began = time.monotonic()
     tick = threading.Event()
@@ -61,11 +61,11 @@ def wait_for(condition: Callable[[], T], name: str, timeout_s: float = 20) -> T:
 
 
 SPIN_S = 0.05
-"""Processor time of the loop that measures how much slower other work makes this machine."""
+"""Processor time of the loop that measures the load of this machine."""
 
 
 def slowdown() -> float:
-    """How many times longer a busy loop takes than its processor time: 1 on a free core, more where others work."""
+    """The wall time of a busy loop in times its processor time: 1 on a free core, more under load."""
     began, spent = time.monotonic(), time.thread_time()
     while time.thread_time() - spent < SPIN_S:
         pass
@@ -80,7 +80,7 @@ class Process(Protocol):
 
 
 def exit_code(process: Process, timeout_s: float) -> int:
-    """The exit code of a process, which must end within so many seconds of free cores."""
+    """The exit code of a process, which must end within so many seconds on free cores."""
     wait_for(lambda: process.poll() is not None, "the process has ended", timeout_s)
     code = process.poll()
     assert code is not None
@@ -101,7 +101,7 @@ def _no_file(data_dir: Path) -> Path:
 
 
 def ended(app: Memd) -> dict[str, int]:
-    """Waits until all that was pushed has ended; how many contexts ended in each way since the server was emptied."""
+    """Wait until all pushes have ended; returns the count of contexts by outcome since the server was emptied."""
     assert not app.flush(wait=True, timeout_s=60).timed_out
     status = app.status()
     counts = {"stored": status.stored, "skipped": status.skipped, "dead": status.dead}
@@ -116,7 +116,7 @@ def environment(settings: Settings) -> dict[str, str]:
 
 @contextmanager
 def part(name: str, settings: Settings, extra: Mapping[str, str] | None = None) -> Iterator[forkserver.Part]:
-    """One part of memd as a process of its own; ended at the end, its log in the data folder."""
+    """One part of memd as a process, which is ended after the block; its log is in the data folder."""
     number = len(list(settings.data_dir.glob(f"{name}*.log")))
     log = settings.data_dir / f"{name}{number}.log"
     log.touch()
@@ -146,12 +146,12 @@ def daemon(settings: Settings, workers: int = 1) -> Iterator[list[forkserver.Par
 
 
 def execute(client: redis.Redis, *command: Any) -> Any:
-    """A command as it is, and its reply."""
+    """Send a command unchanged; returns its reply."""
     return client.execute_command(*command)  # type: ignore[no-untyped-call]  # redis-py's gap
 
 
 def dead_letter(client: redis.Redis) -> dict[bytes, bytes]:
-    """The one dead letter there is."""
+    """The only dead letter."""
     ids: list[bytes] = execute(client, "ZRANGE", f"{verbs.P}:dead", 0, -1)
     assert len(ids) == 1
     letter: dict[bytes, bytes] = client.hgetall(f"{verbs.P}:dead:{ids[0].decode()}")  # type: ignore[assignment]  # bytes here
@@ -166,7 +166,7 @@ def first_due(client: redis.Redis) -> str:
 
 @contextmanager
 def own_server(folder: Path, *options: str, preexec: Callable[[], None] | None = None) -> Iterator[int]:
-    """A server of the test's own on the loopback, with an append-only file; answers its port."""
+    """A server for one test on the loopback, with an append-only file; yields its port."""
     port = free_port()
     common = ["--port", str(port), "--bind", "127.0.0.1", "--dir", str(folder), "--appendonly", "yes", "--save", ""]
     with (folder / "own-server.log").open("wb") as log:
@@ -185,7 +185,7 @@ def own_server(folder: Path, *options: str, preexec: Callable[[], None] | None =
 
 
 def free_port() -> int:
-    """A port of the loopback that nobody listens on."""
+    """A port of the loopback without a listener."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port: int = free.getsockname()[1]
@@ -198,7 +198,7 @@ def _listens(port: int) -> bool:
 
 
 def alive(pid: object) -> bool:
-    """Whether a process runs; one that only waits to be reaped does not."""
+    """Whether a process runs; a zombie does not."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
     except (FileNotFoundError, ProcessLookupError):

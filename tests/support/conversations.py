@@ -15,13 +15,13 @@ KEYS = [Key("t1", "ana"), Key("t2", "ana"), Key("t3", "ana"), Key("t1", "ana", "
 BUCKETS = list(dict.fromkeys(key.bucket for key in KEYS))
 
 TIMED = "t2"
-"""The thread whose messages without id have times. One that mixed them had two messages that a third one may mean."""
+"""The thread whose messages without id have times. If it mixed both kinds, a message could match two others."""
 
 BIG = 4
-"""The number of the message that is longer than the others together."""
+"""The number of the message that is longer than all others together."""
 
 NONSENSE = [b"\xff", b"[]", b'{"thread_id":"t1","user_id":"ana","messages":[]}']
-"""What no intake accepts."""
+"""A push that every door refuses."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Window:
 
     @property
     def context(self) -> Context:
-        """The window as the trusted door takes it."""
+        """The window in the form of the trusted door."""
         turns = [self._turn(number) for number in range(self.start, self.start + self.length)]
         last = turns[-1]
         turns[-1] = Message(last.role, last.content, last.id, last.created_at, frozenset(self._signals))
@@ -46,7 +46,7 @@ class Window:
 
     @property
     def raw(self) -> bytes:
-        """The window as the raw door takes it."""
+        """The window in the form of the raw door."""
         fields = {"thread_id": self.key.thread_id, "user_id": self.key.user_id, "agent_name": self.key.agent_name}
         turns = [
             {"role": turn.role, "content": turn.content, "id": turn.id, "created_at": turn.created_at}
@@ -82,7 +82,7 @@ WINDOWS = st.builds(
 
 
 def one_fact_each(messages: Sequence[Message]) -> Update:
-    """The update of an extractor that stores every user message as it is."""
+    """The update of an extractor that stores every user message unchanged."""
     facts = [
         NewFact(message.content, "context", 0.9, "user", "durable", "descriptive", (Evidence(at, message.content),))
         for at, message in enumerate(messages)

@@ -1,4 +1,4 @@
-"""Stores whose commits stand still: frozen with their process, or until a file says that they may go on."""
+"""Stores whose commits halt: their process freezes, or they wait for a file."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from support import wait_for
 
 
 class HookedStore(JsonStore):
-    """A store that does more around its commits, and in them between the last question and the write."""
+    """A store with hooks around its commits, and inside them between the last check of the claim and the write."""
 
     def commit(
         self,
@@ -40,7 +40,7 @@ class HookedStore(JsonStore):
             return super().commit(bucket, loaded, document, ask_then_act, taken)
 
     def within_commit(self, bucket: Bucket) -> None:
-        """Called with the locks held, once the claim was found to be ours."""
+        """Called with the locks held, after the check of the claim."""
 
     @contextmanager
     def around_commit(self, bucket: Bucket) -> Iterator[None]:
@@ -49,7 +49,7 @@ class HookedStore(JsonStore):
 
 
 class FreezingStore(HookedStore):
-    """Its process freezes in the first commit there is, and holds no other lock meanwhile."""
+    """Its process freezes in the first commit, and holds no other lock meanwhile."""
 
     _turn = threading.Lock()
 
@@ -60,7 +60,7 @@ class FreezingStore(HookedStore):
             yield
 
     def within_commit(self, bucket: Bucket) -> None:
-        """Freeze, unless a process froze before."""
+        """Freeze, unless a process has already frozen."""
         marker = self._data_dir / "in-commit"
         if not marker.exists():
             marker.touch()
@@ -68,7 +68,7 @@ class FreezingStore(HookedStore):
 
 
 class HangingStore(HookedStore):
-    """Every commit hangs until the file `go` is there."""
+    """Every commit waits for the file `go`."""
 
     def within_commit(self, bucket: Bucket) -> None:
         """Wait for the file."""
@@ -77,7 +77,7 @@ class HangingStore(HookedStore):
 
 
 class WritingDownStore(HookedStore):
-    """Writes down each load and commit, and whose it was."""
+    """Records each load and commit with its bucket."""
 
     def __init__(self, data_dir: Path, settings: StoreSettings) -> None:
         super().__init__(data_dir, settings)
@@ -90,7 +90,7 @@ class WritingDownStore(HookedStore):
 
     @contextmanager
     def around_commit(self, bucket: Bucket) -> Iterator[None]:
-        """Write down a commit that has succeeded."""
+        """Record a commit that has succeeded."""
         yield
         self._write_down("commit")
 

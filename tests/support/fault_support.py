@@ -1,4 +1,4 @@
-"""What the fault tests share: contexts whose end can be computed, stopping and killing, logs, servers of their own."""
+"""Shared by the fault tests: contexts with a computable outcome, stopping and killing, logs, separate servers."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from support import wait_for
 
 
 def tell(app: Memd, user: str, number: int, *, now: bool = True) -> str:
-    """Push a context with one thing to remember, which the offline extractor finds; its receipt."""
+    """Push a context with one statement that the offline extractor finds; returns its receipt."""
     turns = [{"role": "user", "content": f"I like tea number {number}.", "id": f"u{number}"}]
     return app.push(turns, thread_id=f"thread-{number}", user_id=user, now=now).id or ""
 
 
 def tell_again(app: Memd, user: str, number: int) -> None:
-    """Push until it is acknowledged, as an app does whose server comes and goes, or is full."""
+    """Push until the push is acknowledged, as an app does when its server restarts or is full."""
 
     def pushed() -> bool:
         try:
@@ -38,7 +38,7 @@ def tell_again(app: Memd, user: str, number: int) -> None:
 
 
 def told(app: Memd, user: str) -> Counter[int]:
-    """How often each thing is remembered of a user."""
+    """How often each statement of a user is stored."""
     facts = app.document(user)["facts"]
     return Counter(int(fact["evidence"][0]["quote"].rstrip(".").rsplit(" ", 1)[1]) for fact in facts)
 
@@ -50,7 +50,7 @@ def raw(user: str, number: int) -> bytes:
 
 
 def once(app: Memd, numbers: Iterable[int], users: int) -> bool:
-    """Whether each number was remembered exactly once, of the user `u<number modulo users>`."""
+    """Whether each number was stored exactly once, for the user `u<number modulo users>`."""
     wanted: dict[str, Counter[int]] = {f"u{user}": Counter() for user in range(users)}
     for number in numbers:
         wanted[f"u{number % users}"][number] = 1
@@ -67,7 +67,7 @@ def events(settings: Settings, part: str, *names: str) -> list[dict[str, Any]]:
 
 
 def has_logged(settings: Settings, event: str, times: int) -> None:
-    """Wait until the scheduler has logged an event so often."""
+    """Wait until the scheduler has logged an event this often."""
     wait_for(lambda: len(events(settings, "scheduler", event)) >= times, f"{event} is logged")
 
 
@@ -79,7 +79,7 @@ def family(pid: int) -> list[int]:
 
 @contextmanager
 def frozen(pids: Iterable[int]) -> Iterator[None]:
-    """Processes that stand still meanwhile, and know nothing of it afterwards."""
+    """Processes that are frozen during the block and cannot notice it afterwards."""
     pids = list(pids)
     for pid in pids:
         os.kill(pid, signal.SIGSTOP)
@@ -101,7 +101,7 @@ def is_stopped(pid: int) -> bool:
 
 
 class OwnServer:
-    """The embedded server of some settings, for tests that change it or kill it."""
+    """The embedded server of the given settings, for tests that change or kill it."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -115,14 +115,14 @@ class OwnServer:
 
     @property
     def pid(self) -> int:
-        """Of the server that runs now."""
+        """The pid of the server that runs now."""
         return self._process.pid
 
     def start(self) -> None:
-        """Start it, with what its append-only file holds."""
+        """Start it with the data of its append-only file."""
         self._process = server.start(self._settings)
 
     def kill(self) -> None:
-        """Kill it, as a crash of its machine's kernel would not: what it wrote stays written."""
+        """Kill it. Unlike a crash of the kernel this keeps everything that it wrote."""
         self._process.kill()
         self._process.wait()

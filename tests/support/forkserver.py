@@ -1,7 +1,7 @@
 """Parts of memd, forked from a process that has imported everything already: real processes, without the import's time.
 
-The test process becomes their reaper (PR_SET_CHILD_SUBREAPER): each part is forked twice, and what it was forked by
-ends at once, so that the part is handed to the test process, which can wait for it like for a child of its own.
+The test process becomes their reaper (PR_SET_CHILD_SUBREAPER): each part is forked twice and the process between ends
+at once, so that the test process inherits the part and can wait for it like for its own child.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ PR_SET_CHILD_SUBREAPER = 36
 
 
 class Part:
-    """A part that runs, with the methods of `subprocess.Popen` that tests use."""
+    """A running part, with the methods of `subprocess.Popen` that tests use."""
 
     def __init__(self, pid: int) -> None:
         self.pid = pid
@@ -121,7 +121,7 @@ def _fork_and_end(line: str, tell: int) -> None:
     if pid == 0:
         os.close(tell)
         os.close(held)
-        os.read(alone, 1)  # ends with the process between; from then on the parent is the test process
+        os.read(alone, 1)  # ends with the process between; then the test process is the parent
         os.close(alone)
         _become(json.loads(line))
     os.write(tell, f"{pid}\n".encode())

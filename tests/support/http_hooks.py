@@ -1,4 +1,4 @@
-"""What schemathesis has to know to make up requests that memd serve takes: the formats that patterns cannot say whole.
+"""Hooks for schemathesis: formats of memd serve's requests that the patterns of the document cannot express.
 
 Loaded by SCHEMATHESIS_HOOKS in the process that `http_fuzz` starts.
 """
@@ -35,8 +35,8 @@ schemathesis.openapi.format("memd-time", st.dates(min_value=date(1000, 1, 1)).ma
 
 @schemathesis.hook
 def filter_body(_: schemathesis.HookContext, body: Any) -> bool:
-    """What the document cannot say: no flush that waits, which would take its time; no number with more digits than
-    any may have here; no id of a message like 5.0, which JSON Schema calls an integer.
+    """Leave out requests that the document cannot exclude: a flush that waits, which takes long; a number with too many
+    digits; a message id like 5.0, which JSON Schema calls an integer.
     """
     if not isinstance(body, dict):
         return True

@@ -1,4 +1,4 @@
-"""A `memd serve` of a test's own, and what asks it: whole requests, and raw bytes over a socket."""
+"""A `memd serve` for one test, with clients for whole requests and for raw bytes over a socket."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ ALL = Users(every=True)
 
 @dataclass(frozen=True)
 class Answer:
-    """What came back."""
+    """A response."""
 
     status: int
     headers: dict[str, str]
@@ -42,7 +42,7 @@ class Answer:
 
     @property
     def code(self) -> str:
-        """The code of a problem, which it must be."""
+        """The code of the problem; the response must be one."""
         assert self.headers["content-type"] == "application/problem+json", self
         tree = self.json
         assert (tree["status"], tree["type"]) == (self.status, f"urn:memd:problem:{tree['code']}")
@@ -50,13 +50,13 @@ class Answer:
 
     @property
     def same(self) -> tuple[int, dict[str, str], bytes]:
-        """All of it but the date, to be compared."""
+        """The response without its date, for comparisons."""
         return self.status, {name: value for name, value in self.headers.items() if name != "date"}, self.body
 
 
 @dataclass
 class Site:
-    """A server that runs, and how to ask it."""
+    """A running server and its clients."""
 
     settings: Settings
     process: Part | subprocess.Popen[bytes]
@@ -75,7 +75,7 @@ class Site:
         token: str | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> Answer:
-        """One request on a connection of its own; a body that is not bytes is sent as JSON."""
+        """One request on a new connection; a body that is not bytes is sent as JSON."""
         given = {"authorization": f"Bearer {text}"} if (text := self.token if token is None else token) else {}
         if body is not None:
             given["content-type"] = JSON
@@ -99,7 +99,7 @@ class Site:
 
     @contextmanager
     def line(self, *sent: bytes) -> Iterator[socket.socket]:
-        """A connection, with something sent."""
+        """A connection on which these bytes were sent."""
         with socket.create_connection(("127.0.0.1", self.port), timeout=ENDS_S) as line:
             for data in sent:
                 line.sendall(data)
@@ -112,7 +112,7 @@ def head(method: str, path: str, *fields: str) -> bytes:
 
 
 def read_all(line: socket.socket) -> bytes:
-    """Whatever comes until the server closes or cuts the connection."""
+    """All bytes until the server closes or resets the connection."""
     found = b""
     while True:
         try:
@@ -125,7 +125,7 @@ def read_all(line: socket.socket) -> bytes:
 
 
 def status_of(raw: bytes) -> int:
-    """The status of a raw answer."""
+    """The status of a raw response."""
     return int(raw.split(b" ", 2)[1])
 
 
@@ -133,9 +133,9 @@ def status_of(raw: bytes) -> int:
 def serving(
     server_url: str | None, *, locked: bool = False, only_h11: bool = False, mcp_user: str = "", **changes: Any
 ) -> Iterator[Site]:
-    """`memd serve` as a process of its own, or `memd mcp --http` for one user.
+    """`memd serve` as a process, or `memd mcp --http` for one user.
 
-    `locked`: with tokens; the site's own may do everything. `only_h11`: as where httptools is not installed.
+    `locked`: with tokens; the site's token has every scope. `only_h11`: as if httptools were not installed.
     """
     folder = Path(tempfile.mkdtemp(prefix="memd-"))
     text = ""
@@ -156,7 +156,7 @@ def serving(
 
 
 def install(site: Site) -> None:
-    """The functions of the inbox; another test may have emptied the server, or bound it to a store of its own."""
+    """Load the functions of the inbox: another test may have emptied the server or bound it to another store."""
     with connect(site.settings) as client:
         client.hdel(f"{P}:config", "store")
         library.install(client, site.settings)
@@ -165,14 +165,14 @@ def install(site: Site) -> None:
 def _ready(site: Site) -> bool:
     assert site.process.poll() is None, (site.settings.data_dir / "serve0.log").read_text()
     try:
-        return site.ask("GET", "/health").status in (200, 404)  # memd mcp has no such page
+        return site.ask("GET", "/health").status in (200, 404)  # memd mcp does not have this page
     except ConnectionError:
         return False
 
 
 @contextmanager
 def _process(settings: Settings, words: list[str], only_h11: bool) -> Iterator[subprocess.Popen[bytes]]:
-    """`memd <words>`. `only_h11`: uvicorn finds no httptools, as after an installation of the extra `http`."""
+    """`memd <words>`. `only_h11`: uvicorn does not find httptools, as with the extra `http` alone."""
     env = environment(settings)
     if only_h11:
         hidden = settings.data_dir / "hidden"

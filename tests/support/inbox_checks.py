@@ -1,4 +1,4 @@
-"""What must hold after every step of the machine in test_stateful.py, and at its end."""
+"""The checks after every step of the machine in test_stateful.py, and at its end."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from support.inbox_view import View, look
 
 
 class World:
-    """What all histories of a test share: the server, the settings, and schedulers, which remember nothing."""
+    """Shared by all histories of a test: the server, the settings, and schedulers, which keep no state."""
 
     def __init__(self, client: redis.Redis, settings: Settings, threads: ThreadPoolExecutor) -> None:
         self.client = client
@@ -52,7 +52,7 @@ class World:
         library.install(self.client, self.settings)
 
     def live(self, claim: Claim, error: ExtractionFailed | None = None, *, probe: bool = False) -> None:
-        """The life of a claim as a worker runs it; the model answers, or fails with this error."""
+        """The life of a claim as a worker runs it; the model replies, or fails with this error."""
         remembering = Remembering(Resources(self.settings, self.client, self.store, Answers(error), self.threads))
         if probe:
             remembering.asking.circuit.probe(claim.id)
@@ -78,7 +78,7 @@ class Answers:
         self._error = error
 
     async def extract(self, request: Request) -> Extraction:
-        """The answer, or the failure."""
+        """The reply, or the failure."""
         if self._error:
             raise self._error
         return Extraction(one_fact_each(request.messages), Usage(), "model", "1")
@@ -89,7 +89,7 @@ class Answers:
 
 @dataclass
 class Held:
-    """A claim in the hands of a worker, who may have lost it without knowing. `done`: how it may be acked."""
+    """A worker's claim, which it can have lost without knowing. `done`: the outcome for the ack."""
 
     claim: Claim
     worker: str
@@ -122,7 +122,7 @@ class CheckedMachine(RuleBasedStateMachine):
 
     @invariant()
     def all_is_as_it_must_be(self) -> None:
-        """After every step: structure, messages, due times, receipts; and no document changed but by a commit."""
+        """After every step: structure, messages, due times, receipts; and only commits change documents."""
         view = look(self._client)
         inbox_view.check(view, self._world.clock())
         self._check_messages(view)
@@ -132,7 +132,7 @@ class CheckedMachine(RuleBasedStateMachine):
         assert {bucket: self._world.read(bucket) for bucket in BUCKETS} == self._files
 
     def _check_messages(self, view: View) -> None:
-        """Pending, claimed, dead and raw messages are those of the model, in the same order."""
+        """Pending, claimed, dead and raw messages equal those of the model, in the same order."""
         pending = {key: inbox_view.messages(fields) for key, fields in view.pending.items()}
         claimed = {claim: inbox_view.messages(fields) for claim, fields in view.claims.items()}
         assert pending == {key.hash: in_order(waiting.entries) for key, waiting in self._model.waiting.items()}
@@ -151,12 +151,12 @@ class CheckedMachine(RuleBasedStateMachine):
             assert accepted <= found
 
     def _check_due(self, view: View) -> None:
-        """No key is due later than it must be."""
+        """No key is due later than the model allows."""
         for key in self._model.waiting:
             assert view.due(key.hash) + self._passed <= self._model.latest(key, self._now())
 
     def _check_receipts(self) -> None:
-        """A receipt tells what became of its push, and never more than is true."""
+        """A receipt returns the outcome of its push, and never claims more than is true."""
         notes = list(self._receipts)
         standings = send(self._client, receipt.standings([key for key, _, _ in notes])) if notes else []
         for (_, gen, seq), standing, (key, names) in zip(notes, standings, self._receipts.values(), strict=True):
@@ -176,7 +176,7 @@ class CheckedMachine(RuleBasedStateMachine):
         assert claim.bad is None
 
     def _check_nothing_was_left(self, claims: Claims) -> None:
-        """A worker with room takes all that is due, but for suspects while it holds something else."""
+        """A worker with room takes all due keys, except suspects while it holds another claim."""
         view = look(self._client)
         for key, due in view.zset("due").items():
             fields = view.pending[key]
@@ -184,7 +184,7 @@ class CheckedMachine(RuleBasedStateMachine):
             assert not (free and due <= claims.now_ms)
 
     def _check_document(self, bucket: Bucket) -> None:
-        """A document holds its user's facts, each once, and the messages they came from in their order."""
+        """A document holds its user's facts, each once, and the identities of their messages in order."""
         document = self._world.store.load(bucket).document
         facts = {fact["content"]: fact.get("confirmations", 0) for fact in document["facts"]}
         assert facts == self._model.facts[bucket]
@@ -194,12 +194,12 @@ class CheckedMachine(RuleBasedStateMachine):
             assert fact["content"].startswith(f"{fact['source']}/{bucket.user_id}/{bucket.agent_name} ")
 
     def _check_on_disk(self, claim: Claim) -> None:
-        """What was acked as stored is in the document on disk."""
+        """Messages acked as stored are in the document on disk."""
         document = self._world.store.load(claim.key.bucket).document
         assert {message.identity for message in claim.messages} <= set(document["ledger"][claim.key.thread_id])
 
     def _check_leftovers(self, *more: str) -> View:
-        """Nothing is left but counters, what remembers the dead, and `more`."""
+        """Only counters, the records of dead letters and `more` are left."""
         view = look(self._client)
         lasting = {"config", "stats", "order", "taken", "wake", "breaker", "breakers", "dead", "deadraw", "died"}
         assert view.names <= {*lasting, "outcome", "user", *more}
@@ -210,5 +210,5 @@ class CheckedMachine(RuleBasedStateMachine):
         return {*self._model.waiting, *(taken.key for taken in self._model.claims.values())}
 
     def _now(self) -> int:
-        """The clock of the model: the server's, with what was let pass."""
+        """The model's clock: the server's, plus the time that the test let pass."""
         return self._world.clock() + self._passed

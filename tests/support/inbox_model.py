@@ -1,6 +1,6 @@
-"""The inbox as it should be, by message: a reference in plain Python, without a server, hashes or files.
+"""The right inbox, by message: a reference in plain Python, without a server, hashes or files.
 
-Times are milliseconds of the machine's own clock, and only ever compared.
+Times are milliseconds of the machine's clock, used only for comparisons.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from memd.context import Bucket, Context, Key, Message, estimate_tokens, is_sing
 
 @dataclass(frozen=True)
 class Entry:
-    """A message that waits or is worked on, and its place in its key's order."""
+    """A pending or claimed message, with its place in the order of its key."""
 
     order: int
     message: Message
@@ -32,7 +32,7 @@ Entries = dict[str, Entry]
 
 @dataclass
 class Waiting:
-    """What is pending of a key. `first`: its first push; `hurried`: it was made due at once."""
+    """The pending messages of a key. `first`: its first push; `hurried`: it was made due at once."""
 
     first: int
     entries: Entries = field(default_factory=dict)
@@ -45,7 +45,7 @@ class Waiting:
 
 @dataclass(frozen=True)
 class Taken:
-    """What a claim holds."""
+    """The messages of a claim."""
 
     key: Key
     first: int
@@ -60,12 +60,12 @@ class Taken:
 
 
 def in_order(entries: Entries) -> tuple[Message, ...]:
-    """The messages as they came."""
+    """The messages in order of arrival."""
     return tuple(entry.message for entry in sorted(entries.values(), key=lambda entry: entry.order))
 
 
 class Model:
-    """All that a perfect inbox and a perfect store would hold."""
+    """The contents of a perfect inbox and a perfect store."""
 
     def __init__(self, max_wait: int, claim_tokens: int, max_attempts: int) -> None:
         self._max_wait = max_wait
@@ -79,10 +79,10 @@ class Model:
         self.skipped: defaultdict[Key, set[str]] = defaultdict(set)
         self.ledger: defaultdict[Bucket, defaultdict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
         self.facts: defaultdict[Bucket, dict[str, int]] = defaultdict(dict)
-        """What each document says, and how often it was said again."""
+        """The facts of each document, with their confirmations."""
 
     def push(self, context: Context, now: int) -> tuple[str, frozenset[str]]:
-        """Merge a push; what the server must answer, and what its messages are known by."""
+        """Merge a push; returns the server's right reply and the identities of the messages."""
         key = context.key
         alive = [message for message in context.messages if message.identity not in self.dead[key]]
         if not alive:
@@ -97,18 +97,18 @@ class Model:
         return status, names
 
     def flush(self, keys: Iterable[Key], now: int) -> None:
-        """Make what is pending of these keys due at once."""
+        """Make the pending messages of these keys due at once."""
         for key in keys:
             if key in self.waiting:
                 self._hurry(self.waiting[key], now)
 
     def latest(self, key: Key, now: int) -> int:
-        """Until when a key may wait: first push + max_wait, or not at all, or its backoff; at least until now."""
+        """The latest due time of a key: first push + max_wait, at once, or the end of its backoff; at least now."""
         waiting = self.waiting[key]
         return max(now, waiting.not_before, 0 if waiting.hurried else waiting.first + self._max_wait)
 
     def claim(self, claim_id: str, key: Key) -> Taken:
-        """Take the oldest messages of a key, as many as one claim may hold."""
+        """Take the oldest messages of a key, at most as many as one claim holds."""
         waiting = self.waiting[key]
         taken, rest = self._split(waiting.entries)
         if rest:
@@ -132,7 +132,7 @@ class Model:
         return tuple(fresh)
 
     def commit(self, taken: Taken) -> None:
-        """Take a claim into its document: one fact for each new user message."""
+        """Apply a claim to its document: one fact for each new user message."""
         facts, said = self.facts[taken.key.bucket], set()
         for message in self.new_in(taken):
             if message.role == "user" and message.content not in said:
@@ -142,7 +142,7 @@ class Model:
         ledger += [message.identity for message in taken.messages if message.identity not in ledger]
 
     def ack(self, claim_id: str) -> None:
-        """Forget a claim; what its document did not take in was skipped."""
+        """End a claim; messages that its document did not take in were skipped."""
         taken = self.claims.pop(claim_id)
         ledger = self.ledger[taken.key.bucket][taken.key.thread_id]
         self.skipped[taken.key] |= taken.entries.keys() - set(ledger)
@@ -153,7 +153,7 @@ class Model:
         self.dead[taken.key] |= taken.entries.keys()
 
     def release(self, claim_id: str, how: str, now: int, backoff: int = 0) -> str:
-        """Give a claim back as though it had never been taken; answers released or dead."""
+        """Release a claim as though it had never been taken; returns released or dead."""
         taken = self.claims[claim_id]
         costs = how == "failed" or (how == "expired" and taken.suspect)
         attempts = taken.attempts + costs

@@ -1,4 +1,4 @@
-"""A server's inbox at one moment: every key, the invariants that must hold, and a clock that can be moved."""
+"""A server's inbox at one moment: every key, the invariants, and a clock that tests can move."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ end
 return rows
 """
 
-# Every moment that the inbox keeps moves into the past: the same as if the server's clock had gone on by ARGV[1] ms.
+# Moves every stored time into the past: the same as if the server's clock had advanced by ARGV[1] ms.
 ADVANCE = """
 local by = tonumber(ARGV[1])
 local moments = { '.first', '.last', '.after', 'until', 'opened', 'probe_until', '.made' }
@@ -90,24 +90,24 @@ class View:
         return self.family("parked")
 
     def due(self, key_hash: str) -> float:
-        """When a pending key is due, wherever it waits."""
+        """The due time of a pending key in any state."""
         row = self.parked.get(self.pending[key_hash][".bucket"], {})
         return row[key_hash] if key_hash in row else self.zset("due")[key_hash]
 
     @property
     def names(self) -> set[str]:
-        """The kinds of keys there are."""
+        """The kinds of keys in use."""
         return {name.split(":", 1)[0] for name in self.keys}
 
 
 def messages(fields: dict[str, str]) -> tuple[Message, ...]:
-    """The messages of a context, a claim or a dead letter, as they came."""
+    """The messages of a context, a claim or a dead letter, in order of arrival."""
     rows = sorted((int(value.split(" ", 1)[0]), name[2:], value) for name, value in _rows(fields))
     return tuple(_message(identity, value) for _, identity, value in rows)
 
 
 def check(view: View, now_ms: int) -> None:
-    """What holds for any inbox at any moment."""
+    """Check the invariants, which hold at any moment."""
     _check_places(view)
     _check_parked_keys_wait_for_something(view, now_ms)
     _check_one_writer(view)
@@ -118,7 +118,7 @@ def check(view: View, now_ms: int) -> None:
 
 
 def _check_places(view: View) -> None:
-    """Every pending key is in exactly one of due, parked, rationed and batched, and knows in which."""
+    """Every pending key is in exactly one of due, parked, rationed and batched, and names it."""
     due = view.zset("due")
     parked = {(bucket, key) for bucket, row in view.parked.items() for key in row}
     assert parked == {(f[".bucket"], key) for key, f in view.pending.items() if f.get(".parked") == "1"}
@@ -128,13 +128,13 @@ def _check_places(view: View) -> None:
 
 
 def _check_parked_keys_wait_for_something(view: View, now_ms: int) -> None:
-    """A row of parked keys has a claim before it, or a key that may be claimed now and will bring the next one back."""
+    """Parked keys wait for a claim, or for a claimable key that will bring the next one back."""
     ready = {view.pending[key][".bucket"] for key, due in view.zset("due").items() if due <= now_ms}
     assert view.parked.keys() <= view.hash("busy").keys() | ready
 
 
 def _check_one_writer(view: View) -> None:
-    """A busy bucket has one claim and a claim one busy bucket; each has a lease, and its key says who has it."""
+    """A busy bucket has one claim and a claim one busy bucket; each has a lease, and its key names the worker."""
     assert view.hash("busy") == {fields[".bucket"]: claim for claim, fields in view.claims.items()}
     assert len(view.hash("busy")) == len(view.claims)
     assert view.zset("claimed").keys() == view.claims.keys()
@@ -144,7 +144,7 @@ def _check_one_writer(view: View) -> None:
 
 
 def _check_sizes(view: View) -> None:
-    """A pending key has messages, and its size is theirs; what counts towards flush_tokens is a part of it."""
+    """A pending key has messages, and its size is their size; the size for flush_tokens is a part of it."""
     for fields in view.pending.values():
         waiting = messages(fields)
         assert waiting
@@ -153,7 +153,7 @@ def _check_sizes(view: View) -> None:
 
 
 def _check_users(view: View) -> None:
-    """Each key that a user has anywhere can be found by the user."""
+    """All keys of a user can be found by the user."""
     there = [(fields[".owner"], key) for key, fields in view.pending.items()]
     there += [(fields[".owner"], fields[".key"]) for fields in view.claims.values()]
     outcomes = view.family("outcome")

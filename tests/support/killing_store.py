@@ -1,4 +1,4 @@
-"""Stores that kill their worker: what content that crashes a worker, and a kill after the rename, look like."""
+"""Stores that kill their worker: by content that crashes it, or after the rename of a commit."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ EVERY = 8
 
 
 class KillingStore(JsonStore):
-    """Loads every document but the one of `poison`."""
+    """Loads every document except that of `poison`."""
 
     def load(self, bucket: Bucket, identities: Identities = NO_IDENTITIES) -> Loaded:
         """Kill the process for the user `poison`."""
@@ -37,7 +37,7 @@ class DyingStore(HookedStore):
 
     @contextmanager
     def around_commit(self, bucket: Bucket) -> Iterator[None]:
-        """Count the commits that have succeeded, and maybe die."""
+        """Count the commits that have succeeded; after each eighth die."""
         yield
         commits = self._data_dir / "commits"
         with commits.open("ab") as file:
@@ -48,10 +48,10 @@ class DyingStore(HookedStore):
 
 
 class WaitingStore(HookedStore):
-    """Writes only after the user's forgetting has begun, though it asked for the claim before that."""
+    """Checks its claim before the user's forgetting begins, and writes after that."""
 
     def within_commit(self, bucket: Bucket) -> None:
-        """Write down that the claim was asked for, and wait."""
+        """Record the check of the claim, and wait."""
         folder = self._data_dir / "asked"
         folder.mkdir(exist_ok=True)
         (folder / bucket.hash).touch()
@@ -60,10 +60,10 @@ class WaitingStore(HookedStore):
 
 
 class PausingTombstones(TombstoneFiles):
-    """Read a generation, and return it when the test says so."""
+    """Reads a generation, and returns it when the test allows it."""
 
     def generation(self, user_id: str) -> int:
-        """Read, write down that this was read, and wait for the file `<user>.go`."""
+        """Read, record the read, and wait for the file `<user>.go`."""
         generation = super().generation(user_id)
         folder = self._folder.with_name("asked")
         folder.mkdir(exist_ok=True)
@@ -73,7 +73,7 @@ class PausingTombstones(TombstoneFiles):
 
 
 class PausingStore(HookedStore):
-    """Its commits pause between their last question and the write."""
+    """Its commits pause between the last check of the claim and the write."""
 
     def __init__(self, data_dir: Path, settings: StoreSettings) -> None:
         super().__init__(data_dir, settings)
@@ -81,7 +81,7 @@ class PausingStore(HookedStore):
 
     @contextmanager
     def around_commit(self, bucket: Bucket) -> Iterator[None]:
-        """Write down that the commit has ended."""
+        """Record the end of the commit."""
         try:
             yield
         finally:

@@ -1,6 +1,6 @@
-"""The scripted month of one user: conversations, and what a good but imperfect model answered to each.
+"""The scripted month of one user: conversations, each with the reply of a good but imperfect model.
 
-The model speaks of facts by the names that the script gives them; which id each has, only a run knows.
+The model refers to facts by the names of the script; their ids differ from run to run.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from memd.memory.document import Document
 DATA = Path(__file__).parents[1] / "data" / "month" / "conversations.jsonl"
 USER = "lin"
 NOBODY = "fact_ffffffff"
-"""What the model names when it means a fact that was never stored."""
+"""The model's name for a fact that was never stored."""
 
 
 @dataclass(frozen=True)
 class Conversation:
-    """One conversation, the answer recorded for it, and what memd must refuse and cut out of it, by reason."""
+    """One conversation, its recorded reply, and the counts that memd must refuse and redact, by reason."""
 
     thread: str
     at: datetime
@@ -41,12 +41,12 @@ def conversations() -> Iterator[Conversation]:
 
 
 def said(talk: Conversation) -> list[str]:
-    """What the user said in a conversation, as it was pushed."""
+    """The user's messages of a conversation, as pushed."""
     return [message["content"] for message in talk.messages if message["role"] == "user"]
 
 
 def contents(*names: str) -> list[str]:
-    """What the facts with these names say."""
+    """The contents of the facts with these names."""
     pieces = (one for talk in conversations() for part in _NAMED for one in talk.answer.get(part, ()))
     by_name = {piece["name"]: piece["content"] for piece in pieces}
     return [by_name[name] for name in names]
@@ -56,20 +56,20 @@ _NAMED = ("newFacts", "mergedFacts")
 
 
 class Names:
-    """What the script calls the facts."""
+    """The script's names of the facts."""
 
     def __init__(self) -> None:
         self._contents: dict[str, str] = {}
 
     def resolved(self, answer: dict[str, Any], document: Document) -> dict[str, Any]:
-        """The answer as the wire wants it, with the ids that the document has for the names."""
+        """The reply in its wire format, with the document's ids in place of the names."""
         for piece in (*answer["newFacts"], *answer.get("mergedFacts", ())):
             self._contents[piece["name"]] = piece["content"]
         ids = {fact["content"]: fact["id"] for fact in (*document["archive"], *document["facts"])}
         return {part: self._part(pieces, ids) for part, pieces in answer.items()}
 
     def of(self, facts: list[dict[str, Any]]) -> list[str]:
-        """What the script calls these facts; those of the same words have the name that came first."""
+        """The script's names of these facts; facts with the same words have the first name."""
         names: dict[str, str] = {}
         for name, content in self._contents.items():
             names.setdefault(content, name)

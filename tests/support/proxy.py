@@ -1,4 +1,4 @@
-"""A TCP proxy before the real server, which breaks the network in the ways that networks break."""
+"""A TCP proxy in front of the real server, which fails like a network."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ CHUNK = 65_536
 
 
 class Proxy:
-    """Passes commands on to a server, and their replies back, except for what it is told to do to them.
+    """Passes commands on to a server and their replies back, apart from the faults that are set.
 
-    `delay_s`: what each command takes longer on its way. `silent`: nothing passes in either direction and nothing is
-    closed; what was held goes on when it ends. `answer`: what every command is answered in place of the server, in the
-    bytes of the protocol. `cut` breaks all connections off, `drop_replies` those whose command the server has executed.
+    `delay_s`: added to the way of each command. `silent`: nothing passes in either direction and nothing is closed;
+    held bytes pass when it ends. `answer`: the reply to every command in place of the server's, in the bytes of the
+    protocol. `cut` resets all connections, `drop_replies` those whose command the server has executed.
     """
 
     def __init__(self, url: str) -> None:
@@ -24,7 +24,7 @@ class Proxy:
         self.delay_s = 0.0
         self.answer: bytes | None = None
         self.commands: Counter[str] = Counter()
-        """How often each command came by; calls of functions count under the function's name."""
+        """The count of each command; calls of functions count under the function's name."""
 
         self.losing: Counter[str] = Counter()
         self.loop = asyncio.new_event_loop()
@@ -50,12 +50,12 @@ class Proxy:
 
     @property
     def url(self) -> str:
-        """Where clients find it."""
+        """The address for clients."""
         return f"redis://127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
 
     @property
     def silent(self) -> bool:
-        """Whether everything that is sent disappears for a while, as in a network that swallows packets."""
+        """Drop everything that is sent, as a network that loses packets does."""
         return not self.passing.is_set()
 
     @silent.setter
@@ -63,11 +63,11 @@ class Proxy:
         self.loop.call_soon_threadsafe(self.passing.clear if silent else self.passing.set)
 
     def cut(self) -> None:
-        """Break all connections off."""
+        """Reset all connections."""
         self.loop.call_soon_threadsafe(self._abort)
 
     def drop_replies(self, name: str, times: int = 1) -> None:
-        """Let the server execute the next commands of this name, then break off before their replies."""
+        """Let the server execute the next commands of this name, then reset before their replies."""
         self.losing[name] += times
 
     def _abort(self) -> None:
@@ -87,14 +87,14 @@ class Proxy:
         try:
             await link.run(self._target.scheme, unquote(self._target.path), self._target.hostname, self._target.port)
         except (OSError, asyncio.CancelledError):
-            return  # the server is not there, or the test is over
+            return  # the server is away, or the test is over
         finally:
             link.abort()
             del self._links[task]
 
 
 class _Link:
-    """One connection of a client, and the one to the server that belongs to it."""
+    """A client's connection and its connection to the server."""
 
     def __init__(self, proxy: Proxy, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._proxy = proxy
@@ -104,7 +104,7 @@ class _Link:
         self._losing = False
 
     async def run(self, scheme: str, path: str, host: str | None, port: int | None) -> None:
-        """Pass on in both directions until one side ends."""
+        """Pass bytes in both directions until one side ends."""
         replies, server = await (
             asyncio.open_unix_connection(path) if scheme == "unix" else asyncio.open_connection(host, port)
         )
@@ -152,7 +152,7 @@ class _Link:
 
 
 async def _command(reader: asyncio.StreamReader) -> tuple[bytes, str]:
-    """The next command as it came, and its name; that of the function for a call of one."""
+    """The bytes of the next command and its name; for a call of a function, the function's name."""
     head = await reader.readuntil(b"\r\n")
     whole, parts = [head], []
     for _ in range(int(head[1:])):

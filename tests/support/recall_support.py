@@ -1,4 +1,4 @@
-"""Memories to read: facts, documents, and files of them, without a server."""
+"""Memories to read: facts, documents and their files, without a server."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ def write(data_dir: Path, made: Document) -> None:
 
 
 def reader(data_dir: Path, **changes: Any) -> Memd:
-    """A client that has no server."""
+    """A client without a server."""
     return Memd(make_settings(data_dir, None, **changes))
 
 
 def one_hot(text: str) -> list[float]:
-    """An embedder that knows three subjects, and nothing of words."""
+    """An embedder that knows three subjects and no words."""
     subjects = (("vegetarian", "meat", "steak"), ("Porto", "home", "city"), ("cello", "instrument"))
     return [float(any(word.lower() in text.lower() for word in words)) for words in subjects]
 

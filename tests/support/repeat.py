@@ -1,4 +1,4 @@
-"""The tests again and again, on idle and on busy cores: `make test-repeat`. None of the runs may fail.
+"""Repeated runs of the tests, on idle and on busy cores: `make test-repeat`. Every run must pass.
 
 PYTHONPATH=tests .venv/bin/python -m support.repeat --timing 5 --timing-busy 2 --whole 0 --whole-busy 0
 """
@@ -58,8 +58,8 @@ def repeat(name: str, times: int, words: list[str], *, busy: bool) -> int:
 
 
 def main() -> int:
-    """All runs, whatever fails meanwhile; exit code 0 only when none has failed."""
-    parser = argparse.ArgumentParser(prog="python -m support.repeat", description="Run the tests again and again.")
+    """All runs, whatever fails meanwhile; exit code 0 only when all have passed."""
+    parser = argparse.ArgumentParser(prog="python -m support.repeat", description="Run the tests repeatedly.")
     parser.add_argument("--timing", type=int, default=15, help="runs of the tests marked `timing`, on free cores")
     parser.add_argument("--timing-busy", type=int, default=5, help="the same with every core busy")
     parser.add_argument("--whole", type=int, default=2, help="runs of all tests, on free cores")

@@ -1,4 +1,4 @@
-"""A search for slow texts: does a stage, or a pattern alone, take more than linear time for some repetition?
+"""A search for slow texts: repetitions for which a stage, or a pattern alone, takes more than linear time.
 
 `python -m support.slow_texts` prints the CPU of 100,000 characters, looks for five minutes, and prints what it found.
 """
@@ -23,7 +23,7 @@ from memd.push.validation import check_push
 
 SHORT, LONG = 10_000, 100_000
 LIMIT = 12
-"""What 100,000 characters may cost, in times the CPU of 10,000."""
+"""Most CPU of 100,000 characters, in times the CPU of 10,000."""
 
 TRIES, HOPELESS = 15, 40
 """Measurements until a text counts as slow; quadratic time is 100 times, and is not measured again."""
@@ -73,7 +73,7 @@ def ratio(search: Search, piece: str) -> float:
     if cpu(search, long, 1) < NOISE_S:
         return 0.0
     long_s = short_s = times = float("inf")
-    for tried in range(TRIES):  # in turns, so that other load meets both; the least of each counts
+    for tried in range(TRIES):  # in turns, so that other load hits both; the least of each counts
         long_s, short_s = min(long_s, cpu(search, long, 1)), min(short_s, cpu(search, short, 3))
         times = long_s / short_s
         if times <= LIMIT or (times > HOPELESS and tried > 1):
@@ -105,7 +105,7 @@ def invented(source: str, seed: int) -> Iterator[str]:
 
 
 def slow(seconds: float, seed: int) -> list[str]:
-    """What was found slow in some seconds: each pattern alone and each stage, with pieces made of the patterns."""
+    """The slow texts found in some seconds: each pattern alone and each stage, on pieces made of the patterns."""
     found: list[str] = []
     stop = time.monotonic() + seconds
     makers = [(source, search, invented(source, seed)) for source, search in searches()]

@@ -1,4 +1,4 @@
-"""Stores on disk for tests: saving a fact, reading it back, and every kind of damage to a document's file."""
+"""Stores on disk: saving a fact, reading it, and every kind of damage to a document's file."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ def save(store: JsonStore, content: str, bucket: Bucket = ALICE) -> Loaded:
 
 
 def contents(store: JsonStore, bucket: Bucket = ALICE) -> list[str]:
-    """What the stored facts say."""
+    """The contents of the stored facts."""
     return [fact["content"] for fact in store.load(bucket).document["facts"]]
 
 
 def names(folder: Path) -> set[str]:
-    """The names in a folder, the time of a quarantine left out."""
+    """The names in a folder, without the time in the name of a damaged file."""
     return {path.name.partition("-")[0] for path in folder.iterdir()}
 
 

@@ -1,4 +1,4 @@
-"""System calls of one step, one by one: which there are, and what happens when one of them fails or is the last."""
+"""The system calls of one step: lists them, lets one fail, or ends the process after one."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ _NOISE = frozenset({"mmap", "munmap", "exit_group", "kill", "rt_sigreturn"})
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """How the process ended that did the step: by a signal, or with a code."""
+    """How the process of the step ended: by a signal, or with a code."""
 
     killed: bool
     code: int
 
 
 def why_not() -> str:
-    """Why steps cannot be traced here; empty when they can."""
+    """The reason why steps cannot be traced here; empty when they can."""
     strace = shutil.which("strace")
     if strace is None:
         return "strace is not installed"
@@ -45,7 +45,7 @@ def why_not() -> str:
 
 
 def calls(step: Callable[[], object]) -> list[tuple[str, int]]:
-    """The calls that a step makes on files: each name, with its number among those of that name."""
+    """The file system calls of a step: each name, with its number among the calls of that name."""
     with tempfile.NamedTemporaryFile() as log:
         _run(step, "-e", f"trace={FILES}", "-o", log.name)
         names = [match[1] for line in log.read().decode().splitlines() if (match := _LINE.match(line))]
@@ -59,7 +59,7 @@ def calls(step: Callable[[], object]) -> list[tuple[str, int]]:
 
 
 def inject(step: Callable[[], object], fault: str) -> Ended:
-    """Do a step in a process of its own in which calls go wrong: `fault` is what strace's `inject` takes."""
+    """Do a step in a new process whose calls fail: `fault` has the syntax of strace's `inject`."""
     return _run(step, "-e", f"trace={FILES}", "-e", f"inject={fault}", "-o", os.devnull)
 
 
@@ -88,7 +88,7 @@ def _fork(step: Callable[[], object]) -> int:
         os.kill(os.getpid(), signal.SIGSTOP)
         try:
             step()
-        except BaseException:  # noqa: BLE001  (there is nobody above to tell)
+        except BaseException:  # noqa: BLE001  (nothing above could handle it: the process ends here)
             traceback.print_exc()
             os._exit(1)
         os._exit(0)

@@ -19,7 +19,7 @@ from chaos.report import Report
 from chaos.run import chaos
 
 TRIES = 3
-"""A bug that a run did not meet may be met by the next one, with another seed."""
+"""Runs for one bug, each with another seed: a run can miss the moment that shows the bug."""
 
 FAILED = 1
 """pytest's exit code for tests that ran and failed."""
@@ -54,7 +54,7 @@ def main() -> int:
 
 
 Attempt = Callable[[int], tuple[str, bool]]
-"""With a seed: what was found, in words, and whether that is as it should be."""
+"""Run with a seed; returns the finding in words, and whether it is the expected one."""
 
 
 def _timed(name: str, attempt: Attempt, seed: int) -> Row:
@@ -69,7 +69,7 @@ def _timed(name: str, attempt: Attempt, seed: int) -> Row:
 
 
 def _controls(bugs: list[Bug]) -> list[tuple[str, Attempt]]:
-    """The same runs and tests without a bug, which must pass: else what they catch proves nothing."""
+    """The same runs and tests without a bug; if they fail, catching a bug proves nothing."""
     plans = dict.fromkeys(bug.plan for bug in bugs if bug.plan is not None)
     tests = dict.fromkeys(bug.test for bug in bugs if bug.test)
     return [
@@ -112,7 +112,7 @@ def _catcher(bug: Bug) -> Attempt:
 
 
 def _shows(report: Report, figure: str) -> str:
-    """The figure in words when it is not as it must be, else nothing."""
+    """The figure in words when it is wrong, else an empty text."""
     if figure == "drain":
         return "chaos run: never drained" if report.drain_s is None else ""
     return f"chaos run: {figure.replace('_', ' ')} {report.zeros[figure]:,}" if report.zeros[figure] else ""
@@ -129,7 +129,7 @@ def _pytest(test: str, extra: dict[str, str]) -> int:
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m chaos.mutants", description=__doc__)
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1_000_000))
-    parser.add_argument("--only", metavar="WORDS", help="only bugs whose name holds these words")
+    parser.add_argument("--only", metavar="WORDS", help="only bugs whose name contains these words")
     parser.add_argument("--no-control", action="store_true", help="leave out the runs without a bug")
     return parser.parse_args()
 

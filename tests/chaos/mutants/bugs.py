@@ -1,4 +1,4 @@
-"""The seeded bugs, as edits of memd's source, and what has to catch each of them."""
+"""The seeded bugs, as edits of memd's source, and the run or test that must catch each."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ LUA = "memd/inbox/lua/"
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """One replacement in a file of the packages; `old` must stand there exactly once."""
+    """One replacement in a file of the packages, which must contain `old` exactly once."""
 
     file: str
     old: str
@@ -21,7 +21,7 @@ class Edit:
 
 @dataclass(frozen=True, slots=True)
 class Bug:
-    """A bug and how it is to be caught: by any of these figures of a chaos run, or by an ordinary test."""
+    """A bug and its catchers: any of these figures of a chaos run, or an ordinary test."""
 
     name: str
     edits: tuple[Edit, ...]
@@ -30,11 +30,11 @@ class Bug:
 
     plan: Callable[[int], Plan] | None = None
     test: str = ""
-    """A test of the ordinary suite, for what shows only when somebody else writes the document as well."""
+    """A test of the ordinary suite, for bugs that need a second writer of the document."""
 
 
 def busy(seed: int) -> Plan:
-    """Ten seconds under load in which mostly drains are killed."""
+    """Ten seconds under load; most kills hit drains."""
     return Plan(
         seed,
         contexts=2_000,

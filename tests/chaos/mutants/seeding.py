@@ -1,4 +1,4 @@
-"""Seeding a bug: memd's modules are edited while they are loaded, its Lua while it is read."""
+"""Seeding a bug: edits memd's modules while they are loaded, and its Lua while it is read."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ _READ_EDITED = f'__import__("chaos.mutants.seeding", fromlist=["lua"]).lua(name,
 
 
 class Stale(Exception):
-    """An edit does not fit the code any more."""
+    """An edit no longer fits the code."""
 
 
 def edited(text: str, edits: Iterable[Edit]) -> str:
-    """The text with all edits made. Raises Stale when one of them does not find its place, or more than one."""
+    """The text with all edits made. Raises Stale when the text of an edit does not occur exactly once."""
     for edit in edits:
         if text.count(edit.old) != 1:
             raise Stale(f"{edit.file}: not exactly once in it: {edit.old!r}")
@@ -37,7 +37,7 @@ def edited(text: str, edits: Iterable[Edit]) -> str:
 
 
 def by_module(bug: Bug) -> dict[str, list[Edit]]:
-    """The edits of a bug by the module that they change; Lua is changed where it is read."""
+    """The edits of a bug by module; Lua is edited when it is read."""
     found: dict[str, list[Edit]] = defaultdict(list)
     for edit in bug.edits:
         if not edit.file.startswith(LUA):
@@ -48,12 +48,12 @@ def by_module(bug: Bug) -> dict[str, list[Edit]]:
 
 
 def lua(name: str, text: str) -> str:
-    """One part of the functions with the edits of the bug that is switched on."""
+    """One part of the Lua functions with the edits of the active bug."""
     return edited(text, (edit for edit in named(os.environ[VARIABLE]).edits if edit.file == f"{LUA}{name}.lua"))
 
 
 def named(name: str) -> Bug:
-    """The bug of this name. Raises Stale when there is none."""
+    """The bug of this name. Raises Stale when no bug has it."""
     for bug in BUGS:
         if bug.name == name:
             return bug
@@ -70,14 +70,14 @@ def check(bug: Bug) -> None:
 
 
 def switch_on(name: str) -> None:
-    """Edit the modules of this process from now on as the bug says. Raises Stale."""
+    """From now on edit the modules that this process loads, as the bug says. Raises Stale."""
     bug = named(name)
     check(bug)
     sys.meta_path.insert(0, Finder(by_module(bug)))
 
 
 def environment(bug: Bug, tests: Path) -> dict[str, str]:
-    """What switches a bug on in a process that is started with it."""
+    """The environment that switches a bug on in a new process."""
     return {"PYTHONPATH": os.pathsep.join((str(HOOK), str(tests))), VARIABLE: bug.name}
 
 
@@ -94,7 +94,7 @@ def _origin(package: str) -> str:
 
 
 class Finder(MetaPathFinder):
-    """Finds the modules that are to be edited, before anybody else does."""
+    """The first finder on the path: it finds the modules to edit."""
 
     def __init__(self, edits: dict[str, list[Edit]]) -> None:
         self._edits = edits
