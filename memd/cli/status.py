@@ -71,7 +71,7 @@ def _rows(figures: dict[str, Any]) -> Iterator[tuple[str, str]]:
     yield "dead", f"{figures['dead']} ({figures['dead_so_far']} so far)"
     if figures["discarded"]:
         lists = ", ".join(f"{name} {count}" for name, count in figures["discarded"].items())
-        yield "  discarded", f"letters of raw pushes, by dead.raw_cap or dead.raw_ttl_s: {lists}"
+        yield "  discarded", f"letters of raw pushes, by dead.raw_cap, raw_cap_mb or raw_ttl_s: {lists}"
     for title, key in (
         ("reasons", "by_reason"),
         ("dropped turns", "dropped"),

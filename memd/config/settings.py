@@ -91,6 +91,7 @@ class InboxSettings(Section, frozen=True):
 
 class DeadSettings(Section, frozen=True):
     raw_cap: Count = 10_000
+    raw_cap_mb: Annotated[int, Meta(ge=1, le=1_000_000)] = 64
     raw_ttl_s: Seconds = 2_592_000
 
 

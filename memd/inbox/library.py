@@ -14,7 +14,7 @@ from memd.inbox.connection import translate
 from memd.inbox.verbs import P
 from memd.memory.store.protocol import Store
 
-BUILD = 13
+BUILD = 14
 """Grows with every change of the Lua; an older build never replaces a newer one."""
 
 SHARED = ("ground", "waiting", "header", "merge")
@@ -129,6 +129,7 @@ def _config(settings: Settings) -> dict[str, int]:
         "user_day_tokens": settings.budget.user_tokens_per_day or 0,
         "batch_poll_ms": int(settings.extraction.batch_poll_s * 1000),
         "raw_cap": settings.dead.raw_cap,
+        "raw_bytes": settings.dead.raw_cap_mb * 1_000_000,
         "raw_ttl_ms": int(settings.dead.raw_ttl_s * 1000),
         "receipt_ttl_ms": int(settings.inbox.receipt_ttl_s * 1000),
         "known_ttl_ms": max(1, int(settings.inbox.known_ttl_s * 1000)),

@@ -95,6 +95,7 @@ def test_letters_of_an_older_version_are_capped_too(client: redis.Redis, few: Se
         client.zadd(f"{P}:dead", {f"old-{number}": 1})
     client.hdel(f"{P}:config", "raw_letters")
     wait_for(lambda: send(client, verbs.sweep()) == 0 and len(kept(client)) == 5, "the old ones are gone")
+    assert len(set(bytes_of(client, RAW))) == 1
     assert all(raw.startswith(b"bad") for raw in kept(client))
 
 
@@ -127,7 +128,57 @@ def test_the_scheduler_caps_a_real_flood(client: redis.Redis, few: Settings) -> 
     assert client.hget(f"{P}:stats", "dead") == b"500"
 
 
+def bytes_of(client: redis.Redis, source: str) -> tuple[int, int]:
+    """The bytes of a list's letters, and what the counter says."""
+    letters = execute(client, "ZRANGE", f"{P}:deadraw:{source}", 0, -1)
+    held = sum(len(execute(client, "HGET", f"{P}:dead:{letter.decode()}", ".raw")) for letter in letters)
+    return held, int(client.hget(f"{P}:stats", f"raw_bytes:{source}") or 0)
+
+
+def bad(client: redis.Redis, source: str, size: int) -> bytes:
+    """One push that cannot be taken in, of this many bytes."""
+    raw = b"bad".ljust(size)
+    client.rpush(source, raw)
+    assert send(client, verbs.take_dead(raw, source, Rejected("E_JSON", "not valid JSON")))
+    return raw
+
+
+def test_a_flood_of_large_letters_is_capped_by_its_bytes(
+    memd: Memd, client: redis.Redis, configured: Configured, cli: Cli
+) -> None:
+    """However few: never more than the cap, the newest stay, the others are counted, and the doctor says so."""
+    settings = configured(client__apps=["shop"], dead__raw_cap_mb=1)
+    library.install(client, settings)
+    letter = bury_a_context(memd, client, settings)
+    mine = flood(client, SHOP, 3)
+    for size in (300_000, 300_001, 300_002, 300_003, 300_004):
+        newest = bad(client, RAW, size)
+        held, counted = bytes_of(client, RAW)
+        assert (held <= 1_000_000, held) == (True, counted)
+        assert newest in kept(client)
+    assert len(kept(client) - set(mine)) == 3
+    assert set(mine) <= kept(client)
+    with Memd(settings) as app:
+        assert (app.status().discarded, app.dead_letter(letter) is not None) == ({RAW: 2}, True)
+    assert "2 letters were discarded" in cli("doctor", MEMD_DEAD__RAW_CAP_MB="1").stdout
+
+
+def test_small_letters_give_way_to_a_large_one(memd: Memd, client: redis.Redis, configured: Configured) -> None:
+    """As many as it takes; one that is larger than the cap is not kept; and moved letters leave the count."""
+    library.install(client, configured(dead__raw_cap_mb=1))
+    for _ in range(60):
+        bad(client, RAW, 10_000)
+    bad(client, RAW, 900_000)
+    assert (client.zcard(f"{P}:deadraw:{RAW}"), bytes_of(client, RAW)) == (11, (1_000_000, 1_000_000))
+    first, second = memd.dead()[:2]
+    assert (memd.retry([first]), memd.drop([second])) == (1, 1)
+    client.delete(RAW)
+    assert len(set(bytes_of(client, RAW))) == 1
+    bad(client, RAW, 2_000_000)
+    assert (kept(client), bytes_of(client, RAW)) == (set(), (0, 0))
+
+
 def test_the_defaults() -> None:
-    """10,000 letters a list, for 30 days."""
+    """10,000 letters and 64 MB a list, for 30 days."""
     dead = Settings().dead
-    assert (dead.raw_cap, dead.raw_ttl_s) == (10_000, 30 * 86_400)
+    assert (dead.raw_cap, dead.raw_cap_mb, dead.raw_ttl_s) == (10_000, 64, 30 * 86_400)

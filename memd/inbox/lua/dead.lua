@@ -5,23 +5,33 @@ local function note_raw_letters(P, list)
   call('HSET', P .. ':stats', 'raw_letters:' .. list, call('ZCARD', P .. ':deadraw:' .. list))
 end
 
+-- Counts the bytes of a raw letter that is kept, or is not kept any longer; returns how many all of the list have.
+local function count_raw_bytes(P, list, bytes) return call('HINCRBY', P .. ':stats', 'raw_bytes:' .. list, bytes) end
+
 local function remove_raw_letter(P, list, letter)
+  local bytes = tonumber(call('HGET', P .. ':dead:' .. letter, '.bytes'))
+  if bytes then count_raw_bytes(P, list, -bytes) end
   call('DEL', P .. ':dead:' .. letter)
   call('ZREM', P .. ':dead', letter)
   call('ZREM', P .. ':deadraw:' .. list, letter)
   note_raw_letters(P, list)
 end
 
--- Removes the oldest letters of a raw list: those over the cap, and those whose time is over; `limit` at most.
--- Letters of contexts are in no such row, and never go by themselves.
+local HEAVY = 1000 -- letters that one call removes at most for their bytes
+
+-- Removes the oldest letters of a raw list: those over the caps of letters and of bytes, and those whose time is over;
+-- `limit` at most, except for the bytes. Letters of contexts are in no such row, and never go by themselves.
 local function trim_raw_letters(P, cfg, list, now, limit)
   if not cfg.raw_cap then return end
   local row = P .. ':deadraw:' .. list
   local over, old = call('ZCARD', row) - cfg.raw_cap, call('ZCOUNT', row, '-inf', now - cfg.raw_ttl_ms)
-  local discarded = math.min(math.max(over, old), limit)
-  if discarded <= 0 then return end
-  for _, letter in ipairs(call('ZRANGE', row, 0, discarded - 1)) do
+  local due, discarded = math.min(math.max(over, old), limit), 0
+  local heavy = cfg.raw_bytes and count_raw_bytes(P, list, 0) > cfg.raw_bytes
+  if due <= 0 and not heavy then return end
+  for i, letter in ipairs(call('ZRANGE', row, 0, (heavy and math.max(due, HEAVY) or due) - 1)) do
+    if i > due and count_raw_bytes(P, list, 0) <= cfg.raw_bytes then break end
     remove_raw_letter(P, list, letter)
+    discarded = i
   end
   count(P, { 'discarded', discarded, 'discarded:' .. list, discarded })
 end
@@ -32,8 +42,10 @@ local function find_raw_letters(P, limit)
   if cursor == 'found' then return end
   local page = call('ZSCAN', P .. ':dead', cursor, 'COUNT', limit)
   for i = 1, #page[2], 2 do
-    local list = call('HGET', P .. ':dead:' .. page[2][i], '.origin')
-    if list then
+    local dead = P .. ':dead:' .. page[2][i]
+    local list, raw = peek(dead, '.origin', '.raw')
+    if list and raw then
+      if call('HSETNX', dead, '.bytes', #raw) == 1 then count_raw_bytes(P, list, #raw) end
       call('ZADD', P .. ':deadraw:' .. list, page[2][i + 1], page[2][i])
       note_raw_letters(P, list)
     end
@@ -50,7 +62,9 @@ end
 
 -- A push that cannot be taken in becomes a letter of its raw list.
 local function add_raw_letter(P, list, letter, code, err, raw, now)
-  call('HSET', P .. ':dead:' .. letter, '.code', code, '.error', err, '.died', now, '.raw', raw, '.origin', list)
+  call('HSET', P .. ':dead:' .. letter, '.code', code, '.error', err, '.died', now, '.raw', raw, '.bytes', #raw,
+    '.origin', list)
+  count_raw_bytes(P, list, #raw)
   call('ZADD', P .. ':dead', now, letter)
   call('ZADD', P .. ':deadraw:' .. list, now, letter)
   note_raw_letters(P, list)

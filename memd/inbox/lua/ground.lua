@@ -34,7 +34,8 @@
 --   P:known:<key>:<n>           set    identities taken in during the nth known_ttl_ms since 1970. It expires when
 --                                      number n+1 is over, so there are two at most. A hint for size and due time only
 --   P:dead                      zset   letter -> ms at which it died
---   P:dead:<letter>             hash   what gave up: the fields of its claim, and .code .error .died; or .raw .origin
+--   P:dead:<letter>             hash   what gave up: the fields of its claim, and .code .error .died; or .raw .bytes
+--                                      .origin
 --   P:deadraw:<raw list>        zset   letter -> ms at which it died, of the raw pushes of a list; capped
 --   P:died:<key>                set    identities in the dead
 --   P:outcome:<key>             hash   .seq .gen .claim; from the first claim on .owner .bucket; .letters: how many of

@@ -23,6 +23,9 @@ SHOWN = 5
 LOOKED_AT = 1_000
 """Pending keys whose type is looked at."""
 
+NEARLY = 0.9
+"""A raw list whose letters have this share of their bytes is full: the next large letter does not fit."""
+
 LATE_S = 60.0
 """Seconds that a key may wait beyond `max_wait_s` before it is a warning."""
 
@@ -134,12 +137,18 @@ def _set_aside(client: redis.Redis) -> int:
 
 def dead(checkup: Checkup) -> Verdict:
     """No context is dead, and no raw list is flooded with pushes that cannot be taken in."""
-    figures, cap = checkup.figures, checkup.settings.dead.raw_cap
-    if full := [name for name, letters in figures.raw_letters.items() if letters >= cap]:
+    figures, limits = checkup.figures, checkup.settings.dead
+    most_bytes = NEARLY * limits.raw_cap_mb * 1_000_000
+    if full := [
+        name
+        for name, letters in figures.raw_letters.items()
+        if letters >= limits.raw_cap or figures.stats.get(f"raw_bytes:{name}", 0) >= most_bytes
+    ]:
         gone = sum(figures.stats.get(f"discarded:{name}", 0) for name in full)
         return warn(
-            f"{', '.join(full[:SHOWN])}: pushes that cannot be taken in have filled dead.raw_cap ({cap}), and {gone} "
-            "letters were discarded: find their producer (memd dead list), then drop them"
+            f"{', '.join(full[:SHOWN])}: pushes that cannot be taken in have filled dead.raw_cap ({limits.raw_cap}) or "
+            f"dead.raw_cap_mb ({limits.raw_cap_mb}), and {gone} letters were discarded: find their producer (memd dead "
+            "list), then drop them"
         )
     if not figures.dead:
         return ok("none")
