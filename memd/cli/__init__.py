@@ -7,9 +7,13 @@ from __future__ import annotations
 
 import sys
 
-from memd.cli.app import app
-from memd.cli.common import nothing
-from memd.errors import FactUnknown, MemdError
+from memd.cli import interrupt
+
+interrupt.install()  # before anything else is imported: from now on no interrupt is lost
+
+from memd.cli.app import app  # noqa: E402  (see above)
+from memd.cli.common import nothing  # noqa: E402
+from memd.errors import FactUnknown, MemdError  # noqa: E402
 
 
 def main() -> None:

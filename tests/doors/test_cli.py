@@ -221,6 +221,43 @@ def test_ctrl_c_is_quiet(cli: Cli, client: redis.Redis, configured: MakeSettings
     assert waiting.returncode == 130
 
 
+INTERRUPTED = """
+import importlib.abc, os, signal, sys
+
+class Finder(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path, target=None):
+        if name == sys.argv[0]:
+            sys.meta_path.remove(self)
+            try:
+                os.kill(os.getpid(), signal.SIGINT)
+                for _ in range(1000):
+                    pass  # the handler runs here
+            except KeyboardInterrupt:
+                pass  # as a callback or a library's except swallows it
+
+sys.meta_path.insert(0, Finder())
+from memd.cli import main
+main()
+"""
+
+
+@pytest.mark.parametrize("module", ["typer", "memd.cli.queue", "redis", "memd.inbox.flush"])
+def test_ctrl_c_in_an_import_is_not_lost(
+    cli: Cli, client: redis.Redis, configured: MakeSettings, settings: Settings, module: str
+) -> None:
+    """Pressed while the command's modules are imported, it ends the command as soon as the import is over."""
+    library.install(client, configured(scheduler__quiet_s=60, scheduler__max_wait_s=60))
+    cli("push", given=json.dumps(PUSH))
+    done = subprocess.run(
+        [sys.executable, "-c", f"import sys; sys.argv = {[module, 'flush', '--wait']}\n{INTERRUPTED}"],
+        env=environment(settings),
+        capture_output=True,
+        check=False,
+        timeout=ENDS_S,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (130, b"", b"")
+
+
 def test_a_closed_pipe_is_quiet(settings: Settings) -> None:
     """`memd config | head -1` ends without a word on stderr."""
     with subprocess.Popen(

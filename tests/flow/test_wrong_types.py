@@ -92,7 +92,7 @@ def test_a_claim_goes_back_past_it(memd: Memd, client: redis.Redis, settings: Se
     push(memd, GOOD, now=True)
     assert send(client, verbs.claim(settings, 10, 0, "w", "model")).taken == ()
     spoil(client, kind, f"{P}:ctx:{WRONG.hash}")
-    assert send(client, verbs.release(claim.id, "paused")) == "released"
+    assert send(client, verbs.release(claim.id, "paused", 10)) == "released"
     assert client.exists(f"{P}:wrong:{WRONG.hash}")
     assert client.hget(f"{P}:ctx:{WRONG.hash}", ".thread") == b"wrong"
     [other] = send(client, verbs.claim(settings, 10, 0, "w", "model")).taken
