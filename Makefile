@@ -8,7 +8,7 @@ TEST_VENV := .ci-venv
 PACKAGES := import sysconfig; print(sysconfig.get_path("purelib"))
 SYNC := $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)  # the output of what runs side by side, one by one
 
-.PHONY: help setup demo test test-long test-repeat lint tests chaos chaos-long chaos-mutants http-fuzz bench bench-full bench-peers bench-scale \
+.PHONY: help setup demo test eval test-long test-repeat lint tests chaos chaos-long chaos-mutants http-fuzz bench bench-full bench-peers bench-scale \
   bench-overload bench-long clean
 
 help: ## Show this
@@ -63,6 +63,9 @@ chaos-mutants: $(READY) ## Seed known bugs, one at a time, and see each one caug
 
 http-fuzz: $(READY) ## Test memd serve against its own OpenAPI document, with many made-up requests
 	@PYTHONPATH=tests $(BIN)/python -m support.http_fuzz --examples 200
+
+eval: $(READY) ## Measure the shipped conversations, attacks and questions by replay; writes evaluation/RESULTS.md
+	@$(BIN)/python -m memd.evaluation evaluation
 
 bench: $(READY) bench-peers ## Measure memd and its peers, in five minutes on a quiet machine; writes benchmarks/RESULTS.md
 	@$(BIN)/python -m benchmarks --out benchmarks

@@ -35,7 +35,7 @@ from memd.memory.store.paths import FILE, folder
 from memd.recall.index import Index
 from memd.recall.inject import inject
 
-DATA = Path(__file__).parent / "data" / "memories.jsonl"
+DATA = Path(__file__).parents[1] / "evaluation" / "retrieval.jsonl"
 RECORDS = [json.loads(line) for line in DATA.read_text(encoding="utf-8").splitlines()]
 TEXTS = [record["text"] for record in RECORDS if "document" in record]
 QUERIES = [record["text"] for record in RECORDS if "question" in record]

@@ -33,6 +33,7 @@ COMMANDS = {
     "facts": ("facts", "List, add, edit or remove facts by hand."),
     "export": ("transfer", "Export a user's memories as JSON."),
     "import": ("transfer", "Import an export of memd, DeerFlow or mem0."),
+    "try": ("trying", "Try one conversation: see what is dropped, proposed, stored and refused."),
     "eval": ("evaluate", "Measure memories on labelled conversations, with your model or saved replies."),
     "audit": ("checks", "Find what should not be in a memory."),
     "forget": ("forget", "Forget a user, for good."),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,9 +21,14 @@ from memd.evaluation.evaluate import Users, read_users
 from memd.evaluation.labels import sizes
 from memd.evaluation.lines import BadLabels, Line
 from memd.evaluation.measuring import Measuring, Progress, Source, measure_cases
+from memd.evaluation.retrieval import MemdMemory, measure, read, table
 from memd.evaluation.tally import FIGURES
 
 SHIPPED = Path("evaluation")
+Extractor = Annotated[str | None, typer.Option("--extractor", help="auto, anthropic or rules.")]
+Model = Annotated[str | None, typer.Option("--model", help="The model to ask.")]
+Setting = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Any setting; repeatable.")]
+
 MISSED, INCOMPLETE, INTERRUPTED = 1, 75, 130
 """Exit codes: a figure misses its --min; requests without replies; Ctrl-C."""
 
@@ -30,14 +36,16 @@ MISSED, INCOMPLETE, INTERRUPTED = 1, 75, 130
 def eval(  # noqa: PLR0913, PLR0917  (each parameter is an option)
     sets: Annotated[list[Path] | None, typer.Argument(metavar="[SET]...", help="Files or folders of JSONL.")] = None,
     attacks: Annotated[bool, typer.Option("--attacks", help="SET are attacks and true statements.")] = False,
+    retrieval: Annotated[bool, typer.Option("--retrieval", help="SET are facts and questions with evidence.")] = False,
+    tokens: Annotated[int, typer.Option(min=1, help="With --retrieval: the budget of the injected block.")] = 2_000,
     replay: Annotated[list[Path] | None, typer.Option(help="Answer from these saved replies; repeatable.")] = None,
     answers: Annotated[Path | None, typer.Option(help="Answer from this folder first: NAME.json, or .jsonl.")] = None,
     requests: Annotated[Path | None, typer.Option(help="Write the requests without a reply to this folder.")] = None,
     save: Annotated[Path | None, typer.Option(help="Save every reply to this file, for --replay.")] = None,
     users: Annotated[str, typer.Option(help="Only these users, separated by commas.")] = "",
-    extractor: Annotated[str | None, typer.Option(help="auto, anthropic or rules.")] = None,
-    model: Annotated[str | None, typer.Option(help="The model to ask.")] = None,
-    setting: Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Any setting.")] = None,
+    extractor: Extractor = None,
+    model: Model = None,
+    setting: Setting = None,
     repeat: Annotated[int, typer.Option(min=1, max=100, help="Runs; their agreement is reported.")] = 1,
     least: Annotated[str, typer.Option("--min", help="Bounds: recall=0.9,stale=0.02; a miss is exit code 1.")] = "",
     compare: Annotated[tuple[Path, Path] | None, typer.Option(metavar="A B", help="Compare two --json files.")] = None,
@@ -48,18 +56,22 @@ def eval(  # noqa: PLR0913, PLR0917  (each parameter is an option)
 
     Each user's sessions go through filter, prompt, model, gates and document, in memory, at their own time. Without
     SET: evaluation/sets of this folder. With --attacks: attacks and true statements, by the replies in their files
-    unless --model or --extractor names another source. evaluation/README.md explains formats and figures. Held-out
-    cases are only counted.
+    unless --model or --extractor names another source. With --retrieval: search and the injected block, on facts and
+    questions with evidence. evaluation/README.md explains formats and figures. Held-out cases are only counted.
 
     Examples: memd eval --replay evaluation/replies --min recall=0.8,stale=0.1
     memd eval my.jsonl --model claude-haiku-5-5 --repeat 3 --json > a.json
     memd eval --attacks evaluation/attacks evaluation/statements
+    memd eval --retrieval evaluation/retrieval.jsonl --tokens 1000
     """
     if compare is not None:
         _compare(*compare, as_json=as_json)
         return
+    if retrieval:
+        _retrieval(sets or [], tokens, as_json=as_json)
+        return
     bounds = _bounds(least)
-    settings = _settings(extractor, model, setting or ())
+    settings = chosen_settings(extractor, model, setting or ())
     if attacks:
         cases = read_cases(sets or _shipped("attacks", "statements"))
         if check:
@@ -89,7 +101,8 @@ def _end(measured: reports.Report, bounds: dict[str, float]) -> None:
         raise typer.Exit(code or MISSED)
 
 
-def _settings(extractor: str | None, model: str | None, pairs: Iterable[str]) -> Settings:
+def chosen_settings(extractor: str | None, model: str | None, pairs: Iterable[str]) -> Settings:
+    """The settings in force with these flags. Raises ConfigError."""
     flags: dict[str, Any] = {"extraction.extractor": extractor, "extraction.model": model}
     for pair in pairs:
         name, equals, value = pair.partition("=")
@@ -118,6 +131,20 @@ def _bounds(text: str) -> dict[str, float]:
             known = ", ".join(figure for figure, entry in FIGURES.items() if entry.better)
             raise typer.BadParameter(f"no figure is called {name}; there are {known}", param_hint="--min")
     return bounds
+
+
+def _retrieval(files: Sequence[Path], tokens: int, *, as_json: bool) -> None:
+    if not files:
+        raise typer.BadParameter("name a file of facts and questions", param_hint="SET")
+    labelled = read(files)
+    with tempfile.TemporaryDirectory(prefix="memd-eval-") as folder:
+        memory = MemdMemory(labelled, Path(folder), loaded().settings.recall.embedder)
+        scores = measure(labelled, memory, tokens)
+    if as_json:
+        echo_json({"tokens": tokens, "figures": {group: score.figures() for group, score in scores.items()}})
+        return
+    for line in table({"memd": scores}):
+        echo(line)
 
 
 def _compare(first: Path, second: Path, *, as_json: bool) -> None:

@@ -24,7 +24,7 @@ from memd.memory.document import Document, ledger_of, revision_of
 from memd.memory.store.protocol import Loaded
 from memd.push.filtering import to_context
 from memd.push.signals import Patterns
-from memd.push.validation import check_push
+from memd.push.validation import RawPush, check_push
 from memd.workers.halving import Parts
 from memd.workers.outcome import Skipped, Stored, judge
 from memd.workers.remember import choose
@@ -77,10 +77,14 @@ class InMemory:
         dropped: Counter[str] = Counter()
         for messages in pushes:
             push = {"thread_id": key.thread_id, "user_id": key.user_id, "messages": list(messages)}
-            context = to_context(check_push(push, self._settings.client), self._patterns)
+            context = self.context_of(check_push(push, self._settings.client))
             merged |= {message.identity: message for message in context.messages}
             dropped.update(context.dropped)
         return Context(key, tuple(merged.values()), dropped=dict(dropped))
+
+    def context_of(self, push: RawPush) -> Context:
+        """One push, filtered. Raises Rejected."""
+        return to_context(push, self._patterns)
 
     async def remember(self, context: Context, document: Document, now: datetime, name: str) -> Remembered:
         """The document after this context. `name` names its requests: `name.1`, `name.2` ..."""

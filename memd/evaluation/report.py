@@ -87,16 +87,23 @@ def latency(spent: Spent) -> dict[str, float]:
 
 def _cost(spent: Spent, prices: Mapping[str, PriceSettings]) -> Report:
     total = sum(spent.usage.values(), start=Usage())
-    usd: float | None = 0.0
-    for model, usage in spent.usage.items():
-        counts = {name.removesuffix("_tokens"): count for name, count in asdict(usage).items()}
-        if any(counts.values()):
-            usd = usd + usd_of(counts, prices[model]) if usd is not None and model in prices else None
+    paid = usd(spent.usage, prices)
     per = 1_000 / spent.sessions if spent.sessions else 0.0
     return {
         "tokens": asdict(total),
-        "usd_per_1000_conversations": None if usd is None else round(usd * per, 4),
+        "usd_per_1000_conversations": None if paid is None else round(paid * per, 4),
     }
+
+
+def usd(used: Mapping[str, Usage], prices: Mapping[str, PriceSettings]) -> float | None:
+    """The price of the tokens of each model; None when a price is not known."""
+    total = 0.0
+    for model, usage in used.items():
+        counts = {name.removesuffix("_tokens"): count for name, count in asdict(usage).items()}
+        if any(counts.values()) and model not in prices:
+            return None
+        total += usd_of(counts, prices[model]) if model in prices else 0.0
+    return total
 
 
 def unmet(report: Report, least: Mapping[str, float]) -> list[str]:

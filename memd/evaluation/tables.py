@@ -78,6 +78,13 @@ def markdown(report: Report) -> Iterator[str]:
         yield "| " + " | ".join([f"`{row[0]}`", *row[1:]]) + " |"
 
 
+def markdown_groups(report: Report) -> Iterator[str]:
+    """The groups of each figure as a list of Markdown."""
+    for name, groups in report["groups"].items():
+        found = ", ".join(f"{group or '-'} {rate['yes']}/{rate['of']}" for group, rate in groups.items())
+        yield f"* `{name}`: {found}"
+
+
 def aligned(rows: Iterable[Sequence[str]]) -> Iterator[str]:
     """Rows with their columns under each other."""
     table = list(rows)

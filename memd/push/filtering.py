@@ -42,18 +42,25 @@ def _filters() -> _Filters:
 
 
 class Examined(NamedTuple):
-    """A turn as it came and without what is cut out of it, and why it is dropped (None: it is kept)."""
+    """What filtering does with a turn: the blocks that it cuts out, why it drops the turn (None: it keeps it), and the
+    signals in it, each with the words that show it.
+    """
 
-    came: Turn
-    cleaned: Turn
+    turn: Turn
+    cut: list[str]
     dropped: str | None
+    signals: dict[str, str]
 
 
-def examine(push: RawPush) -> list[Examined]:
+def examine(push: RawPush, patterns: Patterns) -> list[Examined]:
     """What filtering does with each turn of a push, for people who look at it."""
     came = [to_turn(message) for message in push.messages]
-    cleaned = list(map(_cleaned, came))
-    return list(map(Examined, came, cleaned, _reasons(cleaned)))
+    turns = list(map(_cleaned, came))
+    searched = _searched(turns)
+    return [
+        Examined(turn, _cut_out(before), reason, patterns.evidence(turn.text) if index in searched else {})
+        for index, (before, turn, reason) in enumerate(zip(came, turns, _reasons(turns), strict=True))
+    ]
 
 
 def to_context(push: RawPush, patterns: Patterns) -> Context:
@@ -99,10 +106,22 @@ def _cleaned(turn: Turn) -> Turn:
     )
 
 
+def _cut_out(turn: Turn) -> list[str]:
+    """The blocks that `_cleaned` cuts out of a turn."""
+    text, filters = clean_text(turn.text), _filters()
+    pieces = [match[0] for match in filters.memory.finditer(text)]
+    return pieces + [match[0] for match in filters.uploads.finditer(filters.memory.sub("", text))]
+
+
 def _signals(turns: Sequence[Turn], patterns: Patterns) -> dict[int, frozenset[str]]:
     """The signals in the last user messages, by the index of the turn."""
+    return {index: patterns.detect(turns[index].text) for index in _searched(turns)}
+
+
+def _searched(turns: Sequence[Turn]) -> list[int]:
+    """The turns in which signals are looked for."""
     spoken = [index for index, turn in enumerate(turns) if turn.kind == "user" and turn.text and not turn.hidden]
-    return {index: patterns.detect(turns[index].text) for index in spoken[-SIGNAL_MESSAGES:]}
+    return spoken[-SIGNAL_MESSAGES:]
 
 
 def _keep(

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +13,7 @@ from support.recall_support import document, fact, reader, write
 
 from memd.context import Bucket
 from memd.errors import ConfigError, EmbedderFailed, Rejected
+from memd.evaluation import retrieval
 from memd.memory.document import Document
 from memd.recall.index import Index, similarities
 from memd.recall.memories import alone
@@ -176,15 +175,6 @@ def _replaces(memory: Document, new: str, old: str) -> bool:
     return False
 
 
-def benchmark(name: str) -> dict[str, Any]:
-    """The names of a benchmark's module."""
-    sys.path.insert(0, str(ROOT))
-    try:
-        return vars(importlib.import_module(name))
-    finally:
-        sys.path.remove(str(ROOT))
-
-
 def test_a_labelled_set_may_be_an_object_or_lines(tmp_path: Path) -> None:
     """As its docstring says; recall is the share of the evidence, MRR is about the first piece."""
     whole = {
@@ -198,32 +188,25 @@ def test_a_labelled_set_may_be_an_object_or_lines(tmp_path: Path) -> None:
     ]
     (tmp_path / "whole.json").write_text(json.dumps(whole))
     (tmp_path / "lines.jsonl").write_text("\n".join(map(json.dumps, lines)) + "\n")
-    retrieval = benchmark("benchmarks.retrieval")
-    labelled = retrieval["read"]([tmp_path / "whole.json", tmp_path / "lines.jsonl"])
-    search = retrieval["by_memd"](labelled, tmp_path / "data", None)
-    scores = retrieval["measure"](labelled, search)
+    labelled = retrieval.read([tmp_path / "whole.json", tmp_path / "lines.jsonl"])
+    memory = retrieval.MemdMemory(labelled, tmp_path / "data")
+    scores = retrieval.measure(labelled, memory, 2_000)
 
-    assert {question.id: search(question.group, question.text) for question in labelled.questions} == {
+    assert {question.id: memory.search(question.group, question.text) for question in labelled.questions} == {
         "0": ["2", "0"],
         "q": ["d"],
         "1": ["7", "0", "2"],
     }
     assert scores["all"].figures() == pytest.approx(
-        {"questions": 3, "recall@1": 2 / 3, "recall@5": 1, "recall@10": 1, "recall@20": 1, "MRR": 1}
+        {"questions": 3, "recall@1": 2 / 3, "recall@5": 1, "recall@10": 1, "recall@20": 1, "MRR": 1, "coverage": 1}
     )
 
 
-def test_the_labelled_set_is_found() -> None:
-    """The benchmark runs, and the search is no worse than the figures in docs/recall.md."""
-    retrieval = benchmark("benchmarks.retrieval")
-    labelled = retrieval["read"]([retrieval["OWN"]])
-    groups = {name: (alone({"facts": facts}), Index(facts)) for name, facts in labelled.groups.items()}
-
-    def search(group: str, text: str) -> list[str]:
-        memory, index = groups[group]
-        return ids(rank(memory, similarities(text, [index]), check(text, 20, (), None, None)))
-
-    means = retrieval["measure"](labelled, search)["all"].figures()
+def test_the_labelled_set_is_found(tmp_path: Path) -> None:
+    """The search is no worse than the figures in docs/recall.md."""
+    labelled = retrieval.read([ROOT / "evaluation" / "retrieval.jsonl"])
+    memory = retrieval.MemdMemory(labelled, tmp_path / "data")
+    means = retrieval.measure(labelled, memory, 2_000)["all"].figures()
     assert means["questions"] >= 60
     assert means["MRR"] > 0.78
     assert means["recall@5"] > 0.8

@@ -1,0 +1,143 @@
+"""The shipped evaluation: everything in the folder `evaluation`, by replay, and the figures that must not get worse.
+
+python -m memd.evaluation [FOLDER]    measures, and writes RESULTS.md and results.json into the folder
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from memd.config import Settings
+from memd.errors import ConfigError
+from memd.evaluation import retrieval, tables
+from memd.evaluation.attack_cases import read_cases
+from memd.evaluation.evaluate import read_users
+from memd.evaluation.labels import sizes
+from memd.evaluation.measuring import Measuring, Source, measure_cases
+from memd.evaluation.report import Report, is_worse
+from memd.evaluation.tally import FIGURES
+
+BUDGET = 2_000
+"""Tokens of the block whose coverage is measured."""
+
+PARTS = ("open", "held_out")
+
+HEAD = """\
+Written by `make eval` (memd {memd}, prompt {prompt}), by replay: the figures measure gates, document and recall, not a
+prompt or a model. Intervals are Wilson's, of 95 %. README.md defines each figure. The held-out cases were counted by
+`make eval` {runs} times, and by every `make test`."""
+
+Results = dict[str, Any]
+"""The report of each area: sets, attacks; the means of retrieval; the number of runs."""
+
+
+def measure(folder: Path) -> Results:
+    """Everything in the folder, by replay. Raises BadLabels."""
+    settings = Settings()
+    users = read_users([folder / "sets"])
+    cases = read_cases([folder / "attacks", folder / "statements"])
+    labelled = {
+        part: sizes({name: line.value for name, line in users.items() if line.held_out is held_out})
+        for part, held_out in zip(PARTS, (False, True), strict=True)
+    }
+    for part, held_out in zip(PARTS, (False, True), strict=True):
+        for label in ("attack", "true"):
+            labelled[part][label] = sum(line.value.label == label for line in cases if line.held_out is held_out)
+    return {
+        "labelled": labelled,
+        "sets": Measuring(settings, users, Source(replay=(folder / "replies",))).measure(1),
+        "attacks": measure_cases(settings, cases, by_model=False),
+        "retrieval": _retrieval(folder / "retrieval.jsonl"),
+    }
+
+
+def _retrieval(file: Path) -> dict[str, float]:
+    labelled = retrieval.read([file])
+    with tempfile.TemporaryDirectory(prefix="memd-eval-") as data:
+        scores = retrieval.measure(labelled, retrieval.MemdMemory(labelled, Path(data)), BUDGET)
+    return scores["all"].figures()
+
+
+def worse(recorded: Results, now: Results) -> Iterator[str]:
+    """What has got worse than it was, a sentence each. Figures that are neither better nor worse are left out."""
+    for area in ("sets", "attacks"):
+        for name, figure in recorded[area]["figures"].items():
+            if FIGURES[name].better:
+                yield from _worse_parts(name, figure, now[area]["figures"].get(name, {}))
+    for name, before in recorded["retrieval"].items():
+        after = now["retrieval"][name]
+        if after < before - 1e-9:
+            yield f"retrieval {name} is {after:.4g}, recorded is {before:.4g}"
+
+
+def _worse_parts(name: str, before: Report, after: Report) -> Iterator[str]:
+    for part in PARTS:
+        if part not in before:
+            continue
+        if part not in after:
+            yield f"{name} of the {part} cases is not measured any more"
+        elif is_worse(name, after[part]["rate"], before[part]["rate"]):
+            yield f"{name} of the {part} cases is {after[part]['rate']:.4g}, recorded is {before[part]['rate']:.4g}"
+
+
+def read_results(folder: Path) -> Results:
+    """The figures on record. Raises ConfigError when there are none."""
+    try:
+        results: Results = json.loads((folder / "results.json").read_bytes())
+    except (OSError, ValueError):
+        raise ConfigError(f"{folder}/results.json is missing or no JSON: run `make eval`") from None
+    return results
+
+
+def write(folder: Path, results: Results) -> None:
+    """Write RESULTS.md and results.json, and count the run."""
+    try:
+        runs = read_results(folder)["runs"]
+    except ConfigError:  # the first run
+        runs = 0
+    results = {**results, "runs": runs + 1}
+    text = json.dumps(results, ensure_ascii=False, indent=1)
+    (folder / "results.json").write_text(text + "\n", encoding="utf-8")
+    (folder / "RESULTS.md").write_text("\n".join(_page(results)) + "\n", encoding="utf-8")
+
+
+def _page(results: Results) -> Iterator[str]:
+    yield "# Results"
+    yield ""
+    yield HEAD.format(memd=results["sets"]["memd"], prompt=results["sets"]["prompt_version"], runs=results["runs"])
+    for part, counts in results["labelled"].items():
+        listed = ", ".join(f"{count} {name}" for name, count in counts.items())
+        yield f"\n{'Open' if part == 'open' else 'Held out'}: {listed}."
+    for title, area in (("Conversations", "sets"), ("Attacks and true statements", "attacks")):
+        yield f"\n## {title}\n"
+        yield from tables.markdown(results[area])
+        yield ""
+        yield from tables.markdown_groups(results[area])
+        yield from _mistakes(results[area])
+    yield "\n## Retrieval\n"
+    shown = ", ".join(f"{name} {value:.3f}" for name, value in results["retrieval"].items() if name != "questions")
+    yield f"{results['retrieval']['questions']} questions, a block of {BUDGET} tokens: {shown}."
+
+
+def _mistakes(report: Report) -> Iterator[str]:
+    for title, cases in report["mistakes"].items():
+        if cases:
+            yield f"\nThe first {len(cases)} open cases of {title.replace('_', ' ')}:\n"
+            yield from (f"* `{case['case']}` ({case['group'] or '-'}): {case['text']}" for case in cases)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Measure, write, and say what has got worse."""
+    folder = Path(arguments[0] if arguments else "evaluation")
+    results = measure(folder)
+    for area in ("sets", "attacks"):
+        print("\n".join(tables.lines(results[area])))  # noqa: T201  (the command's output)
+    if (folder / "results.json").exists():
+        for sentence in worse(read_results(folder), results):
+            print(f"worse: {sentence}")  # noqa: T201  (as above)
+    write(folder, results)
+    return 0
