@@ -9,6 +9,7 @@ from __future__ import annotations
 import fcntl
 import os
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -19,6 +20,10 @@ EARLIER_S = 30.0
 """Seconds that the server of an earlier memd gets to end."""
 
 POLL_S = 0.02
+
+
+class CalledOff(Exception):
+    """The wait for a lock was called off."""
 
 
 class OneProcess:
@@ -40,10 +45,15 @@ class OneProcess:
         os.close(self._descriptor)
 
 
-def hold(file: Path) -> int:
+def never() -> bool:
+    """A wait that nobody calls off."""
+    return False
+
+
+def hold(file: Path, stopping: Callable[[], bool] = never) -> int:
     """A descriptor that holds the lock; a child that inherits it holds it too, after the parent has closed its own.
 
-    Waits EARLIER_S for another holder to end. Raises AlreadyRunning, ConfigError.
+    Waits EARLIER_S for another holder to end, unless `stopping`. Raises AlreadyRunning, ConfigError, CalledOff.
     """
     descriptor = _open(file)
     until = time.monotonic() + EARLIER_S
@@ -52,6 +62,9 @@ def hold(file: Path) -> int:
         if not waiting:
             waiting = True
             logger(part="server").warning(Event.SERVER_WAITS, pid=holder(file))
+        if stopping():
+            os.close(descriptor)
+            raise CalledOff
         if time.monotonic() > until:
             os.close(descriptor)
             raise AlreadyRunning(

@@ -49,18 +49,21 @@ daemonize no
 """
 
 
-def start(settings: Settings, preexec: Callable[[], None] | None = None) -> subprocess.Popen[bytes]:
+def start(
+    settings: Settings, preexec: Callable[[], None] | None = None, stopping: Callable[[], bool] = locks.never
+) -> subprocess.Popen[bytes]:
     """Start the embedded server and wait until it answers.
 
     The server holds a lock on its folder until it has ended: two servers would both write the one append-only file, and
     the second would lose what the first acknowledged. An earlier server that is still ending is waited for.
+    `stopping` calls both waits off: the first raises CalledOff, after the second the server may not answer yet.
     Raises ConfigError, ServerUnfit, AlreadyRunning or InboxUnavailable.
     """
     path = socket_path(settings)
     folder = _folder(settings)
     _make_folders(settings)
     program, conf = binary(), folder / "server.conf"
-    lock = locks.hold(lock_file(settings))
+    lock = locks.hold(lock_file(settings), stopping)
     try:
         if ping(path):
             raise AlreadyRunning("a server that this memd did not start answers on the data folder's socket; stop it")
@@ -76,7 +79,7 @@ def start(settings: Settings, preexec: Callable[[], None] | None = None) -> subp
         locks.name_holder(lock, process.pid)
     finally:
         os.close(lock)
-    _wait_until_ready(process, path, folder / "server.log", own_password(settings))
+    _wait_until_ready(process, path, folder / "server.log", own_password(settings), stopping)
     return process
 
 
@@ -196,9 +199,11 @@ def _write(conf: Path, data: bytes) -> None:
         raise InboxUnavailable(f"the embedded server cannot be set up in {conf.parent} ({error.strerror})") from None
 
 
-def _wait_until_ready(process: subprocess.Popen[bytes], path: Path, log: Path, password: str) -> None:
+def _wait_until_ready(
+    process: subprocess.Popen[bytes], path: Path, log: Path, password: str, stopping: Callable[[], bool]
+) -> None:
     until = time.monotonic() + SILENCE_S
-    while not (answer := ping(path, password)).startswith(b"+PONG"):
+    while not (answer := ping(path, password)).startswith(b"+PONG") and not stopping():
         if process.poll() is not None:
             raise InboxUnavailable(f"the embedded server ended at once; see {log}")
         if answer.startswith(b"-LOADING"):  # reading a long append-only file may take minutes

@@ -117,6 +117,8 @@ class Supervisor:
                 self._release_claims()
                 self._report_ready()
                 time.sleep(POLL_S)
+        except locks.CalledOff:  # stopped while an earlier server was waited for
+            pass
         finally:
             self._stop()
         return self._fatal or 0
@@ -124,8 +126,11 @@ class Supervisor:
     def _on_signal(self, _number: int, _frame: FrameType | None) -> None:
         self._signals += 1
 
+    def _stopping(self) -> bool:
+        return self._signals > 0
+
     def _embedded(self) -> subprocess.Popen[bytes]:
-        return server.start(self._settings, server.die_with(os.getpid()))
+        return server.start(self._settings, server.die_with(os.getpid()), self._stopping)
 
     def _worker(self) -> subprocess.Popen[bytes]:
         token = new_token()
@@ -146,6 +151,8 @@ class Supervisor:
         """The first start of the server must succeed."""
         if self._server is not None:
             self._start(self._server)
+        if self._stopping():
+            return
         with connect(self._settings) as client:
             require(client, self._settings)
 

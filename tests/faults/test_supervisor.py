@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -15,7 +16,7 @@ from typing import IO, Any
 
 import orjson
 import pytest
-from support import ENDS_S, alive, ended, environment, exit_code, free_port, make_settings, part, wait_for
+from support import ENDS_S, MakeSettings, alive, ended, environment, exit_code, free_port, make_settings, part, wait_for
 from support.fault_support import family, frozen, tell, told
 
 from memd.client import Memd
@@ -24,6 +25,7 @@ from memd.errors import MemdError
 from memd.http import keyring
 from memd.inbox import verbs
 from memd.inbox.connection import connect, socket_path
+from memd.ops.locks import EARLIER_S
 from memd.ops.supervisor import BACKOFF_MAX_S, BACKOFF_S, HEALTHY_S, Child
 from memd.testing import ModelServer
 
@@ -200,6 +202,26 @@ def test_a_slowly_ending_server_does_not_take_the_new_ones_socket(embedded: Sett
             assert client.info("server")["process_id"] == events(log, "server_ready")[0]["pid"]
 
 
+def test_sigterm_ends_the_wait_for_an_earlier_server(embedded: Settings) -> None:
+    """`memd up` that waits for the end of a frozen server stops at once, with code 0, and leaves that server alone."""
+    with up(embedded) as (process, log):
+        wait_for(lambda: ready(embedded), "memd up is ready")
+        old = int(str(events(log, "server_ready")[0]["pid"]))
+        os.kill(old, signal.SIGSTOP)
+        process.kill()
+        process.wait()
+    try:
+        with up(embedded) as (process, log):
+            wait_for(lambda: events(log, "server_waits"), "the new memd up waits")
+            process.send_signal(signal.SIGTERM)
+            assert exit_code(process, EARLIER_S / 2) == 0
+        assert (events(log, "server_ready"), len(events(log, "up_stopped"))) == ([], 1)
+        assert alive(old)
+    finally:
+        os.kill(old, signal.SIGCONT)
+    wait_for(lambda: not alive(old), "the earlier server has ended")
+
+
 def test_a_socket_that_is_gone_is_mended(embedded: Settings) -> None:
     """Nobody can reach a server without its socket: it is stopped in order and started again."""
     with up(embedded) as (_, log):
@@ -289,8 +311,26 @@ def test_a_part_that_cannot_start_again_waits_alone(embedded: Settings) -> None:
         assert events(log, "part_recovered")
 
 
+CANNOT_LISTEN = "cannot listen there (Address already in use)"
+
+
+@contextmanager
+def taken(port: int) -> Iterator[None]:
+    """Another program has the port, as soon as it is free."""
+
+    def bind() -> list[socket.socket]:
+        try:
+            return [socket.create_server(("127.0.0.1", port))]
+        except OSError:
+            return []
+
+    [listener] = wait_for(bind, "the port is free")
+    with listener:
+        yield
+
+
 def test_http_that_cannot_start_again_leaves_the_others_alone(data_dir: Path) -> None:
-    """A token file that others may write: at the first start the tree stops with 78, later only HTTP waits."""
+    """A token file that others may write, a port that is taken: at the first start the tree stops, later HTTP waits."""
     tokens = data_dir / "tokens.json"
     changes: dict[str, Any] = {"drain__workers": 1, "http__enabled": True, "http__port": free_port()}
     settings = make_settings(data_dir, None, log__format="json", http__tokens=str(tokens), **changes)
@@ -302,11 +342,34 @@ def test_http_that_cannot_start_again_leaves_the_others_alone(data_dir: Path) ->
         assert wait_for(lambda: events(log, "part_waits"), "http waits")[0]["name"] == "http"
         assert wait_for(lambda: app.status().waiting_parts, "status says so")[0].startswith("http on ")
         tokens.chmod(0o600)
+        with taken(settings.http.port):
+            wait_for(lambda: len(events(log, "part_waits")) == 2, "http waits for its port")
+            assert CANNOT_LISTEN in log.read_text()
         wait_for(lambda: len(events(log, "http_ready")) == 2, "it was started again")
         assert process.poll() is None
     tokens.chmod(0o666)
     with up(settings) as (process, log):
         assert exit_code(process, 20) == 78
+    tokens.chmod(0o600)
+    with taken(settings.http.port), up(settings) as (process, log):
+        assert exit_code(process, 20) == 78
+        assert CANNOT_LISTEN in log.read_text()
+
+
+@pytest.mark.parametrize("command", [("serve", "--port"), ("mcp", "--http", "--user", "ana", "--port")])
+def test_a_port_that_is_taken_is_one_sentence(configured: MakeSettings, command: tuple[str, ...]) -> None:
+    """Whatever listens: code 78 and a sentence that names the setting."""
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        done = subprocess.run(
+            [sys.executable, "-m", "memd", *command, str(other.getsockname()[1])],
+            env=environment(configured()),
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+    assert (done.returncode, len(done.stderr.splitlines())) == (78, 1)
+    assert CANNOT_LISTEN in done.stderr
 
 
 def test_restarts_wait_longer_each_time() -> None:
