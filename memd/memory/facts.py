@@ -31,14 +31,24 @@ ArchiveReason = Literal["replaced", "retired", "evicted", "expired", "stale", "m
 Evidence = dict[str, Any]
 """One proof of a fact: `thread`, `message` (id or identity), and `quote`, verbatim."""
 
+
+def _text_field(name: str) -> Callable[[dict[str, Any]], str]:
+    """A reader of one field; "" when it is not text."""
+
+    def read(fields: dict[str, Any]) -> str:
+        value = fields.get(name)
+        return value if isinstance(value, str) else ""
+
+    return read
+
+
+_person, _relationship = _text_field("person"), _text_field("relationship")
+
 content_of: Callable[[Fact], str] = itemgetter("content")
 """The fact's sentence."""
 
-
-def id_of(fact: Fact) -> str:
-    """The id; "" for an archive entry without one."""
-    value = fact.get("id")  # not by `_text`, like the others that every fact of a claim is read by: half the time
-    return value if isinstance(value, str) else ""
+id_of = _text_field("id")
+"""The id; "" for an archive entry without one."""
 
 
 def category_of(fact: Fact) -> str:
@@ -66,9 +76,8 @@ def has_confidence(fact: Fact) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1
 
 
-def source_of(fact: Fact) -> str:
-    """The thread it comes from, or `manual`, `agent`, `unknown`; "" when it names none."""
-    return _text(fact, "source")
+source_of = _text_field("source")
+"""The thread it comes from, or `manual`, `agent`, `unknown`; "" when it names none."""
 
 
 def origin_of(fact: Fact) -> dict[str, Any]:
@@ -77,36 +86,23 @@ def origin_of(fact: Fact) -> dict[str, Any]:
     return origin if isinstance(origin, dict) else {}
 
 
-def scope_of(fact: Fact) -> str:
-    """The scope (`user`, `thread`, `project`); "" when it names none."""
-    return _text(fact, "scope")
+scope_of = _text_field("scope")
+"""The scope (`user`, `thread`, `project`); "" when it names none."""
 
+created_at = _text_field("createdAt")
+"""When it was added (ISO 8601 text, as all times here; "" when not known)."""
 
-def created_at(fact: Fact) -> str:
-    """When it was added (ISO 8601 text, as all times here; "" when not known)."""
-    value = fact.get("createdAt")
-    return value if isinstance(value, str) else ""
+updated_at = _text_field("updatedAt")
+"""When a person or an agent last changed its words or category."""
 
+last_confirmed_at = _text_field("lastConfirmedAt")
+"""When the user last said it again."""
 
-def updated_at(fact: Fact) -> str:
-    """When a person or an agent last changed its words or category."""
-    return _text(fact, "updatedAt")
+valid_until = _text_field("validUntil")
+"""When it stops being true; "" when it has no such date."""
 
-
-def last_confirmed_at(fact: Fact) -> str:
-    """When the user last said it again."""
-    return _text(fact, "lastConfirmedAt")
-
-
-def valid_until(fact: Fact) -> str:
-    """When it stops being true; "" when it has no such date."""
-    value = fact.get("validUntil")
-    return value if isinstance(value, str) else ""
-
-
-def archived_at(fact: Fact) -> str:
-    """When it went to the archive."""
-    return _text(fact, "archivedAt")
+archived_at = _text_field("archivedAt")
+"""When it went to the archive."""
 
 
 def is_archived(fact: Fact) -> bool:
@@ -114,14 +110,11 @@ def is_archived(fact: Fact) -> bool:
     return "archivedAt" in fact or "archiveReason" in fact
 
 
-def archive_reason(entry: Fact) -> str:
-    """Why it went to the archive, an `ArchiveReason` unless a person wrote another one."""
-    return _text(entry, "archiveReason")
+archive_reason = _text_field("archiveReason")
+"""Why it went to the archive, an `ArchiveReason` unless a person wrote another one."""
 
-
-def archive_note(entry: Fact) -> str:
-    """The model's or the agent's words on why it went."""
-    return _text(entry, "archiveNote")
+archive_note = _text_field("archiveNote")
+"""The model's or the agent's words on why it went."""
 
 
 def archived_by_agent(entry: Fact) -> bool:
@@ -129,9 +122,8 @@ def archived_by_agent(entry: Fact) -> bool:
     return entry.get("archivedBy") == AGENT
 
 
-def replaced_by(entry: Fact) -> str:
-    """The id of the fact that took its place; "" when none did."""
-    return _text(entry, "replacedBy")
+replaced_by = _text_field("replacedBy")
+"""The id of the fact that took its place; "" when none did."""
 
 
 def replaces(fact: Fact) -> list[str]:
@@ -158,7 +150,7 @@ def confirmations_of(fact: Fact) -> int:
 def subject_of(fact: Fact) -> tuple[str, str]:
     """The person it is about and their relationship to the user; both "" for the user."""
     subject = fact.get("subject")
-    return (_text(subject, "person"), _text(subject, "relationship")) if isinstance(subject, dict) else ("", "")
+    return (_person(subject), _relationship(subject)) if isinstance(subject, dict) else ("", "")
 
 
 def person_of(fact: Fact) -> str:
@@ -166,14 +158,11 @@ def person_of(fact: Fact) -> str:
     return fold(subject_of(fact)[0]) if "subject" in fact else ""
 
 
-def source_error(fact: Fact) -> str:
-    """What a correction corrects; shown as `(avoid: …)`."""
-    return _text(fact, "sourceError")
+source_error = _text_field("sourceError")
+"""What a correction corrects; shown as `(avoid: …)`."""
 
-
-def backstory_of(fact: Fact) -> str:
-    """One sentence of circumstance."""
-    return _text(fact, "backstory")
+backstory_of = _text_field("backstory")
+"""One sentence of circumstance."""
 
 
 def asides_of(fact: Fact) -> dict[str, str]:
@@ -263,11 +252,6 @@ def ids_in_use(document: Document) -> set[str]:
     """The ids of all facts, archived ones too: no new fact gets one of them."""
     archived = {value for entry in archive_of(document) if isinstance(value := entry.get("id"), str)}
     return archived | {fact["id"] for fact in facts_of(document)}
-
-
-def _text(fields: dict[str, Any], name: str) -> str:
-    value = fields.get(name)
-    return value if isinstance(value, str) else ""
 
 
 def archived(fact: Fact, reason: ArchiveReason, now: str, *, note: str = "", replaced_by: str = "") -> Fact:

@@ -136,22 +136,15 @@ local function put(fields, name, value)
   fields[n + 1], fields[n + 2] = name, value
 end
 
--- fields: name, value, name, value...
-local function hset(key, fields)
-  for i = 1, #fields, CHUNK do call('HSET', key, chunk(fields, i)) end
+-- A command with more values than one call may take, in several calls.
+local function in_chunks(command)
+  return function(key, values)
+    for i = 1, #values, CHUNK do call(command, key, chunk(values, i)) end
+  end
 end
 
-local function hdel(key, names)
-  for i = 1, #names, CHUNK do call('HDEL', key, chunk(names, i)) end
-end
-
-local function sadd(set, members)
-  for i = 1, #members, CHUNK do call('SADD', set, chunk(members, i)) end
-end
-
-local function srem(set, members)
-  for i = 1, #members, CHUNK do call('SREM', set, chunk(members, i)) end
-end
+local hset, hdel = in_chunks('HSET'), in_chunks('HDEL') -- the values of hset: name, value, name, value...
+local sadd, srem = in_chunks('SADD'), in_chunks('SREM')
 
 local function is_message(field) return string.sub(field, 1, 2) == 'm:' end
 

@@ -18,24 +18,10 @@ from memd.memory.facts import (
     content_of,
     id_of,
     is_manual,
-    person_of,
     replaced_by,
 )
-from memd.memory.hand.steps import (
-    Author,
-    Edited,
-    check_id,
-    checked_category,
-    checked_text,
-    existing,
-    refuse,
-    reworded,
-    saying,
-    superseded,
-    unknown_fact,
-    with_new_fact,
-    without_proof,
-)
+from memd.memory.hand import steps
+from memd.memory.hand.steps import Author, Edited
 from memd.memory.purge import purge
 from memd.memory.text import normal_key
 
@@ -48,14 +34,14 @@ def add(document: Document, content: str, category: str | None, now: datetime, s
     Raises Rejected.
     """
     document = complete(document)
-    clean = checked_text(content, settings, "E_FACT")
-    chosen = checked_category(category, settings)
-    same = saying(document, clean)
+    clean = steps.checked_text(content, settings, "E_FACT")
+    chosen = steps.checked_category(category, settings)
+    same = steps.saying(document, clean)
     if same is not None:
         return _rewritten(document, by_id(document)[same], clean, chosen, iso(now), settings)
     if sum(map(is_manual, facts_of(document))) >= settings.max_facts:
-        refuse("E_MEMORY_FULL", f"a memory has at most {settings.max_facts} manual facts; remove one", "content")
-    return with_new_fact(removed.lifted(document, clean), clean, chosen, PERSON, iso(now))
+        steps.refuse("E_MEMORY_FULL", f"a memory has at most {settings.max_facts} manual facts; remove one", "content")
+    return steps.with_new_fact(removed.lifted(document, clean), clean, chosen, PERSON, iso(now))
 
 
 def edit(
@@ -68,14 +54,15 @@ def edit(
 ) -> Edited:
     """Change a fact's words, its category, or both; the archive keeps the old version. Raises Rejected, FactUnknown."""
     document = complete(document)
-    fact = existing(document, fact_id)
+    fact = steps.existing(document, fact_id)
     if content is None and category is None:
-        refuse("E_EDIT_EMPTY", "an edit needs a content, a category, or both", "content")
-    clean = content_of(fact) if content is None else checked_text(content, settings, "E_FACT")
-    same = saying(document, clean, person_of(fact)) if content is not None else None
-    if same not in (None, fact_id):
-        refuse("E_FACT_KNOWN", f"another fact says this already: {same}", "content")
-    return _rewritten(document, fact, clean, checked_category(category, settings), iso(now), settings)
+        steps.refuse("E_EDIT_EMPTY", "an edit needs a content, a category, or both", "content")
+    if content is None:
+        clean = content_of(fact)
+    else:
+        clean = steps.checked_text(content, settings, "E_FACT")
+        steps.check_unsaid(document, clean, fact)
+    return _rewritten(document, fact, clean, steps.checked_category(category, settings), iso(now), settings)
 
 
 def remove(document: Document, fact_id: str, now: datetime) -> Edited:
@@ -85,7 +72,7 @@ def remove(document: Document, fact_id: str, now: datetime) -> Edited:
     from all other texts (`memory.purge`), so that nothing of it is left.
     """
     document = complete(document)
-    check_id(fact_id)
+    steps.check_id(fact_id)
     facts, archive = facts_of(document), archive_of(document)
     named = [fact for fact in facts if id_of(fact) == fact_id]
     keys = _keys(named)
@@ -93,7 +80,7 @@ def remove(document: Document, fact_id: str, now: datetime) -> Edited:
         named = [entry for entry in archive if id_of(entry) == fact_id]
         keys = _keys(named) - _keys(facts)
     if not named:
-        raise unknown_fact()
+        raise steps.unknown_fact()
     ids = {fact_id} | _merges(archive, fact_id)
     gone, kept = _parted(facts, ids, keys)
     old, entries = _parted(archive, ids, keys)
@@ -107,13 +94,13 @@ def remove(document: Document, fact_id: str, now: datetime) -> Edited:
 def _rewritten(
     document: Document, fact: Fact, content: str, category: str | None, now: str, settings: ApplySettings
 ) -> Edited:
-    new = reworded(fact, content, category, PERSON, now)
+    new = steps.reworded(fact, content, category, PERSON, now)
     if new == {**fact, "updatedAt": now}:
         return Edited(document, id_of(fact))
     if content != content_of(fact):
-        new = without_proof(new)
+        new = steps.without_proof(new)
     lifted = removed.lifted(document, content)
-    return superseded(lifted, fact, new, archived(fact, "edited", now), now, settings)
+    return steps.superseded(lifted, fact, new, archived(fact, "edited", now), now, settings)
 
 
 def _keys(facts: list[Fact]) -> set[str]:

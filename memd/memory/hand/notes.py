@@ -36,22 +36,10 @@ from memd.memory.facts import (
     content_of,
     is_manual,
     is_note,
-    person_of,
 )
 from memd.memory.gates.refusal import MAX_SUMMARY_CHARS
-from memd.memory.hand.steps import (
-    Author,
-    Edited,
-    checked_category,
-    checked_text,
-    existing,
-    refuse,
-    reworded,
-    saying,
-    superseded,
-    with_new_fact,
-    without_proof,
-)
+from memd.memory.hand import steps
+from memd.memory.hand.steps import Author, Edited
 from memd.memory.new_facts import aside
 from memd.memory.text import one_line
 from memd.push.redaction import redact
@@ -69,18 +57,20 @@ def save(document: Document, content: str, category: str | None, now: datetime, 
     Raises Rejected.
     """
     document = complete(document)
-    clean = checked_text(content, settings, "E_NOTE")
+    clean = steps.checked_text(content, settings, "E_NOTE")
     chosen = _checked_category(category, settings)
-    same = saying(document, clean)
+    same = steps.saying(document, clean)
     if same is not None:
         return Edited(document, same)
     _check_not_removed(document, clean)
     facts, most = facts_of(document), int(SHARE * settings.max_facts)
     if sum(map(is_note, facts)) >= most:
-        refuse("E_NOTES_FULL", f"agents may keep {most} notes in a memory; change or delete one", "content")
+        steps.refuse("E_NOTES_FULL", f"agents may keep {most} notes in a memory; change or delete one", "content")
     if len(facts) >= settings.max_facts:
-        refuse("E_MEMORY_FULL", f"the memory has its {settings.max_facts} facts; a note displaces none", "content")
-    return with_new_fact(document, clean, chosen, _agent(settings), iso(now))
+        steps.refuse(
+            "E_MEMORY_FULL", f"the memory has its {settings.max_facts} facts; a note displaces none", "content"
+        )
+    return steps.with_new_fact(document, clean, chosen, _agent(settings), iso(now))
 
 
 def update(
@@ -92,17 +82,15 @@ def update(
     """
     document = complete(document)
     fact = _reachable(document, fact_id)
-    clean = checked_text(content, settings, "E_NOTE")
+    clean = steps.checked_text(content, settings, "E_NOTE")
     chosen = _checked_category(category, settings) or category_of(fact)
     if chosen == "correction":
         chosen = DEFAULT_CATEGORY
     if clean == content_of(fact) and chosen == category_of(fact):
         return Edited(document, fact_id)
-    same = saying(document, clean, person_of(fact))
-    if same not in (None, fact_id):
-        refuse("E_FACT_KNOWN", f"another fact says this already: {same}", "content")
+    steps.check_unsaid(document, clean, fact)
     _check_not_removed(document, clean)
-    new = without_proof(reworded(fact, clean, chosen, _agent(settings), iso(now)))
+    new = steps.without_proof(steps.reworded(fact, clean, chosen, _agent(settings), iso(now)))
     return _superseded(document, fact, new, "edited", "", now, settings)
 
 
@@ -117,10 +105,10 @@ def summarize(document: Document, name: str, text: str, now: datetime, settings:
     """Rewrite one of the six summaries, or empty it. Raises Rejected."""
     document = complete(document)
     if name not in SECTIONS:
-        refuse("E_SUMMARY", f"a memory has the summaries {', '.join(SECTIONS)}", "summary")
-    clean = checked_text(text, settings, "E_NOTE", "summary") if one_line(text) else ""
+        steps.refuse("E_SUMMARY", f"a memory has the summaries {', '.join(SECTIONS)}", "summary")
+    clean = steps.checked_text(text, settings, "E_NOTE", "summary") if one_line(text) else ""
     if len(clean) > MAX_SUMMARY_CHARS:
-        refuse("E_NOTE_TOO_LONG", f"a summary has at most {MAX_SUMMARY_CHARS} characters", "summary")
+        steps.refuse("E_NOTE_TOO_LONG", f"a summary has at most {MAX_SUMMARY_CHARS} characters", "summary")
     if clean == summary(document, name):
         return Edited(document, "")
     return Edited(revised(with_summary(document, name, clean, iso(now)), iso(now)), "")
@@ -140,28 +128,28 @@ def _superseded(
     yesterday = iso(now - timedelta(days=1))
     lately = sum(archived_by_agent(entry) and archived_at(entry) > yesterday for entry in archive_of(document))
     if lately >= most:
-        refuse("E_CHANGES_A_DAY", f"agents may change or delete {most} facts of a memory in a day", "fact_id")
+        steps.refuse("E_CHANGES_A_DAY", f"agents may change or delete {most} facts of a memory in a day", "fact_id")
     entry = {**archived(fact, reason, iso(now), note=note), "archivedBy": AGENT}
-    return superseded(document, fact, new, entry, iso(now), settings)
+    return steps.superseded(document, fact, new, entry, iso(now), settings)
 
 
 def _reachable(document: Document, fact_id: str) -> Fact:
-    fact = existing(document, fact_id)
+    fact = steps.existing(document, fact_id)
     if is_manual(fact):
-        refuse("E_FACT_BY_HAND", "a person wrote this fact; only a person may change it", "fact_id")
+        steps.refuse("E_FACT_BY_HAND", "a person wrote this fact; only a person may change it", "fact_id")
     return fact
 
 
 def _checked_category(category: str | None, settings: ApplySettings) -> str | None:
-    chosen = checked_category(category, settings)
+    chosen = steps.checked_category(category, settings)
     if chosen == "correction":  # corrections go into the prompt first, with a budget of their own
-        refuse("E_CATEGORY", "only what the user said can be a correction; name another category", "category")
+        steps.refuse("E_CATEGORY", "only what the user said can be a correction; name another category", "category")
     return chosen
 
 
 def _check_not_removed(document: Document, content: str) -> None:
     if removed.refusal(removed.hashes(document), content):
-        refuse("E_FACT_REMOVED", "a person removed this; only a person may add it again", "content")
+        steps.refuse("E_FACT_REMOVED", "a person removed this; only a person may add it again", "content")
 
 
 def _agent(settings: ApplySettings) -> Author:

@@ -14,6 +14,7 @@ from memd.memory.facts import (
     archive_with,
     id_of,
     ids_in_use,
+    person_of,
     with_id,
 )
 from memd.memory.gates.refusal import sentence_refusal
@@ -65,6 +66,13 @@ def existing(document: Document, fact_id: str) -> Fact:
 def saying(document: Document, content: str, person: str = "") -> str | None:
     """The id of the fact that says the same of this person (folded; "": the user), if there is one."""
     return Contents(facts_of(document)).same(content, person)
+
+
+def check_unsaid(document: Document, content: str, fact: Fact) -> None:
+    """Raise Rejected when another fact than this one says the same of the same person."""
+    same = saying(document, content, person_of(fact))
+    if same not in (None, id_of(fact)):
+        refuse("E_FACT_KNOWN", f"another fact says this already: {same}", "content")
 
 
 def checked_category(category: object, settings: ApplySettings) -> str | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import importlib
 import os
 import shutil
@@ -20,9 +19,9 @@ from memd.context import DEFAULT_AGENT, Bucket, user_hash
 from memd.errors import ClaimLost, ConfigError, Conflict, DocumentDamaged, DocumentTooNew, StoreUnavailable
 from memd.events import Event, logger
 from memd.memory import ledger
-from memd.memory.document import Document, empty_document, tombstones_of
+from memd.memory.document import Document, empty_document
 from memd.memory.parsing import parse
-from memd.memory.store import damage, erase, files, paths, tombstone_names
+from memd.memory.store import damage, document_file, erase, files, paths, tombstone_names
 from memd.memory.store.lock import locked
 from memd.memory.store.protocol import NO_IDENTITIES, Entry, Erased, Identities, Loaded, Store
 from memd.memory.store.reading_notes import ReadingNoteFiles
@@ -115,7 +114,7 @@ class JsonStore:
         Raises ClaimLost, Conflict, StoreUnavailable; DocumentDamaged for a document that JSON cannot express. Each
         time the old document is intact and the temp file gone.
         """
-        data = _serialise(document)
+        data = document_file.serialised(document)
         owner = self._owner(bucket)
         with (
             locked(paths.owner_lock(self._data_dir, user_hash(bucket.user_id)), shared=True),
@@ -127,13 +126,10 @@ class JsonStore:
                 raise Conflict("the user had something forgotten since the document was loaded; nothing was written")
             self._check_folders(owner)
             file = self._file(owner)
-            if _hash_on_disk(file) != loaded.content_hash:
+            if document_file.hash_on_disk(file) != loaded.content_hash:
                 raise Conflict("the document changed since it was loaded; nothing was written")
-            if _removes(loaded.document, document):
-                _replace_all(file, data)
-            else:
-                files.replace(file, data, file.with_name(paths.TEMP), file.with_name(paths.PREVIOUS))
-        return Loaded(document, document["revision"], _hash(data), tombstone=loaded.tombstone)
+            document_file.replace(file, loaded.document, document, data)
+        return Loaded(document, document["revision"], document_file.hash_of(data), tombstone=loaded.tombstone)
 
     def sync(self, bucket: Bucket) -> None:
         """Make the bucket's file durable when another process renamed it and died before the fsync of the folder.
@@ -257,7 +253,7 @@ class JsonStore:
         if data is None:
             return Loaded(empty_document(owner), 0, None)
         document = parse(data, owner)
-        return Loaded(document, document["revision"], _hash(data))
+        return Loaded(document, document["revision"], document_file.hash_of(data))
 
     def _check_folders(self, owner: Bucket) -> None:
         """Refuse a folder that is a link: what is behind it is not in this store, and no forgetting would reach it."""
@@ -285,52 +281,10 @@ class JsonStore:
         return self._read(owner)
 
 
-def _removes(before: Document, after: Document) -> bool:
-    """Whether facts were removed, so that no copy of them may stay."""
-    known = tombstones_of(before)
-    return any(tombstone not in known for tombstone in tombstones_of(after))
-
-
-def _replace_all(file: Path, data: bytes) -> None:
-    """Replace the file and every older copy of it.
-
-    The previous version goes first: killed in between, the document is the old one, and nothing has it without the
-    removal once the removal was acknowledged.
-    """
-    files.replace(file.with_name(paths.PREVIOUS), data, file.with_name(paths.TEMP))
-    try:
-        for aside in file.parent.glob(f"{paths.ASIDE}*"):
-            shutil.rmtree(aside) if aside.is_dir() and not aside.is_symlink() else aside.unlink()
-    except OSError as error:
-        raise files.unavailable(error) from None
-    files.replace(file, data, file.with_name(paths.TEMP))
-
-
 def _leftover(name: str) -> Literal["", "temp", "damaged"]:
     if name == paths.TEMP:
         return "temp"
     return "damaged" if name.startswith(paths.ASIDE) else ""
-
-
-def _serialise(document: Document) -> bytes:
-    try:
-        return orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
-    except orjson.JSONEncodeError:
-        # Only a file edited by hand can be nested deeper than the 254 levels that orjson writes.
-        raise DocumentDamaged("E_DOCUMENT_UNWRITABLE: a memory document holds what JSON cannot express") from None
-
-
-def _hash(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()
-
-
-def _hash_on_disk(file: Path) -> str | None:
-    """The hash of the present file; for a damaged one a text that equals no hash."""
-    try:
-        data = files.read(file, sibling=file.with_name(paths.PREVIOUS))
-    except DocumentDamaged:  # the next load sets it aside
-        return "damaged"
-    return None if data is None else _hash(data)
 
 
 def _folders(folder: Path) -> list[str]:

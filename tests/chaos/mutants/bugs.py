@@ -91,7 +91,7 @@ _COMMIT = "self._store.commit(key.bucket, loaded, applied.document, lambda: self
 _ACK_AND_COMMIT = """\
 send(self._resources.client, verbs.ack(work.part.claim.id, {"state": "stored"}, {}))
                 self._store.commit(key.bucket, loaded, applied.document, lambda: True, taken)"""
-_CHECK = "            if _hash_on_disk(file) != loaded.content_hash:\n"
+_CHECK = "            if document_file.hash_on_disk(file) != loaded.content_hash:\n"
 _TAKEN = """\
   call('LPOP', list)
   call('HINCRBY', P .. ':taken', list, 1)
@@ -132,8 +132,9 @@ BUGS = (
             Edit("memd/memory/store/json_store.py", _CHECK, "            if False:\n"),
             Edit(
                 "memd/memory/store/json_store.py",
-                '        return Loaded(document, document["revision"], _hash(data), tombstone=loaded.tombstone)\n',
-                '        _KEPT[owner] = Loaded(document, document["revision"], _hash(data))\n'
+                '        return Loaded(document, document["revision"], document_file.hash_of(data), '
+                "tombstone=loaded.tombstone)\n",
+                '        _KEPT[owner] = Loaded(document, document["revision"], document_file.hash_of(data))\n'
                 "        return replace(_KEPT[owner], tombstone=loaded.tombstone)\n",
             ),
         ),
