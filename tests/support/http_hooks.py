@@ -5,15 +5,19 @@ Loaded by SCHEMATHESIS_HOOKS in the process that `http_fuzz` starts.
 
 from __future__ import annotations
 
+import json
 from datetime import date
 from typing import Any
 
 import schemathesis
 from hypothesis import strategies as st
 
+from memd.config import ClientSettings
 from memd.errors import Rejected
 from memd.push.strict_json import MAX_NUMBER_CHARS
 from memd.push.validation import check_identifier
+
+MAX_PUSH_BYTES = ClientSettings().max_push_bytes
 
 
 def _is_id(value: str) -> bool:
@@ -36,8 +40,10 @@ schemathesis.openapi.format("memd-time", st.dates(min_value=date(1000, 1, 1)).ma
 @schemathesis.hook
 def filter_body(_: schemathesis.HookContext, body: Any) -> bool:
     """Leave out requests that the document cannot exclude: a flush that waits, which takes long; a number with too many
-    digits; a message id like 5.0, which JSON Schema calls an integer.
+    digits; a message id like 5.0, which JSON Schema calls an integer; a body over the limit, refused before it is read.
     """
+    if len(json.dumps(body, default=str)) > MAX_PUSH_BYTES:
+        return False
     if not isinstance(body, dict):
         return True
     messages = body.get("messages")
