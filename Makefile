@@ -8,8 +8,8 @@ TEST_VENV := .ci-venv
 PACKAGES := import sysconfig; print(sysconfig.get_path("purelib"))
 SYNC := $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)  # the output of what runs side by side, one by one
 
-.PHONY: help setup demo test eval test-long test-repeat lint tests chaos chaos-long chaos-mutants http-fuzz bench bench-full bench-peers bench-scale \
-  bench-overload bench-long clean
+.PHONY: help setup demo test eval test-long test-repeat smoke lint tests chaos chaos-long chaos-mutants http-fuzz bench bench-full bench-peers \
+  bench-scale bench-overload bench-long clean
 
 help: ## Show this
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-14s %s\n", $$1, $$2}'
@@ -28,12 +28,11 @@ demo: $(READY) ## Run the whole job on shipped conversations and show the result
 test: $(READY) ## Everything that CI runs, side by side: at most six minutes on two cores
 	@$(MAKE) --no-print-directory -j 3 $(SYNC) lint tests chaos
 
-test-long: $(READY) ## What takes long and rarely finds anything: many new histories, requests, slow texts and kills; a quarter of an hour
-	cd tests && env STATEFUL_EXAMPLES=1500 ../$(BIN)/python -m pytest -c ../pyproject.toml --rootdir=.. \
-	  -p no:cacheprovider flow/test_stateful.py
-	@PYTHONPATH=tests $(BIN)/python -m support.http_fuzz --examples 30
-	@PYTHONPATH=tests $(BIN)/python -m support.slow_texts
-	@PYTHONPATH=tests $(BIN)/python -m chaos long --shorten 12
+test-long: $(READY) ## Searches that rarely find anything: new histories, requests, slow texts and kills; ten minutes
+	@PYTHONPATH=tests $(BIN)/python -m support.long
+
+smoke: $(READY) ## A moment of each command that CI does not run as a whole
+	@PYTHONPATH=tests $(BIN)/python -m support.long --smoke
 
 test-repeat: $(READY) ## The tests that wait or count 20 times, five of them on busy cores; all tests three times, once so
 	@PYTHONPATH=tests $(BIN)/python -m support.repeat

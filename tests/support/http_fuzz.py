@@ -1,4 +1,4 @@
-"""schemathesis against `memd serve` and its own OpenAPI document: requests made up from it, answers held against it.
+"""schemathesis against `memd serve`: generates requests from its OpenAPI document and checks the responses against it.
 
 PYTHONPATH=tests .venv/bin/python -m support.http_fuzz --examples 200 --phases examples,coverage,fuzzing,stateful
 """
@@ -19,8 +19,10 @@ from support import make_settings
 from support.http_support import Site, install, serving
 
 
-def fuzz(site: Site, *, examples: int, phases: str, seed: int | None = None) -> subprocess.CompletedProcess[str]:
-    """One run against a server with tokens; its exit code is 0 when nothing was found."""
+def fuzz(
+    site: Site, *, examples: int, phases: str, seconds: int | None = None, seed: int | None = None
+) -> subprocess.CompletedProcess[str]:
+    """One run against a server with tokens; exit code 0: no finding. `seconds`: repeat until they are over."""
     words = [
         sys.executable, "-m", "schemathesis.cli", "run", f"http://127.0.0.1:{site.port}/openapi.json",
         "--header", f"Authorization: Bearer {site.token}",
@@ -31,6 +33,8 @@ def fuzz(site: Site, *, examples: int, phases: str, seed: int | None = None) -> 
         "--warnings", "off",
         "--no-color",
     ]  # fmt: skip
+    if seconds is not None:
+        words += ["--max-time", str(seconds)]
     if seed is not None:
         words += ["--seed", str(seed)]
     env = {**os.environ, "SCHEMATHESIS_HOOKS": "support.http_hooks", "PYTHONPATH": str(Path(__file__).parents[1])}
@@ -38,9 +42,10 @@ def fuzz(site: Site, *, examples: int, phases: str, seed: int | None = None) -> 
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """A run with a server of its own; says what it found."""
+    """A run with a server of its own; prints the findings."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--examples", type=int, default=200, help="requests made up for each operation")
+    parser.add_argument("--examples", type=int, default=200, help="generated requests for each operation")
+    parser.add_argument("--seconds", type=int, help="repeat with new requests until these are over")
     parser.add_argument("--phases", default="examples,coverage,fuzzing,stateful")
     parser.add_argument("--seed", type=int)
     options = parser.parse_args(words)
@@ -50,7 +55,9 @@ def main(words: Sequence[str] | None = None) -> int:
         try:
             with serving(inbox_url(settings), locked=True) as site:
                 install(site)
-                done = fuzz(site, examples=options.examples, phases=options.phases, seed=options.seed)
+                done = fuzz(
+                    site, examples=options.examples, phases=options.phases, seconds=options.seconds, seed=options.seed
+                )
         finally:
             server.stop(process)
     sys.stdout.write(done.stdout + done.stderr)

@@ -1,0 +1,94 @@
+"""Searches that take long and rarely find anything, each within its share of ten minutes: `make test-long`.
+
+PYTHONPATH=tests .venv/bin/python -m support.long           # new histories, requests, slow texts and kills
+PYTHONPATH=tests .venv/bin/python -m support.long --smoke   # seconds: each command starts and ends
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+TESTS = Path(__file__).parents[1]
+PYTEST = ["-m", "pytest", "-c", "../pyproject.toml", "--rootdir=..", "-p", "no:cacheprovider"]
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """One search: the words of one round, which gets the seconds that are left, and the seconds of all rounds."""
+
+    name: str
+    words: Callable[[int], Sequence[str]]
+    seconds: int
+    rounds: bool = False
+    """Whether rounds follow each other while there is time for one more; otherwise one round keeps to the seconds."""
+
+    histories: int = 0
+    """STATEFUL_EXAMPLES of a round."""
+
+
+LONG = (
+    Search("histories", lambda _: [*PYTEST, "flow/test_stateful.py", "-q"], seconds=180, rounds=True, histories=40),
+    Search("requests", lambda left: ["-m", "support.http_fuzz", "--seconds", str(left)], seconds=110),
+    Search("slow texts", lambda left: ["-m", "support.slow_texts", "--seconds", str(left)], seconds=80),
+    Search("kills", lambda _: ["-m", "chaos", "long", "--shorten", "12"], seconds=170),
+)
+"""Nine minutes in all, since a search may end a little late."""
+
+SMOKE = (
+    Search("histories", LONG[0].words, seconds=0, histories=1),
+    Search("requests", lambda _: ["-m", "support.http_fuzz", "--phases", "fuzzing", "--examples", "1"], seconds=0),
+    Search("slow texts", lambda _: ["-m", "support.slow_texts", "--seconds", "1"], seconds=0),
+)
+"""Without the kills: `make chaos` runs the same command in every ordinary run."""
+
+
+def run(search: Search) -> bool:
+    """All rounds of a search, and a line with its figures; whether it found nothing. The first finding ends it."""
+    began, cpu, rounds, last = time.monotonic(), _cpu_s(), 0, 0.0
+    found_nothing = True
+    while found_nothing and (not rounds or (search.rounds and _left(search, began) >= last)):
+        round_began = time.monotonic()
+        words = [sys.executable, *search.words(max(1, int(_left(search, began))))]
+        environ = {**os.environ, "PYTHONPATH": str(TESTS), "STATEFUL_EXAMPLES": str(search.histories)}
+        found_nothing = subprocess.run(words, cwd=TESTS, env=environ, check=False).returncode == 0
+        rounds, last = rounds + 1, time.monotonic() - round_began
+    outcome = "nothing found" if found_nothing else "FOUND SOMETHING, see above"
+    count = f"{rounds * search.histories} histories, " if search.histories else ""
+    sys.stdout.write(
+        f"== {search.name}: {outcome} ({count}{time.monotonic() - began:.0f} s, {_cpu_s() - cpu:.0f} s of CPU)\n"
+    )
+    sys.stdout.flush()
+    return found_nothing
+
+
+def _left(search: Search, began: float) -> float:
+    return search.seconds - (time.monotonic() - began)
+
+
+def _cpu_s() -> float:
+    """The CPU seconds of the processes that this one has started and waited for, and of their own."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def main() -> int:
+    """All searches, whatever one finds; exit code 0 only when none found anything."""
+    parser = argparse.ArgumentParser(prog="python -m support.long", description="Searches that take long.")
+    parser.add_argument("--smoke", action="store_true", help="each search for a moment, to see that it works")
+    searches = SMOKE if parser.parse_args().smoke else LONG
+    began = time.monotonic()
+    quiet = [run(search) for search in searches]
+    sys.stdout.write(f"== all searches: {time.monotonic() - began:.0f} s, {_cpu_s():.0f} s of CPU\n")
+    return 0 if all(quiet) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
