@@ -22,6 +22,7 @@ import pytest
 import redis
 from msgspec import structs
 from support import (
+    MakeSettings,
     daemon,
     environment,
     execute,
@@ -47,6 +48,7 @@ from memd.memory.store.json_store import open_store
 from memd.ops import descriptors, server
 from memd.ops.doctor import CHECKS, Diagnosis, examine, folder
 from memd.ops.doctor import server as server_checks
+from memd.ops.doctor.model import MANY
 from memd.testing import ModelServer
 
 MESSAGES = [
@@ -520,6 +522,24 @@ def test_replies_that_are_never_in_form_are_known_from_the_inbox(server_url: str
         client.hset("{memd}:stats", "stored", "200")
         assert state(settings, "model") == "ok"
         assert model.calls == 0
+
+
+def test_an_endpoint_that_is_never_in_form_is_noticed_after_ten_replies(
+    asking: MakeSettings, client: redis.Redis, model: ModelServer
+) -> None:
+    """Though much was stored before, and nothing has died yet; a reply in form ends it."""
+    settings = asking(drain__backoff_s=0.01)
+    client.hset("{memd}:stats", "stored", "200")
+    with Memd(settings) as app, daemon(settings):
+        model.text("I am sorry, I cannot write JSON.", times=None)
+        for number in range(MANY):
+            app.push(MESSAGES, thread_id=f"t{number}", user_id=f"user-{number}", now=True)
+        wait_for(lambda: state(settings, "model") == "bad", "the doctor notices it")
+        assert "replies were not in the form" in found(settings)["model"].said
+        model.clear()
+        app.push(MESSAGES, thread_id="t", user_id="ana", now=True)
+        wait_for(lambda: app.document("ana")["facts"], "it is stored")
+        assert "replies were not in the form" not in found(settings)["model"].said
 
 
 @pytest.mark.parametrize("words", [["up"], ["server"], ["worker"], ["doctor"]])

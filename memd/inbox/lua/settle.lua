@@ -32,6 +32,11 @@ local function record(P, cfg, c, text, now)
   if call('EXISTS', P .. ':ctx:' .. c.key) == 0 then call('ZADD', P .. ':ended', now + cfg.receipt_ttl_ms, c.key) end
 end
 
+-- Counts the replies in a row that were not in the form asked for, for the doctor.
+local function note_form(P, code)
+  if code == 'bad_reply' then count(P, { 'formless_in_a_row', 1 }) end
+end
+
 -- memd_ack_1: KEYS P; ARGV claim, record, stat, n, stat, n... -> 1, or 0 when the claim does not exist any more
 local function memd_ack(keys, argv)
   local P, id, now = keys[1], argv[1], clock()
@@ -43,6 +48,7 @@ local function memd_ack(keys, argv)
   call('PEXPIRE', newer, ttl) -- not a moment longer than it is read: forget removes the two sets that are
   call('DEL', P .. ':claim:' .. id)
   record(P, cfg, c, argv[2], now)
+  if string.find(argv[2], '"state":"stored"', 1, true) then call('HDEL', P .. ':stats', 'formless_in_a_row') end
   count_and_spend(P, cfg, c.owner, { unpack(argv, 3) }, now)
   close(P, id, c, now)
   return 1
@@ -76,6 +82,7 @@ local function memd_bury(keys, argv)
   if not c then return 0 end
   local cfg = config(P)
   count_and_spend(P, cfg, c.owner, { unpack(argv, 5) }, now)
+  note_form(P, argv[2])
   bury(P, cfg, id, c, argv[2], argv[3], argv[4], now)
   return 1
 end
@@ -183,6 +190,7 @@ local function release(P, cfg, id, c, how, r, now)
   local by_death = how == 'expired' or how == 'died'
   local costs = how == 'failed' or (by_death and c.suspect)
   local attempts = c.attempts + (costs and 1 or 0)
+  note_form(P, r[2])
   if costs and attempts >= cfg.max_attempts then
     call('HSET', P .. ':claim:' .. id, '.attempts', attempts)
     bury(P, cfg, id, c, r[2], r[3], r[4], now)

@@ -13,6 +13,9 @@ DEADLINE_S = 10.0
 FORMLESS = "bad_reply"
 """The code of a reply that is not the update asked for."""
 
+IN_A_ROW, MANY = "formless_in_a_row", 10
+"""The counter of such replies since a context was stored last, and how many of them are an endpoint's fault."""
+
 
 def endpoint(checkup: Checkup) -> Verdict:
     """The endpoint describes the model."""
@@ -37,6 +40,11 @@ def _form(checkup: Checkup) -> Verdict | None:
         stats = checkup.figures.stats
     except MemdError:  # the server's own check says so
         return None
+    if (in_a_row := stats.get(IN_A_ROW, 0)) >= MANY:
+        return bad(
+            f"the last {in_a_row} replies were not in the form asked for ({FORMLESS}): choose a model that keeps to a "
+            "schema, then memd dead retry"
+        )
     formless, stored = stats.get(f"dead:{FORMLESS}", 0), stats.get("stored", 0)
     if not formless or stored > formless:
         return None
