@@ -58,10 +58,6 @@ def serve(
     a stop of its own.
     """
     _quiet()
-    for number in (signal.SIGTERM, signal.SIGINT):  # uvicorn installs its own handlers, then raises the signal again
-        signal.signal(number, lambda _number, _frame: None)
-    host, port = listener.getsockname()[:2]
-    logger(part=ready.partition("_")[0]).info(ready, host=host, port=port, pid=os.getpid(), tokens=tokens)
     config = uvicorn.Config(
         Exchanges(app),
         http=partial(Connection, settings, Crowd(settings.max_connections)),  # type: ignore[arg-type]  # uvicorn only calls it: a factory will do
@@ -78,7 +74,15 @@ def serve(
         timeout_graceful_shutdown=STOP_S,
         h11_max_incomplete_event_size=MAX_HEAD_BYTES,
     )
-    uvicorn.Server(config).run([listener])
+    server = uvicorn.Server(config)
+    for number in (
+        signal.SIGTERM,
+        signal.SIGINT,
+    ):  # until uvicorn installs its own handlers, and when it raises them again
+        signal.signal(number, lambda _number, _frame: setattr(server, "should_exit", True))
+    host, port = listener.getsockname()[:2]
+    logger(part=ready.partition("_")[0]).info(ready, host=host, port=port, pid=os.getpid(), tokens=tokens)
+    server.run([listener])
 
 
 def _quiet() -> None:

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import socket
-import subprocess
-import sys
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
-from support import code_blocks, daemon, exit_code, free_port
+from support import daemon, exit_code, free_port
 from support.http_support import Site, install, serving
 
 from memd.client import Memd
@@ -199,22 +196,6 @@ def test_answers_do_not_wait_for_acknowledgements() -> None:
             accepted, _ = listener.accept()
             accepted.close()
         assert accepted.proto == socket.IPPROTO_TCP
-
-
-def test_the_example_of_the_page_runs(site: Site) -> None:
-    """The Python block of http.md pushes, waits, and prints state and block."""
-    env = {**os.environ, "MEMD_URL": f"http://127.0.0.1:{site.port}"}
-    with daemon(site.settings):
-        done = subprocess.run(
-            [sys.executable, "-c", code_blocks("docs/http.md", "python")[0]],
-            env=env,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("stored\n<memory>")
-    assert "绿茶" in done.stdout
 
 
 def add(site: Site, user_id: str, content: str, **more: Any) -> str:

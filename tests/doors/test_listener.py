@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import json
 import select
+import signal
 import socket
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import pytest
-from support import slowdown, wait_for
+from support import environment, exit_code, slowdown, wait_for
 from support.http_support import JSON, Site, head, install, read_all, serving, status_of
 
+from memd.config import Settings
 from memd.http.connections import MAX_HEAD_BYTES, MAX_HEADERS
 from memd.http.crowd import SPARE
 
@@ -187,3 +191,18 @@ def test_a_second_head_without_end_is_cut(server_url: str) -> None:
             sent_until_cut(line, PIECE)
             assert time.monotonic() - began < 10 * slowdown()
             assert read_all(line) == b""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("words", [("serve", "--port", "0"), ("mcp", "--user", "ana", "--http", "--port", "0")])
+def test_a_signal_right_after_the_start_stops_the_server(
+    settings: Settings, words: tuple[str, ...], number: signal.Signals
+) -> None:
+    """The line that says it is ready and the signal may be a moment apart; the signal is not lost."""
+    command = [sys.executable, "-m", "memd", *words]
+    with subprocess.Popen(command, env=environment(settings), stderr=subprocess.PIPE) as process:
+        assert process.stderr
+        ready = next(line for line in process.stderr if b"_ready" in line)
+        process.send_signal(number)
+        assert json.loads(ready)["pid"] == process.pid
+        assert exit_code(process, 10) == 0
