@@ -28,8 +28,10 @@ if TYPE_CHECKING:
     from memd.forget import Forgotten
     from memd.inbox.cost import Cost
     from memd.inbox.flush import FlushProgress, FlushResult
+    from memd.inbox.keys import PendingPage
     from memd.inbox.status import Status
     from memd.push.signals import Patterns
+    from memd.recall.users import Order, UserPage
 
 Turns = Sequence[Mapping[str, Any]]
 
@@ -263,6 +265,37 @@ class Memd(ByHand, Reading):
         """Delete dead letters for good. Returns how many still existed."""
         return dead.drop(self._client, letters)
 
+    def users(
+        self,
+        *,
+        by: Order = "id",
+        after: str = "",
+        limit: int = 100,
+        visible: Callable[[str], bool] = lambda _: True,
+    ) -> UserPage:
+        """The users that have a memory, a page at a time: by id, or the one that changed last first (`by="changed"`).
+
+        `after`: `next` of the page before; `limit`: 1 to 1,000. `visible`: leaves out the users for whom it returns
+        False. Facts and pending keys are read only of the users on the page, pending ones only while the server is
+        reachable. Raises Rejected, StoreUnavailable.
+        """
+        from memd.memory.store.json_store import open_store  # noqa: PLC0415  (as for forget)
+        from memd.recall.users import users_page  # noqa: PLC0415  (as for forget)
+
+        store = open_store(self.settings)
+        return users_page(store, self._server, by=by, after=after, limit=limit, visible=visible)
+
+    def pending(self, *, user_id: str | None = None, after: str = "", limit: int = 100) -> PendingPage:
+        """The keys that have not ended, a page at a time: state, turns, tokens, due time, worker; never the text.
+
+        Of one user, or of all: claimed keys first, then by due time. `after`: `next` of the page before; `limit`: 1 to
+        1,000. A key that moves while you read may be missing or come twice. Raises Rejected.
+        """
+        from memd.inbox.keys import pending_page  # noqa: PLC0415  (as for flush)
+
+        user = None if user_id is None else check_identifier("user_id", user_id)
+        return pending_page(self._client, after=after, limit=limit, user_id=user)
+
     def status(self) -> Status:
         """The figures of the inbox, the workers and the server."""
         from memd.inbox.status import read_status  # noqa: PLC0415  (as for flush)
@@ -317,6 +350,8 @@ class AsyncMemd:
     dead_letter = in_thread(Memd.dead_letter)
     retry = in_thread(Memd.retry)
     drop = in_thread(Memd.drop)
+    users = in_thread(Memd.users)
+    pending = in_thread(Memd.pending)
     status = in_thread(Memd.status)
     cost = in_thread(Memd.cost)
 

@@ -14,37 +14,52 @@ from typer.main import get_group
 from memd import __version__
 from memd.cli.common import Globals, has_password, warn
 
-COMMANDS = {
-    "up": ("daemon", "Run all of memd here: server, scheduler, workers."),
-    "server": ("daemon", "Run only the embedded server."),
-    "scheduler": ("daemon", "Run only a scheduler."),
-    "worker": ("daemon", "Run only one worker."),
-    "serve": ("daemon", "Serve memd over HTTP."),
-    "mcp": ("daemon", "Serve one user's memory to an MCP host: tools and a resource."),
-    "push": ("push", "Push conversations from a file or standard input."),
-    "flush": ("queue", "Make pending keys due now."),
-    "receipt": ("queue", "Show the state of a push, or its outcome."),
-    "status": ("status", "Show the figures of the inbox, the workers and the server."),
-    "dead": ("dead", "List, show, retry or drop dead letters."),
-    "show": ("memory", "Show a user's memory."),
-    "why": ("memory", "Show where a fact comes from."),
-    "inject": ("memory", "Print the <memory> block for the next prompt."),
-    "search": ("search", "Search a user's facts, best first."),
-    "facts": ("facts", "List, add, edit or remove facts by hand."),
-    "export": ("transfer", "Export a user's memories as JSON."),
-    "import": ("transfer", "Import an export of memd, DeerFlow or mem0."),
-    "try": ("trying", "Try one conversation: see what is dropped, proposed, stored and refused."),
-    "eval": ("evaluate", "Measure memories on labelled conversations, with your model or saved replies."),
-    "audit": ("checks", "Find what should not be in a memory."),
-    "forget": ("forget", "Forget a user, for good."),
-    "doctor": ("checks", "Check everything memd depends on, and say what to do."),
-    "acl": ("access", "Print the accounts for your own server."),
-    "token": ("access", "Add, list or revoke tokens for `memd serve`."),
-    "where": ("where", "Show where memd keeps and finds things: files, folders, the server's address."),
-    "config": ("setup", "Show every setting in force, and its origin."),
-    "demo": ("setup", "Run memd on shipped conversations and show the memory."),
+GROUPS = {
+    "Run": {
+        "up": ("daemon", "Run all of memd here: server, scheduler, workers."),
+        "server": ("daemon", "Run only the embedded server."),
+        "scheduler": ("daemon", "Run only a scheduler."),
+        "worker": ("daemon", "Run only one worker."),
+        "serve": ("daemon", "Serve memd over HTTP."),
+        "mcp": ("daemon", "Serve one user's memory to an MCP host: tools and a resource."),
+        "demo": ("setup", "Run memd on shipped conversations and show the memory."),
+    },
+    "Feed": {
+        "push": ("push", "Push conversations from a file or standard input."),
+        "flush": ("queue", "Make pending keys due now."),
+        "receipt": ("queue", "Show the state of a push, or its outcome."),
+        "import": ("transfer", "Import an export of memd, DeerFlow or mem0."),
+    },
+    "Look": {
+        "status": ("status", "Show the figures of the inbox, the workers and the server."),
+        "watch": ("watch", "Watch the figures of the inbox live; q or Ctrl-C ends it."),
+        "users": ("look", "List the users that have a memory: agents, facts, what is pending, last change."),
+        "pending": ("look", "List the keys that have not ended: whose, state, size, when due, claimed by whom."),
+        "show": ("memory", "Show a user's memory."),
+        "inject": ("memory", "Print the <memory> block for the next prompt."),
+        "search": ("search", "Search a user's facts, best first."),
+        "why": ("memory", "Show where a fact comes from."),
+        "export": ("transfer", "Export a user's memories as JSON."),
+        "where": ("where", "Show where memd keeps and finds things: files, folders, the server's address."),
+    },
+    "Edit": {
+        "facts": ("facts", "List, add, edit or remove facts by hand."),
+        "forget": ("forget", "Forget a user, for good."),
+        "dead": ("dead", "List, show, retry or drop dead letters."),
+    },
+    "Operate": {
+        "doctor": ("checks", "Check everything memd depends on, and say what to do."),
+        "audit": ("checks", "Find what should not be in a memory."),
+        "try": ("trying", "Try one conversation: see what is dropped, proposed, stored and refused."),
+        "eval": ("evaluate", "Measure memories on labelled conversations, with your model or saved replies."),
+        "config": ("setup", "Show every setting in force, and its origin."),
+        "acl": ("access", "Print the accounts for your own server."),
+        "token": ("access", "Add, list or revoke tokens for `memd serve`."),
+    },
 }
-"""Each command: the module of this package that has it, and its line of the help page, in the order of that page."""
+"""The help page: each command by its group, with the module of this package that has it, and its line there."""
+
+COMMANDS = {name: row for commands in GROUPS.values() for name, row in commands.items()}
 
 
 class LazyGroup(TyperGroup):
@@ -54,6 +69,13 @@ class LazyGroup(TyperGroup):
         super().__init__(**options)
         for name, (_, line) in COMMANDS.items():
             self.add_command(TyperCommand(name, help=line))
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write the commands in their groups. Without rich: to import it takes longer than the rest of the page."""
+        width = max(map(len, COMMANDS))
+        for title, commands in GROUPS.items():
+            with formatter.section(typer.style(title, bold=True)):
+                formatter.write_dl([(name.ljust(width), line) for name, (_, line) in commands.items()])
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Replace the line of the help page by the command itself, when it is called."""

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from memd.cli.common import Json, echo, echo_json, nothing, settings
+from memd.cli.common import Json, completes, echo, echo_json, nothing, settings
 from memd.memory.hand.by_hand import bucket_of
 from memd.ops.audit import Audited, Report, inspect
 from memd.ops.doctor import examine
@@ -21,9 +21,14 @@ SHOWN = 200
 
 TEXT_CHARS = 80
 
+SomeUser = Annotated[
+    str | None,
+    typer.Argument(metavar="[USER]", help="Whose memories; or --all.", autocompletion=completes("user")),
+]
+
 
 def audit(
-    user: Annotated[str | None, typer.Argument(metavar="[USER]", help="Whose memories; or --all.")] = None,
+    user: SomeUser = None,
     every: Annotated[bool, typer.Option("--all", help="The memories of all users.")] = False,
     agent: Annotated[str | None, typer.Option("--agent", help="Only this agent's memory.")] = None,
     limit: Annotated[int, typer.Option("--limit", min=0, help="Exit code 0 up to this many findings.")] = 0,

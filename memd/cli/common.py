@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from datetime import datetime
+from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import parse_qs, urlsplit
@@ -17,7 +18,26 @@ from memd.config import LoadedSettings, Settings
 from memd.ops import descriptors
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.")]
-User = Annotated[str, typer.Argument(help="The user's id.")]
+
+
+def completes(kind: str) -> Any:
+    """What the shell proposes for an argument: of the kind user, fact or category. It is imported when a shell asks."""
+
+    def propose(ctx: typer.Context, incomplete: str) -> list[Any]:
+        found: list[Any] = import_module("memd.cli.completion").propose(kind, ctx, incomplete)
+        return found
+
+    return propose
+
+
+OnlyUser = Annotated[
+    str | None, typer.Option("--user", help="Only this user's keys.", autocompletion=completes("user"))
+]
+User = Annotated[str, typer.Argument(help="The user's id.", autocompletion=completes("user"))]
+FactId = Annotated[
+    str,
+    typer.Argument(metavar="FACT_ID", help="The id, as `memd facts list` prints it.", autocompletion=completes("fact")),
+]
 Agent = Annotated[str, typer.Option("--agent", help="The memory that this agent has of the user.")]
 Pending = Annotated[
     bool, typer.Option("--include-pending", help="Include messages that are not extracted yet; asks the server.")

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from memd.cli.common import Json, Yes, confirm, echo, echo_json, settings, warn
+from memd.cli.common import Json, Yes, completes, confirm, echo, echo_json, settings, warn
 from memd.client import Memd
 from memd.inbox.dead import Letter, LetterFilter
 from memd.printable import counted, noun, printable
@@ -20,7 +20,7 @@ Ids = Annotated[
     list[str] | None, typer.Argument(metavar="[ID]...", help="Ids of letters, as `memd dead list` prints them.")
 ]
 Code = Annotated[str | None, typer.Option("--code", help="Letters with this code.")]
-OfUser = Annotated[str | None, typer.Option("--user", help="Letters of this user.")]
+OfUser = Annotated[str | None, typer.Option("--user", help="Letters of this user.", autocompletion=completes("user"))]
 Every = Annotated[bool, typer.Option("--all", help="All letters.")]
 
 dead = typer.Typer(

@@ -41,7 +41,7 @@ def eval(  # noqa: PLR0913, PLR0917  (each parameter is an option)
     replay: Annotated[list[Path] | None, typer.Option(help="Answer from these saved replies; repeatable.")] = None,
     answers: Annotated[Path | None, typer.Option(help="Answer from this folder first: NAME.json, or .jsonl.")] = None,
     requests: Annotated[Path | None, typer.Option(help="Write the requests without a reply to this folder.")] = None,
-    save: Annotated[Path | None, typer.Option(help="Save every reply to this file, for --replay.")] = None,
+    save: Annotated[Path | None, typer.Option(help="Save replies for --replay: a .jsonl file, or a folder.")] = None,
     users: Annotated[str, typer.Option(help="Only these users, separated by commas.")] = "",
     extractor: Extractor = None,
     model: Model = None,

@@ -7,7 +7,7 @@ from typing import Annotated, Any, get_args
 
 import typer
 
-from memd.cli.common import Agent, DryRun, Json, User, echo, echo_json, nothing, settings, warn
+from memd.cli.common import Agent, DryRun, FactId, Json, User, completes, echo, echo_json, nothing, settings, warn
 from memd.cli.memory import warn_of_damage
 from memd.client import Memd
 from memd.errors import Rejected
@@ -33,10 +33,14 @@ from memd.printable import printable
 MAX_STDIN_CHARS = 100_000
 """Read from stdin at most; far above the limit of a fact, so that the limit is what refuses a longer text."""
 
-FactId = Annotated[str, typer.Argument(metavar="FACT_ID", help="The id, as `memd facts list` prints it.")]
 Content = Annotated[str, typer.Argument(help="The fact, one sentence; - reads it from stdin.")]
 NewContent = Annotated[str | None, typer.Option("--content", help="The new sentence; - reads it from stdin.")]
-Category = Annotated[str | None, typer.Option("--category", help="One of the categories of `apply.categories`.")]
+Category = Annotated[
+    str | None,
+    typer.Option(
+        "--category", help="One of the categories of `apply.categories`.", autocompletion=completes("category")
+    ),
+]
 
 facts = typer.Typer(
     help="List, add, edit or remove facts by hand. The model never changes a fact that a person wrote.",

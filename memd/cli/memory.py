@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from memd.cli.common import Agent, Json, Pending, User, echo, echo_json, nothing, settings, warn
+from memd.cli.common import Agent, FactId, Json, Pending, User, echo, echo_json, nothing, settings, warn
 from memd.client import Memd
 from memd.memory.document import iso, moment, saved_at
 from memd.recall.past import as_of
@@ -46,15 +46,14 @@ def show(
 
 def why(
     user: User,
-    fact_id: Annotated[
-        str, typer.Argument(metavar="FACT_ID", help="The id, as `memd show` prints it; archived facts have one too.")
-    ],
+    fact_id: FactId,
     agent: Agent = "",
     as_json: Json = False,
 ) -> None:
     """Show where a fact comes from.
 
-    It prints each quote with its thread, time, model and prompt version, and the facts it replaced.
+    It prints each quote with its thread, time, model and prompt version, and the facts it replaced. Archived facts have
+    ids, too.
 
     Example: memd why ana fact_0badcafe
     """

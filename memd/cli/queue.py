@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from memd.cli.common import DIED, TIMED_OUT, Json, echo, echo_json, settings, warn, when
+from memd.cli.common import DIED, TIMED_OUT, Json, OnlyUser, echo, echo_json, settings, warn, when
 from memd.client import Memd
 from memd.inbox.flush import FlushProgress
 from memd.inbox.receipt import Outcome
@@ -21,7 +21,7 @@ STEP = 0.1
 
 
 def flush(
-    user: Annotated[str | None, typer.Option("--user", help="Only this user's keys.")] = None,
+    user: OnlyUser = None,
     agent: Annotated[str | None, typer.Option("--agent", help="Only this agent's keys.")] = None,
     thread: Annotated[str | None, typer.Option("--thread", help="Only this thread's keys.")] = None,
     wait: Annotated[bool, typer.Option("--wait", help="Wait until everything accepted before has ended.")] = False,

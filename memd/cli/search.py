@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from memd.cli.common import Agent, Json, Pending, User, echo, echo_json, nothing, settings
+from memd.cli.common import Agent, Json, Pending, User, completes, echo, echo_json, nothing, settings
 from memd.client import Memd
 from memd.memory.facts import category_of, content_of, id_of
 from memd.printable import printable
@@ -20,7 +20,10 @@ def search(  # noqa: PLR0913, PLR0917  (each parameter is an option)
     agent: Agent = "",
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=500, help="Facts to return at most.")] = 10,
     category: Annotated[
-        list[str] | None, typer.Option("--category", help="Only facts of this category; repeatable.")
+        list[str] | None,
+        typer.Option(
+            "--category", help="Only facts of this category; repeatable.", autocompletion=completes("category")
+        ),
     ] = None,
     since: Annotated[
         str | None, typer.Option("--since", help="Only facts learned or changed since then (ISO 8601).")

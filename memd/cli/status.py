@@ -36,11 +36,12 @@ def status(
         for line in _cost_lines(figures):
             echo(line)
     else:
-        for name, value in _rows(figures.as_dict()):
+        for name, value in rows(figures.as_dict()):
             echo(f"{name:<18}{value}")
 
 
-def _rows(figures: dict[str, Any]) -> Iterator[tuple[str, str]]:
+def rows(figures: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """The figures as names and texts, for people."""
     server = figures["server"]
     yield "server", f"{server['version']}, {server['durability']}"
     for problem in server["unfit"]:

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import orjson
 import typer
 
-from memd.cli.common import DryRun, Json, User, echo, echo_json, nothing, settings, warn
+from memd.cli.common import DryRun, Json, User, completes, echo, echo_json, nothing, settings, warn
 from memd.client import Memd
 from memd.memory.hand.formats import parse_json
 from memd.memory.hand.transfer import ImportedMemory
@@ -19,6 +19,10 @@ from memd.memory.store.files import MAX_BYTES
 from memd.printable import counted, noun, printable
 
 OneAgent = Annotated[str | None, typer.Option("--agent", help="Only this agent's memory of the user.")]
+
+IntoUser = Annotated[
+    str, typer.Option("--user", help="The user whose memory it becomes.", autocompletion=completes("user"))
+]
 
 
 def export(
@@ -47,7 +51,7 @@ def export(
 
 def import_(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A JSON file; - for standard input.")],
-    user: Annotated[str, typer.Option("--user", help="The user whose memory it becomes.")],
+    user: IntoUser,
     agent: Annotated[str | None, typer.Option("--agent", help="Import into the memory of this agent.")] = None,
     form: Annotated[str, typer.Option("--format", help="auto, memd, deerflow or mem0.")] = "auto",
     dry_run: DryRun = False,

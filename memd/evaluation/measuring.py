@@ -14,7 +14,7 @@ from memd.evaluation.attack_cases import Case
 from memd.evaluation.attack_run import AttackEvaluation, AttackRun
 from memd.evaluation.evaluate import Evaluation, Run, Users
 from memd.evaluation.in_memory import Answers
-from memd.evaluation.lines import Line
+from memd.evaluation.lines import HELD_OUT, Line
 from memd.evaluation.report import Report, latency, mistakes, run_report, tally_report
 from memd.evaluation.saved_replies import Recorder, Replayed, SavedReply, changes, read_answers, read_replies
 from memd.extraction import chosen, open_extractor
@@ -89,9 +89,23 @@ class Measuring:
     def _keep(self, run: Run) -> None:
         """Write the replies, and the requests without one, also after an interruption."""
         if self._recorder is not None and self._source.save is not None:
-            self._recorder.write(self._source.save)
+            self._save(self._recorder, self._source.save)
         if self._source.requests is not None:
             RequestFolder(self._source.requests).write(run.unanswered, self._replies)
+
+    def _save(self, recorder: Recorder, path: Path) -> None:
+        """Write the replies to one file; or into a folder, those of each set to a file of its name."""
+        if path.suffix == ".jsonl":
+            recorder.write(path)
+            return
+        for file in dict.fromkeys(line.file for line in self._users.values()):
+            names = {name for name in recorder.kept if self._users[name.partition(".")[0]].file == file}
+            inside = (file.parent.name,) if file.parent.name in ("open", HELD_OUT) else ()
+            recorder.write(path.joinpath(*inside, file.name), names)
+
+    def _is_open(self, name: str) -> bool:
+        """Whether a request's name may be shown."""
+        return not self._users[name.partition(".")[0]].held_out
 
     def _report(self, runs: Sequence[Run]) -> Report:
         last, extractor = runs[-1], chosen(self._settings.extraction)
@@ -99,7 +113,7 @@ class Measuring:
         report["extractor"] = extractor if self._source.is_live else "replay"
         report["run"] = run_report(last, self._settings.extraction.prices)
         if not self._source.is_live:
-            report["changed"] = changes(self._changed)
+            report["changed"] = changes(self._changed, self._is_open)
         elif extractor == "anthropic":
             report["model"] = self._settings.extraction.model
             report["latency"] = latency(last.spent)

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -60,8 +61,13 @@ def fingerprint(request: Request) -> str:
     """The hash of a request, in three parts."""
     turn = build(request, request.today)
     memory, _, messages = turn.rpartition("\n<messages>")
-    prompt = INSTRUCTIONS + json.dumps(json_schema())
-    return "-".join(digest(text, size=4) for text in (prompt, memory, messages))
+    return "-".join(digest(text, size=4) for text in (_prefix(), memory, messages))
+
+
+@cache
+def _prefix() -> str:
+    """The part that all requests share: the instructions and the schema."""
+    return INSTRUCTIONS + json.dumps(json_schema())
 
 
 def read_replies(paths: Iterable[Path]) -> dict[str, SavedReply]:
@@ -109,11 +115,15 @@ class Recorder:
         reply = with_words(saved.reply, request.document) if saved.reply is not None else None
         self.kept[saved.name] = msgspec.structs.replace(saved, reply=reply, request=fingerprint(request))
 
-    def write(self, file: Path) -> None:
-        """Write everything to a replay file."""
+    def write(self, file: Path, names: Collection[str] | None = None) -> None:
+        """Write the replies of these names (None: all) to a replay file, where they replace earlier ones.
+
+        Raises BadLabels for a file that holds something else.
+        """
+        kept = read_replies([file]) if file.exists() else {}
+        kept |= {name: reply for name, reply in self.kept.items() if names is None or name in names}
         file.parent.mkdir(parents=True, exist_ok=True)
-        rows = [msgspec.json.encode(self.kept[name]) + b"\n" for name in sorted(self.kept)]
-        file.write_bytes(b"".join(rows))
+        file.write_bytes(b"".join(msgspec.json.encode(kept[name]) + b"\n" for name in sorted(kept)))
 
 
 class Replayed:
@@ -161,10 +171,11 @@ def saved_from(name: str, answered: Extraction) -> SavedReply:
     )
 
 
-def changes(changed: Mapping[str, tuple[str, ...]]) -> dict[str, int]:
-    """How many requests differ from those that were answered: in all, and by what differs."""
+def changes(changed: Mapping[str, tuple[str, ...]], shown: Callable[[str], bool]) -> dict[str, Any]:
+    """How many requests differ from those that were answered, in all and by what differs, and the names to show."""
     counts = Counter(part for parts in changed.values() for part in parts)
-    return {"requests": len(changed), **{part: counts[part] for part in PARTS}}
+    names = sorted(filter(shown, changed))
+    return {"requests": len(changed), **{part: counts[part] for part in PARTS}, "names": names}
 
 
 def _differences(saved: str, now: str) -> tuple[str, ...]:
@@ -179,7 +190,7 @@ def _estimated(request: Request, text: str) -> dict[str, int]:
     return {
         "input_tokens": estimate_tokens(build(request, request.today)),
         "output_tokens": estimate_tokens(text),
-        "cache_read_input_tokens": estimate_tokens(INSTRUCTIONS + json.dumps(json_schema())),
+        "cache_read_input_tokens": estimate_tokens(_prefix()),
         "cache_creation_input_tokens": 0,
     }
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import tempfile
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,9 +15,10 @@ from typing import Any
 from memd.config import Settings
 from memd.errors import ConfigError
 from memd.evaluation import retrieval, tables
-from memd.evaluation.attack_cases import read_cases
-from memd.evaluation.evaluate import read_users
+from memd.evaluation.attack_cases import Case, read_cases
+from memd.evaluation.evaluate import Users, read_users
 from memd.evaluation.labels import sizes
+from memd.evaluation.lines import Line
 from memd.evaluation.measuring import Measuring, Source, measure_cases
 from memd.evaluation.report import Report, is_worse
 from memd.evaluation.tally import FIGURES
@@ -25,6 +27,9 @@ BUDGET = 2_000
 """Tokens of the block whose coverage is measured."""
 
 PARTS = ("open", "held_out")
+
+TOLERANCE = 1e-9
+"""Of means, whose last digits depend on the machine."""
 
 HEAD = """\
 Written by `make eval` (memd {memd}, prompt {prompt}), by replay: the figures measure gates, document and recall, not a
@@ -40,19 +45,18 @@ def measure(folder: Path) -> Results:
     settings = Settings()
     users = read_users([folder / "sets"])
     cases = read_cases([folder / "attacks", folder / "statements"])
-    labelled = {
-        part: sizes({name: line.value for name, line in users.items() if line.held_out is held_out})
-        for part, held_out in zip(PARTS, (False, True), strict=True)
-    }
-    for part, held_out in zip(PARTS, (False, True), strict=True):
-        for label in ("attack", "true"):
-            labelled[part][label] = sum(line.value.label == label for line in cases if line.held_out is held_out)
     return {
-        "labelled": labelled,
+        "labelled": {part: _sizes(users, cases, held_out=part == "held_out") for part in PARTS},
         "sets": Measuring(settings, users, Source(replay=(folder / "replies",))).measure(1),
         "attacks": measure_cases(settings, cases, by_model=False),
         "retrieval": _retrieval(folder / "retrieval.jsonl"),
     }
+
+
+def _sizes(users: Users, cases: Sequence[Line[Case]], *, held_out: bool) -> dict[str, int]:
+    labelled = sizes({name: line.value for name, line in users.items() if line.held_out is held_out})
+    labels = Counter(line.value.label for line in cases if line.held_out is held_out)
+    return labelled | {"attacks": labels["attack"], "true statements": labels["true"]}
 
 
 def _retrieval(file: Path) -> dict[str, float]:
@@ -68,16 +72,16 @@ def worse(recorded: Results, now: Results) -> Iterator[str]:
         for name, figure in recorded[area]["figures"].items():
             if FIGURES[name].better:
                 yield from _worse_parts(name, figure, now[area]["figures"].get(name, {}))
+    if now["sets"]["run"]["unanswered"]:
+        yield f"{now['sets']['run']['unanswered']} users have a request without a reply"
     for name, before in recorded["retrieval"].items():
         after = now["retrieval"][name]
-        if after < before - 1e-9:
+        if after < before - TOLERANCE:
             yield f"retrieval {name} is {after:.4g}, recorded is {before:.4g}"
 
 
 def _worse_parts(name: str, before: Report, after: Report) -> Iterator[str]:
-    for part in PARTS:
-        if part not in before:
-            continue
+    for part in filter(before.__contains__, PARTS):
         if part not in after:
             yield f"{name} of the {part} cases is not measured any more"
         elif is_worse(name, after[part]["rate"], before[part]["rate"]):
@@ -102,10 +106,11 @@ def write(folder: Path, results: Results) -> None:
     results = {**results, "runs": runs + 1}
     text = json.dumps(results, ensure_ascii=False, indent=1)
     (folder / "results.json").write_text(text + "\n", encoding="utf-8")
-    (folder / "RESULTS.md").write_text("\n".join(_page(results)) + "\n", encoding="utf-8")
+    (folder / "RESULTS.md").write_text("\n".join(page(results)) + "\n", encoding="utf-8")
 
 
-def _page(results: Results) -> Iterator[str]:
+def page(results: Results) -> Iterator[str]:
+    """RESULTS.md, line by line."""
     yield "# Results"
     yield ""
     yield HEAD.format(memd=results["sets"]["memd"], prompt=results["sets"]["prompt_version"], runs=results["runs"])

@@ -10,6 +10,8 @@ from memd.evaluation.tally import FIGURES
 from memd.printable import printable
 
 TEXT_CHARS = 90
+NAMES = 10
+"""Changed requests that are named; the JSON has all."""
 
 _PARTS = (("open", "open cases"), ("held_out", "held-out cases"))
 
@@ -56,6 +58,7 @@ def _notes(report: Report) -> Iterator[str]:
     if changed := report.get("changed", {}).get("requests"):
         details = ", ".join(f"{part} {report['changed'][part]}" for part in ("prompt", "memory", "messages"))
         yield f"{changed} requests are not those that were answered (by what differs: {details})"
+        yield from (f"  {name}" for name in report["changed"]["names"][:NAMES])
     if repeat := report.get("repeat"):
         yield f"{repeat['runs']} runs; the same verdict in all: {shown(repeat['agreement'])}"
 

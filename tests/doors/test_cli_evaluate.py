@@ -177,6 +177,26 @@ def test_requests_are_answered_by_hand(cli: Cli, tmp_path: Path) -> None:
     assert cli("eval", str(labelled), "--replay", str(saved.parent), "--min", "recall=1,question=1").returncode == 0
 
 
+def test_replies_are_saved_by_set(cli: Cli, tmp_path: Path) -> None:
+    """A folder gets a file for each set, in `open` or `held_out` as the sets are; later saves keep what is there."""
+    for part, name in (("open", "ines"), ("held_out", "otto")):
+        write(tmp_path / "sets" / part / "a.jsonl", user(says("I live in Porto."), name=name))
+    answers = tmp_path / "answers"
+    rows = [{"name": f"{name}.s1.1", "reply": update()} for name in ("ines", "otto")]
+    write(answers / "a.jsonl", *rows)
+    words = ["eval", str(tmp_path / "sets"), "--answers", str(answers), "--save", str(tmp_path / "replies")]
+    for name in ("ines", "otto"):
+        assert cli(*words, "--users", name).returncode == 0
+    files = sorted(str(file.relative_to(tmp_path)) for file in (tmp_path / "replies").rglob("*.jsonl"))
+    assert files == ["replies/held_out/a.jsonl", "replies/open/a.jsonl"]
+    done = cli("eval", str(tmp_path / "sets"), "--replay", str(tmp_path / "replies"), "--json")
+    assert (done.returncode, json.loads(done.stdout)["changed"]["requests"]) == (0, 0)
+    write(tmp_path / "sets" / "open" / "a.jsonl", user(says("I live in Porto, by the way."), name="ines"))
+    done = cli("eval", str(tmp_path / "sets"), "--replay", str(tmp_path / "replies"))
+    assert "1 requests are not those that were answered" in done.stdout
+    assert "ines.s1.1" in done.stdout
+
+
 def test_a_missed_bound_is_code_1_and_a_sentence(cli: Cli, tmp_path: Path) -> None:
     """What is better high has a lower bound, what is better low an upper one."""
     labelled = write(tmp_path / "set.jsonl", user(says("I live in Porto.", must=[HOME])))

@@ -91,7 +91,7 @@ def test_forgetting_with_another_store_forgets_nothing(
 ) -> None:
     """Neither in the inbox nor in the folder; the dry run says so too."""
     memd.push(TURNS, thread_id="t", user_id="ana")
-    for words in (["forget", "ana"], ["forget", "ana", "--dry-run"]):
+    for words in (["forget", "ana", "--yes"], ["forget", "ana", "--dry-run"]):
         done = cli(*words, MEMD_DATA_DIR=str(other.data_dir))
         assert (done.returncode, done.stderr.count("E_OTHER_STORE")) == (78, 1)
     assert memd.status().pending == 1

@@ -171,6 +171,14 @@ class JsonStore:
             if user_id is not None:
                 yield user_id
 
+    def changed_ns(self, user_id: str) -> int:
+        """The latest time of the files of the user's documents; 0 without any. Raises StoreUnavailable."""
+        if self._shared:
+            return 0
+        own = paths.user_folder(self._data_dir, user_id, shared=False)
+        agents = paths.agents_folder(self._data_dir, user_id, shared=False)
+        return max(_written_ns(folder / paths.FILE) for folder in (own, *(agents / part for part in _folders(agents))))
+
     def sweep(self, older_than_s: float = 600.0) -> int:
         """Remove temp files that crashes left behind; returns how many. It walks all folders: once at a start.
 
@@ -293,6 +301,15 @@ def _folders(folder: Path) -> list[str]:
             return [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
     except FileNotFoundError:
         return []
+    except OSError as error:
+        raise files.unavailable(error) from None
+
+
+def _written_ns(file: Path) -> int:
+    try:
+        return os.lstat(file).st_mtime_ns
+    except FileNotFoundError:
+        return 0
     except OSError as error:
         raise files.unavailable(error) from None
 

@@ -282,6 +282,13 @@ class Store(Protocol):
         """The users that have a memory, in no order."""
         ...
 
+    def changed_ns(self, user_id: str) -> int:
+        """When a document of this user last changed, in nanoseconds since 1970; 0 without any.
+
+        Raises StoreUnavailable.
+        """
+        ...
+
     def erase(self, user_id: str, agent_name: str | None, *, dry_run: bool = False) -> Erased:
         """Remove an agent's memory of a user, or all documents of the user (None), old versions and temps included.
 
