@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import datetime
 from importlib import import_module
 from pathlib import Path
@@ -92,6 +94,19 @@ def echo_json(value: Any) -> None:
 def warn(text: str) -> None:
     """Print a line for people, on stderr."""
     typer.echo(text, err=True)
+
+
+@contextmanager
+def bar(label: str, total: int | None = None) -> Iterator[Callable[..., None] | None]:
+    """A progress bar on stderr, if that is a terminal: a function that takes the count so far, and maybe the total."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich import console, progress  # noqa: PLC0415  (40 ms, and only a person at a terminal sees the bar)
+
+    with progress.Progress(console=console.Console(stderr=True), transient=True) as shown:
+        task = shown.add_task(label, total=total)
+        yield lambda count, of=total: shown.update(task, completed=count, total=of)
 
 
 def nothing(found: str) -> None:

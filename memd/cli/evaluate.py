@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 import json
-import sys
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from memd.cli.common import Json, echo, echo_json, loaded, warn
+from memd.cli.common import Json, bar, echo, echo_json, loaded, warn
 from memd.config import Settings
 from memd.evaluation import report as reports
 from memd.evaluation import tables
-from memd.evaluation.attack_cases import Case, read_cases
-from memd.evaluation.evaluate import Users, read_users
-from memd.evaluation.labels import sizes
-from memd.evaluation.lines import BadLabels, Line
+from memd.evaluation.attack_cases import case_sizes, read_cases
+from memd.evaluation.evaluate import read_users, user_sizes
+from memd.evaluation.lines import BadLabels
 from memd.evaluation.measuring import Measuring, Progress, Source, measure_cases
 from memd.evaluation.retrieval import MemdMemory, measure, read, table
 from memd.evaluation.tally import FIGURES
+from memd.printable import counted
 
 SHIPPED = Path("evaluation")
 Extractor = Annotated[str | None, typer.Option("--extractor", help="auto, anthropic or rules.")]
@@ -30,7 +29,7 @@ Model = Annotated[str | None, typer.Option("--model", help="The model to ask.")]
 Setting = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Any setting; repeatable.")]
 
 MISSED, INCOMPLETE, INTERRUPTED = 1, 75, 130
-"""Exit codes: a figure misses its --min; requests without replies; Ctrl-C."""
+"""Exit codes: a figure misses its --min; requests without replies, or calls that failed; Ctrl-C."""
 
 
 def eval(  # noqa: PLR0913, PLR0917  (each parameter is an option)
@@ -72,33 +71,39 @@ def eval(  # noqa: PLR0913, PLR0917  (each parameter is an option)
         return
     bounds = _bounds(least)
     settings = chosen_settings(extractor, model, setting or ())
+    measure: Callable[[int, Progress | None], reports.Report]
     if attacks:
         cases = read_cases(sets or _shipped("attacks", "statements"))
-        if check:
-            _case_sizes(cases, as_json=as_json)
-            return
-        with _progress(len(cases)) as progress:
-            by_model = bool(extractor or model)
-            measured = measure_cases(settings, cases, by_model=by_model, progress=progress)
+        labels, size = case_sizes(cases), len(cases)
+        measure = partial(measure_cases, settings, cases, bool(extractor or model))
     else:
         labelled = read_users(sets or _shipped("sets"), [name for name in users.split(",") if name])
-        if check:
-            _sizes(labelled, as_json=as_json)
-            return
-        source = Source(tuple(replay or ()), answers, requests, save)
-        with _progress(len(labelled)) as progress:
-            measured = Measuring(settings, labelled, source).measure(repeat, progress)
+        labels, size = user_sizes(labelled), len(labelled)
+        measure = Measuring(settings, labelled, Source(tuple(replay or ()), answers, requests, save)).measure
+    if check:
+        _print_sizes(labels, as_json=as_json)
+        return
+    with bar("measuring", size) as progress:
+        measured = measure(repeat, progress)
     _print(measured, as_json=as_json)
     _end(measured, bounds)
 
 
 def _end(measured: reports.Report, bounds: dict[str, float]) -> None:
     """Say what is missing, and end with the exit code for it."""
-    for miss in (misses := reports.unmet(measured, bounds)):
+    misses, run = reports.unmet(measured, bounds), measured.get("run", {})
+    if measured["interrupted"]:
+        warn("interrupted: these are the figures of what was measured so far")
+    if count := run.get("unanswered"):
+        warn(f"{counted(count, 'user')} stopped at a request without a reply")
+    if count := sum(run.get("outages", {}).values()):
+        warn(f"{counted(count, 'call')} failed, so the figures are too low")
+    for miss in misses:
         warn(miss)
-    code = INTERRUPTED if measured["interrupted"] else INCOMPLETE if measured.get("run", {}).get("unanswered") else 0
-    if code or misses:
-        raise typer.Exit(code or MISSED)
+    incomplete = run.get("unanswered") or run.get("outages")
+    code = INTERRUPTED if measured["interrupted"] else INCOMPLETE if incomplete else MISSED if misses else 0
+    if code:
+        raise typer.Exit(code)
 
 
 def chosen_settings(extractor: str | None, model: str | None, pairs: Iterable[str]) -> Settings:
@@ -166,25 +171,6 @@ def _report_of(file: Path) -> reports.Report:
     return value
 
 
-def _sizes(users: Users, *, as_json: bool) -> None:
-    parts = {
-        name: sizes({user: line.value for user, line in users.items() if line.held_out is held_out})
-        for name, held_out in (("open", False), ("held_out", True))
-    }
-    _print_sizes(parts, as_json=as_json)
-
-
-def _case_sizes(cases: Sequence[Line[Case]], *, as_json: bool) -> None:
-    parts = {
-        name: {label: sum(line.value.label == label for line in cases if line.held_out is held_out) for label in LABELS}
-        for name, held_out in (("open", False), ("held_out", True))
-    }
-    _print_sizes(parts, as_json=as_json)
-
-
-LABELS = ("attack", "true")
-
-
 def _print_sizes(parts: dict[str, dict[str, int]], *, as_json: bool) -> None:
     if as_json:
         echo_json(parts)
@@ -194,26 +180,8 @@ def _print_sizes(parts: dict[str, dict[str, int]], *, as_json: bool) -> None:
 
 
 def _print(report: reports.Report, *, as_json: bool) -> None:
-    run = report.get("run", {})
-    if report["interrupted"]:
-        warn("interrupted: these are the figures of what was measured so far")
-    if run.get("unanswered"):
-        warn(f"{run['unanswered']} users stopped at a request without a reply")
     if as_json:
         echo_json(report)
     else:
         for line in tables.lines(report):
             echo(line)
-
-
-@contextmanager
-def _progress(total: int) -> Iterator[Progress | None]:
-    """A bar on a terminal."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from rich import console, progress  # noqa: PLC0415  (40 ms, and only a person at a terminal sees the bar)
-
-    with progress.Progress(console=console.Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("measuring", total=total)
-        yield lambda finished: bar.update(task, completed=finished)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -10,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from memd.cli.common import DIED, TIMED_OUT, Json, OnlyUser, echo, echo_json, settings, warn, when
+from memd.cli.common import DIED, TIMED_OUT, Json, OnlyUser, bar, echo, echo_json, settings, warn, when
 from memd.client import Memd
 from memd.inbox.flush import FlushProgress
 from memd.inbox.receipt import Outcome
@@ -57,14 +56,9 @@ def _progress(*, shown: bool) -> Iterator[Callable[[FlushProgress], None] | None
     """Progress on stderr: a bar on a terminal, else a line for each tenth."""
     if not shown:
         yield None
-    elif sys.stderr.isatty():
-        from rich import console, progress  # noqa: PLC0415  (40 ms, and only a person at a terminal sees the bar)
-
-        with progress.Progress(console=console.Console(stderr=True), transient=True) as bar:
-            task = bar.add_task("remembering", total=None)
-            yield lambda at: bar.update(task, total=at.total, completed=at.ended)
-    else:
-        yield _Lines()
+        return
+    with bar("remembering") as show:
+        yield (lambda at: show(at.ended, at.total)) if show else _Lines()
 
 
 class _Lines:

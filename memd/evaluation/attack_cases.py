@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -12,6 +13,7 @@ from memd.context import Bucket
 from memd.evaluation.lines import Line, read_lines
 from memd.evaluation.matching import Matcher, Term, Terms
 from memd.evaluation.saved_replies import SavedReply
+from memd.evaluation.tally import PARTS
 from memd.memory.document import Document, empty_document
 
 KNOWN = ("The user lives in Porto.", "The user works as a nurse.", "用户喜欢绿茶。")
@@ -93,6 +95,15 @@ class Case(Struct, frozen=True, forbid_unknown_fields=True):
             for number, content in enumerate(self.known, 1)
         ]
         return {**empty_document(Bucket("ana")), "facts": facts}
+
+
+def case_sizes(cases: Sequence[Line[Case]]) -> dict[str, dict[str, int]]:
+    """How many cases there are of each label, by part."""
+    counts = Counter((line.held_out, line.value.label) for line in cases)
+    return {
+        part: {"attacks": counts[held_out, "attack"], "true statements": counts[held_out, "true"]}
+        for part, held_out in PARTS.items()
+    }
 
 
 def read_cases(paths: Sequence[Path]) -> list[Line[Case]]:

@@ -13,10 +13,10 @@ from memd.context import Bucket, Key
 from memd.errors import ModelUnavailable, Rejected
 from memd.evaluation.in_memory import Answers, InMemory, Remembered
 from memd.evaluation.judging import Judge
-from memd.evaluation.labels import LabelledUser
-from memd.evaluation.lines import Line, read_lines
+from memd.evaluation.labels import LabelledUser, sizes
+from memd.evaluation.lines import BadLabels, Line, read_lines
 from memd.evaluation.saved_replies import Unanswered
-from memd.evaluation.tally import Tally
+from memd.evaluation.tally import PARTS, Tally
 from memd.extraction.protocol import Usage
 from memd.memory.document import empty_document
 from memd.push.signals import Patterns
@@ -64,7 +64,17 @@ def read_users(paths: Sequence[Path], chosen: Sequence[str] = ()) -> dict[str, L
         if line.value.user in users:
             raise line.wrong("another line has the same `user`")
         users[line.value.user] = line
+    if unknown := [name for name in chosen if name not in users]:
+        raise BadLabels(f"these sets have no user {unknown[0]}")
     return {name: line for name, line in users.items() if not chosen or name in chosen}
+
+
+def user_sizes(users: Users) -> dict[str, dict[str, int]]:
+    """How much these users label, by part."""
+    return {
+        part: sizes([line.value for line in users.values() if line.held_out is held_out])
+        for part, held_out in PARTS.items()
+    }
 
 
 class Evaluation:
@@ -96,7 +106,7 @@ class Evaluation:
                 context = self._memory.context(Key(session.thread or session.id, user.user), session.pushes())
                 done = await self._memory.remember(context, document, session.at, f"{user.user}.{session.id}")
             except Rejected as error:
-                raise line.wrong(f"session {session.id}: {error}") from None
+                raise line.wrong(f"session {user.sessions.index(session) + 1}: {error}") from None
             except Unanswered as unanswered:  # the later sessions of this user depend on it
                 run.unanswered.append(unanswered)
                 return

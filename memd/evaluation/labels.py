@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
@@ -102,22 +102,22 @@ class LabelledUser(Struct, frozen=True, forbid_unknown_fields=True):
         musts = [must.id for session in self.sessions for must in session.must]
         if len(set(musts)) < len(musts):
             yield "two entries of `must` have the same id"
-        for session in self.sessions:
+        for number, session in enumerate(self.sessions, 1):
             named = {must.id for must in session.must}
             if any(gone.by and gone.by not in named for gone in session.gone):
-                yield f"`by` in session {session.id} names no `must` of that session"
+                yield f"`by` in session {number} names no `must` of that session"
         if any(question.after and question.after not in ids for question in self.questions):
             yield "`after` of a question names no session"
 
 
-def sizes(users: Mapping[str, LabelledUser]) -> dict[str, int]:
+def sizes(users: Sequence[LabelledUser]) -> dict[str, int]:
     """How much these sets label."""
-    sessions = [session for user in users.values() for session in user.sessions]
+    sessions = [session for user in users for session in user.sessions]
     return {
         "users": len(users),
         "sessions": len(sessions),
         "must": sum(len(session.must) for session in sessions),
         "must_not": sum(len(session.must_not) for session in sessions),
         "replacements": sum(gone.by is not None for session in sessions for gone in session.gone),
-        "questions": sum(len(user.questions) for user in users.values()),
+        "questions": sum(len(user.questions) for user in users),
     }

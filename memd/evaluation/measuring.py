@@ -122,31 +122,37 @@ class Measuring:
 
 
 def measure_cases(
-    settings: Settings, cases: Sequence[Line[Case]], *, by_model: bool, progress: Progress | None = None
+    settings: Settings,
+    cases: Sequence[Line[Case]],
+    by_model: bool,
+    repeat: int = 1,
+    progress: Progress | None = None,
 ) -> Report:
     """The report on attacks and true statements, by the extractor of the settings or by the replies in the cases.
 
-    Raises BadLabels.
+    Of what was measured so far, when it is interrupted. Raises BadLabels.
     """
-    run = AttackRun()
+    runs: list[AttackRun] = []
     interrupted = False
 
     async def measure() -> None:
         patterns = load_patterns(settings.signals.folder)
         if not by_model:
-            await AttackEvaluation(settings, patterns).run(cases, run, progress)
+            await AttackEvaluation(settings, patterns).run(cases, runs[-1], progress)
             return
         async with live(settings) as answers:
-            await AttackEvaluation(settings, patterns, answers).run(cases, run, progress)
+            await AttackEvaluation(settings, patterns, answers).run(cases, runs[-1], progress)
 
     try:
-        asyncio.run(measure())
+        for _ in range(repeat):
+            runs.append(AttackRun())
+            asyncio.run(measure())
     except KeyboardInterrupt:  # the report says so
         interrupted = True
-    report = tally_report([run.tally], ATTACK_GROUPS)
+    report = tally_report([run.tally for run in runs], ATTACK_GROUPS)
     report["extractor"] = chosen(settings.extraction) if by_model else "replay"
-    report["cases"] = run.finished
-    report["mistakes"] = mistakes(run.tally)
+    report["cases"] = runs[-1].finished
+    report["mistakes"] = mistakes(runs[-1].tally)
     return {**report, "interrupted": interrupted}
 
 

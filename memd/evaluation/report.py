@@ -10,7 +10,7 @@ from typing import Any
 from memd import __version__
 from memd.config import PriceSettings
 from memd.evaluation.evaluate import Run, Spent
-from memd.evaluation.tally import FIGURES, Judgement, Rate, Tally, agreement
+from memd.evaluation.tally import FIGURES, PARTS, Judgement, Rate, Tally, agreement
 from memd.extraction.prompt import PROMPT_VERSION
 from memd.extraction.protocol import Usage
 from memd.inbox.cost import usd_of
@@ -31,7 +31,7 @@ def tally_report(tallies: Sequence[Tally], grouped: Iterable[str] = GROUPED) -> 
     whole = Tally()
     for tally in tallies:
         whole.add(tally)
-    parts = {"all": None, "open": False, "held_out": True}
+    parts = {"all": None, **PARTS}
     rates = {part: whole.rates(held_out=held_out) for part, held_out in parts.items()}
     report: Report = {
         "memd": __version__,

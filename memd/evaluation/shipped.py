@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,18 +14,14 @@ from typing import Any
 from memd.config import Settings
 from memd.errors import ConfigError
 from memd.evaluation import retrieval, tables
-from memd.evaluation.attack_cases import Case, read_cases
-from memd.evaluation.evaluate import Users, read_users
-from memd.evaluation.labels import sizes
-from memd.evaluation.lines import Line
+from memd.evaluation.attack_cases import case_sizes, read_cases
+from memd.evaluation.evaluate import read_users, user_sizes
 from memd.evaluation.measuring import Measuring, Source, measure_cases
 from memd.evaluation.report import Report, is_worse
-from memd.evaluation.tally import FIGURES
+from memd.evaluation.tally import FIGURES, PARTS
 
 BUDGET = 2_000
 """Tokens of the block whose coverage is measured."""
-
-PARTS = ("open", "held_out")
 
 TOLERANCE = 1e-9
 """Of means, whose last digits depend on the machine."""
@@ -45,18 +40,13 @@ def measure(folder: Path) -> Results:
     settings = Settings()
     users = read_users([folder / "sets"])
     cases = read_cases([folder / "attacks", folder / "statements"])
+    of_users, of_cases = user_sizes(users), case_sizes(cases)
     return {
-        "labelled": {part: _sizes(users, cases, held_out=part == "held_out") for part in PARTS},
+        "labelled": {part: {**of_users[part], **of_cases[part]} for part in PARTS},
         "sets": Measuring(settings, users, Source(replay=(folder / "replies",))).measure(1),
         "attacks": measure_cases(settings, cases, by_model=False),
         "retrieval": _retrieval(folder / "retrieval.jsonl"),
     }
-
-
-def _sizes(users: Users, cases: Sequence[Line[Case]], *, held_out: bool) -> dict[str, int]:
-    labelled = sizes({name: line.value for name, line in users.items() if line.held_out is held_out})
-    labels = Counter(line.value.label for line in cases if line.held_out is held_out)
-    return labelled | {"attacks": labels["attack"], "true statements": labels["true"]}
 
 
 def _retrieval(file: Path) -> dict[str, float]:

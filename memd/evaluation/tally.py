@@ -50,6 +50,10 @@ FIGURES: Mapping[str, Figure] = {
 """Every figure, in the order of a report."""
 
 
+PARTS = {"open": False, "held_out": True}
+"""The parts of a report, and whether their cases are held out."""
+
+
 @dataclass(frozen=True, slots=True)
 class Judgement:
     """One yes or no. `case`: its name, the same in every run. `group`: class, kind or reason. `text`: for people."""

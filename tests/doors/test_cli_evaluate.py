@@ -164,7 +164,7 @@ def test_requests_are_answered_by_hand(cli: Cli, tmp_path: Path) -> None:
     words = ["eval", str(labelled), "--requests", str(requests), "--answers", str(answers)]
     first = cli(*words)
     assert first.returncode == 75
-    assert "1 users stopped at a request without a reply" in first.stderr
+    assert "1 user stopped at a request without a reply" in first.stderr
     assert [file.name for file in requests.glob("ines*")] == ["ines.s1.1.md"]
     (answers / "ines.s1.1.json").write_text(json.dumps(update(PORTO)))
     assert cli(*words).returncode == 75
@@ -253,10 +253,10 @@ def test_held_out_cases_are_never_printed(cli: Cli, tmp_path: Path) -> None:
         (user({"messages": [{"role": "user"}], "at": None}, name="b"), "at sessions[0].at"),
         (user({"messages": [{"role": "user"}], "at": "2026-01-01"}, name="b"), "at sessions[0].at"),
         (user(says("Hi", must=[HOME | {"class": "house"}]), name="b"), "at sessions[0].must[0].class"),
-        (user(says("Hi", gone=[{"terms": [["a"]], "by": "no"}]), name="b"), "`by` in session s1 names no `must`"),
+        (user(says("Hi", gone=[{"terms": [["a"]], "by": "no"}]), name="b"), "`by` in session 1 names no `must`"),
         (user(says("Hi", at="2026-09-01T00:00:00Z"), says("Ho"), name="b"), "not in order of `at`"),
         (user(says("Hi")), "another line has the same `user`"),
-        (user({"messages": [{"role": "user", "content": 1}]}, name="b"), "session s1: E_"),
+        (user({"messages": [{"role": "user", "content": 1}]}, name="b"), "session 1: E_"),
     ],
 )  # fmt: skip
 def test_a_broken_line_is_one_sentence(cli: Cli, tmp_path: Path, row: Any, sentence: str) -> None:
@@ -280,6 +280,7 @@ def test_a_broken_line_is_one_sentence(cli: Cli, tmp_path: Path, row: Any, sente
         (["SET", "--set", "apply.max_facts"], "has no value"),
         (["SET", "--set", "apply.max_fact=10"], "apply.max_fact"),
         (["SET", "--answers", "/nowhere"], "no such folder"),
+        (["SET", "--users", "otto"], "these sets have no user otto"),
         (["--retrieval", "SET"], "line 1: neither a document nor a question"),
         (["--retrieval"], "name a file"),
     ],
@@ -321,6 +322,15 @@ def test_ctrl_c_prints_what_was_measured_so_far(tmp_path: Path) -> None:
     assert figures(out)["recall"] == (1, 1)
     assert json.loads(out)["run"]["users"] == 1
     assert err == "interrupted: these are the figures of what was measured so far\n"
+
+
+def test_failed_calls_are_told(cli: Cli, model: ModelServer, tmp_path: Path) -> None:
+    """A model that is away makes the figures too low: the command says so, and its exit code."""
+    model.fail(529, times=None)
+    done = cli("eval", str(write(tmp_path / "set.jsonl", SET)), **asking(model))
+    assert done.returncode == 75
+    assert done.stderr == "2 calls failed, so the figures are too low\n"
+    assert "failed calls: 2 overloaded" in done.stdout
 
 
 # --- attacks and retrieval -----------------------------------------------------------------------------------------
