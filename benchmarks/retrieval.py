@@ -17,7 +17,7 @@ from pathlib import Path
 from benchmarks.fts5 import Fts5
 from memd import __version__
 from memd.context import estimate_tokens
-from memd.evaluation.retrieval import DEPTHS, Labelled, MemdMemory, measure, read, table
+from memd.evaluation.retrieval import DEPTHS, SCORE_HEAD, Labelled, MemdMemory, measure, read, score_rows
 
 OWN = Path(__file__).parents[1] / "evaluation" / "retrieval.jsonl"
 
@@ -68,7 +68,8 @@ def main() -> None:
         }
         print(json.dumps({**about, "figures": figures}, indent=2))
         return
-    print("\n".join(table(found)))
+    for row in (SCORE_HEAD, *score_rows(found)):
+        print("".join(f"{cell:<10}" for cell in row).rstrip())
     for question in found["memd"]["all"].missed if wanted.misses else ():
         print(f"not among the first {DEPTHS[1]}: {question.id} {question.text}")
 

@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from memd.cli.common import Json, bar, echo, echo_json, loaded, warn
+from memd.cli.tables import table
 from memd.config import Settings
 from memd.evaluation import report as reports
 from memd.evaluation import tables
@@ -19,7 +20,7 @@ from memd.evaluation.attack_cases import case_sizes, read_cases
 from memd.evaluation.evaluate import read_users, user_sizes
 from memd.evaluation.lines import BadLabels
 from memd.evaluation.measuring import Measuring, Progress, Source, measure_cases
-from memd.evaluation.retrieval import MemdMemory, measure, read, table
+from memd.evaluation.retrieval import SCORE_HEAD, MemdMemory, measure, read, score_rows
 from memd.evaluation.tally import FIGURES
 from memd.printable import counted
 
@@ -148,8 +149,7 @@ def _retrieval(files: Sequence[Path], tokens: int, *, as_json: bool) -> None:
     if as_json:
         echo_json({"tokens": tokens, "figures": {group: score.figures() for group, score in scores.items()}})
         return
-    for line in table({"memd": scores}):
-        echo(line)
+    table(SCORE_HEAD, score_rows({"memd": scores}), SCORE_HEAD[2:])
 
 
 def _compare(first: Path, second: Path, *, as_json: bool) -> None:
@@ -157,8 +157,7 @@ def _compare(first: Path, second: Path, *, as_json: bool) -> None:
     if as_json:
         echo_json(rows)
     else:
-        for line in tables.compared(rows):
-            echo(line)
+        table(("figure", "first", "second", ""), tables.compared(rows))
 
 
 def _report_of(file: Path) -> reports.Report:
@@ -183,5 +182,6 @@ def _print(report: reports.Report, *, as_json: bool) -> None:
     if as_json:
         echo_json(report)
     else:
-        for line in tables.lines(report):
+        table(tables.head(report), tables.rows(report))
+        for line in tables.notes(report):
             echo(line)

@@ -206,11 +206,12 @@ def _user_of(group: str) -> str:
     return f"group-{digest(group)}"
 
 
-def table(found: Mapping[str, Mapping[str, Score]]) -> Iterator[str]:
-    """The scores of each memory and group, for people."""
-    heads = [*(f"R@{depth}" for depth in DEPTHS), "MRR", "coverage"]
-    yield f"{'memory':<8}{'group':<10}{'questions':>10}" + "".join(f"{head:>10}" for head in heads)
+SCORE_HEAD = ("memory", "group", "questions", *(f"R@{depth}" for depth in DEPTHS), "MRR", "coverage")
+
+
+def score_rows(found: Mapping[str, Mapping[str, Score]]) -> Iterator[list[str]]:
+    """The scores of each memory and group, as rows under SCORE_HEAD."""
     for name, scores in found.items():
         for group, score in scores.items():
             count, *means = score.figures().values()
-            yield f"{name:<8}{group:<10}{count:>10}" + "".join(f"{value:>10.3f}" for value in means)
+            yield [name, group, f"{count:.0f}", *(f"{value:.3f}" for value in means)]

@@ -111,7 +111,7 @@ def page(results: Results) -> Iterator[str]:
         yield f"\n## {title}\n"
         yield from tables.markdown(results[area])
         yield ""
-        yield from tables.markdown_groups(results[area])
+        yield from (f"* {line}" for line in tables.groups(results[area]))
         yield from _mistakes(results[area])
     yield "\n## Retrieval\n"
     shown = ", ".join(f"{name} {value:.3f}" for name, value in results["retrieval"].items() if name != "questions")
@@ -126,13 +126,12 @@ def _mistakes(report: Report) -> Iterator[str]:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Measure, write, and say what has got worse."""
+    """Measure, say what has got worse, and write."""
     folder = Path(arguments[0] if arguments else "evaluation")
     results = measure(folder)
-    for area in ("sets", "attacks"):
-        print("\n".join(tables.lines(results[area])))  # noqa: T201  (the command's output)
     if (folder / "results.json").exists():
         for sentence in worse(read_results(folder), results):
-            print(f"worse: {sentence}")  # noqa: T201  (as above)
+            print(f"worse: {sentence}")  # noqa: T201  (the command's output)
     write(folder, results)
+    print(f"written: {folder / 'RESULTS.md'}")  # noqa: T201  (as above)
     return 0

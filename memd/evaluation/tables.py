@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from memd.evaluation.report import Report
@@ -13,28 +13,22 @@ TEXT_CHARS = 90
 NAMES = 10
 """Changed requests that are named; the JSON has all."""
 
-_PARTS = (("open", "open cases"), ("held_out", "held-out cases"))
+_TITLES = (("open", "open cases"), ("held_out", "held-out cases"))
 
 
-def lines(report: Report) -> Iterator[str]:
-    """The report for a terminal."""
-    parts = [(part, title) for part, title in _PARTS if any(part in row for row in report["figures"].values())]
-    yield from aligned([["figure", "", *(title for _, title in parts)], *_rows(report, [part for part, _ in parts])])
-    yield ""
-    for name, groups in report["groups"].items():
-        found = ", ".join(f"{group or '-'} {rate['yes']}/{rate['of']}" for group, rate in groups.items())
-        yield f"{name}: {found}"
-    yield ""
-    yield from _notes(report)
-    for title, cases in report.get("mistakes", {}).items():
-        if cases:
-            yield f"\nfirst {len(cases)} open cases of {title.replace('_', ' ')}:"
-            yield from (f"  {case['case']} [{case['group'] or '-'}] {_cut(case['text'])}" for case in cases)
+def head(report: Report) -> list[str]:
+    """The columns of the table of figures."""
+    return ["figure", "", *(title for _, title in _parts(report))]
 
 
-def _rows(report: Report, parts: Sequence[str]) -> Iterator[list[str]]:
+def rows(report: Report) -> Iterator[list[str]]:
+    """The table of figures."""
     for name, figure in report["figures"].items():
-        yield [name, FIGURES[name].title, *(shown(figure.get(part)) for part in parts)]
+        yield [name, FIGURES[name].title, *(shown(figure.get(part)) for part, _ in _parts(report))]
+
+
+def _parts(report: Report) -> list[tuple[str, str]]:
+    return [(part, title) for part, title in _TITLES if any(part in row for row in report["figures"].values())]
 
 
 def shown(rate: Mapping[str, Any] | None) -> str:
@@ -44,7 +38,9 @@ def shown(rate: Mapping[str, Any] | None) -> str:
     return f"{rate['rate']:.3f} ({rate['low']:.2f}–{rate['high']:.2f}) {rate['yes']}/{rate['of']}"
 
 
-def _notes(report: Report) -> Iterator[str]:
+def notes(report: Report) -> Iterator[str]:
+    """What the table leaves out: groups, costs, what could not be measured, and the first mistakes."""
+    yield from groups(report)
     run = report.get("run", {})
     if run:
         yield f"{run['users']} users, {run['sessions']} conversations, {run['calls']} requests"
@@ -61,39 +57,32 @@ def _notes(report: Report) -> Iterator[str]:
         yield from (f"  {name}" for name in report["changed"]["names"][:NAMES])
     if repeat := report.get("repeat"):
         yield f"{repeat['runs']} runs; the same verdict in all: {shown(repeat['agreement'])}"
+    for title, cases in report["mistakes"].items():
+        if cases:
+            yield f"first {len(cases)} open cases of {title.replace('_', ' ')}:"
+            yield from (f"  {printable(case['case'])} [{case['group'] or '-'}] {_cut(case['text'])}" for case in cases)
 
 
-def compared(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Two reports side by side."""
-    table = [["figure", "first", "second", ""]]
-    for row in rows:
-        mark = row["change"] + (", beyond chance" if row["apart"] and row["change"] != "same" else "")
-        table.append([row["figure"], shown(row["first"]), shown(row["second"]), mark])
-    yield from aligned(table)
+def groups(report: Report) -> Iterator[str]:
+    """Figures by class, kind or reason, a line each."""
+    for name, found in report["groups"].items():
+        yield f"{name}: " + ", ".join(f"{group or '-'} {rate['yes']}/{rate['of']}" for group, rate in found.items())
+
+
+def compared(changes: Sequence[Mapping[str, Any]]) -> Iterator[list[str]]:
+    """Two reports side by side: name, both rates, which way it moved."""
+    for row in changes:
+        mark = row["change"] + (" (intervals apart)" if row["apart"] and row["change"] != "same" else "")
+        yield [row["figure"], shown(row["first"]), shown(row["second"]), mark]
 
 
 def markdown(report: Report) -> Iterator[str]:
     """The figures as a table of Markdown."""
-    parts = [(part, title) for part, title in _PARTS if any(part in row for row in report["figures"].values())]
-    yield "| figure | | " + " | ".join(title for _, title in parts) + " |"
-    yield "|---" * (2 + len(parts)) + "|"
-    for row in _rows(report, [part for part, _ in parts]):
-        yield "| " + " | ".join([f"`{row[0]}`", *row[1:]]) + " |"
-
-
-def markdown_groups(report: Report) -> Iterator[str]:
-    """The groups of each figure as a list of Markdown."""
-    for name, groups in report["groups"].items():
-        found = ", ".join(f"{group or '-'} {rate['yes']}/{rate['of']}" for group, rate in groups.items())
-        yield f"* `{name}`: {found}"
-
-
-def aligned(rows: Iterable[Sequence[str]]) -> Iterator[str]:
-    """Rows with their columns under each other."""
-    table = list(rows)
-    widths = [max(len(row[column]) for row in table) for column in range(len(table[0]))]
-    for row in table:
-        yield "  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip()
+    columns = head(report)
+    yield f"| {' | '.join(columns)} |"
+    yield "|---" * len(columns) + "|"
+    for name, *cells in rows(report):
+        yield f"| {' | '.join([f'`{name}`', *cells])} |"
 
 
 def _cut(text: str) -> str:
