@@ -127,7 +127,7 @@ class _Commands:
 
 
 def _listed(values: object) -> object:
-    """Values as a list; what has none stays as it is, and the check of the push refuses it."""
+    """Values as a list; a value that cannot be iterated is returned unchanged, and the check of the push refuses it."""
     return list(values) if isinstance(values, Iterable) else values
 
 
@@ -324,7 +324,7 @@ class AsyncMemd:
     """The client for apps with an event loop: the methods of `Memd`, awaited. Also an async context manager.
 
     `push` and `receipt` are one round trip each, without a thread; methods that read files or wait run in a thread. A
-    cancelled push may or may not have arrived: push again, the messages merge.
+    cancelled push may have arrived: push again, the messages merge.
     """
 
     def __init__(self, settings: Settings | None = None) -> None:

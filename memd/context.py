@@ -128,7 +128,7 @@ def is_single(identity: str) -> bool:
 
 
 def loose(identity: str) -> str:
-    """The part of an identity that stands for thread, role and content."""
+    """The part of an identity that is the hash of thread, role and content."""
     return identity[:25]
 
 

@@ -29,7 +29,7 @@ from memd.inbox.verbs import raw_lists
 from memd.memory.store.protocol import Erased, Store, Tombstone, Wish
 
 TAKE_IN_S = 60.0
-"""Seconds for taking raw pushes in. What is left then is taken in by the scheduler and not forgotten."""
+"""Seconds for taking raw pushes in. The scheduler takes the remaining pushes in later, and they are not forgotten."""
 
 REWRITE_S = 10.0
 """Seconds that the embedded server gets to rewrite its append-only file."""
@@ -37,14 +37,14 @@ REWRITE_S = 10.0
 APPEND_ONLY_FILE = "the server's append-only file, until its next rewrite"
 OUT_OF_REACH = (
     "backups of the data folder and of the server",
-    "what the model's provider keeps",
+    "the data that the model's provider keeps",
 )
-SHARED_STORE = "the shared memory: it does not say whose a fact is"
+SHARED_STORE = "the shared memory: its facts do not name their users"
 
 
 @dataclass(frozen=True, slots=True)
 class Forgotten:
-    """What was removed, or would be, and what memd cannot reach.
+    """The removed data (with a dry run: the data to remove) and the places that memd cannot reach.
 
     `pushes`: pending or claimed in the inbox. `dead`: dead letters. `messages`: hashes in the tombstone.
     `complete` is False when the server was out of reach: a worker does the rest when it is back. `known` is False when
@@ -66,7 +66,7 @@ UNKNOWN = Forgotten(unreachable=(), known=False)
 
 @dataclass(frozen=True, slots=True)
 class _Traces:
-    """What the inbox holds of a user: identities of messages, pushes under way, dead letters."""
+    """The user's data in the inbox: identities of messages, pushes in flight, dead letters."""
 
     identities: frozenset[str] = frozenset()
     pushes: int = 0
@@ -83,7 +83,7 @@ class Forgetting:
         self._tombstones = store.tombstones
 
     def preview(self, wish: Wish) -> Forgotten:
-        """What `run` would remove now. Raises InboxUnavailable, OtherStore."""
+        """The data that `run` would remove now. Raises InboxUnavailable, OtherStore."""
         library.require_store(self._client, self._store)
         traces = self._traces(wish, remove=False)
         letters = sum(1 for _ in self._letters(wish))
@@ -98,7 +98,7 @@ class Forgetting:
     def run(self, wish: Wish) -> Forgotten:
         """Forget. Raises OtherStore before anything is done.
 
-        Raises StoreUnavailable; if the wish was written down already, a worker does what is left.
+        Raises StoreUnavailable; if the wish is already recorded, a worker completes it.
         """
         erased = self._store.erase(wish.user_id, wish.agent_name, dry_run=True)
         identities = erased.identities
@@ -120,9 +120,9 @@ class Forgetting:
         return forgetting.knows(self._client, user_hash(wish.user_id))
 
     def finish(self, wish: Wish) -> Forgotten:
-        """Do what an interrupted wish leaves to do. It may be repeated. Raises StoreUnavailable.
+        """Complete an interrupted wish. It may be repeated. Raises StoreUnavailable.
 
-        An inbox that was emptied already is left alone: what it holds of the user by now was accepted later.
+        An inbox that was already emptied is left alone: its messages of the user were accepted later.
         """
         return self._fulfil(wish, _Traces() if self._is_emptied(wish) else self._empty_inbox(wish))
 

@@ -1,4 +1,4 @@
-"""What every adapter for agents shares: the writes of an agent to one user's memory, and memory shown as data."""
+"""Shared by all adapters for agents: an agent's writes to one user's memory, and the display of memory as data."""
 
 from __future__ import annotations
 

@@ -108,7 +108,7 @@ def rm(token_id: Annotated[str, typer.Argument(metavar="ID", help="The id, as `m
     Example: memd token rm 4f1d00c2ab17
     """
     if not keyring.remove(_file(), token_id):
-        raise typer.BadParameter("there is no such token", param_hint="ID")
+        raise typer.BadParameter("no token has this id", param_hint="ID")
     echo(f"token {token_id} revoked")
 
 

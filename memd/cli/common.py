@@ -1,4 +1,4 @@
-"""What the commands share: the settings in force, common options, printing."""
+"""Shared by the commands: the settings in force, common options, printing."""
 
 from __future__ import annotations
 

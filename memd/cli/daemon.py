@@ -40,7 +40,7 @@ def server() -> None:
 
 
 def scheduler(quiet: Quiet = None) -> None:
-    """Run only a scheduler. One is enough; a second one stands by.
+    """Run only a scheduler. One is enough; a second one shares the work.
 
     Example: memd scheduler
     """

@@ -1,4 +1,4 @@
-"""Every setting with its type, bounds and default. A default stands here and nowhere else in the code.
+"""Every setting with its type, bounds and default. Defaults are written here and nowhere else in the code.
 
 `config.yaml` repeats all of them with unit and reason, and a test compares the two.
 """

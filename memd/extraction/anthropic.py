@@ -48,7 +48,7 @@ class AnthropicExtractor:
             await shared.client.close()
 
     async def _call(self, prompt: str, deadline_s: float) -> tuple[bytes, str]:
-        """The body of the answer and its content type. A cancelled call stays cancelled."""
+        """The body of the response and its content type. A cancelled call stays cancelled."""
         least_used = min(self._clients, key=lambda shared: shared.calls)
         async with within(deadline_s):
             with least_used.call() as client:

@@ -1,4 +1,4 @@
-"""Clients of Anthropic's SDK: address, key, connections, limits on what an answer may hold, and its errors translated.
+"""Clients of Anthropic's SDK: address, key, connections, limits on the size of a response, and translated errors.
 
 Importing this module imports the SDK (a second of CPU).
 """
@@ -54,7 +54,7 @@ class SharedClient:
 def open_clients(settings: ExtractionSettings, concurrency: int, max_bytes: int | None = None) -> list[SharedClient]:
     """Clients for up to `concurrency` calls at once; no client without a key.
 
-    `max_bytes`: limit on the body of an answer, `max_reply_bytes` by default. Raises ConfigError, see `check`.
+    `max_bytes`: limit on the body of a response, `max_reply_bytes` by default. Raises ConfigError, see `check`.
     """
     credential = _credential(settings)
     if not any(credential):
@@ -133,7 +133,7 @@ def _client(
 
 
 class _Aborted(Exception):
-    """Reading an answer was aborted; `failure` is the reason."""
+    """Reading a response was aborted; `failure` is the reason."""
 
     def __init__(self, failure: ExtractionFailed) -> None:
         super().__init__()

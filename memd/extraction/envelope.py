@@ -1,4 +1,4 @@
-"""Reads one answer of the Messages API: the endpoint wrote the envelope, the model wrote the text inside it.
+"""Reads one response of the Messages API: the endpoint wrote the envelope, the model wrote the text inside it.
 
 A broken envelope is an outage (ModelUnavailable); a broken text is the fault of this content (ContentRefused).
 """
@@ -63,7 +63,7 @@ def _text(content: list[Any]) -> str:
 
 
 def usage(value: object) -> Usage:
-    """The tokens that an answer reports; anything but a count is 0."""
+    """The tokens that a response reports; anything except a count is 0."""
     fields = value if isinstance(value, dict) else {}
 
     def count(name: str) -> int:

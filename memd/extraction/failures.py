@@ -1,4 +1,4 @@
-"""Who is at fault when the endpoint does not answer as expected: every status, error type and header in one place.
+"""The party at fault when a call fails: every status, error type and header of the endpoint in one place.
 
 The rule: ModelUnavailable (costs no attempt) when the endpoint is at fault, ContentRefused or ContentTooLong when this
 content is. No sentence here repeats text of the request or of the reply.
@@ -81,7 +81,7 @@ def unreached(code: str) -> ModelUnavailable:
 
 
 def from_status(status: int, body: object, headers: Mapping[str, str]) -> ExtractionFailed:
-    """The failure behind an answer other than 2xx; also used for error bodies that come with status 200."""
+    """The failure behind a status other than 2xx; also used for error bodies that come with status 200."""
     error = _error_of(body)
     retry_after_s = retry_after(headers, datetime.now(UTC))
     if status == 413 or error["type"] == "request_too_large":

@@ -72,7 +72,7 @@ class Extractor(Protocol):
     name: str
 
     async def extract(self, request: Request) -> Extraction:
-        """Answer one request.
+        """Extract one request.
 
         Raises ModelUnavailable (only the endpoint is at fault), ContentRefused or ContentTooLong.
         """

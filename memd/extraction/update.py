@@ -1,7 +1,7 @@
 """The update an extractor returns: its types, their bounds, the JSON schema sent to a model, and the decoder.
 
-One set of Structs does all of it. The bounds only keep a runaway reply out; `memory.apply` decides which facts are
-stored. A reply is accepted whole or refused whole.
+One set of Structs serves for all of them. The bounds only keep a runaway reply out; `memory.apply` decides which facts
+are stored. A reply is accepted whole or refused whole.
 """
 
 from __future__ import annotations

@@ -111,7 +111,7 @@ class Connection(asyncio.Protocol):
         if self._phase == "head" and self._head_is_too_long(data):
             self._refuse()
         elif self._phase == "request" and self._received > MAX_HEAD_BYTES:
-            self._cut()  # not a body, of which uvicorn reads no more than this ahead: trailers, or the next head
+            self._cut()  # no body, since uvicorn reads less than this ahead: trailers, or the next head
         elif self._phase != "refused":
             self._received += len(data)
             self._uvicorn.data_received(data)

@@ -79,7 +79,7 @@ class Token:
 
 
 ANYBODY = Token("", "", "", Users(every=True), frozenset(SCOPES), "")
-"""Stands for every client where no tokens are configured: anybody on this machine may do anything."""
+"""The token of every client where no tokens are configured: every program on this machine may do anything."""
 
 
 def new(app: str, users: Users, scopes: Iterable[str] = DEFAULT_SCOPES) -> tuple[Token, str]:

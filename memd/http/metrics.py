@@ -50,7 +50,7 @@ class _Figures(Collector):
             "batched": status.batched, "rationed": status.rationed, "claimed": status.claimed, "dead": status.dead,
         })  # fmt: skip
         yield _gauge("memd_raw_pushes", "Pushes in each raw list", "list", status.raw)
-        yield GaugeMetricFamily("memd_unread_lists", "Raw lists that nobody reads", value=len(status.unread))
+        yield GaugeMetricFamily("memd_unread_lists", "Raw lists that no scheduler reads", value=len(status.unread))
         waiting = status.oldest_waiting_s or 0.0
         meaning = "Time since the first push of the key that is due first"
         yield GaugeMetricFamily("memd_oldest_waiting_seconds", meaning, waiting)
@@ -60,7 +60,7 @@ class _Figures(Collector):
         yield GaugeMetricFamily("memd_waiting_parts", "Parts of memd up that cannot start and are tried again", stopped)
         paused = Counter(str(pause["code"]) for pause in status.paused)
         yield _gauge("memd_paused_endpoints", "Model endpoints whose breaker is open, by code", "code", paused)
-        yield GaugeMetricFamily("memd_unfit", "What is wrong with the server", len(status.server["unfit"]))
+        yield GaugeMetricFamily("memd_unfit", "Problems of the server", len(status.server["unfit"]))
 
     def _counted(self) -> Iterator[Metric]:
         status = self._status
@@ -73,7 +73,7 @@ class _Figures(Collector):
         yield _counter("memd_dropped_turns", "Turns that filtering dropped", "reason", status.dropped)
         yield _counter("memd_refused_facts", "Proposed facts that were refused", "reason", status.refused)
         yield _counter("memd_redacted", "Secrets cut out before the model saw them", "kind", status.redacted)
-        yield _counter("memd_facts", "Facts by what became of them", "change", status.facts)
+        yield _counter("memd_facts", "Facts by change", "change", status.facts)
         tokens = {name.removesuffix("_tokens"): n for name, n in status.usage.items() if name.endswith("_tokens")}
         yield _counter("memd_model_tokens", "Tokens of the model", "kind", tokens)
         yield CounterMetricFamily("memd_model_calls", "Calls of the model", value=status.usage["model_calls"])
@@ -81,7 +81,7 @@ class _Figures(Collector):
     def _requests(self) -> Iterator[Metric]:
         counts = dict(self._served.counts)
         answers = CounterMetricFamily(
-            "memd_http_requests", "Requests answered by this process", labels=["route", "status"]
+            "memd_http_requests", "Requests served by this process", labels=["route", "status"]
         )
         for (route, status), count in counts.items():
             answers.add_metric([route, str(status)], count)

@@ -1,4 +1,4 @@
-"""What all requests share: memd's client, the tokens, and the thread pools that keep the event loop free."""
+"""Shared by all requests: memd's client, the tokens, and the thread pools that keep the event loop free."""
 
 from __future__ import annotations
 

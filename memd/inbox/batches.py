@@ -2,7 +2,7 @@
 
 A claim whose request is in a batch is released (`defer`): its messages are pending and go on merging, its bucket is
 free, and its key waits for the answer or a flush. The answer is stored with the key; the next claim of the key gets the
-answer and the messages it covers. The answer to a request that no key waits for any more is only counted.
+answer and the messages it covers. When no key waits for a request any more, its answer is only counted.
 """
 
 from __future__ import annotations

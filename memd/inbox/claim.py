@@ -87,7 +87,7 @@ def read_claim(settings: Settings, row: list[Any]) -> Claim:
             rows.append(_message(settings, key.thread_id, name, value))
         except Rejected as error:  # this message goes to the dead with its bytes unchanged
             refused.append((text(name[2:]), error.code))
-        except ValueError:  # the inbox's own part of the value: only who writes past the functions can break it
+        except ValueError:  # the inbox's own part of the value: only a writer that bypasses the functions can break it
             refused.append((name[2:].decode(errors="replace"), "E_MESSAGE_TYPE"))
     rows.sort(key=lambda pair: pair[0])
     if refused and not rows:

@@ -206,7 +206,7 @@ class Flight(Generic[T]):
         return results
 
     def call_off(self) -> None:
-        """Discard outstanding replies and close the connection. The calls may or may not have been executed."""
+        """Discard outstanding replies and close the connection. It is unknown whether the calls were executed."""
         if self._open:
             self._open = False
             self._connection.disconnect()  # type: ignore[no-untyped-call]  # redis-py's gap
@@ -277,7 +277,7 @@ def _refused(error: redis.RedisError, text: str) -> MemdError | None:
     if isinstance(error, redis.exceptions.NoPermissionError) or text.startswith(NO_RIGHT_INSIDE):
         command = re.search(r"the '([a-z|]+)' command", text)
         what = f"run {command[1].upper().replace('|', ' ')}" if command else "do all that this takes"
-        return NotAllowed(f"the account of redis_url may not {what}; `memd acl` prints what each account needs")
+        return NotAllowed(f"the account of redis_url must not {what}; `memd acl` prints what each account needs")
     code = _code(error, text)
     if code in _ACCOUNT or isinstance(error, redis.AuthenticationError):
         return AccountRefused(_ACCOUNT.get(code, _ACCOUNT["WRONGPASS"]))

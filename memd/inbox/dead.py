@@ -25,7 +25,7 @@ _FIELDS = (".code", ".error", ".died", ".attempts", ".thread", ".user", ".agent"
 
 @dataclass(frozen=True, slots=True)
 class Letter:
-    """One dead letter. `origin`: the raw list of a push that was never taken in; such a letter has no ids."""
+    """One dead letter. `origin`: the raw list of a push that was never taken in; its letter has no ids."""
 
     id: str
     code: str

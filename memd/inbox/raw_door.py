@@ -1,6 +1,6 @@
 """The raw door: moves raw pushes from their lists into the inbox, each of them by one atomic step.
 
-The scheduler calls it all the time, forgetting once for each user. Both end in the merge that a trusted push ends in.
+The scheduler calls it all the time, forgetting once for each user. Raw and trusted pushes end in the same merge.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from memd.push.signals import load_patterns
 from memd.push.validation import RawPush, in_namespace, parse_push
 
 PART = 25
-"""Pushes that are read, and sent, at once."""
+"""Pushes that are read and sent in one pipeline."""
 
 ROUND_S = 0.1
 """Each list gets this long per round, so a flood on one cannot starve the others, however large its pushes are."""
@@ -47,7 +47,7 @@ class RawDoor:
         self._log = logger(part="raw_door")
 
     def take_in(self, rounds: int = 1) -> bool:
-        """Take in what is there, for at most so many rounds; returns whether there may be more. Raises MemdError."""
+        """Take in waiting pushes for at most `rounds` rounds; returns whether more may be left. Raises MemdError."""
         waiting = self._lists
         for _ in range(rounds):
             waiting = tuple(source for source in waiting if self._take_round(source))
@@ -113,7 +113,7 @@ class RawDoor:
             return verbs.take_skipped(raw, source, "disabled")
         try:
             context = to_context(self._parsed(raw, source), self._patterns)
-        except Rejected as error:  # kept in the dead as it came, with the code
+        except Rejected as error:  # kept unchanged in the dead, with the code
             self._log.warning(Event.RAW_PUSH_DEAD, code=error.code, bytes=len(raw))
             return verbs.take_dead(raw, source, error)
         if not context.messages:
@@ -124,7 +124,7 @@ class RawDoor:
     def _parsed(self, raw: bytes, source: str) -> RawPush:
         """The push, its thread in the namespace of the list's app. Raises Rejected.
 
-        Versions before the namespaces stored such messages under the thread's plain name, so that goes along.
+        Versions before the namespaces stored these messages under the thread's plain name, so the push carries it too.
         """
         push = parse_push(raw, self._settings.client)
         app = app_of(source)
@@ -132,7 +132,7 @@ class RawDoor:
 
 
 class Backlog:
-    """The pushes that the raw lists held at one moment: whoever pushed before it can wait until they are taken in."""
+    """The pushes that the raw lists held at one moment, so that a caller can wait until they are taken in."""
 
     def __init__(self, client: redis.Redis, lists: Sequence[str]) -> None:
         self._client = client
@@ -171,7 +171,7 @@ def raw_names(client: redis.Redis, cursor: int, page: int) -> tuple[int, set[str
 
 
 def note_unread(client: redis.Redis, names: Sequence[str]) -> None:
-    """Replace what is known of raw lists that nobody reads."""
+    """Replace the record of raw lists that no scheduler reads."""
     pipeline = client.pipeline(transaction=True)
     pipeline.delete(f"{P}:unread")
     if names:

@@ -24,7 +24,7 @@ class ServerCheck:
 
 
 def examine(client: redis.Redis) -> ServerCheck:
-    """Check a server. Sends INFO only, which the daemon's account has the right to. Raises InboxUnavailable."""
+    """Check a server. Sends only INFO, which the daemon's account has the right to run. Raises InboxUnavailable."""
     try:
         info = {**client.info("server"), **client.info("persistence"), **client.info("memory")}
     except redis.RedisError as error:
@@ -38,10 +38,10 @@ def examine(client: redis.Redis) -> ServerCheck:
         problems.append(f"{name} {version} is too old: memd needs Redis 7.0 or Valkey 7.2 at least")
     policy = info.get("maxmemory_policy", "noeviction")
     if policy != "noeviction":
-        problems.append(f"maxmemory-policy is {policy}: the server may evict what was accepted; set it to noeviction")
+        problems.append(f"maxmemory-policy is {policy}: the server may evict accepted messages; set it to noeviction")
     durable = info.get("aof_enabled") in {1, "1"}
     if not durable:
-        problems.append("appendonly is off: what was accepted is lost when the server stops; set appendonly to yes")
+        problems.append("appendonly is off: accepted messages are lost when the server stops; set appendonly to yes")
     return ServerCheck(f"{name} {version}", "append-only file" if durable else "none", tuple(problems))
 
 

@@ -43,7 +43,7 @@ def app_of(raw_list: str) -> str:
     return raw_list.removeprefix(RAW).removeprefix(":")
 
 
-# --- what travels --------------------------------------------------------------------------------------------------
+# --- the wire ------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)

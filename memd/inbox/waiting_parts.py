@@ -1,6 +1,6 @@
 """Parts of memd that cannot start and are tried again: noted by the supervisor of each host, shown by `memd status`.
 
-A file of its own: it is the only thing in the inbox that is about the processes of a host.
+In a separate file, as nothing else in the inbox concerns the processes of a host.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ KEY = f"{P}:waiting_parts"
 """Hash: "<host> <part>" -> ms of the supervisor's last note."""
 
 NOTED_MS = 60_000
-"""A note that was not renewed for so long is of a supervisor that has ended."""
+"""The supervisor of a note that is older than this has ended."""
 
 
 def note(client: redis.Redis, parts: Sequence[str]) -> None:
-    """Replace what is noted of this host. Raises InboxUnavailable."""
+    """Replace the notes of this host. Raises InboxUnavailable."""
     host = os.uname().nodename
     pipeline = client.pipeline(transaction=False)
     pipeline.time()
@@ -39,6 +39,6 @@ def note(client: redis.Redis, parts: Sequence[str]) -> None:
 
 
 def read(noted: Mapping[bytes, bytes], now: int) -> tuple[str, ...]:
-    """The parts that wait now (ms), as "<part> on <host>", from the hash."""
+    """The waiting parts in the hash at `now` (ms), as "<part> on <host>"."""
     fresh = (text(name) for name, at in noted.items() if int(at) + NOTED_MS > now)
     return tuple(sorted(f"{part} on {host}" for host, _, part in (name.rpartition(" ") for name in fresh)))

@@ -1,7 +1,7 @@
 """Workers as the inbox knows them: by name in their claims, and in RQ's register.
 
-A name is used by one process only, on any host, so what belongs to a dead worker can be told from what belongs to
-others. A supervisor that starts a worker gives it a token, and so knows its name.
+A name belongs to one process on one host and is never used again, so the claims of a dead worker are known by it. A
+supervisor gives each worker a token when it starts it, and so knows its name.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def died(name: str) -> Call[int]:
 def bury_worker(client: redis.Redis, name: str) -> int:
     """Release the claims of a dead worker and remove it from RQ's register. Returns how many claims went back.
 
-    Raises InboxUnavailable and the like; it may be done again.
+    Raises as `connection.send` does. Repeating it does no harm.
     """
     released = send(client, died(name))
     pipeline = client.pipeline(transaction=False)

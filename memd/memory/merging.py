@@ -34,7 +34,7 @@ MAX_SOURCES = 8
 """Most facts that one merge may replace."""
 
 MAX_NEW_SHARE = 0.3
-"""Share of a merged sentence's words that no source has: enough for "and", "such as", a new order."""
+"""Most new words in a merged sentence, as a share: enough for "and", "such as", a new order."""
 
 _DIGIT = re.compile(r"\d")
 
@@ -95,7 +95,7 @@ def _refusal(draft: Draft, proposal: MergedFact, content: str, offered: Sequence
 
 
 def _says_only(content: str, facts: Sequence[Fact]) -> bool:
-    """Whether a merged sentence only says what its sources say: few words, and no number, that none of them has."""
+    """Whether a merged sentence only says what its sources say: few new words, and no new number."""
     source_words = {token for fact in facts for token in tokens(content_of(fact))}
     words = set(tokens(content))
     new = words - source_words

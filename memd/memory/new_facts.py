@@ -22,7 +22,7 @@ EXPLICIT_CONFIDENCE = 0.95
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where an update comes from. `now` is aware of its zone; every time that is written is this one."""
+    """The origin of an update. `now` has a time zone and is the time of everything that the update writes."""
 
     thread_id: str
     now: datetime
@@ -31,7 +31,7 @@ class Origin:
 
     @property
     def source(self) -> str:
-        """The source that its facts name: the thread, told apart from the reserved sources by a prefix."""
+        """The source of its facts: the thread, with a prefix where its name equals a reserved source."""
         return f"thread:{self.thread_id}" if self.thread_id in {MANUAL, AGENT, UNKNOWN} else self.thread_id
 
     @property

@@ -1,4 +1,4 @@
-"""Parsing: the bytes of a document, checked. What cannot be read raises, naming the place (`facts[3].content`).
+"""Parsing: reads and checks the bytes of a document. An error names the place (`facts[3].content`).
 
 Fields that a person broke without making the document unreadable are read as absent; `broken_fields` lists them.
 """

@@ -1,4 +1,4 @@
-"""Purge: takes what removed facts said out of every other text of a document. Pure: nothing is mutated.
+"""Purge: removes the content of removed facts from every other text of a document. Pure: nothing is mutated.
 
 `TEXTS` lists every field that holds text, with its rule; `NO_TEXT` lists the others. A field that is in neither fails a
 test, so that no copy is overlooked.
@@ -56,7 +56,7 @@ _NAME = re.compile(r"(?<=\S\s)[^\W\d_a-z]\w*|\S*\d\S*")
 
 
 class Words:
-    """What removed facts said: their names and numbers, all their words, and their quotes."""
+    """The content of removed facts: their names and numbers, all their words, and their quotes."""
 
     def __init__(self, removed: Sequence[Fact], kept: Iterable[Fact]) -> None:
         known = {token for fact in kept for token in tokens(content_of(fact))}
@@ -82,7 +82,7 @@ class Words:
 
 
 def purge(document: Document, removed: Iterable[Fact], now: str) -> Document:
-    """The document without what these facts said; they must have left its facts and its archive already."""
+    """The document without the content of these facts, which must have left its facts and archive already."""
     removed = list(removed)
     words, ids = Words(removed, facts_of(document)), set(map(id_of, removed))
     if "quarantine" in document:

@@ -1,4 +1,4 @@
-"""Removed facts: what a person took out does not come back by extraction or import; only a person may add it again.
+"""Removed facts: a fact that a person removed never returns by extraction or import; only a person may add it again.
 
 The document keeps a tombstone for each: `{"hash", "removedAt", "threads"}`, oldest first, without the text.
 """

@@ -56,7 +56,7 @@ def review(draft: Draft, offered_ids: Collection[str], verdicts: Iterable[Review
 
 
 def expire(draft: Draft) -> None:
-    """Archive what is past its time at once, where reviews are switched off."""
+    """Where reviews are switched off, archive facts at the end of their time."""
     if draft.settings.review_max == 0:
         for fact_id in [fact_id for fact_id in draft.facts if _still(draft, fact_id) == "ended"]:
             draft.archive(fact_id, "expired")

@@ -239,7 +239,7 @@ class Supervisor:
             self._log.warning(Event.PART_DIED, name=part.name, code=code, restart_in_s=round(part.pause, 2))
 
     def _is_first_start(self, part: Child) -> bool:
-        """Whether the part never worked. Once it listens, the HTTP server ends with none of FATAL."""
+        """Whether the part never worked. Once it listens, the HTTP server never ends with a code of FATAL."""
         return part.starts == 1 and (not self._ready or part.name == HTTP)
 
     def _let_wait(self, part: Child, code: int) -> None:

@@ -53,7 +53,7 @@ class Examined(NamedTuple):
 
 
 def examine(push: RawPush, patterns: Patterns) -> list[Examined]:
-    """What filtering does with each turn of a push, for people who look at it."""
+    """The decision of filtering on each turn of a push, for display."""
     came = [to_turn(message) for message in push.messages]
     turns = list(map(_cleaned, came))
     searched = _searched(turns)

@@ -1,7 +1,7 @@
 """Numbers and words that are secrets by a check: card numbers, and the seed phrases of wallets.
 
-A card is told by issuer, length and check digit, however its digits are grouped. A seed phrase is twelve words or more
-in a row, all of BIP-39's English list.
+A card number is recognised by issuer, length and check digit, however its digits are grouped. A seed phrase is twelve
+words or more in a row, all of BIP-39's English list.
 """
 
 from __future__ import annotations

@@ -105,5 +105,5 @@ def load(name: str) -> dict[str, list[str]]:
 
 
 def compiled(sources: Iterable[str]) -> re.Pattern[str]:
-    """One regex that matches what any of these match."""
+    """One regex that matches wherever any of these matches."""
     return re.compile("|".join(sources))

@@ -121,7 +121,7 @@ _ANYTHING = _Part(None)
 
 
 def required_literals(pattern: str) -> Literals:
-    """Literals of which every match of a regex contains at least one; empty when none is known."""
+    """Literals: every match of a regex contains at least one of them. Empty when the regex cannot be analysed."""
     try:
         reader = _Reader(pattern)
         part = reader.alternatives()

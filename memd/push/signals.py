@@ -1,4 +1,4 @@
-"""Signals: what a user's message says besides its content, found by the patterns of `signals/<language>.yaml`.
+"""Signals: the kind of a user's message (correction, goal …), found by the patterns of `signals/<language>.yaml`.
 
 A text is cut into sentences; code, quotations and the phrases under `harmless` are blanked out first, since most false
 alarms come from words that are mentioned, not meant. Patterns under `statement` are not tried on questions. Only the
@@ -158,7 +158,7 @@ def _read(file: PatternFile, name: Any, node: Any, rules: Rules) -> None:
 
 
 def _read_signal(file: PatternFile, signal: str, node: Any, rules: Rules) -> None:
-    """Add the patterns of a signal. `replace` first drops what earlier files say of it."""
+    """Add the patterns of a signal. `replace` first drops its patterns of earlier files."""
     for key, part in file.names(node):
         if key.value == "replace":
             for kind in _KINDS:

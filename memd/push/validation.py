@@ -22,7 +22,7 @@ from memd.push.strict_json import check_values, parse_json, refuse
 
 MAX_ID_BYTES = 256
 MAX_THREAD_BYTES = MAX_ID_BYTES - 65
-"""What an app with a namespace may use: an app's name has up to 64 characters, and a slash follows it."""
+"""The limit for an app with a namespace: the name of an app has up to 64 characters, and a slash follows it."""
 
 _FIELDS = frozenset({"v", "thread_id", "user_id", "agent_name", "messages", "signals", "now"})
 _BIDI = "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"

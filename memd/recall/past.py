@@ -68,7 +68,7 @@ def _end(fact: Fact) -> datetime | None:
 
 
 def _then(fact: Fact, at: datetime) -> Fact:
-    """The fact without what happened to it later."""
+    """The fact without its later changes."""
     later = {"archivedAt", "archiveReason", "archiveNote", "replacedBy"}
     confirmed = moment(last_confirmed_at(fact))
     if confirmed is not None and confirmed > at:
@@ -93,7 +93,7 @@ def _summaries(document: Document, at: datetime) -> tuple[Document, list[str]]:
 def _gaps(document: Document, at: datetime, archive_cap: int) -> Iterator[str]:
     entries = archive_of(document)
     ends = [end for entry in entries if (end := _end(entry)) is not None]
-    # The archive drops what was archived first: nothing it dropped was believed longer than its oldest entry.
+    # The archive drops its oldest entries first: no dropped fact was believed longer than the oldest entry.
     if len(entries) >= archive_cap and not (ends and min(ends) <= at):
         yield f"the archive keeps {counted(archive_cap, 'fact')}: some that were believed then may no longer be in it"
     if timeless := sum(_end(entry) is None for entry in entries):

@@ -1,4 +1,4 @@
-"""The reader: reads documents, and returns blocks and ranked facts. It caches what it derives from a document.
+"""The reader: reads documents, and returns blocks and ranked facts. It caches the values derived from a document.
 
 The next read sees every change: each read asks the store for the mark of every document it depends on.
 """
@@ -56,7 +56,7 @@ class _Cached:
         return Lines(self.memory.document, self.settings)
 
     def size(self) -> int:
-        """The bytes of what was derived so far, by estimate."""
+        """The bytes of the values derived so far, by estimate."""
         size = sum(getsizeof(block.text) for block in list(self.blocks.values()))
         size += self.index.bytes_taken if "index" in vars(self) else 0
         return size + (self.lines.bytes_taken if "lines" in vars(self) else 0)
@@ -169,7 +169,7 @@ class Reader:
         return block
 
     def _keep(self, bucket: Bucket, cached: _Cached) -> None:
-        """Cache what was derived, which may have grown, with the bucket's document."""
+        """Cache the derived values, which may have grown, with the bucket's document."""
         self._documents.attach(bucket, cached.documents[-1], cached, cached.size())
 
     def _pending_of(self, bucket: Bucket) -> list[Pending]:

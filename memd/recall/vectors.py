@@ -107,7 +107,7 @@ class Vectors:
 
 
 def fused(rankings: Sequence[Mapping[int, float]]) -> dict[int, float]:
-    """The rankings fused by reciprocal rank: 1 for what is first in all of them; equals share the better rank."""
+    """The rankings fused by reciprocal rank: 1 for the first of all rankings; equals share the better rank."""
     scores: dict[int, float] = {}
     for ranking in rankings:
         rank: dict[float, int] = {}

@@ -28,7 +28,7 @@ class UnreadLists:
         self._log = logger(duty=self.name)
 
     def tick(self) -> float:
-        """Scan one page; after the last one, record what was found on all of them."""
+        """Scan one page; after the last page, record the lists found on all pages."""
         self._cursor, names = raw_door.raw_names(self._client, self._cursor, PAGE)
         self._found |= names - self._known
         if self._cursor == 0:

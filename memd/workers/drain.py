@@ -52,7 +52,7 @@ def prepare() -> None:
 
 
 def drain(wire: str) -> None:
-    """What a bell runs. `wire`: the inbox version of the bell; another version is left to its own workers."""
+    """The function of a bell. `wire`: the inbox version of the bell; another version is left to its own workers."""
     if wire != str(WIRE_VERSION):
         return
     settings = _settings or config.load().settings

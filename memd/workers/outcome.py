@@ -1,4 +1,4 @@
-"""What one attempt at a claim comes to: a value, which `settle` turns into exactly one move of the inbox."""
+"""The outcome of one attempt at a claim: a value, which `settle` turns into exactly one move of the inbox."""
 
 from __future__ import annotations
 

@@ -167,7 +167,7 @@ def _redacted(message: Message, counts: Counter[str]) -> Message:
 
 
 def _stored_earlier(opened: Opened) -> Stored:
-    """What an attempt that was never acked has stored: the facts that quote these messages."""
+    """The facts that quote these messages: an attempt that was never acked has stored them."""
     messages, thread = opened.part.messages, opened.part.claim.key.thread_id
     names = {name for message in messages for name in (message.id, message.identity) if name}
     quoting = (id_of(fact) for fact in facts_of(opened.loaded.document) if quotes_any(fact, thread, names))

@@ -1,4 +1,4 @@
-"""What all steps of a drain share: opened once, closed once."""
+"""The resources that all steps of a drain share: opened once, closed once."""
 
 from __future__ import annotations
 

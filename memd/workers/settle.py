@@ -118,7 +118,7 @@ def _pushes(claim: Claim) -> int:
 
 
 def _record(stored: Stored) -> dict[str, object]:
-    """What receipts say of the claim."""
+    """The record of the claim for receipts."""
     record: dict[str, object] = {"state": "stored", "facts": stored.fact_ids}
     return record | {"refused": stored.refused} if stored.refused else record
 

@@ -1,4 +1,4 @@
-"""What the steps of a claim's life hand on: each takes the value of the step before it and returns the next one.
+"""The values between the steps of a claim's life: each step takes the value of the step before it and returns the next.
 
 A step may return an outcome instead, which ends the part.
 
@@ -34,7 +34,7 @@ class Part:
         return len(self.messages) == len(self.claim.messages)
 
     def spend(self, model: str, usage: Usage, *, batch: bool) -> None:
-        """Count one call. A useless answer has cost as much as any other."""
+        """Count one call. An unusable reply costs as much as any other."""
         self.spent.update(usage_stats(model, usage, batch=batch))
 
 
@@ -48,7 +48,7 @@ class Opened:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What the extractor reads: the new messages of a part, and known ones before them for context."""
+    """The extractor's input: the new messages of a part, and known messages before them for context."""
 
     part: Part
     loaded: Loaded

@@ -313,15 +313,15 @@ def test_a_list_that_nobody_reads_is_said(settings: Settings) -> None:
 @pytest.mark.parametrize(
     ("account", "words", "sentence"),
     [
-        ("memd-in", ["status"], "may not run INFO"),
-        ("memd-in", ["push"], "may not run FCALL"),
-        ("memd-reader", ["flush"], "may not"),
+        ("memd-in", ["status"], "must not run INFO"),
+        ("memd-in", ["push"], "must not run FCALL"),
+        ("memd-reader", ["flush"], "must not"),
     ],
 )
 def test_a_missing_right_is_one_sentence(
     site: Site, data_dir: Path, account: str, words: list[str], sentence: str
 ) -> None:
-    """The command line says what the account may not do and where rights are printed; exit code 77."""
+    """The command line says what the account must not do and where rights are printed; exit code 77."""
     done = run(*words, settings=as_account(site, data_dir, account))
     assert done.returncode == 77, done.stderr
     assert sentence in done.stderr
@@ -335,7 +335,7 @@ def test_rights_missing_inside_a_function_are_said_too(site: Site, data_dir: Pat
         execute(admin, "ACL", "SETUSER", "half", "reset", "on", "nopass", "~*", "+fcall")
         settings = make_settings(data_dir, f"redis://half:x@127.0.0.1:{site.port}")
         try:
-            with connect(settings) as client, pytest.raises(NotAllowed, match="may not"):
+            with connect(settings) as client, pytest.raises(NotAllowed, match="must not"):
                 send(client, verbs.flush_page("due", "0", (None, None, None)))
         finally:
             execute(admin, "ACL", "DELUSER", "half")

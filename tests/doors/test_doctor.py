@@ -145,7 +145,7 @@ def test_what_an_account_may_not_ask_is_not_checked(client: redis.Redis, setting
     finally:
         execute(client, "ACL", "DELUSER", "few")
     assert (report["server"].state, report["clock"].state) == ("warn", "ok")
-    assert "may not run INFO" in report["memory"].said
+    assert "must not run INFO" in report["memory"].said
 
 
 # --- the server ----------------------------------------------------------------------------------------------------

@@ -161,7 +161,7 @@ REFUSALS = {
     "MISCONF": ("MISCONF Errors writing to the AOF file: No space left on device", InboxUnavailable, "its disk"),
     "NOAUTH": ("NOAUTH Authentication required.", AccountRefused, "asks for a password"),
     "WRONGPASS": ("WRONGPASS invalid username-password pair or user is disabled.", AccountRefused, "the password"),
-    "NOPERM": ("NOPERM this user has no permissions to run the 'fcall' command", NotAllowed, "may not run FCALL"),
+    "NOPERM": ("NOPERM this user has no permissions to run the 'fcall' command", NotAllowed, "must not run FCALL"),
     "clients": ("ERR max number of clients reached", InboxUnavailable, "maxclients"),
 }
 """What a server says, which error of memd it becomes, and what that says."""
@@ -275,7 +275,7 @@ def too_many_clients(control: redis.Redis, settings: Settings) -> Iterator[None]
         (busy, "a script"),
         (read_only, "replica"),
         (misconfigured, "its disk"),
-        (without_rights, "may not"),
+        (without_rights, "must not"),
         (too_many_clients, "maxclients|cannot be reached"),  # the server may hang up before it is heard
     ],
 )

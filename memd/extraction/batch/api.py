@@ -1,6 +1,6 @@
 """The Message Batches API with Anthropic's SDK: half the price for extractions that may wait up to a day.
 
-The addresses are built here, not taken from answers, so the key is only sent to the configured endpoint. Importing
+The addresses are built here, not taken from responses, so the key is only sent to the configured endpoint. Importing
 this module imports the SDK.
 """
 

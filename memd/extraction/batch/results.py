@@ -1,6 +1,6 @@
 """Results of batches: reading one, who is at fault when there is no message, and whether it fits a claim.
 
-Nothing here needs the SDK: the inbox keeps an answer as the endpoint gave it, and it is read when its key is claimed.
+Nothing here needs the SDK: the inbox keeps each answer unchanged, and it is read when its key is claimed.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ def read(answer: PaidAnswer, sent: Sequence[Message]) -> Extraction:
         if packed["kind"] != "succeeded":
             raise _failure(packed["body"])
         update, usage = envelope.read(orjson.dumps(packed["body"]), "application/json", sent)
-    except ModelUnavailable as error:  # waiting would not change this answer: it is discarded, at one attempt
+    except ModelUnavailable as error:  # waiting would not change this answer: discarding it costs an attempt
         raise ContentRefused(error.code, "the answer does not come from a Messages API") from None
     return Extraction(update, usage, model, prompt_version)
 

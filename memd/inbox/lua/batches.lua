@@ -1,7 +1,7 @@
 -- Requests in a batch of the model's endpoint: a claim is given back until its request is answered.
 
 local POLL_MS = 60000 -- where the settings do not say how often a batch is polled
-local BATCH_MS = 26 * 3600000 -- a batch ends within 24 hours; what it has not answered by then is asked again
+local BATCH_MS = 26 * 3600000 -- a batch ends within 24 hours; its open requests are then made again
 
 -- The order of the last message of a claim
 local function last_order(claim)

@@ -55,7 +55,7 @@ _TAG = re.compile("[\U000e0000-\U000e007f]")
 _HAS_CJK = re.compile(f"[{CJK}]")
 _CJK_GAP = re.compile(rf"(?<=[{CJK}])[^\S\n]+(?=[{CJK}])")
 _SPELLED = re.compile(r"(?<!\w)(?:[^\W\d_][ .*_-]{1,3}){7,}[^\W\d_](?!\w)")
-"""Eight letters or more, spelled out one by one: nobody wants to keep such a sentence."""
+"""Eight letters or more, spelled out one by one: no such sentence is worth storing."""
 
 _BASE64 = re.compile(r"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{20,}={0,2}")
 _HEX = re.compile(r"(?<![0-9A-Za-z])(?:[0-9A-Fa-f]{2}){10,}(?![0-9A-Za-z])")

@@ -71,7 +71,7 @@ def _content_reasons(content: str, settings: ApplySettings) -> Iterator[str]:
 
 
 def _standing(fact: NewFact, settings: ApplySettings) -> str | None:
-    """Why what a proposal says of itself stops it, whatever its words."""
+    """The reason why a proposal's own fields stop it, whatever its words."""
     if fact.scope != "user":
         return "not_user_scope"
     if fact.durability != "durable":
@@ -88,7 +88,7 @@ def _standing(fact: NewFact, settings: ApplySettings) -> str | None:
 
 
 def _asides(fact: NewFact) -> Iterator[str]:
-    """What would be stored with the fact's sentence."""
+    """The texts that would be stored with the fact's sentence."""
     yield fact.source_error or ""
     yield fact.backstory or ""
     if fact.subject:

@@ -40,7 +40,7 @@ def is_upload_event(text: str) -> bool:
 
 
 def without_upload_events(text: str) -> str:
-    """The text without such sentences."""
+    """The text without sentences that only report an upload."""
     if not any(word in text.lower() for word in ("upload", "attached", "上传", "附上", "附加")):
         return text
     parts = [*_GAP.split(text), ""]

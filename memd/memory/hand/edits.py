@@ -1,4 +1,4 @@
-"""Edits: what a person changes in a document. Pure functions: nothing is mutated, refusals raise Rejected.
+"""Edits: changes of a person to a document. Pure functions: nothing is mutated, refusals raise Rejected.
 
 An edited fact has source `manual` and confidence 1.0; the model cannot change it.
 """
@@ -68,8 +68,8 @@ def edit(
 def remove(document: Document, fact_id: str, now: datetime) -> Edited:
     """Remove a fact with all its versions in the archive, and leave a tombstone. Raises Rejected, FactUnknown.
 
-    Facts that say the same are removed with it, and merges that it went into or was made of. What it said is purged
-    from all other texts (`memory.purge`), so that nothing of it is left.
+    Facts that say the same are removed with it, and merges that it went into or was made of. Its content is purged
+    from all other texts (`memory.purge`), so that no copy is left.
     """
     document = complete(document)
     steps.check_id(fact_id)

@@ -1,4 +1,4 @@
-"""Formats: what can be imported, and how each format is read into parcels.
+"""Formats: the importable formats, each read into parcels.
 
 memd's own export, or one of its documents; DeerFlow's `memory.json` (version 1.0); mem0's `get_all()`, as
 `{"results": [...]}` or as a plain list.
@@ -27,7 +27,7 @@ EXPORT_VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class Parcel:
-    """What an import brings for one memory. `user_id`: its owner, None when the format does not say.
+    """The import of one memory. `user_id`: its owner, None when the format does not say.
 
     `refused`: items that could not be read, counted by reason.
     """

@@ -1,7 +1,7 @@
-"""Imports: what of a parcel comes into a document. Pure: the same parcel a second time changes nothing.
+"""Imports: applies a parcel to a document. Pure: the same parcel a second time changes nothing.
 
-What the memory holds stays as it is. A fact that says the same is known already; one that the memory has moved on from
-(`superseded`) or that a person removed (`removed`) stays out; one that fails a gate or finds no room is refused, and
+The facts of the memory stay unchanged. A fact that says the same counts as known; a fact that the memory has replaced
+(`superseded`) or that a person removed (`removed`) stays out; a fact that fails a gate or finds no room is refused and
 counted.
 """
 

@@ -1,8 +1,8 @@
-"""Notes: what an agent writes into a memory by a tool. Pure functions: nothing is mutated, refusals raise Rejected.
+"""Notes: facts that an agent writes by a tool. Pure functions: nothing is mutated, refusals raise Rejected.
 
 A tool's argument is a model's word, not the user's: a note has source `agent`, no evidence, less confidence than a
-proven fact, and never the rank of a correction. It displaces nothing. An agent cannot change what a person wrote, and
-what it changes or retires goes to the archive, a limited number a day
+proven fact, and never the rank of a correction. It evicts no fact. An agent cannot change facts that a person wrote;
+facts that it changes or retires go to the archive, a limited number a day
 (docs/decisions/0020-a-note-is-not-the-users-word.md).
 """
 
@@ -45,7 +45,7 @@ from memd.memory.text import one_line
 from memd.push.redaction import redact
 
 SHARE = 0.2
-"""Share of a memory that may be notes: most of it rests on what the user said."""
+"""Share of a memory that may be notes: most facts must rest on the user's words."""
 
 CHANGES_A_DAY = 20
 """Facts of one memory that agents may change or retire in 24 hours: a tenth of the archive by default."""

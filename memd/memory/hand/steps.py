@@ -30,10 +30,10 @@ _SENTENCES = {
     "too_long": "{field} must have at most {settings.fact_max_chars} characters",
     "secret": "{field} contains a secret (a key, token, password or card number); secrets are not remembered",
     "upload_event": "{field} only says that a file was uploaded; that holds for one session and is not remembered",
-    "instruction": "{field} instructs or addresses the assistant; say what the user is, does or likes instead",
+    "instruction": "{field} instructs or addresses the assistant; describe what the user is, does or likes instead",
     "markup": "{field} contains tags, links or images as markup, which a model could mistake for the prompt's own",
 }
-"""What each gate says to a person or an agent."""
+"""The message of each gate for a person or an agent."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Export everything kept about a user; import what another memory kept, one write for each memory."""
+"""Exports everything kept about a user; imports the memories of other systems, one write for each memory."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from memd.memory.hand.imports import MergedDocument, merge
 
 @dataclass(frozen=True, slots=True)
 class ImportedMemory:
-    """What came into one memory. `added`: the ids of facts, `contents`: their sentences; `known`: facts it had.
+    """The import into one memory. `added`: the ids of facts, `contents`: their sentences; `known`: facts it had.
 
     `summaries`, `archived`: how many came in; `refused`: the rest, counted by reason.
     """
@@ -35,7 +35,7 @@ class ImportedMemory:
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """What an import did, or would do: the format it was read as, and the result for each memory."""
+    """The result of an import, or of its dry run: the detected format, and the result for each memory."""
 
     format: Format
     memories: tuple[ImportedMemory, ...]
@@ -91,5 +91,5 @@ def _for_agent(parcels: list[Parcel], agent_name: str) -> Parcel:
         if parcel.agent_name == agent_name or len(parcels) == 1:
             return parcel
     raise Rejected(
-        "E_IMPORT_AGENT", f"the import holds {len(parcels)} memories, none of them of this agent", "agent_name"
+        "E_IMPORT_AGENT", f"the import holds {len(parcels)} memories, but no memory of this agent", "agent_name"
     )

@@ -35,7 +35,7 @@ class _CachedDocument(Generic[D]):
 
 
 class CachedReader(Generic[D]):
-    """Reads documents and caches them with what is derived from them. Thread-safe.
+    """Reads documents and caches them with the values derived from them. Thread-safe.
 
     It keeps `store.cache_documents` documents at most and `recall.cache_mb` megabytes by estimate; the least recently
     used go first. Every read asks the store for the document's mark, so it notices changes by other processes and

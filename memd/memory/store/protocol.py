@@ -259,7 +259,7 @@ class Store(Protocol):
     def probe(self, bucket: Bucket) -> None:
         """Write something durably where the bucket's document is kept, and leave nothing. Raises StoreUnavailable.
 
-        Called before a model is asked when a write has failed: an answer that cannot be stored is paid for nothing.
+        Called before a model is asked when a write has failed: a reply that cannot be stored costs tokens for nothing.
         """
         ...
 

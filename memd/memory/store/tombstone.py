@@ -1,4 +1,4 @@
-"""Tombstones in files: what a user had forgotten must not come back, and nobody may learn from them what it was.
+"""Tombstones in files: forgotten messages must not come back, and the files must not reveal their content.
 
 `<data>/forgotten/<name>.json` holds salted hashes of the identities that were removed; it outlives the documents, the
 inbox and the server. While a forgetting is unfinished, `<name>.open` next to it lists the wishes to fulfil. The name is

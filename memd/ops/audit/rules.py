@@ -139,7 +139,7 @@ def _alike(statement: _Statement, other: _Statement, near: float) -> str:
 
 
 def _echo(document: Document, _: datetime, __: ApplySettings) -> Iterator[Finding]:
-    """Facts that memd told itself: they quote its own block, or only that block proves them."""
+    """Facts that memd learned from itself: they quote its `<memory>` block, or only that block proves them."""
     for place, fact in _facts(document):
         quotes = quotes_of(fact)
         if _BLOCK.search(content_of(fact)):

@@ -51,7 +51,7 @@ class Diagnosis:
 
 
 class Checkup:
-    """Settings and server. A server that does not answer is tried once for all checks."""
+    """Settings and server. A server that does not respond is tried once for all checks."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings

@@ -92,7 +92,7 @@ def files(checkup: Checkup) -> Verdict:
 
 
 def _entries(checkup: Checkup) -> tuple[list[Entry], bool]:
-    """Files and folders of the store, and whether these are all; none of a store that keeps no files."""
+    """Files and folders of the store, and whether the list is complete; empty for a store without files."""
     store = open_store(checkup.settings)
     if not isinstance(store, FileStore):
         return [], True

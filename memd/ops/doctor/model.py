@@ -1,4 +1,4 @@
-"""The model's endpoint: whether it answers and accepts the key. It costs no tokens and never shows the key."""
+"""The model's endpoint: whether it responds and accepts the key. It costs no tokens and never shows the key."""
 
 from __future__ import annotations
 

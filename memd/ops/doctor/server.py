@@ -23,7 +23,7 @@ SAMPLES, SAMPLE_S = 5, 0.02
 
 
 def reachable(checkup: Checkup) -> Verdict:
-    """It answers, and memd can run on it."""
+    """It responds, and memd can run on it."""
     if checkup.settings.redis_url is None and (problem := _embedded(checkup)):
         return bad(problem)
     began = time.monotonic()
@@ -74,7 +74,7 @@ def persistence(checkup: Checkup) -> Verdict:
 def _promise(appendfsync: str | None, promise: dict[str, str]) -> str:
     """The setting and what it means."""
     if appendfsync is None:
-        return "unknown (this account may not ask)"
+        return "unknown (this account lacks the right)"
     return f"{appendfsync}: {promise.get(appendfsync, 'unknown')}"
 
 
@@ -175,7 +175,7 @@ def _loopback(address: str) -> bool:
 
 
 def _setting(checkup: Checkup, name: str) -> str | None:
-    """A setting of the server; None when the account may not ask, as the daemon's account may not."""
+    """A setting of the server; None when the account lacks the right to read it, as the daemon's account does."""
     if checkup.settings.redis_url is None:
         return checkup.settings.server.appendfsync
     try:

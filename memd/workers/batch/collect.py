@@ -69,7 +69,7 @@ class BatchCollector:
             await batches.delete(batch.id)
 
     def _move(self, batch_id: str, result: BatchResult) -> Call[str]:
-        """The result goes to its key; when the endpoint is to blame that there is none, the request is made again."""
+        """Give the result to its key. When the endpoint is to blame for a missing result, make the request again."""
         failure = result.failure
         if isinstance(failure, ModelUnavailable):
             return inbox.again(batch_id, result.request_id, urgent=failure.code in URGENT)
