@@ -114,7 +114,7 @@ class Forgetting:
         return self._fulfil(wish, self._empty_inbox(wish))
 
     def _knows(self, wish: Wish, erased: Erased) -> bool:
-        """Whether store or inbox have anything of the user. A shared memory does not say whose its facts are."""
+        """Whether store or inbox have anything of the user. The facts of a shared memory do not name their users."""
         if erased.files or self._settings.store.shared or self._tombstones.find(wish.user_id) is not None:
             return True
         return forgetting.knows(self._client, user_hash(wish.user_id))
