@@ -44,9 +44,7 @@ def notes(report: Report) -> Iterator[str]:
     run = report.get("run", {})
     if run:
         yield f"{run['users']} users, {run['sessions']} conversations, {run['calls']} requests"
-        tokens = ", ".join(f"{count} {name.removesuffix('_tokens')}" for name, count in run["tokens"].items())
-        usd = run["usd_per_1000_conversations"]
-        yield f"tokens: {tokens}; " + ("price unknown" if usd is None else f"${usd:g} per 1,000 conversations")
+        yield _cost(report)
     if times := report.get("latency"):
         yield "seconds a request: " + ", ".join(f"{name} {value:g}" for name, value in times.items())
     if run.get("outages"):
@@ -61,6 +59,13 @@ def notes(report: Report) -> Iterator[str]:
         if cases:
             yield f"first {len(cases)} open cases of {title.replace('_', ' ')}:"
             yield from (f"  {printable(case['case'])} [{case['group'] or '-'}] {_cut(case['text'])}" for case in cases)
+
+
+def _cost(report: Report) -> str:
+    run, usd = report["run"], report["run"]["usd_per_1000_conversations"]
+    tokens = ", ".join(f"{count} {name.removesuffix('_tokens')}" for name, count in run["tokens"].items())
+    estimated = " (estimates where none were counted)" if report["extractor"] == "replay" else ""
+    return f"tokens{estimated}: {tokens}; " + ("price unknown" if usd is None else f"${usd:g} per 1,000 conversations")
 
 
 def groups(report: Report) -> Iterator[str]:
