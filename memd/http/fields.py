@@ -8,13 +8,15 @@ from __future__ import annotations
 import re
 from datetime import datetime
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 from urllib.parse import parse_qsl
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainValidator, ValidationError, WithJsonSchema
 
 from memd.context import DEFAULT_AGENT
 from memd.errors import Rejected
+from memd.inbox.keys import MAX_LIMIT as MAX_ROWS
+from memd.inbox.keys import SOURCES
 from memd.push.strict_json import parse_json
 from memd.push.validation import MAX_ID_BYTES, check_identifier
 from memd.recall.search import MAX_LIMIT, MAX_QUERY_CHARS, check_query
@@ -100,6 +102,16 @@ def _integer(value: Any) -> Any:
 Integer = Annotated[int, BeforeValidator(_integer)]
 Tokens = Annotated[int, Field(ge=1, le=MAX_TOKENS, description="Budget of the block, in estimated tokens.")]
 Bool = Annotated[bool, BeforeValidator(partial(_from_query, kind=bool))]
+Rows = Annotated[
+    int,
+    Field(ge=1, le=MAX_ROWS, description="Rows of a page, at most."),
+    BeforeValidator(partial(_from_query, kind=int)),
+]
+_NEXT = "`next` of the page before; empty for the first."
+UserCursor = Annotated[
+    str, Field(description=_NEXT, max_length=MAX_ID_BYTES + 32, pattern=r"^(-?[0-9]{1,24}:[^\u0000-\u001f]+)?$")
+]
+KeyCursor = Annotated[str, Field(description=_NEXT, pattern=rf"^(({'|'.join(SOURCES)}):[0-9]{{1,15}})?$")]
 
 
 class Fields(BaseModel):
@@ -133,6 +145,22 @@ class ReceiptQuery(Fields):
     """The user of the push."""
 
     user_id: UserId
+
+
+class UsersQuery(NoFields):
+    """A page of users."""
+
+    by: Literal["id", "changed"] = Field("id", description="changed: the user that changed last comes first.")
+    after: UserCursor = ""
+    limit: Rows = 100
+
+
+class PendingQuery(Fields):
+    """A page of a user's keys."""
+
+    user_id: UserId
+    after: KeyCursor = ""
+    limit: Rows = 100
 
 
 class FlushBody(Fields, title="Flush"):

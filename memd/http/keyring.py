@@ -28,7 +28,9 @@ from memd.push.validation import check_identifier
 
 Scope = Literal["read", "write", "admin", "status"]
 SCOPES: tuple[Scope, ...] = get_args(Scope)
-"""read: memory, inject, search, facts, receipts. write: push, flush, facts. admin: export, forget. status: figures."""
+"""read: memory, inject, search, facts, receipts, pending. write: push, flush, facts. admin: users, export, forget.
+status: figures.
+"""
 
 DEFAULT_SCOPES: tuple[Scope, ...] = ("read", "write")
 VERSION = 1

@@ -9,7 +9,7 @@ import orjson
 from starlette.responses import Response
 
 from memd.context import Bucket
-from memd.http.fields import AddFact, Export, FactEdit, Forget, Inject, InjectQuery, OneMemory, SearchBody
+from memd.http.fields import AddFact, Export, FactEdit, Forget, Inject, InjectQuery, OneMemory, SearchBody, UsersQuery
 from memd.http.operation import HttpRequest, json_response
 from memd.recall.inject import Injection
 from memd.recall.search import Found
@@ -126,6 +126,18 @@ async def remove_fact(request: HttpRequest) -> Response:
         lambda: request.service.memd.remove_fact(query.user_id, fact_id, agent_name=query.agent_name),
     )
     return Response(None, 204, {"cache-control": "no-store"})
+
+
+async def users(request: HttpRequest) -> Response:
+    """The users that the token names, of those that have a memory."""
+    query: UsersQuery = request.query
+    page = await request.service.run(
+        request.service.long,
+        lambda: request.service.memd.users(
+            by=query.by, after=query.after, limit=query.limit, visible=request.token.users.__contains__
+        ),
+    )
+    return json_response(page)
 
 
 async def export(request: HttpRequest) -> Response:

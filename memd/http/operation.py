@@ -43,7 +43,7 @@ class HttpRequest:
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """One method on one path, as it is served and documented.
+    """One method on one path, as it is served and documented. `lists_users`: it shows only users of the token.
 
     `scope` None: needs no token. `body` RawPush: a push, in the format of the raw list. `responses`: by status, the
     type or JSON schema of the body, a media type, or None. `refusals`: statuses besides those that every operation has.
@@ -60,6 +60,7 @@ class Operation:
     body: type[Fields] | type[RawPush] | None = None
     etag: bool = False
     refusals: tuple[int, ...] = ()
+    lists_users: bool = False
     description: str = field(default="", kw_only=True)
 
 
@@ -125,7 +126,7 @@ class Resource:
     ) -> HttpRequest:
         query = _parse_query(operation.query, scope["query_string"])
         body = await self._parse_body(operation.body, raw) if operation.body is not None else None
-        if operation.scope not in (None, "status"):
+        if operation.scope not in (None, "status") and not operation.lists_users:
             self._service.authorize_user(token, _user_of(query, body))
         return HttpRequest(self._service, token, query, body, scope["path_params"], headers)
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 
 from starlette.responses import Response
 
-from memd.http.fields import FlushBody
+from memd.http.fields import FlushBody, PendingQuery
 from memd.http.operation import HttpRequest, json_response
 from memd.http.problems import not_found
 from memd.inbox.flush import FlushProgress, FlushResult
+from memd.inbox.keys import PendingKey
 from memd.push.validation import in_namespace, thread_of
 
 MARGIN_S = 5.0
@@ -32,6 +34,28 @@ async def receipt(request: HttpRequest) -> Response:
     if outcome.state == "unknown":
         raise not_found()
     return json_response(outcome)
+
+
+async def pending(request: HttpRequest) -> Response:
+    """The keys of a user that have not ended: those of the token's app, under the names that it gave them."""
+    query: PendingQuery = request.query
+    page = await request.service.run(
+        request.service.inbox,
+        lambda: request.service.memd.pending(user_id=query.user_id, after=query.after, limit=query.limit),
+    )
+    app = request.token.app
+    return json_response(replace(page, keys=tuple(_own(key, app) for key in page.keys if _is_own(key, app))))
+
+
+def _is_own(key: PendingKey, app: str) -> bool:
+    return key.thread_id.startswith(thread_of("", app))
+
+
+def _own(key: PendingKey, app: str) -> PendingKey:
+    """A key as its app knows it. Which worker has it is nothing to an app."""
+    if not app:
+        return key
+    return replace(key, thread_id=key.thread_id.removeprefix(thread_of("", app)), claimed_by=None)
 
 
 async def flush(request: HttpRequest) -> Response:

@@ -15,9 +15,11 @@ from memd.http.operation import Operation, Resource
 from memd.http.problems import Problem
 from memd.http.service import Service
 from memd.inbox.flush import FlushResult
+from memd.inbox.keys import PendingPage
 from memd.inbox.receipt import Receipt
 from memd.inbox.status import Status
 from memd.push.validation import RawPush
+from memd.recall.users import UserPage
 
 
 def application(service: Service) -> ASGIApp:
@@ -78,6 +80,12 @@ def _pushes() -> list[Operation]:
             {200: schemas.OUTCOME}, query=fields.ReceiptQuery, refusals=(404,),
         ),
         Operation(
+            "GET", "/v1/pending", "pending", "The keys of a user that have not ended, a page at a time", "read",
+            pushes.pending, {200: PendingPage}, query=fields.PendingQuery,
+            description="State, turns, tokens and times, never a text. Only threads of the token's app: a page may "
+            "hold fewer keys than asked for, or none, and still have a `next`.",
+        ),
+        Operation(
             "POST", "/v1/flush", "flush", "Make pending keys due now", "write", pushes.flush,
             {200: FlushResult}, body=fields.FlushBody,
             description="Without `user_id`: the keys of all users, which needs a token for all users.",
@@ -112,6 +120,11 @@ def _facts() -> list[Operation]:
 
 def _users() -> list[Operation]:
     return [
+        Operation(
+            "GET", "/v1/users", "users", "The users that have a memory, a page at a time", "admin", memory.users,
+            {200: UserPage}, query=fields.UsersQuery, lists_users=True,
+            description="Only the users that the token names.",
+        ),
         Operation(
             "GET", "/v1/export", "export", "Everything kept about a user", "admin", memory.export,
             {200: schemas.EXPORT}, query=fields.Export,

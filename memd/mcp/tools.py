@@ -15,6 +15,7 @@ from memd.adapters.agent_memory import AgentMemory, search_block
 from memd.client import Memd
 from memd.context import DEFAULT_AGENT
 from memd.errors import InboxUnavailable, MemdError
+from memd.inbox.keys import MAX_LIMIT
 from memd.mcp.binding import Binding, Need
 from memd.memory.document import archive_of, facts_of, saved_at, summaries_of
 from memd.memory.facts import category_of, is_manual, is_note
@@ -85,7 +86,10 @@ class Tools:
         return "Moved to the archive."
 
     def memory_stats(self) -> dict[str, Any]:
-        """Count what is remembered about the user, by category and by source; returns no text of it."""
+        """Count what is remembered about the user, by category and by source, and what is not read yet; no text.
+
+        `pending` counts conversations and messages that nothing was extracted from yet; null when the inbox is away.
+        """
         with _tool_errors():
             document = self._memd.document(self._user("read"), agent_name=self._agent_name)
         known = self._memd.settings.apply.categories
@@ -99,7 +103,17 @@ class Tools:
             "summaries": [name for name, _ in summaries_of(document)],
             "archived": len(archive_of(document)),
             "last_changed": saved_at(document) or None,
+            "pending": self._pending(),
         }
+
+    def _pending(self) -> dict[str, int] | None:
+        """What waits for this agent's memory of the caller's user, of whichever app pushed it."""
+        try:
+            page = self._memd.pending(user_id=self._user("read"), limit=MAX_LIMIT)
+        except InboxUnavailable:  # the memory itself can be counted
+            return None
+        keys = [key for key in page.keys if key.agent_name == self._agent_name]
+        return {"conversations": len(keys), "messages": sum(key.turns for key in keys)}
 
     def all(self) -> list[tuple[Callable[..., Any], ToolAnnotations]]:
         """The tools, with the hints that hosts get."""

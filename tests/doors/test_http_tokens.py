@@ -56,6 +56,7 @@ def requests(user_id: str, thread_id: str = "t") -> dict[str, tuple[str, str, An
         "push": ("POST", "/v1/push", {**whose, "thread_id": thread_id, "messages": MESSAGES}),
         "receipt": ("GET", f"/v1/receipts/{RECEIPT}?user_id={user_id}", None),
         "flush": ("POST", "/v1/flush", whose),
+        "pending": ("GET", f"/v1/pending?user_id={user_id}", None),
         "facts": ("GET", f"/v1/facts?user_id={user_id}", None),
         "addFact": ("POST", "/v1/facts", {**whose, "content": "Lives in Porto now."}),
         "editFact": ("PATCH", f"/v1/facts/{ID}", {**whose, "category": "goal"}),
@@ -67,7 +68,7 @@ def requests(user_id: str, thread_id: str = "t") -> dict[str, tuple[str, str, An
 
 def test_each_operation_that_names_a_user_is_tried_here() -> None:
     """A new route is not forgotten in the tests below."""
-    named = {found.name for found in operations() if found.scope not in (None, "status")}
+    named = {found.name for found in operations() if found.scope not in (None, "status") and not found.lists_users}
     assert set(requests("ana")) == named
 
 
@@ -108,6 +109,7 @@ def test_scopes(running: Site) -> None:
     """A token does what its scopes say, and gets 403 for the rest; figures need one of their own."""
     held = {scope: running.give("shop", ALL, (scope,)) for scope in SCOPES}
     asked = {**requests("ana"), "status": ("GET", "/v1/status", None), "metrics": ("GET", "/metrics", None)}
+    asked["users"] = ("GET", "/v1/users", None)
     install(running)
     for operation in operations():
         if operation.scope is None:
@@ -283,3 +285,35 @@ def test_what_it_refuses_to_start_with(data_dir: Path, changes: dict[str, Any], 
     done = memd("serve", env=environment(make_settings(data_dir, None, **changes)))
     assert (done.returncode, len(done.stderr.splitlines())) == (78, 1), done.stderr
     assert said in done.stderr
+
+
+def test_users_are_only_those_of_the_token(running: Site) -> None:
+    """By list, by prefix, or all; a cursor that names another user shows nothing of them either."""
+    install(running)
+    for user_id in ("pia", "uli", "look:1", "look:2"):
+        running.ask("POST", "/v1/facts", {"user_id": user_id, "content": "Lives in Porto."})
+    for users, expected in (
+        (Users(listed=frozenset({"pia", "nobody"})), {"pia"}),
+        (Users(prefix="look:"), {"look:1", "look:2"}),
+    ):
+        token = running.give("shop", users, ("admin", "read"))
+        for path in ("/v1/users", "/v1/users?by=changed", "/v1/users?limit=2"):
+            page = running.ask("GET", path, token=token).json
+            assert {row["user_id"] for row in page["users"]} == expected
+        assert running.ask("GET", "/v1/users?after=0:zzz", token=token).json == {"users": [], "next": ""}
+    everybody = running.give("shop", ALL, ("admin", "read"))
+    shown = {row["user_id"] for row in running.ask("GET", "/v1/users", token=everybody).json["users"]}
+    assert {"pia", "uli", "look:1", "look:2"} <= shown
+
+
+def test_pending_is_only_what_the_app_pushed(site: Site) -> None:
+    """Another app's key of the same user is not shown, and the thread has the name that the app gave it."""
+    site.ask("POST", "/v1/push", {"user_id": "pia", "thread_id": "shop/t", "messages": MESSAGES})
+    path = "/v1/pending?user_id=pia"
+    answer = site.ask("GET", path)
+    (key,) = answer.json["keys"]
+    assert (key["thread_id"], key["turns"], key["claimed_by"]) == ("shop/t", len(MESSAGES), None)
+    assert b"Porto" not in answer.body
+    other = site.give("another", ALL)
+    assert site.ask("GET", path, token=other).json == {"keys": [], "next": ""}
+    assert site.ask("GET", "/v1/pending").status == 422
