@@ -397,7 +397,7 @@ def test_what_crashes_and_damage_leave_behind_is_found(data_dir: Path) -> None:
     temp.touch(0o600)
     assert state(settings, "leftovers") == "ok"
     os.utime(temp, (0, 0))
-    assert "1 temp files" in found(settings)["leftovers"].said
+    assert "1 temp file of" in found(settings)["leftovers"].said
     file.write_bytes(b"half a docum")
     open_store(settings).load(Bucket("ana"))  # as a worker does, under the lock; a reader leaves it alone
     assert "1 damaged documents" in found(settings)["leftovers"].said
