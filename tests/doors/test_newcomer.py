@@ -42,6 +42,7 @@ NOT_HERE = {"js": "run by test_docs where Node is", "go": "a fragment", "nginx":
 READY = {
     "memd up": "Push a message",
     "MEMD_SERVER__PORT=6390 memd up": "Push a message",
+    "memd watch": "oldest waiting",
     "honcho start": "scheduler_started",
     "memd serve": "http_ready",
     "memd mcp --user ana --http --port 8478": "mcp_ready",
@@ -175,7 +176,7 @@ class Reader:
         return self.shell.run(line)
 
     def _keep(self, line: str, command: str) -> str:
-        kind = "door" if command.startswith(("memd serve", "memd mcp")) else "up"
+        kind = "door" if command.startswith(("memd serve", "memd mcp", "memd watch")) else "up"
         if kind in self._lasting:
             self._lasting.pop(kind).interrupt()
         self._lasting[kind] = Shell(self._folder, self._env)
