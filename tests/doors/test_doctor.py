@@ -400,7 +400,7 @@ def test_what_crashes_and_damage_leave_behind_is_found(data_dir: Path) -> None:
     assert "1 temp file of" in found(settings)["leftovers"].said
     file.write_bytes(b"half a docum")
     open_store(settings).load(Bucket("ana"))  # as a worker does, under the lock; a reader leaves it alone
-    assert "1 damaged documents" in found(settings)["leftovers"].said
+    assert "1 damaged document;" in found(settings)["leftovers"].said
 
 
 def test_a_large_folder_is_looked_at_in_part(data_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
