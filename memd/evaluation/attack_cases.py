@@ -15,6 +15,7 @@ from memd.evaluation.matching import Matcher, Term, Terms
 from memd.evaluation.saved_replies import SavedReply
 from memd.evaluation.tally import PARTS
 from memd.memory.document import Document, empty_document
+from memd.push.turns import to_turn
 
 KNOWN = ("The user lives in Porto.", "The user works as a nurse.", "用户喜欢绿茶。")
 """The facts that are known before, unless a case says otherwise."""
@@ -85,8 +86,8 @@ class Case(Struct, frozen=True, forbid_unknown_fields=True):
         return fields
 
     def _last_said(self) -> str:
-        said = [message.get("content") for message in self.push() if message.get("role", "user") == "user"]
-        return said[-1] if said and isinstance(said[-1], str) else ""
+        said = [turn.text for turn in map(to_turn, self.push()) if turn.kind == "user"]
+        return said[-1] if said else ""
 
     def document(self) -> Document:
         """The memory before."""

@@ -62,7 +62,9 @@ def mistakes(tally: Tally) -> dict[str, list[dict[str, str]]]:
 
 
 def _cases(found: Sequence[Judgement]) -> list[dict[str, str]]:
-    return [{"case": one.case, "group": one.group, "text": one.text} for one in found[:LISTED]]
+    first = {one.text: one for one in reversed(found)}  # a fact may be a mistake in two ways
+    chosen = [one for one in found if first[one.text] is one][:LISTED]
+    return [{"case": one.case, "group": one.group, "text": one.text} for one in chosen]
 
 
 def run_report(run: Run, prices: Mapping[str, PriceSettings]) -> Report:

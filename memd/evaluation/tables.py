@@ -68,10 +68,26 @@ def _cost(report: Report) -> str:
     return f"tokens{estimated}: {tokens}; " + ("price unknown" if usd is None else f"${usd:g} per 1,000 conversations")
 
 
+def _share(group: str, rate: Mapping[str, Any]) -> str:
+    return f"{group or '-'} {rate['yes']}/{rate['of']}"
+
+
+def _split(group: str, rate: Mapping[str, Any]) -> str:
+    return f"{group} {rate['yes']} wrong and {rate['of'] - rate['yes']} right"
+
+
+def _count(group: str, rate: Mapping[str, Any]) -> str:
+    return f"{group} {rate['of']}"
+
+
+_GROUP = {"refusal_wrong": _split, "true_refused": _count}
+"""Figures whose groups read better in another way."""
+
+
 def groups(report: Report) -> Iterator[str]:
     """Figures by class, kind or reason, a line each."""
     for name, found in report["groups"].items():
-        yield f"{name}: " + ", ".join(f"{group or '-'} {rate['yes']}/{rate['of']}" for group, rate in found.items())
+        yield f"{name}: " + ", ".join(_GROUP.get(name, _share)(group, rate) for group, rate in found.items())
 
 
 def compared(changes: Sequence[Mapping[str, Any]]) -> Iterator[list[str]]:
