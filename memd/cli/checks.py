@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from memd.cli.bars import bar
 from memd.cli.common import Json, completes, echo, echo_json, nothing, settings
 from memd.memory.hand.by_hand import bucket_of
 from memd.ops.audit import Audited, Report, inspect
@@ -44,7 +45,8 @@ def audit(
     if (user is None) != every:
         raise typer.BadParameter("name a user, or pass --all", param_hint="USER")
     users = None if user is None else [bucket_of(user, agent or "").user_id]
-    report = inspect(settings(), users, agent)
+    with bar("auditing") as advance:
+        report = inspect(settings(), users, agent, advance)
     if as_json:
         _json(report, limit)
     else:

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from memd.cli.bars import bar
 from memd.cli.common import DryRun, Json, User, Yes, confirm, echo, echo_json, settings, warn
 from memd.client import Memd
 from memd.forget import Forgotten
@@ -39,7 +40,7 @@ def forget(
     """
     if not (dry_run or yes):
         confirm(f"forget {printable(user)} for good?")
-    with Memd(settings()) as memd:
+    with Memd(settings()) as memd, bar("forgetting"):
         found = memd.forget(user, agent_name=agent, dry_run=dry_run)
     if as_json:
         echo_json({"dry_run": dry_run, **asdict(found)})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
@@ -11,10 +12,14 @@ from typing import Annotated, Any
 import orjson
 import typer
 
+from memd.cli.bars import bar
 from memd.cli.common import Json, echo, echo_json, settings, warn
 from memd.client import Memd
 from memd.errors import Rejected
 from memd.printable import counted
+
+LINES = 20
+"""Pushes that are printed one by one, at most."""
 
 
 def push(
@@ -24,22 +29,27 @@ def push(
 ) -> None:
     """Push conversations from a file or standard input.
 
-    The input is one JSON object, a JSON array of objects, or one object a line (JSONL). A push that is refused is
+    The input is one JSON object, a JSON array of objects, or one object a line (JSONL). Of more than 20 pushes only a
+    sum is printed; --json has the receipt of each. A push that is refused is
     reported with its number (in JSONL: its line) and code, and the others go on; the exit code is then 65, as it is
     for an input without any push.
 
     Example: memd push conversations.jsonl --now
     """
     answers: list[dict[str, Any]] = []
+    pushes = list(_pushes(_read(file)))
     try:
-        with Memd(settings()) as memd:
-            for number, raw in _pushes(_read(file)):
+        with Memd(settings()) as memd, bar("pushing", len(pushes)) as advance:
+            for number, raw in pushes:
                 answers.append({"push": number, **_answer(memd, raw, number, now=now)})
-                if not as_json and "code" not in answers[-1]:
+                advance()
+                if not as_json and len(pushes) <= LINES and "code" not in answers[-1]:
                     echo(_line(number, answers[-1]))
     finally:  # also when the server went away half-way: what was accepted is accepted
         if as_json:
             echo_json(answers)
+        elif len(pushes) > LINES:
+            echo(_sum(answers))
     if not answers:
         warn("nothing was pushed: the input holds no push")
     if not answers or any("code" in answer for answer in answers):
@@ -74,6 +84,18 @@ def _pushes(raw: bytes) -> Iterator[tuple[int, bytes]]:
         yield from enumerate(map(orjson.dumps, value), 1)
     else:
         yield 1, raw
+
+
+def _sum(answers: list[dict[str, Any]]) -> str:
+    states = Counter(answer["status"] for answer in answers)
+    kept = sum(answer.get("messages", 0) for answer in answers if answer.get("id"))
+    drops: Counter[str] = Counter()
+    for answer in answers:
+        drops.update(answer.get("dropped", {}))
+    counts = ", ".join(f"{count:,} {state}" for state, count in states.most_common())
+    dropped = ", ".join(f"{count:,} {reason}" for reason, count in drops.most_common())
+    sentence = f"{counted(len(answers), 'push', 'pushes')}: {counts}; {counted(kept, 'message')}"
+    return sentence + (f"; dropped: {dropped}" if dropped else "")
 
 
 def _line(number: int, answer: dict[str, Any]) -> str:

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import orjson
 import typer
 
+from memd.cli.bars import bar
 from memd.cli.common import DryRun, Json, User, completes, echo, echo_json, nothing, settings, warn
 from memd.client import Memd
 from memd.memory.hand.formats import parse_json
@@ -38,7 +39,7 @@ def export(
 
     Example: memd export ana -o ana.json
     """
-    with Memd(settings()) as memd:
+    with Memd(settings()) as memd, bar("exporting"):
         found = memd.export(user, agent_name=agent)
     if not found["memories"]:
         nothing("no memories of this user")
@@ -66,7 +67,7 @@ def import_(
     Example: memd import memory.json --user ana --dry-run
     """
     value = parse_json(_read(file))
-    with Memd(settings()) as memd:
+    with Memd(settings()) as memd, bar("importing"):
         found = memd.import_memory(user, value, agent_name=agent, format=form, dry_run=dry_run)
     if as_json:
         echo_json({"dry_run": dry_run, **asdict(found)})

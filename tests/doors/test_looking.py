@@ -16,6 +16,7 @@ import pytest
 import redis
 from rich.cells import cell_len
 from support import Cli, MakeSettings, environment, make_settings
+from support.proxy import Proxy
 from support.terminal import Terminal
 
 from memd.cli.app import COMMANDS, GROUPS
@@ -321,3 +322,29 @@ def test_hot_starts_load_no_rich(settings: Settings, client: redis.Redis, words:
         [sys.executable, "-c", code], env=environment(settings), input="", capture_output=True, text=True, check=True
     )
     assert done.stderr.endswith("False\n")
+
+
+def test_many_pushes_are_a_sum(cli: Cli, memd: Memd) -> None:
+    """Twenty are lines; one more is a sum, and what was refused is still said one by one."""
+    push = {"user_id": "ana", "messages": TURNS}
+    pushes = [json.dumps({**push, "thread_id": f"t{number}"}) for number in range(20)]
+    assert len(cli("push", given="\n".join(pushes)).stdout.splitlines()) == 20
+    done = cli("push", given="\n".join([*pushes, json.dumps({**push, "thread_id": "new"}), "{"]))
+    assert done.stdout == "22 pushes: 20 merged, 1 queued, 1 rejected; 63 messages\n"
+    assert (done.returncode, done.stderr.startswith("push 22: E_JSON")) == (65, True)
+    assert len(json.loads(cli("push", "--json", given="\n".join(pushes * 2)).stdout)) == 40
+
+
+@pytest.mark.timing
+def test_a_bar_on_a_terminal(server_url: str, settings: Settings, client: redis.Redis) -> None:
+    """A forgetting that takes more than a second shows one, and takes it away; in a pipe there is none."""
+    with Proxy(server_url) as proxy:
+        slow = make_settings(settings.data_dir, proxy.url)
+        proxy.delay_s = 0.5
+        words = [sys.executable, "-m", "memd", "forget", "nobody", "--yes"]
+        with Terminal(words, environment(slow), 80) as terminal:
+            terminal.wait_for("forgetting")
+            assert terminal.exit_code() == 1
+            terminal.wait_for("nothing is known")
+        piped = subprocess.run(words, env=environment(slow), capture_output=True, text=True, check=False)
+        assert "forgetting" not in piped.stdout + piped.stderr

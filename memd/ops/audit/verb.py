@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -41,10 +41,16 @@ class Report:
         return dict(Counter(audited.finding.rule for audited in self.findings).most_common())
 
 
-def inspect(settings: Settings, users: Iterable[str] | None, agent_name: str | None = None) -> Report:
+def inspect(
+    settings: Settings,
+    users: Iterable[str] | None,
+    agent_name: str | None = None,
+    progress: Callable[[], None] = lambda: None,
+) -> Report:
     """Audit the memories of some users (None: of all), of one agent or of every one (None).
 
-    With several users, a damaged document is a finding and the audit goes on; with a single user, it is raised.
+    `progress` is called before each memory. With several users, a damaged document is a finding and the audit goes on;
+    with a single user, it is raised.
     Raises StoreUnavailable, DocumentDamaged.
     """
     editing = Editing(settings)
@@ -52,6 +58,7 @@ def inspect(settings: Settings, users: Iterable[str] | None, agent_name: str | N
     findings: list[Audited] = []
     memories = facts = 0
     for bucket in _buckets(editing, named, agent_name):
+        progress()
         try:
             loaded = editing.load(bucket)
         except DocumentDamaged as error:  # the file is left as it is; the finding names the place
