@@ -8,16 +8,24 @@ last of them is searched after: a text that repeats such words takes linear time
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Callable, Iterator
-from itertools import pairwise
+from typing import NamedTuple
 
 from memd.push.patterns import compiled
+from memd.push.word_finder import Place, WordFinder, add
 
 Span = tuple[int, int, str]
-Place = tuple[int, int]
 
 NEAR = 80
 """Characters before and after a word for a secret in which a value that looks random is one."""
+
+LINES_AFTER = 300
+"""Characters after a word for backup codes in which these are looked for, in any line."""
+
+MAX_NAMED = 500
+"""Words for passwords and keys in one text whose values are judged. After more, the rest of each line that follows such
+a word is cut unjudged: a text of nothing but such words must not hold a worker, and hides no secret."""
 
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _SALAD = re.compile(r"^(?=.*\d)(?=.*[g-zG-Z]).{12,}$")
@@ -50,30 +58,62 @@ class Values:
         return random and self.is_strong(value)
 
 
+class _Near(NamedTuple):
+    """What is searched near the words of a kind: values of a form that pass a check."""
+
+    word: str
+    values: re.Pattern[str]
+    is_secret: Callable[[str], bool]
+    kind: str
+
+
 class NamedSecrets:
     """Finds the words for secrets in all languages, and the values they name."""
 
     def __init__(self, sources: dict[str, list[str]], values: Values) -> None:
         self._values = values
-        self._password = compiled(sources["named_password"])
-        self._code = compiled(sources["named_code"])
-        self._key = compiled(sources["named_key"])
+        kinds = [name.removesuffix("_word") for name in sources if name.endswith("_word")]
+        self._words = WordFinder((kind, source) for kind in kinds for source in sources[f"{kind}_word"])
         self._value = compiled(sources["value"])
         self._digits = compiled(sources["code"])
+        self._near = [
+            _Near("code", values.near_code, bool, "password"),
+            _Near("password", values.near_password_number, bool, "password"),
+            _Near("password", values.near_password, values.is_strong, "password"),
+            _Near("key", values.near_key, values.is_strong_key, "key"),
+        ]
 
     def find(self, text: str, lowered: str) -> Iterator[Span]:
         """The secrets in a text. `lowered` is the text in lower case, with all characters in the same places."""
-        values = self._values
-        passwords, codes, keys = (_words(words, lowered) for words in (self._password, self._code, self._key))
+        found = self._words.find(lowered)
+        found["password"] = _merged(found["password"], found["code"])
+        yield from self._near_words(found, text)
+        named = sorted({*found["password"], *found["key"]})
+        if len(named) > MAX_NAMED:
+            yield from _lines_after(named[MAX_NAMED:], text)
+            found = {kind: places[: bisect_left(places, named[MAX_NAMED])] for kind, places in found.items()}
+        yield from self._named(found, text, lowered)
+
+    def _near_words(self, found: dict[str, list[Place]], text: str) -> Iterator[Span]:
+        """The secrets near words of their kind."""
+        windows = {kind: _windows(places, text) for kind, places in found.items()}
+        for near in self._near:
+            for first, last in windows[near.word]:
+                for match in near.values.finditer(text, first, last):
+                    if near.is_secret(match["secret"]):
+                        yield *match.span("secret"), near.kind
+
+    def _named(self, found: dict[str, list[Place]], text: str, lowered: str) -> Iterator[Span]:
+        """The secrets that follow their words."""
+        passwords, codes, keys = found["password"], found["code"], found["key"]
         yield from self._after(passwords, text, lowered, "password", _looks_like_a_password)
         yield from self._after(keys, text, lowered, "key", _looks_like_a_key)
-        found = [match.span("secret") for _, end in codes if (match := self._digits.match(lowered, end))]
-        found += [match.span("secret") for _, end in passwords if (match := values.number_at_once.match(text, end))]
-        found += _near(codes, text, values.near_code)
-        found += _near(passwords, text, values.near_password_number)
-        found += _near(passwords, text, values.near_password, values.is_strong)
-        yield from ((*place, "password") for place in found)
-        yield from ((*place, "key") for place in _near(keys, text, values.near_key, values.is_strong_key))
+        at_once = self._values.number_at_once
+        matches = [
+            *(self._digits.match(lowered, end) for _, end in codes),
+            *(at_once.match(text, end) for _, end in passwords),
+        ]
+        yield from ((*match.span("secret"), "password") for match in matches if match)
 
     def _after(
         self, words: list[Place], text: str, lowered: str, kind: str, looks: Callable[[str, bool], bool]
@@ -97,24 +137,38 @@ class NamedSecrets:
         return not self._values.name_in_code.fullmatch(value) and not 0 < value.count(" ") < 3
 
 
-def _words(pattern: re.Pattern[str], lowered: str) -> list[Place]:
-    """The places of words for secrets, without those that the next one follows at once."""
-    places = [word.span() for word in pattern.finditer(lowered)]
-    return [place for place, after in pairwise([*places, (len(lowered) + 9, 0)]) if after[0] > place[1] + 3]
+def _merged(some: list[Place], others: list[Place]) -> list[Place]:
+    if not others:
+        return some
+    places: list[Place] = []
+    for place in sorted({*some, *others}):
+        add(place, places)
+    return places
 
 
-def _near(
-    words: list[Place], text: str, values: re.Pattern[str], is_secret: Callable[[str], bool] = bool
-) -> list[Place]:
-    """The values near a word for a secret, in its line. A stretch near two words is searched once."""
-    found: list[Place] = []
-    done = 0
+def _windows(words: list[Place], text: str) -> list[Place]:
+    """The stretches of a text near words, each in the line of its word. None overlap."""
+    windows: list[Place] = []
+    last = -1
     for start, end in words:
-        first = max(done, text.rfind("\n", max(0, start - NEAR), start) + 1, start - NEAR)
         line_end = text.find("\n", end, end + NEAR)
-        done = end + 2 * NEAR if line_end < end + 4 else line_end  # a word that ends its line names what follows
-        found += [match.span("secret") for match in values.finditer(text, first, done) if is_secret(match["secret"])]
-    return found
+        near_end = end + 2 * NEAR if line_end < end + 4 else line_end  # a word that ends its line names what follows
+        if start <= last:
+            windows[-1] = windows[-1][0], near_end
+        else:
+            first = max(last, text.rfind("\n", max(0, start - NEAR), start) + 1, start - NEAR, 0)
+            windows.append((first, near_end))
+        last = near_end
+    return windows
+
+
+def _lines_after(words: list[Place], text: str) -> Iterator[Span]:
+    """What follows each word in its line, whatever it is."""
+    for _, end in words:
+        line_end = text.find("\n", end, end + NEAR)
+        last = min(end + NEAR, len(text)) if line_end < 0 else line_end
+        if last > end:
+            yield end, last, "password"
 
 
 def _is_quoted(group: str, value: str, link: str) -> bool:

@@ -7,18 +7,19 @@ words or more in a row, all of BIP-39's English list.
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from functools import cache
 from hashlib import sha256
+from itertools import accumulate
 from pathlib import Path
-
-from stdnum import luhn
 
 SEED_WORDS = 12
 """Words in a row that make a seed phrase."""
 
 _BETWEEN = r"(?:[^\S\n]{0,2}[-./_:|]?[^\S\n]{0,2}|\r?\n[^\S\n]{0,4})"
-_ROW = re.compile(rf"(?<!\d)(?<!\d[.,-])(?=[23456]\d\d)\d(?:{_BETWEEN}\d){{12,18}}")
+_FIRST = re.compile(r"(?<!\d)[23456]\d\d")
+_ROWS = re.compile(rf"\d(?:{_BETWEEN}\d){{12,}}+")
 _ISSUERS = re.compile(
     r"4\d{12}(?:\d{3}){0,2}|5[1-5]\d{14}|2(?:22[1-9]|2[3-9]\d|[3-6]\d\d|7[01]\d|720)\d{12}|3[47]\d{13}"
     r"|6(?:011|5\d\d|4[4-9]\d)\d{12}|35\d{14}|62\d{14,17}|3(?:0[0-5]|[68]\d)\d{11}|(?:50|5[6-8]|6[0-9])\d{14}"
@@ -26,6 +27,8 @@ _ISSUERS = re.compile(
 """The issuers' prefixes and lengths; with the check digit, hardly an order number passes."""
 
 _IBAN = re.compile(r"\b[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,3})?\b")
+_PLAIN = bytes.maketrans(b"0123456789", bytes(range(10)))
+_DOUBLED = bytes.maketrans(b"0123456789", bytes([0, 2, 4, 6, 8, 1, 3, 5, 7, 9]))
 _GROUP = re.compile(r"\d+")
 _SEED = re.compile(r"""(?<![a-z])[a-z]{3,8}(?:[\s,;|"'-]{1,5}(?:\d\d?[.):]?[\s"']{1,2})?[a-z]{3,8}(?![a-z])){11,}+""")
 _WORD = re.compile("[a-z]+")
@@ -33,36 +36,53 @@ _WORD = re.compile("[a-z]+")
 
 def cards(text: str) -> Iterator[tuple[int, int]]:
     """The places of card numbers."""
-    ibans = [iban.span() for iban in _IBAN.finditer(text)]
-    at = 0
-    while row := _ROW.search(text, at):
-        start = row.start()
-        end = 0 if any(first <= start < last for first, last in ibans) else _card_end(text, row)
-        if end:
-            yield start, end
-        first = _GROUP.match(text, start)
-        at = end or (first.end() if first else row.end())
+    rows = [row for row in _ROWS.finditer(text) if _FIRST.search(text, *row.span())]
+    ibans = [iban.span() for iban in _IBAN.finditer(text)] if rows else []
+    for row in rows:
+        for start, end in _cards_of(text, [group.span() for group in _GROUP.finditer(text, *row.span())]):
+            if not any(first <= start < last for first, last in ibans):
+                yield start, end
 
 
-def _card_end(text: str, row: re.Match[str]) -> int:
-    """Where the card ends that begins with the row; 0 when there is none. The row may go on with another number."""
-    digits, longest = "", 0
-    for group in _GROUP.finditer(text, row.start(), row.end() + 19):
-        digits += group[0]
-        if len(digits) > 19 or group.start() >= row.end():
-            break
-        if len(digits) >= 13 and not _goes_on(text, group.end()) and _is_card(digits):
-            longest = group.end()
-    return longest
+def _cards_of(text: str, groups: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    """The places of cards in a row of groups of digits, the longest of those that begin with one group."""
+    digits = "".join(text[start:end] for start, end in groups)
+    sums = _luhn_sums(digits)
+    places = [0, *accumulate(end - start for start, end in groups)]
+    free = 0
+    for number, (start, end) in enumerate(groups):
+        if number < free or end - start < 3 or text[start] not in "23456" or _tied(text, start - 1, ".,-"):
+            continue
+        first = places[number]
+        for last in range(bisect_right(places, first + 19) - 1, number, -1):
+            length, stop = places[last] - first, groups[last - 1][1]
+            if length < 13:
+                break
+            passes = (sums[places[last] % 2][places[last]] - sums[places[last] % 2][first]) % 10 == 0
+            if passes and not _tied(text, stop, "-./_") and _is_card(digits[first : places[last]]):
+                yield start, stop
+                free = last
+                break
 
 
-def _goes_on(text: str, end: int) -> bool:
-    """Whether a dash or point ties the next digits to these."""
-    return text[end : end + 1] in ("-", ".", "/", "_") and text[end + 1 : end + 2].isdigit()
+def _luhn_sums(digits: str) -> tuple[list[int], list[int]]:
+    """Sums of the first digits as Luhn counts them: with those at even places doubled, and with those at odd places.
+
+    The digits from a to b pass when sums[b % 2][b] - sums[b % 2][a] ends in 0: the last one is not doubled.
+    """
+    plain, doubled = (list(digits.encode().translate(table)) for table in (_PLAIN, _DOUBLED))
+    even, odd = plain[:], plain[:]
+    even[::2], odd[1::2] = doubled[::2], doubled[1::2]
+    return [0, *accumulate(even)], [0, *accumulate(odd)]
+
+
+def _tied(text: str, end: int, signs: str) -> bool:
+    """Whether one of some signs ties the digit before a place to the digit behind it."""
+    return 0 < end < len(text) - 1 and text[end] in signs and text[end - 1].isdigit() and text[end + 1].isdigit()
 
 
 def _is_card(digits: str) -> bool:
-    return _ISSUERS.fullmatch(digits) is not None and len(set(digits)) > 1 and luhn.is_valid(digits)
+    return _ISSUERS.fullmatch(digits) is not None and len(set(digits)) > 1
 
 
 def seed_phrases(lowered: str, hints: Sequence[str]) -> Iterator[tuple[int, int]]:

@@ -108,12 +108,15 @@ class _Unknown(Exception):
 class _Part:
     """A part of a regex. `exact`: every text it can match, when there are few; `required`: each match contains one.
 
-    `begins`: each match begins with a required literal.
+    `first`: each match begins with one. `begins`: each match begins with a required literal.
     """
 
-    def __init__(self, exact: Literals | None, required: Literals = NOTHING, *, begins: bool = False) -> None:
+    def __init__(
+        self, exact: Literals | None, required: Literals = NOTHING, *, first: Literals = NOTHING, begins: bool = False
+    ) -> None:
         self.exact = exact
         self.required = required if exact is None else exact
+        self.first = first if exact is None else exact
         self.begins = begins
 
 
@@ -122,14 +125,23 @@ _ANYTHING = _Part(None)
 
 def required_literals(pattern: str) -> Literals:
     """Literals: every match of a regex contains at least one of them. Empty when the regex cannot be analysed."""
+    part = _read(pattern)
+    return frozenset() if "" in part.required else part.required
+
+
+def first_literals(pattern: str) -> Literals:
+    """Literals: every match of a regex begins with one of them. Empty when the regex cannot be analysed."""
+    part = _read(pattern)
+    return frozenset() if "" in part.first else part.first
+
+
+def _read(pattern: str) -> _Part:
     try:
         reader = _Reader(pattern)
         part = reader.alternatives()
-        if reader.at < len(pattern):
-            return frozenset()
     except (_Unknown, IndexError):
-        return frozenset()
-    return frozenset() if "" in part.required else part.required
+        return _ANYTHING
+    return part if reader.at == len(pattern) else _ANYTHING
 
 
 class _Reader:
@@ -149,24 +161,26 @@ class _Reader:
         exact: set[str] = set()
         for branch in branches:
             if branch.exact is None or len(exact) > MAX_LITERALS:
-                return _Part(None, _union(branch.required for branch in branches))
+                first = _union(branch.first for branch in branches)
+                return _Part(None, _union(branch.required for branch in branches), first=first)
             exact |= branch.exact
         return _Part(frozenset(exact))
 
     def _sequence(self) -> _Part:
         """Parts in a row; the literals of neighbours are joined while every text they match is known."""
-        run, sets, whole = NOTHING, [NOTHING], True
+        run, sets, first = NOTHING, [NOTHING], None
         while self.at < len(self._pattern) and self._pattern[self.at] not in "|)":
             part = self._quantified(self._part())
             if part.exact is not None and len(run) * len(part.exact) <= MAX_LITERALS:
                 run = frozenset(map("".join, product(run, part.exact)))
                 continue
-            whole = False
+            if first is None:
+                first = frozenset(map("".join, product(run, part.first)))
             if part.exact is None and len(run) * len(part.required) <= MAX_LITERALS and part.begins:
                 run = frozenset(map("".join, product(run, part.required)))
             sets += [run, part.required]
             run = NOTHING if part.exact is None else part.exact
-        return _Part(run) if whole else _Part(None, min((*sets, run), key=_cost))
+        return _Part(run) if first is None else _Part(None, min((*sets, run), key=_cost), first=first)
 
     def _part(self) -> _Part:
         if run := _RUN.match(self._pattern, self.at):
@@ -238,7 +252,9 @@ class _Reader:
             self.at += 1
         if sign == "?" and part.exact is not None:
             return _Part(part.exact | NOTHING)
-        return _Part(None, part.required if least else NOTHING, begins=least > 0 and part.exact is not None)
+        if not least:
+            return _ANYTHING
+        return _Part(None, part.required, first=part.first, begins=part.exact is not None)
 
     def _next(self, char: str) -> bool:
         if self._pattern.startswith(char, self.at):

@@ -1,8 +1,8 @@
 """Redaction: cuts keys, tokens, card numbers and passwords out of a text before it reaches a model or the store.
 
-The formats of well-known tokens come from detect-secrets, gitleaks and CredSweeper, the check digit of card numbers
-from python-stdnum. The rest is in `redaction/<language>.yaml`, also how people name a secret in a sentence. A text is
-read as people see it (`plain_text.py`), and once more without the line breaks inside keys.
+The formats of well-known tokens come from detect-secrets, gitleaks and CredSweeper. The rest is in
+`redaction/<language>.yaml`, also how people name a secret in a sentence. A text is read as people see it
+(`plain_text.py`), and once more without the line breaks inside keys.
 """
 
 from __future__ import annotations
@@ -75,7 +75,6 @@ class _Patterns:
         self.command = [re.compile(source) for source in sources["command"]]
         self.requests = [*self.header, *self.cookie, *self.command]
         self.seed_hints = sources["seed_hint"]
-        self.hints = sources["hint"]
         self.values = Values(sources)
         self.named = NamedSecrets(sources, self.values)
 
@@ -154,8 +153,7 @@ def _spans(text: str) -> Iterator[Span]:
     yield from _requests(text, lowered)
     yield from ((start, end, "card") for start, end in cards(text))
     yield from ((start, end, "seed_phrase") for start, end in seed_phrases(lowered, _patterns().seed_hints))
-    if any(hint in lowered for hint in patterns.hints):
-        yield from patterns.named.find(text, lowered)
+    yield from patterns.named.find(text, lowered)
 
 
 _patterns = cache(_Patterns)

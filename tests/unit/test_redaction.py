@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memd.evaluation.made_secrets import TOKENS
+from memd.push.named_secrets import MAX_NAMED
 from memd.push.redaction import find, holds_secret, redact
 
 LINES = Path(__file__).parents[1] / "data" / "secrets" / "lines.txt"
@@ -76,3 +77,13 @@ def test_full_width_digits_are_read() -> None:
     """A card typed with a Chinese input method is a card."""
     wide = "".join(chr(ord(digit) + 0xFEE0) for digit in "4111111111111111")
     assert redact(f"卡号{wide}。")[0] == "卡号[redacted:card]。"
+
+
+def test_a_text_of_nothing_but_words_for_secrets_hides_none() -> None:
+    """After 500 words whose values are judged, what follows such a word in its line goes unjudged; the rest stays."""
+    words = "".join(f"her pin is none, {number}\n" for number in range(MAX_NAMED + 20))
+    left = redact(f"{words}the password is hunter2x\n我的密码是 Tr0ub4dor\nSee you in Porto.")[0]
+    assert "hunter2x" not in left
+    assert "Tr0ub4dor" not in left
+    assert left.endswith("See you in Porto.")
+    assert redact(left)[0] == left
