@@ -27,6 +27,7 @@ MODULES = (
     "cost",
     "memory",
     "tokens",
+    "texts",
     "reading",
     "starts",
 )

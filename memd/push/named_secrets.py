@@ -52,6 +52,11 @@ class Values:
         """Whether a value is a secret when a word for one is in its line."""
         return not self.holds_a_place(value) and not self._harmless.fullmatch(value)
 
+    def is_strong_alone(self, value: str) -> bool:
+        """Whether a value is a password although no word says so: letters of both cases and digits, no name."""
+        kinds = any(map(str.isupper, value)) + any(map(str.islower, value)) + any(map(str.isdigit, value))
+        return kinds == 3 and len(value) >= 9 and self.is_strong(value)
+
     def is_strong_key(self, value: str) -> bool:
         """Whether part of the value is neither a word, a number nor a hash; a UUID counts as a key."""
         random = _UUID.fullmatch(value) is not None or any(_SALAD.search(part) for part in re.split("[_-]", value))
@@ -80,7 +85,15 @@ class NamedSecrets:
             _Near("code", values.near_code, bool, "password"),
             _Near("password", values.near_password_number, bool, "password"),
             _Near("password", values.near_password, values.is_strong, "password"),
+            _Near("login", values.near_password, values.is_strong_alone, "password"),
+            _Near("recovery", compiled(sources["near_recovery"]), bool, "password"),
+            _Near("passphrase", compiled(sources["near_passphrase"]), bool, "password"),
+            _Near("wifi", compiled(sources["near_wifi"]), bool, "password"),
+            _Near("wifi", values.near_password, values.is_strong_alone, "password"),
             _Near("key", values.near_key, values.is_strong_key, "key"),
+            _Near("private_key", compiled(sources["near_private_key"]), bool, "key"),
+            _Near("vendor", compiled(sources["near_vendor"]), values.is_strong_key, "key"),
+            _Near("vendor_of_ids", compiled(sources["near_vendor_of_ids"]), bool, "key"),
         ]
 
     def find(self, text: str, lowered: str) -> Iterator[Span]:
@@ -96,7 +109,7 @@ class NamedSecrets:
 
     def _near_words(self, found: dict[str, list[Place]], text: str) -> Iterator[Span]:
         """The secrets near words of their kind."""
-        windows = {kind: _windows(places, text) for kind, places in found.items()}
+        windows = {kind: _windows(places, text, lines=kind == "recovery") for kind, places in found.items()}
         for near in self._near:
             for first, last in windows[near.word]:
                 for match in near.values.finditer(text, first, last):
@@ -132,9 +145,11 @@ class NamedSecrets:
 
     def _is_value(self, value: str, link: str) -> bool:
         """Whether a value that follows a link is neither code nor a few words of a sentence."""
-        if any(map(str.isalpha, link)):  # "is", not a sign of code
-            return not (value.isdigit() and link[-1] in "=:,([")
-        return not self._values.name_in_code.fullmatch(value) and not 0 < value.count(" ") < 3
+        in_sentence = any(map(str.isalpha, link))  # "is", not a sign of code
+        if in_sentence and value.isdigit() and link[-1] in "=:,([":
+            return False
+        in_code = self._values.name_in_code.fullmatch(value) is not None or 0 < value.count(" ") < 3
+        return (in_sentence and link[-1] != "=") or not in_code
 
 
 def _merged(some: list[Place], others: list[Place]) -> list[Place]:
@@ -146,17 +161,20 @@ def _merged(some: list[Place], others: list[Place]) -> list[Place]:
     return places
 
 
-def _windows(words: list[Place], text: str) -> list[Place]:
-    """The stretches of a text near words, each in the line of its word. None overlap."""
+def _windows(words: list[Place], text: str, *, lines: bool) -> list[Place]:
+    """The stretches of a text near words, each in the line of its word, or also in the lines after. None overlap."""
     windows: list[Place] = []
     last = -1
     for start, end in words:
         line_end = text.find("\n", end, end + NEAR)
         near_end = end + 2 * NEAR if line_end < end + 4 else line_end  # a word that ends its line names what follows
+        near_end = max(near_end, end + LINES_AFTER) if lines else near_end
         if start <= last:
             windows[-1] = windows[-1][0], near_end
         else:
-            first = max(last, text.rfind("\n", max(0, start - NEAR), start) + 1, start - NEAR, 0)
+            near = max(0, start - NEAR)
+            near = text.rfind(" ", max(0, near - NEAR), near) + 1 or near  # a value that begins before is not cut
+            first = max(last, text.rfind("\n", near, start) + 1, near)
             windows.append((first, near_end))
         last = near_end
     return windows
@@ -173,7 +191,7 @@ def _lines_after(words: list[Place], text: str) -> Iterator[Span]:
 
 def _is_quoted(group: str, value: str, link: str) -> bool:
     """Whether somebody quoted a value in a sentence: then it is one, whatever it looks like."""
-    return group == "quoted" and " " not in value.strip() and any(map(str.isalpha, link))
+    return group == "quoted" and " " not in value.strip() and any(map(str.isalpha, link)) and link[-1] != "="
 
 
 def _looks_like_a_password(value: str, pin: bool) -> bool:

@@ -73,16 +73,17 @@ class _Patterns:
         self.header = [re.compile(source) for source in sources["header"]]
         self.cookie = [re.compile(source) for source in sources["cookie"]]
         self.command = [re.compile(source) for source in sources["command"]]
-        self.requests = [*self.header, *self.cookie, *self.command]
+        self.stated = [re.compile(source) for source in sources["stated"]]
+        self.requests = [*self.header, *self.cookie, *self.command, *self.stated]
         self.seed_hints = sources["seed_hint"]
         self.values = Values(sources)
         self.named = NamedSecrets(sources, self.values)
 
 
 def _forms(sources: dict[str, list[str]]) -> Iterator[_Form]:
-    for kind in ("key", "token"):
+    for kind in ("key", "token", "password"):
         yield from (_Form(kind, re.compile(source), loose=False) for source in sources[kind])
-        for entry in sources[f"{kind}_prefix"]:
+        for entry in sources.get(f"{kind}_prefix", []):
             prefix, _, least = entry.partition(" ")
             start = re.escape(prefix)
             end = rf"{_REST}{{{least or 16},}}+=*"
@@ -203,6 +204,8 @@ def _requests(text: str, lowered: str) -> Iterator[Span]:
         yield from _marked(patterns.header, text, "token")
     if "=" in text:
         yield from _marked(patterns.cookie, text, "token")
+    if "WIFI:" in text or "identified" in lowered:
+        yield from _marked(patterns.stated, text, "password")
     if "-" in text or "/user:" in text:
         yield from _marked(patterns.command, text, "password")
 

@@ -7,21 +7,15 @@ texts.
 from __future__ import annotations
 
 import argparse
+import gc
 import random
 import re
 import sys
 import time
 from collections.abc import Callable, Iterator
 
-from memd.config import ClientSettings
-from memd.context import estimate_tokens
-from memd.extraction.offline.extractor import read
-from memd.memory.gates.instructions import kind_of
-from memd.memory.text import fold, normal_key
-from memd.push.filtering import to_context
-from memd.push.redaction import find, searches
-from memd.push.signals import load_patterns
-from memd.push.validation import check_push
+from benchmarks.texts import stages
+from memd.push.redaction import searches
 
 SHORT, LONG = 10_000, 100_000
 LIMIT = 12
@@ -51,26 +45,6 @@ PIECES = (
 """The worst known repetitions, and what patterns look for."""
 
 
-def stages() -> dict[str, Search]:
-    """Every stage that reads the whole text of a user."""
-    patterns = load_patterns()
-    limits = ClientSettings()
-
-    def filtering(text: str) -> object:
-        push = {"thread_id": "t", "user_id": "u", "messages": [{"role": "user", "content": text}]}
-        return to_context(check_push(push, limits), patterns)
-
-    return {
-        "filtering and signals": filtering,
-        "redaction": find,
-        "gates": kind_of,
-        "token estimate": estimate_tokens,
-        "quotes": fold,
-        "keys of facts": normal_key,
-        "offline extractor": lambda text: list(read(text)),
-    }
-
-
 def ratio(search: Search, piece: str) -> float:
     """The CPU of 100,000 characters in times that of 10,000; 0 when both are fast."""
     short, long = ((piece * (size // len(piece) + 1))[:size] for size in (SHORT, LONG))
@@ -87,12 +61,16 @@ def ratio(search: Search, piece: str) -> float:
 
 
 def cpu(search: Search, text: str, tries: int) -> float:
-    """The least CPU seconds of several tries: other load only adds."""
+    """The least CPU seconds of several tries: other load only adds. The garbage of the other tests is not counted."""
     times = []
-    for _ in range(tries):
-        start = time.process_time()
-        search(text)
-        times.append(time.process_time() - start)
+    gc.disable()
+    try:
+        for _ in range(tries):
+            start = time.process_time()
+            search(text)
+            times.append(time.process_time() - start)
+    finally:
+        gc.enable()
     return max(min(times), 1e-6)
 
 

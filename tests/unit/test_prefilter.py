@@ -16,6 +16,7 @@ from memd.push.prefilter import Prefilter, required_literals
 from memd.push.signals import load_patterns
 
 DATA = Path(__file__).parents[1] / "data" / "signals"
+ATTACKS = Path(__file__).parents[2] / "evaluation" / "attacks"
 
 KNOWN = {
     r"\bi(?:'m| am) (?:an?|the) \w+": {"i'm a ", "i am a ", "i'm an ", "i am an ", "i'm the ", "i am the "},
@@ -82,7 +83,7 @@ def test_every_match_of_the_shipped_patterns_has_a_required_literal() -> None:
 
 def test_every_match_of_an_order_has_a_required_literal() -> None:
     """The same for what orders look like, over all labelled attacks and their look-alikes."""
-    lines = [line for file in (DATA.parent / "attacks").glob("*.jsonl") for line in file.read_text().splitlines()]
+    lines = [line for file in ATTACKS.rglob("*.jsonl") for line in file.read_text().splitlines()]
     rows = [text.lower() for line in lines for text in _texts(json.loads(line))]
     kinds = (*instructions_en.PATTERNS.values(), *instructions_zh.PATTERNS.values())
     patterns = [source for sources in kinds for source in sources]

@@ -1,4 +1,4 @@
-"""Secrets on the blind corpus: how many are cut out, and how many ordinary turns are touched, in both halves."""
+"""Secrets on the blind corpora: how many are cut out, and how many ordinary turns are touched, in both halves."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ import pytest
 
 from memd.push.redaction import find, redact
 
-CORPUS = Path(__file__).parents[1] / "data" / "secrets_blind"
+DATA = Path(__file__).parents[1] / "data"
+CORPORA = ("secrets_blind", "secrets_blind_second")
 HALVES = ("open", "heldout")
 
 
-def rows(name: str) -> Iterator[dict[str, Any]]:
-    with (CORPUS / name).open(encoding="utf-8") as lines:
+def rows(corpus: str, name: str) -> Iterator[dict[str, Any]]:
+    with (DATA / corpus / name).open(encoding="utf-8") as lines:
         yield from map(json.loads, lines)
 
 
@@ -31,16 +32,29 @@ def is_clean(row: dict[str, Any]) -> bool:
     return not any(decoded(secret) in left for secret in row["secret_b64"])
 
 
-@pytest.mark.parametrize(("half", "least"), [("open", 0.97), ("heldout", 0.95)])
-def test_secrets_are_cut_out(half: str, least: float) -> None:
+@pytest.mark.parametrize(
+    ("corpus", "half", "least"),
+    [
+        ("secrets_blind", "open", 0.97),
+        ("secrets_blind", "heldout", 0.95),
+        ("secrets_blind_second", "open", 0.97),
+        ("secrets_blind_second", "heldout", 0.95),
+    ],
+)
+def test_secrets_are_cut_out(corpus: str, half: str, least: float) -> None:
     """Six languages, some fifty vendors, and evasions. Only counts are told: the held-out half stays unread."""
-    clean = [is_clean(row) for row in rows(f"secrets.{half}.jsonl")]
-    assert len(clean) >= 600
+    clean = [is_clean(row) for row in rows(corpus, f"secrets.{half}.jsonl")]
+    assert len(clean) >= 370
     assert sum(clean) / len(clean) >= least, f"{sum(clean)} of {len(clean)}"
 
 
 def test_ordinary_turns_are_left_alone() -> None:
-    """At most 10 of 5,820 turns, with code, hashes, order numbers and talk about passwords among them."""
-    touched = [bool(find(row["text"])) for half in HALVES for row in rows(f"ordinary.{half}.jsonl")]
-    assert len(touched) >= 5_000
+    """At most 10 of 9,264 turns, with code, hashes, order numbers and talk about passwords among them."""
+    touched = [
+        bool(find(row["text"]))
+        for corpus in CORPORA
+        for half in HALVES
+        for row in rows(corpus, f"ordinary.{half}.jsonl")
+    ]
+    assert len(touched) >= 9_000
     assert sum(touched) <= 10, f"{sum(touched)} of {len(touched)}"

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from support.slow_texts import LIMIT, PIECES, cpu, ratio, slow, stages
+from support.slow_texts import LIMIT, PIECES, cpu, ratio, slow
 
+from benchmarks.texts import stages
 from memd.push.redaction import searches
 
 STAGES = stages()

@@ -1,0 +1,73 @@
+"""What reading one long text costs: the CPU of each stage for 100,000 characters, at worst and of plain English."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+
+from benchmarks.figures import Figure, Measurement, at_most
+from benchmarks.sizes import Size
+from memd.config import ClientSettings
+from memd.context import estimate_tokens
+from memd.extraction.offline.extractor import read
+from memd.memory.gates.instructions import kind_of
+from memd.memory.text import fold, normal_key
+from memd.push.filtering import to_context
+from memd.push.redaction import find
+from memd.push.signals import load_patterns
+from memd.push.validation import check_push
+
+AREA = "texts"
+CHARS = 100_000
+ROUNDS = 5
+
+PLAIN = "We talked about the garden, and she said that it would rain by noon. "
+WORST = (
+    "pin 1234 ", "pin is ", "pin:abc1 ", "password is ", "//x/:_authToken=npm_", "4111 ", "4242424242424242 ", "sk-",
+    "-----BEGIN PRIVATE KEY-----", "mysql -p", "session=", "密码是", "密码", "中文没有秘密。", "I live in Porto. ",
+    "a\n1", "abcd.\n", "I am. ", "\"", "a\u00ad", "你 ", "－",
+)  # fmt: skip
+"""Repeated, the texts that cost some stage most of all that the search for slow texts has found."""
+
+Search = Callable[[str], object]
+
+
+def measure(_: Size) -> Iterator[Measurement]:
+    """The least CPU of a few rounds: other load only adds."""
+    for name, search in stages().items():
+        plain = _cpu_ms(search, PLAIN)
+        worst, piece = max((_cpu_ms(search, piece), piece) for piece in WORST)
+        yield Figure(
+            AREA, f"{name}, 100,000 characters at worst", worst, "ms", target=at_most(50),
+            note=f"repeats of {piece!r}; plain English: {plain:.1f} ms",
+        )  # fmt: skip
+
+
+def stages() -> dict[str, Search]:
+    """Every stage that reads the whole text of a user."""
+    patterns = load_patterns()
+    limits = ClientSettings()
+
+    def filtering(text: str) -> object:
+        push = {"thread_id": "t", "user_id": "u", "messages": [{"role": "user", "content": text}]}
+        return to_context(check_push(push, limits), patterns)
+
+    return {
+        "filtering and signals": filtering,
+        "redaction": find,
+        "gates": kind_of,
+        "token estimate": estimate_tokens,
+        "quotes": fold,
+        "keys of facts": normal_key,
+        "offline extractor": lambda text: list(read(text)),
+    }
+
+
+def _cpu_ms(search: Search, piece: str) -> float:
+    text = (piece * (CHARS // len(piece) + 1))[:CHARS]
+    times = []
+    for _ in range(ROUNDS):
+        start = time.process_time()
+        search(text)
+        times.append(time.process_time() - start)
+    return min(times) * 1000
