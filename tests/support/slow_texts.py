@@ -39,7 +39,7 @@ PIECES = (
     "mysql -p", "(", "[", "<memory>", "<uploaded_files>", "\"", "' ", "pass ", "ghp_", "a1B2c3D4e5F6g7H8-",
     "xoxb-1-", "0123456789abcdef", "AC", "pin 1234 ", " ", "\n", "～", "－", "T3BlbkFJ", "1Q~",
     "pass x x x x x x ", "--token ", "//x/:_authToken=npm_", "/+=", "好", "thanks ", "你 ", "`", "no, ",
-    "/user:a ", "abcd.\n", "I am. ", "我是。", "\"a\" ", "about me:\n", "pin:abc1 ", "pin is ", "token: ",
+    "/user:a ", "abcd.\n", "I am. ", "\"a\" ", "about me:\n", "pin:abc1 ", "pin is ", "token: ",
     "my password for a b c ",
 )  # fmt: skip
 """The worst known repetitions, and what patterns look for."""
@@ -48,12 +48,17 @@ PIECES = (
 def ratio(search: Search, piece: str) -> float:
     """The CPU of 100,000 characters in times that of 10,000; 0 when both are fast."""
     short, long = ((piece * (size // len(piece) + 1))[:size] for size in (SHORT, LONG))
+
+    def ten_times(text: str) -> None:
+        for _ in range(10):
+            search(text)
+
     search(short)
     if cpu(search, long, 1) < NOISE_S:
         return 0.0
     long_s = short_s = times = float("inf")
     for tried in range(TRIES):  # in turns, so that other load hits both; the least of each counts
-        long_s, short_s = min(long_s, cpu(search, long, 1)), min(short_s, cpu(search, short, 3))
+        long_s, short_s = min(long_s, cpu(search, long, 1)), min(short_s, cpu(ten_times, short, 1) / 10)
         times = long_s / short_s
         if times <= LIMIT or (times > HOPELESS and tried > 1):
             break
