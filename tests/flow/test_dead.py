@@ -186,6 +186,6 @@ def test_the_command_line(memd: Memd, client: redis.Redis, settings: Settings, c
     assert (refused.returncode, "--yes" in refused.stderr) == (2, True)
     assert run("retry").returncode == 2
     assert run("show", "nothing").returncode == 2
-    assert run("retry", letter["id"], "--yes").stdout == "1 letters are pending again\n"
+    assert run("retry", letter["id"], "--yes").stdout == "1 letter is pending again\n"
     assert json.loads(run("drop", "--all", "--yes", "--json").stdout) == {"drop": 1}
     assert (memd.status().dead, memd.status().pending) == (0, 1)
