@@ -59,10 +59,11 @@ def eval(  # noqa: PLR0913, PLR0917  (each parameter is an option)
     unless --model or --extractor names another source. With --retrieval: search and the injected block, on facts and
     questions with evidence. evaluation/README.md explains formats and figures. Held-out cases are only counted.
 
-    Examples: memd eval --replay evaluation/replies --min recall=0.8,stale=0.1
-    memd eval my.jsonl --model claude-haiku-5-5 --repeat 3 --json > a.json
-    memd eval --attacks evaluation/attacks evaluation/statements
-    memd eval --retrieval evaluation/retrieval.jsonl --tokens 1000
+    Example: memd eval --replay evaluation/replies --min recall=0.8,stale=0.1
+
+    Example: memd eval my.jsonl --model claude-haiku-5-5 --repeat 3 --json > a.json
+
+    Example: memd eval --retrieval evaluation/retrieval.jsonl --tokens 1000
     """
     if compare is not None:
         _compare(*compare, as_json=as_json)

@@ -40,8 +40,9 @@ def try_(
 
     It goes through filter, signals, prompt, model, gates and document in memory, without a daemon; nothing is written.
 
-    Examples: memd try conversation.json --prompt
-    memd try - --memory memory.json --extractor rules --set apply.confidence_threshold=0.8 < messages.json
+    Example: memd try conversation.json --prompt
+
+    Example: memd try --memory memory.json --set apply.confidence_threshold=0.8 < messages.json
     """
     settings = chosen_settings(extractor, model, setting or ())
     push = read_push(_read(file), settings)
