@@ -56,7 +56,7 @@ def start(
 
     The server holds a lock on its folder until it has ended: two servers would both write the one append-only file, and
     the second would lose what the first acknowledged. An earlier server that is still ending is waited for.
-    `stopping` calls both waits off: the first raises CalledOff, after the second the server may not answer yet.
+    `stopping` calls both waits off: the first raises CalledOff, after the second the server can still be starting.
     Raises ConfigError, ServerUnfit, AlreadyRunning or InboxUnavailable.
     """
     path = socket_path(settings)
