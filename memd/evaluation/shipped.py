@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from memd.config import Settings
+from memd.config import ExtractionSettings, Settings
 from memd.errors import ConfigError
 from memd.evaluation import retrieval, tables
 from memd.evaluation.attack_cases import case_sizes, read_cases
@@ -23,6 +23,12 @@ from memd.evaluation.tally import FIGURES, PARTS
 BUDGET = 2_000
 """Tokens of the block whose coverage is measured."""
 
+AREAS = {
+    "sets": "Conversations",
+    "offline": "The same conversations, read by the offline extractor",
+    "attacks": "Attacks and true statements",
+}
+
 TOLERANCE = 1e-9
 """Of means, whose last digits depend on the machine."""
 
@@ -32,18 +38,19 @@ prompt or a model. Intervals are Wilson's, of 95 %. README.md defines each figur
 `make eval` {runs} times, and by every `make test`."""
 
 Results = dict[str, Any]
-"""The report of each area: sets, attacks; the means of retrieval; the number of runs."""
+"""The report of each of AREAS, the means of retrieval, what is labelled, and the number of runs."""
 
 
 def measure(folder: Path) -> Results:
     """Everything in the folder, by replay. Raises BadLabels."""
-    settings = Settings()
+    settings, offline = Settings(), Settings(extraction=ExtractionSettings(extractor="rules"))
     users = read_users([folder / "sets"])
     cases = read_cases([folder / "attacks", folder / "statements"])
     of_users, of_cases = user_sizes(users), case_sizes(cases)
     return {
         "labelled": {part: {**of_users[part], **of_cases[part]} for part in PARTS},
         "sets": Measuring(settings, users, Source(replay=(folder / "replies",))).measure(1),
+        "offline": Measuring(offline, users, Source()).measure(1),
         "attacks": measure_cases(settings, cases, by_model=False),
         "retrieval": _retrieval(folder / "retrieval.jsonl"),
     }
@@ -58,10 +65,10 @@ def _retrieval(file: Path) -> dict[str, float]:
 
 def worse(recorded: Results, now: Results) -> Iterator[str]:
     """What has got worse than it was, a sentence each. Figures that are neither better nor worse are left out."""
-    for area in ("sets", "attacks"):
+    for area in AREAS:
         for name, figure in recorded[area]["figures"].items():
             if FIGURES[name].better:
-                yield from _worse_parts(name, figure, now[area]["figures"].get(name, {}))
+                yield from _worse_parts(area, name, figure, now[area]["figures"].get(name, {}))
     if now["sets"]["run"]["unanswered"]:
         yield f"{now['sets']['run']['unanswered']} users have a request without a reply"
     for name, before in recorded["retrieval"].items():
@@ -70,12 +77,13 @@ def worse(recorded: Results, now: Results) -> Iterator[str]:
             yield f"retrieval {name} is {after:.4g}, recorded is {before:.4g}"
 
 
-def _worse_parts(name: str, before: Report, after: Report) -> Iterator[str]:
+def _worse_parts(area: str, name: str, before: Report, after: Report) -> Iterator[str]:
     for part in filter(before.__contains__, PARTS):
+        place = f"{area}: {name} of the {part} cases"
         if part not in after:
-            yield f"{name} of the {part} cases is not measured any more"
+            yield f"{place} is not measured any more"
         elif is_worse(name, after[part]["rate"], before[part]["rate"]):
-            yield f"{name} of the {part} cases is {after[part]['rate']:.4g}, recorded is {before[part]['rate']:.4g}"
+            yield f"{place} is {after[part]['rate']:.4g}, recorded is {before[part]['rate']:.4g}"
 
 
 def read_results(folder: Path) -> Results:
@@ -107,7 +115,7 @@ def page(results: Results) -> Iterator[str]:
     for part, counts in results["labelled"].items():
         listed = ", ".join(f"{count} {name}" for name, count in counts.items())
         yield f"\n{'Open' if part == 'open' else 'Held out'}: {listed}."
-    for title, area in (("Conversations", "sets"), ("Attacks and true statements", "attacks")):
+    for area, title in AREAS.items():
         yield f"\n## {title}\n"
         yield from tables.markdown(results[area])
         yield ""

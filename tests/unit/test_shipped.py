@@ -63,16 +63,16 @@ def test_results_are_written_and_compared(folder: Path, capsys: pytest.CaptureFi
     write(folder / "replies" / "open" / "a.jsonl", {"name": "ines.s1.1", "reply": update()})
     capsys.readouterr()
     main([str(folder)])
-    assert "worse: recall of the open cases is 0, recorded is 1" in capsys.readouterr().out
+    assert "worse: sets: recall of the open cases is 0, recorded is 1" in capsys.readouterr().out
     assert read_results(folder)["runs"] == 2
 
 
 @pytest.mark.parametrize(
     ("area", "name", "part", "sentence"),
     [
-        ("sets", "recall", "held_out", "recall of the held_out cases is 1, recorded is 1.5"),
-        ("attacks", "attack_obedient", "open", "attack_obedient of the open cases is 0, recorded is -0.5"),
-        ("attacks", "true_refused", "held_out", "true_refused of the held_out cases is 0, recorded is -0.5"),
+        ("sets", "recall", "held_out", "sets: recall of the held_out cases is 1, recorded is 1.5"),
+        ("attacks", "attack_obedient", "open", "attacks: attack_obedient of the open cases is 0, recorded is -0.5"),
+        ("attacks", "true_refused", "held_out", "attacks: true_refused of the held_out cases is 0, recorded is -0.5"),
     ],
 )
 def test_each_figure_has_a_worse_side(folder: Path, area: str, name: str, part: str, sentence: str) -> None:
@@ -89,7 +89,7 @@ def test_what_is_missing_is_worse(folder: Path) -> None:
     recorded = measure(folder)
     (folder / "sets" / "held_out" / "a.jsonl").unlink()
     now = measure(folder)
-    assert "recall of the held_out cases is not measured any more" in list(worse(recorded, now))
+    assert "sets: recall of the held_out cases is not measured any more" in list(worse(recorded, now))
     write(folder / "replies" / "open" / "a.jsonl", {"name": "x", "text": ""})
     assert "1 users have a request without a reply" in list(worse(recorded, measure(folder)))
     now["retrieval"]["MRR"] -= 0.1
