@@ -18,6 +18,20 @@ from memd.memory.text import fold
 SHARE = 0.6
 """A sentence with this share of a removed fact's words says the same."""
 
+LEAST = 0.2
+"""A sentence with words that only a removed fact had, this share of its words, does too if no other fact is nearer."""
+
+_COMMON = frozenset(
+    tokens(
+        "lives live lived likes like loves works work worked born wants plans the a an of in on at to for and or is are"
+        " was were be been has have had do does with his her their he she they it its user users s not no from by as"
+        " der die das den dem des ein eine einen ist hat sind und im zu von mit auf für nutzer nutzers nutzerin seit nicht"
+        " le la les l un une est et de du d en dans pas utilisateur utilisatrice sa son ses"
+        " el los las una es y que se su sus usuario usuaria con por para al del 用户 ユーザーは"
+    )
+)
+"""Words that say nothing by themselves."""
+
 Rule = Literal["whole", "sentences", "drop", "quote"]
 """whole: it goes only with its fact. sentences: those that say the same are cut. drop: the field goes. quote: a quote
 that overlaps with one of the removed facts goes with its entry."""
@@ -59,10 +73,14 @@ class Words:
     """The content of removed facts: their names and numbers, all their words, and their quotes."""
 
     def __init__(self, removed: Sequence[Fact], kept: Iterable[Fact]) -> None:
-        known = {token for fact in kept for token in tokens(content_of(fact))}
+        kept = list(kept)
+        self._kept = [frozenset(tokens(content_of(fact))) - _COMMON for fact in kept]
+        known = frozenset[str]().union(*(tokens(content_of(fact)) for fact in kept))
         contents = list(map(content_of, removed))
         self._marks = [marks for text in contents if (marks := _names(text) - known)]
         self._words = [words for text in contents if (words := frozenset(tokens(text)))]
+        known_words = frozenset[str]().union(*self._kept)
+        self._own = [(words - _COMMON, words - _COMMON - known_words) for words in self._words]
         self._quotes = [text for fact in removed for text in map(fold, (content_of(fact), *quotes_of(fact))) if text]
 
     def in_(self, sentence: str) -> bool:
@@ -73,6 +91,18 @@ class Words:
         has = frozenset(tokens(sentence))
         return any(marks <= has for marks in self._marks) or any(
             len(words & has) >= SHARE * len(words) for words in self._words
+        )
+
+    def in_sentence(self, sentence: str) -> bool:
+        """Whether a sentence of a summary says the same, perhaps in other words: a removed fact is nearest to it.
+
+        A summary is written anew with the next update; what stays of a removed fact would come back with it.
+        """
+        has = frozenset(tokens(sentence)) - _COMMON
+        nearest = max((len(words & has) for words in self._kept), default=0)
+        near = ((own, words) for words, own in self._own if self._kept)  # with no other fact nothing is nearest
+        return self.in_(sentence) or any(
+            len(own & has) >= max(1, LEAST * len(words)) and len(words & has) > nearest for own, words in near
         )
 
     def in_quote(self, quote: str) -> bool:
@@ -90,7 +120,7 @@ def purge(document: Document, removed: Iterable[Fact], now: str) -> Document:
         document = {**document, "quarantine": wishes}
     for name in SECTIONS:
         text = summary(document, name)
-        kept = "".join(part for part in _SENTENCE.findall(text) if not words.in_(part)).strip()
+        kept = "".join(part for part in _SENTENCE.findall(text) if not words.in_sentence(part)).strip()
         if kept != text.strip():
             document = with_summary(document, name, kept, now)
     return {name: _purged(value, name, words) for name, value in document.items()}

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 # C0 and C1 controls, bidi overrides and isolates, lone surrogates, tag characters.
 _UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\U000e0000-\U000e007f]")
-_MARKS = str.maketrans({"‘": "'", "’": "'", "“": '"', "”": '"', "\u200b": None, "\ufeff": None})
+_MARKS = str.maketrans({"‘": "'", "’": "'", **dict.fromkeys("“”„«»", '"'), "\u200b": None, "\ufeff": None})
 """One shape for quotation marks; characters without width are removed."""
 CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
 """The ranges of Chinese, Japanese and Korean characters, for a set of a regex."""
