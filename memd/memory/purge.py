@@ -25,7 +25,7 @@ _COMMON = frozenset(
     tokens(
         "lives live lived likes like loves works work worked born wants plans the a an of in on at to for and or is are"
         " was were be been has have had do does with his her their he she they it its user users s not no from by as"
-        " der die das den dem des ein eine einen ist hat sind und im zu von mit auf für nutzer nutzers nutzerin seit nicht"
+        " der die das den dem des ein eine einen ist hat sind und im zu von mit auf für seit nicht nutzer nutzerin"
         " le la les l un une est et de du d en dans pas utilisateur utilisatrice sa son ses"
         " el los las una es y que se su sus usuario usuaria con por para al del 用户 ユーザーは"
     )
