@@ -9,10 +9,10 @@ from typing import Annotated
 import typer
 
 from memd.cli.common import Json, echo, echo_json, settings, warn
+from memd.cli.tables import table
 from memd.errors import ConfigError
 from memd.http import keyring
 from memd.ops.accounts import accounts, passwords
-from memd.printable import printable
 
 Apps = Annotated[
     list[str] | None, typer.Option("--app", help="An app with its own raw list (client.apps); repeatable.")
@@ -94,11 +94,13 @@ def list_(as_json: Json = False) -> None:
     if not rows:
         echo("there are no tokens")
         return
-    echo(f"{'id':<12}  {'app':<16}  {'scopes':<24}  {'made':<10}  users")
-    for entry, row in zip(tokens, rows, strict=True):
-        users = "all" if entry.users.every else f"{entry.users.prefix}…" if entry.users.prefix else ""
-        users = printable(users or ", ".join(sorted(entry.users.listed)))
-        echo(f"{entry.id:<12}  {entry.app:<16}  {', '.join(row['scopes']):<24}  {entry.created_at[:10]:<10}  {users}")
+    table(("id", "app", "scopes", "made", "users"), map(_line, tokens))
+
+
+def _line(entry: keyring.Token) -> tuple[str, ...]:
+    users = "all" if entry.users.every else f"{entry.users.prefix}…" if entry.users.prefix else ""
+    scopes = ", ".join(scope for scope in keyring.SCOPES if scope in entry.scopes)
+    return entry.id, entry.app, scopes, entry.created_at[:10], users or ", ".join(sorted(entry.users.listed))
 
 
 @token.command()

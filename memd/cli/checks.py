@@ -9,6 +9,7 @@ import typer
 
 from memd.cli.bars import bar
 from memd.cli.common import Json, completes, echo, echo_json, nothing, settings
+from memd.cli.tables import table
 from memd.memory.hand.by_hand import bucket_of
 from memd.ops.audit import Audited, Report, inspect
 from memd.ops.doctor import examine
@@ -70,13 +71,8 @@ def _json(report: Report, limit: int) -> None:
 
 
 def _table(report: Report) -> None:
-    rows = [_row(row) for row in report.findings[:SHOWN]]
-    if rows:
-        head = ("whose", "rule", "where", "why", "text")
-        widths = [max(len(row[column]) for row in [head, *rows]) for column in range(4)]
-        for row in [head, *rows]:
-            cells = (f"{cell:<{width}}" for cell, width in zip(row, widths, strict=False))
-            echo("  ".join([*cells, row[4]]).rstrip())
+    if report.findings:
+        table(("whose", "rule", "where", "why", "text"), map(_row, report.findings[:SHOWN]))
     if len(report.findings) > SHOWN:
         echo(f"… and {len(report.findings) - SHOWN} more; --json has all")
     facts = counted(report.facts, "fact")

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from memd.cli.common import Json, Yes, completes, confirm, echo, echo_json, settings, warn
+from memd.cli.tables import table
 from memd.client import Memd
 from memd.inbox.dead import Letter, LetterFilter
 from memd.printable import counted, noun, printable
@@ -42,10 +43,7 @@ def list_(code: Code = None, user: OfUser = None, as_json: Json = False) -> None
     if not letters:
         echo("no dead letters")
         return
-    echo(f"{'id':<36}  {'died':<16}  {'tries':>5}  {'code':<24}  whose")
-    for letter in letters[:SHOWN]:
-        whose = f"raw push in {letter.origin}" if letter.origin else _whose(letter)
-        echo(f"{letter.id:<36}  {letter.died_at:%Y-%m-%d %H:%M}  {letter.attempts:>5}  {letter.code:<24}  {whose}")
+    table(("id", "died", "tries", "code", "whose"), map(_line, letters[:SHOWN]), ("tries",))
     if len(letters) > SHOWN:
         echo(f"… and {len(letters) - SHOWN} more; --json has all")
     counts = Counter(letter.code for letter in letters)
@@ -136,6 +134,11 @@ def _row(letter: Letter) -> dict[str, Any]:
     row = asdict(letter)
     del row["owner"], row["bucket"]
     return row
+
+
+def _line(letter: Letter) -> tuple[object, ...]:
+    whose = f"raw push in {letter.origin}" if letter.origin else _whose(letter)
+    return letter.id, f"{letter.died_at:%Y-%m-%d %H:%M}", letter.attempts, letter.code, whose
 
 
 def _whose(letter: Letter) -> str:

@@ -9,6 +9,7 @@ import typer
 
 from memd.cli.common import Agent, DryRun, FactId, Json, User, completes, echo, echo_json, nothing, settings, warn
 from memd.cli.memory import warn_of_damage
+from memd.cli.tables import table
 from memd.client import Memd
 from memd.errors import Rejected
 from memd.memory.facts import (
@@ -187,16 +188,13 @@ def _table(rows: list[dict[str, Any]]) -> None:
     if not rows:
         nothing("no facts")
         return
-    width = max(len(printable(id_of(fact))) for fact in rows)
-    echo(f"{'id':<{width}}  {'conf':>4}  {'category':<10}  {'since':<10}  {'by':<6}  content")
-    for fact in rows:
-        by = "hand" if is_manual(fact) else "agent" if is_note(fact) else "model"
-        since = printable(created_at(fact) or "?")[:10]
-        category = printable(category_of(fact))
-        echo(
-            f"{printable(id_of(fact)):<{width}}  {confidence_of(fact):>4.2f}  {category:<10}  {since:<10}  {by:<6}  "
-            f"{printable(content_of(fact))}"
-        )
+    table(("id", "conf", "category", "since", "by", "content"), map(_row, rows), ("conf",))
+
+
+def _row(fact: dict[str, Any]) -> tuple[str, ...]:
+    by = "hand" if is_manual(fact) else "agent" if is_note(fact) else "model"
+    since = (created_at(fact) or "?")[:10]
+    return id_of(fact) or "", f"{confidence_of(fact):.2f}", category_of(fact), since, by, content_of(fact)
 
 
 def _is_summarised(document: dict[str, Any], section: str) -> bool:

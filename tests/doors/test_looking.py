@@ -25,6 +25,7 @@ from memd.client import AsyncMemd, Memd
 from memd.config import Settings
 from memd.context import Key
 from memd.errors import Rejected
+from memd.http import keyring
 from memd.inbox import library, verbs
 from memd.inbox.connection import send
 from memd.inbox.verbs import P
@@ -348,3 +349,23 @@ def test_a_bar_on_a_terminal(server_url: str, settings: Settings, client: redis.
             terminal.wait_for("nothing is known")
         piped = subprocess.run(words, env=environment(slow), capture_output=True, text=True, check=False)
         assert "forgetting" not in piped.stdout + piped.stderr
+
+
+@pytest.mark.timing
+@pytest.mark.parametrize("columns", [40, 80])
+@pytest.mark.parametrize("words", [["facts", "list", "ana"], ["token", "list"]], ids=" ".join)
+def test_the_other_tables_fit_as_well(memd: Memd, settings: Settings, words: list[str], columns: int) -> None:
+    """Long facts in wide characters, and tokens with many users."""
+    for text in (
+        "Lives in Porto, next to the river, in a house with a very long address.",
+        "住在波尔图河边的一所老房子里，" * 6,
+    ):
+        memd.add_fact("ana", text)
+    tokens = settings.data_dir / "tokens.json"
+    listed = frozenset(f"user-{number}" for number in range(20))
+    keyring.add(tokens, keyring.new("shop", keyring.Users(listed))[0])
+    env = {**environment(settings), "MEMD_HTTP__TOKENS": str(tokens)}
+    with Terminal([sys.executable, "-m", "memd", *words], env, columns) as terminal:
+        assert terminal.exit_code() in {0, 1}
+    assert terminal.lines()
+    assert max(map(cell_len, terminal.lines())) <= columns
