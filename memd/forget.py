@@ -1,19 +1,23 @@
 """Forgetting: removes every trace of a user, or of one agent's memory of them, and keeps it from coming back.
 
 1. Raw pushes that were there before the wish are taken in.
-2. A tombstone is written, durably: hashes of all messages to be forgotten, and the wish itself.
-3. The tombstone is mirrored to the server, which skips these messages from now on; inbox and dead letters lose them.
-4. Documents and reading notes are erased under their locks.
-5. The wish is closed.
+2. The wish gets its cut: the inbox loses what it accepted up to this moment, and keeps what comes later.
+3. A tombstone is written, durably: hashes of all messages to be forgotten, and the wish itself.
+4. The tombstone is mirrored to the server, which skips these messages from now on; inbox and dead letters lose them.
+5. Documents and reading notes are erased under their locks.
+6. The wish is closed.
 
 Every step may be repeated. When the process is killed, or the server is out of reach, the open wish says what is left,
-and a worker does it before it works on anything of that user.
+and a worker does it before it works on anything of that user. The cut of a wish whose server was out of reach is a time
+of this host's clock; raw pushes, which have no time of their own, count by the last look at their list.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import islice
 
 import orjson
 import redis
@@ -26,10 +30,17 @@ from memd.inbox.connection import send
 from memd.inbox.dead import Letter
 from memd.inbox.raw_door import Backlog, RawDoor
 from memd.inbox.verbs import raw_lists
-from memd.memory.store.protocol import Erased, Store, Tombstone, Wish
+from memd.memory.store.protocol import Cut, Erased, Store, Tombstone, Wish
 
 TAKE_IN_S = 60.0
 """Seconds for taking raw pushes in. The scheduler takes the remaining pushes in later, and they are not forgotten."""
+
+CLOCKS_MS = 2_000
+"""How far the clocks of this host and of a server on another host may be apart. What a server that is out of reach
+accepts so shortly after a wish is forgotten as well: nobody can tell that it was not said before."""
+
+LETTERS = 500
+"""Dead letters of one call."""
 
 REWRITE_S = 10.0
 """Seconds that the embedded server gets to rewrite its append-only file."""
@@ -102,11 +113,13 @@ class Forgetting:
         """
         erased = self._store.erase(wish.user_id, wish.agent_name, dry_run=True)
         identities = erased.identities
+        wish = replace(wish, cut=self._cut_by_clock())
         try:
             library.require_store(self._client, self._store)
             taken_in = RawDoor(self._settings, self._client).take_in_present(TAKE_IN_S)
             if taken_in and not (self._knows(wish, erased) or any(self._letters(wish))):
                 return UNKNOWN
+            wish = replace(wish, cut=send(self._client, forgetting.cut()))
             identities |= self._traces(wish, remove=False).identities
         except (InboxUnavailable, NotReady):  # the wish stays open until there is an inbox
             pass
@@ -122,15 +135,18 @@ class Forgetting:
     def finish(self, wish: Wish) -> Forgotten:
         """Complete an interrupted wish. It may be repeated. Raises StoreUnavailable.
 
-        An inbox that was already emptied is left alone: its messages of the user were accepted later.
+        What the inbox has accepted since, and what was written to a document that was erased already, stays.
         """
-        return self._fulfil(wish, _Traces() if self._is_emptied(wish) else self._empty_inbox(wish))
+        tombstone = self._tombstones.find(wish.user_id)
+        emptied = tombstone is not None and wish in tombstone.emptied
+        return self._fulfil(wish, _Traces() if emptied else self._empty_inbox(wish))
 
     def _fulfil(self, wish: Wish, traces: _Traces | None) -> Forgotten:
         """Erase the documents, and close the wish if the inbox was emptied (`traces` is not None)."""
         if traces is not None:
-            self._tombstones.note_emptied(wish)
+            self._tombstones.note(wish, "emptied")
         erased = self._erase(wish)
+        self._tombstones.note(wish, "erased")
         inbox = traces or _Traces()
         tombstone = self._tombstones.extend(wish, inbox.identities | erased.identities)
         if traces is not None:
@@ -165,20 +181,29 @@ class Forgetting:
     def _empty_inbox(self, wish: Wish) -> _Traces | None:
         """Remove the user's messages from the inbox and the dead; None when the server is out of reach."""
         try:
+            if wish.cut is None or wish.cut.order is None:  # what lay in the raw lists may have come before the wish
+                RawDoor(self._settings, self._client).take_in_present(TAKE_IN_S)
             # The tombstone knows a message before the inbox loses it: after a crash in between nobody else would.
             self._mirror(self._tombstones.extend(wish, self._traces(wish, remove=False).identities))
-            letters = dead.drop(self._client, self._letters(wish))
+            letters = self._old_letters(wish, remove=True)[0]
             return replace(self._traces(wish, remove=True), letters=letters)
         except (InboxUnavailable, NotReady):  # the documents go now, the rest when the server is back
             return None
 
-    def _is_emptied(self, wish: Wish) -> bool:
-        """Whether the inbox has fulfilled the wish already."""
-        tombstone = self._tombstones.find(wish.user_id)
-        return tombstone is not None and wish in tombstone.emptied
+    def _cut_by_clock(self) -> Cut:
+        """The cut of a wish whose server is out of reach."""
+        url = self._settings.redis_url
+        apart_ms = 0 if url is None or url.reveal().startswith("unix:") else CLOCKS_MS
+        return Cut(int(time.time() * 1000) + apart_ms)
 
     def _erase(self, wish: Wish) -> Erased:
-        erased = self._store.erase(wish.user_id, wish.agent_name)
+        """Erase the documents, unless somebody did for this wish: what is written since must stay."""
+
+        def still_wanted() -> bool:
+            tombstone = self._tombstones.find(wish.user_id)
+            return tombstone is not None and wish in tombstone.open and wish not in tombstone.erased
+
+        erased = self._store.erase(wish.user_id, wish.agent_name, still_wanted=still_wanted)
         self._store.reading_notes.forget(wish.user_id, wish.agent_name)
         return erased
 
@@ -188,17 +213,26 @@ class Forgetting:
         return (*places, SHARED_STORE) if self._settings.store.shared else places
 
     def _traces(self, wish: Wish, *, remove: bool) -> _Traces:
-        """The user's messages in the inbox, pending and claimed; with `remove` they are removed page by page."""
+        """What the wish takes of the user's messages in the inbox; with `remove` all but letters goes, page by page."""
         owner, bucket = user_hash(wish.user_id), wish.bucket.hash if wish.bucket else ""
-        identities: set[str] = set()
+        identities = set() if remove else set(self._old_letters(wish, remove=False)[1])
         pushes, cursor = 0, "0"
         while True:
-            page = send(self._client, forgetting.traces(owner, bucket, cursor, remove=remove))
+            page = send(self._client, forgetting.traces(owner, bucket, cursor, wish.cut, remove=remove))
             identities |= page.identities
             pushes += page.pushes
             cursor = page.cursor
             if cursor == "0":
                 return _Traces(frozenset(identities), pushes)
+
+    def _old_letters(self, wish: Wish, *, remove: bool) -> tuple[int, frozenset[str]]:
+        """How many dead letters the wish takes, and the identities in them; with `remove` they are removed."""
+        count, identities = 0, frozenset[str]()
+        ids = iter([letter.id for letter in self._letters(wish)])
+        while page := list(islice(ids, LETTERS)):
+            taken, names = send(self._client, forgetting.letters(page, wish.cut, remove=remove))
+            count, identities = count + taken, identities | names
+        return count, identities
 
     def _letters(self, wish: Wish) -> Iterator[Letter]:
         """The user's dead letters, and refused raw pushes that name the user."""

@@ -116,13 +116,21 @@ def _move(
         confirm(f"{verb} {counted(len(letters), 'letter')}?")
     with Memd(settings()) as memd:
         moved = (memd.retry if verb == "retry" else memd.drop)(letters)
-    if verb == "retry" and moved < len(letters):
-        warn(f"still dead, as the content breaks the wire format: {counted(len(letters) - moved, 'letter')}; drop them")
+        stay = _that_stay(memd, letters) if verb == "retry" and moved < len(letters) else {}
+    if stay:
+        codes = ", ".join(f"{count} {letter_code}" for letter_code, count in sorted(stay.items()))
+        warn(f"still dead, as the content would be refused again: {codes}; drop them")
     if as_json:
-        echo_json({verb: moved})
+        echo_json({verb: moved} | ({"stay": stay} if stay else {}))
     else:
         again = f"{noun(moved, 'is', 'are')} pending again"
         echo(f"{counted(moved, 'letter')} " + (again if verb == "retry" else "deleted"))
+
+
+def _that_stay(memd: Memd, letters: list[Letter]) -> dict[str, int]:
+    """How many of these letters are still dead, by code."""
+    present = memd.dead(LetterFilter(tuple(letter.id for letter in letters)))
+    return dict(Counter(letter.code for letter in present))
 
 
 def _letters(ids: tuple[str, ...], code: str | None, user: str | None) -> list[Letter]:

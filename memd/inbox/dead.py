@@ -12,9 +12,11 @@ import orjson
 import redis
 
 from memd.config import Settings
+from memd.errors import Rejected
 from memd.inbox.claim import read_claim
 from memd.inbox.connection import Call, execute, execute_past, send
 from memd.inbox.decoding import message_value, text
+from memd.inbox.raw_door import parsed
 from memd.inbox.verbs import P
 
 PAGE = 500
@@ -96,7 +98,7 @@ def content(client: redis.Redis, letter_id: str) -> Content | None:
 def retry(client: redis.Redis, settings: Settings, letters: Iterable[Letter]) -> int:
     """Make letters pending again, each message in its old place; returns how many letters were moved.
 
-    A letter stays if a worker would refuse all of its messages again.
+    A letter stays if a worker would refuse all of its messages again, or the raw door the push.
     """
     return _move(client, (letter for letter in letters if not _is_refused(client, settings, letter)), _retry_page)
 
@@ -117,13 +119,24 @@ def _drop_page(letters: Sequence[str]) -> Call[int]:
 
 
 def _is_refused(client: redis.Redis, settings: Settings, letter: Letter) -> bool:
-    """Whether a letter whose content broke the format still breaks it."""
-    if letter.origin is not None or not letter.code.startswith("E_"):
+    """Whether a letter whose content broke the format still breaks it; settings may have changed since."""
+    if not letter.code.startswith("E_"):
         return False
     pipeline = client.pipeline(transaction=False)
     pipeline.hgetall(f"{P}:dead:{letter.id}")
-    flat = [part for pair in execute(pipeline)[0].items() for part in pair]
+    fields: dict[bytes, bytes] = execute(pipeline)[0]
+    if letter.origin is not None:
+        return b".raw" in fields and _is_refused_raw(fields[b".raw"], letter.origin, settings)
+    flat = [part for pair in fields.items() for part in pair]
     return bool(flat) and read_claim(settings, [letter.id, flat]).bad is not None
+
+
+def _is_refused_raw(raw: bytes, origin: str, settings: Settings) -> bool:
+    try:
+        parsed(raw, origin, settings)
+    except Rejected:
+        return True
+    return False
 
 
 def _move(client: redis.Redis, letters: Iterable[Letter], verb: Any) -> int:

@@ -12,6 +12,7 @@ import redis
 from memd.inbox.connection import Call, execute
 from memd.inbox.decoding import text
 from memd.inbox.verbs import P
+from memd.memory.store.protocol import Cut
 
 DAY_S = 86_400
 
@@ -25,15 +26,35 @@ class Traces:
     identities: frozenset[str]
 
 
-def traces(owner: str, bucket: str, cursor: str, *, remove: bool) -> Call[Traces]:
-    """Read one page of a user's keys, of one bucket or of all (""); with `remove` the keys are deleted."""
+def cut() -> Call[Cut]:
+    """Read the cut of a wish that is made now."""
+    return Call(("FCALL", "memd_cut_1", 1, P), lambda reply: Cut(int(reply[1]), int(reply[0])))
+
+
+def traces(owner: str, bucket: str, cursor: str, cut: Cut | None, *, remove: bool) -> Call[Traces]:
+    """Read what a cut takes of one page of a user's keys, of one bucket or of all (""); `remove`: and delete it."""
 
     def parse(reply: list[Any]) -> Traces:
         after, pushes, *identities = reply
         return Traces(text(after), int(pushes), frozenset(map(text, identities)))
 
     name = "memd_forget_1" if remove else "memd_traces_1"
-    return Call(("FCALL", name, 1, P, owner, bucket, cursor), parse)
+    return Call(("FCALL", name, 1, P, owner, bucket, cursor, _text(cut)), parse)
+
+
+def letters(ids: Sequence[str], cut: Cut | None, *, remove: bool) -> Call[tuple[int, frozenset[str]]]:
+    """Count the dead letters that a cut takes whole, and read the identities it takes; `remove`: and delete them."""
+
+    def parse(reply: list[Any]) -> tuple[int, frozenset[str]]:
+        count, *identities = reply
+        return int(count), frozenset(map(text, identities))
+
+    name = "memd_forget_letters_1" if remove else "memd_old_letters_1"
+    return Call(("FCALL", name, 1, P, _text(cut), *ids), parse)
+
+
+def _text(cut: Cut | None) -> str:
+    return "" if cut is None else f"{'-' if cut.order is None else cut.order} {cut.ms}"
 
 
 def tombstone(owner: str, salt: str, hashes: Iterable[str]) -> Call[int]:

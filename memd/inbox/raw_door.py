@@ -44,6 +44,9 @@ class RawDoor:
         self._client = client
         self._lists = raw_lists(settings)
         self._patterns = load_patterns(settings.signals.folder)
+        self._seen: dict[str, int] = {}
+        """When each list was last seen to its end (ms of the server's clock): what is behind it came later."""
+
         self._log = logger(part="raw_door")
 
     def take_in(self, rounds: int = 1) -> bool:
@@ -71,7 +74,9 @@ class RawDoor:
         The parts are pipelined: each part is parsed while the server takes in the part before it and returns the part
         after it. A push that is no longer the head when its call arrives is left where it is.
         """
+        looked = send(self._client, verbs.now_ms())
         part = send(self._client, verbs.raw_heads(source, 0, PART))
+        saw_end = len(part) < PART
         behind = send(self._client, verbs.raw_heads(source, PART, PART)) if len(part) == PART else []
         under_way: tuple[list[bytes], Flight[Any]] | None = None
         until = time.monotonic() + ROUND_S  # counted from here, so one part is taken in however slow the server is
@@ -90,6 +95,8 @@ class RawDoor:
         finally:  # a call without a reply was executed or not; the next round sees which
             if under_way is not None:
                 under_way[1].call_off()
+        if saw_end and not part:
+            self._seen[source] = looked
         return bool(part)
 
     def _land(self, source: str, heads: list[bytes], sent: Flight[Any]) -> list[bytes] | _End:
@@ -98,7 +105,7 @@ class RawDoor:
         for raw, answer in zip(heads, answers, strict=True):
             if isinstance(answer, Rejected):
                 # The functions refused what the validator let pass. The pushes behind it saw another head and stayed.
-                send(self._client, verbs.take_dead(raw, source, answer))
+                send(self._client, verbs.take_dead(raw, source, answer, self._seen.get(source)))
                 return _End(more=True)
             if isinstance(answer, MemdError):
                 raise answer
@@ -112,23 +119,24 @@ class RawDoor:
         if not self._settings.enabled:
             return verbs.take_skipped(raw, source, "disabled")
         try:
-            context = to_context(self._parsed(raw, source), self._patterns)
+            context = to_context(parsed(raw, source, self._settings), self._patterns)
         except Rejected as error:  # kept unchanged in the dead, with the code
             self._log.warning(Event.RAW_PUSH_DEAD, code=error.code, bytes=len(raw))
-            return verbs.take_dead(raw, source, error)
+            return verbs.take_dead(raw, source, error, self._seen.get(source))
         if not context.messages:
             self._log.info(Event.RAW_PUSH_SKIPPED, reason="nothing_left", dropped=context.dropped)
             return verbs.take_skipped(raw, source, "nothing_left", context.dropped)
-        return verbs.take(raw, source, context)
+        return verbs.take(raw, source, context, self._seen.get(source))
 
-    def _parsed(self, raw: bytes, source: str) -> RawPush:
-        """The push, its thread in the namespace of the list's app. Raises Rejected.
 
-        Versions before the namespaces stored these messages under the thread's plain name, so the push carries it too.
-        """
-        push = parse_push(raw, self._settings.client)
-        app = app_of(source)
-        return replace(in_namespace(push, app), former_thread=push.key.thread_id) if app else push
+def parsed(raw: bytes, source: str, settings: Settings) -> RawPush:
+    """The push, its thread in the namespace of the list's app. Raises Rejected.
+
+    Versions before the namespaces stored these messages under the thread's plain name, so the push carries it too.
+    """
+    push = parse_push(raw, settings.client)
+    app = app_of(source)
+    return replace(in_namespace(push, app), former_thread=push.key.thread_id) if app else push
 
 
 class Backlog:

@@ -71,14 +71,18 @@ def push(context: Context) -> Call[Merged]:
     return Call(("FCALL", "memd_push", 1, P, *_merge_arguments(context)), _merged)
 
 
-def take(raw: bytes, source: str, context: Context) -> Call[bool]:
-    """Merge and remove the head of a raw list in one step. False: the list has another head by now."""
-    return _take(raw, source, "push", *_merge_arguments(context))
+def take(raw: bytes, source: str, context: Context, since_ms: int | None = None) -> Call[bool]:
+    """Merge and remove the head of a raw list in one step. False: the list has another head by now.
+
+    `since_ms`: when the list was last seen without this push; None where nobody had looked.
+    """
+    return _take(raw, source, "push", *_merge_arguments(context, since_ms))
 
 
-def take_dead(raw: bytes, source: str, error: Rejected) -> Call[bool]:
-    """Move the head of a raw list to the dead, with the reason."""
-    return _take(raw, source, "dead", os.urandom(12).hex(), error.code, str(error))
+def take_dead(raw: bytes, source: str, error: Rejected, since_ms: int | None = None) -> Call[bool]:
+    """Move the head of a raw list to the dead, with the reason. `since_ms`: as for `take`."""
+    since = () if since_ms is None else (since_ms,)
+    return _take(raw, source, "dead", os.urandom(12).hex(), error.code, str(error), *since)
 
 
 def take_skipped(raw: bytes, source: str, reason: str, dropped: Mapping[str, int] | None = None) -> Call[bool]:
@@ -96,7 +100,7 @@ def digest_sha1(raw: bytes) -> str:
     return hashlib.sha1(raw, usedforsecurity=False).hexdigest()
 
 
-def _merge_arguments(context: Context) -> tuple[bytes, ...]:
+def _merge_arguments(context: Context, since_ms: int | None = None) -> tuple[bytes, ...]:
     unique = {message.identity: message for message in context.messages}
     header = {
         "v": WIRE_VERSION,
@@ -109,6 +113,8 @@ def _merge_arguments(context: Context) -> tuple[bytes, ...]:
     }
     if context.now:
         header["now"] = True
+    if since_ms is not None:
+        header["at"] = since_ms
     if context.dropped:
         header["dropped"] = _flat_drops(context.dropped)
     return (orjson.dumps(header), *map(wire_message, unique.values()))
@@ -264,6 +270,11 @@ def _waiting(row: list[bytes]) -> Waiting:
 def raw_heads(source: str, start: int, count: int) -> Call[list[bytes]]:
     """Read the oldest pushes of a raw list, from index `start`, without removing them."""
     return Call(("LRANGE", source, start, start + count - 1), list)
+
+
+def now_ms() -> Call[int]:
+    """Read the server's clock."""
+    return Call(("TIME",), lambda reply: int(reply[0]) * 1000 + int(reply[1]) // 1000)
 
 
 @dataclass(frozen=True, slots=True)

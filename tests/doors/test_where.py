@@ -73,24 +73,6 @@ def test_where_names_every_place(data_dir: Path) -> None:
     assert where(settings, "--password-file").returncode == ConfigError.exit_code
 
 
-def test_a_config_file_that_is_not_read_is_said(tmp_path: Path) -> None:
-    """`memd where` and `memd config` name it and the reason, and a part writes a line into its log."""
-    (tmp_path / "config.yaml").write_text("server:\n  port: 8080\n  host: here\n")
-    env = {"HOME": str(tmp_path / "home"), "PATH": os.environ["PATH"]}
-
-    def said(*words: str) -> str:
-        command = [str(Path(sys.executable).parent / "memd"), *words]
-        done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, check=False)
-        return done.stdout + done.stderr
-
-    for words in (("where",), ("config",), ("mcp", "--http")):
-        assert f"{tmp_path}/config.yaml has no section `memd:`" in said(*words), words
-    assert '"event":"config_not_read"' in said("mcp", "--http")
-    assert f"{tmp_path}/home/.local/share/memd" in said("where", "--data")
-    (tmp_path / "memd-data").mkdir()
-    assert f"{tmp_path}/memd-data (./memd-data exists in the current folder)" in said("where")
-
-
 @pytest.mark.parametrize(
     ("url", "shown"),
     [

@@ -13,10 +13,12 @@ from support import Cli, daemon, execute, wait_for
 
 from memd.client import Memd
 from memd.config import Settings
+from memd.errors import Rejected
 from memd.inbox import verbs
 from memd.inbox.claim import Claim
 from memd.inbox.connection import send
 from memd.inbox.dead import LetterFilter
+from memd.inbox.raw_door import RawDoor
 from memd.inbox.verbs import P
 
 pytestmark = pytest.mark.timing
@@ -152,6 +154,24 @@ def test_a_raw_push_that_was_refused_is_tried_again_first(
         assert memd.retry(memd.dead()) == 1
         wait_for(lambda: len(memd.document("ana")["facts"]) == 2, "it is remembered")
     assert memd.dead() == []
+
+
+def test_a_raw_push_that_no_setting_makes_good_stays_dead(
+    memd: Memd, client: redis.Redis, settings: Settings, cli: Cli
+) -> None:
+    """A retry leaves it there and says the code; one that can be read goes back."""
+    for raw in (b"{not json", b'{"thread_id": "t", "user_id": "ana", "messages": 1}'):
+        client.rpush("memd:in", raw)
+    RawDoor(settings, client).take_in()
+    good = orjson.dumps({"thread_id": "t", "user_id": "ana", "messages": turns("I like tea.")})
+    client.rpush("memd:in", good)
+    send(client, verbs.take_dead(good, "memd:in", Rejected("E_MESSAGES_COUNT", "a smaller limit, once")))
+    retried = cli("dead", "retry", "--all", "--yes")
+    assert "1 letter is pending again\n" in retried.stdout
+    assert "still dead, as the content would be refused again: 1 E_JSON, 1 E_MESSAGES_TYPE" in retried.stderr
+    again = json.loads(cli("dead", "retry", "--all", "--yes", "--json").stdout)
+    assert again == {"retry": 0, "stay": {"E_JSON": 1, "E_MESSAGES_TYPE": 1}}
+    assert client.llen("memd:in") == 1
 
 
 def test_a_thousand_letters_move_in_pages(memd: Memd, client: redis.Redis, settings: Settings) -> None:

@@ -19,13 +19,16 @@ from memd.client import Memd
 from memd.config import Settings
 from memd.context import Bucket, Key, user_hash
 from memd.errors import DocumentDamaged, StoreUnavailable
+from memd.forget import Forgetting
 from memd.inbox import library, verbs
 from memd.inbox.connection import connect, send
-from memd.inbox.verbs import P
+from memd.inbox.raw_door import RawDoor
+from memd.inbox.verbs import RAW, P
 from memd.memory.store import lock
+from memd.memory.store.json_store import open_store
 from memd.memory.store.lock import locked
 from memd.memory.store.paths import bucket_lock, folder
-from memd.memory.store.protocol import Wish
+from memd.memory.store.protocol import Cut, Wish
 from memd.memory.store.tombstone import TombstoneFiles
 from memd.ops import server
 from memd.testing import ModelServer
@@ -154,6 +157,58 @@ def test_forgotten_while_the_server_is_down(data_dir: Path) -> None:
                 assert app.push(TURNS, thread_id="thread-1", user_id=USERS[1]).reason == "forgotten"
         finally:
             server.stop(again)
+
+
+def test_what_is_accepted_after_the_server_is_back_survives(data_dir: Path) -> None:
+    """Pushed between the server's return and the mending, by both doors: stored, with a receipt; the old stays gone."""
+    settings = make_settings(data_dir, None, server__appendfsync="always")
+    process = server.start(settings)
+    with Memd(settings) as app, connect(settings) as client:
+        library.install(client, settings)
+        app.push(TURNS, thread_id="t", user_id="ana", now=True)
+        client.rpush(RAW, raw_push("u", "m3", "I live in Wolkenkuckucksheim, too."))
+        process.kill()
+        process.wait()
+        assert not app.forget("ana").complete
+        process = server.start(settings)
+        try:
+            door = RawDoor(settings, client)
+            door.take_in()
+            client.rpush(RAW, raw_push("v", "m4", "I like tea."))
+            door.take_in()
+            new = {"role": "user", "content": "I like rowing.", "id": "m5"}
+            receipt = app.push([*TURNS, new], thread_id="t", user_id="ana", now=True)
+            with daemon(settings):
+                wait_for(lambda: TombstoneFiles(data_dir).unfinished() == [], "the wish is fulfilled")
+                app.flush(wait=True)
+                assert app.receipt(receipt.id or "").state == "stored"
+                assert app.push([new], thread_id="t", user_id="ana").reason is None
+                for thread, gone in (("t", TURNS[0]), ("u", {**TURNS[0], "id": "m3"})):
+                    assert app.push([gone], thread_id=thread, user_id="ana").reason == "forgotten"
+            said = {fact["evidence"][0]["quote"] for fact in app.document("ana")["facts"]}
+            assert said == {"I like tea.", "I like rowing."}
+        finally:
+            server.stop(process)
+
+
+def raw_push(thread: str, message: str, text: str) -> bytes:
+    turns = [{"role": "user", "content": text, "id": message}]
+    return orjson.dumps({"thread_id": thread, "user_id": "ana", "now": True, "messages": turns})
+
+
+def test_a_wish_that_was_fulfilled_meanwhile_erases_nothing(
+    memd: Memd, client: redis.Redis, settings: Settings
+) -> None:
+    """A second worker that read the open wish before the first one closed it leaves what is new."""
+    tombstones = TombstoneFiles(settings.data_dir)
+    tombstones.begin(Wish("ana", None, Cut(1, 0)), ())
+    [stale] = tombstones.unfinished()
+    with daemon(settings):
+        memd.push(TURNS, thread_id="t", user_id="ana", now=True)
+        assert ended(memd) == {"stored": 1}
+    assert tombstones.unfinished() == []
+    Forgetting(settings, client, open_store(settings)).finish(stale)
+    assert len(memd.document("ana")["facts"]) == 1
 
 
 def test_what_is_new_is_remembered(memd: Memd, settings: Settings) -> None:

@@ -178,7 +178,7 @@ def _rows(fields: dict[str, str]) -> Iterator[tuple[str, str]]:
 
 
 def _message(identity: str, value: str) -> Message:
-    _order, _seq, _tokens, signals, body = value.split(" ", 4)
+    _order, _seq, _tokens_and_time, signals, body = value.split(" ", 4)
     turn = orjson.loads(body)
     named = frozenset() if signals == "-" else frozenset(signals.split(","))
     return Message(turn["role"], turn["content"], turn.get("id"), turn.get("created_at"), named, identity)

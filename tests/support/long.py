@@ -38,14 +38,16 @@ LONG = (
     Search("histories", lambda _: [*PYTEST, "flow/test_stateful.py", "-q"], seconds=180, rounds=True, histories=40),
     Search("requests", lambda left: ["-m", "support.http_fuzz", "--seconds", str(left)], seconds=110),
     Search("slow texts", lambda left: ["-m", "support.slow_texts", "--seconds", str(left)], seconds=80),
+    Search("forgettings", lambda left: ["-m", "support.forget_races", "--seconds", str(left)], seconds=60),
     Search("kills", lambda _: ["-m", "chaos", "long", "--shorten", "25"], seconds=120),
 )
-"""Eight minutes in all: a search may end late, on busy cores by a minute."""
+"""Nine minutes in all: a search may end late, on busy cores by a minute."""
 
 SMOKE = (
     Search("histories", LONG[0].words, seconds=0, histories=1),
     Search("requests", lambda _: ["-m", "support.http_fuzz", "--phases", "fuzzing", "--examples", "1"], seconds=0),
     Search("slow texts", lambda _: ["-m", "support.slow_texts", "--seconds", "1"], seconds=0),
+    Search("forgettings", lambda _: ["-m", "support.forget_races", "--seconds", "1"], seconds=0),
 )
 """Without the kills: `make chaos` runs the same command in every ordinary run."""
 

@@ -60,15 +60,16 @@ local function sweep_raw_letters(P, now, limit)
   for _, list in ipairs(call('HKEYS', P .. ':taken')) do trim_raw_letters(P, cfg, list, now, limit) end
 end
 
--- A push that cannot be taken in becomes a letter of its raw list.
-local function add_raw_letter(P, list, letter, code, err, raw, now)
-  call('HSET', P .. ':dead:' .. letter, '.code', code, '.error', err, '.died', now, '.raw', raw, '.bytes', #raw,
-    '.origin', list)
+-- A push that cannot be taken in becomes a letter of its raw list. fields: .code first, .error .at
+local function add_raw_letter(P, list, letter, fields, raw, now)
+  local order = call('GET', P .. ':order') or 0
+  hset(P .. ':dead:' .. letter, fields)
+  call('HSET', P .. ':dead:' .. letter, '.died', now, '.raw', raw, '.bytes', #raw, '.origin', list, '.order', order)
   count_raw_bytes(P, list, #raw)
   call('ZADD', P .. ':dead', now, letter)
   call('ZADD', P .. ':deadraw:' .. list, now, letter)
   note_raw_letters(P, list)
-  count(P, { 'dead', 1, 'dead:' .. code, 1 })
+  count(P, { 'dead', 1, 'dead:' .. fields[2], 1 })
   trim_raw_letters(P, config(P), list, now, 10)
 end
 

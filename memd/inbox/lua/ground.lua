@@ -4,7 +4,10 @@
 --   memd:in, memd:in:<app>      list   raw pushes, as RPUSH brought them
 --   P = {memd}                         the prefix of all other keys, given as KEYS[1]
 --   P:ctx:<key>                 hash   what is pending of a key:
---        m:<identity>                  "<order> <seq> <tokens> <signals> <message>"; signals joined by ",", or "-"
+--        m:<identity>                  "<order> <seq> <tokens>@<at> <signals> <message>"; signals joined by ",", or "-";
+--                                      at: ms at which it was first accepted. Of a raw push: the ms at which its list
+--                                      was last seen without it, or where nobody had looked, minus the ms at which it
+--                                      was taken in. "@<at>" is missing in what builds before 13 wrote
 --        .thread .user .agent          the ids themselves
 --        .bucket .owner                hash of the bucket, hash of the user
 --        .first .last                  ms of the first and of the last push that count
@@ -35,7 +38,7 @@
 --                                      number n+1 is over, so there are two at most. A hint for size and due time only
 --   P:dead                      zset   letter -> ms at which it died
 --   P:dead:<letter>             hash   what gave up: the fields of its claim, and .code .error .died; or .raw .bytes
---                                      .origin
+--                                      .origin, and .order .at as of a message that came at that moment
 --   P:deadraw:<raw list>        zset   letter -> ms at which it died, of the raw pushes of a list; capped
 --   P:died:<key>                set    identities in the dead
 --   P:outcome:<key>             hash   .seq .gen .claim; from the first claim on .owner .bucket; .letters: how many of
@@ -148,13 +151,21 @@ local sadd, srem = in_chunks('SADD'), in_chunks('SREM')
 
 local function is_message(field) return string.sub(field, 1, 2) == 'm:' end
 
--- The value of a message field -> order, seq, tokens, signals, message
+-- The value of a message field -> order, seq, tokens, signals, message, and the time at which it was accepted or ''
 local function parts(value)
-  return string.match(value, '^(%d+) (%d+) (%d+) (%S+) (.*)$')
+  local order, seq, tokens, at, signals, text = string.match(value, '^(%d+) (%d+) (%d+)@?(%-?%d*) (%S+) (.*)$')
+  return order, seq, tokens, signals, text, at
 end
 
-local function message_value(order, seq, tokens, signals, text)
+local function message_value(order, seq, tokens, signals, text, at)
+  if at ~= '' then tokens = tokens .. '@' .. at end
   return order .. ' ' .. seq .. ' ' .. tokens .. ' ' .. signals .. ' ' .. text
+end
+
+-- The earlier of two times at which a message was accepted; '' is unknown, and so the earliest
+local function earlier(a, b)
+  if a == '' or b == '' then return '' end
+  return math.min(a, b)
 end
 
 -- The signals in either of two lists

@@ -81,21 +81,27 @@ local function place(pending, push, m, text)
     push.new[#push.new + 1] = { identity = identity, tokens = tokens, signals = signals, text = text }
     return tokens
   end
-  local order, seq, old_tokens, old_signals, old_text = parts(old)
+  local order, seq, old_tokens, old_signals, old_text, at = parts(old)
   local all = union(old_signals, signals)
-  if text == old_text and all == old_signals then return 0 end
-  put(push.changed, 'm:' .. identity, message_value(order, seq, tokens, all, text))
+  if text == old_text and all == old_signals then
+    if at ~= '' and earlier(at, push.at) < tonumber(at) then -- a raw push that came before this one, and waited in its list
+      local value = message_value(order, seq, old_tokens, all, text, earlier(at, push.at))
+      call('HSET', pending.ctx, 'm:' .. identity, value)
+    end
+    return 0
+  end
+  put(push.changed, 'm:' .. identity, message_value(order, seq, tokens, all, text, earlier(at, push.at)))
   return tokens - old_tokens
 end
 
 -- Which messages of a push count. Those that were forgotten or are in the dead are left out. Those taken in lately are
 -- kept, since the ledger alone decides what is new, but they move neither the due time nor the tokens for flush_tokens.
-local function weigh(P, cfg, h, argv, at, pending, now)
+local function weigh(P, cfg, h, argv, at, pending, accepted, now)
   local ids = {}
   for i, m in ipairs(h.m) do ids[i] = m[1] end
   local known, died = hints(P, cfg, h.key, ids, now)
   local gone = forgotten(P, h.owner, h.bucket, ids)
-  local push = { new = {}, changed = {}, kept = 0, counted = 0, forgotten = 0, size = 0, tokens = 0 }
+  local push = { at = accepted, new = {}, changed = {}, kept = 0, counted = 0, forgotten = 0, size = 0, tokens = 0 }
   for i, m in ipairs(h.m) do
     if gone and gone[i] then
       push.forgotten = push.forgotten + 1
@@ -125,7 +131,7 @@ local function number(P, h, pending, push)
   end
   local order = call('INCRBY', P .. ':order', #push.new) - #push.new
   for i, m in ipairs(push.new) do
-    put(push.changed, 'm:' .. m.identity, message_value(order + i, pending.seq, m.tokens, m.signals, m.text))
+    put(push.changed, 'm:' .. m.identity, message_value(order + i, pending.seq, m.tokens, m.signals, m.text, push.at))
   end
   count(P, { 'pushes', 1, 'messages', #push.new })
   if h.dropped then count(P, h.dropped) end
@@ -179,12 +185,12 @@ local function save(P, h, pending, push)
   hset(pending.ctx, fields)
 end
 
--- `h` is the header, `at` the index of the first message in `argv`.
+-- `h` is the header, `at` the index of the first message in `argv`, `accepted` the time of a raw push.
 -- -> { status (queued, merged, skipped), key, gen, seq, due, now, reason if skipped }
-local function merge(P, cfg, h, argv, at)
+local function merge(P, cfg, h, argv, at, accepted)
   local now, key = clock(), h.key
   local pending = read_pending(P, key)
-  local push = weigh(P, cfg, h, argv, at, pending, now)
+  local push = weigh(P, cfg, h, argv, at, pending, accepted or now, now)
   if push.kept == 0 then
     return { 'skipped', key, '', 0, 0, now, push.forgotten > 0 and 'forgotten' or 'already_dead' }
   end

@@ -130,9 +130,9 @@ end
 -- the old place. Returns the tokens that this adds.
 local function put_message_back(ctx, field, value)
   if call('HSETNX', ctx, field, value) == 1 then return tonumber((select(3, parts(value)))) end
-  local order, seq, _, signals = parts(value)
-  local _, _, tokens, newer, text = parts(call('HGET', ctx, field))
-  call('HSET', ctx, field, message_value(order, seq, tokens, union(signals, newer), text))
+  local order, seq, _, signals, _, at = parts(value)
+  local _, _, tokens, newer, text, again = parts(call('HGET', ctx, field))
+  call('HSET', ctx, field, message_value(order, seq, tokens, union(signals, newer), text, earlier(at, again)))
   return 0
 end
 
@@ -148,6 +148,9 @@ local function merge_back(source, ctx)
     elseif field == '.first' or field == '.from' then
       local newer = tonumber((call('HGET', ctx, field)))
       call('HSET', ctx, field, math.min(newer or math.huge, tonumber(value)))
+    elseif field == '.to' then -- a second letter of the key may be newer than the first one, which is back already
+      local newest = tonumber((call('HGET', ctx, field)))
+      call('HSET', ctx, field, math.max(newest or 0, tonumber(value)))
     elseif field == '.tokens' then
       tokens = tonumber(value)
     elseif KEPT[field] then

@@ -1,8 +1,9 @@
 -- The raw door: the head of a raw list is taken in and removed in one step.
 
 -- memd_take_1: KEYS P, raw list; ARGV sha1 of the expected head, then one of
---   push, header, message...  |  dead, id, code, error  |  skip, reason, counter, n...
--- -> taken, or moved when the head is another one by now
+--   push, header, message...  |  dead, id, code, error, at  |  skip, reason, counter, n...
+-- -> taken, or moved when the head is another one by now. `at`, also in the header: the ms at which the list was last
+-- seen without this push; missing where nobody had looked, so that it may have come at any time before
 local function memd_take(keys, argv)
   local P, list = keys[1], keys[2]
   local head = call('LINDEX', list, 0)
@@ -12,10 +13,11 @@ local function memd_take(keys, argv)
     local cfg, h = config(P), header(argv[3])
     local wrong = push_error(cfg, h, argv, 4)
     if wrong then return redis.error_reply('MEMDREJECTED ' .. wrong) end
-    local answer = merge(P, cfg, h, argv, 4)
+    local answer = merge(P, cfg, h, argv, 4, tonumber(h.at) or -now)
     if answer[1] == 'skipped' then count(P, { 'skipped', 1, 'skipped:' .. answer[7], 1 }) end
   elseif verb == 'dead' then
-    add_raw_letter(P, list, argv[3], argv[4], argv[5], head, now)
+    local fields = { '.code', argv[4], '.error', argv[5], '.at', argv[6] or -now }
+    add_raw_letter(P, list, argv[3], fields, head, now)
   else
     count(P, { 'skipped', 1, 'skipped:' .. argv[3], 1, unpack(argv, 4) })
   end

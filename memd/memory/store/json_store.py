@@ -233,7 +233,14 @@ class JsonStore:
         except (StoreUnavailable, DocumentDamaged):  # the event is logged all the same, without a name
             return ""
 
-    def erase(self, user_id: str, agent_name: str | None, *, dry_run: bool = False) -> Erased:
+    def erase(
+        self,
+        user_id: str,
+        agent_name: str | None,
+        *,
+        dry_run: bool = False,
+        still_wanted: Callable[[], bool] = lambda: True,
+    ) -> Erased:
         """Remove an agent's memory of a user, or all documents of the user (None). Raises StoreUnavailable."""
         if self._shared:
             return Erased()
@@ -243,9 +250,12 @@ class JsonStore:
         folder = paths.folder(self._data_dir, bucket, shared=False)
         if dry_run:
             return erase.look(folder, whole=whole)
-        agents = ["", *self.agents(user_id)] if agent_name is None else [agent_name]
-        locks = [paths.bucket_lock(self._data_dir, Bucket(user_id, agent)) for agent in agents]
-        return erase.erase(folder, paths.trash_folder(self._data_dir), locks, whole=whole)
+        with locked(paths.owner_lock(self._data_dir, user_hash(user_id))):  # commits hold it shared
+            if not still_wanted():
+                return Erased()
+            agents = ["", *self.agents(user_id)] if agent_name is None else [agent_name]
+            locks = [paths.bucket_lock(self._data_dir, Bucket(user_id, agent)) for agent in agents]
+            return erase.erase(folder, paths.trash_folder(self._data_dir), locks, whole=whole)
 
     def _owner(self, bucket: Bucket) -> Bucket:
         """The owner of the document; with a shared store it has no user."""

@@ -66,12 +66,31 @@ class Erased:
     identities: frozenset[str] = frozenset()
 
 
+class Cut(NamedTuple):
+    """The moment of a wish: what the inbox accepted up to it is forgotten, what it accepts later is not.
+
+    `ms`: by the server's clock, or the host's when the server was out of reach. `order`: of the last message that the
+    inbox had accepted; None when it was out of reach.
+    """
+
+    ms: int
+    order: int | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """A forgetting: of one agent's memory of a user, or of all that is known of them (None)."""
+    """A forgetting: of one agent's memory of a user, or of all that is known of them (None).
+
+    `cut`: when it was made; None in what older versions wrote, and then it takes everything.
+    """
 
     user_id: str
     agent_name: str | None = None
+    cut: Cut | None = None
+
+    def is_about(self, other: Wish) -> bool:
+        """Whether both are to forget the same."""
+        return (self.user_id, self.agent_name) == (other.user_id, other.agent_name)
 
     @property
     def bucket(self) -> Bucket | None:
@@ -96,7 +115,10 @@ class Tombstone:
     hashes: frozenset[str]
     open: tuple[Wish, ...] = ()
     emptied: frozenset[Wish] = frozenset()
-    """The open wishes that the inbox has fulfilled: what it holds of the user by now was accepted later."""
+    """The open wishes that the inbox has fulfilled."""
+
+    erased: frozenset[Wish] = frozenset()
+    """The open wishes whose documents are erased: what is stored of the user by now was written later."""
 
     older: tuple[Salted, ...] = ()
     """Hashes of further tombstones of the user, which other versions or other copies of the store have written."""
@@ -167,7 +189,8 @@ class Tombstones(Protocol):
     def begin(self, wish: Wish, identities: Iterable[str]) -> Tombstone:
         """Write the wish and these identities down, before anything is removed. Waits for running commits to end.
 
-        When it raises, the wish may be written down all the same, and a worker fulfils it.
+        It takes the place of an open wish about the same. When it raises, the wish may be written down all the same,
+        and a worker fulfils it.
         """
         ...
 
@@ -175,12 +198,12 @@ class Tombstones(Protocol):
         """Add identities found while forgetting. Waits for running commits to end."""
         ...
 
-    def note_emptied(self, wish: Wish) -> None:
-        """The inbox has fulfilled this open wish; the documents have not yet."""
+    def note(self, wish: Wish, done: Literal["emptied", "erased"]) -> None:
+        """The inbox is emptied, or the documents are erased, for this open wish. Nothing when it is not open."""
         ...
 
     def close(self, wish: Wish) -> None:
-        """The wish is fulfilled."""
+        """The wish is fulfilled; a later one about the same stays open."""
         ...
 
     def unfinished(self) -> list[Wish]:
@@ -289,9 +312,17 @@ class Store(Protocol):
         """
         ...
 
-    def erase(self, user_id: str, agent_name: str | None, *, dry_run: bool = False) -> Erased:
+    def erase(
+        self,
+        user_id: str,
+        agent_name: str | None,
+        *,
+        dry_run: bool = False,
+        still_wanted: Callable[[], bool] = lambda: True,
+    ) -> Erased:
         """Remove an agent's memory of a user, or all documents of the user (None), old versions and temps included.
 
+        `still_wanted` is called while no document of the user can be written; nothing is erased when it is false.
         Idempotent. A shared store erases nothing, as nobody knows whose a fact is. Raises StoreUnavailable.
         """
         ...

@@ -1,17 +1,18 @@
 """Tombstones in files: forgotten messages must not come back, and the files must not reveal their content.
 
 `<data>/forgotten/<name>.json` holds salted hashes of the identities that were removed; it outlives the documents, the
-inbox and the server. While a forgetting is unfinished, `<name>.open` next to it lists the wishes to fulfil. The name is
-a keyed hash (`tombstone_names`).
+inbox and the server. While a forgetting is unfinished, `<name>.open` next to it lists the wishes to fulfil, with their
+cuts and with what is done of them (`tombstone_format`). The name is a keyed hash (`tombstone_names`).
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Set
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import Literal
 
 from memd.context import user_hash
 from memd.errors import DocumentDamaged
@@ -73,27 +74,29 @@ class TombstoneFiles:
         """Write the wish down, then the identities, before anything is removed."""
         with self._writing(user_hash(wish.user_id)):
             before = self._present(wish)
-            self._write_open(
-                before.owner, (*(other for other in before.open if other != wish), wish), before.emptied - {wish}
-            )
+            others = tuple(other for other in before.open if not other.is_about(wish))
+            self._write_open(replace(before, open=(*others, wish)))
         return self._grow(wish, identities, always=True)
 
     def extend(self, wish: Wish, identities: Iterable[str]) -> Tombstone:
         """Add identities found while forgetting."""
         return self._grow(wish, identities, always=False)
 
-    def note_emptied(self, wish: Wish) -> None:
-        """The inbox has fulfilled this open wish; the documents have not yet."""
+    def note(self, wish: Wish, done: Literal["emptied", "erased"]) -> None:
+        """A part of this open wish is done."""
+        with self._writing(user_hash(wish.user_id)):
+            before = self._present(wish)
+            if wish in before.open and done == "emptied":
+                self._write_open(replace(before, emptied=before.emptied | {wish}))
+            elif wish in before.open:
+                self._write_open(replace(before, erased=before.erased | {wish}))
+
+    def close(self, wish: Wish) -> None:
+        """The wish is fulfilled; a later one about the same stays open."""
         with self._writing(user_hash(wish.user_id)):
             before = self._present(wish)
             if wish in before.open:
-                self._write_open(before.owner, before.open, before.emptied | {wish})
-
-    def close(self, wish: Wish) -> None:
-        """The wish is fulfilled."""
-        with self._writing(user_hash(wish.user_id)):
-            before = self._present(wish)
-            self._write_open(before.owner, tuple(other for other in before.open if other != wish), before.emptied)
+                self._write_open(replace(before, open=tuple(other for other in before.open if other != wish)))
 
     def unfinished(self) -> list[Wish]:
         """The wishes of all users that are not yet fulfilled."""
@@ -147,11 +150,11 @@ class TombstoneFiles:
             names.rename_plain(self._folder, key, owner)
             yield
 
-    def _write_open(self, owner: str, wishes: tuple[Wish, ...], emptied: Set[Wish]) -> None:
+    def _write_open(self, tombstone: Tombstone) -> None:
         """Open wishes have a file of their own, so that a worker that starts need not read all tombstones."""
-        file = self._open_file(owner)
-        if wishes:
-            form.write_open(file, wishes, [wish for wish in wishes if wish in emptied])
+        file = self._open_file(tombstone.owner)
+        if tombstone.open:
+            form.write_open(file, tombstone)
             return
         try:
             file.unlink(missing_ok=True)
@@ -176,7 +179,8 @@ class TombstoneFiles:
 
     def _read(self, owner: str) -> Tombstone | None:
         data, opened = files.read(self._file(owner)), files.read(self._open_file(owner))
-        wishes = form.wishes_in(opened)
-        if data is None:  # killed before the tombstone was written: nothing was removed yet
-            return None if opened is None else Tombstone(owner, 0, os.urandom(16).hex(), frozenset(), wishes)
-        return replace(form.parsed(data, wishes), emptied=frozenset(form.wishes_in(opened, "emptied")))
+        if data is None and opened is None:
+            return None
+        # Killed before the tombstone was written: nothing was removed yet.
+        present = form.parsed(data) if data is not None else Tombstone(owner, 0, os.urandom(16).hex(), frozenset())
+        return form.with_open(present, opened)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +10,7 @@ import orjson
 
 from memd.errors import DocumentDamaged
 from memd.memory.store import files
-from memd.memory.store.protocol import Salted, Tombstone, Wish
+from memd.memory.store.protocol import Cut, Salted, Tombstone, Wish
 
 VERSION = 1
 
@@ -31,12 +31,17 @@ def write(file: Path, tombstone: Tombstone) -> None:
     _replace(file, fields)
 
 
-def write_open(file: Path, wishes: Iterable[Wish], emptied: Iterable[Wish]) -> None:
-    """Write the open wishes, durably. The caller holds the lock."""
-    _replace(file, {"open": list(map(_fields, wishes)), "emptied": list(map(_fields, emptied))})
+def write_open(file: Path, tombstone: Tombstone) -> None:
+    """Write the open wishes with their cuts and what is done of them, durably. The caller holds the lock."""
+    wishes = tombstone.open
+    fields: dict[str, Any] = {"open": list(map(_fields, wishes))}
+    fields["cuts"] = [wish.cut and list(wish.cut) for wish in wishes]
+    for name, done in (("emptied", tombstone.emptied), ("erased", tombstone.erased)):
+        fields[name] = [_fields(wish) for wish in wishes if wish in done]
+    _replace(file, fields)
 
 
-def parsed(data: bytes, wishes: tuple[Wish, ...] = ()) -> Tombstone:
+def parsed(data: bytes) -> Tombstone:
     """The tombstone in these bytes. Raises DocumentDamaged."""
     try:
         fields: dict[str, Any] = orjson.loads(data)
@@ -45,18 +50,34 @@ def parsed(data: bytes, wishes: tuple[Wish, ...] = ()) -> Tombstone:
         hashes = frozenset(map(str, fields["hashes"]))
         older = tuple(Salted(str(salt), frozenset(map(str, those))) for salt, those in fields.get("older", ()))
         generation = int(fields["generation"])
-        return Tombstone(str(fields["owner"]), generation, str(fields["salt"]), hashes, wishes, older=older)
+        return Tombstone(str(fields["owner"]), generation, str(fields["salt"]), hashes, older=older)
     except (orjson.JSONDecodeError, KeyError, TypeError, ValueError, AttributeError):
         raise DocumentDamaged(DAMAGED) from None
 
 
-def wishes_in(data: bytes | None, field: str = "open") -> tuple[Wish, ...]:
-    """The wishes in a field; older versions do not write `emptied`. Raises DocumentDamaged."""
+def with_open(tombstone: Tombstone, data: bytes | None) -> Tombstone:
+    """The tombstone with the open wishes in these bytes; older versions write neither cuts nor what is done.
+
+    Raises DocumentDamaged.
+    """
+    if not data:
+        return tombstone
     try:
-        fields = {"emptied": [], **orjson.loads(data)} if data else {field: []}
-        return tuple(Wish(user, agent) for user, agent in fields[field])
-    except (orjson.JSONDecodeError, KeyError, TypeError, ValueError):
+        fields: dict[str, Any] = orjson.loads(data)
+        cuts = fields.get("cuts", [None] * len(fields["open"]))
+        wishes = tuple(
+            Wish(user, agent, Cut(int(cut[0]), cut[1]) if cut else None)
+            for (user, agent), cut in zip(fields["open"], cuts, strict=True)
+        )
+        emptied, erased = (list(map(list, fields.get(name, []))) for name in ("emptied", "erased"))
+    except (orjson.JSONDecodeError, AttributeError, KeyError, TypeError, ValueError):
         raise DocumentDamaged(DAMAGED) from None
+    return replace(
+        tombstone,
+        open=wishes,
+        emptied=frozenset(wish for wish in wishes if _fields(wish) in emptied),
+        erased=frozenset(wish for wish in wishes if _fields(wish) in erased),
+    )
 
 
 def _fields(wish: Wish) -> list[str | None]:

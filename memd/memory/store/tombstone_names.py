@@ -16,11 +16,14 @@ from memd.errors import DocumentDamaged
 from memd.memory.store import files, paths
 from memd.memory.store import tombstone_format as form
 from memd.memory.store.lock import locked
-from memd.memory.store.protocol import Salted
+from memd.memory.store.protocol import Salted, Tombstone
 from memd.memory.store.secret import StoreKey, keyed
 
 _PLAIN = re.compile("[0-9a-f]{32}")
 _SUFFIXES = (".json", ".open")
+
+NONE = Tombstone("", 0, "", frozenset())
+"""Nothing forgotten yet, to read open wishes into."""
 
 
 def store_key(data_dir: Path) -> StoreKey:
@@ -42,7 +45,7 @@ def owner_of(file: Path) -> str:
         raise DocumentDamaged(form.DAMAGED)
     if file.suffix == ".json":
         return form.parsed(data).owner
-    wishes = form.wishes_in(data)
+    wishes = form.with_open(NONE, data).open
     if not wishes:
         raise DocumentDamaged(form.DAMAGED)
     return user_hash(wishes[0].user_id)
@@ -90,8 +93,11 @@ def _unite_tombstones(old: Path, new: Path) -> None:
 
 
 def _unite_wishes(old: Path, new: Path) -> None:
-    """A wish counts as emptied only where each file that has it says so: the younger one may be a second forgetting."""
-    parts = [files.read(old), files.read(new)]
-    wishes = dict.fromkeys(wish for part in parts for wish in form.wishes_in(part))
-    waiting = {wish for part in parts for wish in form.wishes_in(part) if wish not in form.wishes_in(part, "emptied")}
-    form.write_open(new, wishes, [wish for wish in wishes if wish not in waiting])
+    """A part of a wish is done only where each wish about the same says so: the younger may be a second forgetting."""
+    parts = [form.with_open(NONE, files.read(file)) for file in (old, new)]
+    wishes = tuple(dict.fromkeys(wish for part in parts for wish in part.open))
+    unemptied = [wish for part in parts for wish in part.open if wish not in part.emptied]
+    unerased = [wish for part in parts for wish in part.open if wish not in part.erased]
+    emptied = frozenset(wish for wish in wishes if not any(map(wish.is_about, unemptied)))
+    erased = frozenset(wish for wish in wishes if not any(map(wish.is_about, unerased)))
+    form.write_open(new, replace(NONE, open=wishes, emptied=emptied, erased=erased))

@@ -206,11 +206,11 @@ BUGS = (
         "mending that takes what came later",
         (
             Edit(
-                "memd/forget.py",
-                "_Traces() if self._is_emptied(wish) else self._empty_inbox(wish)",
-                "self._empty_inbox(wish)",
+                "memd/inbox/forgetting.py",
+                'return "" if cut is None else f',
+                'return "" if cut else f',
             ),
         ),
-        test="flow/test_forget.py::test_what_is_accepted_after_an_interrupted_forgetting_survives_it",
+        test="flow/test_forget.py::test_what_is_accepted_after_the_server_is_back_survives",
     ),
 )
