@@ -17,6 +17,9 @@ from memd.cli.app import COMMANDS
 from memd.client import Memd
 from memd.config import Settings
 from memd.errors import MemdError
+from memd.inbox import library
+from memd.inbox.connection import connect
+from memd.inbox.figures import workers_listening
 
 HOSTILE = ("json", "redis", "typing", "yaml", "typer", "anthropic", "httpx", "starlette", "sitecustomize", "fact_store")
 """Modules that memd, its libraries or Python itself import by name, and one that a user may name in a setting."""
@@ -98,9 +101,11 @@ def running(folder: Path, settings: Settings, *command: str) -> Iterator[subproc
         process.wait(20)
 
 
-def listening(app: Memd, workers: int) -> bool:
+def ready(settings: Settings) -> bool:
+    """Whether the scheduler has set up the inbox and a worker listens."""
     try:
-        return len(app.status().workers) >= workers
+        with connect(settings, retries=0) as client:
+            return library.installed(client) and workers_listening(client) > 0
     except MemdError:
         return False
 
@@ -111,7 +116,7 @@ def test_up_executes_nothing_of_the_current_folder(hostile: Path, data_dir: Path
     """`memd up` there starts all its parts, which turn a push into memory."""
     settings = make_settings(data_dir, None, drain__workers=1, http__enabled=True, http__port=0)
     with running(hostile, settings, *command, "up"), Memd(settings) as app:
-        wait_for(lambda: listening(app, 1), "memd up is ready")
+        wait_for(lambda: ready(settings), "memd up is ready")
         app.push([{"role": "user", "content": "I live in Porto."}], thread_id="t", user_id="ana")
         assert ended(app) == {"stored": 1}
     assert executed(hostile) == []

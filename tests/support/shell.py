@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self
 
@@ -68,7 +69,10 @@ class Shell:
         return _COLOUR.sub("", str(self._bash.before))
 
     def close(self) -> None:
-        """Close the terminal, which ends what still runs in it."""
+        """Ctrl-C for what still runs, so that it stops its own parts, then close the terminal."""
+        with suppress(pexpect.ExceptionPexpect):  # a shell that has ended has nothing to stop
+            self._bash.sendintr()
+            self._bash.expect(_PROMPT)
         self._bash.close(force=True)
 
 
