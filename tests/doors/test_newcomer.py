@@ -178,7 +178,7 @@ class Reader:
     def _keep(self, line: str, command: str) -> str:
         kind = "door" if command.startswith(("memd serve", "memd mcp", "memd watch")) else "up"
         if kind in self._lasting:
-            self._lasting.pop(kind).interrupt()
+            self._lasting.pop(kind).close()
         self._lasting[kind] = Shell(self._folder, self._env)
         self._lasting[kind].run("\n".join(self._exports))
         return self._lasting[kind].start(line, READY[command])
