@@ -51,6 +51,11 @@ class Asked:
     redacted: dict[str, int]
     seconds: float
 
+    @property
+    def part(self) -> str:
+        """The last part of the name: which request of its session it is."""
+        return self.name.rpartition(".")[2]
+
 
 @dataclass(slots=True)
 class Remembered:

@@ -132,7 +132,7 @@ def _refusals(seen: _Seen) -> Judged:
             wrong = _is_wrong(refusal, asked, seen)
             if wrong is not None:
                 text = refused_text(refusal, asked)
-                yield "refusal_wrong", f"{asked.name}.{refusal.part}{refusal.index}", wrong, refusal.reason, text
+                yield "refusal_wrong", f"{asked.part}.{refusal.part}{refusal.index}", wrong, refusal.reason, text
 
 
 def _is_wrong(refusal: Refusal, asked: Asked, seen: _Seen) -> bool | None:
@@ -196,15 +196,15 @@ def refused_text(refusal: Refusal, asked: Asked) -> str:
 def _replies(seen: _Seen) -> Judged:
     for asked in seen.done.asked:
         malformed = isinstance(asked.failure, ContentRefused)
-        yield "malformed", asked.name, malformed, "", str(asked.failure or "")
-        yield "truncated", asked.name, isinstance(asked.failure, ContentTooLong), "", str(asked.failure or "")
+        yield "malformed", asked.part, malformed, "", str(asked.failure or "")
+        yield "truncated", asked.part, isinstance(asked.failure, ContentTooLong), "", str(asked.failure or "")
         if asked.extraction is None:
             continue
         messages = asked.request.messages
         said = UserMessages("", messages, {message.identity for message in messages})
         for place, fact in enumerate(asked.extraction.update.new_facts):
             for number, evidence in enumerate(fact.evidence):
-                yield "quote", f"{asked.name}.{place}.{number}", said.hold(evidence.quote), "", evidence.quote
+                yield "quote", f"{asked.part}.{place}.{number}", said.hold(evidence.quote), "", evidence.quote
 
 
 def _languages(seen: _Seen) -> Judged:
