@@ -1,1 +1,1 @@
-"""Evaluation: labelled conversations, attacks and questions go through the real parts, in memory, and are counted."""
+"""Evaluation: runs labelled conversations, attacks and questions through the real parts, in memory, and counts."""

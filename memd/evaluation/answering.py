@@ -1,4 +1,4 @@
-"""Answering requests: by a model, or by whoever reads the files that are written for those without a reply."""
+"""Replies to requests: from a model, or from people who read the request files that a run writes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from memd.extraction.update import json_schema
 
 
 class Live:
-    """Answers by an extractor."""
+    """Replies from an extractor."""
 
     def __init__(self, extractor: Extractor, recorder: Recorder | None = None) -> None:
         self._extractor = extractor
@@ -24,7 +24,7 @@ class Live:
         """Ask the extractor. Raises ExtractionFailed."""
         try:
             extraction = await self._extractor.extract(request)
-        except ExtractionFailed as error:  # passed on; a useless reply is saved as one, an outage is not
+        except ExtractionFailed as error:  # raised again; a malformed reply is saved for replay, an outage is not
             if self._recorder is not None and not isinstance(error, ModelUnavailable):
                 stop_reason = "max_tokens" if isinstance(error, ContentTooLong) else "end_turn"
                 self._recorder.keep(SavedReply(name, text="", stop_reason=stop_reason), request)
@@ -35,13 +35,13 @@ class Live:
 
 
 class RequestFolder:
-    """A folder of requests to be answered: `_system.md`, `_schema.json`, and NAME.md for each."""
+    """A folder of requests without a reply: `_system.md`, `_schema.json`, and one NAME.md per request."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
     def write(self, unanswered: Iterable[Unanswered], answered: Container[str]) -> int:
-        """Write the requests, and remove those that have their reply by now. Returns how many are left."""
+        """Write the unanswered requests and remove the files of answered ones. Returns how many are left."""
         self._folder.mkdir(parents=True, exist_ok=True)
         (self._folder / "_system.md").write_text(INSTRUCTIONS, encoding="utf-8")
         schema = json.dumps(json_schema(), indent=1)

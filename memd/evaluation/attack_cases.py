@@ -1,4 +1,4 @@
-"""Cases: attacks, of which nothing may be stored, and true statements, which must be. One line is one case."""
+"""Cases: attacks, which must leave nothing stored, and true statements, which must be stored. One line is one case."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from memd.memory.document import Document, empty_document
 from memd.push.turns import to_turn
 
 KNOWN = ("The user lives in Porto.", "The user works as a nurse.", "用户喜欢绿茶。")
-"""The facts that are known before, unless a case says otherwise."""
+"""The facts in the memory before a case runs, unless the case has its own."""
 
 _FACT = {
     "category": "preference",
@@ -33,7 +33,7 @@ Update = dict[str, Any]
 
 
 class Case(Struct, frozen=True, forbid_unknown_fields=True):
-    """An attack or a true statement, and what a model answers to it: one that is honest, one that obeys the attack."""
+    """An attack or a true statement, with the reply of an honest model and that of a model that obeys the attack."""
 
     id: Annotated[str, Meta(min_length=1, max_length=80)]
     label: Literal["attack", "true"]
@@ -49,10 +49,10 @@ class Case(Struct, frozen=True, forbid_unknown_fields=True):
     known: tuple[str, ...] = KNOWN
     reasons: tuple[str, ...] | None = None
     limit: bool = False
-    """A known limit: an attack that no code tells from a statement."""
+    """A known limit: an attack that code cannot distinguish from a statement."""
 
     def problem(self) -> str:
-        """What is wrong although each field is right."""
+        """The first rule about several fields that the case breaks, as a sentence; empty if it breaks none."""
         if bool(self.text) == bool(self.messages):
             return "a case has either `text` or `messages`"
         if self.label == "attack" and self.obedient is None:
@@ -81,7 +81,7 @@ class Case(Struct, frozen=True, forbid_unknown_fields=True):
         fields = {**_FACT, **fact}
         quote = fields.pop("quote", None)
         if "evidence" not in fields:
-            # A wrong number is no matter: a quote is looked for in every message of the user.
+            # A wrong message number does no harm: apply looks for the quote in every message of the user.
             fields["evidence"] = [{"message": 0, "quote": quote or self._last_said()}]
         return fields
 
@@ -90,7 +90,7 @@ class Case(Struct, frozen=True, forbid_unknown_fields=True):
         return said[-1] if said else ""
 
     def document(self) -> Document:
-        """The memory before."""
+        """The memory before the case."""
         facts = [
             {"id": f"fact_{number:08x}", "content": content, "category": "context", "confidence": 0.9, "source": "t0"}
             for number, content in enumerate(self.known, 1)
@@ -99,7 +99,7 @@ class Case(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def case_sizes(cases: Sequence[Line[Case]]) -> dict[str, dict[str, int]]:
-    """How many cases there are of each label, by part."""
+    """The number of cases with each label, by part."""
     counts = Counter((line.held_out, line.value.label) for line in cases)
     return {
         part: {"attacks": counts[held_out, "attack"], "true statements": counts[held_out, "true"]}

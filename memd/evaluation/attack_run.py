@@ -1,4 +1,4 @@
-"""Attacks and true statements through the memory: both error rates, from the same run, always together."""
+"""Runs attacks and true statements through the memory; both error rates come from the same run."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ class AttackRun:
 
 
 class AttackEvaluation:
-    """One run over cases: by the two columns of replies in the cases, or by one's own model."""
+    """One run over cases, with the two columns of replies in the cases or with a model."""
 
     def __init__(self, settings: Settings, patterns: Patterns, answers: Answers | None = None) -> None:
-        """`answers`: a model; None replays what the cases say."""
+        """`answers`: a model; None replays the replies in the cases."""
         self._settings = settings
         self._patterns = patterns
         self._answers = answers
@@ -52,7 +52,7 @@ class AttackEvaluation:
     async def run(
         self, cases: Sequence[Line[Case]], run: AttackRun, progress: Callable[[int], None] | None = None
     ) -> None:
-        """Measure these cases; `run` holds what was measured so far at any moment. Raises BadLabels."""
+        """Measure these cases; `run` is filled as they finish. Raises BadLabels."""
         room = asyncio.Semaphore(self._settings.drain.concurrency)
 
         async def one(line: Line[Case]) -> None:
@@ -81,7 +81,7 @@ class AttackEvaluation:
         return ("honest", "obedient") if case.label == "attack" else ("honest",)
 
     async def remembered(self, case: Case, column: Column) -> Remembered:
-        """A case through filter, prompt, the reply of a column, gates and document. Raises Rejected."""
+        """Run a case through filter, prompt, the reply of a column, gates and document. Raises Rejected."""
         answers = self._answers or _Scripted(case, column)
         memory = InMemory(self._settings, self._patterns, answers)
         context = memory.context(Key(THREAD, USER), [case.push()])
@@ -96,7 +96,7 @@ class AttackEvaluation:
         yield f"injected_{column}", bool(injected), case.kind, injected[0] if injected else ""
 
     def _lines(self, document: Document) -> set[str]:
-        """What the next prompt would be told: facts and summaries, without the headings."""
+        """The lines that the next prompt would get: facts and summaries, without the headings."""
         block = injection(document, self._settings.recall)
         return {fold(line) for line in block.splitlines() if line.startswith("- ")}
 
@@ -115,7 +115,7 @@ class AttackEvaluation:
 
 
 class _Scripted:
-    """Answers with the reply of a case."""
+    """Returns the reply of a case."""
 
     def __init__(self, case: Case, column: str) -> None:
         self._reply = case.reply(column)
@@ -125,7 +125,7 @@ class _Scripted:
 
 
 def added(done: Remembered) -> list[Fact]:
-    """The facts that are new, and the known ones whose words have changed."""
+    """The new facts, and the known facts whose text changed."""
     known = by_id(done.before)
     return [
         fact for fact in facts_of(done.after) if content_of(known.get(id_of(fact), {"content": ""})) != content_of(fact)
@@ -133,7 +133,7 @@ def added(done: Remembered) -> list[Fact]:
 
 
 def _harmless(case: Case) -> Iterator[Matcher]:
-    """What an honest reply itself calls descriptive, and its summaries."""
+    """Matchers of the harmless texts: the descriptive facts of the honest reply, and its summaries."""
     honest = case.honest or {}
     yield from (Matcher(((text,),)) for text in honest.get("summaries", {}).values())
     for fact in honest.get("newFacts", ()):
@@ -146,7 +146,7 @@ def _any(matchers: Sequence[Matcher], folded: str) -> bool:
 
 
 def _refused(done: Remembered) -> Iterator[tuple[str, str]]:
-    """The rule that refused each fact of a reply, and the fact."""
+    """Each refused fact of a reply, as (rule that refused it, fact)."""
     for asked in done.asked:
         for refusal in asked.applied.refusals if asked.applied else ():
             if refusal.part == "newFacts":

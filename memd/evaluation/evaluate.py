@@ -1,4 +1,4 @@
-"""Evaluating: labelled users go through the memory, each session at its own time, and are judged on the way."""
+"""Evaluating: runs the sessions of labelled users through the memory, each at its own time, and judges each result."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Users = Mapping[str, Line[LabelledUser]]
 
 @dataclass
 class Spent:
-    """What the model's calls took. `seconds`: of each call."""
+    """Tokens and time of the model's calls. `seconds`: one entry per call."""
 
     sessions: int = 0
     usage: dict[str, Usage] = field(default_factory=dict)
@@ -46,7 +46,7 @@ class Spent:
 
 @dataclass
 class Run:
-    """What was measured so far: a run that is interrupted has judged some of its users."""
+    """The results so far: an interrupted run has judged some of its users."""
 
     tally: Tally = field(default_factory=Tally)
     spent: Spent = field(default_factory=Spent)
@@ -56,7 +56,7 @@ class Run:
 
 
 def read_users(paths: Sequence[Path], chosen: Sequence[str] = ()) -> dict[str, Line[LabelledUser]]:
-    """The users of these sets, by name; `chosen`: only these. Raises BadLabels."""
+    """The users of these sets, by name. `chosen`: names to keep; empty keeps all. Raises BadLabels."""
     users: dict[str, Line[LabelledUser]] = {}
     for line in read_lines(paths, LabelledUser):
         if problem := next(line.value.problems(), ""):
@@ -70,7 +70,7 @@ def read_users(paths: Sequence[Path], chosen: Sequence[str] = ()) -> dict[str, L
 
 
 def user_sizes(users: Users) -> dict[str, dict[str, int]]:
-    """How much these users label, by part."""
+    """The number of users, sessions and labels, by part."""
     return {
         part: sizes([line.value for line in users.values() if line.held_out is held_out])
         for part, held_out in PARTS.items()
@@ -85,7 +85,7 @@ class Evaluation:
         self._memory = InMemory(settings, patterns, answers)
 
     async def run(self, users: Users, run: Run, progress: Callable[[int], None] | None = None) -> None:
-        """Measure these users, several at once; `run` holds what was measured so far at any moment."""
+        """Measure these users, several at once; `run` is filled as they finish."""
         room = asyncio.Semaphore(self._settings.drain.concurrency)
 
         async def one(line: Line[LabelledUser]) -> None:

@@ -1,7 +1,7 @@
 """In memory: the life of a context without a server, a daemon or a file, at a time that the caller sets.
 
-The steps are those of a worker: filtering, the choice of the new messages, the extractor, apply. What the inbox does
-between a push and a claim (merging, halving what is too long) is done here for one user at a time.
+It takes a worker's steps: filter, choose the new messages, ask the extractor, apply. It also does the inbox's part
+between a push and a claim (merging pushes, halving claims that are too long), for one user at a time.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ from memd.workers.steps import Opened, Part, Work
 
 
 class Answers(Protocol):
-    """Whoever answers requests: a model, or the replies that were saved. `name` is the same in every run."""
+    """A source of replies: a model, or saved replies. A request has the same `name` in every run."""
 
     async def answer(self, name: str, request: Request) -> Extraction:
-        """Answer one request. Raises ExtractionFailed."""
+        """Return the reply to one request. Raises ExtractionFailed."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """One request, its reply (or why there is none), and what became of it."""
+    """One request, with its reply or the failure, and the result of applying the reply."""
 
     name: str
     request: Request
@@ -59,7 +59,7 @@ class Asked:
 
 @dataclass(slots=True)
 class Remembered:
-    """What became of a context. `skipped`: why nothing was asked, if so."""
+    """The result of a context. `skipped`: the reason why no request was made; empty if one was."""
 
     before: Document
     after: Document
@@ -97,7 +97,7 @@ class InMemory:
         if not context.messages:
             result.skipped = "nothing_left"
         for messages in _claims(context.messages, self._settings.drain.claim_tokens):
-            # The last attempt: a reply that is refused halves the claim at once, as it would in the end.
+            # As on the last attempt, a refused reply halves the claim at once.
             claim = Claim("", context.key, messages, self._settings.drain.max_attempts - 1, 0, 0, 0)
             parts = Parts(claim, self._settings.drain.max_attempts)
             for part in parts:
@@ -124,7 +124,7 @@ class InMemory:
         started = time.perf_counter()
         try:
             extraction = await self._answers.answer(name, request)
-        except ExtractionFailed as failure:  # the part ends with it; nothing of it is stored
+        except ExtractionFailed as failure:  # this part ends here and stores nothing
             return Asked(name, request, None, failure, None, work.redacted, time.perf_counter() - started)
         seconds = time.perf_counter() - started
         origin = Origin(work.part.claim.key.thread_id, now, extraction.model, extraction.prompt_version)
@@ -147,7 +147,7 @@ def _loaded(document: Document, part: Part) -> Loaded:
 
 
 def _claims(messages: Sequence[Message], cap: int) -> Iterator[tuple[Message, ...]]:
-    """The messages in claims of up to `cap` tokens, the oldest first."""
+    """Split the messages into claims of up to `cap` tokens, oldest first."""
     claim: list[Message] = []
     size = 0
     for message in messages:

@@ -1,4 +1,4 @@
-"""Judging: the labels of a session against what the memory did with it. evaluation/README.md defines each figure."""
+"""Judging: compares the labels of a session with its effect on the memory. evaluation/README.md defines each figure."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Judge:
     settings: Settings
     held_out: bool
     _wanted: list[Matcher] = field(default_factory=list)
-    """What may be stored of the sessions so far."""
+    """Matchers of all facts that the sessions so far allow to be stored."""
 
     def session(self, session: Session, done: Remembered) -> Iterator[Judgement]:
         """The judgements after a session."""
@@ -60,7 +60,7 @@ class Judge:
 
 @dataclass
 class _Seen:
-    """A session with what it did to the memory."""
+    """A session with its effect on the memory."""
 
     session: Session
     done: Remembered
@@ -81,7 +81,7 @@ class _Seen:
         return [fact for fact in self.after if id_of(fact) not in known]
 
     def is_ours(self, fact: Fact) -> bool:
-        """Whether this session may store the fact."""
+        """Whether the labels of this session allow the fact."""
         return any(matcher.matches(text_of(fact)) for matcher in self.session.wanted())
 
 
@@ -99,7 +99,7 @@ def _precision(seen: _Seen) -> Judged:
     for fact in seen.added:
         text = text_of(fact)
         wanted = any(matcher.matches(text) for matcher in seen.wanted)
-        # Where a label of the session wants the fact itself, a bait's terms in it are by the way.
+        # A label of the session allows the fact, so the terms of a bait in it do not count.
         baited = any(bait.matches(text) for bait in seen.session.must_not) and not seen.is_ours(fact)
         yield "precision", content_of(fact), wanted and not baited, str(fact.get("category", "")), content_of(fact)
 
@@ -136,7 +136,7 @@ def _refusals(seen: _Seen) -> Judged:
 
 
 def _is_wrong(refusal: Refusal, asked: Asked, seen: _Seen) -> bool | None:
-    """Whether a careful person would not have refused it; None when no label says so."""
+    """Whether a careful person would have stored the refused item; None when no label decides it."""
     assert asked.extraction is not None  # noqa: S101  (there is no refusal without a reply)
     update, known = asked.extraction.update, by_id(asked.request.document)
     if refusal.part == "newFacts":
@@ -152,11 +152,11 @@ def _is_wrong(refusal: Refusal, asked: Asked, seen: _Seen) -> bool | None:
 
 
 _OF_REPLACEMENT = frozenset({"unknown_id", "manual", "too_many_retired"})
-"""Refusals of a new fact that concern what it replaces; the fact itself is stored."""
+"""Reasons that refuse only the replacement by a new fact; the new fact itself is stored."""
 
 
 def _is_missed(proposal: NewFact, seen: _Seen) -> bool:
-    """Whether the labels want the fact, and nothing that is stored says it."""
+    """Whether the labels want the fact and no stored fact says the same."""
     subject = (proposal.subject.person, proposal.subject.relationship) if proposal.subject else ()
     text = fold(" ".join((proposal.content, *subject)))
     if any(bait.matches(text) for bait in seen.session.must_not):
@@ -175,7 +175,7 @@ def _full(names: Iterable[str], known: dict[str, Fact]) -> list[Fact]:
 
 
 def refused_text(refusal: Refusal, asked: Asked) -> str:
-    """What was refused, for people."""
+    """The text of the refused item, for people."""
     assert asked.extraction is not None  # noqa: S101  (there is no refusal without a reply)
     update = asked.extraction.update
     match refusal.part:
@@ -215,7 +215,7 @@ def _languages(seen: _Seen) -> Judged:
 
 
 def _script(text: str) -> str:
-    """The script of a text: that of most of its letters, if these are four in five."""
+    """The script of at least four in five letters of a text, else an empty string."""
     names = Counter(_script_of(letter) for letter in text if letter.isalpha())
     if not names:
         return ""
@@ -235,14 +235,14 @@ def _answered(question: Question, document: Document, settings: Settings) -> Jud
 
 
 def holds(question: Question, block: str) -> bool:
-    """Whether the block for a prompt holds what a question needs, and nothing that it must not."""
+    """Whether the injected block matches all of `holds` and nothing of `holds_not`."""
     lines = list(map(fold, block.splitlines()))
     found: Callable[[Matcher], bool] = lambda matcher: any(map(matcher.matches, lines))  # noqa: E731
     return all(map(found, question.holds)) and not any(map(found, question.holds_not))
 
 
 def _duplicates(musts: Sequence[Must], facts: Sequence[Fact]) -> Judged:
-    """A fact is one too many when every `must` that it matches is matched by an earlier fact of the same person."""
+    """A fact is a duplicate when an earlier fact about the same person matches every `must` that it matches."""
     taken: set[str] = set()
     for fact in facts:
         matched = {must.id for must in musts if must.matches(text_of(fact)) and is_about(fact, must.person)}

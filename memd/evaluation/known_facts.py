@@ -1,6 +1,6 @@
-"""Known facts in saved replies: `{"fact": its words}` stands for an id, so that a reply fits every run.
+"""Known facts in saved replies: `{"fact": its words}` replaces an id, so that a reply fits every run.
 
-The id of a fact, and which facts are there, depend on everything that was stored before; its words do not.
+Ids differ from run to run; the words of a fact do not.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from memd.memory.facts import content_of, id_of, person_of
 
 _ONE = frozenset({"id"})
 _MANY = frozenset({"replaces", "sources", "facts"})
-"""The fields of an update that name known facts: by one id, by a list of ids."""
+"""The fields of an update with a list of ids of known facts."""
 
 _GONE = object()
 
 NEAR = 0.8
-"""How alike a fact must be to the words of a reply, when none has exactly these (see `memory.duplicates`)."""
+"""Least similarity (see `memory.duplicates`) of a fact to the words of a reply when no fact has exactly these."""
 
 
 def with_words(update: Any, document: Document) -> Any:
@@ -42,7 +42,7 @@ def with_words(update: Any, document: Document) -> Any:
 
 
 def with_ids(update: Any, document: Document) -> Any:
-    """The update with the ids of this document. What names a fact that the document does not have is left out."""
+    """The update with the ids of this document. References to facts that the document does not have are left out."""
     names = _Names(document)
 
     def walk(value: Any) -> Any:

@@ -25,7 +25,7 @@ Producer = Literal["whole", "turns", "growing"]
 
 
 class Must(Matcher, frozen=True, kw_only=True):
-    """A fact that a careful person would keep. `person`: names of the one it is about, if not the user."""
+    """A fact that a careful person would keep. `person`: names of its subject, if that is not the user."""
 
     id: Name
     class_: FactClass = field(name="class")
@@ -33,13 +33,13 @@ class Must(Matcher, frozen=True, kw_only=True):
 
 
 class Bait(Matcher, frozen=True, kw_only=True):
-    """What must not be stored."""
+    """A text that must not be stored."""
 
     kind: BaitKind
 
 
 class Gone(Matcher, frozen=True, kw_only=True):
-    """What must be inactive afterwards. `by`: the `must` of the same session that replaces it."""
+    """A fact that must be inactive afterwards. `by`: the `must` of the same session that replaces it."""
 
     by: Name | None = None
 
@@ -69,12 +69,12 @@ class Session(Struct, frozen=True, forbid_unknown_fields=True):
             yield from (self.messages[:end] for end in (*ends, len(self.messages)))
 
     def wanted(self) -> tuple[Matcher, ...]:
-        """What may be stored of it."""
+        """Matchers of the facts that this session may store: `must` and `allowed`."""
         return (*self.must, *self.allowed)
 
 
 class Question(Struct, frozen=True, forbid_unknown_fields=True):
-    """What the block for a prompt must hold; `after`: the session after which it is asked."""
+    """A query and the facts that its injected block must hold. `after`: id of the session after which it is asked."""
 
     query: Annotated[str, Meta(min_length=1)]
     kind: QuestionKind
@@ -93,7 +93,7 @@ class LabelledUser(Struct, frozen=True, forbid_unknown_fields=True):
     questions: Annotated[tuple[Question, ...], Meta(max_length=10)]
 
     def problems(self) -> Iterator[str]:
-        """What is wrong although each field is right."""
+        """Broken rules about several fields, a sentence each."""
         ids = [session.id for session in self.sessions]
         if len(set(ids)) < len(ids):
             yield "two sessions have the same id"
@@ -111,7 +111,7 @@ class LabelledUser(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def sizes(users: Sequence[LabelledUser]) -> dict[str, int]:
-    """How much these sets label."""
+    """The number of users, sessions and labels."""
     sessions = [session for user in users for session in user.sessions]
     return {
         "users": len(users),

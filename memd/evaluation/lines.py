@@ -17,7 +17,7 @@ from memd.evaluation.made_secrets import with_tokens
 T = TypeVar("T", bound=Struct)
 
 HELD_OUT = "held_out"
-"""A file in a folder of this name is counted only: no command prints anything of it."""
+"""Cases in a folder of this name are held out: no command prints their text."""
 
 
 class BadLabels(MemdError):
@@ -36,16 +36,16 @@ class Line(Generic[T]):
 
     @property
     def held_out(self) -> bool:
-        """Whether it is counted only."""
+        """Whether the line is in a held-out folder."""
         return HELD_OUT in self.file.parts
 
     def wrong(self, why: str) -> BadLabels:
-        """The error for a line that has the right form and is wrong nevertheless."""
+        """The error for a line whose fields have the right types but break another rule."""
         return BadLabels(f"{self.file}, line {self.number}: {why}")
 
 
 def files(paths: Iterable[Path]) -> list[Path]:
-    """The JSONL files that are named, or lie in the folders that are named. Raises BadLabels."""
+    """The JSONL files among these paths and in the folders among them. Raises BadLabels."""
     found: list[Path] = []
     for path in paths:
         inside = sorted(path.rglob("*.jsonl")) if path.is_dir() else [path]

@@ -1,4 +1,4 @@
-"""Secrets of every kind, generated, so that no file contains a token."""
+"""Generated secrets of every kind, so that no file of the repository contains a token."""
 
 from __future__ import annotations
 
@@ -58,13 +58,13 @@ TOKENS: dict[str, Callable[[], str]] = {
     "pem": lambda: f"«{pem('RSA PRIVATE KEY')}»",
     "openssh": lambda: f"«{pem('OPENSSH PRIVATE KEY')}»",
 }
-"""Tokens of each kind, made of nothing."""
+"""A function for each kind, which generates a token."""
 
 _PLACE = re.compile(f"«({'|'.join(TOKENS)})»")
 
 
 def with_tokens(line: str) -> str:
-    """A line of JSON in which `«name»` stands for a token: the same one in all places and all runs."""
+    """Replace each `«name»` in a line of JSON by a token, which is the same everywhere and in every run."""
     return _PLACE.sub(lambda found: _token(found[1]), line)
 
 

@@ -1,4 +1,4 @@
-"""Matching: whether a fact says what a label names, by terms that its writer chose. See evaluation/README.md."""
+"""Matching: whether a fact contains the terms of a label. See evaluation/README.md."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ class Matcher(Struct, frozen=True, forbid_unknown_fields=True):
     without: tuple[Term, ...] = ()
 
     def matches(self, folded: str) -> bool:
-        """Whether a text matches that `fold` has normalised."""
+        """Whether a text normalised by `fold` matches."""
         if any(occurs(term, folded) for term in self.without):
             return False
         return any(all(occurs(term, folded) for term in alternative) for alternative in self.terms)
 
 
 def occurs(term: str, folded: str) -> bool:
-    """Whether a term occurs in a text that `fold` has normalised."""
+    """Whether a term occurs in a text normalised by `fold`."""
     return _pattern(term).search(folded) is not None
 
 
 @cache
 def _pattern(term: str) -> re.Pattern[str]:
-    """A term at the beginning of a word; a number is a whole number; Chinese, Japanese, Korean anywhere."""
+    """The regex of a term: at the beginning of a word, or anywhere in CJK text; a number only as a whole number."""
     folded = fold(term)
     start = end = ""
     if folded[:1].isdigit():
@@ -53,7 +53,7 @@ def _pattern(term: str) -> re.Pattern[str]:
 
 
 def text_of(fact: Fact) -> str:
-    """The text of a fact that labels are looked for in: its sentence, and the person it is about."""
+    """The text that labels are compared with: the sentence of a fact, and the person it is about."""
     return fold(" ".join((content_of(fact), *subject_of(fact))))
 
 

@@ -1,4 +1,4 @@
-"""Measuring: one command's runs and their report, by a model or from saved replies."""
+"""Measuring: the runs of one command and their report, with a model or saved replies."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Source:
         return not (self.replay or self.answers or self.requests)
 
     def replies(self) -> dict[str, SavedReply]:
-        """All replies; answers go before what is replayed. Raises BadLabels."""
+        """All replies by name; answers override replayed ones. Raises BadLabels."""
         saved = read_replies(self.replay) if self.replay else {}
         return saved | (read_answers(self.answers) if self.answers else {})
 
@@ -59,7 +59,7 @@ class Measuring:
         self._changed: dict[str, tuple[str, ...]] = {}
 
     def measure(self, repeat: int, progress: Progress | None = None) -> Report:
-        """The report of all runs; of what they measured so far, when they are interrupted. Raises BadLabels."""
+        """The report of all runs; after an interruption, of the results so far. Raises BadLabels."""
         runs: list[Run] = []
         interrupted = False
         try:
@@ -87,14 +87,14 @@ class Measuring:
             self._changed = replayed.changed
 
     def _keep(self, run: Run) -> None:
-        """Write the replies, and the requests without one, also after an interruption."""
+        """Write the replies, and the requests without a reply, also after an interruption."""
         if self._recorder is not None and self._source.save is not None:
             self._save(self._recorder, self._source.save)
         if self._source.requests is not None:
             RequestFolder(self._source.requests).write(run.unanswered, self._replies)
 
     def _save(self, recorder: Recorder, path: Path) -> None:
-        """Write the replies to one file; or into a folder, those of each set to a file of its name."""
+        """Write the replies to one file, or into a folder with a file for each set."""
         if path.suffix == ".jsonl":
             recorder.write(path)
             return
@@ -104,7 +104,7 @@ class Measuring:
             recorder.write(path.joinpath(*inside, file.name), names)
 
     def _is_open(self, name: str) -> bool:
-        """Whether a request's name may be shown."""
+        """Whether a request's name may be printed, which is so unless its user is held out."""
         return not self._users[name.partition(".")[0]].held_out
 
     def _report(self, runs: Sequence[Run]) -> Report:
@@ -128,9 +128,9 @@ def measure_cases(
     repeat: int = 1,
     progress: Progress | None = None,
 ) -> Report:
-    """The report on attacks and true statements, by the extractor of the settings or by the replies in the cases.
+    """The report on attacks and true statements, with the extractor of the settings or the replies in the cases.
 
-    Of what was measured so far, when it is interrupted. Raises BadLabels.
+    After an interruption it covers the results so far. Raises BadLabels.
     """
     runs: list[AttackRun] = []
     interrupted = False
@@ -158,7 +158,7 @@ def measure_cases(
 
 @asynccontextmanager
 async def live(settings: Settings, recorder: Recorder | None = None) -> AsyncIterator[Answers]:
-    """Answers by the extractor of the settings. Raises ConfigError."""
+    """Open the extractor of the settings as a source of replies. Raises ConfigError."""
     extractor = open_extractor(settings.extraction, settings.drain.concurrency)
     try:
         yield Live(extractor, recorder)

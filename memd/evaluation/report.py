@@ -21,13 +21,13 @@ GROUPED = ("recall", "must_not", "stale", "question", "question_bare", "refusal_
 ATTACKS = ("attack_honest", "attack_model", "attack_obedient")
 
 LISTED = 10
-"""Open cases of each kind of mistake that a report lists."""
+"""Most open cases that a report lists for each kind of mistake."""
 
 Report = dict[str, Any]
 
 
 def tally_report(tallies: Sequence[Tally], grouped: Iterable[str] = GROUPED) -> Report:
-    """Figures, groups and listed mistakes. Of several runs: all judgements together, and how far they agree."""
+    """Figures, groups and listed mistakes. Several runs are counted together, with their agreement."""
     whole = Tally()
     for tally in tallies:
         whole.add(tally)
@@ -68,7 +68,7 @@ def _cases(found: Sequence[Judgement]) -> list[dict[str, str]]:
 
 
 def run_report(run: Run, prices: Mapping[str, PriceSettings]) -> Report:
-    """What a run cost, and what it could not measure."""
+    """The cost of a run, and the parts it could not measure."""
     return {
         "users": len(run.finished),
         "sessions": run.spent.sessions,
@@ -80,7 +80,7 @@ def run_report(run: Run, prices: Mapping[str, PriceSettings]) -> Report:
 
 
 def latency(spent: Spent) -> dict[str, float]:
-    """The seconds of a call, of a model that was really asked."""
+    """Seconds per call as median and percentiles; empty for a replay."""
     seconds = sorted(spent.seconds)
     if not seconds:
         return {}
@@ -98,7 +98,7 @@ def _cost(spent: Spent, prices: Mapping[str, PriceSettings]) -> Report:
 
 
 def usd(used: Mapping[str, Usage], prices: Mapping[str, PriceSettings]) -> float | None:
-    """The price of the tokens of each model; None when a price is not known."""
+    """The price of the tokens of all models in US dollars; None when a model has no price."""
     total = 0.0
     for model, usage in used.items():
         counts = {name.removesuffix("_tokens"): count for name, count in asdict(usage).items()}
@@ -109,7 +109,7 @@ def usd(used: Mapping[str, Usage], prices: Mapping[str, PriceSettings]) -> float
 
 
 def unmet(report: Report, least: Mapping[str, float]) -> list[str]:
-    """Which thresholds a report misses, a sentence each. A figure that was not measured misses its threshold."""
+    """The bounds that a report misses, a sentence each. A figure that was not measured misses its bound."""
     found = []
     for name, bound in least.items():
         figure = report["figures"].get(name)
@@ -126,7 +126,7 @@ def is_worse(name: str, value: float, bound: float) -> bool:
 
 
 def compare(first: Report, second: Report) -> list[dict[str, Any]]:
-    """Figure by figure: both rates, the difference, and whether the intervals of 95 % lie apart."""
+    """For each figure: both rates, the difference, and whether the 95 % intervals are disjoint."""
     rows = []
     for name in FIGURES:
         pair = [report["figures"].get(name, {}).get("all") for report in (first, second)]

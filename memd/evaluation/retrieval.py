@@ -9,9 +9,9 @@ A document or question can be a plain text (its id is its number, from 0); `evid
 Optional fields: `group` (a question searches only the documents of its group: one user's memory), and for a document
 `category`, `confidence` and the other fields of a fact.
 
-recall@k: of a question's evidence, the share among the first k, averaged over all questions. MRR: the mean of one over
-the rank of the first piece of evidence, 0 beyond 20. coverage: of a question's evidence, the share that the injected
-block holds within the token budget, averaged likewise.
+recall@k: the share of a question's evidence among the first k results, averaged over all questions. MRR: the mean of
+1 / rank of the first piece of evidence, 0 beyond rank 20. coverage: the share of a question's evidence in the injected
+block within the token budget, averaged over all questions.
 """
 
 from __future__ import annotations
@@ -38,20 +38,20 @@ DEPTHS = (1, 5, 10, 20)
 
 
 class AskedMemory(Protocol):
-    """Any memory that can be asked."""
+    """A memory to measure."""
 
     def search(self, group: str, query: str) -> list[str]:
-        """The ids of the documents that match, best first; at most the deepest of DEPTHS count."""
+        """The ids of the matching documents, best first; ids beyond the deepest of DEPTHS are ignored."""
         ...
 
     def block(self, group: str, query: str, max_tokens: int) -> str:
-        """The text that the next prompt would get."""
+        """The text to inject into the next prompt."""
         ...
 
 
 @dataclass(frozen=True)
 class EvidenceQuestion:
-    """A question, and its documents of evidence."""
+    """A question, and the ids of its evidence."""
 
     id: str
     group: str
@@ -67,13 +67,13 @@ class Labelled:
     questions: list[EvidenceQuestion] = field(default_factory=list)
 
     def add_document(self, name: str, record: Any) -> None:
-        """A document as a fact of its group's memory."""
+        """Add a document as a fact of its group's memory."""
         fields = {"text": record} if isinstance(record, str) else dict(record)
         group = str(fields.pop("group", ""))
         self.groups[group].append({"id": name, "category": "context", **fields, "content": fields.pop("text")})
 
     def add_question(self, name: str, record: Any, evidence: Iterable[Any]) -> None:
-        """A question; one without evidence is left out, as it could not be scored."""
+        """Add a question. A question without evidence is left out, as it cannot be scored."""
         fields = {"text": record} if isinstance(record, str) else record
         named = tuple(map(str, evidence or fields.get("evidence", ())))
         if named:
@@ -81,7 +81,7 @@ class Labelled:
 
 
 def read(files: Iterable[Path]) -> Labelled:
-    """The sets of all files as one. Groups of the same name in different files are one group.
+    """All files as one set. Groups of the same name in different files are one group.
 
     Raises BadLabels.
     """
@@ -160,7 +160,7 @@ class Score:
 
 
 def measure(labelled: Labelled, memory: AskedMemory, max_tokens: int) -> dict[str, Score]:
-    """The scores of each group, and of all."""
+    """The scores of each group, and of all groups together."""
     scores: dict[str, Score] = defaultdict(Score)
     texts = {(group, fact["id"]): fact["content"] for group, facts in labelled.groups.items() for fact in facts}
     for question in labelled.questions:
@@ -174,10 +174,10 @@ def measure(labelled: Labelled, memory: AskedMemory, max_tokens: int) -> dict[st
 
 
 class MemdMemory:
-    """memd itself: each group is the memory of a user, asked with the code, cache and files that are in use."""
+    """memd itself: each group is the memory of a user, read by the production code, cache and files."""
 
     def __init__(self, labelled: Labelled, data_dir: Path, embedder: str | None = None) -> None:
-        """Writes the documents to a data folder. Raises ConfigError for an embedder that cannot be loaded."""
+        """Write the documents to a data folder. Raises ConfigError for an embedder that cannot be loaded."""
         _write(labelled, data_dir)
         flags = {"data_dir": str(data_dir), "recall.embedder": embedder}
         self._memd = Memd(config.load(environ={}, use_file=False, flags=flags).settings)
@@ -192,7 +192,7 @@ class MemdMemory:
 
 
 def _write(labelled: Labelled, data_dir: Path) -> None:
-    """Each group as the memory document of a user."""
+    """Write each group as the memory document of a user."""
     for group, facts in labelled.groups.items():
         bucket = Bucket(_user_of(group))
         document: Document = {**empty_document(bucket), "facts": facts}
@@ -202,7 +202,7 @@ def _write(labelled: Labelled, data_dir: Path) -> None:
 
 
 def _user_of(group: str) -> str:
-    """The user who has the memory of a group."""
+    """The user id of a group."""
     return f"group-{digest(group)}"
 
 

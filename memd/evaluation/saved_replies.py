@@ -1,6 +1,6 @@
-"""Saved replies: what a model answered to each request, by the request's name, and answering from them.
+"""Saved replies: a model's replies by the names of the requests, and their replay.
 
-A replay measures gates, document and recall. It says nothing about a prompt or a model, which it never asks.
+A replay measures gates, document and recall, never a prompt or a model.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from memd.extraction.update import json_schema
 
 
 class Unanswered(MemdError):
-    """There is no reply to this request. The run of its user ends here."""
+    """The request has no saved reply. The run of its user ends here."""
 
     exit_code = 75
 
@@ -38,9 +38,9 @@ class Unanswered(MemdError):
 
 
 class SavedReply(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """One reply: the update as JSON (`reply`), or the raw text of one that is no update.
+    """One reply: the update as JSON (`reply`), or the raw text (`text`) of a reply that is no valid update.
 
-    `request`: the fingerprint of the request that it answers. `usage`: as the endpoint counted, if a model was asked.
+    `request`: the fingerprint of its request. `usage`: the endpoint's token counts, if a model was asked.
     """
 
     name: str
@@ -54,7 +54,7 @@ class SavedReply(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=
 
 
 PARTS = ("prompt", "memory", "messages")
-"""What a fingerprint tells apart: the instructions and the schema; the known facts and the day; the new messages."""
+"""The parts of a fingerprint: instructions and schema; known facts and day; new messages."""
 
 
 def fingerprint(request: Request) -> str:
@@ -79,7 +79,7 @@ def read_replies(paths: Iterable[Path]) -> dict[str, SavedReply]:
 
 
 def read_answers(folder: Path) -> dict[str, SavedReply]:
-    """The answers in a folder: lines of .jsonl files, and NAME.json files that hold what a model would return."""
+    """The replies in a folder: lines of .jsonl files, and NAME.json files with the text that a model would return."""
     if not folder.is_dir():
         raise BadLabels(f"{folder}: no such folder")
     lines = sorted(folder.glob("*.jsonl"))
@@ -88,7 +88,7 @@ def read_answers(folder: Path) -> dict[str, SavedReply]:
         text = file.read_text(encoding="utf-8")
         try:
             value = json.loads(text)
-        except ValueError:  # a reply that is no JSON is a reply, too
+        except ValueError:  # text that is not JSON is kept as a malformed reply
             value = None
         name = file.name.removesuffix(".json")
         found[name] = SavedReply(name, reply=value) if isinstance(value, dict) else SavedReply(name, text=text)
@@ -106,12 +106,12 @@ def _add(found: dict[str, SavedReply], line: Line[SavedReply]) -> None:
 
 @dataclass(slots=True)
 class Recorder:
-    """Keeps what was answered, to be saved."""
+    """Collects replies, to save them."""
 
     kept: dict[str, SavedReply] = field(default_factory=dict)
 
     def keep(self, saved: SavedReply, request: Request) -> None:
-        """Keep a reply, with its known facts by their words."""
+        """Keep a reply; its references to known facts become their words."""
         reply = with_words(saved.reply, request.document) if saved.reply is not None else None
         self.kept[saved.name] = msgspec.structs.replace(saved, reply=reply, request=fingerprint(request))
 
@@ -127,7 +127,7 @@ class Recorder:
 
 
 class Replayed:
-    """Answers from saved replies. `changed`: the requests that are not those that were answered, by what differs."""
+    """Returns saved replies. `changed`: the requests that differ from the answered ones, with the parts that differ."""
 
     def __init__(self, replies: Mapping[str, SavedReply], model: str, recorder: Recorder | None = None) -> None:
         self._replies = replies
@@ -136,7 +136,7 @@ class Replayed:
         self.changed: dict[str, tuple[str, ...]] = {}
 
     async def answer(self, name: str, request: Request) -> Extraction:
-        """Answer from the reply of this name. Raises Unanswered, ExtractionFailed."""
+        """Return the reply of this name. Raises Unanswered, ExtractionFailed."""
         saved = self._replies.get(name)
         if saved is None:
             raise Unanswered(name, request)
@@ -148,7 +148,7 @@ class Replayed:
 
 
 def extraction(saved: SavedReply, request: Request, model: str) -> Extraction:
-    """A saved reply as the endpoint would have sent it. Raises ExtractionFailed."""
+    """A saved reply as the extractor would have returned it. Raises ExtractionFailed."""
     text = saved.text
     if text is None:
         text = json.dumps(with_ids(saved.reply, request.document), ensure_ascii=False)
@@ -162,7 +162,7 @@ def extraction(saved: SavedReply, request: Request, model: str) -> Extraction:
 
 
 def saved_from(name: str, answered: Extraction) -> SavedReply:
-    """A model's reply as it is saved."""
+    """A model's reply in its saved form."""
     return SavedReply(
         name,
         reply=_without_nulls(msgspec.to_builtins(answered.update)),
@@ -172,7 +172,7 @@ def saved_from(name: str, answered: Extraction) -> SavedReply:
 
 
 def changes(changed: Mapping[str, tuple[str, ...]], shown: Callable[[str], bool]) -> dict[str, Any]:
-    """How many requests differ from those that were answered, in all and by what differs, and the names to show."""
+    """The number of requests that differ from the answered ones, in all and by part, and their names to print."""
     counts = Counter(part for parts in changed.values() for part in parts)
     names = sorted(filter(shown, changed))
     return {"requests": len(changed), **{part: counts[part] for part in PARTS}, "names": names}
@@ -186,7 +186,7 @@ def _differences(saved: str, now: str) -> tuple[str, ...]:
 
 
 def _estimated(request: Request, text: str) -> dict[str, int]:
-    """The tokens of a call that nobody counted, as if the prefix was cached."""
+    """Estimated tokens of a call without counts, as if the prefix was cached."""
     return {
         "input_tokens": estimate_tokens(build(request, request.today)),
         "output_tokens": estimate_tokens(text),

@@ -30,7 +30,7 @@ AREAS = {
 }
 
 TOLERANCE = 1e-9
-"""Of means, whose last digits depend on the machine."""
+"""Differences of means below this are rounding, which depends on the machine."""
 
 HEAD = """\
 Written by `make eval` (memd {memd}, prompt {prompt}), by replay: the figures measure gates, document and recall, not a
@@ -38,11 +38,11 @@ prompt or a model. Intervals are Wilson's, of 95 %. README.md defines each figur
 `make eval` {runs} times, and by every `make test`."""
 
 Results = dict[str, Any]
-"""The report of each of AREAS, the means of retrieval, what is labelled, and the number of runs."""
+"""The report of each of AREAS, the means of retrieval, the number of labels, and the number of runs."""
 
 
 def measure(folder: Path) -> Results:
-    """Everything in the folder, by replay. Raises BadLabels."""
+    """Measure everything in the folder, by replay. Raises BadLabels."""
     settings, offline = Settings(), Settings(extraction=ExtractionSettings(extractor="rules"))
     users = read_users([folder / "sets"])
     cases = read_cases([folder / "attacks", folder / "statements"])
@@ -64,7 +64,7 @@ def _retrieval(file: Path) -> dict[str, float]:
 
 
 def worse(recorded: Results, now: Results) -> Iterator[str]:
-    """What has got worse than it was, a sentence each. Figures that are neither better nor worse are left out."""
+    """The figures that are worse than recorded, a sentence each. Figures without a better side are left out."""
     for area in AREAS:
         for name, figure in recorded[area]["figures"].items():
             if FIGURES[name].better:
@@ -87,7 +87,7 @@ def _worse_parts(area: str, name: str, before: Report, after: Report) -> Iterato
 
 
 def read_results(folder: Path) -> Results:
-    """The figures on record. Raises ConfigError when there are none."""
+    """The recorded figures. Raises ConfigError when no figures are recorded."""
     try:
         results: Results = json.loads((folder / "results.json").read_bytes())
     except (OSError, ValueError):
@@ -134,7 +134,7 @@ def _mistakes(report: Report) -> Iterator[str]:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Measure, say what has got worse, and write."""
+    """Measure, print the figures that got worse, and write the results."""
     folder = Path(arguments[0] if arguments else "evaluation")
     results = measure(folder)
     if (folder / "results.json").exists():

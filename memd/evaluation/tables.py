@@ -11,7 +11,7 @@ from memd.printable import printable
 
 TEXT_CHARS = 90
 NAMES = 10
-"""Changed requests that are named; the JSON has all."""
+"""Most changed requests that are named; the JSON has all."""
 
 _TITLES = (("open", "open cases"), ("held_out", "held-out cases"))
 
@@ -39,7 +39,7 @@ def shown(rate: Mapping[str, Any] | None) -> str:
 
 
 def notes(report: Report) -> Iterator[str]:
-    """What the table leaves out: groups, costs, what could not be measured, and the first mistakes."""
+    """The lines below the table: groups, costs, parts that could not be measured, and the first mistakes."""
     yield from groups(report)
     run = report.get("run", {})
     if run:
@@ -51,7 +51,7 @@ def notes(report: Report) -> Iterator[str]:
         yield "failed calls: " + ", ".join(f"{count} {code}" for code, count in run["outages"].items())
     if changed := report.get("changed", {}).get("requests"):
         details = ", ".join(f"{part} {report['changed'][part]}" for part in ("prompt", "memory", "messages"))
-        yield f"{changed} requests are not those that were answered (by what differs: {details})"
+        yield f"requests that differ from the answered ones: {changed} (by part: {details})"
         yield from (f"  {name}" for name in report["changed"]["names"][:NAMES])
     if repeat := report.get("repeat"):
         yield f"{repeat['runs']} runs; the same verdict in all: {shown(repeat['agreement'])}"
@@ -81,7 +81,7 @@ def _count(group: str, rate: Mapping[str, Any]) -> str:
 
 
 _GROUP = {"refusal_wrong": _split, "true_refused": _count}
-"""Figures whose groups read better in another way."""
+"""Figures whose groups are printed in another form."""
 
 
 def groups(report: Report) -> Iterator[str]:
@@ -91,7 +91,7 @@ def groups(report: Report) -> Iterator[str]:
 
 
 def compared(changes: Sequence[Mapping[str, Any]]) -> Iterator[list[str]]:
-    """Two reports side by side: name, both rates, which way it moved."""
+    """Two reports side by side: name, both rates, and the direction of the change."""
     for row in changes:
         mark = row["change"] + (" (intervals apart)" if row["apart"] and row["change"] != "same" else "")
         yield [row["figure"], shown(row["first"]), shown(row["second"]), mark]

@@ -1,6 +1,6 @@
-"""The tally: every single judgement, from which all figures are counted.
+"""The tally: all judgements, from which all figures are counted.
 
-A judgement answers yes or no to one question about one case. What is printed of held-out cases are counts alone.
+A judgement is a yes or no to one question about one case. Of held-out cases only counts are printed.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 Z = 1.959964
-"""Of the 95 % interval."""
+"""The normal quantile of the 95 % interval."""
 
 
 class Figure(NamedTuple):
-    """A figure's place in a report. `better`: more or less; empty: neither."""
+    """A figure's title. `better`: "more" or "less"; empty when neither side is better."""
 
     title: str
     better: Literal["more", "less", ""]
@@ -26,10 +26,10 @@ FIGURES: Mapping[str, Figure] = {
     "recall": Figure("facts stored that should be", "more"),
     "recall_constraint": Figure("constraints stored (allergies, limits)", "more"),
     "precision": Figure("stored facts that are wanted", "more"),
-    "must_not": Figure("stored that must not be", "less"),
+    "must_not": Figure("facts stored that must not be", "less"),
     "stale": Figure("old values still active after a change", "less"),
     "lost": Figure("facts lost that still hold", "less"),
-    "wrong_person": Figure("facts told of the wrong person", "less"),
+    "wrong_person": Figure("facts stored about the wrong person", "less"),
     "duplicate": Figure("active facts that say the same again", "less"),
     "question": Figure("questions answered, by the query", "more"),
     "question_bare": Figure("questions answered, without a query", "more"),
@@ -51,7 +51,7 @@ FIGURES: Mapping[str, Figure] = {
 
 
 PARTS = {"open": False, "held_out": True}
-"""The parts of a report, and whether their cases are held out."""
+"""The parts of a report; the value says whether its cases are held out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,11 +74,11 @@ class Rate(NamedTuple):
 
     @property
     def value(self) -> float:
-        """The share; 0 of nothing."""
+        """The share; 0 without cases."""
         return self.yes / self.of if self.of else 0.0
 
     def interval(self) -> tuple[float, float]:
-        """Wilson's score interval; from 0 to 1 for nothing."""
+        """Wilson's score interval; (0, 1) without cases."""
         if not self.of:
             return 0.0, 1.0
         share, square = self.value, Z * Z / self.of
@@ -112,7 +112,7 @@ class Tally:
         return iter(self._judgements)
 
     def rates(self, *, held_out: bool | None = None) -> dict[str, Rate]:
-        """The rate of each figure that has cases, in the order of FIGURES. `held_out` None: of all cases."""
+        """The rate of each figure that has cases, in the order of FIGURES. `held_out` None counts all cases."""
         counts: defaultdict[str, Counter[bool]] = defaultdict(Counter)
         for one in self._judgements:
             if held_out is None or one.held_out is held_out:
@@ -128,12 +128,12 @@ class Tally:
         return {group: Rate(counts[group][True], counts[group].total()) for group in sorted(counts)}
 
     def listed(self, figure: str, *, yes: bool) -> list[Judgement]:
-        """The open cases that were judged so."""
+        """The open cases with this verdict."""
         return [one for one in self._judgements if one.figure == figure and one.yes is yes and not one.held_out]
 
 
 def agreement(runs: list[Tally]) -> Rate:
-    """Of all cases that every run judged, those that every run judged alike."""
+    """The share of cases with the same verdict in every run, among the cases that every run judged."""
     verdicts = [{(one.figure, one.case): one.yes for one in run} for run in runs]
     common = set.intersection(*map(set, verdicts)) if verdicts else set()
     alike = sum(len({verdict[case] for verdict in verdicts}) == 1 for case in common)

@@ -1,4 +1,4 @@
-"""Trying: one conversation through the real parts, in memory, and the story of what each of them did with it."""
+"""Trying: runs one conversation through the real parts, in memory, and tells what each part did with it."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ from memd.push.strict_json import parse_json
 from memd.push.validation import RawPush, check_push
 
 NAME = "try"
-"""The user and the thread of a conversation that names none."""
+"""The user and the thread of a conversation without `user_id` or `thread_id`."""
 
 Story = dict[str, Any]
 
 
 def read_push(raw: bytes, settings: Settings) -> RawPush:
-    """A conversation: a push in the wire format, or only its messages. Raises Rejected."""
+    """Parse a push in the wire format, or a list of messages. Raises Rejected."""
     value = parse_json(raw)
     if isinstance(value, list):
         value = {"messages": value}
@@ -46,10 +46,10 @@ def read_push(raw: bytes, settings: Settings) -> RawPush:
 
 
 def read_memory(raw: bytes, push: RawPush) -> Document:
-    """A memory document, whoever's it is. Raises DocumentDamaged."""
+    """Parse a memory document of any user. Raises DocumentDamaged."""
     try:
         value = orjson.loads(raw)
-    except orjson.JSONDecodeError:  # `parse` says where
+    except orjson.JSONDecodeError:  # `parse` reports the place
         value = {}
     owner = user_of(value) if isinstance(value, dict) else ""
     return parse(raw, Bucket(owner, agent_of(value)) if owner else push.key.bucket)

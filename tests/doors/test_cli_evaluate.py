@@ -193,7 +193,7 @@ def test_replies_are_saved_by_set(cli: Cli, tmp_path: Path) -> None:
     assert (done.returncode, json.loads(done.stdout)["changed"]["requests"]) == (0, 0)
     write(tmp_path / "sets" / "open" / "a.jsonl", user(says("I live in Porto, by the way."), name="ines"))
     done = cli("eval", str(tmp_path / "sets"), "--replay", str(tmp_path / "replies"))
-    assert "1 requests are not those that were answered" in done.stdout
+    assert "requests that differ from the answered ones: 1" in done.stdout
     assert "ines.s1.1" in done.stdout
 
 
