@@ -126,10 +126,10 @@ class _Steps:
     def _add(self, index: int, proposal: NewFact) -> None:
         """Add one fact, or confirm the one that says the same."""
         content = one_line(proposal.content)
-        evidence = self._proof(index, proposal, content)
+        person = fold(aside(proposal.subject.person)) if proposal.subject else ""
+        evidence = self._proof(index, proposal, content, person)
         if not evidence:
             return
-        person = fold(aside(proposal.subject.person)) if proposal.subject else ""
         confidence, old_ids = self._confidence(proposal, evidence), proposal.replaces
         same = self._contents.same(content, person)
         near = self._contents.near(content, person) if same is None else None
@@ -147,10 +147,10 @@ class _Steps:
             self._prove(same, evidence, confidence)
         self._replace(same, old_ids, index)
 
-    def _proof(self, index: int, proposal: NewFact, content: str) -> list[Evidence]:
+    def _proof(self, index: int, proposal: NewFact, content: str, person: str) -> list[Evidence]:
         """The evidence of a fact that passes every gate; empty when it is refused."""
         evidence: list[Evidence] = []
-        reason = fact_refusal(proposal, content, self._settings) or removed.refusal(self._removed, content)
+        reason = fact_refusal(proposal, content, self._settings) or removed.refusal(self._removed, content, person)
         if not reason:
             evidence = self._messages.evidence(proposal.evidence)
             if not evidence:

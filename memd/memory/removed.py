@@ -1,24 +1,33 @@
 """Removed facts: a fact that a person removed never returns by extraction or import; only a person may add it again.
 
-The document keeps a tombstone for each: `{"hash", "removedAt", "threads"}`, oldest first, without the text.
+The document keeps a tombstone for each: `{"hash", "removedAt", "threads"}`, oldest first, without the text. It holds
+for facts about the same person. Hashes of older versions name nobody: they hold for facts about everybody.
 """
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable
+from collections.abc import Iterable
 
 from memd.context import digest
 from memd.memory.document import Document, Fact, Tombstone, tombstones_of
-from memd.memory.facts import content_of, threads_of
+from memd.memory.facts import content_of, person_of, threads_of
 from memd.memory.text import normal_key
 
 MAX_REMOVED = 1_000
 """Tombstones kept, about 100 bytes each; a full memory has 300 facts by default."""
 
 
-def fact_hash(content: str) -> str:
-    """The hash of a removed fact; contents that differ in width, case, punctuation or spacing share one."""
-    return digest("removed", normal_key(content))
+def fact_hash(content: str, person: str = "") -> str:
+    """The hash of a removed fact about this person (folded; "": the user).
+
+    Contents that differ in width, case, punctuation or spacing share one.
+    """
+    return digest("removed", normal_key(content), person)
+
+
+def _hashes_of(content: str, person: str) -> frozenset[str]:
+    """The hashes under which a fact may be removed: its own, and the one that older versions wrote."""
+    return frozenset((fact_hash(content, person), digest("removed", normal_key(content))))
 
 
 def hashes(document: Document) -> frozenset[str]:
@@ -26,16 +35,16 @@ def hashes(document: Document) -> frozenset[str]:
     return frozenset(tombstone["hash"] for tombstone in tombstones_of(document))
 
 
-def refusal(removed: Container[str], content: str) -> str | None:
-    """`removed` when a person took this fact out; the first argument is what `hashes` returns."""
-    return "removed" if removed and fact_hash(content) in removed else None
+def refusal(removed: frozenset[str], content: str, person: str = "") -> str | None:
+    """`removed` when a person took this fact about this person out; the first argument is what `hashes` returns."""
+    return "removed" if removed and not removed.isdisjoint(_hashes_of(content, person)) else None
 
 
 def buried(document: Document, facts: Iterable[Fact], now: str) -> list[Tombstone]:
     """The tombstones after these facts were removed; the oldest go when there are too many."""
     new: dict[str, Tombstone] = {}
     for fact in facts:
-        name = fact_hash(content_of(fact))
+        name = fact_hash(content_of(fact), person_of(fact))
         threads = [*new.get(name, {}).get("threads", ()), *threads_of(fact)]
         new[name] = {"hash": name, "removedAt": now, "threads": list(dict.fromkeys(threads))}
     kept = [tombstone for tombstone in tombstones_of(document) if tombstone["hash"] not in new]
@@ -44,14 +53,14 @@ def buried(document: Document, facts: Iterable[Fact], now: str) -> list[Tombston
 
 def imported(document: Document, facts: Iterable[Fact], tombstones: Iterable[Tombstone]) -> list[Tombstone]:
     """The tombstones with those of an import before them; one whose fact is in the memory stays away."""
-    held = hashes(document) | {fact_hash(content_of(fact)) for fact in facts}
+    held = hashes(document).union(*(_hashes_of(content_of(fact), person_of(fact)) for fact in facts))
     new = [tombstone for tombstone in tombstones if tombstone["hash"] not in held]
     return [*new, *tombstones_of(document)][-MAX_REMOVED:]
 
 
-def lifted(document: Document, content: str) -> Document:
-    """The document without the tombstone of this fact; the same object when it has none."""
-    name = fact_hash(content)
+def lifted(document: Document, content: str, person: str = "") -> Document:
+    """The document without the tombstones of this fact; the same object when it has none."""
+    names = _hashes_of(content, person)
     tombstones = tombstones_of(document)
-    kept = [tombstone for tombstone in tombstones if tombstone["hash"] != name]
+    kept = [tombstone for tombstone in tombstones if tombstone["hash"] not in names]
     return document if len(kept) == len(tombstones) else {**document, "removed": kept}

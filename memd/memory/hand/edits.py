@@ -10,6 +10,7 @@ from datetime import datetime
 from memd.config import ApplySettings
 from memd.memory import removed
 from memd.memory.document import Document, Fact, archive_of, complete, facts_of, iso, revised
+from memd.memory.duplicates import Key, key_of
 from memd.memory.facts import (
     MANUAL,
     archive_reason,
@@ -18,12 +19,12 @@ from memd.memory.facts import (
     content_of,
     id_of,
     is_manual,
+    person_of,
     replaced_by,
 )
 from memd.memory.hand import steps
 from memd.memory.hand.steps import Author, Edited
 from memd.memory.purge import purge
-from memd.memory.text import normal_key
 
 PERSON = Author(MANUAL, 1.0)
 
@@ -68,8 +69,8 @@ def edit(
 def remove(document: Document, fact_id: str, now: datetime) -> Edited:
     """Remove a fact with all its versions in the archive, and leave a tombstone. Raises Rejected, FactUnknown.
 
-    Facts that say the same are removed with it, and merges that it went into or was made of. Its content is purged
-    from all other texts (`memory.purge`), so that no copy is left.
+    Facts that say the same of the same person are removed with it, and merges that it went into or was made of. Its
+    content is purged from all other texts (`memory.purge`), so that no copy is left.
     """
     document = complete(document)
     steps.check_id(fact_id)
@@ -85,7 +86,7 @@ def remove(document: Document, fact_id: str, now: datetime) -> Edited:
     gone, kept = _parted(facts, ids, keys)
     old, entries = _parted(archive, ids, keys)
     alive = _keys(kept)
-    dead = [fact for fact in (*gone, *old) if normal_key(content_of(fact)) not in alive]
+    dead = [fact for fact in (*gone, *old) if key_of(fact) not in alive]
     tombstones = removed.buried(document, dead, iso(now))
     left = revised(document, iso(now), facts=kept, archive=entries, removed=tombstones)
     return Edited(purge(left, dead, iso(now)), fact_id)
@@ -99,12 +100,12 @@ def _rewritten(
         return Edited(document, id_of(fact))
     if content != content_of(fact):
         new = steps.without_proof(new)
-    lifted = removed.lifted(document, content)
+    lifted = removed.lifted(document, content, person_of(fact))
     return steps.superseded(lifted, fact, new, archived(fact, "edited", now), now, settings)
 
 
-def _keys(facts: list[Fact]) -> set[str]:
-    return {normal_key(content_of(fact)) for fact in facts}
+def _keys(facts: list[Fact]) -> set[Key]:
+    return set(map(key_of, facts))
 
 
 def _merges(archive: list[Fact], fact_id: str) -> set[str]:
@@ -117,8 +118,8 @@ def _merges(archive: list[Fact], fact_id: str) -> set[str]:
     return above | below - {""}
 
 
-def _parted(facts: list[Fact], ids: set[str], keys: set[str]) -> tuple[list[Fact], list[Fact]]:
+def _parted(facts: list[Fact], ids: set[str], keys: set[Key]) -> tuple[list[Fact], list[Fact]]:
     """The facts with one of these ids or keys, and the others."""
-    gone = [fact for fact in facts if id_of(fact) in ids or normal_key(content_of(fact)) in keys]
+    gone = [fact for fact in facts if id_of(fact) in ids or key_of(fact) in keys]
     taken = set(map(id, gone))
     return gone, [fact for fact in facts if id(fact) not in taken]

@@ -43,6 +43,7 @@ from memd.memory.facts import (
     has_confidence,
     id_of,
     ids_in_use,
+    person_of,
     rank,
     source_error,
     source_of,
@@ -161,7 +162,7 @@ class _Merging:
             version = _version(entry)
             if version in have:
                 continue
-            if reason := self._flaw(entry, one_line(content_of(entry))):
+            if reason := self._flaw(entry, one_line(content_of(entry)), person_of(entry)):
                 self.refused[f"archive_{reason}"] += 1
                 continue
             have.add(version)
@@ -174,13 +175,13 @@ class _Merging:
             return "expired"
         if self._parcel.source != "memd" and confidence_of(clean) < self._settings.confidence_threshold:
             return "low_confidence"
-        return self._flaw(fact, content_of(clean))
+        return self._flaw(fact, content_of(clean), person_of(clean))
 
-    def _flaw(self, fact: Fact, content: str) -> str | None:
+    def _flaw(self, fact: Fact, content: str, person: str) -> str | None:
         """The gate that stops a fact, of the memory or of the archive."""
         asides = tuple(asides_of(fact).values())
         gate = sentence_refusal(content_of(fact), content, self._settings, asides)
-        return gate or removed.refusal(self._removed, content)
+        return gate or removed.refusal(self._removed, content, person)
 
     def _clean(self, fact: Fact) -> Fact:
         """The fact as the document keeps it, still with the id that it came with."""

@@ -36,6 +36,7 @@ from memd.memory.facts import (
     content_of,
     is_manual,
     is_note,
+    person_of,
 )
 from memd.memory.gates.refusal import MAX_SUMMARY_CHARS
 from memd.memory.hand import steps
@@ -87,7 +88,7 @@ def update(
     if clean == content_of(fact) and chosen == category_of(fact):
         return Edited(document, fact_id)
     steps.check_unsaid(document, clean, fact)
-    _check_not_removed(document, clean)
+    _check_not_removed(document, clean, person_of(fact))
     new = steps.without_proof(steps.reworded(fact, clean, chosen, _agent(settings), iso(now)))
     return _superseded(document, fact, new, "edited", "", now, settings)
 
@@ -145,8 +146,8 @@ def _checked_category(category: str | None, settings: ApplySettings) -> str | No
     return chosen
 
 
-def _check_not_removed(document: Document, content: str) -> None:
-    if removed.refusal(removed.hashes(document), content):
+def _check_not_removed(document: Document, content: str, person: str = "") -> None:
+    if removed.refusal(removed.hashes(document), content, person):
         steps.refuse("E_FACT_REMOVED", "a person removed this; only a person may add it again", "content")
 
 
