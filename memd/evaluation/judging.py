@@ -16,10 +16,14 @@ from memd.evaluation.tally import Judgement
 from memd.extraction.update import NewFact
 from memd.memory.apply import Refusal
 from memd.memory.document import Document, Fact, facts_of
+from memd.memory.duplicates import tokens
 from memd.memory.evidence import UserMessages
 from memd.memory.facts import by_id, content_of, id_of, quotes_of
 from memd.memory.text import fold
 from memd.recall.of_document import injection
+
+ALIKE = 0.4
+"""The share of words from which two facts with the same labels say the same."""
 
 Judged = Iterator[tuple[str, str, bool, str, str]]
 """Figure, case, yes or no, group, text."""
@@ -242,13 +246,19 @@ def holds(question: Question, block: str) -> bool:
 
 
 def _duplicates(musts: Sequence[Must], facts: Sequence[Fact]) -> Judged:
-    """A fact is a duplicate when an earlier fact about the same person matches every `must` that it matches."""
-    taken: set[str] = set()
+    """A fact is one too many when an older one matches the same entries of `must` in like words."""
+    older: list[tuple[set[str], set[str]]] = []
     for fact in facts:
         matched = {must.id for must in musts if must.matches(text_of(fact)) and is_about(fact, must.person)}
         if matched:
-            yield "duplicate", content_of(fact), matched <= taken, "", content_of(fact)
-        taken |= matched
+            words = set(tokens(content_of(fact)))
+            again = any(matched == others and _shared(words, theirs) >= ALIKE for others, theirs in older)
+            yield "duplicate", content_of(fact), again, "", content_of(fact)
+            older.append((matched, words))
+
+
+def _shared(words: set[str], others: set[str]) -> float:
+    return len(words & others) / len(words | others)
 
 
 def _terms(matcher: Matcher) -> str:

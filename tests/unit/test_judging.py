@@ -127,10 +127,12 @@ def test_a_refused_retirement_is_wrong_when_the_fact_should_go(tmp_path: Path) -
 
 
 def test_duplicates(tmp_path: Path) -> None:
-    """A second active fact that matches nothing but what another one matched is one too many."""
-    again = fact("Porto is where the user's home is.", "home is in Porto")
+    """A second active fact that matches the same labels in like words is one too many; another fact is not."""
+    again = fact("The user still lives in Porto.", "home is in Porto")
+    other = fact("Porto has a bridge that the user crosses.", "home is in Porto")
     sessions = [says("I live in Porto.", must=[HOME]), says("My home is in Porto, as you know.")]
     assert verdicts(judged(tmp_path, sessions, [update(PORTO), update(again)]), "duplicate") == [False, True]
+    assert verdicts(judged(tmp_path, sessions, [update(PORTO), update(other)]), "duplicate") == [False, False]
     assert verdicts(judged(tmp_path, sessions, [update(PORTO), update()]), "duplicate") == [False]
 
 

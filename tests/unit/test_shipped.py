@@ -13,8 +13,9 @@ from support.evaluation_support import fact, read, says, update, user, write
 from memd.errors import ConfigError
 from memd.evaluation.attack_cases import read_cases
 from memd.evaluation.saved_replies import read_replies
-from memd.evaluation.shipped import main, measure, read_results, worse
+from memd.evaluation.shipped import main, measure, page, read_results, worse
 
+EVALUATION = Path(__file__).parents[2] / "evaluation"
 HOME = {"id": "home", "terms": [["porto"]], "class": "home"}
 QUESTION = {"query": "Where do I live?", "kind": "recall", "holds": [{"terms": [["porto"]]}]}
 STATEMENT = {
@@ -38,6 +39,16 @@ def folder(tmp_path: Path) -> Path:
     rows = {"document": "a", "text": "Likes tea."}, {"question": "q", "text": "tea", "evidence": ["a"]}
     write(tmp_path / "retrieval.jsonl", *rows)
     return tmp_path
+
+
+def test_nothing_has_got_worse() -> None:
+    """Of all that is shipped: run `make eval` when a figure has changed on purpose, and say why in the commit."""
+    assert list(worse(read_results(EVALUATION), measure(EVALUATION))) == []
+
+
+def test_the_page_shows_the_figures_on_record() -> None:
+    """RESULTS.md and results.json were written together."""
+    assert (EVALUATION / "RESULTS.md").read_text(encoding="utf-8") == "\n".join(page(read_results(EVALUATION))) + "\n"
 
 
 def test_the_examples_of_the_readme_are_valid(tmp_path: Path) -> None:
