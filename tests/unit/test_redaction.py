@@ -87,3 +87,19 @@ def test_a_text_of_nothing_but_words_for_secrets_hides_none() -> None:
     assert "Tr0ub4dor" not in left
     assert left.endswith("See you in Porto.")
     assert redact(left)[0] == left
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I'll pin the tests to Pacific/Auckland.",
+        "Please pin dependencies to requests==2.31",
+        "Pin it to sha256:abc1, then pin the image to node:20-alpine3.19",
+        "Connect pin D13 to the LED, pin 12 is GND.",
+        "Pass the flag --color=always2 to pytest",
+        "You can pass user_id=ana42 to push, or pass --env FOO=bar9x.",
+    ],
+)
+def test_to_pin_and_to_pass_are_verbs(text: str) -> None:
+    """Programmers pin versions and pass flags: what follows is no PIN and no password."""
+    assert redact(text)[0] == text
