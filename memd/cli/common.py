@@ -126,7 +126,8 @@ def has_password(url: str) -> bool:
 def confirm(question: str) -> None:
     """Ask on a terminal; a script has to pass --yes."""
     if not sys.stdin.isatty():
-        raise typer.BadParameter("this asks for a confirmation; in a script, pass --yes", param_hint="--yes")
+        warn(f"{question} Nothing is done without an answer; in a script, pass --yes")
+        raise typer.Exit(2)
     typer.confirm(question, abort=True, err=True)
 
 

@@ -149,7 +149,7 @@ def edit(
 def remove(user: User, fact_id: FactId, agent: Agent = "", dry_run: DryRun = False, as_json: Json = False) -> None:
     """Remove a fact for good, from the archive too. Only `memd facts add` can bring it back, no conversation.
 
-    The summaries stay as they are.
+    Sentences of the summaries that repeat it are removed too, as far as words, names and numbers tell.
 
     Example: memd facts rm ana fact_0badcafe
     """
@@ -157,7 +157,7 @@ def remove(user: User, fact_id: FactId, agent: Agent = "", dry_run: DryRun = Fal
     _tell(editing.remove(bucket, fact_id, dry_run=dry_run), "removed", dry_run, as_json)
     document = editing.load(bucket).document
     if any(_is_summarised(document, name) for name in ("user", "history")):
-        warn("the summaries are unchanged: check with `memd show` whether one still contains the fact")
+        warn("a summary may still say it in other words: check with `memd show`")
 
 
 def _editing(user: str, agent: str) -> tuple[Editing, Any]:
