@@ -22,7 +22,7 @@ NOTE = (
 
 
 class AgentMemory:
-    """One user's memory as an agent may change it: by the rules of `memory/hand/notes.py`, each change in one write.
+    """Access of an agent to one user's memory, by the rules of `memory/hand/notes.py`; each change is one write.
 
     Thread-safe. Works without the inbox. Every method raises Rejected (with code, field and limit; nothing changed),
     StoreUnavailable and DocumentDamaged.

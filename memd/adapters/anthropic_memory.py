@@ -1,6 +1,6 @@
 """Anthropic's memory tool (`memory_20250818`) over a user's memory, for the SDK's tool runner.
 
-What Claude writes becomes notes and changes to facts, by the rules for agents (`memory/hand/notes.py`).
+Claude's writes become notes and changes to facts, by the rules for agents (`memory/hand/notes.py`).
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ class AsyncMemdMemoryTool(BetaAsyncAbstractMemoryTool):
 def _answer(command: Callable[[], str]) -> str:
     try:
         return command()
-    except MemdError as error:  # nothing changed; the model reads why
+    except MemdError as error:  # nothing changed; the model gets the reason
         raise ToolError(str(error)) from None
 
 

@@ -38,7 +38,7 @@ def text_of(document: Document) -> str:
 
 
 def applied(document: Document, text: str, now: datetime, rules: ApplySettings) -> Edited:
-    """The document after the file was changed to this text. Raises Rejected."""
+    """Change the document so that the file has this text. Raises Rejected."""
     lines = [_parsed(number, line) for number, line in enumerate(text.splitlines(), 1) if line.strip()]
     facts = {_name(fact): fact for fact in facts_of(document)}
     kept = {line.fact_id: line for line in lines if line.fact_id}
@@ -76,7 +76,7 @@ def _parsed(number: int, line: str) -> _FactLine:
 
 
 def _name(fact: Fact) -> str:
-    """The id as it is written in a line: percent-encoded, because in a document edited by hand it may be any text."""
+    """The id in a line: percent-encoded, because in a document edited by hand it may be any text."""
     return quote(id_of(fact), safe="")
 
 

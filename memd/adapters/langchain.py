@@ -62,7 +62,7 @@ class MemdMiddleware(AgentMiddleware[MemdState, Any, Any]):
     serves; the run's `user_id` is then ignored. `max_tokens`: budget of the block; None: the setting. `resent`: the app
     sends the whole conversation with each run and has no checkpointer; messages are then identified by their content,
     because LangGraph gives them new ids each time. `relevant`: facts that match the user's last message come first, so
-    that a small budget holds them; the block then changes with each message, so that a prompt cache cannot reuse it.
+    a small budget holds them; the block then changes with each message, so a prompt cache cannot reuse it.
 
     An outage of memd does not stop the agent: it is logged, and the messages wait in the thread's state.
     """
@@ -171,13 +171,13 @@ class MemdMiddleware(AgentMiddleware[MemdState, Any, Any]):
         waiting = self._waiting(state)
         if waiting and not self._push(waiting, run, now=now):
             return {"memd_waiting": waiting}
-        if self._resent:  # without ids a message is identified by the one before it: keep them all until the run ends
+        if self._resent:  # without ids, a message's identity depends on the one before: keep all until the end
             return {"memd_waiting": waiting}
         messages = state["messages"]
         return {"memd_waiting": [], "memd_pushed": messages[-1].id if messages else None}
 
     def _push(self, waiting: Sequence[AnyMessage], run: _Run, *, now: bool) -> bool:
-        """Push the messages. Returns False when they must go on waiting."""
+        """Push the messages. Returns False when they could not be pushed and have to wait."""
         turns = [_turn(message, with_id=not self._resent) for message in waiting]
         try:
             for batch in self._batches(turns):
@@ -221,7 +221,7 @@ def _named(runtime: Runtime[Any], name: str) -> Any:
 
 
 def _messages_after(messages: Sequence[AnyMessage], last: str | None) -> Sequence[AnyMessage]:
-    """The messages after the one with this id. All when it is gone: pushing a message again changes nothing."""
+    """The messages after the one with this id; all messages when it is gone, as a repeated push changes nothing."""
     for place in range(len(messages) - 1, -1, -1):
         if last is not None and messages[place].id == last:
             return messages[place + 1 :]
@@ -243,7 +243,7 @@ def _last_user_text(messages: Sequence[AnyMessage]) -> str | None:
 
 
 def _turn(message: AnyMessage, *, with_id: bool) -> dict[str, Any]:
-    """A message as `Memd.push` takes it. Of pictures and files only the type is kept."""
+    """Convert a message for `Memd.push`. Pictures and files are reduced to their type."""
     content = [message.content] if isinstance(message.content, str) else message.content
     turn: dict[str, Any] = {
         "role": "user" if isinstance(message, HumanMessage) else "assistant",

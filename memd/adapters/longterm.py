@@ -22,7 +22,7 @@ Mode = Literal["static", "agent", "both", "static_control", "agent_control"]
 """Who calls memd. The names with `_control` are AgentScope's own for the same modes."""
 
 RETRIEVED = "long_term_memory"
-"""The name of the message, in the role of the user, in which a ReActAgent keeps what `retrieve` returned."""
+"""The name of the user-role message in which a ReActAgent keeps the result of `retrieve`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +69,8 @@ class LongTermMemory:
     async def record(self, msgs: Sequence[Any], **_: Any) -> None:
         """Push the messages; a message sent again is pushed once. In mode agent, do nothing.
 
-        `msgs`: AgentScope's Msg, or mappings with role and content; None is skipped. Messages that hold what `retrieve`
-        returned are skipped as well. Raises Rejected, InboxUnavailable, InboxFull, NotReady.
+        `msgs`: AgentScope's Msg, or mappings with role and content; None is skipped. Messages with the result of
+        `retrieve` are skipped too. Raises Rejected, InboxUnavailable, InboxFull, NotReady.
         """
         turns = _turns(msgs) if self._static else []
         if turns:
@@ -125,7 +125,7 @@ class LongTermMemory:
     def _saved(self, content: str) -> str:
         try:
             return f"Kept as {self._agent_memory.save(content)}."
-        except MemdError as error:  # the model reads which one was not kept, and why
+        except MemdError as error:  # the model is told which fact was refused, and why
             return f"Not kept: {error}"
 
     def _search(self, keywords: Iterable[str], limit: int) -> list[Found]:
@@ -146,7 +146,7 @@ class LongTermMemory:
 
 
 def _turns(msgs: Iterable[Any]) -> list[dict[str, Any]]:
-    """The messages as `Memd.push` takes them, each id once."""
+    """Convert the messages for `Memd.push`, each id once."""
     turns: dict[Any, dict[str, Any]] = {}
     for number, msg in enumerate(msgs):
         if msg is None or (_field(msg, "name") == RETRIEVED and _field(msg, "role") == "user"):

@@ -134,7 +134,7 @@ class MemoryFiles:
         return f"Successfully renamed {old_path} to {new_path}"
 
     def _edited(self, path: str, edit: Callable[[str], str], missing: str | None = None) -> tuple[str, str]:
-        """Change an existing file. Returns its text before and after, as memd stores it."""
+        """Change an existing file. Returns its stored text before and after."""
         if not _name_of(path):
             raise FileProblem(f"The path {path} is not a file.")
         name = _file_name(path)

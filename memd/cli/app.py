@@ -63,7 +63,7 @@ COMMANDS = {name: row for commands in GROUPS.values() for name, row in commands.
 
 
 class LazyGroup(TyperGroup):
-    """The commands: listed from their table, imported when called. To import all of them takes longer than most run."""
+    """The commands: listed from their table, imported when called. Importing all takes longer than most calls."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
@@ -85,7 +85,7 @@ class LazyGroup(TyperGroup):
 
 
 def load(name: str) -> Any:
-    """Import a command or a group of commands; a function whose name Python keeps for itself ends in `_`."""
+    """Import a command or a group of commands. A function whose name is a Python keyword ends in `_`."""
     command = getattr(import_module(f"memd.cli.{COMMANDS[name][0]}"), f"{name}_" if iskeyword(name) else name)
     part = typer.Typer(rich_markup_mode=None)
     if isinstance(command, typer.Typer):
@@ -127,9 +127,9 @@ def options(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
-    """Options for every command; they are written before its name."""
+    """Handle the options of every command, which come before its name."""
     if redis_url and has_password(redis_url):
-        warn("warning: --redis-url has a password, which every user of this machine sees in the list of processes; "
+        warn("warning: --redis-url has a password, which every user of this machine can see in the process list; "
              "set MEMD_REDIS_URL instead")  # fmt: skip
     Globals.file = config
     Globals.flags = {

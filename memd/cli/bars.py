@@ -1,4 +1,4 @@
-"""Bars: what takes longer than a second shows on a terminal that it goes on, on stderr; anywhere else it is silent."""
+"""Bars: work that takes longer than a second shows its progress on stderr, if that is a terminal."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ PATIENCE_S = 1.0
 
 @contextmanager
 def bar(what: str, total: int | None = None) -> Iterator[Callable[[], None]]:
-    """Show a bar from the first second on; yields the function that notes one more of `total` (None: not known)."""
+    """Show a bar after the first second. Yields the function that advances it by one of `total` (None: unknown)."""
     if not sys.stderr.isatty():
         yield _ignore
         return
@@ -29,11 +29,11 @@ def bar(what: str, total: int | None = None) -> Iterator[Callable[[], None]]:
 
 
 def _ignore() -> None:
-    """Nobody looks."""
+    """No terminal, so no bar."""
 
 
 class _Bar:
-    """A bar that may never be shown. A thread starts it, and another one ends it."""
+    """A bar that may never be shown. A timer's thread starts it, and the caller's thread stops it."""
 
     def __init__(self, what: str, total: int | None) -> None:
         self._what, self._total, self._done = what, total, 0
@@ -43,8 +43,8 @@ class _Bar:
         self._task: Any = None
 
     def start(self) -> None:
-        """Show it, unless all is done by now."""
-        from rich import console, progress  # noqa: PLC0415  (90 ms, and only what takes long shows a bar)
+        """Show the bar, unless the work has ended."""
+        from rich import console, progress  # noqa: PLC0415  (90 ms, and only long work shows a bar)
 
         with self._lock:
             if not self._ended:
@@ -53,13 +53,13 @@ class _Bar:
                 self._progress.start()
 
     def advance(self) -> None:
-        """One more is done."""
+        """Advance by one."""
         self._done += 1
         if self._progress is not None:
             self._progress.update(self._task, completed=self._done)
 
     def stop(self) -> None:
-        """Take it away."""
+        """Remove the bar."""
         with self._lock:
             self._ended = True
             if self._progress is not None:

@@ -23,7 +23,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.")]
 
 
 def completes(kind: str) -> Any:
-    """What the shell proposes for an argument: of the kind user, fact or category. It is imported when a shell asks."""
+    """The shell completion of an argument. `kind`: user, fact or category. Its module is imported when a shell asks."""
 
     def propose(ctx: typer.Context, incomplete: str) -> list[Any]:
         found: list[Any] = import_module("memd.cli.completion").propose(kind, ctx, incomplete)
@@ -98,7 +98,7 @@ def warn(text: str) -> None:
 
 @contextmanager
 def bar(label: str, total: int | None = None) -> Iterator[Callable[..., None] | None]:
-    """A progress bar on stderr, if that is a terminal: a function that takes the count so far, and maybe the total."""
+    """Show a progress bar on stderr. Yields a function (count so far, optional total); None without a terminal."""
     if not sys.stderr.isatty():
         yield None
         return
@@ -110,7 +110,7 @@ def bar(label: str, total: int | None = None) -> Iterator[Callable[..., None] | 
 
 
 def nothing(found: str) -> None:
-    """Say that nothing was found, and in which folder: another folder is another memory."""
+    """Say that nothing was found, and name the folder: another folder has other memories."""
     warn(f"{found} in {settings().data_dir.absolute()}")
 
 
@@ -118,7 +118,7 @@ def has_password(url: str) -> bool:
     """Whether a URL of a server holds a password."""
     try:
         parts = urlsplit(url)
-    except ValueError:  # no URL; the settings say so
+    except ValueError:  # not a URL; the settings report it
         return False
     return bool(parts.password) or "password" in parse_qs(parts.query)
 

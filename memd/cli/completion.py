@@ -1,4 +1,4 @@
-"""What the shell completes: users, ids of facts, categories. It reads files only, and says nothing whatever happens."""
+"""Shell completion of users, ids of facts and categories. It reads files only and prints no errors."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from memd.memory.store.protocol import load_to_read
 from memd.printable import printable
 
 MOST = 50
-"""Proposals, at most: more would scroll away."""
+"""Most proposals; more would scroll off the screen."""
 
 HINT_CHARS = 60
 
 
 def propose(kind: str, ctx: typer.Context, incomplete: str) -> list[Any]:
-    """The proposals for what somebody has typed so far."""
+    """The completions of `incomplete`, the text typed so far. Empty on any error."""
     try:
         return list(_PROPOSALS[kind](_settings(ctx), ctx.params, incomplete))
-    except Exception:  # noqa: BLE001  (a message in the middle of the line that somebody types helps nobody)
+    except Exception:  # noqa: BLE001  (an error message would garble the line being typed)
         return []
 
 

@@ -54,10 +54,11 @@ def eval(  # noqa: PLR0913, PLR0917  (each parameter is an option)
 ) -> None:
     """Measure memories on labelled conversations, with your model or saved replies.
 
-    Each user's sessions go through filter, prompt, model, gates and document, in memory, at their own time. Without
-    SET: evaluation/sets of this folder. With --attacks: attacks and true statements, by the replies in their files
-    unless --model or --extractor names another source. With --retrieval: search and the injected block, on facts and
-    questions with evidence. evaluation/README.md explains formats and figures. Held-out cases are only counted.
+    Each user's sessions go through filter, prompt, model, gates and document, in memory, at their own time. The
+    default SET is evaluation/sets of this folder. --attacks measures attacks and true statements, with the replies in
+    their files unless --model or --extractor names another source. --retrieval measures search and the injected block
+    on facts and questions with evidence. evaluation/README.md explains formats and figures. Of held-out cases only
+    counts are printed.
 
     Example: memd eval --replay evaluation/replies --min recall=0.8,stale=0.1
 
@@ -92,10 +93,10 @@ def eval(  # noqa: PLR0913, PLR0917  (each parameter is an option)
 
 
 def _end(measured: reports.Report, bounds: dict[str, float]) -> None:
-    """Say what is missing, and end with the exit code for it."""
+    """Warn of missing results and missed bounds, and exit with the code for them."""
     misses, run = reports.unmet(measured, bounds), measured.get("run", {})
     if measured["interrupted"]:
-        warn("interrupted: these are the figures of what was measured so far")
+        warn("interrupted: the figures cover only the part measured so far")
     if count := run.get("unanswered"):
         warn(f"{counted(count, 'user')} stopped at a request without a reply")
     if count := sum(run.get("outages", {}).values()):
@@ -109,12 +110,12 @@ def _end(measured: reports.Report, bounds: dict[str, float]) -> None:
 
 
 def chosen_settings(extractor: str | None, model: str | None, pairs: Iterable[str]) -> Settings:
-    """The settings in force with these flags. Raises ConfigError."""
+    """The settings in force, overridden by these flags. Raises ConfigError."""
     flags: dict[str, Any] = {"extraction.extractor": extractor, "extraction.model": model}
     for pair in pairs:
         name, equals, value = pair.partition("=")
         if not equals:
-            raise typer.BadParameter(f"{name} has no value; write --set {name}=VALUE", param_hint="--set")
+            raise typer.BadParameter(f"{name} has no value: write --set {name}=VALUE", param_hint="--set")
         flags[name] = value
     return loaded(**flags).settings
 
@@ -136,7 +137,7 @@ def _bounds(text: str) -> dict[str, float]:
             raise typer.BadParameter(f"{name} needs a number, as in {name}=0.9", param_hint="--min") from None
         if name not in FIGURES or not FIGURES[name].better:
             known = ", ".join(figure for figure, entry in FIGURES.items() if entry.better)
-            raise typer.BadParameter(f"no figure is called {name}; there are {known}", param_hint="--min")
+            raise typer.BadParameter(f"no figure is called {name}; the figures are {known}", param_hint="--min")
     return bounds
 
 
@@ -167,7 +168,7 @@ def _report_of(file: Path) -> reports.Report:
     except (OSError, ValueError):
         value = None
     if not isinstance(value, dict) or not isinstance(value.get("figures"), dict):
-        raise BadLabels(f"{file} is no report of `memd eval --json`")
+        raise BadLabels(f"{file} is not a report of `memd eval --json`")
     return value
 
 

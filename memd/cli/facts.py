@@ -32,7 +32,7 @@ from memd.memory.hand.steps import checked_category
 from memd.printable import printable
 
 MAX_STDIN_CHARS = 100_000
-"""Read from stdin at most; far above the limit of a fact, so that the limit is what refuses a longer text."""
+"""Most characters read from stdin; far above the limit of a fact, so a longer text is refused by that limit."""
 
 Content = Annotated[str, typer.Argument(help="The fact, one sentence; - reads it from stdin.")]
 NewContent = Annotated[str | None, typer.Option("--content", help="The new sentence; - reads it from stdin.")]
@@ -166,7 +166,7 @@ def _editing(user: str, agent: str) -> tuple[Editing, Any]:
 
 
 def _content(content: str) -> str:
-    """The argument, or stdin, which no list of processes shows."""
+    """The argument, or the text on stdin, which no process list shows."""
     return sys.stdin.read(MAX_STDIN_CHARS) if content == "-" else content
 
 
@@ -176,7 +176,7 @@ def _tell(change: Change, done: str, dry_run: bool, as_json: bool) -> None:
         echo_json({"id": change.fact_id, "changed": change.changed, "dry_run": dry_run, **fields})
         return
     if not change.changed:
-        echo(f"{printable(change.fact_id)} unchanged: it is so already")
+        echo(f"{printable(change.fact_id)} unchanged: it is already so")
         return
     echo(f"{printable(change.fact_id)} {'would be ' if dry_run else ''}{done}")
     for sign, fact in (("-", change.before), ("+", change.after)):

@@ -1,8 +1,7 @@
 """Ctrl-C while modules are imported.
 
-Python raises KeyboardInterrupt wherever it is. In the middle of an import that may be a callback, or a library's
-`except`, where the exception is lost and the command goes on as if nothing had been pressed. So an interrupt waits
-until no import runs.
+Python raises KeyboardInterrupt at whatever line runs. During an import that may be a callback or a library's `except`,
+which loses the exception, and the command goes on. So an interrupt is held until no import runs.
 """
 
 from __future__ import annotations
@@ -16,8 +15,8 @@ _IMPORT = "<frozen importlib._bootstrap>"
 
 
 def install() -> None:
-    """Handle SIGINT in this process. A part of the daemon replaces the handler by its own."""
-    with suppress(ValueError):  # not in the main thread: whoever imports the commands there handles signals itself
+    """Handle SIGINT in this process. The parts of the daemon install their own handlers later."""
+    with suppress(ValueError):  # not in the main thread: the importing program handles signals itself
         if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
             signal.signal(signal.SIGINT, _interrupt)
 

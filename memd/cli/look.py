@@ -14,7 +14,7 @@ from memd.inbox.keys import PendingKey
 from memd.recall.users import UserRow
 
 Limit = Annotated[int, typer.Option("--limit", "-n", min=1, max=1000, help="Rows to print at most.")]
-After = Annotated[str, typer.Option("--after", metavar="CURSOR", help="Go on behind the page that printed this.")]
+After = Annotated[str, typer.Option("--after", metavar="CURSOR", help="Continue after the page that printed this.")]
 
 
 def users(
@@ -23,9 +23,9 @@ def users(
     after: After = "",
     as_json: Json = False,
 ) -> None:
-    """List the users that have a memory: agents, facts, what is pending, last change.
+    """List the users that have a memory: agents, facts, pending keys, last change.
 
-    Users of whom nothing is stored yet are in `memd pending`. Without a server the column pending is empty.
+    A user without stored facts appears only in `memd pending`. Without a server the column pending is empty.
 
     Example: memd users --by changed --limit 10
     """
@@ -57,10 +57,10 @@ def pending(
     after: After = "",
     as_json: Json = False,
 ) -> None:
-    """List the keys that have not ended: whose, state, size, when due, claimed by whom.
+    """List the keys that have not ended: user, state, size, due time, worker.
 
     No text is printed. The states: claimed, due, waiting (for the quiet time), parked (another key of this memory is
-    being worked on), rationed (a budget is used up), batched (a batch has its request).
+    claimed), rationed (a budget is used up), batched (its request is in a batch).
 
     Example: memd pending --user ana
     """

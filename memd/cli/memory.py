@@ -15,7 +15,7 @@ from memd.recall.view import view
 from memd.recall.why import why_text
 
 SHOWN = 10
-"""Damaged fields of a document that are reported one by one."""
+"""Most damaged fields of a document that are reported one by one."""
 
 
 def show(

@@ -19,7 +19,7 @@ from memd.errors import Rejected
 from memd.printable import counted
 
 LINES = 20
-"""Pushes that are printed one by one, at most."""
+"""Most pushes that are printed one by one."""
 
 
 def push(
@@ -29,10 +29,9 @@ def push(
 ) -> None:
     """Push conversations from a file or standard input.
 
-    The input is one JSON object, a JSON array of objects, or one object a line (JSONL). Of more than 20 pushes only a
-    sum is printed; --json has the receipt of each. A push that is refused is
-    reported with its number (in JSONL: its line) and code, and the others go on; the exit code is then 65, as it is
-    for an input without any push.
+    The input is one JSON object, a JSON array of objects, or one object a line (JSONL). For more than 20 pushes only
+    the counts are printed; --json has the receipt of each. A refused push is reported with its number (in JSONL: its
+    line) and code, and the others are still pushed. The exit code is then 65, as for an input without any push.
 
     Example: memd push conversations.jsonl --now
     """
@@ -51,7 +50,7 @@ def push(
         elif len(pushes) > LINES:
             echo(_sum(answers))
     if not answers:
-        warn("nothing was pushed: the input holds no push")
+        warn("nothing was pushed: the input contains no push")
     if not answers or any("code" in answer for answer in answers):
         raise typer.Exit(Rejected.exit_code)
 
@@ -74,7 +73,7 @@ def _read(file: str) -> bytes:
 
 
 def _pushes(raw: bytes) -> Iterator[tuple[int, bytes]]:
-    """The pushes in the bytes, numbered from 1. Bytes that are not one whole JSON value are taken line by line."""
+    """The pushes in the input, numbered from 1. Input that is not one JSON value is read line by line."""
     try:
         value = orjson.loads(raw)
     except orjson.JSONDecodeError:  # JSONL, or one bad push, which its line reports

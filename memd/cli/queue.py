@@ -53,7 +53,7 @@ def flush(
 
 @contextmanager
 def _progress(*, shown: bool) -> Iterator[Callable[[FlushProgress], None] | None]:
-    """Progress on stderr: a bar on a terminal, else a line for each tenth."""
+    """Show progress on stderr: a bar on a terminal, else a line for each tenth."""
     if not shown:
         yield None
         return

@@ -19,7 +19,7 @@ def config(as_json: Json = False) -> None:
     """
     found = loaded()
     if found.file and found.file.unread:
-        warn(f"not read: {found.file.unread}; if it is, name it with --config")
+        warn(f"not read: {found.file.unread}; if it is memd's, name it with --config")
     tree = plain(found.settings)
     rows = [(name, _value(tree, name), origin) for name, origin in found.origins.items()]
     if as_json:

@@ -1,4 +1,4 @@
-"""Tables for people: they fit the terminal; anywhere else a row is one line, whole, for grep and awk."""
+"""Tables for people: on a terminal they fit its width; elsewhere each row is one whole line, for grep and awk."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ def table(head: Sequence[str], rows: Iterable[Sequence[object]], numbers: Iterab
 
 
 def width() -> int:
-    """The columns of the terminal that standard output is, else no limit."""
+    """The columns of the terminal on standard output, or UNBOUNDED without a terminal."""
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else UNBOUNDED
 
 
 def lines(head: Sequence[str], rows: Iterable[Sequence[object]], numbers: Iterable[str], columns: int) -> list[str]:
-    """The lines of a table, none wider than `columns`: cells that do not fit go on in the next line."""
+    """The lines of a table, at most `columns` wide; long cells continue on the next line."""
     from rich import console, text  # noqa: PLC0415  (60 ms: most calls of a command print no table, or JSON)
     from rich.table import Table  # noqa: PLC0415  (as above)
 

@@ -61,8 +61,8 @@ def import_(
     """Import an export of memd, DeerFlow or mem0.
 
     It merges the output of `memd export`, DeerFlow's memory.json (1.0) or mem0's get_all() into a user's memory.
-    Existing facts stay; facts with the same words are known; each other fact is added, or counted as refused. A second
-    import of the same file changes nothing.
+    Existing facts stay. A fact with the same words as an existing one is known; every other fact is added, or counted
+    as refused. A second import of the same file changes nothing.
 
     Example: memd import memory.json --user ana --dry-run
     """
@@ -116,5 +116,5 @@ def _write(file: Path, value: dict[str, Any]) -> None:
         with os.fdopen(descriptor, "wb") as opened:
             opened.write(orjson.dumps(value, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
     except OSError as error:
-        file.unlink(missing_ok=True)  # half an export looks like a whole one
+        file.unlink(missing_ok=True)  # a partial export could be mistaken for a whole one
         raise typer.BadParameter(f"the file cannot be written ({error.strerror})", param_hint="--output") from None

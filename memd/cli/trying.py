@@ -1,4 +1,4 @@
-"""Trying one conversation from the shell: a story of what every part did with it."""
+"""Trying one conversation from the shell: prints what each part did with it."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def _asked(request: Story, *, prompt: bool) -> Iterator[str]:
         return
     yield _head(f"What {request['model']} proposed")
     yield from _proposed(request["proposed"])
-    yield _head("What became of it")
+    yield _head("The result")
     for word in ("added", "confirmed", "retired"):
         for fact in request[word]:
             yield f"  {word:<9} [{fact['category']} | {fact['confidence']:.2f}] {_cut(fact['content'])}"

@@ -1,4 +1,4 @@
-"""Watching: the figures of `memd status`, again and again, until somebody has seen enough."""
+"""Watching: the figures of `memd status`, refreshed until the user quits."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ from memd.errors import AccountRefused, InboxUnavailable
 Figures = list[tuple[str, str]]
 
 BRIEF = ("server", "workers", "paused", "pending", "claimed", "stored", "dead")
-"""The figures of a line where no terminal shows all."""
+"""The figures of a line, where there is no terminal to show all."""
 
 
 def watch(
-    every: Annotated[float, typer.Option("--every", min=0.1, max=3600, help="Seconds between two looks.")] = 1.0,
+    every: Annotated[float, typer.Option("--every", min=0.1, max=3600, help="Seconds between two refreshes.")] = 1.0,
 ) -> None:
     """Watch the figures of the inbox live; q or Ctrl-C ends it.
 
-    Without a terminal it prints a line at the start and whenever a figure has changed. A server that is away is said,
-    and watched for.
+    Without a terminal it prints a line at the start and at each change. When the server is away, it says so and goes on
+    watching.
 
     Example: memd watch --every 5
     """
@@ -81,7 +81,7 @@ def _on_screen(memd: Memd, every: float) -> None:
 
 @contextmanager
 def _key_presses() -> Iterator[Callable[[float], str]]:
-    """A function that waits so many seconds for a key and returns it, or nothing."""
+    """Yields a function that waits up to the given seconds for a key and returns it; "" when no key was pressed."""
     if not sys.stdin.isatty():
         yield _no_key
         return

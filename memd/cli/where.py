@@ -59,8 +59,8 @@ def _table(found: Where) -> None:
         ("memories", found.memories),
         ("server", found.url or "embedded"),
         ("socket", found.socket or "none"),
-        ("port", port if found.url is None else "that of the server"),
-        ("server log", found.server_log or "that of the server"),
+        ("port", port if found.url is None else "the server's own"),
+        ("server log", found.server_log or "the server's own"),
         ("memd's log", "standard error of `memd up` and of each part"),
         ("HTTP", found.http or "off (http.enabled), or where `memd serve` listens"),
     )

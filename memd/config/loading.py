@@ -27,17 +27,17 @@ ENV_PREFIX = "MEMD_"
 _CREDENTIALS = re.compile("//.*@", re.DOTALL)
 
 _WORDS = {"yes": True, "on": True, "y": True, "t": True, "no": False, "off": False, "n": False, "f": False}
-"""What a switch may also be set to as text; msgspec itself reads `true`, `false`, 1 and 0."""
+"""Further texts for a switch; msgspec itself reads `true`, `false`, 1 and 0."""
 
 
 @dataclass(frozen=True)
 class LoadedSettings:
-    """The settings in force, the origin of each by its dotted name (default, a file, environment, flag), the file."""
+    """The settings in force, and the origin of each (default, a file, environment, flag) by its dotted name."""
 
     settings: Settings
     origins: Mapping[str, str]
     file: ConfigFile | None
-    """The config file that was named or found, also when it is not read."""
+    """The config file that was named or found, even if it is not read."""
 
 
 def load(
@@ -77,7 +77,7 @@ def load(
 
 
 def _refuse_not_utf8(name: str, value: object, origin: str) -> None:
-    """Refuse text with bytes that are no text: nothing could print it or write it to a file. Raises ConfigError."""
+    """Refuse bytes that are not UTF-8, which could not be printed or written to a file. Raises ConfigError."""
     try:
         str(value).encode()
     except UnicodeEncodeError:
@@ -103,7 +103,7 @@ def _at_home(path: Path) -> Path:
 
 
 def plain(settings: Settings) -> dict[str, Any]:
-    """All settings as JSON values, secrets masked; also what an address has before its last @."""
+    """All settings as JSON values. Secrets are masked, and so is the part of an address before its last @."""
     tree: dict[str, Any] = json.loads(
         encode(settings, enc_hook=lambda value: MASK if type(value) is Secret else str(value))
     )

@@ -1,6 +1,6 @@
-"""Where memd looks when nobody says: the config file of the current folder, and the data folder.
+"""The default places: the config file of the current folder, and the data folder.
 
-Many programs call their file `config.yaml`. One that is not memd's is left alone and reported, never an error.
+Many programs have a `config.yaml`. A file that is not memd's is left alone and reported; it is not an error.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _GENERAL = re.compile(r"data_dir|redis_url|enabled|server\.port|(http|log)\..*")
 """Settings whose names other programs use too, so they do not show that a file is memd's."""
 
 _SECTIONS = rb"^(memd|filtering|signals|inbox|dead|scheduler|drain|extraction|apply|recall):"
-"""Lines of a file that was meant for memd, although it is not YAML."""
+"""Lines that show that a file was meant for memd although it is not valid YAML."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class ConfigFile:
 
 
 def config_file(file: Path | None, environ: Mapping[str, str]) -> ConfigFile | None:
-    """The file that is named by a flag or `MEMD_CONFIG`, else `config.yaml` of the current folder; None for neither.
+    """The file that a flag or `MEMD_CONFIG` names, else `config.yaml` of the current folder, else None.
 
     Raises ConfigError for a named file that cannot be read, and for a found one that is memd's and is not YAML.
     """
@@ -103,12 +103,12 @@ def _judged(path: Path) -> ConfigFile:
 def _looks_like_ours(path: Path) -> bool:
     try:
         return bool(re.search(_SECTIONS, path.read_bytes(), re.MULTILINE))
-    except OSError:  # not ours to read; a file of memd's own would be named
+    except OSError:  # found but unreadable: a file meant for memd can be named
         return False
 
 
 def _is_ours(tree: Mapping[str, Any]) -> bool:
-    """Whether most names are settings that only memd has, or all are settings with values that fit."""
+    """Whether most names are settings that only memd has, or all are settings with valid values."""
     known, found = set(names()), [name for name, _ in flatten(tree)]
     foreign = [name for name in found if name not in known]
     own = [name for name in found if name in known and not _GENERAL.fullmatch(name)]

@@ -56,7 +56,7 @@ class Section(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
 
 def _hide(section: Section, name: str) -> None:
-    """Code may construct the settings with a secret as plain text; their repr must not show it."""
+    """Wrap secrets that code passed as plain text, so that no repr shows them."""
     if isinstance(value := getattr(section, name), str):
         structs.force_setattr(section, name, Secret(value))
 

@@ -31,9 +31,9 @@ GRACE_S = 2.0
 """Seconds beyond `request_timeout_s` in which the refusal of a request that took too long can still be sent."""
 
 LINGER_S, LINGER_BYTES = 1.0, 32 * 1024 * 1024
-"""For how long, and for how much, a client that was refused before it had sent everything is still read from.
+"""Seconds and bytes for which memd goes on reading from a client that it refused in the middle of its request.
 
-Closed at once, the client would be reset while it sends, and many clients then never see the response.
+Closing at once would reset the connection while the client sends, and many clients then never see the response.
 """
 
 _STATE = "memd.connection"
@@ -65,13 +65,13 @@ class Connection(asyncio.Protocol):
         self._timer: asyncio.TimerHandle | None = None
         self._phase: Literal["idle", "head", "request", "refused", "turned_away"] = "head"
         self._received = 0
-        """Bytes received that the application has not taken: of a head, or of a body that it has not read yet."""
+        """Bytes of the head or body received that the application has not read yet."""
         self._tail = b""
         self._lines = 0
         """Lines of the head received. uvicorn's parsers keep forty times the bytes of a very short header."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # TCP's kind
-        """The head of the first request is due."""
+        """Start the deadline for the head of the first request."""
         self._transport = transport
         if not self._crowd.admits(self):
             self._phase = "turned_away"
@@ -81,14 +81,14 @@ class Connection(asyncio.Protocol):
         self._uvicorn.connection_made(transport)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The end."""
+        """Cancel the deadlines; the connection has ended."""
         self._stop_timer()
         self._crowd.leaves(self)
         if self._phase != "turned_away":
             self._uvicorn.connection_lost(exc)
 
     def eof_received(self) -> bool | None:
-        """The client sends no more."""
+        """The client has closed its sending side."""
         end: bool | None = self._uvicorn.eof_received()
         return end
 
@@ -102,7 +102,7 @@ class Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Count the bytes. A head's deadline runs from its first byte, and further bytes do not extend it."""
-        if self._transport.is_closing():  # its place was taken in the moment when these bytes came
+        if self._transport.is_closing():  # another connection took its place just as these bytes came
             return
         self._crowd.works(self)
         if self._phase == "idle":
@@ -127,7 +127,7 @@ class Connection(asyncio.Protocol):
         self._received = 0
 
     def response_ends(self) -> None:
-        """The response is with the transport. The part that the client has not read yet has a deadline, too."""
+        """The response was handed to the transport. The client has a deadline for reading the rest of it."""
         self._phase = "idle"
         self._received, self._tail, self._lines = 0, b"", 0
         self._stop_timer()
@@ -190,7 +190,7 @@ class Exchanges:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on; one with too many headers is refused here."""
+        """Pass a request on, or refuse it when it has too many headers."""
         if scope["type"] != "http":  # the application's start and stop
             await self._app(scope, receive, send)
             return
@@ -217,7 +217,7 @@ class _Exchange:
         return message
 
     async def send(self, message: Message) -> None:
-        """A part of the response. Sent before the body was read, it ends the connection: the body may have no end."""
+        """Send a part of the response. If the body was not read, the connection ends: the body may have no end."""
         if message["type"] == "http.response.start":
             if self._unread:
                 message = {**message, "headers": [*message["headers"], (b"connection", b"close")]}

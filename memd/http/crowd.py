@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Protocol
 
 SPARE = 32
-"""Connections above the limit that live for as long as it takes to tell them so."""
+"""Connections above the limit that are kept just long enough to send them 503."""
 
 
 class Member(Protocol):
@@ -27,10 +27,10 @@ class Crowd:
         self._most = most
         self._open: set[Member] = set()
         self._idle: dict[Member, None] = {}
-        """Those without a request, the longest idle first."""
+        """The connections without a request, longest idle first."""
 
     def admits(self, member: Member) -> bool:
-        """Take a new connection in, as an idle one, and close another one for it if need be. False: no room."""
+        """Add a new connection as idle, and close the longest idle one if needed. Returns False without room."""
         if len(self._open) >= self._most and not self._close_oldest() and len(self._open) >= self._most + SPARE:
             return False
         self._open.add(member)

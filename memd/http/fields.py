@@ -64,7 +64,7 @@ def _moment(value: object) -> str:
         raise Rejected("E_TIME", "write a time as 2026-11-21 or 2026-11-21T09:30:00Z")
     try:
         datetime.fromisoformat(value)
-    except ValueError:  # the thirtieth of February, or the like
+    except ValueError:  # such as 30 February
         raise Rejected("E_TIME", "this date or time does not exist") from None
     return value
 
@@ -164,7 +164,7 @@ class PendingQuery(Fields):
 
 
 class FlushBody(Fields, title="Flush"):
-    """Which keys to make due now; without a field, all."""
+    """The keys to make due now; without any field, all keys."""
 
     user_id: UserId | None = None
     agent_name: AgentName | None = None
@@ -184,7 +184,7 @@ class InjectQuery(OneMemory):
 
 
 class Inject(OneMemory):
-    """The same in a body, for queries that should not appear in a URL."""
+    """The fields of `InjectQuery` in a body, for queries that should not appear in a URL."""
 
     max_tokens: Annotated[Tokens, BeforeValidator(_integer)] | None = None
     query: Query | None = Field(None, description="Facts that match this text come first.")
@@ -218,14 +218,14 @@ class FactEdit(OneMemory):
 
 
 class Export(Fields):
-    """Whose memories to export."""
+    """The user whose memories are exported."""
 
     user_id: UserId
     agent_name: AgentName | None = Field(None, description="Only this agent's memory; every agent's when absent.")
 
 
 class Forget(Fields):
-    """Whom to forget."""
+    """The user to forget."""
 
     user_id: UserId
     agent_name: AgentName | None = Field(None, description="Only this agent's memory of the user.")

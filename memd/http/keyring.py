@@ -56,7 +56,7 @@ class Users:
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A token as it is kept: id, hash of the secret, app, users and scopes."""
+    """A stored token: id, hash of the secret, app, users and scopes."""
 
     id: str
     hash: str
@@ -81,11 +81,11 @@ class Token:
 
 
 ANYBODY = Token("", "", "", Users(every=True), frozenset(SCOPES), "")
-"""The token of every client where no tokens are configured: every program on this machine may do anything."""
+"""The token of every client where http.tokens is not set: every program on this machine may do anything."""
 
 
 def new(app: str, users: Users, scopes: Iterable[str] = DEFAULT_SCOPES) -> tuple[Token, str]:
-    """A new token, and its text, which is kept nowhere. Raises ConfigError, Rejected."""
+    """Make a token. Returns it with its text, which memd never stores. Raises ConfigError, Rejected."""
     if not _APP.fullmatch(app):
         raise ConfigError("the app's name must have 1 to 64 letters, digits, dots, dashes or underscores")
     chosen = frozenset(scopes)
@@ -93,7 +93,7 @@ def new(app: str, users: Users, scopes: Iterable[str] = DEFAULT_SCOPES) -> tuple
         raise ConfigError(f"unknown scope; the scopes are {', '.join(SCOPES)}")
     ways = sum(map(bool, (users.listed, users.prefix, users.every)))
     if ways > 1 or (ways == 0 and chosen != {"status"}):  # the figures name no user
-        raise ConfigError("name the users of the token in exactly one way: each, by a prefix, or all")
+        raise ConfigError("name the users of the token in exactly one way: --user, --prefix or --all-users")
     for user_id in users.listed:
         check_identifier("user_id", user_id)
     token_id, secret = secrets.token_hex(6), secrets.token_urlsafe(32)
@@ -102,7 +102,7 @@ def new(app: str, users: Users, scopes: Iterable[str] = DEFAULT_SCOPES) -> tuple
 
 
 def load(file: Path) -> list[Token]:
-    """The tokens of a file; none when it does not exist. Raises ConfigError when it cannot be read."""
+    """The tokens of a file; empty when it does not exist. Raises ConfigError when it cannot be read."""
     try:
         if file.exists() and stat.S_IMODE(file.lstat().st_mode) & 0o022:
             raise ConfigError("setting http.tokens: other users can write the file; run chmod 600 on it")
@@ -111,7 +111,7 @@ def load(file: Path) -> list[Token]:
         raise ConfigError("setting http.tokens: the file must be a regular file of this user") from None
     try:
         return [] if data is None else list(map(_token, _rows(orjson.loads(data))))
-    except (orjson.JSONDecodeError, KeyError, TypeError, ValueError):  # not our format: nobody gets in
+    except (orjson.JSONDecodeError, KeyError, TypeError, ValueError):  # not our format: no token is valid
         raise ConfigError("setting http.tokens: the file was not written by `memd token`") from None
 
 
@@ -141,7 +141,7 @@ class Keyring:
         self._tokens: dict[str, Token] = {}
 
     def find(self, text: str) -> Token | None:
-        """The token with this text, or None. Raises ConfigError when the file cannot be read: then nobody gets in."""
+        """The token with this text, or None. Raises ConfigError when the file cannot be read, so no token is valid."""
         self._reload()
         match = _TOKEN.fullmatch(text)
         if match is None:
@@ -171,7 +171,7 @@ _NOBODY = _hashed(secrets.token_urlsafe(32))
 def _version(file: Path) -> tuple[int, ...] | None:
     try:
         status = file.lstat()
-    except OSError:  # missing or unreadable: `load` tells which
+    except OSError:  # missing or unreadable: `load` tells them apart
         return None
     return status.st_ino, status.st_mtime_ns, status.st_ctime_ns, status.st_size
 

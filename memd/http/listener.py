@@ -24,7 +24,7 @@ STOP_S = 5
 
 
 def listen(host: str, port: int, names: str) -> socket.socket:
-    """A listening socket. Raises ConfigError; `names`: where host and port were given, for its message.
+    """A listening socket. `names`: the settings or flags of host and port, for the error. Raises ConfigError.
 
     The socket names TCP as its protocol: only then asyncio switches Nagle's algorithm off, with which a response waits
     up to 40 ms for an acknowledgement.
@@ -54,8 +54,8 @@ def serve(
 ) -> None:
     """Serve the application until SIGTERM or SIGINT.
 
-    `ready`: the event to log, with whether clients need `tokens`. `lifespan`: whether the application has a start and
-    a stop of its own.
+    `ready`: the event to log. `tokens`: whether clients need tokens, for that event. `lifespan`: whether the
+    application handles ASGI's lifespan events.
     """
     _quiet()
     config = uvicorn.Config(
@@ -86,7 +86,7 @@ def serve(
 
 
 def _quiet() -> None:
-    """Silence uvicorn's warnings about clients, with which any client could fill the log."""
+    """Silence uvicorn's warnings about clients, because any client could fill the log with them."""
     logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
     logging.getLogger("uvicorn.access").handlers.clear()
     logging.getLogger("uvicorn.access").propagate = False

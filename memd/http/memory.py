@@ -35,7 +35,7 @@ async def document(request: HttpRequest) -> Response:
 
 
 async def inject(request: HttpRequest) -> Response:
-    """The block for a prompt. A block in the cache, of a memory that has not changed, takes no thread."""
+    """The block for a prompt. The cached block of an unchanged memory is returned without a thread."""
     query: InjectQuery = request.query
     if query.query is None and not query.include_pending:
         bucket = Bucket(query.user_id, query.agent_name)
@@ -46,7 +46,7 @@ async def inject(request: HttpRequest) -> Response:
 
 
 async def inject_for(request: HttpRequest) -> Response:
-    """The same, with the fields in a body."""
+    """The block for a prompt, with the fields in a body."""
     block = await _injection(request, request.body)
     return json_response({"text": block.text, "version": block.version})
 
@@ -129,7 +129,7 @@ async def remove_fact(request: HttpRequest) -> Response:
 
 
 async def users(request: HttpRequest) -> Response:
-    """The users that the token names, of those that have a memory."""
+    """The users that have a memory and that the token names."""
     query: UsersQuery = request.query
     page = await request.service.run(
         request.service.long,
@@ -151,7 +151,7 @@ async def export(request: HttpRequest) -> Response:
 
 
 async def forget(request: HttpRequest) -> Response:
-    """Forget a user, or what one agent knows of them. 202: a worker completes it when the inbox is back."""
+    """Forget a user, or one agent's memory of them. 202: a worker completes it when the inbox is back."""
     body: Forget = request.body
     forgotten = await request.service.run(
         request.service.long,

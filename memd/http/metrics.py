@@ -86,7 +86,7 @@ class _Figures(Collector):
         for (route, status), count in counts.items():
             answers.add_metric([route, str(status)], count)
         yield answers
-        times = SummaryMetricFamily("memd_http_request_seconds", "Seconds that they took", labels=["route"])
+        times = SummaryMetricFamily("memd_http_request_seconds", "Seconds that requests took", labels=["route"])
         for route, seconds in dict(self._served.seconds).items():
             total = sum(count for (name, _), count in counts.items() if name == route)
             times.add_metric([route], total, seconds)

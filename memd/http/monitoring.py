@@ -18,10 +18,10 @@ from memd.inbox.connection import Call, connect, send
 from memd.memory.store.json_store import open_store
 
 CACHE_S = 1.0
-"""Inbox and store are looked at once in this many seconds, however many clients ask."""
+"""Inbox and store are checked at most once in this many seconds, however many clients ask."""
 
 PROBED = Bucket("ready", "")
-"""Where the store is asked to take a write. Nothing of it is kept."""
+"""The bucket of the write probe. The probe leaves nothing behind."""
 
 
 async def status(request: HttpRequest) -> Response:
@@ -30,7 +30,7 @@ async def status(request: HttpRequest) -> Response:
 
 
 async def metrics(request: HttpRequest) -> Response:
-    """The same for Prometheus."""
+    """The figures for Prometheus."""
     service = request.service
     text = await service.run(service.inbox, lambda: prometheus.render(service.memd.status(), service.served))
     return Response(text, headers={"cache-control": "no-store"}, media_type=CONTENT_TYPE_PLAIN_0_0_4)
@@ -75,7 +75,7 @@ class Ready:
     async def _result(self, service: Service) -> MemdError | None:
         """The error of the last check, which is at most CACHE_S old.
 
-        A check that hangs is waited for and never started twice: it would take the threads of other requests.
+        A hanging check is never started twice, because it would use up the threads of other requests.
         """
         if self._check is None or (self._check.done() and time.monotonic() >= self._check_at):
             self._check_at = time.monotonic() + CACHE_S

@@ -122,7 +122,7 @@ def _query_parameters(model: type[Fields], parts: dict[str, Any]) -> list[dict[s
 
 
 def _without_null(schema: dict[str, Any]) -> dict[str, Any]:
-    """A query cannot hold null: it leaves the field out."""
+    """A schema without null: a query leaves an absent field out."""
     kinds = [kind for kind in schema.get("anyOf", ()) if kind != {"type": "null"}]
     rest = {name: value for name, value in schema.items() if name not in {"anyOf", "default"} or value is not None}
     rest.pop("anyOf", None)

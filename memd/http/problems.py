@@ -73,18 +73,18 @@ class Problem(Exception):
 
 
 def not_found() -> Problem:
-    """The same for what does not exist and for what this token must not see, so that it reveals nothing."""
+    """The same refusal for missing items and for items hidden from this token, so that it reveals nothing."""
     return Problem(404, "E_NOT_FOUND", "not found, or not visible to this token")
 
 
 def unauthorized() -> Problem:
-    """The same for a missing, malformed, revoked or wrong token."""
+    """The same refusal for a missing, malformed, revoked or wrong token."""
     challenge = {"www-authenticate": 'Bearer realm="memd"'}
     return Problem(401, "E_TOKEN", "send a valid token: Authorization: Bearer …", headers=challenge)
 
 
 def unavailable(code: str, detail: str) -> Problem:
-    """Temporary: send the same request again, which is safe for every operation."""
+    """A temporary refusal: the client may repeat the request, which is safe for every operation."""
     return Problem(503, code, detail, headers={"retry-after": str(RETRY_S)})
 
 

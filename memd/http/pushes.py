@@ -52,7 +52,7 @@ def _is_own(key: PendingKey, app: str) -> bool:
 
 
 def _own(key: PendingKey, app: str) -> PendingKey:
-    """A key as its app knows it. Which worker has it is nothing to an app."""
+    """A key under the names that its app gave it, without its worker, which does not concern the app."""
     if not app:
         return key
     return replace(key, thread_id=key.thread_id.removeprefix(thread_of("", app)), claimed_by=None)

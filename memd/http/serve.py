@@ -26,14 +26,14 @@ def run(settings: Settings) -> None:
 
 
 def _require_tokens(settings: Settings) -> None:
-    """Without tokens every client may do anything, so that only this machine must reach the port."""
+    """Without tokens every client may do anything, so only this machine must reach the port."""
     file = settings.http.tokens
     if file is None:
         if not is_loopback(settings.http.host):
             raise ConfigError(
-                "setting http.host: listening beyond this machine takes tokens (http.tokens, `memd token add`)"
+                "setting http.host: listening beyond this machine needs tokens (http.tokens, `memd token add`)"
             )
     elif not keyring.load(file):
         raise ConfigError(
-            "setting http.tokens: the file has no tokens, so that no client could get in; run `memd token add`"
+            "setting http.tokens: the file has no tokens, so every request would be refused; run `memd token add`"
         )

@@ -18,7 +18,7 @@ from memd.http.problems import Problem, not_found, unauthorized, unavailable
 T = TypeVar("T")
 
 FILE_THREADS, INBOX_THREADS, LONG_THREADS = 4, 16, 4
-"""Threads for documents, for the inbox, and for what takes long (a flush that waits, an export, a forget).
+"""Threads for documents, for the inbox, and for long work (a flush that waits, an export, a forget).
 
 The pools are separate, so that one kind of work that hangs does not stop the others.
 """
@@ -46,7 +46,7 @@ class Service:
         return await asyncio.get_running_loop().run_in_executor(pool, work)
 
     def authenticate(self, authorization: str | None, scope: Scope) -> Token:
-        """The token of a request, which must have the scope. Raises Problem."""
+        """The token of a request. Raises Problem without a valid token or without the scope."""
         if self._keyring is None:
             return ANYBODY
         kind, text = (authorization or "")[: len(_BEARER)], (authorization or "")[len(_BEARER) :]
@@ -76,7 +76,7 @@ class Service:
     def _find(self, keyring: Keyring, text: str) -> Token | None:
         try:
             token = keyring.find(text)
-        except ConfigError as error:  # nobody gets in until the file is repaired
+        except ConfigError as error:  # no token is valid until the file is repaired
             if not self._unreadable:
                 logger(part="http").error(Event.TOKENS_UNREADABLE, error=str(error))
             self._unreadable = True

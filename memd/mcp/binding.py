@@ -12,7 +12,7 @@ from memd.events import Event, logger
 from memd.http.keyring import Keyring, Token
 
 Need = Literal["read", "write"]
-"""What a call does; also the scope it needs."""
+"""The access that a call needs, which is also the scope of its token."""
 
 
 class Binding(Protocol):
@@ -40,7 +40,7 @@ class ByToken:
     def user(self, need: Need) -> str:
         """The token's user. Raises Rejected when the token lacks the scope."""
         token = get_access_token()
-        if token is None or token.subject is None:  # the middleware lets nobody in without a token
+        if token is None or token.subject is None:  # the middleware refuses calls without a token
             raise Rejected("E_TOKEN", "a token is required")
         if need not in token.scopes:
             raise Rejected("E_SCOPE", f'this token lacks the scope "{need}"', "scope")
@@ -57,7 +57,7 @@ class Verifier(TokenVerifier):
         """The token's user and scopes; None when it is not valid or does not name exactly one user."""
         try:
             found = self._keyring.find(token)
-        except ConfigError as error:  # nobody gets in until the file is repaired
+        except ConfigError as error:  # no token is valid until the file is repaired
             logger(part="mcp").error(Event.TOKENS_UNREADABLE, error=str(error))
             return None
         user = only_user(found) if found else None

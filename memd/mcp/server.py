@@ -30,10 +30,10 @@ INSTRUCTIONS = (
 )
 
 _NO_ISSUER = AnyHttpUrl("http://127.0.0.1")
-"""The SDK requires the URL of a token issuer. Ours is `memd token add`, which has none; no response shows this URL."""
+"""The SDK requires the URL of a token issuer. `memd token add` has no URL; no response shows this one."""
 
 MAX_BODY_BYTES = 1_048_576
-"""Of one request; a fact has a few thousand characters."""
+"""Bytes of the body of one request; a fact has a few thousand characters."""
 
 
 def run_stdio(settings: Settings, user_id: str | None, agent_name: str) -> None:
@@ -65,13 +65,13 @@ def _binding(settings: Settings, user_id: str | None, host: str) -> tuple[Bindin
     """The user that the process was started for, else each caller's token; one of the two is required."""
     if user_id is not None:
         if not is_loopback(host):
-            raise ConfigError("listening beyond this machine takes tokens (http.tokens, `memd token add`), not --user")
+            raise ConfigError("listening beyond this machine needs tokens (http.tokens, `memd token add`), not --user")
         return ByProcess(check_identifier("user_id", user_id)), None
     file = settings.http.tokens
     if file is None:
         raise ConfigError("name the user (--user), or set http.tokens and give each user a token (`memd token add`)")
     if settings.store.shared:
-        raise ConfigError("setting store.shared: all users share one memory, so that tokens cannot keep users apart")
+        raise ConfigError("setting store.shared: all users share one memory, so tokens cannot separate users")
     if not any(map(only_user, keyring.load(file))):
         raise ConfigError("setting http.tokens: no token names exactly one user; run `memd token add --user`")
     return ByToken(), Verifier(keyring.Keyring(file))
@@ -89,7 +89,7 @@ def _allowed(settings: Settings, host: str) -> TransportSecuritySettings:
 def build(
     memd: Memd, binding: Binding, *, agent_name: str = DEFAULT_AGENT, verifier: TokenVerifier | None = None
 ) -> MCPServer:
-    """The MCP server of this process. `verifier`: over HTTP, knows the tokens that may call."""
+    """The MCP server of this process. `verifier`: checks tokens over HTTP; None without tokens."""
     server: MCPServer = MCPServer(
         "memd",
         title="memd",

@@ -107,10 +107,10 @@ class Tools:
         }
 
     def _pending(self) -> dict[str, int] | None:
-        """What waits for this agent's memory of the caller's user, of whichever app pushed it."""
+        """The pending conversations and messages of this agent's memory of the user, pushed by any app."""
         try:
             page = self._memd.pending(user_id=self._user("read"), limit=MAX_LIMIT)
-        except InboxUnavailable:  # the memory itself can be counted
+        except InboxUnavailable:  # the facts are counted without the inbox
             return None
         keys = [key for key in page.keys if key.agent_name == self._agent_name]
         return {"conversations": len(keys), "messages": sum(key.turns for key in keys)}

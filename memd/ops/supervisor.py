@@ -36,13 +36,13 @@ HEALTHY_S = 10.0
 
 POLL_S = 0.05
 PING_S = 1.0
-"""The server's socket is tried once in this many seconds."""
+"""Seconds between two checks of the server's socket."""
 
 RELEASE_RETRY_S = 1.0
 
 HTTP = "http"
 FATAL = frozenset({ConfigError.exit_code})
-"""Exit codes that a restart does not mend: at a part's first start the whole tree stops, later only that part waits."""
+"""Exit codes that a restart does not fix: at a part's first start the whole tree stops, later only that part waits."""
 
 
 @dataclass
@@ -57,7 +57,7 @@ class Child:
     restart_at: float = 0.0
     starts: int = 0
     waits: bool = False
-    """Whether it ended with one of FATAL and has not run for HEALTHY_S since."""
+    """Whether it ended with a code of FATAL and has not run for HEALTHY_S since."""
 
     @property
     def healthy(self) -> bool:
@@ -117,7 +117,7 @@ class Supervisor:
                 self._release_claims()
                 self._report_ready()
                 time.sleep(POLL_S)
-        except locks.CalledOff:  # stopped while an earlier server was waited for
+        except locks.CalledOff:  # stopped during the wait for an earlier server
             pass
         finally:
             self._stop()
@@ -162,14 +162,14 @@ class Supervisor:
             try:
                 self._mend_server(self._server)
                 self._look_at(self._server)
-            except MemdError as error:  # the others wait for it, and a later look tries again
+            except MemdError as error:  # the other parts wait for the server, and a later look tries again
                 self._server.died()
                 self._log.error(Event.PART_DIED, name="server", error=str(error))
         for part in self._parts:
             self._look_at(part)
 
     def _mend_server(self, child: Child) -> None:
-        """Stop a server whose socket is gone; as it has died, it is started again."""
+        """Stop a server whose socket is gone, so that it is restarted like one that died."""
         if child.process is None or time.monotonic() < self._ping_at:
             return
         self._ping_at = time.monotonic() + PING_S
@@ -183,7 +183,7 @@ class Supervisor:
             self._dead.add(name)
 
     def _release_claims(self) -> None:
-        """Give back what dead workers had claimed, instead of waiting for the leases; tried until it succeeds."""
+        """Release the claims of dead workers instead of waiting for their leases; retried until it succeeds."""
         if not self._dead or time.monotonic() < self._release_at:
             return
         try:
@@ -239,11 +239,11 @@ class Supervisor:
             self._log.warning(Event.PART_DIED, name=part.name, code=code, restart_in_s=round(part.pause, 2))
 
     def _is_first_start(self, part: Child) -> bool:
-        """Whether the part never worked. Once it listens, the HTTP server never ends with a code of FATAL."""
+        """Whether the part has never worked. The HTTP server never ends with a code of FATAL once it listens."""
         return part.starts == 1 and (not self._ready or part.name == HTTP)
 
     def _let_wait(self, part: Child, code: int) -> None:
-        """The other parts go on, and this one is tried again: what keeps it from starting may pass or be mended."""
+        """Keep the other parts running and retry this one: the cause may pass, or a person may fix it."""
         part.died()
         part.waits, part.restart_at = True, time.monotonic() + BACKOFF_MAX_S
         self._log.error(Event.PART_WAITS, name=part.name, code=code, restart_in_s=BACKOFF_MAX_S)
@@ -254,7 +254,7 @@ class Supervisor:
         try:
             with connect(self._settings, retries=0) as client:
                 waiting_parts.note(client, [part.name for part in self._parts if part.waits])
-        except MemdError:  # the log has it, and a part that goes on waiting is noted again at its next try
+        except MemdError:  # the log has it, and the next try of the part tells the inbox again
             return
 
     def _start(self, part: Child) -> None:

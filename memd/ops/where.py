@@ -19,7 +19,7 @@ EXAMPLE = '{"thread_id":"t","user_id":"ana","messages":[{"id":"1","role":"user",
 
 @dataclass(frozen=True)
 class Where:
-    """The places of one installation; None for what it does not have. Paths are absolute."""
+    """The places of one installation; None where it has no such place. Paths are absolute."""
 
     config: str | None
     config_not_read: str | None
@@ -37,7 +37,7 @@ class Where:
 
 
 def where(found: LoadedSettings) -> Where:
-    """The places that these settings lead to. Nothing is created, and no server is asked."""
+    """The places that these settings name. Creates nothing and asks no server."""
     settings, embedded = found.settings, found.settings.redis_url is None
     data_dir, port = settings.data_dir.absolute(), settings.server.port if embedded else None
     file = found.file

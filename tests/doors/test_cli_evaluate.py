@@ -321,7 +321,7 @@ def test_ctrl_c_prints_what_was_measured_so_far(tmp_path: Path) -> None:
     assert process.returncode == 130, err
     assert figures(out)["recall"] == (1, 1)
     assert json.loads(out)["run"]["users"] == 1
-    assert err == "interrupted: these are the figures of what was measured so far\n"
+    assert err == "interrupted: the figures cover only the part measured so far\n"
 
 
 def test_failed_calls_are_told(cli: Cli, model: ModelServer, tmp_path: Path) -> None:

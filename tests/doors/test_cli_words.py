@@ -66,10 +66,10 @@ def test_a_password_in_an_argument_is_warned_of(cli: Cli, url: str) -> None:
     """It is used all the same; neither the warning nor the error shows it. In the environment it is in its place."""
     done = cli("--redis-url", url, "status")
     assert done.returncode == (78 if "[::1" in url else 69), "the last one is no URL"
-    assert ("list of processes" in done.stderr) == ("[::1" not in url)
+    assert ("process list" in done.stderr) == ("[::1" not in url)
     assert "hush" not in done.stderr
-    assert "list of processes" not in cli("status", MEMD_REDIS_URL=url).stderr
-    assert "list of processes" not in cli("--redis-url", "redis://127.0.0.1:1", "status").stderr
+    assert "process list" not in cli("status", MEMD_REDIS_URL=url).stderr
+    assert "process list" not in cli("--redis-url", "redis://127.0.0.1:1", "status").stderr
 
 
 def test_no_server_runs_that_nobody_would_use(cli_process: Cli) -> None:

@@ -104,7 +104,7 @@ def test_with_the_server_down_the_other_checks_go_on(data_dir: Path) -> None:
     lines = report.stdout.splitlines()
     assert len(lines) == len(CHECKS)
     assert re.match(r"bad   server +the server at \S+ cannot be reached", lines[0])
-    assert [line[:4].strip() for line in lines if "does not answer" not in line] == ["bad", *["ok"] * 5]
+    assert [line[:4].strip() for line in lines if "does not respond" not in line] == ["bad", *["ok"] * 5]
     assert report.stderr == ""
 
 
@@ -407,7 +407,7 @@ def test_a_large_folder_is_looked_at_in_part(data_dir: Path, monkeypatch: pytest
     """And that is said."""
     document(data_dir, b"{}")
     monkeypatch.setattr(folder, "MOST_ENTRIES", 1)
-    assert found(make_settings(data_dir, None))["data folder"].said.endswith("not the rest")
+    assert found(make_settings(data_dir, None))["data folder"].said.endswith("the others not")
 
 
 # --- the model -----------------------------------------------------------------------------------------------------

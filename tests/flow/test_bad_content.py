@@ -139,9 +139,9 @@ def test_a_due_key_of_a_wrong_type_stops_no_claim(
     assert len(send(client, verbs.claim(settings, 10, 0, "w", "model")).taken) == 1
     assert client.exists(f"{verbs.P}:wrong:wrong")
     assert client.zscore(f"{verbs.P}:due", "wrong") is None
-    assert "1 pending key; find who writes" in cli("doctor").stdout
+    assert "1 pending key of a wrong type" in cli("doctor").stdout
     client.delete(f"{verbs.P}:wrong:wrong")
-    assert "no hash" not in cli("doctor").stdout
+    assert "of a wrong type" not in cli("doctor").stdout
     send(client, verbs.sweep())
     assert not client.exists(f"{verbs.P}:wrong")
 

@@ -1,4 +1,4 @@
-"""Audit: what in a memory should not be there, by rule. Reads, never writes."""
+"""Audit: finds content that should not be in a memory, by rules. It never writes."""
 
 from memd.ops.audit.rules import RULES, Finding, audit
 from memd.ops.audit.verb import Audited, Report, inspect

@@ -1,4 +1,4 @@
-"""The rules: functions from a document to findings. They find in old documents what apply refuses today."""
+"""The rules: functions from a document to findings. They find old content that apply would refuse today."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def _duplicate(document: Document, _: datetime, settings: ApplySettings) -> Iter
 
 @dataclass(frozen=True, slots=True)
 class _Statement:
-    """A fact with what is compared: its person, its exact text, its normalised text."""
+    """A fact with the values that are compared: its person, its exact text, its normalised text."""
 
     fact: Fact
     person: str
@@ -160,10 +160,10 @@ def _secret(document: Document, _: datetime, __: ApplySettings) -> Iterator[Find
 
 
 def _secrets(passage: _Passage) -> str:
-    """The kinds of secrets in a text. The mark of a secret that was cut out is a finding outside of quotes only."""
+    """The kinds of secrets in a text. The mark of a removed secret is a finding only outside of quotes."""
     kinds = {kind for *_, kind in find(passage.text)}
     if not kinds and passage.field in ("", "content") and holds_secret(passage.text):
-        return "one that was cut out"
+        return "mark of a removed secret"
     return " and ".join(sorted(kinds))
 
 

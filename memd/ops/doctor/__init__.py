@@ -1,4 +1,4 @@
-"""The doctor: checks everything that memd rests on, one check a function, and says what to do.
+"""The doctor: checks everything that memd depends on, one function a check, and says what to do.
 
 A check returns ok, warn or bad with one sentence. A check that cannot find out returns a warning; the others still run.
 """
@@ -34,11 +34,11 @@ CHECKS: dict[str, Callable[[Checkup], Verdict]] = {
     "model": model.endpoint,
     "breaker": inbox.breaker,
 }
-"""In the order in which they are printed."""
+"""The checks by name, in the order of the report."""
 
 
 def examine(settings: Settings) -> list[Diagnosis]:
-    """Run all checks. Raises nothing for what a check finds."""
+    """Run all checks. A failing check becomes a verdict, not an exception."""
     with Checkup(settings) as checkup:
         return [Diagnosis(name, *_run(name, check, checkup)) for name, check in CHECKS.items()]
 
@@ -49,7 +49,7 @@ def _run(name: str, check: Callable[[Checkup], Verdict], checkup: Checkup) -> Ve
     except NotAllowed as error:
         return warn(f"not checked: {error}")
     except InboxUnavailable as error:
-        return bad(str(error)) if name == "server" else warn("not checked, as the server does not answer")
+        return bad(str(error)) if name == "server" else warn("not checked, as the server does not respond")
     except MemdError as error:
         return warn(f"not checked: {error}")
     except OSError as error:

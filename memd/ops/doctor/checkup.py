@@ -1,4 +1,4 @@
-"""What the checks look at: the settings, the store and the server. The server is asked each question once."""
+"""The data of the checks: settings, store and server. Each question is asked of the server once."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def ok(sentence: str) -> Verdict:
 
 
 def warn(sentence: str) -> Verdict:
-    """It works, but will not for ever, or the check could not find out."""
+    """It works for now, or the check could not find out."""
     return Verdict("warn", sentence)
 
 

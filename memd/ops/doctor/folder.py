@@ -16,7 +16,7 @@ from memd.ops.doctor.checkup import Checkup, Verdict, bad, ok, size, warn
 from memd.printable import counted
 
 MOST_ENTRIES = 20_000
-"""Files that one check looks at; of a larger store it sees a part."""
+"""Most files that one check looks at; of a larger store it checks only a part."""
 
 FREE_BAD, FREE_WARN = 100 * 10**6, 10**9
 INODES_BAD, INODES_WARN = 1_000, 20_000
@@ -25,7 +25,7 @@ TEMP_OLD_S = 600.0
 
 
 PROBED = Bucket("doctor", "")
-"""Where the store is asked to take a write. Nothing of it is kept."""
+"""The bucket of the write probe. The probe leaves nothing behind."""
 
 
 def permissions(checkup: Checkup) -> Verdict:
@@ -33,7 +33,7 @@ def permissions(checkup: Checkup) -> Verdict:
     try:
         top = checkup.settings.data_dir.stat()
     except FileNotFoundError:
-        return warn("not there yet: memd up makes it")
+        return warn("it does not exist yet: memd up creates it")
     if top.st_uid != os.geteuid():
         return bad("belongs to another user: run memd as that user, or change the folder's owner")
     if top.st_mode & 0o077:
@@ -49,7 +49,7 @@ def permissions(checkup: Checkup) -> Verdict:
         return bad(f"another user owns {counted(foreign, 'file')} in it: memd may be unable to replace them")
     if lax:
         return warn(f"open to others: {counted(lax, 'file')} in it; chmod -R go= the data folder")
-    checked = f"{counted(len(entries), 'file')} checked" + ("" if complete else ", not the rest")
+    checked = f"{counted(len(entries), 'file')} checked" + ("" if complete else ", the others not")
     return ok(f"only its owner can read it; {checked}")
 
 

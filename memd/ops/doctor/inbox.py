@@ -21,10 +21,10 @@ SHOWN = 5
 """Most names in one sentence."""
 
 LOOKED_AT = 1_000
-"""Pending keys whose type is looked at."""
+"""Most pending keys whose type is checked."""
 
 NEARLY = 0.9
-"""A raw list whose letters have this share of their bytes is full: the next large letter does not fit."""
+"""A raw list counts as full at this share of `dead.raw_cap_mb`, because the next large letter would not fit."""
 
 LATE_S = 60.0
 """Seconds that a key may wait beyond `max_wait_s` before it is a warning."""
@@ -36,10 +36,10 @@ TYPES = {
     "list": ("wake", "notices"),
     "string": ("order",),
 }
-"""The types of the inbox's keys that are there once."""
+"""The types of the inbox's single keys."""
 
 KEY_CODES = frozenset({"unauthorized", "payment", "forbidden", "model_not_found", "no_key"})
-"""Errors that do not pass by themselves."""
+"""Codes of errors that only a person can fix."""
 
 
 def functions(checkup: Checkup) -> Verdict:
@@ -64,7 +64,7 @@ def _library_names(client: redis.Redis) -> set[str]:
 
 
 def raw(checkup: Checkup) -> Verdict:
-    """Every raw list is read by somebody."""
+    """A scheduler reads every raw list."""
     known = raw_lists(checkup.settings)
     names, complete = checkup.ask(_raw_names)
     unread = sorted(names - {name.encode() for name in known})
@@ -88,7 +88,7 @@ def _raw_names(client: redis.Redis) -> tuple[set[bytes], bool]:
 
 
 def types(checkup: Checkup) -> Verdict:
-    """Every key of the inbox has the type that memd gave it; the first pending keys and raw lists are looked at too."""
+    """Every single key, the first pending keys and the first raw lists have the types that memd gave them."""
     expected = {f"{P}:{name}": kind for kind, names in TYPES.items() for name in names}
     expected |= dict.fromkeys(raw_lists(checkup.settings), "list")
     wrong = checkup.ask(lambda client: _wrong_types(client, expected))
@@ -115,8 +115,8 @@ def waiting(checkup: Checkup) -> Verdict:
     figures = checkup.figures
     if figures.stats.get("wrong_type") and (wrong := checkup.ask(_set_aside)):
         return warn(
-            f"no hash, and now {P}:wrong:<key>: {counted(wrong, 'pending key')}; find who writes to {P}*, then delete "
-            "them"
+            f"{counted(wrong, 'pending key')} of a wrong type, renamed to {P}:wrong:<key>: find the program that "
+            f"writes to {P}*, then delete them"
         )
     oldest = figures.oldest_waiting_s
     if oldest is None:
@@ -154,7 +154,7 @@ def dead(checkup: Checkup) -> Verdict:
         return ok("none")
     codes = {name.removeprefix("dead:"): count for name, count in figures.stats.items() if name.startswith("dead:")}
     most = ", ".join(f"{code} {count}" for code, count in Counter(codes).most_common(SHOWN))
-    return warn(f"{figures.dead} contexts failed for good and are kept (ever: {most}); memd status has the reasons")
+    return warn(f"{figures.dead} contexts failed for good and are kept (all so far: {most}); see memd dead list")
 
 
 def workers(checkup: Checkup) -> Verdict:

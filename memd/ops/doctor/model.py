@@ -11,10 +11,10 @@ from memd.printable import counted, noun
 
 DEADLINE_S = 10.0
 FORMLESS = "bad_reply"
-"""The code of a reply that is not the update asked for."""
+"""The code of a reply that is not a valid update."""
 
 IN_A_ROW, MANY = "formless_in_a_row", 10
-"""The counter of such replies since a context was stored last, and how many of them are an endpoint's fault."""
+"""The counter of invalid replies since the last stored context, and the count from which the endpoint is at fault."""
 
 
 def endpoint(checkup: Checkup) -> Verdict:
@@ -28,17 +28,17 @@ def endpoint(checkup: Checkup) -> Verdict:
 
     problem = asyncio.run(probe(settings, min(DEADLINE_S, settings.deadline_s)))
     if problem is None:
-        return _form(checkup) or ok(f"{settings.model}: the endpoint answers and accepts the key")
+        return _form(checkup) or ok(f"{settings.model}: the endpoint responds and accepts the key")
     if problem.code == "model_not_found":
-        return warn(f"the endpoint answers, but does not describe the model {settings.model}; not every endpoint does")
+        return warn(f"the endpoint responds, but does not describe the model {settings.model}; not every endpoint does")
     return bad(str(problem)) if problem.code != "rate_limited" else warn(str(problem))
 
 
 def _form(checkup: Checkup) -> Verdict | None:
-    """What the inbox knows of replies that were not in the form asked for; no tokens are spent to find out."""
+    """A verdict on recent invalid replies, from the inbox's counters, so it spends no tokens; None without many."""
     try:
         stats = checkup.figures.stats
-    except MemdError:  # the server's own check says so
+    except MemdError:  # the server's own check reports it
         return None
     if (in_a_row := stats.get(IN_A_ROW, 0)) >= MANY:
         return bad(

@@ -23,7 +23,7 @@ SAMPLES, SAMPLE_S = 5, 0.02
 
 
 def reachable(checkup: Checkup) -> Verdict:
-    """It responds, and memd can run on it."""
+    """The server responds, and memd can run on it."""
     if checkup.settings.redis_url is None and (problem := _embedded(checkup)):
         return bad(problem)
     began = time.monotonic()
@@ -35,11 +35,11 @@ def reachable(checkup: Checkup) -> Verdict:
     if "cluster" in (checkup.info.get("redis_mode"), checkup.info.get("server_mode")):  # Redis, Valkey
         return bad("cluster mode is not supported: give memd a server of its own")
     kind = "embedded" if checkup.settings.redis_url is None else "your own"
-    return ok(f"{server.version}, {kind}, answered in {took_ms:.0f} ms")
+    return ok(f"{server.version}, {kind}, responded in {took_ms:.0f} ms")
 
 
 def _embedded(checkup: Checkup) -> str:
-    """What is wrong with the embedded server: its socket is gone, or it is not the folder's own."""
+    """The fault of the embedded server: its socket is gone, or the server on it is not the folder's own. "" if fine."""
     file = embedded_server.lock_file(checkup.settings)
     running = locks.holder(file) if locks.is_held(file) else None
     if running is not None and not socket_path(checkup.settings).exists():
@@ -53,7 +53,7 @@ def _embedded(checkup: Checkup) -> str:
 
 
 def persistence(checkup: Checkup) -> Verdict:
-    """Acknowledged pushes are on its disk."""
+    """The server writes acknowledged pushes to disk."""
     info = checkup.info
     if info.get("aof_enabled") not in {1, "1"}:
         return _unfit(checkup, "appendonly is off: accepted pushes are lost when the server stops; set appendonly yes")
@@ -79,7 +79,7 @@ def _promise(appendfsync: str | None, promise: dict[str, str]) -> str:
 
 
 def eviction(checkup: Checkup) -> Verdict:
-    """It never evicts keys."""
+    """The server never evicts keys."""
     policy = checkup.info.get("maxmemory_policy", "noeviction")
     if policy != "noeviction":
         return _unfit(checkup, f"maxmemory-policy is {policy}, which evicts accepted pushes; set it to noeviction")
@@ -87,7 +87,7 @@ def eviction(checkup: Checkup) -> Verdict:
 
 
 def memory(checkup: Checkup) -> Verdict:
-    """There is memory for new pushes."""
+    """The server has memory for new pushes."""
     used, limit = int(checkup.info.get("used_memory", 0)), int(checkup.info.get("maxmemory", 0))
     system = int(checkup.info.get("total_system_memory", 0))
     headroom = checkup.settings.inbox.memory_headroom
@@ -101,7 +101,7 @@ def memory(checkup: Checkup) -> Verdict:
 
 
 def clock(checkup: Checkup) -> Verdict:
-    """Its clock agrees with ours and does not jump."""
+    """The server's clock agrees with this machine's and does not jump."""
     offsets = []
     for _ in range(SAMPLES):
         asked, wall = time.monotonic(), time.time()
@@ -112,7 +112,7 @@ def clock(checkup: Checkup) -> Verdict:
     steady = max(first for first, _ in offsets) - min(first for first, _ in offsets)
     skew = sorted(second for _, second in offsets)[SAMPLES // 2]
     if steady > SKEW_S:
-        return warn(f"the server's clock moved by {steady:.1f} s while we looked; due times move with it")
+        return warn(f"the server's clock moved by {steady:.1f} s during the check; due times move with it")
     if abs(skew) > SKEW_S:
         return warn(
             f"the server's clock is {abs(skew):.0f} s {'ahead of' if skew > 0 else 'behind'} this machine's; use NTP"
@@ -137,7 +137,7 @@ def account(checkup: Checkup) -> Verdict:
 def _own_name(checkup: Checkup) -> str:
     try:
         user = checkup.ask(lambda client: client.acl_whoami())
-    except NotAllowed:  # an account of the operator's own making
+    except NotAllowed:  # an account that the operator defined
         return "an account"
     return user.decode(errors="replace") if isinstance(user, bytes) else str(user)
 
