@@ -1,5 +1,5 @@
-"""The import paths that RQ stores in Redis, and that stock tools of RQ take. The code behind them is `memd.workers`.
+"""The import paths that RQ stores in Redis and that RQ's own tools take. The code behind them is `memd.workers`.
 
-They are a wire format and stay as they are. memd itself never imports this package: another installed package of this
-name, or a folder of the user's own, would be in its place.
+They are a wire format and do not change. memd itself never imports this package, because another installed package or
+a folder of the same name could shadow it.
 """

@@ -61,7 +61,7 @@ class AnthropicExtractor:
 
 
 async def probe(settings: ExtractionSettings, deadline_s: float) -> ExtractionFailed | None:
-    """Why the endpoint does not describe the model; None when it does. Costs no tokens. Raises ConfigError."""
+    """Ask the endpoint to describe the model. Returns the failure, or None. Costs no tokens. Raises ConfigError."""
     clients = open_clients(settings, 1)
     if not clients:
         return failures.unreached("no_key")

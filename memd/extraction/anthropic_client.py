@@ -103,7 +103,7 @@ def _address(settings: ExtractionSettings) -> str:
 
 
 def _credential(settings: ExtractionSettings) -> tuple[str | None, str | None]:
-    """The API key or the bearer token, whichever is set; both None when there is neither."""
+    """(API key, bearer token); at most one is set."""
     given = settings.api_key.reveal().strip() if settings.api_key else ""
     key = given or os.environ.get("ANTHROPIC_API_KEY", "").strip()
     token = "" if key else os.environ.get("ANTHROPIC_AUTH_TOKEN", "").strip()

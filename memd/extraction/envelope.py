@@ -22,7 +22,7 @@ _THINKING = ("thinking", "redacted_thinking")
 
 
 def read(raw: bytes, content_type: str, sent: Sequence[Message]) -> tuple[Update, Usage]:
-    """The update and its cost. Raises ExtractionFailed; its `usage` is the cost when the endpoint counted one."""
+    """The update and its cost. Raises ExtractionFailed, with `usage` if the endpoint counted the tokens."""
     body = _body(raw, content_type)
     cost = usage(body.get("usage"))
     failure = failures.from_stop_reason(body.get("stop_reason"))

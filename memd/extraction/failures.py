@@ -76,7 +76,7 @@ def unavailable(code: str, retry_after_s: float | None = None) -> ModelUnavailab
 
 
 def unreached(code: str) -> ModelUnavailable:
-    """The error with this code of the table above, where no HTTP status came."""
+    """The error with this code of the table above, for a call that got no HTTP status."""
     return ModelUnavailable(code, _SENTENCES[code], reached=False)
 
 

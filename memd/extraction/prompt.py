@@ -125,7 +125,7 @@ def parse_messages(prompt: str) -> list[Numbered]:
 
 
 def _maintenance(request: Request) -> Iterator[str]:
-    """The questions about the document itself; most requests ask no such question."""
+    """The questions about the document itself; most requests have no such questions."""
     if request.maintenance.review:
         short = short_ids([id_of(fact) for fact in readable_facts(request.document)])
         review = request.maintenance.review.items()

@@ -1,6 +1,6 @@
-"""Short ids: a request names each fact by as much of its id as tells it from the others, as Git abbreviates hashes.
+"""Short ids: a request names each fact by the shortest unique prefix of its id, as Git abbreviates hashes.
 
-A whole id is 13 characters without meaning; a hundred of them cost as many tokens as ten more facts.
+A whole id is 13 characters without meaning; a hundred whole ids cost as many tokens as ten more facts.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from memd.extraction.update import Update
 
 MIN_DIGITS = 4
-"""Hexadecimal digits of a short id. In one of fourteen memories of 100 facts two ids share them, and get more."""
+"""Least hexadecimal digits of a short id. One in fourteen memories of 100 facts has two ids that need more."""
 
 _PREFIX = "fact_"
 _GENERATED_ID = re.compile(r"fact_[0-9a-f]{8,}")
@@ -38,7 +38,7 @@ def short_ids(ids: Collection[str]) -> dict[str, str]:
 
 
 def with_full_ids(update: Update, ids: Collection[str]) -> Update:
-    """The update with full ids; `apply` refuses the names left that are unknown or match several ids."""
+    """The update with full ids. Unknown and ambiguous names stay, and `apply` refuses them."""
 
     def full(name: str) -> str:
         if name in ids or not _SHORT_ID.fullmatch(name):

@@ -117,7 +117,7 @@ class BadReply(ValueError):
 
 
 def decode(text: str) -> Update:
-    """The update that a whole text is. Raises BadReply with code `not_json` or `wrong_schema`."""
+    """Decode a text that is one update and nothing else. Raises BadReply with code `not_json` or `wrong_schema`."""
     try:
         value = _strict_json(text)
     except (ValueError, RecursionError):  # the message may quote the text
@@ -154,7 +154,7 @@ def _refuse(_: str) -> Any:
 
 
 def _with_known_summaries(value: dict[str, Any]) -> dict[str, Any]:
-    """The reply with its summaries in their fixed order, without those that are null, which means absent."""
+    """The reply with its summaries in their fixed order and without null summaries, which mean absent."""
     summaries = value["summaries"]
     if not isinstance(summaries, dict):  # `convert` refuses it
         return value

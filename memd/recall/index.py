@@ -22,10 +22,10 @@ K1, B = 1.2, 0.5
 short."""
 
 ASIDE_WEIGHT = 0.4
-"""Weight of a word in a quote or an aside of a fact (backstory, what was wrong), relative to one in its sentence."""
+"""Weight of a word in a quote or an aside of a fact (backstory, corrected error), relative to its sentence."""
 
 BEGINNING_WEIGHT = 0.5
-"""Weight of a word that only begins like one of the query, relative to the whole word."""
+"""Weight of a match by the beginning of a word, relative to a match of the whole word."""
 
 FULL_SHARE = 0.5
 """A fact is fully similar when it scores this share of what a fact with exactly the query's words would score."""
@@ -77,7 +77,7 @@ class Index:
 
 
 def similarities(query: str, indexes: Sequence[Index]) -> dict[int, float]:
-    """How well facts match the query, from above 0 to 1; facts without a word of the query are left out.
+    """How well facts match the query, above 0 up to 1; facts without a word of the query are left out.
 
     A fact's BM25 score divided by the best fact's, or by `FULL_SHARE` of the highest possible score if that is more.
     Places are counted through all indexes, as if they were one.

@@ -54,11 +54,11 @@ _STABLE = (
 _OPEN, _CLOSE = "<memory>", "</memory>"
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 _CATEGORY = re.compile(r"[\w-]{1,40}")
-# Marks that chat templates put around a turn; marks with angle brackets are escaped anyway.
+# Marks that chat templates put around a turn. Marks with angle brackets are escaped anyway.
 _TEMPLATE = re.compile(r"\[(?=/?(?:INST|SYS|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS)\])", re.IGNORECASE)
 
 PENDING_SHARE = 4
-"""Pending messages may take one part in this many of the budget, from the facts that come last."""
+"""Pending messages may take 1/PENDING_SHARE of the budget, at the expense of the last facts."""
 
 PENDING_CHARS = 500
 """Characters of a pending message that are shown."""
@@ -106,9 +106,10 @@ class Lines:
         return sum(map(getsizeof, texts)) + LINE_BYTES * len(texts)
 
     def facts(self, first: Sequence[int]) -> tuple[list[_BlockLine], list[_BlockLine]]:
-        """The corrections, and all facts, each in the order in which they are chosen, `first` before the others.
+        """The corrections, and all facts, each in the order of choice, `first` before the others.
 
-        Of facts of one confidence the newer are chosen first, but shown last: a new fact leaves the lines before it.
+        Among facts of equal confidence newer ones are chosen first but shown last, so a new fact leaves the lines
+        before it unchanged.
         """
         ahead = set(first)
         chosen = [*first, *(place for place in self._chosen if place not in ahead)]
@@ -133,9 +134,8 @@ def inject(
 ) -> str:
     """The block, at most `max_tokens` by `estimate_tokens` (None: the setting); "" when nothing is known.
 
-    `first`: the places of facts to choose before all others, in this order. `pending`: messages that nothing was
-    extracted from yet, the oldest first. A line is included whole or not at all; when a long line does not fit,
-    shorter ones after it still may.
+    `first`: the places of facts to choose before all others, in this order. `pending`: messages not extracted yet,
+    oldest first. A line is included whole or not at all; when a long line does not fit, shorter lines after it may.
     """
     if not settings.injection_enabled:
         return ""

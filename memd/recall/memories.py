@@ -39,7 +39,7 @@ def alone(document: Document) -> Memory:
 
 
 def merged(own: Document, of_agent: Document) -> Memory:
-    """The memory of the user's own document and an agent's: where facts say the same, the agent's counts.
+    """The user's own document and an agent's as one memory. Of two facts that say the same, the agent's is kept.
 
     A fact of the user's that the agent's memory replaced is left out. Each summary is both texts on one line, the
     user's first.

@@ -1,4 +1,4 @@
-"""Reading one document that lies in no store: the same block that a reader of the store gets."""
+"""Reading one document that is in no store: gives the same block as a reader of the store."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ from memd.printable import counted, noun
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """The document as it was believed, and a sentence for each reason why it may be incomplete."""
+    """The document as believed at that moment, and a sentence for each reason why it may be incomplete."""
 
     document: Document
     missing: tuple[str, ...]

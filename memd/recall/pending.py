@@ -1,7 +1,7 @@
-"""Pending: the user's messages that nothing was extracted from yet, read from the inbox without changing it.
+"""Pending: the user's messages not extracted yet, read from the inbox without changing it.
 
-Only the user's own messages: a reply proves nothing. Messages that were forgotten or applied already are left out, and
-secrets are cut out as they are before a model sees a text.
+Assistant messages are left out, as they prove nothing, and so are forgotten and applied messages. Secrets are removed
+as they are before a model sees a text.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ if TYPE_CHECKING:
     import redis
 
 MAX_MESSAGES = 50
-"""Pending messages of a user that one read looks at, the newest."""
+"""Most pending messages of a user that one read shows, the newest ones."""
 
 MAX_PAGES = 40
-"""Pages of 500 keys that one read looks at; a user has one key a conversation, and keys expire after a day."""
+"""Most pages of 500 keys that one read scans. A user has one key a conversation, and keys expire after a day."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class Pending:
 
 
 class PendingMessages:
-    """Reads the pending messages. A bucket's document is loaded only when one is pending."""
+    """Reads pending messages. A bucket's document is loaded only when the bucket has a pending message."""
 
     def __init__(self, settings: Settings, server: Callable[[], redis.Redis], store: Store) -> None:
         self._settings = settings
@@ -62,7 +62,7 @@ class PendingMessages:
         self._store = store
 
     def read(self, buckets: Sequence[Bucket]) -> list[Pending]:
-        """The newest pending messages of one user's buckets, the oldest of them first.
+        """The newest pending messages of one user's buckets, oldest first.
 
         Raises InboxUnavailable, NotReady, StoreUnavailable, DocumentDamaged.
         """

@@ -35,12 +35,12 @@ if TYPE_CHECKING:
     import redis
 
 MAX_BLOCKS = 8
-"""Blocks cached of one memory, one for each budget."""
+"""Most cached blocks of one memory; each budget has its own block."""
 
 
 @dataclass
 class _Cached:
-    """A memory with what was derived from it. Two threads may derive the same thing at once, which is harmless."""
+    """A memory with the values derived from it. Two threads may derive the same value at once, which is harmless."""
 
     documents: tuple[Document, ...]
     memory: Memory
@@ -176,12 +176,12 @@ class Reader:
         return self._pending.read(self._buckets(bucket))
 
     def _touch(self, bucket: Bucket, hits: Sequence[Found]) -> None:
-        """Note in each memory which of its facts were found."""
+        """Record in each memory's reading notes the facts that were found."""
         now = time.time()
         for part in self._buckets(bucket):
             ids = [id_of(hit.fact) for hit in hits if hit.agent_name == part.agent_name and not hit.pending]
             if ids and self._store.reading_notes.note(part, ids, now) and self._store.mark(part) is None:
-                self._store.reading_notes.forget(*part)  # forgotten between the two: erase the note as well
+                self._store.reading_notes.forget(*part)  # forgotten meanwhile: erase the note as well
 
     def _read(self, bucket: Bucket) -> _Cached:
         documents = tuple(map(self._documents.read, self._buckets(bucket)))

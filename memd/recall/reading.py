@@ -49,8 +49,8 @@ class Reading:
         """The `<memory>` block for the next prompt, within `max_tokens` (estimated); empty when nothing is known.
 
         `agent_name`: that agent's memory of the user, together with the user's own (`recall.with_user_memory`).
-        `query`: facts that match it come first; an empty query is ignored. `include_pending`: also messages that
-        nothing was extracted from yet; this asks the server. The same memory gives the same bytes.
+        `query`: facts that match it come first; an empty query is ignored. `include_pending`: also show messages that
+        are not extracted yet; this asks the server. The same memory gives the same bytes.
         Raises Rejected, StoreUnavailable, DocumentDamaged; with `include_pending` InboxUnavailable and NotReady.
         """
         return self.injection(
@@ -99,12 +99,12 @@ class Reading:
         return self._reader.document(bucket_of(user_id, agent_name))
 
     def inspect(self, user_id: str, agent_name: str = DEFAULT_AGENT) -> list[str]:
-        """A sentence for each field that has the wrong type, after an edit of the file, and is read as absent.
+        """A sentence for each field of the wrong type (from an edit of the file), which is read as absent.
 
         Raises DocumentDamaged when the document cannot be read; unlike `document`, it leaves the damaged file in place.
         """
         return self._reader.inspect(bucket_of(user_id, agent_name))
 
     def why(self, user_id: str, fact_id: str, *, agent_name: str = DEFAULT_AGENT) -> dict[str, Any]:
-        """Where a fact comes from: quotes, times, model, what it replaced, what became of it. Raises FactUnknown."""
+        """The origin of a fact: quotes, times, model, replaced facts, and its state now. Raises FactUnknown."""
         return self._reader.why(bucket_of(user_id, agent_name), fact_id)

@@ -1,4 +1,4 @@
-"""Search: ranks the facts that match a query. Pure: `reader` decides what is read, and from where.
+"""Search: ranks the facts that match a query. Pure: `reader` does the reading.
 
 score = 0.5 similarity + 0.3 confidence + 0.2 scope. A replaced fact never ranks above its replacement.
 """
@@ -30,8 +30,7 @@ class Found:
 
     `fact`: as in the document; shared with the cache, so it must not be changed. `score`: see the module; a replaced
     fact has at most the score of its replacement. `similarity`, `confidence`, `scope`: the factors, 0 to 1. `pending`:
-    it is a message that nothing was extracted from yet. `agent_name`: the agent whose memory has it ("": the user's
-    own).
+    it is a message not extracted yet. `agent_name`: the agent whose memory has it ("": the user's own).
     """
 
     fact: Fact
@@ -125,7 +124,7 @@ def _inherit(memory: Memory, similarities: dict[int, float]) -> dict[int, set[in
     """
     newer = _newer(memory)
     later = {old: _reachable(old, newer) for old in newer}
-    # Facts that replace each other in a circle, as only a person can write them, are equals.
+    # Facts that replace each other in a circle, which only a hand-edited file can contain, are equals.
     successors = {old: {new for new in news if old not in later.get(new, ())} for old, news in later.items()}
     for old, news in successors.items():
         for new in news:
@@ -135,7 +134,7 @@ def _inherit(memory: Memory, similarities: dict[int, float]) -> dict[int, set[in
 
 
 def _reachable(start: int, newer: Mapping[int, list[int]]) -> set[int]:
-    """The places that are reached from one, in one step or several."""
+    """The places reachable from `start`, in one or several steps."""
     reached: set[int] = set()
     queue = [start]
     while queue:

@@ -1,4 +1,4 @@
-"""The users that have a memory, page by page: facts and pending keys are read only of those shown."""
+"""The users that have a memory, page by page. Facts and pending keys are read only for the users shown."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MAX_LIMIT = 1_000
 
 @dataclass(frozen=True, slots=True)
 class UserRow:
-    """One user. `agents`: those with a memory of the user.
+    """One user. `agents`: the agents with a memory of the user.
 
     `facts`: in all of the user's memories; None when a document is damaged. `pending`: keys pending or claimed; None
     when the server is out of reach.
@@ -46,7 +46,7 @@ class UserPage:
 
 
 class _Listed(NamedTuple):
-    """A user at its place in the order. `rank`: nanoseconds before 1970, so that the latest is first; 0 by id."""
+    """A user with its sort key. `rank`: the negated time of change in ns, so the latest is first; 0 when by id."""
 
     rank: int
     user_id: str
@@ -66,9 +66,9 @@ def users_page(
     Raises Rejected, StoreUnavailable.
     """
     if by not in ("id", "changed"):
-        raise Rejected("E_BY", "by is id or changed", "by")
+        raise Rejected("E_BY", "by must be id or changed", "by")
     if not 1 <= limit <= MAX_LIMIT:
-        raise Rejected("E_LIMIT", f"limit is 1 to {MAX_LIMIT}", "limit", MAX_LIMIT)
+        raise Rejected("E_LIMIT", f"limit must be from 1 to {MAX_LIMIT}", "limit", MAX_LIMIT)
     last = _cursor(after) if after else None
     listed = (user for user in _listed(store, by) if (last is None or user > last) and visible(user.user_id))
     first = heapq.nsmallest(limit + 1, listed)
@@ -85,7 +85,7 @@ def _listed(store: Store, by: Order) -> Iterator[_Listed]:
 def _cursor(after: str) -> _Listed:
     rank, colon, user_id = after.partition(":")
     if not colon or not user_id or not rank.removeprefix("-").isdecimal() or len(rank) > 25:
-        raise Rejected("E_CURSOR", "the cursor is none that a page returned", "after")
+        raise Rejected("E_CURSOR", "the cursor is not from a page; pass the one of the last page", "after")
     return _Listed(int(rank), user_id)
 
 
@@ -108,7 +108,7 @@ def _pending(server: Callable[[], redis.Redis], users: list[str]) -> list[int] |
         return open_keys(server(), [user_hash(user_id) for user_id in users]) if users else []
     except NotAllowed:
         raise
-    except InboxUnavailable:  # the memories can be listed all the same
+    except InboxUnavailable:  # the memories can still be listed
         return None
 
 
@@ -116,5 +116,5 @@ def _facts(store: Store, user_id: str, agents: list[str]) -> int | None:
     buckets = (Bucket(user_id, agent) for agent in chain((DEFAULT_AGENT,), agents))
     try:
         return sum(len(facts_of(load_to_read(store, bucket).document)) for bucket in buckets)
-    except DocumentDamaged:  # `memd show` says where
+    except DocumentDamaged:  # `memd show` reports the place
         return None

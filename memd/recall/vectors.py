@@ -1,7 +1,7 @@
 """Vectors: search by meaning, where an app names a function that turns a text into a vector.
 
-The function is the app's (`recall.embedder`, a dotted path): a local model, an API, a table. It is called once for each
-text, as long as the vector is cached. Its ranking is fused with that of the words by reciprocal rank.
+The app provides the function (`recall.embedder`, a dotted path): a local model, an API, a table. It is called again
+only for texts whose vector is no longer cached. Its ranking is fused with the word ranking by reciprocal rank.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ RANK_OFFSET = 60
 """The constant of reciprocal rank fusion (Cormack, Clarke and Buettcher 2009)."""
 
 NEAREST = 50
-"""Facts that vectors contribute, the nearest."""
+"""Most facts that vectors contribute, the nearest ones."""
 
 VECTORS_KEPT = 20_000
 """Vectors cached, the least recently used evicted: 30 MB at 384 dimensions."""
@@ -37,11 +37,11 @@ class Embedder(Protocol):
 
 
 def load_embedder(name: str) -> Embedder:
-    """The function that `recall.embedder` names. Raises ConfigError when it cannot be loaded or is no function."""
+    """The function that `recall.embedder` names. Raises ConfigError when it cannot be loaded or is not a function."""
     module, _, attribute = name.rpartition(".")
     try:
         loaded: Any = getattr(importlib.import_module(module), attribute)
-    except Exception as error:  # noqa: BLE001  (foreign code may raise anything; nothing was read yet)
+    except Exception as error:  # noqa: BLE001  (the app's code may raise anything; nothing was read yet)
         reason = type(error).__name__
         raise ConfigError(
             f"setting recall.embedder: it cannot be loaded ({reason}); "

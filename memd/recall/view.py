@@ -49,7 +49,7 @@ def view(document: Document) -> str:
 
 
 def details(fact: Fact) -> Iterator[str]:
-    """A line each for the person a fact is about, what was wrong, its backstory, and until when it is valid."""
+    """Lines for a fact's person, the error it corrects, its backstory, and its last valid day."""
     person, relationship = subject_of(fact)
     if person or relationship:
         yield f"about {printable(person)} ({printable(relationship)})"

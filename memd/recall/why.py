@@ -1,4 +1,4 @@
-"""Why: where a fact comes from, what proves it, what it replaced, and what became of it. Archived facts too."""
+"""Why: the origin of a fact, its proof, the facts it replaced, and its state now. Archived facts too."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def _version(fact: Fact) -> dict[str, Any]:
 
 
 def _named(facts: Iterable[Fact], fact_id: str) -> dict[str, Any]:
-    """Another fact by its id: the first of these, as far as it is known."""
+    """Id and content of another fact, from the first of these facts with the id; content None without one."""
     fact = with_id(facts, fact_id)
     if fact is None:
         return {"id": fact_id, "content": None}

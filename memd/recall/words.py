@@ -81,7 +81,7 @@ def _pieces(run: str, *, keep: bool) -> list[str]:
 
 
 def _plain(word: str) -> str:
-    """A word without apostrophes and accents, which many people leave out of a query."""
+    """The word without apostrophes and accents, which many people omit in a query."""
     if word.isascii():
         return word.replace("'s", "").replace("'", "")
     bare = "".join(char for char in unicodedata.normalize("NFD", word) if unicodedata.category(char) != "Mn")

@@ -1,4 +1,4 @@
-"""Asking the extractor: by a call through the circuit breaker, by a batch, or from the answer of a batch."""
+"""Asking the extractor: by a call through the circuit breaker, by joining a batch, or from a batch's answer."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Asking:
         self._stopping = False
 
     def stop(self) -> None:
-        """Cancel all requests and make no more; their claims go back and cost no attempt."""
+        """Cancel all requests and make no further ones; their claims return to pending and cost no attempt."""
         self._stopping = True
         for request in self._in_flight.values():
             request.cancel()
@@ -45,7 +45,7 @@ class Asking:
         await self._sender.aclose()
 
     async def ask(self, work: Work) -> Answered | Deferred | Retry | Lost:
-        """The extraction of these messages, or the outcome when there is none yet. Counts what it costs.
+        """The extraction of these messages, or the claim's outcome if there is no extraction yet. Counts the tokens.
 
         Raises ExtractionFailed.
         """
@@ -100,6 +100,6 @@ class Asking:
 
 
 def paid_answer(work: Work) -> PaidAnswer | None:
-    """The answer that is there for exactly these messages, so that no call is made; None when there is none."""
+    """The stored answer for exactly these messages, which saves a call; None when there is no such answer."""
     answer = work.part.claim.answer
     return answer if answer is not None and results.fits(answer, work.new) else None

@@ -22,10 +22,10 @@ from memd.workers.resources import Resources
 T = TypeVar("T")
 
 REPORT_S = 1.0
-"""Seconds between reports of successes: they reset what is counted, and show that this host reaches the endpoint."""
+"""Seconds between reports of successes, which reset the failure count and show that this host reaches the endpoint."""
 
 UNREPORTED = Breaker("unreported", 0, "")
-"""The inbox is unreachable. Nothing is claimed until it is back, and the leases of the claims in hand decide."""
+"""The inbox is unreachable. Nothing is claimed until it is back; held claims depend on their leases."""
 
 
 class Circuit:
@@ -51,9 +51,9 @@ class Circuit:
         return claim_id == self._probe
 
     async def call(self, claim_id: str, make: Callable[[], Awaitable[T]]) -> T:
-        """Make a call, unless the breaker is open. Raises what `make` raises, and ModelUnavailable with the pause.
+        """Make a call unless the breaker is open. Raises the errors of `make`, and ModelUnavailable with the pause.
 
-        A call that fails while other calls of this worker succeed raises ContentRefused: its content is to blame.
+        A call that fails while other calls of this worker succeed raises ContentRefused: its content is at fault.
         """
         pause_s = self._open_until - time.monotonic()
         if pause_s > 0 and claim_id != self._probe:
@@ -63,7 +63,7 @@ class Circuit:
             result = await make()
         except ModelUnavailable as error:
             raise await self._failed(claim_id, error, started) from None
-        except ExtractionFailed:  # the endpoint works: the content is to blame
+        except ExtractionFailed:  # the endpoint works, so the content is at fault
             await self._succeeded(claim_id)
             raise
         await self._succeeded(claim_id)
@@ -108,5 +108,5 @@ class Circuit:
     async def _report(self, call: Call[Breaker]) -> Breaker:
         try:
             return await self._resources.send(call)
-        except MemdError:  # the worker, whose child we are, says once that its server is away
+        except MemdError:  # the parent process logs the outage once
             return UNREPORTED

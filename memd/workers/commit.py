@@ -26,19 +26,19 @@ ROUNDS = 5
 
 
 class Documents:
-    """The store as claims use it. Every method blocks."""
+    """The store's operations for claims. Every method blocks."""
 
     def __init__(self, resources: Resources) -> None:
         self._resources = resources
         self._settings = resources.settings
         self._store = resources.store
         self.writable = False
-        """Whether the store took a write since it last failed. Unknown at the start: then a probe finds out."""
+        """Whether the store took a write since its last failure. False at the start, so that a probe runs first."""
 
     def load(self, part: Part) -> Opened | Lost:
-        """The bucket's document, and which of the part's messages it has taken in.
+        """The bucket's document, and the part's messages that it already knows.
 
-        Lost where a forgetting was interrupted: it is finished first, and removes the claim as well.
+        Lost after an interrupted forgetting, which is completed first and removes the claim as well.
         Raises StoreUnavailable, DocumentDamaged.
         """
         key = part.claim.key
@@ -96,7 +96,7 @@ class Documents:
         )
 
     def _recent_use(self, part: Part, loaded: Loaded) -> dict[str, float]:
-        """How much each fact was read lately. Only hybrid eviction asks for it."""
+        """Recent reads of each fact, for hybrid eviction; empty otherwise."""
         if self._settings.apply.eviction != "hybrid":
             return {}
         accesses = self._store.reading_notes.read(part.claim.key.bucket, time.time())
@@ -113,7 +113,7 @@ class Documents:
 
 
 def _identities(thread_id: str, messages: Sequence[Message]) -> Identities:
-    """The identities to ask the ledger for, by thread; those of an app's list also as they were before namespaces."""
+    """The identities to look up in the ledger, by thread; for an app's thread also under its name before namespaces."""
     current = {thread_id: [message.identity for message in messages]}
     former = [message.former for message in messages if message.former]
     return current | {thread_id.partition("/")[2]: former} if former else current

@@ -24,7 +24,7 @@ from memd.workers.remember import Remembering
 from memd.workers.resources import Resources
 
 POLL_S = 0.025
-"""How long a drain with room waits at most before it claims again. The next due time is known to the millisecond."""
+"""Most seconds that a drain with room waits before it claims again."""
 
 COLLECT_S = 1.0
 """How often a drain looks for batches whose poll is due."""
@@ -40,19 +40,19 @@ _worker = ""
 
 
 def configure(settings: Settings, worker: str) -> None:
-    """Set the settings and the worker's name that drains of this process (and its forked children) run with."""
+    """Set the settings and the worker's name for drains of this process and its forked children."""
     global _settings, _worker
     _settings, _worker = settings, worker
 
 
 def prepare() -> None:
-    """Compile patterns, a quarter of a second, once in the parent instead of in each forked drain."""
+    """Compile patterns once in the parent instead of in each forked drain, where it costs a quarter of a second."""
     redaction.prepare()
     instructions.prepare()
 
 
 def drain(wire: str) -> None:
-    """The function of a bell. `wire`: the inbox version of the bell; another version is left to its own workers."""
+    """The function of a bell. `wire`: the inbox version of the bell; workers of that version handle other versions."""
     if wire != str(WIRE_VERSION):
         return
     settings = _settings or config.load().settings
@@ -75,17 +75,17 @@ class Drain:
         self._worker = worker
         self._stopping = asyncio.Event()
         self._changed = asyncio.Event()
-        """Set when a claim's life has ended or the drain is told to stop. Waiting for each task would cost more."""
+        """Set when a claim has ended or the drain has to stop. Waiting for each task would cost more."""
         self._alone = False
         self._log = logger()
 
     async def run(self) -> None:
-        """Claim and work until done; claims still in hand at the end go back."""
+        """Claim and work until done; claims still held at the end are released."""
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, self._stop)
         leases = asyncio.create_task(self._keep_leases())
         try:
             await self._work()
-        except MemdError as error:  # the inbox is unreachable: running claims go on, and their leases decide
+        except MemdError as error:  # the inbox is unreachable: held claims go on and depend on their leases
             self._log.warning(Event.DRAIN_ENDED, code=type(error).__name__)
         finally:
             await self._finish()
@@ -133,7 +133,7 @@ class Drain:
             task = asyncio.create_task(self._remembering.run(claim))
             self._running[task] = claim
             task.add_done_callback(self._ended)
-        # A suspect may kill its worker, so only a drain that holds nothing else claims it, and then claims no more.
+        # A suspect may kill its worker, so a drain claims it only when it holds no other claim, and then no more.
         self._alone = bool(claims.suspects and self._running) or any(claim.suspect for claim in claims.taken)
         return claims
 
@@ -146,7 +146,7 @@ class Drain:
             self._log.error(Event.CLAIM_LOST, claim=claim.id, exc_info=error)
 
     async def _wait(self, claims: Claims | None) -> None:
-        """Wait until there may be something to claim: room, a due time, or a push that made a key due at once."""
+        """Wait until a claim may succeed: there is room, a due time has come, or a push made a key due at once."""
         pause = POLL_S
         if claims and claims.next_due_ms is not None and not claims.suspects and claims.breaker == "closed":
             pause = min(pause, max(0.001, (claims.next_due_ms - claims.now_ms) / 1000))
@@ -175,9 +175,9 @@ class Drain:
                     self._remembering.asking.lose(claim_id)
 
     async def _finish(self) -> None:
-        """Let running claims end. Told to stop, wait for commits only, at most GRACE_S."""
+        """Let running claims end. After a stop request, wait only for commits, at most GRACE_S."""
         if self._collecting is not None:
-            self._collecting.cancel()  # batches that are not handed over are polled again
+            self._collecting.cancel()  # batches not handed over yet are polled again later
             await asyncio.gather(self._collecting, return_exceptions=True)
         stop = asyncio.ensure_future(self._stopping.wait())
         while self._running and not stop.done():

@@ -19,7 +19,7 @@ from memd.workers.outcome import Dead, Guilty, Outcome, Overtaken, PartOutcome, 
 from memd.workers.steps import Part
 
 MAX_CALLS = 64
-"""Model calls that one halving may cost. Fewer find eight guilty messages among thousands."""
+"""Most model calls that one halving may cost; enough to find eight guilty messages among thousands."""
 
 ROUNDS = 5
 """How often a part starts again because other writers were faster, before the claim goes back."""
@@ -31,7 +31,7 @@ Failure = ContentRefused | ContentTooLong
 class _Planned:
     messages: tuple[Message, ...]
     blamed: tuple[Guilty, ...] = ()
-    """Guilty if this part passes: the replies that were tried together with it before, and failed."""
+    """Replies that failed together with this part; they are guilty if this part passes alone."""
 
     rounds: int = 0
 
@@ -49,13 +49,13 @@ class Parts:
         self._passed: list[Stored | Skipped] = []
         self._guilty: list[Guilty] = []
         self._failure: Failure | None = None
-        """Why the claim as a whole did not pass."""
+        """The failure of the whole claim."""
 
         self._ended_by: Outcome | None = None
         self._calls = 0
 
     def __iter__(self) -> Iterator[Part]:
-        """The next part, as long as there is one and no outcome has ended the claim."""
+        """Yield the parts in order, until all are done or an outcome ends the claim."""
         while self._planned and self._ended_by is None:
             guilty = frozenset(message.identity for message in self._guilty)
             yield Part(self._claim, self._planned[-1].messages, guilty, self.spent)
@@ -92,7 +92,7 @@ class Parts:
         return replace(reduce(add, stored), guilty=tuple(self._guilty))
 
     def _refuse(self, messages: tuple[Message, ...], failure: Failure) -> None:
-        """Split the part; but a refusal may pass on the next attempt, unlike a text that is too long."""
+        """Split the part. A refusal that may pass on the next attempt is retried instead."""
         if self._failure is None and isinstance(failure, ContentRefused) and not self._last_attempt:
             self._ended_by = Retry(failure.code, str(failure), costs=True)
             return
@@ -101,10 +101,10 @@ class Parts:
 
     def _split(self, messages: tuple[Message, ...], failure: Failure) -> None:
         users = [place for place, message in enumerate(messages) if message.role == "user"]
-        if len(messages) == 1 or not users or self._calls > MAX_CALLS:  # the first call was not the halving's
+        if len(messages) == 1 or not users or self._calls > MAX_CALLS:  # the first call does not count as halving
             self._guilty += _guilty(messages, failure)
         elif len(users) == 1:
-            # A reply cannot be tried without its question: if the question passes alone, the rest is to blame.
+            # A reply cannot be tried without its question: if the question passes alone, the reply is at fault.
             place = users[0]
             rest = messages[:place] + messages[place + 1 :]
             self._planned.append(_Planned(messages[place : place + 1], _guilty(rest, failure)))

@@ -1,4 +1,4 @@
-"""The bell as workers load it: the only job there is. Whatever a stored job names, only the drain can run.
+"""The bell, which is the only job that workers run. Whatever function a stored job names, only the drain can run.
 
 RQ imports and calls the function that a job names, and any account that can write `rq:*` can name anything. So this
 class only checks whether a stored job is byte for byte our bell; everything else is fixed here.
@@ -61,7 +61,7 @@ def _text(value: Any) -> str:
 
 
 def _inflate(data: bytes) -> bytes:
-    """The stored job data, inflated up to a cap. Data that is not ours need not be readable."""
+    """The stored job data, inflated up to a cap. Data of foreign jobs is returned as it is."""
     if len(data) > _MAX_DATA:
         return b""
     try:

@@ -64,7 +64,7 @@ class Skipped:
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """The claim goes back to pending. `costs`: the content is to blame, so it costs an attempt."""
+    """The claim returns to pending. `costs`: the content is at fault, so it costs an attempt."""
 
     code: str
     error: str
@@ -73,7 +73,7 @@ class Retry:
     """Seconds until the next try, where the endpoint or its circuit breaker names them; None: the key's own backoff."""
 
     answer: PaidAnswer | None = None
-    """The model's answer, where only the store failed: it goes back with the claim, so that it is not paid again."""
+    """The model's answer if only the store failed: it is kept with the claim, so that it is not paid again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,7 @@ class Dead:
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """Another worker has the claim, or the inbox is unreachable: the lease decides, nothing is sent."""
+    """Another worker has the claim, or the inbox is unreachable: nothing is sent, and the lease decides."""
 
     code: str = "claim_lost"
 
@@ -130,7 +130,7 @@ def unwritable(error: StoreUnavailable | DocumentDamaged) -> Retry:
 
 
 def judge(error: Exception) -> Outcome | Unfit:
-    """The outcome of a failed step. Whatever failed, nothing of the part in hand was stored."""
+    """The outcome of a failed step. After any failure, no message of the part is stored."""
     match error:
         case ClaimLost():
             return Lost()

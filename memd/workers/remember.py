@@ -77,7 +77,7 @@ class Remembering:
     async def _load(self, part: Part) -> Opened | Dead | Lost:
         if part.claim.bad:
             return Dead(part.claim.bad, breaks_format(part.claim.bad))
-        if part.claim.refused:  # first of all, so that no ack takes them along
+        if part.claim.refused:  # first, so that the ack does not include them
             await self._resources.in_thread(self._settling.bury_refused, part.claim)
         return await self._resources.in_thread(self._documents.load, part)
 
@@ -91,7 +91,7 @@ class Remembering:
 
     async def _ask(self, work: Work) -> Answered | Deferred | Retry | Lost:
         if paid_answer(work) is None and not self._documents.writable:
-            # An answer that cannot be stored is paid for nothing.
+            # Paying for an answer that cannot be stored would be wasted.
             await self._resources.in_thread(self._documents.probe, work.part)
         return await self.asking.ask(work)
 
@@ -108,7 +108,7 @@ class Remembering:
 
 
 def choose(opened: Opened, settings: Settings, now: datetime) -> Work | Skipped:
-    """The messages of a part that the ledger does not hold, with context; or why there is nothing to read.
+    """The new messages of a part, which the ledger does not hold, with context; or Skipped with the reason.
 
     Context is the last `context_messages` messages of the claim before the first new one.
     """
@@ -137,7 +137,7 @@ def _is_forgotten(tombstone: Tombstone, bucket: Bucket, message: Message) -> boo
 
 
 def _nothing_to_read(alive: tuple[Message, ...], new: tuple[Message, ...], settings: Settings) -> Skipped | None:
-    """Why these messages are skipped; None when they are not."""
+    """The reason to skip these messages, or None."""
     roles = {message.role for message in new}
     if not alive:
         return Skipped("forgotten")
@@ -160,14 +160,14 @@ def _context(part: Part, new: tuple[Message, ...], forgotten: set[str], most: in
 
 
 def _redacted(message: Message, counts: Counter[str]) -> Message:
-    """The message without its secrets. It keeps its identity, which is that of the original text."""
+    """The message without its secrets. It keeps its identity, a hash of the original text."""
     content, secrets = redact(message.content)
     counts.update(secrets)
     return structs.replace(message, content=content) if secrets else message
 
 
 def _stored_earlier(opened: Opened) -> Stored:
-    """The facts that quote these messages: an attempt that was never acked has stored them."""
+    """The facts that quote these messages, stored by an attempt that was never acked."""
     messages, thread = opened.part.messages, opened.part.claim.key.thread_id
     names = {name for message in messages for name in (message.id, message.identity) if name}
     quoting = (id_of(fact) for fact in facts_of(opened.loaded.document) if quotes_any(fact, thread, names))

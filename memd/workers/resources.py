@@ -25,7 +25,7 @@ THREADS = 8
 
 @dataclass(frozen=True, slots=True)
 class Resources:
-    """Settings and everything that is open. Blocking calls run in `threads`, so that the loop only waits for models."""
+    """Settings and open resources. Blocking calls run in `threads`, so that the event loop only waits for models."""
 
     settings: Settings
     client: redis.Redis

@@ -67,7 +67,7 @@ class Settling:
         self._bury_guilty(claim, refused, self._log(claim))
 
     def _log(self, claim: Claim) -> Any:
-        """A logger that names the claim, its key and its bucket; only this store's key makes these names."""
+        """A logger with the names of the claim, its key and its bucket, made with this store's secret key."""
         named = self._resources.store.pseudonym
         return logger(key=named(claim.key.hash), bucket=named(claim.key.bucket.hash), claim=claim.id)
 
@@ -92,9 +92,8 @@ class Settling:
     def _wait_s(self, claim: Claim, retry: Retry) -> float:
         """Seconds that the key waits, at most `backoff_max_s`: without a named pause the key's own backoff.
 
-        The backoff is half to all of `backoff_s` * 2^tries; the jitter keeps claims apart. A longer pause is kept by
-        the breaker, for all keys: no key may be due later than that, and it need not wait for an endpoint that the
-        settings no longer name.
+        The backoff is 50 to 100 % of `backoff_s` * 2^tries; the jitter spreads the claims. A longer pause is enforced
+        by the breaker for all keys, so a key does not wait for an endpoint that the settings no longer name.
         """
         longest_s = self._drain.backoff_max_s
         if retry.wait_s is not None:
@@ -113,7 +112,7 @@ def breaks_format(code: str) -> str:
 
 
 def _pushes(claim: Claim) -> int:
-    """How many pushes the claim holds, by its sequence numbers."""
+    """The number of pushes in the claim, from its sequence numbers."""
     return claim.last - claim.first + 1
 
 

@@ -18,7 +18,7 @@ from memd.memory.store.protocol import Loaded
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Messages of a claim that are tried together: all of them, or fewer where the model cannot take all."""
+    """Messages of a claim that are tried together: all, or fewer if the model cannot take all."""
 
     claim: Claim
     messages: tuple[Message, ...]

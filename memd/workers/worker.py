@@ -49,7 +49,7 @@ BEAT_S = 5
 """Seconds between two heartbeats, while a bell runs and while none comes."""
 
 LIFE_S = 20
-"""How long a worker counts as alive after a heartbeat."""
+"""Seconds that a worker counts as alive after a heartbeat."""
 
 WORKER_TTL_S = BEAT_S + 15
 """RQ's blocking read ends 15 seconds earlier."""
@@ -86,7 +86,7 @@ def pause_after(pause_s: float, ran_bells: bool, lasted_s: float) -> float:
 
 
 def _run_bells(settings: Settings, name: str, stop: Stop, outage: Outage) -> bool:
-    """Be an RQ worker until a signal says stop, or until RQ gives up the server. Returns whether any bell ran."""
+    """Run an RQ worker until a signal or until RQ gives up the server. Returns whether any bell ran."""
     ran_bells = False
     worker = None
     try:
@@ -95,7 +95,7 @@ def _run_bells(settings: Settings, name: str, stop: Stop, outage: Outage) -> boo
         worker.stop, worker.store, worker.outage = stop, open_store(settings), outage
         worker.work(logging_level="WARNING")
         ran_bells = worker.ran_bells
-    except redis.RedisError as error:  # no context is in hand: the child has its own connection and its leases
+    except redis.RedisError as error:  # no context is held here: the child has its own connection and leases
         if worker is not None:
             outage.failed(translated(error, worker.connection))
         if isinstance(error, redis.OutOfMemoryError):
@@ -137,7 +137,7 @@ class Stop:
             signal.signal(number, lambda *_: self.request())
 
     def request(self) -> None:
-        """Stop soon, after STOP_S by force: a library may swallow the exception that the signal raises."""
+        """Stop soon; after STOP_S by force, because a library may swallow the exception that the signal raises."""
         if not self.requested:
             self.requested = True
             force = threading.Timer(STOP_S, os._exit, [1])
@@ -201,7 +201,7 @@ class BellWorker(Worker):
             raise StopRequested
         try:
             super().heartbeat(min(timeout or LIFE_S, LIFE_S), pipeline)
-            # Registered again each time: an emptied server does not know this worker, and would get it no bells.
+            # Registered again each time: an emptied server does not know this worker and would give it no bells.
             connection = self.connection if pipeline is None else pipeline
             connection.hset(self.key, mapping={**self.serialize(), "state": self.get_state()})
             worker_registration.register(self, pipeline)
@@ -214,7 +214,7 @@ class BellWorker(Worker):
     def teardown(self) -> None:
         """Unregister, and close thread and sockets even where the server is unreachable.
 
-        Each outage makes a new worker, so what the old ones leave open would pile up.
+        Each outage makes a new worker, so connections left open by old workers would pile up.
         """
         try:
             super().teardown()  # type: ignore[no-untyped-call]  # RQ's gap
@@ -283,7 +283,7 @@ def _worker(settings: Settings, name: str) -> BellWorker:
 
 
 def _release_claims(settings: Settings, name: str) -> None:
-    """The forked child died: what it had claimed goes back now. When that fails, the leases bring it back."""
+    """Release the claims of a forked child that died. If that fails, they return when their leases expire."""
     try:
         with connect(settings) as client:
             released = send(client, died(name))

@@ -1,6 +1,6 @@
-"""Results of batches: reading one, who is at fault when there is no message, and whether it fits a claim.
+"""Results of batches: parses a result, finds who is at fault when it has no message, checks that it fits a claim.
 
-Nothing here needs the SDK: the inbox keeps each answer unchanged, and it is read when its key is claimed.
+Nothing here needs the SDK. The inbox keeps each answer unchanged until its key is claimed.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ TOO_LARGE = "memd_too_large"
 """The error type kept in place of an answer with too many bytes."""
 
 KEPT = "kept"
-"""The kind of an answer whose update has been read and paid for, and could not be stored."""
+"""The kind of a paid answer that could not be stored."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class BatchResult:
 
     @property
     def failure(self) -> ExtractionFailed | None:
-        """Why there is no message; None when there is one, whatever it holds."""
+        """The reason why there is no message; None when there is a message, even an unusable one."""
         if self.kind == "succeeded":
             return None
         if self.kind == "expired":
@@ -48,12 +48,12 @@ class BatchResult:
 
     @property
     def usage(self) -> Usage:
-        """The tokens it cost: none without a message."""
+        """The tokens it cost; zero without a message."""
         return envelope.usage(self.body.get("usage")) if self.kind == "succeeded" else Usage()
 
 
 def parse_line(line: bytes, max_bytes: int) -> BatchResult | None:
-    """The result in one line; None when the line holds none. A line over `max_bytes` becomes an `errored` result."""
+    """Parse one line; None when it is not a result. A line over `max_bytes` becomes an `errored` result."""
     try:
         row = orjson.loads(line)
         request_id, result = row["custom_id"], row["result"]
@@ -80,7 +80,7 @@ def keep(extraction: Extraction, sent: Sequence[Message]) -> PaidAnswer:
 
 
 def kept(answer: PaidAnswer) -> Extraction | None:
-    """The extraction in an answer that `keep` packed, without usage: that is counted. None for a batch's answer."""
+    """The extraction in an answer packed by `keep`; its usage is counted already. None for a batch's answer."""
     packed = orjson.loads(answer.raw)
     if packed["kind"] != KEPT:
         return None

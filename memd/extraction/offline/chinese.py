@@ -57,7 +57,7 @@ _STATES: Prefilter[None] = Prefilter(
         for pattern in (_MEANT, _NOT_BUT, *(ended for _, ended in ENDINGS), *(rule.pattern for rule in RULES))
     ]
 )
-"""What every sentence with a statement contains one of."""
+"""Prefilter: every sentence with a statement contains one of these literals."""
 
 _ENDS_NOT = re.compile(r"[，,](?:而)?不(?:是)?(?:住?在|叫)?([^，,。！!]{1,30})$")
 
@@ -129,7 +129,7 @@ def _plain(clause: str) -> str:
 
 
 def _value(raw: str) -> str:
-    """The value without particles; empty when it is vague or too long."""
+    """The value without particles; "" when it is vague or too long."""
     value = _EDGE.sub("", _TAIL.sub("", _EDGE.sub("", raw)))
     if not value or len(value) > MAX_VALUE_CHARS // 2 or _VAGUE.match(value) or "我们" in value:
         return ""

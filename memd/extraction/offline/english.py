@@ -114,7 +114,7 @@ _STATES = Prefilter(
     ],
     folded=True,
 )
-"""What every sentence with a statement contains one of."""
+"""Prefilter: every sentence with a statement contains one of these literals."""
 
 MIN_CHARS = len("I use R")
 

@@ -2,7 +2,7 @@
 
 It understands statements that users make about themselves in one plain clause: name, home, job, employer, origin, names
 of family and pets, tastes and preferences, allergies and diet, tools, languages, the form of answers, plans, decisions,
-what they learn, what is over, and corrections of these. Each fact quotes its sentence.
+subjects they learn, facts that no longer hold, and corrections of these. Each fact quotes its sentence.
 
 It never guesses, so it misses most of what a model would find. It cannot read between the lines, resolve "it", "there"
 or "she", join sentences, detect irony, tell whether "I'm Kim" is a name, turn "next week" into a date, rate facts,
@@ -47,7 +47,7 @@ class RulesExtractor:
         return Extraction(builder.update(), Usage(), self.name, RULES_VERSION)
 
     async def aclose(self) -> None:
-        """Nothing is open."""
+        """Do nothing; no connection is open."""
 
 
 def read(text: str) -> Iterator[tuple[Statement, str]]:
@@ -112,13 +112,16 @@ class _UpdateBuilder:
         self.new[slot] = _fact(statement, evidence, replaced)
 
     def _same(self, statement: Statement, of_kind: list[KnownFact]) -> str | None:
-        """The first fact with the same content but for case, or of a single kind with the same value."""
+        """The id of the first fact with the same content (ignoring case), or the same value of a single kind."""
         content, value = statement.content.strip().casefold(), statement.value.casefold()
         worded = {fact.id for fact in of_kind if statement.single and fact.value == value}
         return next((fact_id for fact_id, _, folded in self._facts if folded == content or fact_id in worded), None)
 
     def _replaced(self, statement: Statement, of_kind: list[KnownFact]) -> Iterator[str]:
-        """Of a single kind every other value; of other kinds the same value in another wording (likes, dislikes)."""
+        """Ids of the facts that a statement replaces.
+
+        For a single kind: every other value. For other kinds: the same value in another wording (likes, dislikes).
+        """
         if statement.person:
             begins = statement.content.rpartition(statement.person)[0]
             yield from (fact_id for fact_id, text, _ in self._facts if statement.corrects and text.startswith(begins))

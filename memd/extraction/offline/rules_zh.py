@@ -68,12 +68,12 @@ def _is_language(value: str) -> bool:
 
 
 def _single(kind: str, category: str, pattern: str, template: str, accept: Callable[[str], bool] | None = None) -> Rule:
-    """A statement that a user can make about one value at a time."""
+    """A rule for statements that hold for one value at a time."""
     return Rule(kind, re.compile(pattern), template, category, single=True, accept=accept)
 
 
 def _many(kind: str, category: str, pattern: str, template: str, accept: Callable[[str], bool] | None = None) -> Rule:
-    """A statement that holds besides others of its kind."""
+    """A rule for statements that hold together with others of their kind."""
     return Rule(kind, re.compile(pattern), template, category, long=True, accept=accept)
 
 

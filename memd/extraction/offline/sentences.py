@@ -8,16 +8,16 @@ from collections.abc import Callable, Iterator
 from memd.push.prefilter import Prefilter
 
 MASK = "\x00"
-"""Replaces each character that somebody else may have said (code, quotations); no statement may contain it."""
+"""Replaces each character of code and quotations, which others may have written; no statement contains it."""
 
 MAX_SENTENCE_CHARS = 400
 """Plain statements are short; this also bounds the time that one sentence can take."""
 
 MIN_SENTENCE_CHARS = 3
-"""我吃素 is a statement; nothing shorter is."""
+"""我吃素 is the shortest statement."""
 
 MAX_READ = 1_500
-"""Sentences of one message that are read: those that may hold a statement. A document keeps 300 facts."""
+"""Most sentences of one message that are read, of those that may hold a statement. A document keeps 300 facts."""
 
 _NOT_OWN = re.compile(
     r"```.*?(?:```|\Z)"
@@ -43,7 +43,7 @@ _ABOUT_ME = re.compile(r"\babout (?:me|myself)\b|关于我|自我介绍|我的�
 
 
 def sentences(text: str, may_state: Callable[[str], bool]) -> Iterator[tuple[str, str, str]]:
-    """The user's own sentences that may hold a statement: masked, verbatim (the quote), and the one before.
+    """The user's own sentences that may hold a statement, as (masked, verbatim for the quote, previous sentence).
 
     A message that asks to work on a text contains that text, so none of it is read. Text after a line that ends in a
     colon is not read either, unless the line announces facts about the user.
@@ -90,6 +90,6 @@ def _ends(masked: str) -> Iterator[int]:
 
 
 def _is_abbreviation(before: str) -> bool:
-    """Whether the characters before a full stop are an abbreviation; none has five letters in a row."""
+    """Whether the characters before a full stop are an abbreviation; no abbreviation has five letters in a row."""
     long_word = len(before) >= 5 and before[-5:].isalpha()
     return not long_word and _ABBREVIATION.search(before) is not None

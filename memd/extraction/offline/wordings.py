@@ -25,7 +25,7 @@ class KnownFact(NamedTuple):
 
 
 _Wording = tuple[str, str, Callable[[str], bool] | None]
-"""Of one template: its kind, the text after the value, and the check of the value."""
+"""The parts of a template after its value: kind, text after the value, check of the value."""
 
 
 def _wordings() -> dict[str, list[_Wording]]:

@@ -24,10 +24,10 @@ def bucket_of(user_id: str, agent_name: str) -> Bucket:
 
 
 class ByHand:
-    """Edits memories. Each edit is one write, and is not lost whatever a worker does at the same time.
+    """Edits memories. Each edit is one write, which a concurrent worker cannot lose.
 
     Every method raises Rejected (code, field, limit; nothing changed), StoreUnavailable, and DocumentDamaged with the
-    place where a person broke the file.
+    place of the damage in the file.
     """
 
     settings: Settings
@@ -103,13 +103,13 @@ class ByHand:
     ) -> Imported:
         """Merge an export of memd (`export`), DeerFlow (memory.json) or mem0 (`get_all()`); importing twice is safe.
 
-        Facts that are there do not change. `dry_run`: only report what would come in. One write for each memory.
+        Existing facts do not change. `dry_run`: only report the import. One write for each memory.
         """
         user, agent = _names(user_id, agent_name)
         return self._transfer.import_(user, document, agent_name=agent, form=format, dry_run=dry_run)
 
 
 def _names(user_id: str, agent_name: str | None) -> tuple[str, str | None]:
-    """Checked ids; the agent None means every agent. Raises Rejected."""
+    """The checked ids. `agent_name` None means every agent. Raises Rejected."""
     user = check_identifier("user_id", user_id)
     return user, check_identifier("agent_name", agent_name) if agent_name else agent_name

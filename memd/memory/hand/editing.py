@@ -1,7 +1,7 @@
-"""Editing: changes by hand, committed as a worker commits: under the lock, against the revision that was loaded.
+"""Editing: changes by hand, committed like a worker's update: under the lock, against the loaded revision.
 
-An edit that meets another writer is applied again to the newer document, so neither of the two is lost. Nothing here
-needs the server.
+When another writer was faster, the edit is applied again to the newer document, so neither change is lost. Editing
+does not need the server.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ class Change:
 class Editing:
     """Changes documents by hand. Safe against other threads and against any worker.
 
-    Every method raises Rejected (nothing changed), StoreUnavailable, and DocumentDamaged with the place where a person
-    broke the file; the file is left as it is, for them to repair.
+    Every method raises Rejected (nothing changed), StoreUnavailable, and DocumentDamaged with the place of the damage;
+    a damaged file stays in place for its editor to repair.
     """
 
     def __init__(self, settings: Settings, store: Store | None = None) -> None:
@@ -65,7 +65,7 @@ class Editing:
         return [dict(fact) for fact in facts_of(self.load(bucket).document)]
 
     def archived(self, bucket: Bucket, reason: str | None = None) -> list[Fact]:
-        """Copies of the archived facts, the latest last; of one archive reason, or of all."""
+        """Copies of the archived facts, latest last. `reason`: only this archive reason; None: all."""
         entries = archive_of(self.load(bucket).document)
         return [dict(entry) for entry in entries if reason in (None, archive_reason(entry))]
 
@@ -110,7 +110,7 @@ class Editing:
         return load_unrepaired(self._store, bucket)
 
     def change(self, bucket: Bucket, step: Step[R], *, dry_run: bool = False) -> tuple[Document, R]:
-        """Do one edit, in one write; the document before it, and the result.
+        """Do one edit in one write. Returns the document before it, and the result.
 
         Raises Conflict when other writers were faster every time.
         """

@@ -1,4 +1,4 @@
-"""Edits: changes of a person to a document. Pure functions: nothing is mutated, refusals raise Rejected.
+"""Edits: a person's changes to a document. Pure functions: nothing is mutated, refusals raise Rejected.
 
 An edited fact has source `manual` and confidence 1.0; the model cannot change it.
 """
@@ -30,7 +30,7 @@ PERSON = Author(MANUAL, 1.0)
 
 
 def add(document: Document, content: str, category: str | None, now: datetime, settings: ApplySettings) -> Edited:
-    """Add a fact about the user; one that says the same becomes manual. A removed fact may come back this way.
+    """Add a fact about the user. An existing fact that says the same becomes manual; a removed fact may return.
 
     Raises Rejected.
     """
@@ -109,7 +109,7 @@ def _keys(facts: list[Fact]) -> set[Key]:
 
 
 def _merges(archive: list[Fact], fact_id: str) -> set[str]:
-    """The ids of the merges that a fact went into, and of the facts that it was merged from, over several steps."""
+    """The ids of merges that contain a fact, and of facts that it was merged from, over several steps."""
     merged = {(id_of(entry), replaced_by(entry)) for entry in archive if archive_reason(entry) == "merged"}
     above, below = {fact_id}, {fact_id}
     for _ in merged:

@@ -27,7 +27,7 @@ EXPORT_VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class Parcel:
-    """The import of one memory. `user_id`: its owner, None when the format does not say.
+    """The import of one memory. `user_id`: its owner; None when the format has no owner.
 
     `refused`: items that could not be read, counted by reason.
     """
@@ -68,7 +68,7 @@ def read(value: object, form: str, user_id: str) -> tuple[Format, list[Parcel]]:
     """The format of an import, and its parcels for this user. `form`: a format, or auto. Raises Rejected."""
     try:
         value = parse_json(orjson.dumps(value))
-    except (TypeError, ValueError):  # not JSON, or a lone surrogate; orjson's words may quote the value
+    except (TypeError, ValueError):  # not JSON, or a lone surrogate; orjson's message may quote the value
         _refuse("E_IMPORT_JSON", "an import must be valid JSON, without lone surrogates")
     form = _recognised(value) if form == "auto" else form
     if form == "memd":

@@ -59,15 +59,15 @@ from memd.memory.text import one_line
 from memd.push.redaction import redact
 
 _OVER = frozenset({"edited", "replaced", "retired", "merged"})
-"""Archive reasons that mean: this no longer holds."""
+"""Archive reasons of facts that no longer hold."""
 
 
 @dataclass(frozen=True, slots=True)
 class MergedDocument:
-    """The next document, of the same revision when nothing came in; and what became of each piece.
+    """The next document, of the same revision when nothing was imported, and the result for each item.
 
-    `known`: facts that the memory had; `summaries`: taken where there was none; `archived`: archive entries taken;
-    `refused`: by reason, summaries and archive entries included.
+    `known`: facts that the memory had already; `summaries`: summaries imported into empty places; `archived`: imported
+    archive entries; `refused`: by reason, with summaries and archive entries.
     """
 
     document: Document
@@ -89,7 +89,7 @@ def merge(document: Document, parcel: Parcel, user_id: str, now: datetime, setti
     if entries:
         both = sorted([*entries, *archive_of(old)], key=archived_at)
         fields["archive"] = both[-settings.archive_cap :] if settings.archive_cap else []
-    if parcel.user_id == user_id:  # the user's own export: messages taken in and facts removed stay so
+    if parcel.user_id == user_id:  # the user's own export: import its ledger and tombstones too
         fields["ledger"] = ledger.joined(parcel.ledger, ledger_of(old), settings.ledger_cap)
         if tombstones := removed.imported(old, facts, parcel.removed):
             fields["removed"] = tombstones
@@ -118,7 +118,7 @@ class _Merging:
         self.refused: Counter[str] = Counter(parcel.refused)
 
     def facts(self) -> list[Fact]:
-        """The facts that come in, in the order of the parcel; where there is no room for all, those of highest rank."""
+        """The facts to import, in the order of the parcel; without room for all, those of highest rank."""
         keys = set(map(key_of, facts_of(self._old)))
         over = {key_of(entry) for entry in archive_of(self._old) if archive_reason(entry) in _OVER}
         fresh: list[Fact] = []
@@ -140,7 +140,7 @@ class _Merging:
         return [self._named(place, fact) for place, fact in enumerate(fresh)]
 
     def with_summaries(self) -> tuple[Document, int]:
-        """The document with the parcel's summaries where it had none, and how many those are."""
+        """The document with the parcel's summaries in its empty places, and their number."""
         document, count = self._old, 0
         for name, entry in self._parcel.summaries.items():
             text = without_upload_events(one_line(entry["summary"]))
@@ -178,15 +178,15 @@ class _Merging:
         return self._flaw(fact, content_of(clean), person_of(clean))
 
     def _flaw(self, fact: Fact, content: str, person: str) -> str | None:
-        """The gate that stops a fact, of the memory or of the archive."""
+        """The gate that refuses a fact or an archive entry; None when it passes."""
         asides = tuple(asides_of(fact).values())
         gate = sentence_refusal(content_of(fact), content, self._settings, asides)
         return gate or removed.refusal(self._removed, content, person)
 
     def _clean(self, fact: Fact) -> Fact:
-        """The fact as the document keeps it, still with the id that it came with."""
+        """The fact in the form of the document, still with its imported id."""
         category = one_line(category_of(fact)).casefold()
-        # The other memory believed a fact without a confidence: give it just enough to be stored.
+        # The other memory kept this fact without a confidence: give it just enough to be stored.
         confidence = confidence_of(fact) if has_confidence(fact) else self._settings.confidence_threshold
         clean = base_fact(
             id_of(fact),
@@ -205,12 +205,12 @@ class _Merging:
         return {**clean, "origin": {"importedFrom": self._parcel.source, "importedAt": iso(self._now)}}
 
     def _past(self, value: object) -> str:
-        """A time as the document writes it; now for one that is not known, or not over."""
+        """A time in the document's format; the current time when it is unknown or in the future."""
         time = moment(value)
         return iso(time if time is not None and time <= self._now else self._now)
 
     def _named(self, place: int, fact: Fact) -> Fact:
-        """The fact with an id that no other fact has; its own where it can keep it."""
+        """The fact with a unique id: its own id if that is free."""
         used = ids_in_use(self._old) | set(self.added)
         own = id_of(fact)
         keeps = self._parcel.source != "mem0" and 0 < len(own) <= 64 and own not in used
@@ -224,5 +224,5 @@ def _version(entry: Fact) -> tuple[object, ...]:
 
 
 def _with_safe_evidence(fact: Fact) -> Fact:
-    """The fact with the secrets cut out of its quotes, which were stored under other settings."""
+    """The fact without the secrets in its quotes, which were stored under other settings."""
     return with_quotes(fact, lambda quote: redact(quote)[0][:MAX_QUOTE_CHARS])

@@ -75,7 +75,7 @@ def save(document: Document, content: str, category: str | None, now: datetime, 
 def update(
     document: Document, fact_id: str, content: str, category: str | None, now: datetime, settings: ApplySettings
 ) -> Edited:
-    """Give a fact other words; it becomes a note, whatever it was, and the archive keeps the old version.
+    """Reword a fact. It becomes a note, and the archive keeps the old version.
 
     Raises Rejected, FactUnknown.
     """

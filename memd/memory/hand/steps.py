@@ -46,7 +46,7 @@ class Author:
 
 @dataclass(frozen=True, slots=True)
 class Edited:
-    """The document after an edit, of the same revision when nothing had to change; and the id of the fact."""
+    """The document after an edit, of the same revision when nothing changed, and the id of the fact."""
 
     document: Document
     fact_id: str
@@ -64,12 +64,12 @@ def existing(document: Document, fact_id: str) -> Fact:
 
 
 def saying(document: Document, content: str, person: str = "") -> str | None:
-    """The id of the fact that says the same of this person (folded; "": the user), if there is one."""
+    """The id of a fact that says the same about this person (folded; "": the user), or None."""
     return Contents(facts_of(document)).same(content, person)
 
 
 def check_unsaid(document: Document, content: str, fact: Fact) -> None:
-    """Raise Rejected when another fact than this one says the same of the same person."""
+    """Raise Rejected when a fact other than `fact` says the same about the same person."""
     same = saying(document, content, person_of(fact))
     if same not in (None, id_of(fact)):
         refuse("E_FACT_KNOWN", f"another fact says this already: {same}", "content")
@@ -93,7 +93,7 @@ def with_new_fact(document: Document, content: str, category: str | None, author
 
 
 def checked_text(text: object, settings: ApplySettings, code: str, field: str = "content") -> str:
-    """A text as it is stored: on one line, and past the gates. Raises Rejected, its code starting with `code`."""
+    """Put a text on one line and check it by the gates. Raises Rejected with a code that starts with `code`."""
     if not isinstance(text, str):
         refuse(f"{code}_TYPE", f"{field} must be text", field)
     clean = one_line(text)
@@ -112,7 +112,7 @@ def reworded(fact: Fact, content: str, category: str | None, author: Author, now
 
 
 def without_proof(fact: Fact) -> Fact:
-    """The fact without what proves its words."""
+    """The fact without the fields that prove its words."""
     return {name: value for name, value in fact.items() if name not in PROVEN_ONLY}
 
 

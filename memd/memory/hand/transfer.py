@@ -20,7 +20,7 @@ from memd.memory.hand.imports import MergedDocument, merge
 class ImportedMemory:
     """The import into one memory. `added`: the ids of facts, `contents`: their sentences; `known`: facts it had.
 
-    `summaries`, `archived`: how many came in; `refused`: the rest, counted by reason.
+    `summaries`, `archived`: the numbers imported; `refused`: the other items, counted by reason.
     """
 
     agent_name: str

@@ -1,4 +1,4 @@
-"""Collecting batches: the endpoint is polled for finished batches, and their results go to the keys that wait."""
+"""Collecting batches: polls the endpoint for finished batches and hands their results to the waiting keys."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from memd.workers.resources import Resources
 from memd.workers.steps import usage_stats
 
 URGENT = MAYBE_CONTENT | {"batch_expired"}
-"""Failures after which a request joins no further batch. It has waited for a day already, or a call and its circuit
-breaker have to find out whether the endpoint or the content is to blame."""
+"""Failures after which a request joins no further batch: it has waited for a day already, or only a call through the
+circuit breaker can show whether the endpoint or the content is at fault."""
 
 
 class BatchCollector:
-    """Polls the batches whose time has come. Interrupted anywhere, the next poll does the rest."""
+    """Polls the due batches. After an interruption at any step, the next poll completes the work."""
 
     def __init__(self, resources: Resources) -> None:
         self._resources = resources
@@ -32,16 +32,16 @@ class BatchCollector:
         self._log = logger()
 
     async def collect(self) -> None:
-        """Poll each due batch. Raises nothing: what failed is tried at the batch's next time."""
+        """Poll each due batch. Raises nothing: a failed poll is repeated at the batch's next due time."""
         try:
-            # The call also gives up batches that are too old, of whichever endpoint.
+            # The call also gives up batches of any endpoint that are too old.
             for batch in await self._resources.send(inbox.poll(self._address)):
                 await self._poll(batch)
         except MemdError as error:  # the inbox is unreachable
             self._log.warning(Event.BATCH_FAILED, code=type(error).__name__)
 
     async def _poll(self, batch: Polled) -> None:
-        """Poll one batch. When the endpoint fails, the others are polled all the same."""
+        """Poll one batch. A failure of the endpoint does not stop the polls of other batches."""
         try:
             if self._batches is not None:
                 await self._advance(self._batches, batch)
@@ -69,7 +69,7 @@ class BatchCollector:
             await batches.delete(batch.id)
 
     def _move(self, batch_id: str, result: BatchResult) -> Call[str]:
-        """Give the result to its key. When the endpoint is to blame for a missing result, make the request again."""
+        """Give the result to its key. When the endpoint is at fault for a missing result, repeat the request."""
         failure = result.failure
         if isinstance(failure, ModelUnavailable):
             return inbox.again(batch_id, result.request_id, urgent=failure.code in URGENT)

@@ -1,7 +1,7 @@
 """Sending batches: requests of claims that may wait are gathered for a moment and sent to the endpoint as one batch.
 
-Until the batch is created its claims are in hand, as with a call. A worker that dies before loses only time: the leases
-bring its claims back, and nobody reads the results of a batch that no claim names.
+Until the batch is created, the worker holds its claims, as during a call. A worker that dies before that loses only
+time: the claims return when their leases expire, and the results of an unrecorded batch are never read.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from memd.workers.circuit import Circuit
 from memd.workers.resources import Resources
 
 GATHER_S = 0.25
-"""How long a request waits for others."""
+"""Seconds that a request waits for others."""
 
 MAX_BYTES = 64_000_000
-"""Of one batch; the endpoint takes four times as much."""
+"""Bytes of one batch; the endpoint accepts four times as much."""
 
 
 @dataclass(frozen=True, slots=True)
 class AskAlone:
-    """The endpoint refused the batch because of one request, and does not say which: each request becomes a call."""
+    """The endpoint refused the batch because of one request without naming it: each request becomes a call."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,11 +53,11 @@ class BatchSender:
         self._log = logger()
 
     def wants(self, claim: Claim) -> bool:
-        """Whether a claim goes by batch: not an urgent one, nor one that may kill its worker."""
+        """Whether a claim joins a batch: not if it is urgent or may kill its worker."""
         return self._on and not claim.urgent and not claim.suspect
 
     def join(self, claim_id: str, request: Request) -> asyncio.Future[str | AskAlone]:
-        """Add a request. The future's result is the id of its batch; it raises what the endpoint's call raises."""
+        """Add a request. The future's result is the id of its batch; it raises the error of the endpoint's call."""
         assert self._batches is not None  # noqa: S101  (`wants` says so)
         loop = asyncio.get_running_loop()
         params = self._batches.params(request)
@@ -72,7 +72,7 @@ class BatchSender:
         return joined.sent
 
     async def aclose(self) -> None:
-        """Cancel what is being sent."""
+        """Cancel the batches that are being sent."""
         for task in tuple(self._sending):
             task.cancel()
         await asyncio.gather(*self._sending, return_exceptions=True)
@@ -109,7 +109,7 @@ class BatchSender:
 
 
 def _end(future: asyncio.Future[str | AskAlone], sent: str | AskAlone | BaseException) -> None:
-    if future.done():  # its claim was lost or given back meanwhile
+    if future.done():  # its claim was lost or released meanwhile
         return
     if isinstance(sent, asyncio.CancelledError):  # the worker stops: the claims go back
         future.cancel()
