@@ -9,6 +9,7 @@ import subprocess
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
@@ -17,13 +18,14 @@ import redis
 from support import ended, execute, part, strace, wait_for
 from support.fault_support import events, family, tell, told
 from support.http_support import Site, install, serving
-from support.stores import DAMAGE, contents, names, options, save
+from support.stores import ALICE, DAMAGE, contents, names, options, ours, save
 
 from memd.client import Memd
 from memd.config import Settings
 from memd.context import Bucket
 from memd.errors import StoreUnavailable
 from memd.inbox import library, verbs
+from memd.memory.hand import edits
 from memd.memory.store.json_store import JsonStore
 from memd.ops import server
 from memd.testing import ModelServer
@@ -124,6 +126,92 @@ def test_a_mending_killed_at_any_system_call_loses_neither_version(tmp_path: Pat
         assert contents(store) == old[:1], (name, when)
         save(store, "next")
         assert left(tmp_path / f"{name}-{when}") == WHOLE | {"memory.json.corrupt"}, (name, when)
+
+
+# --- a removal, which replaces every copy --------------------------------------------------------------------------
+
+GONE, KEPT = "Likes the lighthouse", ["Works at night", "Has a cat"]
+
+
+@pytest.fixture
+def told_before(tmp_path: Path) -> None:
+    """Two facts; the removed one is also in the previous version and in a damaged file that was set aside."""
+    store = JsonStore(tmp_path / "template", options())
+    for fact in (GONE, "Works at night", "Has a cat"):
+        save(store, fact)
+    (tmp_path / "template" / "users" / ALICE.user_id / "memory.json.corrupt-1").write_text(GONE)
+
+
+def remove(store: JsonStore) -> None:
+    """Remove the fact, durably."""
+    loaded = store.load(ALICE)
+    fact_id = next(fact["id"] for fact in loaded.document["facts"] if fact["content"] == GONE)
+    store.commit(ALICE, loaded, edits.remove(loaded.document, fact_id, datetime.now(UTC)).document, ours)
+
+
+def attempt_removal(store: JsonStore) -> None:
+    """Remove the fact, in a child; a documented refusal is its exit code."""
+    try:
+        remove(store)
+    except StoreUnavailable:
+        os._exit(REFUSED)
+
+
+def holding_it(folder: Path) -> list[str]:
+    """The files that still have the removed fact."""
+    return [path.name for path in folder.rglob("*") if path.is_file() and GONE in path.read_text(errors="replace")]
+
+
+def assert_a_removal_holds(store: JsonStore, folder: Path) -> None:
+    """Done, or done now: no copy is left, also when the document is damaged later."""
+    if GONE in contents(store):
+        remove(store)
+    assert holding_it(folder) == []
+    DAMAGE["truncated"](folder / "users" / ALICE.user_id / "memory.json")
+    assert contents(store) == KEPT
+
+
+@pytest.mark.usefixtures("traceable", "told_before")
+def test_a_removal_killed_at_any_system_call_is_done_or_not(tmp_path: Path) -> None:
+    """Killed at each system call: the old or the new document; once it is acknowledged, no copy has the fact."""
+    done = []
+    for name, when in strace.calls(partial(attempt_removal, copied(tmp_path, "traced"))):
+        store = copied(tmp_path, f"{name}-{when}")
+        assert strace.inject(partial(attempt_removal, store), f"{name}:signal=SIGKILL:when={when}").killed
+        now = contents(store)
+        assert now in ([GONE, *KEPT], KEPT), (name, when)
+        done.append(now == KEPT)
+        assert_a_removal_holds(store, tmp_path / f"{name}-{when}")
+    assert done == sorted(done), "once the fact is gone, it stays away"
+    assert set(done) == {True, False}
+    assert_a_removal_holds(JsonStore(tmp_path / "traced", options()), tmp_path / "traced")
+
+
+@pytest.mark.usefixtures("traceable", "told_before")
+def test_a_removal_in_which_any_system_call_fails_is_whole_or_refused(tmp_path: Path) -> None:
+    """Refused, the document is the old one; also when the last call, the sync of the folder, is the one that fails."""
+    refused = Counter[str]()
+    for name, when in strace.calls(partial(attempt_removal, copied(tmp_path, "traced"))):
+        store = copied(tmp_path, f"{name}-{when}")
+        ended = strace.inject(partial(attempt_removal, store), f"{name}:error=EIO:when={when}")
+        assert (ended.code, contents(store)) in [(0, KEPT), (REFUSED, [GONE, *KEPT])], (name, when)
+        assert not list((tmp_path / f"{name}-{when}").rglob("*.tmp")), (name, when)
+        refused[name] += ended.code == REFUSED
+        assert_a_removal_holds(store, tmp_path / f"{name}-{when}")
+    assert refused["fsync"] == 4, "two files, and their folder twice"
+
+
+@pytest.mark.usefixtures("traceable")
+def test_a_commit_without_hard_links_is_whole_or_refused(tmp_path: Path, old: list[str]) -> None:
+    """Where no previous version can be kept, a commit that is refused at any sync leaves the old document as well."""
+    codes = []
+    for when in range(1, sum(name == "fsync" for name, _ in strace.calls(partial(attempt, copied(tmp_path, "t")))) + 1):
+        store = copied(tmp_path, f"{when}")
+        ended = strace.inject(partial(attempt, store), "linkat:error=EPERM", f"fsync:error=EIO:when={when}")
+        assert (ended.code, contents(store)) == (REFUSED, old)
+        assert left(tmp_path / f"{when}") <= WHOLE
+        codes.append(ended.code)
+    assert codes
 
 
 # --- a worker on a file system that refuses ------------------------------------------------------------------------

@@ -58,9 +58,10 @@ def calls(step: Callable[[], object]) -> list[tuple[str, int]]:
     return found
 
 
-def inject(step: Callable[[], object], fault: str) -> Ended:
-    """Do a step in a new process whose calls fail: `fault` has the syntax of strace's `inject`."""
-    return _run(step, "-e", f"trace={FILES}", "-e", f"inject={fault}", "-o", os.devnull)
+def inject(step: Callable[[], object], *faults: str) -> Ended:
+    """Do a step in a new process whose calls fail: each fault has the syntax of strace's `inject`."""
+    options = [option for fault in faults for option in ("-e", f"inject={fault}")]
+    return _run(step, "-e", f"trace={FILES}", *options, "-o", os.devnull)
 
 
 def _run(step: Callable[[], object], *options: str) -> Ended:

@@ -51,7 +51,9 @@ def _exchange(file: Path, good: bytes, aside: Path) -> None:
         file.rename(aside)
     try:
         files.replace(file, good, file.with_name(paths.TEMP))
-    except StoreUnavailable:  # the damaged file is still in place, so it needs no second name
-        if os.path.lexists(file):
+    except StoreUnavailable:
+        if not os.path.lexists(file):  # a bucket without a document would count as new
+            aside.rename(file)
+        elif os.path.samestat(file.lstat(), aside.lstat()):  # still in place, so it needs no second name
             aside.unlink()
         raise

@@ -53,8 +53,8 @@ def _removes(before: Document, after: Document) -> bool:
 def _replace_all(file: Path, data: bytes) -> None:
     """Replace the file and every older copy of it.
 
-    The previous version goes first: killed in between, the document is the old one, and nothing has it without the
-    removal once the removal was acknowledged.
+    The document goes last: killed or refused before, it is the old one, and the previous version may be the new one.
+    Once the removal is acknowledged, no copy has the removed facts.
     """
     files.replace(file.with_name(paths.PREVIOUS), data, file.with_name(paths.TEMP))
     try:

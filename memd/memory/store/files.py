@@ -62,19 +62,19 @@ def replace(file: Path, data: bytes, temp: Path, previous: Path | None = None) -
     """Replace the file's content, all or nothing, and keep the old content as `previous`.
 
     The caller holds the lock, so a temp that is there already was left by a crash. Raises StoreUnavailable; then the
-    old content is in place and the temp is gone.
+    old content is in place and the temp is gone, unless the disk refuses to take the old content back, too.
     """
     if len(data) > MAX_BYTES:
         raise StoreUnavailable(f"E_DOCUMENT_SIZE: a memory document would be larger than {MAX_BYTES} bytes")
     try:
         _write(temp, data)
-        undo = _keep(file, previous) if previous else _leave
+        undo = _keep(file, temp, previous) if previous else _put_back(file, temp)
         temp.replace(file)
         _seal(file, undo)
-    except OSError as error:
+    except (OSError, StoreUnavailable) as error:
         with suppress(OSError):  # the first error is the one to report; the next commit removes the temp
             temp.unlink(missing_ok=True)
-        raise unavailable(error) from None
+        raise (unavailable(error) if isinstance(error, OSError) else error) from None
 
 
 def mark(file: Path) -> object:
@@ -188,7 +188,7 @@ def _write(temp: Path, data: bytes) -> None:
         os.close(descriptor)
 
 
-def _keep(file: Path, previous: Path) -> Callable[[], object]:
+def _keep(file: Path, temp: Path, previous: Path) -> Callable[[], object]:
     """Link the present version to a second name, its only one after the rename. Returns how to undo the rename."""
     previous.unlink(missing_ok=True)
     try:
@@ -197,13 +197,25 @@ def _keep(file: Path, previous: Path) -> Callable[[], object]:
         return file.unlink
     except OSError as error:
         if error.errno in _NO_LINKS:  # a file system without hard links keeps no previous version
-            return _leave
+            return _put_back(file, temp)
         raise
     return partial(previous.replace, file)
 
 
-def _leave() -> None:
-    """Undo nothing: there is no old version to go back to."""
+def _put_back(file: Path, temp: Path) -> Callable[[], object]:
+    """Read the present version, which gets no second name. Returns how to undo the rename: by writing it again."""
+    try:
+        old = read(file)
+    except DocumentDamaged:  # a link, a device, too large: nothing that anybody would read
+        return lambda: None
+    if old is None:  # the first version
+        return file.unlink
+
+    def undo() -> None:
+        _write(temp, old)
+        temp.replace(file)
+
+    return undo
 
 
 def _seal(file: Path, undo: Callable[[], object]) -> None:
