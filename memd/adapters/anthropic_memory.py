@@ -107,7 +107,7 @@ def _answer(command: Callable[[], str]) -> str:
 
 
 def _text(command: Any, name: str, default: str | None = None) -> str:
-    """A text parameter of a command; the SDK passes on unchecked what the model sent. Raises ToolError."""
+    """A text parameter of a command. The SDK does not check the model's parameters. Raises ToolError."""
     value = getattr(command, name, None)
     if value is None and default is not None:
         return default

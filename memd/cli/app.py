@@ -33,8 +33,8 @@ GROUPS = {
     "Look": {
         "status": ("status", "Show the figures of the inbox, the workers and the server."),
         "watch": ("watch", "Watch the figures of the inbox live; q or Ctrl-C ends it."),
-        "users": ("look", "List the users that have a memory: agents, facts, what is pending, last change."),
-        "pending": ("look", "List the keys that have not ended: whose, state, size, when due, claimed by whom."),
+        "users": ("look", "List the users that have a memory: agents, facts, pending keys, last change."),
+        "pending": ("look", "List the keys that have not ended: user, state, size, due time, worker."),
         "show": ("memory", "Show a user's memory."),
         "inject": ("memory", "Print the <memory> block for the next prompt."),
         "search": ("search", "Search a user's facts, best first."),

@@ -28,7 +28,7 @@ def show(
 ) -> None:
     """Show a user's memory. With --json: the document itself.
 
-    Times without a zone are UTC; a day means its first moment. What --at cannot reconstruct is reported on stderr.
+    Times without a zone are UTC; a day means its first moment. Gaps in the past memory are reported on stderr.
 
     Example: memd show ana --at 2026-03-01
     """

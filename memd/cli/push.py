@@ -44,7 +44,7 @@ def push(
                 advance()
                 if not as_json and len(pushes) <= LINES and "code" not in answers[-1]:
                     echo(_line(number, answers[-1]))
-    finally:  # also when the server went away half-way: what was accepted is accepted
+    finally:  # also when the server went away half-way: the pushes accepted so far are reported
         if as_json:
             echo_json(answers)
         elif len(pushes) > LINES:

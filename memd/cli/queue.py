@@ -1,4 +1,4 @@
-"""What is pending: flush it, and look up receipts."""
+"""Pending keys: flush them, and look up receipts."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ Column = Literal["honest", "obedient", "model"]
 
 @dataclass
 class AttackRun:
-    """What was measured so far."""
+    """The results so far."""
 
     tally: Tally = field(default_factory=Tally)
     finished: int = 0

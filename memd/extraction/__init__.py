@@ -74,7 +74,7 @@ def open_extractor(settings: ExtractionSettings, concurrency: int = 32) -> Extra
 
 
 def preload(settings: ExtractionSettings) -> None:
-    """Import what the extractor needs. A worker calls it before it forks, so that its children share the modules.
+    """Import the extractor's modules. A worker calls it before it forks, so that its children share them.
 
     Raises ConfigError for an address or key that no request can carry.
     """

@@ -175,7 +175,7 @@ class Connection(asyncio.Protocol):
             self._cut()
 
     def _cut(self) -> None:
-        """Reset the connection: closed, the kernel would offer what it still holds to the client for minutes."""
+        """Reset the connection. After a plain close the kernel would go on offering its unsent bytes for minutes."""
         self._transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
         self._transport.abort()
 

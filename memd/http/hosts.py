@@ -53,7 +53,7 @@ class HostCheck:
 
 
 def _own_name(host: str) -> tuple[str, ...]:
-    """The name by which clients reach the address listened on; none for a wildcard."""
+    """The name by which clients reach the address listened on; empty for a wildcard."""
     try:
         address = ipaddress.ip_address(host)
     except ValueError:

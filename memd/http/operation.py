@@ -93,7 +93,7 @@ class Resource:
             response = problem.response()
         except MemdError as error:
             response = problem_of(error).response()
-        except TimeoutError:  # what a thread has started runs to completion; repeating the request does no harm
+        except TimeoutError:  # work started in a thread runs to completion; repeating the request does no harm
             detail = f"not done within {self._timeout_s:g} s; try again"
             response = problems.unavailable("E_TIMEOUT", detail).response()
         except Exception as error:  # noqa: BLE001  (a bug of ours: the log gets its place, the client no details)

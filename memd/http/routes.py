@@ -152,8 +152,8 @@ def _monitoring() -> list[Operation]:
         Operation(
             "GET", "/ready", "ready", "Whether pushes are taken and the store can be written", None,
             monitoring.Ready(), {200: schemas.READY},
-            description="503 with the code of what is away. The store is asked to take a real write, once a second at "
-            "most.",
+            description="503 with the code of the part that is away. The check writes to the store, at most once a "
+            "second.",
         ),
         Operation(
             "GET", "/openapi.json", "openapi", "This document", None, monitoring.openapi, {200: {"type": "object"}}

@@ -68,7 +68,7 @@ class Service:
             raise not_found()
 
     def close(self) -> None:
-        """Take no more work; what a thread has started runs to completion."""
+        """Accept no more work; work started in a thread runs to completion."""
         for pool in (self.files, self.inbox, self.long):
             pool.shutdown(wait=False, cancel_futures=True)
         self.memd.close()

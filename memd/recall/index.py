@@ -28,7 +28,7 @@ BEGINNING_WEIGHT = 0.5
 """Weight of a match by the beginning of a word, relative to a match of the whole word."""
 
 FULL_SHARE = 0.5
-"""A fact is fully similar when it scores this share of what a fact with exactly the query's words would score."""
+"""A fact is fully similar at this share of the score that a fact with exactly the query's words would have."""
 
 MAX_TIMES = 3
 """A repeated word of the query counts at most this often: the query may be a whole message."""

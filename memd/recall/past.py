@@ -1,7 +1,7 @@
 """The past: a memory as it was believed at a moment, rebuilt from the facts and the archive.
 
 A fact was believed from its creation (a fact edited by hand: from that edit) until it was archived. The result names
-what it cannot know: the archive has a cap, removed facts leave no text, and summaries have no history.
+its gaps: the archive has a cap, removed facts leave no text, and summaries have no history.
 """
 
 from __future__ import annotations

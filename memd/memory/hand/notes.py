@@ -68,7 +68,9 @@ def save(document: Document, content: str, category: str | None, now: datetime, 
     if sum(map(is_note, facts)) >= most:
         steps.refuse("E_NOTES_FULL", f"agents may keep {most} notes in a memory; change or delete one", "content")
     if len(facts) >= settings.max_facts:
-        steps.refuse("E_MEMORY_FULL", f"the memory has its {settings.max_facts} facts; a note replaces none", "content")
+        steps.refuse(
+            "E_MEMORY_FULL", f"the memory is full ({settings.max_facts} facts); a note evicts no fact", "content"
+        )
     return steps.with_new_fact(document, clean, chosen, _agent(settings), iso(now))
 
 

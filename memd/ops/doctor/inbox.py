@@ -161,7 +161,7 @@ def workers(checkup: Checkup) -> Verdict:
     """There are workers, and all are of this version."""
     alive = [worker for worker in checkup.figures.workers if worker["state"]]
     if not alive:
-        sentence = "none runs: start memd up or memd worker"
+        sentence = "no worker runs: start memd up or memd worker"
         return bad(sentence) if checkup.figures.pending else warn(sentence)
     versions = Counter(worker["version"] or "unknown" for worker in alive)
     shown = ", ".join(f"{count} of {_plain(version.encode())}" for version, count in sorted(versions.items()))

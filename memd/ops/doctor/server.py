@@ -72,7 +72,7 @@ def persistence(checkup: Checkup) -> Verdict:
 
 
 def _promise(appendfsync: str | None, promise: dict[str, str]) -> str:
-    """The setting and what it means."""
+    """The setting and its meaning."""
     if appendfsync is None:
         return "unknown (this account lacks the right)"
     return f"{appendfsync}: {promise.get(appendfsync, 'unknown')}"
