@@ -24,6 +24,9 @@ from memd.inbox.connection import connect, inbox_url
 from memd.ops import server
 from memd.testing import ModelServer
 
+# A shell starts its background jobs with SIGINT ignored, and children inherit that: no Ctrl-C would reach them.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
 # On a busy machine everything is slow; that is no property of the code under test.
 hypothesis.settings.register_profile("here", suppress_health_check=[hypothesis.HealthCheck.too_slow], deadline=None)
 hypothesis.settings.load_profile("here")

@@ -10,13 +10,13 @@ from contextlib import contextmanager
 
 import pytest
 import redis
-from support import ended, environment, part, wait_for
+from support import MakeSettings, ended, environment, part, wait_for
 
 from memd.client import Memd
 from memd.config import Settings
 from memd.context import Context, Key, Message, identify
 from memd.errors import ModelUnavailable
-from memd.inbox import breaker, verbs
+from memd.inbox import breaker, library, verbs
 from memd.inbox.breaker import Breaker
 from memd.inbox.connection import send
 from memd.testing import ModelServer, Refused
@@ -111,20 +111,26 @@ def test_a_probe_that_made_no_call_is_given_on(client: redis.Redis, settings: Se
     assert claimed(client, settings)[0] == "half-open"
 
 
-UNREACHED = ModelUnavailable("connection", "", reached=False)
-
-
 def claimed_at(client: redis.Redis, settings: Settings, host: str) -> tuple[str, list[str]]:
     found = send(client, verbs.claim(settings, 1, 0, f"{host}:1:aa", "model"))
     return found.breaker, [claim.id for claim in found.taken]
 
 
 def cut_off(client: redis.Redis, host: str) -> list[str]:
-    return [send(client, breaker.trip("model", UNREACHED, host)).state for _ in range(3)]
+    unreached = ModelUnavailable("connection", "", reached=False)
+    return [send(client, breaker.trip("model", unreached, host)).state for _ in range(3)]
 
 
-def test_a_host_without_a_route_pauses_alone(client: redis.Redis, settings: Settings, memd: Memd) -> None:
+def pause_for(client: redis.Redis, configured: MakeSettings, seconds: float) -> None:
+    """What opens stays open for at least half of these seconds, long enough for a test to look."""
+    library.install(client, configured(drain__backoff_s=seconds, drain__backoff_max_s=2 * seconds))
+
+
+def test_a_host_without_a_route_pauses_alone(
+    client: redis.Redis, settings: Settings, memd: Memd, configured: MakeSettings
+) -> None:
     """No status came on one host, another one reaches the endpoint: only the first one claims nothing."""
+    pause_for(client, configured, 4)
     for number in range(6):
         push(client, f"user-{number}")
     send(client, breaker.close("model", "any", "sound"))
@@ -141,8 +147,11 @@ def test_a_host_without_a_route_pauses_alone(client: redis.Redis, settings: Sett
     assert memd.status().paused == ()
 
 
-def test_when_no_host_has_a_route_all_pause(client: redis.Redis, settings: Settings, memd: Memd) -> None:
+def test_when_no_host_has_a_route_all_pause(
+    client: redis.Redis, settings: Settings, memd: Memd, configured: MakeSettings
+) -> None:
     """Every host that called in the last minute failed: the shared breaker opens, and any success closes it."""
+    pause_for(client, configured, 60)
     push(client, "ana")
     send(client, breaker.close("model", "any", "one"))
     assert cut_off(client, "two")[-1] == "opened"
@@ -153,16 +162,20 @@ def test_when_no_host_has_a_route_all_pause(client: redis.Redis, settings: Setti
     assert [claimed_at(client, settings, host)[0] for host in ("two", "three")] == ["open", "closed"]
 
 
-def test_one_host_alone_pauses_as_before(client: redis.Redis, settings: Settings) -> None:
+def test_one_host_alone_pauses_as_before(client: redis.Redis, settings: Settings, configured: MakeSettings) -> None:
     """With one host its failures are those of all: the shared breaker opens as well, and bells stop."""
+    pause_for(client, configured, 60)
     push(client, "ana")
     assert cut_off(client, "only") == ["counted", "counted", "opened"]
     assert claimed_at(client, settings, "other") == ("open", [])
     assert send(client, verbs.tick(0, "model")).waiting == 0
 
 
-def test_a_host_that_was_silent_for_a_minute_has_no_say(client: redis.Redis, settings: Settings) -> None:
+def test_a_host_that_was_silent_for_a_minute_has_no_say(
+    client: redis.Redis, settings: Settings, configured: MakeSettings
+) -> None:
     """Only hosts that called in the last minute count as reaching the endpoint."""
+    pause_for(client, configured, 60)
     push(client, "ana")
     send(client, breaker.close("model", "any", "old"))
     long_ago = int(client.hget(f"{verbs.P}:breaker:model:hosts", "old") or 0) - 61_000
@@ -172,8 +185,11 @@ def test_a_host_that_was_silent_for_a_minute_has_no_say(client: redis.Redis, set
 
 
 @pytest.mark.parametrize("error", [LIMITED, ModelUnavailable("overloaded", "")])
-def test_a_status_pauses_all_hosts(client: redis.Redis, settings: Settings, error: ModelUnavailable) -> None:
+def test_a_status_pauses_all_hosts(
+    client: redis.Redis, settings: Settings, error: ModelUnavailable, configured: MakeSettings
+) -> None:
     """A status speaks for the endpoint, whichever host got it."""
+    pause_for(client, configured, 60)
     push(client, "ana")
     send(client, breaker.close("model", "any", "sound"))
     send(client, breaker.trip("model", error, "other"))
