@@ -1,7 +1,8 @@
 """The memory document: its fields, read through the functions here; `facts` reads the fields of one fact.
 
 The established `memory.json` (version "1.0") with optional fields added: `revision`, `userId`, `agentName`, `archive`,
-`ledger`, `removed`, `quarantine`. Unknown fields are carried along untouched. Documents are never changed in place.
+`ledger`, `ledgerFormer`, `removed`, `quarantine`. Unknown fields are carried along untouched. Documents are never
+changed in place.
 """
 
 from __future__ import annotations
@@ -99,6 +100,12 @@ def ledger_of(document: Document) -> dict[str, list[str]]:
     """The identities of the messages already applied, by thread, the thread applied longest ago first."""
     ledger: dict[str, list[str]] = document.get("ledger", {})
     return ledger
+
+
+def former_marks_of(document: Document) -> dict[str, str] | None:
+    """By thread, the last identity that a version without the namespaces of apps recorded; None: all are such."""
+    marks = document.get("ledgerFormer")
+    return marks if isinstance(marks, dict) else None
 
 
 def tombstones_of(document: Document) -> list[Tombstone]:

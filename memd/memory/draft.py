@@ -148,6 +148,7 @@ class Draft:
             facts=list(self.facts.values()),
             archive=archive_with(archive_of(self.old), self.archived, self.settings.archive_cap),
             ledger=ledger.taken(ledger_of(self.old), self.origin.thread_id, identities, self.settings.ledger_cap),
+            ledgerFormer=ledger.former_marks(self.old),
             **self._withheld_field(),
         )
         confirmed = tuple(fact_id for fact_id in self._confirmed if fact_id in self.facts)

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
 from memd.context import Message, is_single, loose
-from memd.memory.document import Document, ledger_of
+from memd.memory.document import Document, former_marks_of, ledger_of
 
 Ledger = dict[str, list[str]]
 
@@ -45,6 +45,29 @@ def unknown(document: Document, thread_id: str, messages: Sequence[Message]) -> 
     """The messages of a thread that the document has not taken in, in order, each once."""
     names = {thread_id: [message.identity for message in messages]}
     return fresh(known(ledger_of(document), names), messages)
+
+
+def known_formerly(document: Document, thread_id: str, messages: Sequence[Message]) -> frozenset[str]:
+    """Of the messages of an app's raw list, the former identities that a version without its namespace recorded.
+
+    Identities recorded since do not count: whoever pushes to another list could choose them.
+    """
+    former = [message.former for message in messages if message.former]
+    if not former:
+        return frozenset()
+    plain = thread_id.partition("/")[2]
+    marks, held = former_marks_of(document), ledger_of(document).get(plain, [])
+    if marks is not None:
+        held = held[: held.index(marks[plain]) + 1] if marks.get(plain) in held else []
+    return known({plain: held}, {plain: former})
+
+
+def former_marks(document: Document) -> dict[str, str]:
+    """The last identity of each thread when this version first adds to a document; those marks then stay."""
+    marks, ledger = former_marks_of(document), ledger_of(document)
+    if marks is None:
+        return {thread: identities[-1] for thread, identities in ledger.items() if identities}
+    return {thread: mark for thread, mark in marks.items() if thread in ledger}
 
 
 def taken(ledger: Ledger, thread_id: str, identities: Iterable[str], cap: int) -> Ledger:

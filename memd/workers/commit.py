@@ -113,10 +113,7 @@ class Documents:
 
 
 def _identities(thread_id: str, messages: Sequence[Message]) -> Identities:
-    """The identities to look up in the ledger, by thread; for an app's thread also under its name before namespaces."""
-    current = {thread_id: [message.identity for message in messages]}
-    former = [message.former for message in messages if message.former]
-    return current | {thread_id.partition("/")[2]: former} if former else current
+    return {thread_id: [message.identity for message in messages]}
 
 
 def _stored(work: Work, applied: Applied) -> Stored:

@@ -116,7 +116,8 @@ def choose(opened: Opened, settings: Settings, now: datetime) -> Work | Skipped:
     claim = part.claim
     forgotten = {m.identity for m in claim.messages if tombstone and _is_forgotten(tombstone, claim.key.bucket, m)}
     alive = tuple(message for message in part.messages if message.identity not in forgotten)
-    new = ledger.fresh(loaded.known, alive)
+    formerly = ledger.known_formerly(loaded.document, claim.key.thread_id, alive)
+    new = ledger.fresh(loaded.known | formerly, alive)
     reason = _nothing_to_read(alive, new, settings)
     if reason is not None:
         return reason

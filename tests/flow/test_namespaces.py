@@ -62,13 +62,23 @@ def test_the_list_of_all_keeps_its_threads(memd: Memd, client: redis.Redis, shop
     assert (claim.key.thread_id, claim.messages[0].former) == ("t", "")
 
 
+def stored_by_an_older_version(memd: Memd, shops: Settings, messages: list[dict[str, Any]]) -> None:
+    """A window under the plain thread, in a document as versions before the namespaces have written it."""
+    memd.push(messages, thread_id="t", user_id="ana", now=True)
+    with daemon(shops):
+        wait_for(lambda: memd.document("ana")["facts"], "the window is stored")
+    file = shops.data_dir / "users" / "ana" / "memory.json"
+    document = orjson.loads(file.read_bytes())
+    del document["ledgerFormer"]
+    file.write_bytes(orjson.dumps(document))
+
+
 @pytest.mark.parametrize("ids", [True, False])
 def test_what_an_older_version_stored_is_known(memd: Memd, client: redis.Redis, shops: Settings, ids: bool) -> None:
     """A window stored under the plain thread is already known in the namespace; only what is new is taken in."""
-    memd.push(window(ids=ids), thread_id="t", user_id="ana", now=True)
+    stored_by_an_older_version(memd, shops, window(ids=ids))
+    before = memd.document("ana")
     with daemon(shops):
-        wait_for(lambda: memd.document("ana")["facts"], "the older version's window is stored")
-        before = memd.document("ana")
         push(client, "shop", window(ids=ids))
         wait_for(lambda: memd.status().by_reason.get("already_known"), "the same window is already known")
         assert memd.document("ana") == before
@@ -77,6 +87,21 @@ def test_what_an_older_version_stored_is_known(memd: Memd, client: redis.Redis, 
     stored = memd.status()
     assert stored.stored == 2
     assert [fact["content"] for fact in memd.document("ana")["facts"]].count(before["facts"][0]["content"]) == 1
+
+
+@pytest.mark.parametrize("upgraded", [True, False])
+def test_nobody_makes_an_apps_message_known(memd: Memd, client: redis.Redis, shops: Settings, upgraded: bool) -> None:
+    """Guessed ids through memd:in, into a document of an older version or a new one, skip nothing of the app."""
+    if upgraded:
+        stored_by_an_older_version(memd, shops, window())
+    before = memd.status().stored
+    with daemon(shops):
+        push(client, "", window("I have a garden.", more=1))
+        wait_for(lambda: memd.status().stored == before + 1, "the guess is stored")
+        push(client, "shop", window(more=1))
+        wait_for(lambda: memd.status().stored == before + 2, "so is the app's message")
+    assert "already_known" not in memd.status().by_reason
+    assert len(memd.document("ana")["ledger"]["shop/t"]) == 3
 
 
 def test_what_was_forgotten_stays_forgotten_in_the_namespace(memd: Memd, client: redis.Redis, shops: Settings) -> None:
