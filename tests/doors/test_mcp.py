@@ -277,7 +277,7 @@ def test_a_server_that_would_know_nobody_does_not_start(configured: Configured) 
         run_stdio(plain, None, "")
     with pytest.raises(ConfigError, match="name the user"):
         run_http(plain, None, "", "127.0.0.1", 0)
-    with pytest.raises(ConfigError, match="takes tokens"):
+    with pytest.raises(ConfigError, match="needs tokens"):
         run_http(plain, "ana", "", "0.0.0.0", 0)  # noqa: S104  (it must be refused)
     made, _ = keyring.new("host", keyring.Users(every=True))
     keyring.add(file, made)
