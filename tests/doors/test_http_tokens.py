@@ -270,9 +270,9 @@ def test_the_file_must_be_nobody_elses_to_write(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"http__host": "0.0.0.0"}, "takes tokens"),  # noqa: S104  (it must be refused)
-        ({"http__host": "::"}, "takes tokens"),
-        ({"http__host": "memory.example"}, "takes tokens"),
+        ({"http__host": "0.0.0.0"}, "needs tokens"),  # noqa: S104  (it must be refused)
+        ({"http__host": "::"}, "needs tokens"),
+        ({"http__host": "memory.example"}, "needs tokens"),
         ({"http__tokens": "none.json"}, "every request would be refused"),
         ({"http__host": "192.0.2.1", "http__tokens": "some.json"}, "cannot listen"),
     ],
