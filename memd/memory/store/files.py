@@ -210,12 +210,12 @@ def _put_back(file: Path, temp: Path) -> Callable[[], object]:
         return lambda: None
     if old is None:  # the first version
         return file.unlink
+    return partial(_write_back, file, temp, old)
 
-    def undo() -> None:
-        _write(temp, old)
-        temp.replace(file)
 
-    return undo
+def _write_back(file: Path, temp: Path, old: bytes) -> None:
+    _write(temp, old)
+    temp.replace(file)
 
 
 def _seal(file: Path, undo: Callable[[], object]) -> None:
