@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import math
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
@@ -18,7 +18,6 @@ from memd.evaluation import report as reports
 from memd.evaluation import tables
 from memd.evaluation.attack_cases import case_sizes, read_cases
 from memd.evaluation.evaluate import read_users, user_sizes
-from memd.evaluation.lines import BadLabels
 from memd.evaluation.measuring import Measuring, Progress, Source, measure_cases
 from memd.evaluation.retrieval import SCORE_HEAD, MemdMemory, measure, read, score_rows
 from memd.evaluation.tally import FIGURES
@@ -66,6 +65,8 @@ def eval(  # noqa: PLR0913, PLR0917  (each parameter is an option)
 
     Example: memd eval --retrieval evaluation/retrieval.jsonl --tokens 1000
     """
+    if least and (retrieval or compare):
+        raise typer.BadParameter("bounds hold for the figures of conversations and attacks only", param_hint="--min")
     if compare is not None:
         _compare(*compare, as_json=as_json)
         return
@@ -131,14 +132,20 @@ def _bounds(text: str) -> dict[str, float]:
     bounds: dict[str, float] = {}
     for pair in filter(None, text.split(",")):
         name, _, value = pair.partition("=")
-        try:
-            bounds[name] = float(value)
-        except ValueError:
-            raise typer.BadParameter(f"{name} needs a number, as in {name}=0.9", param_hint="--min") from None
+        bounds[name] = _share(value)
+        if not 0 <= bounds[name] <= 1:  # also for nan: no figure is on the wrong side of it
+            raise typer.BadParameter(f"{name} needs a number from 0 to 1, as in {name}=0.9", param_hint="--min")
         if name not in FIGURES or not FIGURES[name].better:
             known = ", ".join(figure for figure, entry in FIGURES.items() if entry.better)
             raise typer.BadParameter(f"no figure is called {name}; the figures are {known}", param_hint="--min")
     return bounds
+
+
+def _share(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:  # the caller refuses it
+        return math.nan
 
 
 def _retrieval(files: Sequence[Path], tokens: int, *, as_json: bool) -> None:
@@ -155,21 +162,11 @@ def _retrieval(files: Sequence[Path], tokens: int, *, as_json: bool) -> None:
 
 
 def _compare(first: Path, second: Path, *, as_json: bool) -> None:
-    rows = reports.compare(_report_of(first), _report_of(second))
+    rows = reports.compare(reports.read(first), reports.read(second))
     if as_json:
         echo_json(rows)
     else:
         table(("figure", "first", "second", ""), tables.compared(rows))
-
-
-def _report_of(file: Path) -> reports.Report:
-    try:
-        value = json.loads(file.read_bytes())
-    except (OSError, ValueError):
-        value = None
-    if not isinstance(value, dict) or not isinstance(value.get("figures"), dict):
-        raise BadLabels(f"{file} is not a report of `memd eval --json`")
-    return value
 
 
 def _print_sizes(parts: dict[str, dict[str, int]], *, as_json: bool) -> None:

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta, Struct
 
 from memd.context import Bucket
-from memd.evaluation.lines import Line, read_lines
+from memd.evaluation.lines import Line, nothing_in, read_lines
 from memd.evaluation.matching import Matcher, Term, Terms
 from memd.evaluation.saved_replies import SavedReply
 from memd.evaluation.tally import PARTS
@@ -117,4 +117,6 @@ def read_cases(paths: Sequence[Path]) -> list[Line[Case]]:
         if line.value.id in ids:
             raise line.wrong("another case has the same `id`")
         ids.add(line.value.id)
+    if not lines:
+        raise nothing_in(paths)
     return lines

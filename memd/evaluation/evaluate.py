@@ -14,7 +14,7 @@ from memd.errors import ModelUnavailable, Rejected
 from memd.evaluation.in_memory import Answers, InMemory, Remembered
 from memd.evaluation.judging import Judge
 from memd.evaluation.labels import LabelledUser, sizes
-from memd.evaluation.lines import BadLabels, Line, read_lines
+from memd.evaluation.lines import BadLabels, Line, nothing_in, read_lines
 from memd.evaluation.saved_replies import Unanswered
 from memd.evaluation.tally import PARTS, Tally
 from memd.extraction.protocol import Usage
@@ -64,6 +64,8 @@ def read_users(paths: Sequence[Path], chosen: Sequence[str] = ()) -> dict[str, L
         if line.value.user in users:
             raise line.wrong("another line has the same `user`")
         users[line.value.user] = line
+    if not users:
+        raise nothing_in(paths)
     if unknown := [name for name in chosen if name not in users]:
         raise BadLabels(f"these sets have no user {unknown[0]}")
     return {name: line for name, line in users.items() if not chosen or name in chosen}

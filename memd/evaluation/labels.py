@@ -10,6 +10,9 @@ from msgspec import Meta, Struct, field
 
 from memd.evaluation.matching import Matcher
 
+YEARS = range(1970, 9999)
+"""The years of `at`. Moments near the ends of the calendar overflow in UTC and in the retention of facts."""
+
 Name = Annotated[str, Meta(pattern=r"^[A-Za-z0-9-]{1,40}\Z")]
 
 FactClass = Literal[
@@ -94,6 +97,9 @@ class LabelledUser(Struct, frozen=True, forbid_unknown_fields=True):
 
     def problems(self) -> Iterator[str]:
         """Broken rules about several fields, a sentence each."""
+        if far := next((n for n, session in enumerate(self.sessions, 1) if session.at.year not in YEARS), 0):
+            yield f"`at` of session {far} is outside the years {YEARS[0]} to {YEARS[-1]}"
+            return  # moments at the ends of the calendar cannot be compared in UTC
         ids = [session.id for session in self.sessions]
         if len(set(ids)) < len(ids):
             yield "two sessions have the same id"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any, Generic, TypeVar
 from msgspec import Struct, ValidationError, convert
 
 from memd.errors import MemdError
+from memd.evaluation.field_errors import sentence
 from memd.evaluation.made_secrets import with_tokens
 
 T = TypeVar("T", bound=Struct)
@@ -33,11 +33,7 @@ class Line(Generic[T]):
     file: Path
     number: int
     value: T
-
-    @property
-    def held_out(self) -> bool:
-        """Whether the line is in a held-out folder."""
-        return HELD_OUT in self.file.parts
+    held_out: bool
 
     def wrong(self, why: str) -> BadLabels:
         """The error for a line whose fields have the right types but break another rule."""
@@ -58,23 +54,38 @@ def files(paths: Iterable[Path]) -> list[Path]:
 def read_lines(paths: Iterable[Path], kind: type[T]) -> Iterator[Line[T]]:
     """Every line of these files and folders. Raises BadLabels."""
     for file in files(paths):
-        try:
-            text = file.read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
-            raise BadLabels(f"{file} cannot be read: {why}") from None
-        for number, line in enumerate(text.split("\n"), 1):
+        hidden = is_held_out(file)
+        for number, line in enumerate(read_text(file).split("\n"), 1):
             if line.strip():
-                yield Line(file, number, _read(file, number, line, kind))
+                yield Line(file, number, _read(file, number, line, kind), hidden)
+
+
+def read_text(file: Path) -> str:
+    """The text of a file. Raises BadLabels."""
+    try:
+        return file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        raise BadLabels(f"{file} cannot be read: {why}") from None
+
+
+def nothing_in(paths: Iterable[Path]) -> BadLabels:
+    """The error for files without a line to measure."""
+    return BadLabels(f"{', '.join(map(str, paths))}: there is nothing to measure in it")
+
+
+def is_held_out(file: Path) -> bool:
+    """Whether a file is in a held-out folder, by its given path or by the path that its links lead to."""
+    return HELD_OUT in (*file.parts, *file.resolve().parts)
 
 
 def _read(file: Path, number: int, line: str, kind: type[T]) -> T:
     try:
         return convert(json.loads(with_tokens(line), object_pairs_hook=_unique), kind)
     except (ValidationError, RecursionError) as error:
-        raise BadLabels(f"{file}, line {number}: {_sentence(str(error))}") from None
+        raise BadLabels(f"{file}, line {number}: {sentence(str(error), kind)}") from None
     except ValueError as error:
-        raise BadLabels(f"{file}, line {number}: not one JSON object ({_sentence(str(error))})") from None
+        raise BadLabels(f"{file}, line {number}: not one JSON object ({error})") from None
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -82,8 +93,3 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(result) != len(pairs):
         raise ValueError("an object has a field twice")
     return result
-
-
-def _sentence(error: str) -> str:
-    """msgspec's message, which names the field and never the value."""
-    return re.sub(r" - at `\$\.?(.*)`", r", at \1", error)

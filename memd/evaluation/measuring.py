@@ -14,7 +14,7 @@ from memd.evaluation.attack_cases import Case
 from memd.evaluation.attack_run import AttackEvaluation, AttackRun
 from memd.evaluation.evaluate import Evaluation, Run, Users
 from memd.evaluation.in_memory import Answers
-from memd.evaluation.lines import HELD_OUT, Line
+from memd.evaluation.lines import HELD_OUT, Line, is_held_out
 from memd.evaluation.report import Report, latency, mistakes, run_report, tally_report
 from memd.evaluation.saved_replies import Recorder, Replayed, SavedReply, changes, read_answers, read_replies
 from memd.extraction import chosen, open_extractor
@@ -100,7 +100,8 @@ class Measuring:
             return
         for file in dict.fromkeys(line.file for line in self._users.values()):
             names = {name for name in recorder.kept if self._users[name.partition(".")[0]].file == file}
-            inside = (file.parent.name,) if file.parent.name in ("open", HELD_OUT) else ()
+            part = HELD_OUT if is_held_out(file) else file.parent.name
+            inside = (part,) if part in ("open", HELD_OUT) else ()
             recorder.write(path.joinpath(*inside, file.name), names)
 
     def _is_open(self, name: str) -> bool:

@@ -5,11 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
+
+import msgspec
+from msgspec import Struct
 
 from memd import __version__
 from memd.config import PriceSettings
 from memd.evaluation.evaluate import Run, Spent
+from memd.evaluation.lines import BadLabels
 from memd.evaluation.tally import FIGURES, PARTS, Judgement, Rate, Tally, agreement
 from memd.extraction.prompt import PROMPT_VERSION
 from memd.extraction.protocol import Usage
@@ -123,6 +128,32 @@ def unmet(report: Report, least: Mapping[str, float]) -> list[str]:
 def is_worse(name: str, value: float, bound: float) -> bool:
     """Whether a figure is on the wrong side of a bound."""
     return value > bound if FIGURES[name].better == "less" else value < bound
+
+
+class _Share(Struct):
+    """The fields of a figure that a comparison reads."""
+
+    yes: int
+    of: int
+    rate: float
+    low: float
+    high: float
+
+
+class _Saved(Struct):
+    """The fields of a report that a comparison reads."""
+
+    figures: dict[str, dict[str, _Share]]
+
+
+def read(file: Path) -> Report:
+    """A report that `memd eval --json` printed. Raises BadLabels."""
+    try:
+        return {"figures": msgspec.to_builtins(msgspec.json.decode(file.read_bytes(), type=_Saved).figures)}
+    except OSError as error:
+        raise BadLabels(f"{file} cannot be read: {error.strerror}") from None
+    except (ValueError, RecursionError):
+        raise BadLabels(f"{file} is not a report of `memd eval --json`, or is damaged") from None
 
 
 def compare(first: Report, second: Report) -> list[dict[str, Any]]:

@@ -19,7 +19,7 @@ from __future__ import annotations
 import html
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -29,7 +29,7 @@ import orjson
 from memd import config
 from memd.client import Memd
 from memd.context import Bucket, digest
-from memd.evaluation.lines import BadLabels
+from memd.evaluation.lines import BadLabels, nothing_in, read_text
 from memd.memory.document import Document, empty_document
 from memd.memory.store.paths import FILE, folder
 from memd.memory.text import fold
@@ -80,21 +80,20 @@ class Labelled:
             self.questions.append(EvidenceQuestion(name, str(fields.get("group", "")), fields["text"], named))
 
 
-def read(files: Iterable[Path]) -> Labelled:
+def read(files: Sequence[Path]) -> Labelled:
     """All files as one set. Groups of the same name in different files are one group.
 
     Raises BadLabels.
     """
     found = Labelled()
     for file in files:
-        try:
-            text = file.read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError):
-            raise BadLabels(f"{file} cannot be read") from None
+        text = read_text(file)
         if file.suffix == ".jsonl":
             _read_lines(found, file, text)
         else:
             _read_object(found, file, text)
+    if not found.questions:
+        raise nothing_in(files)
     return found
 
 

@@ -19,7 +19,7 @@ from msgspec import Struct
 from memd.context import digest, estimate_tokens
 from memd.errors import MemdError
 from memd.evaluation.known_facts import with_ids, with_words
-from memd.evaluation.lines import BadLabels, Line, read_lines
+from memd.evaluation.lines import BadLabels, Line, read_lines, read_text
 from memd.extraction import envelope
 from memd.extraction.prompt import INSTRUCTIONS, PROMPT_VERSION, build
 from memd.extraction.protocol import Extraction, Request, Usage
@@ -85,10 +85,10 @@ def read_answers(folder: Path) -> dict[str, SavedReply]:
     lines = sorted(folder.glob("*.jsonl"))
     found = read_replies(lines) if lines else {}
     for file in sorted(folder.glob("*.json")):
-        text = file.read_text(encoding="utf-8")
+        text = read_text(file)
         try:
             value = json.loads(text)
-        except ValueError:  # text that is not JSON is kept as a malformed reply
+        except (ValueError, RecursionError):  # text that is not JSON is kept as a malformed reply
             value = None
         name = file.name.removesuffix(".json")
         found[name] = SavedReply(name, reply=value) if isinstance(value, dict) else SavedReply(name, text=text)

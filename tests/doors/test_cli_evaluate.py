@@ -244,17 +244,58 @@ def test_held_out_cases_are_never_printed(cli: Cli, tmp_path: Path) -> None:
     assert HELD_OUT_TEXT not in unanswered.stdout + unanswered.stderr
 
 
+@pytest.mark.parametrize("way", ["inside", "link to the file", "link to the folder", "link called held_out"])
+def test_a_set_is_held_out_by_its_given_and_its_resolved_path(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    """From inside the folder, and through a link from or to it, no text is printed."""
+    taken = fact(f"The user has a {HELD_OUT_TEXT}.", f"with a {HELD_OUT_TEXT}")
+    talk = says(f"I live with a {HELD_OUT_TEXT}.", must_not=[{"terms": [[HELD_OUT_TEXT]], "kind": "joke"}])
+    stored = tmp_path / ("open" if way == "link called held_out" else "held_out")
+    write(stored / "a.jsonl", user(talk))
+    write(tmp_path / "r.jsonl", {"name": "ines.s1.1", "reply": update(taken)})
+    link = tmp_path / ("held_out" if way == "link called held_out" else "link")
+    link.symlink_to(stored / "a.jsonl" if way == "link to the file" else stored)
+    place = {"inside": Path("a.jsonl"), "link to the file": link}.get(way, link / "a.jsonl")
+    monkeypatch.chdir(stored)
+    done = cli("eval", str(place), "--replay", str(tmp_path / "r.jsonl"), "--json", "--save", str(tmp_path / "saved"))
+    assert json.loads(done.stdout)["figures"]["must_not"]["held_out"]["yes"] == 1
+    assert HELD_OUT_TEXT not in done.stdout + done.stderr
+    assert [file.parent.name for file in (tmp_path / "saved").rglob("*") if file.is_file()] == ["held_out"]
+
+
+@pytest.mark.parametrize("part", ["open", "held_out"])
+@pytest.mark.parametrize(
+    "row",
+    [
+        user(says("Hi", must=[HOME | {"class": f"{HELD_OUT_TEXT}'\n` - at `$.x"}])),
+        user(says("Hi"), questions=[QUESTION | {"kind": HELD_OUT_TEXT}]),
+        user(says("Hi")) | {HELD_OUT_TEXT: 1},
+        user(says("Hi", must=[HOME | {f"` - at `{HELD_OUT_TEXT}": 1}])),
+    ],
+)
+def test_a_broken_line_is_never_quoted(cli: Cli, tmp_path: Path, part: str, row: Row) -> None:
+    """Neither the name nor the value of a field is printed, but what is allowed there."""
+    done = cli("eval", str(write(tmp_path / part / "set.jsonl", row)), "--extractor", "rules")
+    assert done.returncode == 65
+    assert "; allowed: " in done.stderr
+    assert HELD_OUT_TEXT not in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
 @pytest.mark.parametrize(
     ("row", "sentence"),
     [
         ("{", "set.jsonl, line 2: not one JSON object"),
         ({"user": "b", "language": "en", "about": "", "sessions": [], "questions": []}, "at sessions"),
-        ({"user": "b", "languag": "en"}, "Object contains unknown field `languag`"),
+        ({"user": "b", "languag": "en"}, "Object contains an unknown field; allowed: user, language, about"),
         (user({"messages": [{"role": "user"}], "at": None}, name="b"), "at sessions[0].at"),
         (user({"messages": [{"role": "user"}], "at": "2026-01-01"}, name="b"), "at sessions[0].at"),
-        (user(says("Hi", must=[HOME | {"class": "house"}]), name="b"), "at sessions[0].must[0].class"),
+        (user(says("Hi", must=[HOME | {"class": "house"}]), name="b"), "at sessions[0].must[0].class; allowed: "),
         (user(says("Hi", gone=[{"terms": [["a"]], "by": "no"}]), name="b"), "`by` in session 1 names no `must`"),
         (user(says("Hi", at="2026-09-01T00:00:00Z"), says("Ho"), name="b"), "not in order of `at`"),
+        (user(says("Hi", at="9999-12-31T23:59:59-14:00"), name="b"), "`at` of session 1 is outside the years 1970 to"),
+        (user(says("Hi"), says("Ho", at="0001-01-01T00:00:00+14:00"), name="b"), "`at` of session 2 is outside"),
         (user(says("Hi")), "another line has the same `user`"),
         (user({"messages": [{"role": "user", "content": 1}]}, name="b"), "session 1: E_"),
     ],
@@ -277,6 +318,11 @@ def test_a_broken_line_is_one_sentence(cli: Cli, tmp_path: Path, row: Any, sente
         (["/nowhere.jsonl"], "no such file"),
         (["SET", "--min", "recal=1"], "no figure is called recal"),
         (["SET", "--min", "recall=high"], "recall needs a number"),
+        (["SET", "--min", "recall=nan"], "recall needs a number from 0 to 1"),
+        (["SET", "--min", "stale=inf"], "stale needs a number from 0 to 1"),
+        (["SET", "--min", "recall=-0.1"], "recall needs a number from 0 to 1"),
+        (["SET", "--min", "recall=90"], "recall needs a number from 0 to 1"),
+        (["--retrieval", "SET", "--min", "recall=0.9"], "bounds hold for"),
         (["SET", "--set", "apply.max_facts"], "has no value"),
         (["SET", "--set", "apply.max_fact=10"], "apply.max_fact"),
         (["SET", "--answers", "/nowhere"], "no such folder"),
@@ -292,6 +338,49 @@ def test_wrong_options_are_one_sentence(cli: Cli, tmp_path: Path, words: list[st
     assert done.returncode in (2, 65, 78)
     assert sentence in " ".join(done.stderr.replace("│", " ").split())
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("words", [[], ["--attacks"], ["--retrieval"], ["--check"]])
+def test_an_empty_set_is_no_success(cli: Cli, tmp_path: Path, words: list[str]) -> None:
+    """A gate in CI must not pass because its set is empty."""
+    file = tmp_path / "set.jsonl"
+    file.write_text("\n \n")
+    done = cli("eval", str(file), *words, "--extractor", "rules")
+    assert (done.returncode, done.stdout) == (65, "")
+    assert done.stderr == f"memd: {file}: there is nothing to measure in it\n"
+
+
+@pytest.mark.parametrize("name", ["ines.s1.1.json", "a.jsonl"])
+def test_an_answer_that_is_not_utf8_is_one_sentence(cli: Cli, tmp_path: Path, name: str) -> None:
+    """The sentence names the file."""
+    file = tmp_path / "answers" / name
+    file.parent.mkdir()
+    file.write_bytes(b'{"a": "\xff"}')
+    done = cli("eval", str(write(tmp_path / "set.jsonl", SET)), "--answers", str(file.parent))
+    assert (done.returncode, done.stderr) == (65, f"memd: {file} cannot be read: it is not UTF-8\n")
+
+
+@pytest.mark.parametrize(
+    "damaged",
+    [
+        b"",
+        b"[]",
+        b'{"figures": []}',
+        b'{"figures": {"recall": []}}',
+        b'{"figures": {"recall": {"all": []}}}',
+        b'{"figures": {"recall": {"all": {"rate": "1"}}}}',
+        b'{"figures": {"recall": {"all": {"yes": 1, "of": 1, "rate": NaN, "low": 0, "high": 1}}}}',
+        b"[" * 100_000,
+        b"\xff",
+    ],
+)
+def test_a_damaged_report_is_one_sentence(cli: Cli, tmp_path: Path, damaged: bytes) -> None:
+    """The sentence names the file."""
+    file = tmp_path / "a.json"
+    file.write_bytes(damaged)
+    done = cli("eval", "--compare", str(file), str(file))
+    assert (done.returncode, done.stdout) == (65, "")
+    assert done.stderr == f"memd: {file} is not a report of `memd eval --json`, or is damaged\n"
 
 
 def test_check_counts_and_runs_nothing(cli: Cli, tmp_path: Path) -> None:

@@ -165,7 +165,7 @@ def test_requests_are_written_and_answers_read(tmp_path: Path) -> None:
     [
         ({"name": "a"}, "a reply has either `reply` or `text`"),
         ({"name": "a", "reply": {}, "text": ""}, "a reply has either `reply` or `text`"),
-        ({"name": "a", "text": "", "sort": 1}, "Object contains unknown field `sort`"),
+        ({"name": "a", "text": "", "sort": 1}, "Object contains an unknown field; allowed: name, "),
     ],
 )
 def test_a_bad_line_of_replies_is_named(tmp_path: Path, row: Row, why: str) -> None:
