@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import signal
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
@@ -97,6 +98,7 @@ def _end(measured: reports.Report, bounds: dict[str, float]) -> None:
     """Warn of missing results and missed bounds, and exit with the code for them."""
     misses, run = reports.unmet(measured, bounds), measured.get("run", {})
     if measured["interrupted"]:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # a second one ends the process quietly, also while Python ends
         warn("interrupted: the figures cover only the part measured so far")
     if count := run.get("unanswered"):
         warn(f"{counted(count, 'user')} stopped at a request without a reply")

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from memd.config import Settings
@@ -17,6 +17,7 @@ from memd.evaluation.in_memory import Answers
 from memd.evaluation.lines import HELD_OUT, Line, is_held_out
 from memd.evaluation.report import Report, latency, mistakes, run_report, tally_report
 from memd.evaluation.saved_replies import Recorder, Replayed, SavedReply, changes, read_answers, read_replies
+from memd.evaluation.stopping import completes
 from memd.extraction import chosen, open_extractor
 from memd.push.signals import load_patterns
 
@@ -60,16 +61,16 @@ class Measuring:
 
     def measure(self, repeat: int, progress: Progress | None = None) -> Report:
         """The report of all runs; after an interruption, of the results so far. Raises BadLabels."""
-        runs: list[Run] = []
-        interrupted = False
-        try:
-            for _ in range(repeat):
-                runs.append(Run())
-                asyncio.run(self._run(runs[-1], progress))
-        except KeyboardInterrupt:  # the report says so
-            interrupted = True
+        runs: list[Run] = [Run()]
+        interrupted = not completes(partial(self._all, runs, repeat, progress))
         self._keep(runs[-1])
         return {**self._report(runs), "interrupted": interrupted}
+
+    async def _all(self, runs: list[Run], repeat: int, progress: Progress | None) -> None:
+        await self._run(runs[0], progress)
+        for _ in range(repeat - 1):
+            runs.append(Run())
+            await self._run(runs[-1], progress)
 
     async def _run(self, run: Run, progress: Progress | None) -> None:
         async with self._answers() as answers:
@@ -133,8 +134,7 @@ def measure_cases(
 
     After an interruption it covers the results so far. Raises BadLabels.
     """
-    runs: list[AttackRun] = []
-    interrupted = False
+    runs = [AttackRun()]
 
     async def measure() -> None:
         patterns = load_patterns(settings.signals.folder)
@@ -144,12 +144,13 @@ def measure_cases(
         async with live(settings) as answers:
             await AttackEvaluation(settings, patterns, answers).run(cases, runs[-1], progress)
 
-    try:
-        for _ in range(repeat):
+    async def all_runs() -> None:
+        await measure()
+        for _ in range(repeat - 1):
             runs.append(AttackRun())
-            asyncio.run(measure())
-    except KeyboardInterrupt:  # the report says so
-        interrupted = True
+            await measure()
+
+    interrupted = not completes(all_runs)
     report = tally_report([run.tally for run in runs], ATTACK_GROUPS)
     report["extractor"] = chosen(settings.extraction) if by_model else "replay"
     report["cases"] = runs[-1].finished
