@@ -22,6 +22,7 @@ from memd.evaluation.evaluate import read_users, user_sizes
 from memd.evaluation.measuring import Measuring, Progress, Source, measure_cases
 from memd.evaluation.retrieval import SCORE_HEAD, MemdMemory, measure, read, score_rows
 from memd.evaluation.tally import FIGURES
+from memd.evaluation.targets import NotWritten
 from memd.printable import counted
 
 SHIPPED = Path("evaluation")
@@ -104,10 +105,13 @@ def _end(measured: reports.Report, bounds: dict[str, float]) -> None:
         warn(f"{counted(count, 'user')} stopped at a request without a reply")
     if count := sum(run.get("outages", {}).values()):
         warn(f"{counted(count, 'call')} failed, so the figures are too low")
+    if unsaved := measured.get("unsaved"):
+        warn(unsaved)
     for miss in misses:
         warn(miss)
     incomplete = run.get("unanswered") or run.get("outages")
-    code = INTERRUPTED if measured["interrupted"] else INCOMPLETE if incomplete else MISSED if misses else 0
+    code = INCOMPLETE if incomplete else MISSED if misses else 0
+    code = INTERRUPTED if measured["interrupted"] else NotWritten.exit_code if unsaved else code
     if code:
         raise typer.Exit(code)
 

@@ -14,10 +14,11 @@ from memd.evaluation.attack_cases import Case
 from memd.evaluation.attack_run import AttackEvaluation, AttackRun
 from memd.evaluation.evaluate import Evaluation, Run, Users
 from memd.evaluation.in_memory import Answers
-from memd.evaluation.lines import HELD_OUT, Line, is_held_out
+from memd.evaluation.lines import HELD_OUT, BadLabels, Line, is_held_out
 from memd.evaluation.report import Report, latency, mistakes, run_report, tally_report
 from memd.evaluation.saved_replies import Recorder, Replayed, SavedReply, changes, read_answers, read_replies
 from memd.evaluation.stopping import completes
+from memd.evaluation.targets import NotWritten, check_file, check_folder, writing
 from memd.extraction import chosen, open_extractor
 from memd.push.signals import load_patterns
 
@@ -51,20 +52,30 @@ class Measuring:
     """The runs of one command over labelled users."""
 
     def __init__(self, settings: Settings, users: Users, source: Source) -> None:
-        """Raises BadLabels for replies that cannot be read."""
+        """Raises BadLabels for replies that cannot be read, NotWritten for a target that cannot be written."""
         self._settings = settings
         self._users = users
         self._source = source
         self._recorder = Recorder() if source.save else None
         self._replies = source.replies()
         self._changed: dict[str, tuple[str, ...]] = {}
+        for file in self._saved_files():
+            check_file(file)
+            if file.exists():
+                read_replies([file])  # the new replies join these
+        if source.requests is not None:
+            check_folder(source.requests)
 
     def measure(self, repeat: int, progress: Progress | None = None) -> Report:
         """The report of all runs; after an interruption, of the results so far. Raises BadLabels."""
         runs: list[Run] = [Run()]
         interrupted = not completes(partial(self._all, runs, repeat, progress))
-        self._keep(runs[-1])
-        return {**self._report(runs), "interrupted": interrupted}
+        report = {**self._report(runs), "interrupted": interrupted}
+        try:
+            self._keep(runs[-1])
+        except (NotWritten, BadLabels) as error:  # the report says so: its figures are paid for
+            report["unsaved"] = str(error)
+        return report
 
     async def _all(self, runs: list[Run], repeat: int, progress: Progress | None) -> None:
         await self._run(runs[0], progress)
@@ -89,21 +100,23 @@ class Measuring:
 
     def _keep(self, run: Run) -> None:
         """Write the replies, and the requests without a reply, also after an interruption."""
-        if self._recorder is not None and self._source.save is not None:
-            self._save(self._recorder, self._source.save)
+        if self._recorder is not None:
+            for file, users in self._saved_files().items():
+                names = {name for name in self._recorder.kept if name.partition(".")[0] in users}
+                with writing(file):
+                    self._recorder.write(file, names)
         if self._source.requests is not None:
-            RequestFolder(self._source.requests).write(run.unanswered, self._replies)
+            with writing(self._source.requests):
+                RequestFolder(self._source.requests).write(run.unanswered, self._replies)
 
-    def _save(self, recorder: Recorder, path: Path) -> None:
-        """Write the replies to one file, or into a folder with a file for each set."""
-        if path.suffix == ".jsonl":
-            recorder.write(path)
-            return
-        for file in dict.fromkeys(line.file for line in self._users.values()):
-            names = {name for name in recorder.kept if self._users[name.partition(".")[0]].file == file}
-            part = HELD_OUT if is_held_out(file) else file.parent.name
-            inside = (part,) if part in ("open", HELD_OUT) else ()
-            recorder.write(path.joinpath(*inside, file.name), names)
+    def _saved_files(self) -> dict[Path, set[str]]:
+        """The files that get the replies, with their users: one file, or a folder with a file for each set."""
+        path, found = self._source.save, dict[Path, set[str]]()
+        if path is not None:
+            for name, line in self._users.items():
+                file = path if path.suffix == ".jsonl" else path.joinpath(*_part(line.file), line.file.name)
+                found.setdefault(file, set()).add(name)
+        return found
 
     def _is_open(self, name: str) -> bool:
         """Whether a request's name may be printed, which is so unless its user is held out."""
@@ -121,6 +134,11 @@ class Measuring:
             report["latency"] = latency(last.spent)
         report["mistakes"] = mistakes(last.tally)
         return report
+
+
+def _part(file: Path) -> tuple[str, ...]:
+    part = HELD_OUT if is_held_out(file) else file.parent.name
+    return (part,) if part in ("open", HELD_OUT) else ()
 
 
 def measure_cases(

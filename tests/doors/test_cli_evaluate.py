@@ -383,6 +383,40 @@ def test_a_damaged_report_is_one_sentence(cli: Cli, tmp_path: Path, damaged: byt
     assert done.stderr == f"memd: {file} is not a report of `memd eval --json`, or is damaged\n"
 
 
+@pytest.mark.parametrize(
+    ("option", "place"),
+    [("--save", "file/r.jsonl"), ("--save", "file/r"), ("--save", "folder.jsonl"), ("--requests", "file")],
+)
+def test_an_unwritable_target_is_refused_before_a_model_is_asked(
+    cli: Cli, model: ModelServer, tmp_path: Path, option: str, place: str
+) -> None:
+    """A file in place of a folder, and a folder in place of a file: one sentence, and no call."""
+    (tmp_path / "file").write_text("")
+    (tmp_path / "folder.jsonl").mkdir()
+    labelled = write(tmp_path / "set.jsonl", SET)
+    done = cli("eval", str(labelled), option, str(tmp_path / place), **asking(model))
+    assert (done.returncode, done.stdout, model.calls) == (74, "", 0)
+    assert done.stderr.startswith(f"memd: {tmp_path / 'fi' if place[:2] == 'fi' else tmp_path / place}")
+    assert "cannot be written: " in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_write_that_fails_at_the_end_keeps_the_figures(cli: Cli, tmp_path: Path) -> None:
+    """The target becomes a folder while the model is asked."""
+    labelled, saved = write(tmp_path / "set.jsonl", SET), tmp_path / "saved.jsonl"
+
+    def reply(_body: object) -> Row:
+        saved.mkdir(exist_ok=True)
+        return update()
+
+    with ModelServer(reply) as model:
+        done = cli("eval", str(labelled), "--save", str(saved), "--json", **asking(model))
+    assert done.returncode == 74
+    assert figures(done.stdout)["recall"] == (0, 1)
+    assert done.stderr.startswith(f"{saved}")
+    assert done.stderr.count("\n") == 1
+
+
 def test_check_counts_and_runs_nothing(cli: Cli, tmp_path: Path) -> None:
     """How much a set labels."""
     labelled = str(write(tmp_path / "set.jsonl", SET))
