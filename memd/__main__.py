@@ -1,4 +1,8 @@
-"""`python -m memd`: the same as `memd`, so nothing is imported from the current folder either."""
+"""`python -P -m memd`: the same as `memd`.
+
+Without `-P`, Python puts the current folder first before it looks for this package, so a folder `memd` there runs in
+place of this one. From this file on, nothing is imported from the current folder.
+"""
 
 import sys
 

@@ -68,6 +68,8 @@ def add(
 ) -> None:
     """Make a token and print it, once: memd stores only its hash. A running `memd serve` accepts it within a second.
 
+    A `memd serve` that was started without http.tokens stays open to this machine until it is restarted with it.
+
     Example: memd token add --app shop --prefix shop: --scope read
     """
     users = keyring.Users(frozenset(user or ()), prefix, all_users)
@@ -117,5 +119,8 @@ def rm(token_id: Annotated[str, typer.Argument(metavar="ID", help="The id, as `m
 def _file() -> Path:
     file = settings().http.tokens
     if file is None:
-        raise ConfigError("setting http.tokens is not set: name the file that stores the tokens")
+        raise ConfigError(
+            "setting http.tokens is not set: name the file that stores the tokens, also for `memd serve`: "
+            'export MEMD_HTTP__TOKENS="$(memd where --data)/tokens.json"'
+        )
     return file

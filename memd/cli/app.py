@@ -7,6 +7,7 @@ from keyword import iskeyword
 from pathlib import Path
 from typing import Annotated, Any
 
+import click
 import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_group
@@ -118,7 +119,9 @@ def options(
         Path | None,
         typer.Option("--config", help="The config file (default: config.yaml here, if memd's)."),
     ] = None,
-    data_dir: Annotated[Path | None, typer.Option("--data-dir", help="The data folder.")] = None,
+    data_dir: Annotated[
+        str | None, typer.Option("--data-dir", click_type=click.Path(), help="The data folder.")
+    ] = None,
     redis_url: Annotated[
         str | None, typer.Option("--redis-url", help="Your own server; its password belongs in the environment.")
     ] = None,
@@ -133,7 +136,7 @@ def options(
              "set MEMD_REDIS_URL instead")  # fmt: skip
     Globals.file = config
     Globals.flags = {
-        "data_dir": str(data_dir) if data_dir else None,
+        "data_dir": data_dir,
         "redis_url": redis_url,
         "log.level": log_level,
     }

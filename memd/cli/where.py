@@ -12,6 +12,7 @@ from memd.cli.common import Json, echo, echo_json, loaded, warn
 from memd.errors import ConfigError
 from memd.ops.where import Where
 from memd.ops.where import where as places
+from memd.printable import printable
 
 Socket = Annotated[bool, typer.Option("--socket", help="Only the path of the server's socket.")]
 Data = Annotated[bool, typer.Option("--data", help="Only the path of the data folder.")]
@@ -33,7 +34,7 @@ def where(socket: Socket = False, data: Data = False, password_file: Password = 
     elif data:
         echo(found.data_dir)
     elif password_file:
-        echo(_set(found.password_file, "setting server.port is not set, so there is no password"))
+        _echo_password_file(found)
     else:
         _table(found)
 
@@ -45,6 +46,14 @@ def _echo_socket(found: Where) -> None:
     echo(path)
 
 
+def _echo_password_file(found: Where) -> None:
+    path = _set(found.password_file, "setting server.port is not set, and no server here was started with a port, "
+                "so there is no password")  # fmt: skip
+    if found.port is None:
+        warn("setting server.port is not set here; the server was last started with a port")
+    echo(path)
+
+
 def _set(value: str | None, sentence: str) -> str:
     if value is None:
         raise ConfigError(sentence)
@@ -52,7 +61,9 @@ def _set(value: str | None, sentence: str) -> str:
 
 
 def _table(found: Where) -> None:
-    port = f"{found.port} on 127.0.0.1, password in {found.password_file}" if found.port else "off (server.port)"
+    port = f"{found.port} on 127.0.0.1" if found.port else "off (server.port)"
+    if found.password_file:
+        port = f"{port if found.port else 'set only for the running server'}, password in {found.password_file}"
     rows = (
         ("config file", found.config or f"none ({found.config_not_read or 'all defaults'})"),
         ("data folder", f"{found.data_dir} ({found.data_dir_from})"),
@@ -65,4 +76,4 @@ def _table(found: Where) -> None:
         ("HTTP", found.http or "off (http.enabled), or where `memd serve` listens"),
     )
     for name, text in rows:
-        echo(f"{name:<12} {text}")
+        echo(f"{name:<12} {printable(text)}")

@@ -17,7 +17,7 @@ from typing import Any, get_args
 from msgspec import ValidationError, convert
 from msgspec.json import encode
 
-from memd.config.places import ConfigFile, config_file, data_dir, flatten
+from memd.config.places import ConfigFile, config_file, data_dir, empty_home, flatten
 from memd.config.problems import sentence
 from memd.config.settings import MASK, Secret, Settings, kinds, names
 from memd.errors import ConfigError
@@ -68,12 +68,14 @@ def load(
             _refuse_not_utf8(name, value, origin)
             _put(tree, name, _WORDS.get(value.lower(), value) if name in switches and isinstance(value, str) else value)
             origins[name] = origin
-    if tree.get("data_dir") is None:
-        tree["data_dir"] = data_dir(environ)
+    if tree.get("data_dir") in (None, ""):
+        tree["data_dir"], origins["data_dir"] = data_dir(environ), "default"
     try:
-        return LoadedSettings(convert(tree, Settings, strict=False, dec_hook=_decoded), origins, found)
+        settings = convert(tree, Settings, strict=False, dec_hook=_decoded)
     except ValidationError as error:
         raise ConfigError(sentence(error, origins, tree, dict(kinds()))) from None
+    _refuse_not_utf8("data_dir", settings.data_dir.absolute(), f"{origins['data_dir']}; MEMD_DATA_DIR sets another")
+    return LoadedSettings(settings, origins, found)
 
 
 def _refuse_not_utf8(name: str, value: object, origin: str) -> None:
@@ -96,6 +98,8 @@ def _decoded(kind: type, value: object) -> object:
 def _at_home(path: Path) -> Path:
     if path.parts[:1] != ("~",):
         return path
+    if empty_home():
+        raise ValueError("HOME is empty, so there is no home folder for ~")
     try:
         return path.expanduser()
     except RuntimeError:

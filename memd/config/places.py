@@ -16,13 +16,20 @@ from msgspec import ValidationError, convert
 
 from memd.config.settings import HERE, Settings, names
 from memd.errors import ConfigError
+from memd.printable import printable
 
 CONFIG_FILE = "config.yaml"
+MAX_FOUND_BYTES = 256 * 1024
+"""A larger file that nobody named is not parsed: YAML takes about 5 s for each MiB, at every command."""
+
 SECTION = "memd"
 """A file that other programs read as well has memd's settings in this section; the rest of the file is not read."""
 
 _GENERAL = re.compile(r"data_dir|redis_url|enabled|server\.port|(http|log)\..*")
 """Settings whose names other programs use too, so they do not show that a file is memd's."""
+
+_MADE = ("store.id", "server/server.conf")
+"""Files that show that memd made a data folder: the store's id, and the configuration of the embedded server."""
 
 _SECTIONS = rb"^(memd|filtering|signals|inbox|dead|scheduler|drain|extraction|apply|recall):"
 """Lines that show that a file was meant for memd although it is not valid YAML."""
@@ -52,19 +59,43 @@ def config_file(file: Path | None, environ: Mapping[str, str]) -> ConfigFile | N
 def data_dir(environ: Mapping[str, str]) -> Path:
     """The data folder that no setting names: an existing `./memd-data`, else memd's folder in the user's data home.
 
-    Raises ConfigError without a home folder.
+    Raises ConfigError without a home folder, and when something else has the name `memd-data`.
     """
     here = Path(HERE).absolute()
-    if here.is_dir():
+    if _is_here(here):
         return here
     home = environ.get("XDG_DATA_HOME", "")
     if not os.path.isabs(home):  # noqa: PTH117  (Path("") would be the current folder; the XDG rules ignore relative ones)
-        home = os.path.expanduser("~/.local/share")  # noqa: PTH111  (Path.expanduser raises where a user has no home)
+        # Path.expanduser raises where a user has no home, and both take an empty HOME for the root folder.
+        home = "" if empty_home() else os.path.expanduser("~/.local/share")  # noqa: PTH111
     if not os.path.isabs(home):  # noqa: PTH117  (as above)
         raise ConfigError(
             "setting data_dir: there is no home folder to keep the data in; set data_dir or MEMD_DATA_DIR"
         )
     return Path(home) / "memd"
+
+
+def empty_home() -> bool:
+    """Whether HOME is set and empty. Python would take the root folder for the home folder."""
+    return os.environ.get("HOME") == ""
+
+
+def _is_here(here: Path) -> bool:
+    """Whether `./memd-data` is a data folder. Raises ConfigError for a file, or a link to a folder that is not memd's.
+
+    Another folder would be a guess: the link may be one to a disk that is not mounted.
+    """
+    if not here.is_symlink():
+        if here.is_dir() or not here.exists():
+            return here.is_dir()
+        fault = "is not a folder"
+    elif any(os.path.isfile(here / name) for name in _MADE):  # noqa: PTH113  (Path.is_file raises without rights)
+        return True
+    else:
+        fault = "is a link, and not to a data folder of memd"
+    raise ConfigError(
+        f"setting data_dir: {printable(here)} {fault}, so it is not used; remove it, or set data_dir or MEMD_DATA_DIR"
+    )
 
 
 def flatten(tree: Mapping[Any, Any]) -> Iterator[tuple[str, Any]]:
@@ -89,6 +120,9 @@ def _own(tree: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _judged(path: Path) -> ConfigFile:
+    place = printable(path.absolute())
+    if path.stat().st_size > MAX_FOUND_BYTES:
+        return ConfigFile(path, {}, f"{place} is larger than {MAX_FOUND_BYTES // 1024} KiB; --config reads it")
     try:
         tree = _read(path)
     except ConfigError as error:
@@ -97,7 +131,7 @@ def _judged(path: Path) -> ConfigFile:
         return ConfigFile(path, {}, str(error))
     if isinstance(tree.get(SECTION), dict) or _is_ours(tree):
         return ConfigFile(path, _own(tree))
-    return ConfigFile(path, {}, f"{path.absolute()} has no section `{SECTION}:`, so it is not memd's")
+    return ConfigFile(path, {}, f"{place} has no section `{SECTION}:`, so it is not memd's")
 
 
 def _looks_like_ours(path: Path) -> bool:

@@ -30,6 +30,7 @@ class Where:
     socket: str | None
     port: int | None
     password_file: str | None
+    """Also without `port` when the file exists: the server's last start had a port."""
     url: str | None
     """The address of the user's own server, its credentials masked."""
     server_log: str | None
@@ -40,17 +41,17 @@ def where(found: LoadedSettings) -> Where:
     """The places that these settings name. Creates nothing and asks no server."""
     settings, embedded = found.settings, found.settings.redis_url is None
     data_dir, port = settings.data_dir.absolute(), settings.server.port if embedded else None
-    file = found.file
+    file, password = found.file, password_file(settings, PRODUCER)
     socket = own_socket(settings)
     return Where(
-        config=str(file.path.absolute()) if file and not file.unread else None,
+        config=_utf8(file.path.absolute()) if file and not file.unread else None,
         config_not_read=file.unread if file and file.unread else None,
         data_dir=str(data_dir),
         data_dir_from=_origin(found, data_dir),
         memories=str(users_folder(data_dir)),
         socket=str(socket) if socket else None,
         port=port,
-        password_file=str(password_file(settings, PRODUCER)) if port else None,
+        password_file=str(password) if port or (embedded and password.is_file()) else None,
         url=None if embedded else masked_url(settings),
         server_log=str(data_dir / "server" / "server.log") if embedded else None,
         http=f"http://{settings.http.host}:{settings.http.port}" if settings.http.enabled else None,
@@ -80,6 +81,11 @@ def masked_url(settings: Settings) -> str:
     """The address of the user's own server, without user, password and parameters."""
     url = settings.redis_url.reveal() if settings.redis_url else ""
     return re.sub(r"\?.*", f"?{MASK}", re.sub(r"//.*@", f"//{MASK}@", url, flags=re.DOTALL), flags=re.DOTALL)
+
+
+def _utf8(path: Path) -> str:
+    r"""The path, with bytes that are not UTF-8 as `\udcff`: JSON cannot hold them."""
+    return str(path).encode(errors="backslashreplace").decode()
 
 
 def _origin(found: LoadedSettings, data_dir: Path) -> str:

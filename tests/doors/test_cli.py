@@ -272,3 +272,25 @@ def test_a_closed_pipe_is_quiet(settings: Settings) -> None:
         assert done.stderr is not None
         done.stdout.close()
         assert done.stderr.read() == b""
+
+
+@pytest.mark.parametrize("words", [("status",), ("status", "--json"), ("pending",), ("where", "--json"), ("--help",)])
+def test_a_full_disk_behind_the_output_is_one_sentence(
+    settings: Settings, client: redis.Redis, words: tuple[str, ...]
+) -> None:
+    """With code 74, whether the command or its end writes the output."""
+    library.install(client, settings)
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(
+            [sys.executable, "-P", "-m", "memd", *words],
+            env=environment(settings), stdout=full, stderr=subprocess.PIPE, text=True, check=False,
+        )  # fmt: skip
+    assert done.stderr == "memd: standard output cannot be written (No space left on device)\n"
+    assert done.returncode == 74
+
+
+def test_a_file_system_that_fails_names_the_data_folder(cli: Cli) -> None:
+    """The default may come from a variable that nobody remembers."""
+    done = cli("users", MEMD_DATA_DIR="", XDG_DATA_HOME="/dev/null")
+    assert done.returncode == 74
+    assert "/dev/null/memd" in done.stderr

@@ -317,3 +317,21 @@ def test_pending_is_only_what_the_app_pushed(site: Site) -> None:
     other = site.give("another", ALL)
     assert site.ask("GET", path, token=other).json == {"keys": [], "next": ""}
     assert site.ask("GET", "/v1/pending").status == 422
+
+
+def test_without_the_setting_the_line_to_type_is_printed(data_dir: Path) -> None:
+    """The refusal has the line for a shell; the help says that a running server stays open."""
+    command, env = (
+        [str(Path(sys.executable).parent / "memd"), "token", "add"],
+        environment(make_settings(data_dir, None)),
+    )
+    add = [*command, "--app", "shop", "--all-users"]
+    refused = subprocess.run(add, env=env, capture_output=True, text=True, check=False)
+    line = re.search(r"export MEMD_HTTP__TOKENS=.*", refused.stderr)
+    assert line, refused.stderr
+    path = f"{Path(sys.executable).parent}:{env.get('PATH', '')}"
+    script = f"{line[0]} && memd token add --app shop --all-users"
+    subprocess.run(["sh", "-c", script], env=env | {"PATH": path}, capture_output=True, check=True)
+    assert keyring.load(data_dir / "tokens.json")
+    shown = subprocess.run([*command, "--help"], env=env, capture_output=True, text=True, check=True).stdout
+    assert "started without http.tokens stays open" in " ".join(shown.split())

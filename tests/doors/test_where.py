@@ -151,3 +151,30 @@ def test_a_port_is_switched_on_and_off(data_dir: Path) -> None:
     assert found[0] == found[1]
     assert found[2] is None
     assert "@" not in inbox_url(make_settings(data_dir, None))
+
+
+def test_the_password_file_is_found_without_the_setting(with_port: Settings) -> None:
+    """`memd up` had server.port in its environment; another shell has not, and says so."""
+    other = make_settings(with_port.data_dir, None)
+    found = where(other, "--password-file")
+    assert found.stdout == f"{password_file(with_port, 'memd-in')}\n"
+    assert "server.port is not set here" in found.stderr
+    assert found.stdout.strip() in where(other).stdout
+    json_found = json.loads(where(other, "--json").stdout)
+    assert (json_found["port"], json_found["password_file"]) == (None, found.stdout.strip())
+
+
+def test_a_line_break_in_a_path_is_escaped(tmp_path: Path) -> None:
+    """In the table; `--data` is for scripts and prints the path as it is."""
+    folder = tmp_path / "a\nb"
+    folder.mkdir()
+    settings = make_settings(folder, None)
+    assert f"{tmp_path}/a\\nb (environment)" in where(settings).stdout
+    assert where(settings, "--data").stdout == f"{folder}\n"
+
+
+def test_an_empty_flag_is_the_default(settings: Settings, tmp_path: Path) -> None:
+    """`--data-dir ''` is not the current folder."""
+    command = [str(Path(sys.executable).parent / "memd"), "--data-dir", "", "where", "--data"]
+    env = environment(settings) | {"XDG_DATA_HOME": "/data"}
+    assert subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, check=True).stdout == b"/data/memd\n"

@@ -103,6 +103,79 @@ def test_the_data_folder_is_one_wherever_memd_is_called(folder: Path, monkeypatc
     assert config.load(environ={}).settings.data_dir == folder / "memd-data"
 
 
+@pytest.mark.parametrize("name", ["flags", "environment", "file"])
+def test_an_empty_data_folder_is_the_default(folder: Path, name: str) -> None:
+    """Wherever it is set. The current folder was used, and made private."""
+    (folder / "config.yaml").write_text('data_dir: ""\ndrain:\n  workers: 1\n' if name == "file" else "")
+    environ = {"XDG_DATA_HOME": "/data"} | ({"MEMD_DATA_DIR": ""} if name == "environment" else {})
+    found = config.load(environ=environ, flags={"data_dir": ""} if name == "flags" else {})
+    assert found.settings.data_dir == Path("/data/memd")
+
+
+@pytest.mark.parametrize("kind", ["file", "link to nothing", "link to a folder"])
+def test_something_else_named_memd_data_is_refused(folder: Path, kind: str) -> None:
+    """With its path, and how to choose a folder. memd would have made the link's target private."""
+    target = folder.parent / "photos"
+    if kind == "file":
+        (folder / "memd-data").touch()
+    else:
+        (folder / "memd-data").symlink_to(target)
+    if kind == "link to a folder":
+        target.mkdir()
+    with pytest.raises(ConfigError, match=r"memd-data.*not used.*MEMD_DATA_DIR"):
+        config.load(environ={"XDG_DATA_HOME": "/data"})
+    assert config.load(environ={"MEMD_DATA_DIR": "./memd-data"}).settings.data_dir == Path("memd-data")
+
+
+@pytest.mark.parametrize("mark", ["store.id", "server/server.conf"])
+def test_a_link_to_a_data_folder_is_used(folder: Path, mark: str) -> None:
+    """memd made the folder, so it is private already."""
+    made = folder.parent / "disk" / mark
+    made.parent.mkdir(parents=True)
+    made.touch()
+    (folder / "memd-data").symlink_to(folder.parent / "disk")
+    assert config.load(environ={}).settings.data_dir == folder / "memd-data"
+
+
+@pytest.mark.parametrize("variable", ["XDG_DATA_HOME", "MEMD_DATA_DIR"])
+def test_a_path_that_is_not_utf8_is_refused(variable: str) -> None:
+    """It could not be printed as JSON, nor passed to the parts of `memd up`."""
+    with pytest.raises(ConfigError, match=r"data_dir.*not UTF-8"):
+        config.load(environ={variable: "/data/\udcff\udcfe"})
+
+
+def test_a_current_folder_that_is_not_utf8_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the data folder lies in it; elsewhere a foreign file in it is reported as text that can be printed."""
+    odd = folder / "\udcff"
+    odd.mkdir()
+    monkeypatch.chdir(odd)
+    with pytest.raises(ConfigError, match=r"data_dir.*not UTF-8"):
+        config.load(environ={"MEMD_DATA_DIR": "here"})
+    (odd / "config.yaml").write_text("title: x\n")
+    found = config.load(environ={"MEMD_DATA_DIR": "/x"})
+    assert found.file
+    assert found.file.unread.encode()
+
+
+def test_a_large_file_that_nobody_named_is_not_parsed(folder: Path) -> None:
+    """30 MB took minutes at every command. This one repeats a name, so it would be refused if it were parsed."""
+    line = "drain: {workers: 2}\n"
+    (folder / "config.yaml").write_text(line + "k: v\n" * 60_000)
+    found = config.load(environ={})
+    assert found.file
+    assert "larger than 256 KiB" in found.file.unread
+
+
+def test_an_empty_home_is_no_home(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python takes it for the root folder."""
+    monkeypatch.setenv("HOME", "")
+    with pytest.raises(ConfigError, match="MEMD_DATA_DIR"):
+        config.load(environ={})
+    with pytest.raises(ConfigError, match="HOME is empty"):
+        config.load(environ={"MEMD_DATA_DIR": "~/memd"})
+    assert config.load(environ={"XDG_DATA_HOME": "/data"}).settings.data_dir == Path("/data/memd")
+
+
 def test_without_a_home_the_data_folder_must_be_set(monkeypatch: pytest.MonkeyPatch) -> None:
     """One sentence says so, and a setting is enough."""
     monkeypatch.delenv("HOME")
