@@ -99,7 +99,7 @@ def _at_home(path: Path) -> Path:
     if path.parts[:1] != ("~",):
         return path
     if empty_home():
-        raise ValueError("HOME is empty, so there is no home folder for ~")
+        raise ValueError("there is no home folder for ~, as HOME is empty")
     try:
         return path.expanduser()
     except RuntimeError:
