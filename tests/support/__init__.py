@@ -6,6 +6,7 @@ import os
 import re
 import socket
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -206,6 +207,7 @@ def alive(pid: object) -> bool:
 
 
 ROOT = Path(__file__).parents[2]
+sys.path.append(str(ROOT))  # for `benchmarks`; last, so that memd is the installed one where there is one
 _FENCE = re.compile(r"^```(\w+)\n(.*?)^```", re.DOTALL | re.MULTILINE)
 
 

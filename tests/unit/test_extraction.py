@@ -622,7 +622,7 @@ def test_many_calls_at_once_are_spread_over_clients(server: ModelServer) -> None
     server.delay = 0.5
 
     async def run() -> list[Extraction]:
-        extractor = open_extractor(settings(server), concurrency=300)
+        extractor = open_extractor(settings(server, deadline_s=90), concurrency=300)  # on any machine
         texts = [f"My number is {n}." for n in range(300)]
         results = await asyncio.gather(*(extractor.extract(Request({}, (Message("user", text),))) for text in texts))
         await extractor.aclose()
