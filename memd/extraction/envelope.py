@@ -23,7 +23,14 @@ _THINKING = ("thinking", "redacted_thinking")
 
 def read(raw: bytes, content_type: str, sent: Sequence[Message]) -> tuple[Update, Usage]:
     """The update and its cost. Raises ExtractionFailed, with `usage` if the endpoint counted the tokens."""
-    body = _body(raw, content_type)
+    body = parse(raw, content_type)
+    if not isinstance(body.get("content"), list):
+        raise failures.unavailable("not_the_api")
+    return read_message(body, sent)
+
+
+def read_message(body: dict[str, Any], sent: Sequence[Message]) -> tuple[Update, Usage]:
+    """The same from a parsed message: its content blocks, its stop reason and its usage."""
     cost = usage(body.get("usage"))
     failure = failures.from_stop_reason(body.get("stop_reason"))
     if failure is None:
@@ -36,7 +43,8 @@ def read(raw: bytes, content_type: str, sent: Sequence[Message]) -> tuple[Update
     raise failure
 
 
-def _body(raw: bytes, content_type: str) -> dict[str, Any]:
+def parse(raw: bytes, content_type: str) -> dict[str, Any]:
+    """The JSON object of a response. Raises ExtractionFailed for anything else, and for an error body."""
     if content_type.partition(";")[0].strip().lower() not in ("application/json", ""):
         raise failures.unavailable("not_the_api")
     try:
@@ -45,7 +53,7 @@ def _body(raw: bytes, content_type: str) -> dict[str, Any]:
         raise failures.unavailable("not_the_api") from None
     if failures.is_error(body):
         raise failures.from_status(200, body, {})
-    if not isinstance(body, dict) or not isinstance(body.get("content"), list):
+    if not isinstance(body, dict):
         raise failures.unavailable("not_the_api")
     return body
 
