@@ -28,7 +28,7 @@ demo: $(READY) ## Run the whole job on shipped conversations and show the result
 test: $(READY) ## Everything that CI runs, side by side: at most six minutes on two cores
 	@$(MAKE) --no-print-directory -j 3 $(SYNC) lint tests chaos
 
-test-long: $(READY) ## Searches that rarely find anything: new histories, requests, slow texts and kills; ten minutes
+test-long: $(READY) ## The pages of docs/ typed line by line, and searches that rarely find anything; ten minutes
 	@PYTHONPATH=tests $(BIN)/python -m support.long
 
 smoke: $(READY) ## A moment of each command that CI does not run as a whole

@@ -215,21 +215,34 @@ def test_the_lists_of_exceptions_are_not_stale() -> None:
     assert NOT_TYPED.keys() | IDS.keys() | READY.keys() | UNTIL_EOF <= set(printed)
 
 
+@pytest.mark.timeout(200)
+@pytest.mark.usefixtures("ports")
+def test_every_line_of_the_readme(reader: Reader, folder: Path) -> None:
+    """From top to bottom, and then Ctrl-C."""
+    read_readme(reader, folder)
+    reader.stop()
+
+
+@pytest.mark.long
 @pytest.mark.timeout(400)
 @pytest.mark.usefixtures("ports")
-def test_every_line_that_a_newcomer_reads(reader: Reader, folder: Path, env: dict[str, str]) -> None:
-    """The README from top to bottom, then the pages of docs/, while `memd up` of the README still runs."""
-    printed = reader.read("README.md")
-    assert "<memory>" in printed
-    assert "I live in Porto" in printed.rpartition("Memory of ana")[2]
-    assert sorted(file.name for file in folder.iterdir()) == ["config.yaml", "workers"]
+def test_every_line_of_the_pages(reader: Reader, folder: Path, env: dict[str, str]) -> None:
+    """The pages of docs/, after the README, while its `memd up` still runs."""
+    read_readme(reader, folder)
     reader.shell.run("redis-cli -s \"$(memd where --socket)\" RPUSH memd:in '{'")  # a dead letter, for watching.md
     shutil.copy(ROOT / "Procfile", folder)
-    for page in PAGES[1:]:
-        printed += reader.read(page)
+    printed = "".join(map(reader.read, PAGES[1:]))
     for sentence in ("short answers", "lives in Porto", "would escape /memories", "绿茶"):
         assert sentence in printed, sentence
     reader.shell.run("memd flush --wait")
     for user in USERS:
         assert facts_of(env, user), user
     reader.stop()
+
+
+def read_readme(reader: Reader, folder: Path) -> None:
+    """Type the README: the memory that it promises is there, and nothing of the project was touched."""
+    printed = reader.read("README.md")
+    assert "<memory>" in printed
+    assert "I live in Porto" in printed.rpartition("Memory of ana")[2]
+    assert sorted(file.name for file in folder.iterdir()) == ["config.yaml", "workers"]

@@ -1,6 +1,6 @@
 """Random histories of the inbox on a real server and real documents, held against a model after every step.
 
-The same 60 histories in every ordinary run; `make test-long` draws new ones for three minutes (STATEFUL_EXAMPLES).
+The same 60 histories in every ordinary run; `make test-long` draws new ones for two minutes (STATEFUL_EXAMPLES).
 """
 
 from __future__ import annotations

@@ -65,7 +65,7 @@ def main() -> int:
     parser.add_argument("--whole", type=int, default=2, help="runs of all tests, on free cores")
     parser.add_argument("--whole-busy", type=int, default=1, help="the same with every core busy")
     options = parser.parse_args()
-    timing = ["-m", "timing", "."]
+    timing = ["-m", "timing and not long", "."]
     failed = repeat("timing", options.timing, timing, busy=False)
     failed += repeat("timing", options.timing_busy, timing, busy=True)
     failed += repeat("whole", options.whole, ["."], busy=False)
