@@ -113,11 +113,29 @@ class ModelUnavailable(ExtractionFailed):
 
 
 class ContentRefused(ExtractionFailed):
-    """The model's reply to this content is unusable (a refusal, a wrong schema, not JSON). It costs an attempt."""
+    """The model or the endpoint refuses this content. It costs an attempt; on the last one the content is halved."""
+
+
+class NoUpdate(ContentRefused):
+    """The reply is no update, though its form was mended: prose, broken JSON, another object.
+
+    The sentence names the error without text of the reply; the next request repeats it to the model. Never halved.
+    """
 
 
 class ContentTooLong(ExtractionFailed):
-    """The request or the reply is too long for the model, so the claim must be split. It costs an attempt."""
+    """The request or the reply is too long for the model, so the content must be split."""
+
+
+class Truncated(ContentTooLong):
+    """The reply reached the limit of tokens. `complete`: the update of its complete items (extraction.Update), if any.
+
+    It counts only where the content cannot be split any more.
+    """
+
+    def __init__(self, complete: Any = None) -> None:
+        super().__init__("truncated", "the answer reached max_tokens")
+        self.complete = complete
 
 
 class StoreUnavailable(MemdError):

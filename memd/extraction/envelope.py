@@ -12,7 +12,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from memd.context import Message
-from memd.errors import ContentRefused
+from memd.errors import NoUpdate
 from memd.extraction import failures
 from memd.extraction.prompt import unescape
 from memd.extraction.protocol import Usage
@@ -38,7 +38,7 @@ def read_message(body: dict[str, Any], sent: Sequence[Message]) -> tuple[Update,
             return _unescaped(decode(_text(body["content"])), sent), cost
         except BadReply as error:
             where = f" in {error.field}" if error.field else ""
-            failure = ContentRefused("bad_reply", f"the answer is not a valid update ({error.code}{where})")
+            failure = NoUpdate("bad_reply", f"the answer is not a valid update ({error.code}{where})")
     failure.usage = cost
     raise failure
 

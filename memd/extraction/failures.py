@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
 
-from memd.errors import ContentRefused, ContentTooLong, ExtractionFailed, ModelUnavailable
+from memd.errors import ContentRefused, ContentTooLong, ExtractionFailed, ModelUnavailable, NoUpdate, Truncated
 
 RETRY_AFTER_MAX_S = 86_400.0
 """A longer delay is cut to a day: the key may be usable again long before a mistaken date."""
@@ -109,12 +109,12 @@ def from_stop_reason(reason: object) -> ExtractionFailed | None:
     if reason in ("end_turn", "stop_sequence"):
         return None
     if reason == "max_tokens":
-        return ContentTooLong("truncated", "the answer reached max_tokens")
+        return Truncated()
     if reason == "model_context_window_exceeded":
         return too_long()
     if reason == "refusal":
         return ContentRefused("refusal", "the model refused to answer")
-    return ContentRefused("unexpected_stop", "the answer stopped for an unexpected reason")
+    return NoUpdate("unexpected_stop", "the answer stopped for an unexpected reason")
 
 
 def retry_after(headers: Mapping[str, str], now: datetime) -> float | None:

@@ -77,6 +77,12 @@ months back), longTermBackground (what stays). Say nothing that no fact or messa
 Most conversations change little. If nothing changes, answer with empty lists and an empty summaries object.
 """
 
+REPAIR = (
+    "Your last answer to this request could not be used: {why}. Answer again, now with one JSON object of the given "
+    "schema and nothing else."
+)
+"""Ends the one request that repeats another; in the others it is missing, so the version above does not count it."""
+
 FACT_CHARS = 500
 """Longer facts are truncated in the request, not in the document; this much is enough to recognise one."""
 
@@ -104,6 +110,7 @@ def build(request: Request, today: date) -> str:
         *_maintenance(request),
         _block("before", (f"{message.role}: {escape(message.content)}" for message in request.before)),
         _block("messages", (_numbered(index, message) for index, message in enumerate(request.messages))),
+        *([REPAIR.format(why=request.repair)] if request.repair else []),
     ]
     return "\n".join(blocks)
 

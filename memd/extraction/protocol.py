@@ -26,7 +26,7 @@ class Request:
 
     `messages` are new; evidence counts them from 0. `before` are known messages that only give context.
     `deadline_s`: seconds until the extraction must have ended; the extractor's own setting may be shorter. `today`: the
-    date that the extractor is told.
+    date that the extractor is told. `repair`: why the first reply to this same request was no update, else "".
     """
 
     document: Document
@@ -35,6 +35,7 @@ class Request:
     deadline_s: float = 90.0
     maintenance: Maintenance = field(default_factory=Maintenance)
     today: date = field(default_factory=lambda: datetime.now(UTC).date())
+    repair: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +75,8 @@ class Extractor(Protocol):
     async def extract(self, request: Request) -> Extraction:
         """Extract one request.
 
-        Raises ModelUnavailable (only the endpoint is at fault), ContentRefused or ContentTooLong.
+        Raises ModelUnavailable (only the endpoint is at fault), ContentRefused (NoUpdate for a reply that is no update)
+        or ContentTooLong (Truncated for a reply that breaks off at the limit of tokens).
         """
         ...
 

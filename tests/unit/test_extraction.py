@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from email.utils import format_datetime
 from typing import Any
@@ -20,7 +21,15 @@ from support import exit_code, slowdown
 from memd import config
 from memd.config import ExtractionSettings, Secret
 from memd.context import Message, estimate_tokens
-from memd.errors import ConfigError, ContentRefused, ContentTooLong, ExtractionFailed, ModelUnavailable
+from memd.errors import (
+    ConfigError,
+    ContentRefused,
+    ContentTooLong,
+    ExtractionFailed,
+    ModelUnavailable,
+    NoUpdate,
+    Truncated,
+)
 from memd.extraction import Extraction, Request, Usage, chosen, open_extractor
 from memd.extraction.failures import retry_after
 from memd.extraction.prompt import INSTRUCTIONS, PROMPT_VERSION, build, escape, parse_messages, unescape
@@ -206,6 +215,15 @@ def test_a_fact_about_the_user_is_shown_without_its_subject(content: str, shown:
     assert f"[identity]\nfact_1 {shown}\n</facts>" in build(Request(document, MESSAGES), date(2026, 11, 21))
 
 
+def test_a_repair_request_is_the_request_again_with_the_error_at_its_end() -> None:
+    """Whoever wrote the messages cannot write that sentence: theirs are numbered and escaped."""
+    first = Request({}, MESSAGES)
+    repaired = build(replace(first, repair="bad_reply: no JSON object"), first.today)
+    assert repaired.startswith(build(first, first.today) + "\nYour last answer")
+    assert "could not be used: bad_reply: no JSON object. Answer again" in repaired
+    assert parse_messages(repaired) == parse_messages(build(first, first.today))
+
+
 def test_a_full_memory_and_five_short_turns_stay_under_4500_tokens(server: ModelServer) -> None:
     """The whole body of a request with 100 facts, six summaries and five turns, by our own estimate."""
     facts = [
@@ -304,7 +322,7 @@ def test_a_bad_reply_costs_an_attempt_and_still_counts_what_it_cost(server: Mode
     """One bad fact among good ones refuses the reply; its tokens still count."""
     server.reply({"newFacts": [FACT, {**FACT, "confidence": 7}]})
     error = failure(server)
-    assert isinstance(error, ContentRefused)
+    assert isinstance(error, NoUpdate)
     assert error.code == "bad_reply"
     assert "newFacts" in str(error)
     assert error.usage.output_tokens > 0
@@ -400,12 +418,12 @@ def test_a_spend_limit_is_payment_not_a_rate(server: ModelServer) -> None:
 @pytest.mark.parametrize(
     ("stop_reason", "kind", "code"),
     [
-        ("max_tokens", ContentTooLong, "truncated"),
+        ("max_tokens", Truncated, "truncated"),
         ("model_context_window_exceeded", ContentTooLong, "too_long"),
         ("refusal", ContentRefused, "refusal"),
-        ("tool_use", ContentRefused, "unexpected_stop"),
-        ("pause_turn", ContentRefused, "unexpected_stop"),
-        ("compaction", ContentRefused, "unexpected_stop"),
+        ("tool_use", NoUpdate, "unexpected_stop"),
+        ("pause_turn", NoUpdate, "unexpected_stop"),
+        ("compaction", NoUpdate, "unexpected_stop"),
     ],
 )
 def test_each_stop_reason_but_a_full_stop_refuses(
