@@ -12,8 +12,11 @@ PATIENCE_S = 1.0
 
 
 @contextmanager
-def bar(what: str, total: int | None = None) -> Iterator[Callable[[], None]]:
-    """Show a bar after the first second. Yields the function that advances it by one of `total` (None: unknown)."""
+def bar(what: str, total: int | None = None) -> Iterator[Callable[..., None]]:
+    """Show a bar after the first second. Yields the function that advances it by one of `total` (None: unknown).
+
+    Called with a count, it moves the bar there, and with a second number it also changes the total.
+    """
     if not sys.stderr.isatty():
         yield _ignore
         return
@@ -28,7 +31,7 @@ def bar(what: str, total: int | None = None) -> Iterator[Callable[[], None]]:
         shown.stop()
 
 
-def _ignore() -> None:
+def _ignore(_done: int | None = None, _total: int | None = None) -> None:
     """No terminal, so no bar."""
 
 
@@ -52,11 +55,12 @@ class _Bar:
                 self._task = self._progress.add_task(self._what, total=self._total, completed=self._done)
                 self._progress.start()
 
-    def advance(self) -> None:
-        """Advance by one."""
-        self._done += 1
+    def advance(self, done: int | None = None, total: int | None = None) -> None:
+        """Advance by one, or to a count, of another total."""
+        self._done = self._done + 1 if done is None else done
+        self._total = self._total if total is None else total
         if self._progress is not None:
-            self._progress.update(self._task, completed=self._done)
+            self._progress.update(self._task, completed=self._done, total=self._total)
 
     def stop(self) -> None:
         """Remove the bar."""

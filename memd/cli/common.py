@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from datetime import datetime
 from importlib import import_module
 from pathlib import Path
@@ -96,17 +94,15 @@ def warn(text: str) -> None:
     typer.echo(text, err=True)
 
 
-@contextmanager
-def bar(label: str, total: int | None = None) -> Iterator[Callable[..., None] | None]:
-    """Show a progress bar on stderr. Yields a function (count so far, optional total); None without a terminal."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from rich import console, progress  # noqa: PLC0415  (40 ms, and only a person at a terminal sees the bar)
-
-    with progress.Progress(console=console.Console(stderr=True), transient=True) as shown:
-        task = shown.add_task(label, total=total)
-        yield lambda count, of=total: shown.update(task, completed=count, total=of)
+def read_file(file: str, most: int = -1) -> bytes:
+    """The bytes of a file (`-`: of standard input), at most so many. Raises typer.BadParameter."""
+    if file == "-":
+        return sys.stdin.buffer.read(most)
+    try:
+        with Path(file).open("rb") as opened:
+            return opened.read(most)
+    except OSError as error:
+        raise typer.BadParameter(f"{file} cannot be read ({error.strerror})") from None
 
 
 def nothing(found: str) -> None:

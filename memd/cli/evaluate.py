@@ -8,11 +8,12 @@ import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import typer
 
-from memd.cli.common import Json, bar, echo, echo_json, loaded, warn
+from memd.cli.bars import bar
+from memd.cli.common import Json, echo, echo_json, loaded, warn
 from memd.cli.tables import table
 from memd.config import Settings
 from memd.evaluation import report as reports
@@ -77,22 +78,36 @@ def eval(  # noqa: PLR0913, PLR0917  (each parameter is an option)
         return
     bounds = _bounds(least)
     settings = chosen_settings(extractor, model, setting or ())
-    measure: Callable[[int, Progress | None], reports.Report]
     if attacks:
-        cases = read_cases(sets or _shipped("attacks", "statements"))
-        labels, size = case_sizes(cases), len(cases)
-        measure = partial(measure_cases, settings, cases, bool(extractor or model))
+        labelled = _attacks(settings, sets, asked=bool(extractor or model))
     else:
-        labelled = read_users(sets or _shipped("sets"), [name for name in users.split(",") if name])
-        labels, size = user_sizes(labelled), len(labelled)
-        measure = Measuring(settings, labelled, Source(tuple(replay or ()), answers, requests, save)).measure
+        source = Source(tuple(replay or ()), answers, requests, save)
+        labelled = _sessions(settings, sets, [name for name in users.split(",") if name], source)
     if check:
-        _print_sizes(labels, as_json=as_json)
+        _print_sizes(labelled.sizes, as_json=as_json)
         return
-    with bar("measuring", size) as progress:
-        measured = measure(repeat, progress)
+    with bar("measuring", labelled.steps) as progress:
+        measured = labelled.measure(repeat, progress)
     _print(measured, as_json=as_json)
     _end(measured, bounds)
+
+
+class _Labelled(NamedTuple):
+    """What is to be measured: how much of each label, how many steps, and the measurement."""
+
+    sizes: dict[str, dict[str, int]]
+    steps: int
+    measure: Callable[[int, Progress | None], reports.Report]
+
+
+def _attacks(settings: Settings, sets: Sequence[Path] | None, *, asked: bool) -> _Labelled:
+    cases = read_cases(sets or _shipped("attacks", "statements"))
+    return _Labelled(case_sizes(cases), len(cases), partial(measure_cases, settings, cases, asked))
+
+
+def _sessions(settings: Settings, sets: Sequence[Path] | None, users: Sequence[str], source: Source) -> _Labelled:
+    labelled = read_users(sets or _shipped("sets"), users)
+    return _Labelled(user_sizes(labelled), len(labelled), Measuring(settings, labelled, source).measure)
 
 
 def _end(measured: reports.Report, bounds: dict[str, float]) -> None:

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict
-from pathlib import Path
 from typing import Annotated, Any
 
 import orjson
 import typer
 
 from memd.cli.bars import bar
-from memd.cli.common import Json, echo, echo_json, settings, warn
+from memd.cli.common import Json, echo, echo_json, read_file, settings, warn
 from memd.client import Memd
 from memd.errors import Rejected
 from memd.printable import counted
@@ -36,7 +34,7 @@ def push(
     Example: memd push conversations.jsonl --now
     """
     answers: list[dict[str, Any]] = []
-    pushes = list(_pushes(_read(file)))
+    pushes = list(_pushes(read_file(file)))
     try:
         with Memd(settings()) as memd, bar("pushing", len(pushes)) as advance:
             for number, raw in pushes:
@@ -61,15 +59,6 @@ def _answer(memd: Memd, raw: bytes, number: int, *, now: bool) -> dict[str, Any]
     except Rejected as error:  # nothing of this push was stored; the others do not depend on it
         warn(f"push {number}: {error}")
         return {"status": "rejected", "code": error.code, "error": str(error)}
-
-
-def _read(file: str) -> bytes:
-    if file == "-":
-        return sys.stdin.buffer.read()
-    try:
-        return Path(file).read_bytes()
-    except OSError as error:
-        raise typer.BadParameter(f"{file} cannot be read ({error.strerror})") from None
 
 
 def _pushes(raw: bytes) -> Iterator[tuple[int, bytes]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -9,7 +10,8 @@ from typing import Annotated
 
 import typer
 
-from memd.cli.common import DIED, TIMED_OUT, Json, OnlyUser, bar, echo, echo_json, settings, warn, when
+from memd.cli.bars import bar
+from memd.cli.common import DIED, TIMED_OUT, Json, OnlyUser, echo, echo_json, settings, warn, when
 from memd.client import Memd
 from memd.inbox.flush import FlushProgress
 from memd.inbox.receipt import Outcome
@@ -57,8 +59,11 @@ def _progress(*, shown: bool) -> Iterator[Callable[[FlushProgress], None] | None
     if not shown:
         yield None
         return
+    if not sys.stderr.isatty():
+        yield _Lines()
+        return
     with bar("remembering") as show:
-        yield (lambda at: show(at.ended, at.total)) if show else _Lines()
+        yield lambda at: show(at.ended, at.total)
 
 
 class _Lines:

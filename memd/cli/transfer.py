@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,7 +11,7 @@ import orjson
 import typer
 
 from memd.cli.bars import bar
-from memd.cli.common import DryRun, Json, User, completes, echo, echo_json, nothing, settings, warn
+from memd.cli.common import DryRun, Json, User, completes, echo, echo_json, nothing, read_file, settings, warn
 from memd.client import Memd
 from memd.memory.hand.formats import parse_json
 from memd.memory.hand.transfer import ImportedMemory
@@ -66,7 +65,7 @@ def import_(
 
     Example: memd import memory.json --user ana --dry-run
     """
-    value = parse_json(_read(file))
+    value = parse_json(read_file(str(file), MAX_BYTES + 1))
     with Memd(settings()) as memd, bar("importing"):
         found = memd.import_memory(user, value, agent_name=agent, format=form, dry_run=dry_run)
     if as_json:
@@ -94,16 +93,6 @@ def _print(memory: ImportedMemory, dry_run: bool) -> None:
         echo(f"  {count:>6}  {name}")
     for reason, count in sorted(memory.refused.items()):
         echo(f"  {count:>6}  refused: {reason}")
-
-
-def _read(file: Path) -> bytes:
-    if str(file) == "-":
-        return sys.stdin.buffer.read(MAX_BYTES + 1)
-    try:
-        with file.open("rb") as opened:
-            return opened.read(MAX_BYTES + 1)
-    except OSError as error:
-        raise typer.BadParameter(f"the file cannot be read ({error.strerror})", param_hint="FILE") from None
 
 
 def _write(file: Path, value: dict[str, Any]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from memd.cli.common import Json, echo, echo_json
+from memd.cli.common import Json, echo, echo_json, read_file
 from memd.cli.evaluate import Extractor, Model, Setting, chosen_settings
 from memd.evaluation.trying import Story, read_memory, read_push, tell
 from memd.printable import printable
@@ -45,8 +44,8 @@ def try_(
     Example: memd try --memory memory.json --set apply.confidence_threshold=0.8 < messages.json
     """
     settings = chosen_settings(extractor, model, setting or ())
-    push = read_push(_read(file), settings)
-    document = read_memory(_read(str(memory)), push) if memory else None
+    push = read_push(read_file(file), settings)
+    document = read_memory(read_file(str(memory)), push) if memory else None
     story = tell(push, document, settings, datetime.now(UTC))
     if as_json:
         echo_json(story)
@@ -55,15 +54,6 @@ def try_(
             echo(line)
     if code := next(filter(None, (request["exit_code"] for request in story["requests"])), 0):
         raise typer.Exit(code)
-
-
-def _read(file: str) -> bytes:
-    if file == "-":
-        return sys.stdin.buffer.read()
-    try:
-        return Path(file).read_bytes()
-    except OSError as error:
-        raise typer.BadParameter(f"{file} cannot be read ({error.strerror})") from None
 
 
 def _told(story: Story, *, prompt: bool) -> Iterator[str]:
