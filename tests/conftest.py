@@ -14,7 +14,7 @@ from pathlib import Path
 import hypothesis
 import pytest
 import redis
-from support import Cli, MakeSettings, Step, environment, make_settings, wait_for
+from support import ENDS_S, Cli, MakeSettings, Step, environment, make_settings, wait_for
 
 from memd.cli import main
 from memd.client import Memd
@@ -40,7 +40,7 @@ def server_url() -> Iterator[str]:
     process = server.start(settings)
     yield inbox_url(settings)
     process.send_signal(signal.SIGTERM)
-    process.wait(10)
+    process.wait(ENDS_S)
     shutil.rmtree(folder)
 
 
@@ -145,7 +145,7 @@ def cli_process(settings: Settings, client: redis.Redis) -> Cli:
             input=given,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=ENDS_S,
             check=False,
         )
 

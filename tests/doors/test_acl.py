@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 import redis
-from support import daemon, dead_letter, environment, execute, make_settings, own_server, part, wait_for
+from support import ENDS_S, daemon, dead_letter, environment, execute, make_settings, own_server, part, wait_for
 
 from memd.client import Memd
 from memd.config import Settings
@@ -61,7 +61,7 @@ def run(*words: str, settings: Settings, **env: str) -> subprocess.CompletedProc
         input=json.dumps(PUSH),
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=ENDS_S,
         check=False,
     )
 

@@ -142,7 +142,7 @@ def test_the_help_page_imports_no_command(words: list[str]) -> None:
     code = f"import sys; sys.argv = {['memd', *words]!r}\ntry: memd.main()\nexcept SystemExit: pass\n"
     done = subprocess.run(
         [sys.executable, "-c", f"from memd import cli as memd\n{code}print('memd.client' in sys.modules)"],
-        capture_output=True, text=True, timeout=60, check=True,
+        capture_output=True, text=True, timeout=ENDS_S, check=True,
     )  # fmt: skip
     assert done.stdout.endswith("False\n")
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support import Cli, wait_for
+from support import ENDS_S, Cli, wait_for
 from support.evaluation_support import Row, fact, says, update, user, write
 
 from memd.context import Bucket
@@ -95,7 +95,7 @@ def test_try_without_a_model_and_without_a_server(tmp_path: Path) -> None:
     """The offline extractor, in a process of its own whose server does not exist."""
     done = subprocess.run(
         [sys.executable, "-m", "memd", "--redis-url", "unix:///nowhere.sock", "try", "--extractor", "rules"],
-        input=json.dumps(TALK), cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False,
+        input=json.dumps(TALK), cwd=tmp_path, capture_output=True, text=True, timeout=ENDS_S, check=False,
     )  # fmt: skip
     assert "added     [identity | 0.90] The user lives in Porto." in done.stdout, done.stderr
     assert list(tmp_path.iterdir()) == []
@@ -440,7 +440,7 @@ def test_ctrl_c_prints_what_was_measured_so_far(tmp_path: Path) -> None:
         model.reply(update(), delay_s=60)
         wait_for(lambda: model.calls == 3, "the slow user's model is asked", 60)
         process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=30)
+        out, err = process.communicate(timeout=ENDS_S)
     assert process.returncode == 130, err
     assert figures(out)["recall"] == (1, 1)
     assert json.loads(out)["run"]["users"] == 1

@@ -22,6 +22,7 @@ import pytest
 import redis
 from msgspec import structs
 from support import (
+    ENDS_S,
     MakeSettings,
     daemon,
     environment,
@@ -75,7 +76,7 @@ def run(settings: Settings, *words: str) -> subprocess.CompletedProcess[str]:
         env=environment(settings),
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=ENDS_S,
         check=False,
     )
 
@@ -551,7 +552,7 @@ def test_too_few_descriptors_are_said(data_dir: Path, words: list[str]) -> None:
         env=environment(settings),
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=ENDS_S,
         check=False,
     )
     assert done.returncode == (1 if words == ["doctor"] else 78)

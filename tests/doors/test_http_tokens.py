@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support import environment, make_settings, wait_for
+from support import ENDS_S, environment, make_settings, wait_for
 from support.http_support import ALL, Answer, Site, install, serving
 
 from memd.errors import ConfigError, Rejected
@@ -209,7 +209,7 @@ def test_tokens_come_and_go_while_it_runs(server_url: str) -> None:
 
 def memd(*words: str, env: dict[str, str]) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "memd", *words], env=env, capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-m", "memd", *words], env=env, capture_output=True, text=True, timeout=ENDS_S, check=False
     )
 
 

@@ -9,13 +9,14 @@ from importlib import resources
 from pathlib import Path
 
 import pytest
+from support import ENDS_S
 
 import memd
 from memd.inbox import library
 
 
 def run(*words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, *words], capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run([sys.executable, *words], capture_output=True, text=True, timeout=ENDS_S, check=False)
 
 
 @pytest.mark.skipif(not os.environ.get("INSTALLED_WHEEL"), reason="not run: only `make test` installs the wheel")

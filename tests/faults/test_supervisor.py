@@ -366,7 +366,7 @@ def test_a_port_that_is_taken_is_one_sentence(configured: MakeSettings, command:
             capture_output=True,
             text=True,
             check=False,
-            timeout=60,
+            timeout=ENDS_S,
         )
     assert (done.returncode, len(done.stderr.splitlines())) == (78, 1)
     assert CANNOT_LISTEN in done.stderr

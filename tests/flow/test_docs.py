@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 import redis
-from support import code_blocks, daemon, wait_for
+from support import ENDS_S, code_blocks, daemon, wait_for
 
 from memd.client import Memd
 from memd.config import Settings
@@ -66,7 +66,9 @@ def test_the_node_blocks_of_the_wire_contract_run(running: Settings, node_folder
         script.write_text(code, encoding="utf-8")
         socket = redis_url(running).removeprefix("unix://")
         env = {**os.environ, "REDIS_SOCKET": socket}
-        done = subprocess.run(["node", str(script)], env=env, capture_output=True, text=True, timeout=60, check=False)
+        done = subprocess.run(
+            ["node", str(script)], env=env, capture_output=True, text=True, timeout=ENDS_S, check=False
+        )
         assert done.returncode == 0, done.stderr
     for user in ("node-raw", "node-fcall"):
         wait_for(remembered(running, user), f"the push of {user} is remembered")

@@ -185,4 +185,4 @@ def _process(settings: Settings, words: list[str], only_h11: bool) -> Iterator[s
         yield process
     finally:
         process.terminate()
-        process.wait(10)
+        process.wait(ENDS_S)

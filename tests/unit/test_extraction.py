@@ -16,7 +16,7 @@ from email.utils import format_datetime
 from typing import Any
 
 import pytest
-from support import exit_code, slowdown
+from support import ENDS_S, exit_code, slowdown
 
 from memd import config
 from memd.config import ExtractionSettings, Secret
@@ -682,7 +682,7 @@ def test_the_model_server_leaves_no_thread_behind() -> None:
         caller = threading.Thread(target=lambda: failure(server, deadline_s=20))
         caller.start()
         server.wait_for_calls(1)
-    caller.join(timeout=60)
+    caller.join(timeout=ENDS_S)
     assert not caller.is_alive()
     assert threading.active_count() == before
 
