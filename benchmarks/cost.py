@@ -118,10 +118,10 @@ class Steps:
             json.dumps({"content": build(Request(loaded.document, new), date(2026, 11, 1))}).encode()
         raw = reply(claim.messages[0].content[:40].strip())
         with self._step("parse"):
-            update, _ = envelope.read(raw, "application/json", new)
+            answered, _ = envelope.read(raw, "application/json", new)
         with self._step("apply"):
             origin = Origin(thread, datetime.now(UTC), "bench", PROMPT_VERSION)
-            applied = apply(loaded.document, update, new, new, origin, settings.apply)
+            applied = apply(loaded.document, answered.update, new, new, origin, settings.apply)
         with self._step("write"):
             self._store.commit(bucket, loaded, applied.document, self._held(claim))
         with self._step("ack"):

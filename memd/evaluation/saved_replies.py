@@ -157,8 +157,8 @@ def extraction(saved: SavedReply, request: Request, model: str) -> Extraction:
         "stop_reason": saved.stop_reason,
         "usage": saved.usage or _estimated(request, text),
     }
-    update, usage = envelope.read(json.dumps(body).encode(), "application/json", request.messages)
-    return Extraction(update, usage, model, PROMPT_VERSION)
+    reply, usage = envelope.read(json.dumps(body).encode(), "application/json", request.messages)
+    return Extraction(reply.update, usage, model, PROMPT_VERSION, reply.mended, reply.malformed)
 
 
 def saved_from(name: str, answered: Extraction) -> SavedReply:

@@ -40,8 +40,8 @@ class AnthropicExtractor:
             raise failures.unreached("no_key")
         deadline_s = min(request.deadline_s, self._settings.deadline_s)
         raw, content_type = await self._call(build(request, request.today), deadline_s)
-        update, usage = envelope.read(raw, content_type, request.messages)
-        return Extraction(update, usage, self._settings.model, PROMPT_VERSION)
+        reply, usage = envelope.read(raw, content_type, request.messages)
+        return Extraction(reply.update, usage, self._settings.model, PROMPT_VERSION, reply.mended, reply.malformed)
 
     async def aclose(self) -> None:
         for shared in self._clients:

@@ -1,44 +1,48 @@
 """Reads one response of the Messages API: the endpoint wrote the envelope, the model wrote the text inside it.
 
-A broken envelope is an outage (ModelUnavailable); a broken text is the fault of this content (ContentRefused).
+A broken envelope is an outage (ModelUnavailable); a text that is no update is a fault of this content (ContentRefused).
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
-from msgspec.structs import replace
-
 from memd.context import Message
-from memd.errors import NoUpdate
+from memd.errors import Truncated
 from memd.extraction import failures
-from memd.extraction.prompt import unescape
 from memd.extraction.protocol import Usage
-from memd.extraction.update import BadReply, Evidence, NewFact, Update, decode
+from memd.extraction.reply import BadReply, ReadReply, read_object
+from memd.extraction.reply import read as read_text
+from memd.extraction.reply.escaping import unescaped
 
-_THINKING = ("thinking", "redacted_thinking")
+_USUAL = ("end_turn", "stop_sequence", "tool_use")
+"""Reasons with which the Messages API ends a whole answer."""
 
 
-def read(raw: bytes, content_type: str, sent: Sequence[Message]) -> tuple[Update, Usage]:
-    """The update and its cost. Raises ExtractionFailed, with `usage` if the endpoint counted the tokens."""
+def read(raw: bytes, content_type: str, sent: Sequence[Message]) -> tuple[ReadReply, Usage]:
+    """The reply to these messages and its cost. Raises ExtractionFailed, with `usage` if the endpoint counted it."""
     body = parse(raw, content_type)
     if not isinstance(body.get("content"), list):
         raise failures.unavailable("not_the_api")
     return read_message(body, sent)
 
 
-def read_message(body: dict[str, Any], sent: Sequence[Message]) -> tuple[Update, Usage]:
+def read_message(body: dict[str, Any], sent: Sequence[Message]) -> tuple[ReadReply, Usage]:
     """The same from a parsed message: its content blocks, its stop reason and its usage."""
-    cost = usage(body.get("usage"))
-    failure = failures.from_stop_reason(body.get("stop_reason"))
-    if failure is None:
-        try:
-            return _unescaped(decode(_text(body["content"])), sent), cost
-        except BadReply as error:
-            where = f" in {error.field}" if error.field else ""
-            failure = NoUpdate("bad_reply", f"the answer is not a valid update ({error.code}{where})")
+    cost, content, reason = usage(body.get("usage")), body["content"], body.get("stop_reason")
+    called = any(isinstance(block, dict) and block.get("type") == "tool_use" for block in content)
+    failure = None if called and reason == "tool_use" else failures.from_stop_reason(reason)
+    try:
+        if failure is None:
+            return unescaped(_reply(content, reason), sent), cost
+        if isinstance(failure, Truncated):
+            failure.complete = unescaped(_reply(content, reason, partial=True), sent).update
+    except BadReply as error:  # of a truncated reply nothing is complete
+        failure = failure or failures.bad_reply(error, stopped=reason is not None)
     failure.usage = cost
     raise failure
 
@@ -58,16 +62,38 @@ def parse(raw: bytes, content_type: str) -> dict[str, Any]:
     return body
 
 
-def _text(content: list[Any]) -> str:
-    """The only text block. Thinking blocks are skipped; a second text or a tool call is a bad reply."""
-    blocks = [block for block in content if not (isinstance(block, dict) and block.get("type") in _THINKING)]
-    if len(blocks) != 1:
-        raise BadReply("not_one_text")
-    block = blocks[0]
-    text = block.get("text") if isinstance(block, dict) and block.get("type") == "text" else None
-    if not isinstance(text, str):
-        raise BadReply("not_one_text")
-    return text
+def _reply(content: list[Any], reason: object, *, partial: bool = False) -> ReadReply:
+    """The update in the blocks: their joined text, or a tool call. Thinking and other blocks are skipped.
+
+    Raises BadReply, also when a text and a tool call say different things.
+    """
+    blocks = [block for block in content if isinstance(block, dict)]
+    texts = [
+        text for block in blocks if block.get("type", "text") == "text" and isinstance(text := block.get("text"), str)
+    ]
+    counted = Counter(blocks=int(sum(map(bool, map(str.strip, texts))) > 1), stop_reason=int(reason not in _USUAL))
+    replies = list(_calls(blocks))
+    counted["tool_call"] = len(replies)
+    try:
+        replies.append(read_text("".join(texts), partial=partial))
+    except BadReply as error:  # a remark beside a tool call
+        if not replies or error.code not in ("no_object", "no_update"):
+            raise
+    first = replies[0]
+    if any(reply.update != first.update for reply in replies):
+        raise BadReply("two_objects")
+    return replace(first, mended={**first.mended, **{kind: count for kind, count in counted.items() if count}})
+
+
+def _calls(blocks: list[dict[str, Any]]) -> Iterator[ReadReply]:
+    """The updates that are the inputs of tool calls. Raises BadReply."""
+    for block in blocks:
+        if block.get("type") == "tool_use":
+            try:
+                yield read_object(block.get("input"))
+            except BadReply as error:
+                if error.code != "no_update":
+                    raise
 
 
 def usage(value: object) -> Usage:
@@ -84,36 +110,3 @@ def usage(value: object) -> Usage:
         count("cache_read_input_tokens"),
         count("cache_creation_input_tokens"),
     )
-
-
-def _unescaped(update: Update, sent: Sequence[Message]) -> Update:
-    """Undo the prompt's escaping, which the model copies; drop empty summaries."""
-    return replace(
-        update,
-        summaries={name: unescape(text) for name, text in update.summaries.items() if text.strip()},
-        new_facts=tuple(_unescaped_fact(fact, sent) for fact in update.new_facts),
-        confirmed_facts=tuple(replace(fact, quote=_quote_in(fact.quote, sent)) for fact in update.confirmed_facts),
-        retired_facts=tuple(replace(fact, quote=_quote_in(fact.quote, sent)) for fact in update.retired_facts),
-        merged_facts=tuple(replace(fact, content=unescape(fact.content)) for fact in update.merged_facts),
-    )
-
-
-def _unescaped_fact(fact: NewFact, sent: Sequence[Message]) -> NewFact:
-    evidence = tuple(
-        Evidence(quoted.message, _quote_in(quoted.quote, sent[quoted.message : quoted.message + 1]))
-        for quoted in fact.evidence
-    )
-    return replace(
-        fact,
-        content=unescape(fact.content),
-        evidence=evidence,
-        source_error=unescape(fact.source_error) if fact.source_error else None,
-        backstory=unescape(fact.backstory) if fact.backstory else None,
-    )
-
-
-def _quote_in(quote: str, messages: Sequence[Message]) -> str:
-    """The quote as one of the messages contains it: unchanged if it occurs there, else unescaped."""
-    if "&" not in quote or any(quote in message.content for message in messages):
-        return quote
-    return unescape(quote)

@@ -14,6 +14,7 @@ from email.utils import parsedate_to_datetime
 from typing import Any
 
 from memd.errors import ContentRefused, ContentTooLong, ExtractionFailed, ModelUnavailable, NoUpdate, Truncated
+from memd.extraction.update import BadReply
 
 RETRY_AFTER_MAX_S = 86_400.0
 """A longer delay is cut to a day: the key may be usable again long before a mistaken date."""
@@ -104,15 +105,28 @@ def is_error(body: object) -> bool:
     return isinstance(body, dict) and (body.get("type") == "error" or isinstance(body.get("error"), dict))
 
 
+def bad_reply(error: BadReply, *, stopped: bool = True) -> NoUpdate | Truncated:
+    """The failure behind a text that is not one update. `stopped`: whether the endpoint said why the text ended.
+
+    Without that, a text that breaks off counts as truncated.
+    """
+    if error.code == "incomplete" and not stopped:
+        return Truncated()
+    return NoUpdate("bad_reply", f"the answer is not a valid update: {error.sentence}")
+
+
 def from_stop_reason(reason: object) -> ExtractionFailed | None:
-    """The failure behind a stop reason; None when the answer is complete. A missing reason counts as incomplete."""
-    if reason in ("end_turn", "stop_sequence"):
+    """The failure behind a stop reason; None when the answer may be whole, which its text then shows.
+
+    Gateways to other APIs pass on their words: `stop`, `length`, `content_filter`, or no reason at all.
+    """
+    if reason in ("end_turn", "stop_sequence", "stop", None):
         return None
-    if reason == "max_tokens":
+    if reason in ("max_tokens", "length"):
         return Truncated()
     if reason == "model_context_window_exceeded":
         return too_long()
-    if reason == "refusal":
+    if reason in ("refusal", "content_filter"):
         return ContentRefused("refusal", "the model refused to answer")
     return NoUpdate("unexpected_stop", "the answer stopped for an unexpected reason")
 

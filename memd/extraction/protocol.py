@@ -59,12 +59,18 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Extraction:
-    """An update, its cost, and the model and version of the prompt that made it."""
+    """An update, its cost, and the model and version of the prompt that made it.
+
+    `mended`: repairs of the reply's form, by kind. `malformed`: the place of each item that was refused for its form,
+    such as `newFacts[3].confidence`.
+    """
 
     update: Update
     usage: Usage
     model: str
     prompt_version: str
+    mended: Mapping[str, int] = field(default_factory=dict)
+    malformed: tuple[str, ...] = ()
 
 
 class Extractor(Protocol):

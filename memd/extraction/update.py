@@ -1,17 +1,15 @@
-"""The update an extractor returns: its types, their bounds, the JSON schema sent to a model, and the decoder.
+"""The update an extractor returns: its types, their bounds, and the JSON schema sent to a model.
 
 One set of Structs serves for all of them. The bounds only keep a runaway reply out; `memory.apply` decides which facts
-are stored. A reply is accepted whole or refused whole.
+are stored. `reply` makes an update of a model's text.
 """
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from msgspec import Meta, Struct, ValidationError, convert, field
+from msgspec import Meta, Struct, field
 from msgspec.json import schema
 
 from memd.memory.document import SECTIONS
@@ -22,7 +20,7 @@ Text = Annotated[str, Meta(max_length=10_000)]
 Days = Annotated[int, Meta(ge=1, le=36_500)]
 
 REQUIRED = ("summaries", "newFacts", "confirmedFacts", "retiredFacts")
-"""The parts that every reply of a model must have. Code that builds an update may leave them out."""
+"""The parts that a model is asked for in every reply."""
 
 
 class UpdatePart(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
@@ -104,73 +102,35 @@ class Update(UpdatePart, frozen=True):
     merged_facts: Annotated[tuple[MergedFact, ...], Meta(max_length=50)] = ()
 
 
-class BadReply(ValueError):
-    """The text is not one update: `code` names the failed check, `field` the part of the update it failed in.
+_SENTENCES = {
+    "no_object": "it holds no JSON object",
+    "no_update": "its JSON names no part of an update",
+    "not_json": "it is not valid JSON",
+    "incomplete": "its JSON breaks off",
+    "too_deep": "its JSON is nested too deep, or has too many values",
+    "too_many_objects": "it holds too many braces",
+    "two_objects": "it holds two different updates",
+    "unclosed_thinking": "its thinking never ends",
+    "wrong_type": "a part has the wrong type, or occurs twice with different content",
+    "malformed": "no item has the form that the schema asks for",
+}
 
-    Neither contains text of the reply.
+
+class BadReply(ValueError):
+    """The text is not one update: `code` names the failed check, `field` the place in the update where it failed.
+
+    Neither contains text of the reply, and nor does `sentence`, which says both in words.
     """
 
     def __init__(self, code: str, field: str = "") -> None:
-        super().__init__(code)
         self.code = code
         self.field = field
-
-
-def decode(text: str) -> Update:
-    """Decode a text that is one update and nothing else. Raises BadReply with code `not_json` or `wrong_schema`."""
-    try:
-        value = _strict_json(text)
-    except (ValueError, RecursionError):  # the message may quote the text
-        raise BadReply("not_json") from None
-    if not isinstance(value, dict):
-        raise BadReply("wrong_schema")
-    for name in REQUIRED:
-        if name not in value:
-            raise BadReply("wrong_schema", name)
-    try:
-        return convert(_with_known_summaries(value), Update)
-    except ValidationError as error:
-        raise BadReply("wrong_schema", _part_in(str(error))) from None
-
-
-def _strict_json(text: str) -> Any:
-    """One JSON value without duplicate keys, NaN or lone surrogates. The bounds refuse infinite numbers."""
-    text.encode()
-    value = json.loads(text, object_pairs_hook=_unique, parse_constant=_refuse)
-    if "\\u" in text:
-        json.dumps(value, ensure_ascii=False).encode()
-    return value
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    result = dict(pairs)
-    if len(result) != len(pairs):
-        raise ValueError("duplicate key")
-    return result
-
-
-def _refuse(_: str) -> Any:
-    raise ValueError("not a number")
-
-
-def _with_known_summaries(value: dict[str, Any]) -> dict[str, Any]:
-    """The reply with its summaries in their fixed order and without null summaries, which mean absent."""
-    summaries = value["summaries"]
-    if not isinstance(summaries, dict):  # `convert` refuses it
-        return value
-    if not summaries.keys() <= SECTIONS.keys():
-        raise BadReply("wrong_schema", "summaries")
-    return {**value, "summaries": {name: summaries[name] for name in SECTIONS if summaries.get(name) is not None}}
-
-
-def _part_in(message: str) -> str:
-    """The part that msgspec's message names. Only our own names are repeated: a message may quote the reply."""
-    place = re.search(r" - at `\$\.(\w+)", message)
-    return place[1] if place and place[1] in json_schema()["properties"] else ""
+        self.sentence = _SENTENCES[code] + (f" (at {field})" if field else "")
+        super().__init__(code)
 
 
 def json_schema() -> dict[str, Any]:
-    """The schema for the API: structure only. `decode` checks the bounds, which the API does not enforce."""
+    """The schema for the API: structure only. `reply` checks the bounds, which the API does not enforce."""
     full = schema(Update)
     result: dict[str, Any] = _structure(full, full["$defs"])
     result["required"] = list(REQUIRED)

@@ -33,7 +33,8 @@ from memd.errors import (
 from memd.extraction import Extraction, Request, Usage, chosen, open_extractor
 from memd.extraction.failures import retry_after
 from memd.extraction.prompt import INSTRUCTIONS, PROMPT_VERSION, build, escape, parse_messages, unescape
-from memd.extraction.update import BadReply, Evidence, Subject, Update, decode, json_schema
+from memd.extraction.reply import BadReply, read
+from memd.extraction.update import Evidence, Subject, Update, json_schema
 from memd.testing import ModelServer
 
 MESSAGES = (
@@ -282,50 +283,54 @@ def test_a_reply_with_thinking_before_its_text_is_read(server: ModelServer) -> N
 
 
 @pytest.mark.parametrize(
-    "text",
+    ("text", "code"),
     [
-        "I found nothing.",
-        "```json\n" + json.dumps(EMPTY) + "\n```",
-        json.dumps(EMPTY) * 2,
-        "[]",
-        "null",
-        "",
-        "{}",
-        json.dumps({**EMPTY, "extra": 1}),
-        json.dumps({**EMPTY, "newFacts": [{**FACT, "confidence": 7}]}),
-        json.dumps({**EMPTY, "newFacts": [{**FACT, "confidence": float("nan")}]}),
-        json.dumps({**EMPTY, "newFacts": [FACT]}).replace("0.9", "1e999"),
-        json.dumps({**EMPTY, "newFacts": [{**FACT, "confidence": "0.9"}]}),
-        json.dumps({**EMPTY, "newFacts": [{**FACT, "confidence": True}]}),
-        json.dumps({**EMPTY, "newFacts": [{**FACT, "content": "x" * 50_000}]}),
-        json.dumps({**EMPTY, "newFacts": [FACT] * 5_000}),
-        json.dumps({**EMPTY, "newFacts": [{**FACT, "evidence": [{"message": -1, "quote": "x"}]}]}),
-        json.dumps({**EMPTY, "newFacts": [{**FACT, "evidence": [{"message": 0.5, "quote": "x"}]}]}),
-        json.dumps({**EMPTY, "newFacts": [{**FACT, "replaces": [1]}]}),
-        json.dumps({**EMPTY, "retiredFacts": [{"id": 7, "reason": "", "quote": ""}]}),
-        json.dumps({**EMPTY, "newFacts": [{**FACT, "scope": "world"}]}),
-        json.dumps({**EMPTY, "newFacts": [FACT]}).replace('"scope"', '"scope": "user", "scope"'),
-        json.dumps({**EMPTY, "summaries": {"workContext": ["x"]}}),
-        json.dumps({**EMPTY, "summaries": {"shoeSize": "9"}}),
-        '{"summaries": {"workContext": "\\ud800"}, "newFacts": [], "confirmedFacts": [], "retiredFacts": []}',
-        "[" * 100_000,
-        '{"newFacts": ' + "9" * 10_000 + "}",
+        ("I found nothing.", "no_object"),
+        (json.dumps(EMPTY) + json.dumps({**EMPTY, "newFacts": [FACT]}), "two_objects"),
+        ("[]", "no_update"),
+        ("null", "no_update"),
+        ("", "no_object"),
+        ("{}", "no_update"),
+        (json.dumps({**EMPTY, "newFacts": [{**FACT, "confidence": 7}]}), "malformed"),
+        (json.dumps({**EMPTY, "newFacts": [{**FACT, "confidence": float("nan")}]}), "malformed"),
+        (json.dumps({**EMPTY, "newFacts": [FACT]}).replace("0.9", "1e999"), "malformed"),
+        (json.dumps({**EMPTY, "newFacts": [{**FACT, "confidence": True}]}), "malformed"),
+        (json.dumps({**EMPTY, "newFacts": [{**FACT, "content": "x" * 50_000}]}), "malformed"),
+        (json.dumps({**EMPTY, "newFacts": [{**FACT, "evidence": [{"message": -1, "quote": "x"}]}]}), "malformed"),
+        (json.dumps({**EMPTY, "newFacts": [{**FACT, "evidence": [{"message": 0.5, "quote": "x"}]}]}), "malformed"),
+        (json.dumps({**EMPTY, "retiredFacts": [{"id": 7, "reason": "", "quote": ""}]}), "malformed"),
+        (json.dumps({**EMPTY, "newFacts": [{**FACT, "scope": "world"}]}), "malformed"),
+        (json.dumps({**EMPTY, "newFacts": [FACT]}).replace('"scope"', '"scope": "thread", "scope"'), "malformed"),
+        (json.dumps({**EMPTY, "summaries": {"workContext": ["x"]}}), "malformed"),
+        (json.dumps({**EMPTY, "summaries": {"shoeSize": "9"}}), "malformed"),
+        ('{"summaries": {"workContext": "\\ud800"}, "newFacts": [], "confirmedFacts": []}', "malformed"),
+        ("[" * 100_000, "no_object"),
+        ('{"newFacts": ' + "9" * 10_000 + "}", "wrong_type"),
     ],
 )
-def test_a_reply_that_is_not_one_update_is_refused_whole(text: str) -> None:
-    """Prose, fences, two objects, wrong types, runaway sizes: no part of the reply is used."""
-    with pytest.raises(BadReply):
-        decode(text)
+def test_a_reply_that_is_not_one_update_is_refused_whole(text: str, code: str) -> None:
+    """Prose, two different objects, no item of the right form: no part of the reply is used."""
+    with pytest.raises(BadReply) as refused:
+        read(text)
+    assert refused.value.code == code
 
 
 def test_a_bad_reply_costs_an_attempt_and_still_counts_what_it_cost(server: ModelServer) -> None:
-    """One bad fact among good ones refuses the reply; its tokens still count."""
-    server.reply({"newFacts": [FACT, {**FACT, "confidence": 7}]})
+    """The failure names the place, and its tokens still count."""
+    server.reply({"newFacts": [{**FACT, "confidence": 7}]})
     error = failure(server)
     assert isinstance(error, NoUpdate)
     assert error.code == "bad_reply"
-    assert "newFacts" in str(error)
+    assert "newFacts[0].confidence" in str(error)
     assert error.usage.output_tokens > 0
+
+
+def test_one_bad_item_among_good_ones_is_refused_alone(server: ModelServer) -> None:
+    """The good fact is in the update, and the place of the bad one beside it."""
+    server.reply({"newFacts": [FACT, {**FACT, "confidence": 7}]})
+    result = ask(server)
+    assert [fact.content for fact in result.update.new_facts] == [FACT["content"]]
+    assert result.malformed == ("newFacts[1].confidence",)
 
 
 @pytest.mark.parametrize(
@@ -333,13 +338,13 @@ def test_a_bad_reply_costs_an_attempt_and_still_counts_what_it_cost(server: Mode
     [
         [],
         [{"type": "tool_use", "id": "t", "name": "x", "input": {}}],
-        [{"type": "text", "text": json.dumps(EMPTY)}, {"type": "text", "text": json.dumps(EMPTY)}],
+        [{"type": "text", "text": json.dumps(EMPTY)}, {"type": "text", "text": json.dumps({"newFacts": [FACT]})}],
         [{"type": "text", "text": None}],
         ["text"],
     ],
 )
-def test_content_that_is_not_one_text_is_refused(server: ModelServer, content: list[Any]) -> None:
-    """No text, a tool call, two texts: a bad reply."""
+def test_content_that_is_not_one_update_is_refused(server: ModelServer, content: list[Any]) -> None:
+    """No text, a call of some other tool, two texts that differ: a bad reply."""
     server.raw(json.dumps({"content": content, "stop_reason": "end_turn"}).encode())
     assert failure(server).code == "bad_reply"
 

@@ -76,16 +76,21 @@ def pack(result: BatchResult) -> bytes:
 def keep(extraction: Extraction, sent: Sequence[Message]) -> PaidAnswer:
     """The answer to a call as the inbox keeps it until its update can be stored."""
     name = fingerprint(sent, extraction.model, extraction.prompt_version)
-    return PaidAnswer(name, orjson.dumps({"kind": KEPT, "body": msgspec.to_builtins(extraction.update)}))
+    body = msgspec.to_builtins(extraction.update)
+    return PaidAnswer(name, orjson.dumps({"kind": KEPT, "body": body, "malformed": extraction.malformed}))
 
 
 def kept(answer: PaidAnswer) -> Extraction | None:
-    """The extraction in an answer packed by `keep`; its usage is counted already. None for a batch's answer."""
+    """The extraction in an answer packed by `keep`; None for a batch's answer.
+
+    Its usage and repairs are counted already; answers of older versions name no malformed items.
+    """
     packed = orjson.loads(answer.raw)
     if packed["kind"] != KEPT:
         return None
     _, prompt_version, model = answer.fingerprint.split(" ", 2)
-    return Extraction(msgspec.convert(packed["body"], Update), Usage(), model, prompt_version)
+    update, malformed = msgspec.convert(packed["body"], Update), tuple(packed.get("malformed", ()))
+    return Extraction(update, Usage(), model, prompt_version, malformed=malformed)
 
 
 def fingerprint(messages: Sequence[Message], model: str, prompt_version: str = PROMPT_VERSION) -> str:
@@ -106,10 +111,10 @@ def read(answer: PaidAnswer, sent: Sequence[Message]) -> Extraction:
     try:
         if packed["kind"] != "succeeded":
             raise _failure(packed["body"])
-        update, usage = envelope.read(orjson.dumps(packed["body"]), "application/json", sent)
+        reply, usage = envelope.read(orjson.dumps(packed["body"]), "application/json", sent)
     except ModelUnavailable as error:  # waiting would not change this answer: discarding it costs an attempt
         raise ContentRefused(error.code, "the answer does not come from a Messages API") from None
-    return Extraction(update, usage, model, prompt_version)
+    return Extraction(reply.update, usage, model, prompt_version, reply.mended, reply.malformed)
 
 
 def _failure(body: dict[str, Any]) -> ExtractionFailed:

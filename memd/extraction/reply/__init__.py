@@ -1,0 +1,54 @@
+"""Reading the text of a model's reply: strict about content, forgiving about form.
+
+`read` is pure: the same text gives the same result. What it mends has one possible meaning; what it cannot read as
+exactly one update is a BadReply. Every extractor and the batches read replies here.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from memd.extraction.reply.mending import Mending
+from memd.extraction.reply.one_object import as_update, find
+from memd.extraction.update import BadReply, Update
+
+__all__ = ["BadReply", "Reply", "read", "read_object"]
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What a reply says. `mended` counts repairs of the form by kind; `malformed` has the place of each refused item:
+
+    a JSON path without `$.`, such as `newFacts[3].confidence`, which contains no text of the reply.
+    """
+
+    update: Update
+    mended: Mapping[str, int] = field(default_factory=dict)
+    malformed: tuple[str, ...] = ()
+
+
+def read(text: str, *, partial: bool = False) -> Reply:
+    """The one update in a text. `partial`: the reply was truncated, and its complete items count. Raises BadReply."""
+    mended: Counter[str] = Counter()
+    reply = _reply(find(text, mended, partial=partial), mended)
+    if partial and reply.update == Update():
+        raise BadReply("incomplete")
+    return reply
+
+
+def read_object(value: Any) -> Reply:
+    """The update that a decoded JSON value is, such as the input of a tool call. Raises BadReply."""
+    mended: Counter[str] = Counter()
+    update = as_update(value, mended)
+    if update is None:
+        raise BadReply("no_update")
+    return _reply(update, mended)
+
+
+def _reply(value: dict[str, Any], mended: Counter[str]) -> Reply:
+    mending = Mending(mended)
+    update = mending.update(value)
+    return Reply(update, {kind: count for kind, count in sorted(mended.items()) if count}, tuple(mending.malformed))
