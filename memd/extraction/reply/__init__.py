@@ -15,11 +15,11 @@ from memd.extraction.reply.mending import Mending
 from memd.extraction.reply.one_object import as_update, find
 from memd.extraction.update import BadReply, Update
 
-__all__ = ["BadReply", "Reply", "read", "read_object"]
+__all__ = ["BadReply", "ReadReply", "read", "read_object"]
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class ReadReply:
     """What a reply says. `mended` counts repairs of the form by kind; `malformed` has the place of each refused item:
 
     a JSON path without `$.`, such as `newFacts[3].confidence`, which contains no text of the reply.
@@ -30,7 +30,7 @@ class Reply:
     malformed: tuple[str, ...] = ()
 
 
-def read(text: str, *, partial: bool = False) -> Reply:
+def read(text: str, *, partial: bool = False) -> ReadReply:
     """The one update in a text. `partial`: the reply was truncated, and its complete items count. Raises BadReply."""
     mended: Counter[str] = Counter()
     reply = _reply(find(text, mended, partial=partial), mended)
@@ -39,7 +39,7 @@ def read(text: str, *, partial: bool = False) -> Reply:
     return reply
 
 
-def read_object(value: Any) -> Reply:
+def read_object(value: Any) -> ReadReply:
     """The update that a decoded JSON value is, such as the input of a tool call. Raises BadReply."""
     mended: Counter[str] = Counter()
     update = as_update(value, mended)
@@ -48,7 +48,7 @@ def read_object(value: Any) -> Reply:
     return _reply(update, mended)
 
 
-def _reply(value: dict[str, Any], mended: Counter[str]) -> Reply:
+def _reply(value: dict[str, Any], mended: Counter[str]) -> ReadReply:
     mending = Mending(mended)
     update = mending.update(value)
-    return Reply(update, {kind: count for kind, count in sorted(mended.items()) if count}, tuple(mending.malformed))
+    return ReadReply(update, {kind: count for kind, count in sorted(mended.items()) if count}, tuple(mending.malformed))

@@ -9,11 +9,11 @@ from msgspec import structs
 
 from memd.context import Message
 from memd.extraction.prompt import unescape
-from memd.extraction.reply import Reply
+from memd.extraction.reply import ReadReply
 from memd.extraction.update import Evidence, NewFact
 
 
-def unescaped(reply: Reply, sent: Sequence[Message]) -> Reply:
+def unescaped(reply: ReadReply, sent: Sequence[Message]) -> ReadReply:
     """The reply to these messages without escapes, and without empty summaries."""
     update = reply.update
     return replace(
