@@ -143,10 +143,7 @@ class Mending:
         return good
 
     def _item(self, raw: Any, part: type, place: str) -> Any:
-        """One item as its Struct; None when it is refused, or null."""
-        if raw is None:
-            self.mended["null_item"] += 1
-            return None
+        """One item as its Struct; None when it is refused."""
         value = self._struct(raw, part)
         if part is NewFact and isinstance(value, dict) and not self._proofs(value, place):
             return None
@@ -223,6 +220,9 @@ class Mending:
                 return [self._value(item, node.item_type) for item in items] if isinstance(items, list) else items
             case types.FloatType() | types.IntType() if isinstance(value, str):
                 return self._number(value, node)
+            case types.IntType() if isinstance(value, float) and value.is_integer():
+                self.mended["number"] += 1
+                return int(value)
             case types.LiteralType() if isinstance(value, str):
                 exact = value.strip().casefold()
                 self.mended["letter_case"] += exact != value
@@ -242,7 +242,7 @@ class Mending:
             value = int(exact) if _WHOLE.fullmatch(exact) else text
         elif found := _DECIMAL.fullmatch(exact):
             value = float(found[1]) / (100 if found[2] else 1)
-        self.mended["number_as_text"] += value is not text
+        self.mended["number"] += value is not text
         return value
 
     def _list(self, value: Any) -> Any:
