@@ -23,7 +23,8 @@ from memd.push.signals import load_patterns
 from memd.push.validation import check_push
 
 BLIND = Path(__file__).parents[1] / "data/blind/replies"
-CASES = [json.loads(line) for line in (BLIND / "cases.jsonl").read_text(encoding="utf-8").splitlines()]
+ROWS = [json.loads(line) for line in (BLIND / "cases.jsonl").read_text(encoding="utf-8").splitlines()]
+CASES = [row for row in ROWS if row["api"] != "openai"]
 
 
 @cache

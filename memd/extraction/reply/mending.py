@@ -132,15 +132,32 @@ class Mending:
         if value is None:
             self.mended["null_list"] += 1
             return ()
-        items = self._list(value)
+        part, most = node.item_type.cls, node.max_length or 0
+        items = self._structs(value, part)
         if not isinstance(items, list):
             raise BadReply("wrong_type", name)
-        part, most = node.item_type.cls, node.max_length or 0
         judged = (self._item(raw, part, f"{name}[{index}]") for index, raw in enumerate(items[:most]))
         good = tuple(item for item in judged if item is not None)
         self.malformed += [f"{name}[{index}]" for index in range(most, len(items))]
+        if part is NewFact and items and not good:
+            raise BadReply("malformed", self.malformed[0])
         self._good += len(good)
         return good
+
+    def _structs(self, value: Any, part: type) -> Any:
+        """The items of a list; of an object, either the one item that it is, or its values, where they are items."""
+        if value == {} or (isinstance(value, str) and value.strip().casefold() in FILLERS):
+            return self._list(value)
+        value = self._decoded(self._decoded(value, list), dict)
+        if not isinstance(value, dict):
+            return value
+        if any(plain(name) in _fields(part) for name in value):
+            self.mended["single_item"] += 1
+            return [value]
+        if all(isinstance(held, dict) for held in value.values()):  # {"0": {...}, "1": {...}}
+            self.mended["numbered"] += 1
+            return list(value.values())
+        return value
 
     def _item(self, raw: Any, part: type, place: str) -> Any:
         """One item as its Struct; None when it is refused."""
