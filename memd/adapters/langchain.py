@@ -28,6 +28,7 @@ from memd.client import Memd, in_thread
 from memd.context import DEFAULT_AGENT
 from memd.errors import MemdError, Rejected
 from memd.events import Event
+from memd.push.turns import is_hidden
 from memd.push.validation import check_identifier
 from memd.recall.search import MAX_QUERY_CHARS
 
@@ -231,7 +232,7 @@ def _messages_after(messages: Sequence[AnyMessage], last: str | None) -> Sequenc
 def _is_conversation(message: AnyMessage) -> bool:
     """Whether a message is part of the conversation: not a tool's, not a summary, not hidden from people."""
     extra = message.additional_kwargs
-    if extra.get("hide_from_ui") or extra.get("lc_source") == "summarization":
+    if is_hidden({"additional_kwargs": extra}) or extra.get("lc_source") == "summarization":
         return False
     return isinstance(message, HumanMessage) or (isinstance(message, AIMessage) and not message.tool_calls)
 

@@ -165,7 +165,7 @@ def _reason(turn: Turn) -> str | None:
     """Why a turn is dropped; None keeps it."""
     if turn.hidden:
         return "hidden"
-    if turn.kind in ("system", "tool"):
+    if turn.kind in ("system", "tool", "reasoning"):
         return turn.kind
     if turn.calls_tools:
         return "tool_call"

@@ -1,33 +1,54 @@
-"""Turns: one form for messages in the formats of OpenAI, Anthropic and LangChain."""
+"""Turns: one form for messages in the formats of OpenAI, Anthropic, Gemini, Bedrock, AI SDK and LangChain.
+
+docs/wire.md lists the shapes. Validation asks `unwrapped`, `kind_of` and `words`, so what it lets pass is read here.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple
 
-Kind = Literal["user", "assistant", "tool", "system"]
+from memd.push.content import Block, ends_in_words, listed, sort_of, text_of
+from memd.push.strict_json import refuse
 
-_KINDS: dict[str, Kind] = {
+Kind = Literal["user", "assistant", "tool", "system", "reasoning"]
+
+_ROLES: dict[str, Kind] = {
     "user": "user",
     "human": "user",
     "assistant": "assistant",
     "ai": "assistant",
     "model": "assistant",
-    "aimessagechunk": "assistant",
-    "humanmessagechunk": "user",
+    "agent": "assistant",
+    "bot": "assistant",
+    "chatbot": "assistant",
     "tool": "tool",
     "function": "tool",
+    "observation": "tool",
+    "ipython": "tool",
     "system": "system",
     "developer": "system",
+    "data": "system",
+    "remove": "system",
+    "reasoning": "reasoning",
 }
-"""Roles and LangChain types; any other role belongs to the framework, like system."""
+"""Roles and LangChain types. Class names have `Message`, `Chunk` or both behind them."""
 
-_TEXT_BLOCKS = frozenset({"text", "input_text", "output_text"})
-_CALL_BLOCKS = frozenset({"tool_use", "server_tool_use", "mcp_tool_use", "tool_call", "function_call"})
+_ITEMS: dict[str, Kind] = {
+    "mcp_list_tools": "tool",
+    "mcp_approval_request": "tool",
+    "mcp_approval_response": "tool",
+    "compaction": "system",
+}
+"""Items of OpenAI Responses, which have a type and no role."""
+
+_CALL, _OUTPUT = "_call", "_call_output"
+"""How the types of the other items end: `function_call`, `web_search_call`, `shell_call_output` and the like."""
+
+MAX_ROLE_CHARS = 64
+
 _PLAIN = frozenset({"role", "type", "content", "id", "created_at"})
 """The fields of a message that is only text, as most are."""
-
-_RESULT_SUFFIX = "tool_result"
 
 
 class Turn(NamedTuple):
@@ -42,9 +63,43 @@ class Turn(NamedTuple):
     created_at: Any
 
 
+def unwrapped(message: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The message itself where LangChain wraps it: `messages_to_dict` under `data`, `dumpd` under `kwargs`."""
+    if isinstance(data := message.get("data"), Mapping) and message.keys() <= {"type", "data"}:
+        return {"type": message.get("type"), **data}
+    if isinstance(kwargs := message.get("kwargs"), Mapping) and "lc" in message:
+        path = message.get("id")
+        return {"type": path[-1] if isinstance(path, list) and path else None, **kwargs}
+    return message
+
+
+def kind_of(message: Mapping[str, Any]) -> Kind:
+    """Who speaks in an unwrapped message. Raises Rejected for a role that memd does not know."""
+    name = message.get("role") or message.get("type")
+    if not isinstance(name, str) or len(name) > MAX_ROLE_CHARS:
+        sentence = f"a message needs a role (or LangChain's type) of 1 to {MAX_ROLE_CHARS} characters"
+        refuse("E_ROLE", sentence, "role", MAX_ROLE_CHARS)
+    role = name.lower().removesuffix("chunk").removesuffix("message")
+    kind = _ROLES.get(role)
+    if kind is None and not message.get("role"):
+        kind = _kind_of_item(role)
+    if kind is None:
+        refuse("E_ROLE", "a message has a role that memd does not know; docs/wire.md lists the known ones", "role")
+    return kind
+
+
+def words(message: Mapping[str, Any]) -> list[str]:
+    """The texts of an unwrapped message. Where it has `parts` and a text as `content`, they say the same."""
+    content = message.get("content")
+    if isinstance(content, str) and content:
+        return [content]
+    return [text_of(block) for block in _blocks(message) if sort_of(block) == "text"]
+
+
 def to_turn(message: Mapping[str, Any]) -> Turn:
-    """The turn of a validated message."""
-    kind = _KINDS.get(str(message.get("role") or message.get("type")).lower(), "system")
+    """The turn of a validated message. Raises Rejected for a role that memd does not know."""
+    message = unwrapped(message)
+    kind = kind_of(message)
     content = message.get("content")
     if isinstance(content, str) and _PLAIN.issuperset(message):
         return Turn(
@@ -56,35 +111,53 @@ def to_turn(message: Mapping[str, Any]) -> Turn:
             id=message.get("id"),
             created_at=message.get("created_at"),
         )
-    extra = _mapping(message.get("additional_kwargs"))
-    blocks = _blocks(content)
-    types = [str(block.get("type", "text")) for block in blocks]
-    if kind == "user" and types and all(name.endswith(_RESULT_SUFFIX) for name in types):
-        kind = "tool"  # Anthropic sends tool results as a user's turn
+    blocks = _blocks(message)
+    sorts = set(map(sort_of, blocks))
+    if kind == "user" and sorts == {"result"}:
+        kind = "tool"  # Anthropic, Bedrock and Gemini send tool results as a user's turn
     return Turn(
         kind=kind,
-        text="\n".join(_text(block) for block in blocks if block.get("type", "text") in _TEXT_BLOCKS),
-        calls_tools=_calls(message) or _calls(extra) or not _CALL_BLOCKS.isdisjoint(types),
-        hidden=bool(extra.get("hide_from_ui") or message.get("hide_from_ui")),
-        has_files=any(name not in _TEXT_BLOCKS and not name.endswith(_RESULT_SUFFIX) for name in types),
+        text="\n".join(words(message)),
+        calls_tools=_calls(message) or (kind == "assistant" and not ends_in_words(blocks)),
+        hidden=is_hidden(message),
+        has_files="file" in sorts,
         id=message.get("id"),
         created_at=message.get("created_at"),
     )
 
 
-def _blocks(content: Any) -> list[Mapping[str, Any]]:
-    if isinstance(content, str):
-        return [{"type": "text", "text": content}]
-    return [{"type": "text", "text": part} if isinstance(part, str) else _mapping(part) for part in content or ()]
+def is_hidden(message: Mapping[str, Any]) -> bool:
+    """Whether the app hides a message from people, and it is not the user's answer to a form (flags of DeerFlow)."""
+    extra = _mapping(message.get("additional_kwargs"))
+    if not (extra.get("hide_from_ui") or message.get("hide_from_ui")):
+        return False
+    answer = _mapping(extra.get("human_input_response") or message.get("human_input_response"))
+    return answer.get("kind") != "human_input_response"
 
 
-def _text(block: Mapping[str, Any]) -> str:
-    text = block.get("text")
-    return text if isinstance(text, str) else ""
+def _kind_of_item(name: str) -> Kind | None:
+    if name.endswith(_CALL):
+        return "assistant"
+    return "tool" if name.endswith(_OUTPUT) else _ITEMS.get(name)
 
 
-def _calls(fields: Mapping[str, Any]) -> bool:
-    return bool(fields.get("tool_calls") or fields.get("function_call"))
+def _blocks(message: Mapping[str, Any]) -> list[Block]:
+    """The blocks of `parts` (Gemini, AI SDK) and `content`, the latter unless both have words and it is a text."""
+    parts, content = message.get("parts"), message.get("content")
+    if parts is None and isinstance(calls := message.get("toolInvocations"), list):  # AI SDK before it had parts
+        parts = [{"type": "tool-invocation", "toolInvocation": call} for call in calls]
+    blocks = listed(parts)
+    if isinstance(content, str) and any(map(text_of, blocks)):
+        return blocks
+    return blocks + listed(content)
+
+
+def _calls(message: Mapping[str, Any]) -> bool:
+    """Whether a message calls tools beside its blocks: OpenAI's and LangChain's fields, and items of Responses."""
+    extra = _mapping(message.get("additional_kwargs"))
+    if any(fields.get(name) for fields in (message, extra) for name in ("tool_calls", "function_call")):
+        return True
+    return not message.get("role") and str(message.get("type")).endswith(_CALL)
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:

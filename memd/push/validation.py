@@ -19,6 +19,7 @@ from memd.config import ClientSettings
 from memd.context import SIGNALS, WIRE_VERSION, Key, Message
 from memd.errors import Rejected
 from memd.push.strict_json import check_values, parse_json, refuse
+from memd.push.turns import kind_of, unwrapped, words
 
 MAX_ID_BYTES = 256
 MAX_THREAD_BYTES = MAX_ID_BYTES - 65
@@ -241,13 +242,15 @@ def _messages(value: object, limits: ClientSettings) -> tuple[dict[str, Any], ..
 def _check_message(message: object, limits: ClientSettings) -> None:
     if not isinstance(message, dict):
         refuse("E_MESSAGE_TYPE", "a message must be an object", "messages")
-    role = message.get("role", message.get("type"))
-    if not isinstance(role, str) or not role or len(role) > 64:
-        refuse("E_ROLE", "a message needs a role (or LangChain's type) of 1 to 64 characters", "role")
-    content = message.get("content")
+    message = unwrapped(message)
+    content, parts = message.get("content"), message.get("parts")
     if content is not None and not isinstance(content, (str, list)):
         refuse("E_CONTENT_TYPE", "content must be text or a list of blocks", "content")
-    size = len(content) if isinstance(content, str) else sum(map(_block_chars, content or ()))
+    if parts is not None and not isinstance(parts, list):
+        refuse("E_CONTENT_TYPE", "parts must be a list", "parts")
+    if kind_of(message) == "user" and not {"content", "parts"} & message.keys():
+        refuse("E_CONTENT_MISSING", "a user's message needs content or parts", "content")
+    size = sum(map(len, words(message)))
     if size > limits.max_message_chars:
         refuse(
             "E_CONTENT_LENGTH",
@@ -257,13 +260,6 @@ def _check_message(message: object, limits: ClientSettings) -> None:
         )
     check_message_id(message.get("id"))
     read_created_at(message.get("created_at"))
-
-
-def _block_chars(block: object) -> int:
-    if isinstance(block, str):
-        return len(block)
-    text = block.get("text") if isinstance(block, dict) else None
-    return len(text) if isinstance(text, str) else 0
 
 
 def _signals(value: object) -> frozenset[str]:

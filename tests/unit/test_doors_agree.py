@@ -33,14 +33,21 @@ MOMENTS = (
 )
 IDS = st.none() | st.integers(-(2**63), 2**64 - 1) | st.text(max_size=6) | st.booleans()
 BLOCKS = st.lists(
-    st.builds(lambda text: {"type": "text", "text": text}, st.text(max_size=41)) | st.text(max_size=41), max_size=4
+    st.builds(lambda text: {"type": "text", "text": text}, st.text(max_size=41))
+    | st.builds(lambda text: {"text": text}, st.text(max_size=41))
+    | st.sampled_from(
+        [{"toolUse": {}}, {"type": "tool_result"}, {"functionCall": None, "text": "x"}, {"type": "tool-x"}]
+    )
+    | st.text(max_size=41),
+    max_size=4,
 )
 MESSAGES = st.fixed_dictionaries(
-    {"role": st.sampled_from(["user", "assistant", "human", "tool"]), "content": st.text(max_size=41) | BLOCKS},
-    optional={"id": IDS, "created_at": MOMENTS},
+    {"role": st.sampled_from(["user", "assistant", "HumanMessage", "tool", "planner"])},
+    optional={"content": st.text(max_size=41) | BLOCKS, "parts": BLOCKS, "id": IDS, "created_at": MOMENTS},
 )
+WRAPPED = MESSAGES | MESSAGES.map(lambda message: {"type": message.get("role"), "data": message})
 PUSHES = st.fixed_dictionaries(
-    {"thread_id": st.text(max_size=4), "user_id": st.just("ana"), "messages": st.lists(MESSAGES, max_size=4)}
+    {"thread_id": st.text(max_size=4), "user_id": st.just("ana"), "messages": st.lists(WRAPPED, max_size=4)}
 )
 
 

@@ -178,7 +178,7 @@ def test_identities_are_stable_over_growing_windows() -> None:
 TEXT = st.text(alphabet=st.characters(exclude_categories=["Cs"]), max_size=40)
 CONTENT = TEXT | st.lists(st.fixed_dictionaries({"type": st.sampled_from(["text", "image", "tool_use"]), "text": TEXT}))
 MESSAGE = st.fixed_dictionaries(
-    {"role": st.sampled_from(["user", "assistant", "tool", "system", "other"]), "content": CONTENT | st.none()},
+    {"role": st.sampled_from(["user", "assistant", "tool", "system", "AIMessage"]), "content": CONTENT | st.none()},
     optional={
         "tool_calls": st.lists(st.integers(0, 9), max_size=1),
         "additional_kwargs": st.none() | st.just({"hide_from_ui": 1}),
