@@ -82,8 +82,8 @@ class _Commands:
     ) -> Calls[Receipt]:
         """Push a conversation in one round trip. Pushing the same messages again changes only the due time.
 
-        `messages`: all turns so far, or only the new ones (then each needs an `id` or `created_at`), in the format of
-        OpenAI, Anthropic or LangChain. `now`: due at once, for example before a summary replaces the messages.
+        `messages`: all turns so far, or only the new ones (then each needs an `id` or `created_at`), in the shapes that
+        docs/wire.md lists. `now`: due at once, for example before a summary replaces the messages.
         Raises Rejected (nothing was stored), InboxFull, NotReady.
         """
         push: dict[str, Any] = {"thread_id": thread_id, "messages": _listed(messages), "now": now}

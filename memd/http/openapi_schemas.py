@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from pydantic import TypeAdapter
@@ -12,6 +13,7 @@ from memd.forget import Forgotten
 from memd.http.fields import ID_SCHEMA
 from memd.inbox.receipt import Outcome
 from memd.memory.document import SECTIONS
+from memd.push.turns import CALL, ITEMS, MAX_ROLE_CHARS, OUTPUT, ROLES
 from memd.push.validation import CREATED_AT_MAX, CREATED_AT_MIN, MAX_THREAD_BYTES
 
 Schema = dict[str, Any]
@@ -158,7 +160,19 @@ def push(settings: Settings) -> Schema:
 
 
 def _message(limits: ClientSettings) -> Schema:
-    role = {"type": "string", "minLength": 1, "maxLength": 64}
+    """A message in any of the shapes of docs/wire.md."""
+    plain = _plain_message(limits)
+    wrapped: Schema = {
+        "type": "object",
+        "description": "What LangChain's `messages_to_dict` makes of a message.",
+        "required": ["type", "data"],
+        "properties": {"type": {"type": "string"}, "data": {**plain, "required": ["role"]}},
+        "additionalProperties": False,
+    }
+    return {"anyOf": [plain, wrapped]}
+
+
+def _plain_message(limits: ClientSettings) -> Schema:
     text = {"type": "string", "maxLength": limits.max_message_chars}
     blocks = {
         "type": "array",
@@ -177,14 +191,40 @@ def _message(limits: ClientSettings) -> Schema:
     ]
     return {
         "type": "object",
-        "description": "A message of OpenAI, Anthropic or LangChain; fields that are not listed are ignored.",
-        "anyOf": [
-            {"required": ["role"], "properties": {"role": role}},
-            {"required": ["type"], "properties": {"type": role, "role": False}},
-        ],
+        "description": "A message in a shape that docs/wire.md lists; fields that are not listed are ignored.",
+        "anyOf": list(_speakers()),
         "properties": {
             "content": {"anyOf": [text, blocks, {"type": "null"}]},
+            "parts": {"anyOf": [blocks, {"type": "null"}]},
             "id": {"anyOf": message_id},
             "created_at": {"anyOf": created},
         },
     }
+
+
+def _speakers() -> Iterator[Schema]:
+    """Who may speak, named by a role or a type; a user's message needs content or parts."""
+    others = [name for name, kind in ROLES.items() if kind != "user"]
+    items = [*map(_any_case, ITEMS), f".{{1,48}}({CALL}|{OUTPUT})"]
+    no_role: Schema = {"role": {"enum": [None, ""]}}
+    for field, more, absent in (("role", [], {}), ("type", items, no_role)):
+        every = {field: _names([*ROLES], more), **absent}
+        yield {"required": [field], "properties": {field: _names(others, more), **absent}}
+        yield {"required": [field, "content"], "properties": every}
+        yield {"required": [field, "parts"], "properties": every}
+
+
+def _names(roles: list[str], others: list[str]) -> Schema:
+    names = "|".join(
+        [f"({'|'.join(map(_any_case, roles))}){_any_case_optional('message')}{_any_case_optional('chunk')}", *others]
+    )
+    return {"type": "string", "pattern": f"^({names})$", "maxLength": MAX_ROLE_CHARS}
+
+
+def _any_case(name: str) -> str:
+    """A regex for a name in small and capital letters; JSON Schema has no flag for it."""
+    return "".join(f"[{letter}{letter.upper()}]" if letter.isalpha() else letter for letter in name)
+
+
+def _any_case_optional(name: str) -> str:
+    return f"({_any_case(name)})?"

@@ -13,7 +13,7 @@ from memd.push.strict_json import refuse
 
 Kind = Literal["user", "assistant", "tool", "system", "reasoning"]
 
-_ROLES: dict[str, Kind] = {
+ROLES: dict[str, Kind] = {
     "user": "user",
     "human": "user",
     "assistant": "assistant",
@@ -34,7 +34,7 @@ _ROLES: dict[str, Kind] = {
 }
 """Roles and LangChain types. Class names have `Message`, `Chunk` or both behind them."""
 
-_ITEMS: dict[str, Kind] = {
+ITEMS: dict[str, Kind] = {
     "mcp_list_tools": "tool",
     "mcp_approval_request": "tool",
     "mcp_approval_response": "tool",
@@ -42,7 +42,7 @@ _ITEMS: dict[str, Kind] = {
 }
 """Items of OpenAI Responses, which have a type and no role."""
 
-_CALL, _OUTPUT = "_call", "_call_output"
+CALL, OUTPUT = "_call", "_call_output"
 """How the types of the other items end: `function_call`, `web_search_call`, `shell_call_output` and the like."""
 
 MAX_ROLE_CHARS = 64
@@ -80,7 +80,7 @@ def kind_of(message: Mapping[str, Any]) -> Kind:
         sentence = f"a message needs a role (or LangChain's type) of 1 to {MAX_ROLE_CHARS} characters"
         refuse("E_ROLE", sentence, "role", MAX_ROLE_CHARS)
     role = name.lower().removesuffix("chunk").removesuffix("message")
-    kind = _ROLES.get(role)
+    kind = ROLES.get(role)
     if kind is None and not message.get("role"):
         kind = _kind_of_item(role)
     if kind is None:
@@ -136,9 +136,9 @@ def is_hidden(message: Mapping[str, Any]) -> bool:
 
 
 def _kind_of_item(name: str) -> Kind | None:
-    if name.endswith(_CALL):
+    if name.endswith(CALL):
         return "assistant"
-    return "tool" if name.endswith(_OUTPUT) else _ITEMS.get(name)
+    return "tool" if name.endswith(OUTPUT) else ITEMS.get(name)
 
 
 def _blocks(message: Mapping[str, Any]) -> list[Block]:
@@ -157,7 +157,7 @@ def _calls(message: Mapping[str, Any]) -> bool:
     extra = _mapping(message.get("additional_kwargs"))
     if any(fields.get(name) for fields in (message, extra) for name in ("tool_calls", "function_call")):
         return True
-    return not message.get("role") and str(message.get("type")).endswith(_CALL)
+    return not message.get("role") and str(message.get("type")).endswith(CALL)
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:

@@ -198,14 +198,19 @@ def test_each_message_is_pushed_once(chat: Chat) -> None:
 
 
 def test_tools_and_hidden_messages_are_not_the_users_words(chat: Chat) -> None:
-    """Tool calls, their results and what the app hides stay out; of a picture there is only that there was one."""
+    """Tool calls, their results and what the app hides stay out; of a picture there is only that there was one.
+
+    The user's answer to a form is hidden too, but the user's own.
+    """
     chat.model.answers = [calls_weather(), AIMessage("It rains.")]
     chat.say("I live in Porto, how is the weather?")
     chat.say(HumanMessage("The user looks sad.", additional_kwargs={"hide_from_ui": True}))
     picture = {"type": "image", "base64": "A" * 2_000_000, "mime_type": "image/png"}
     chat.say(HumanMessage([{"type": "text", "text": "I painted this."}, picture]))
+    answer = {"kind": "human_input_response", "response_kind": "text", "value": "In oil."}
+    chat.say(HumanMessage("In oil.", additional_kwargs={"hide_from_ui": True, "human_input_response": answer}))
     assert [text for _, text in chat.pending] == [
-        "I live in Porto, how is the weather?", "It rains.", "Noted.", "I painted this.", "Noted.",
+        "I live in Porto, how is the weather?", "It rains.", "Noted.", "I painted this.", "Noted.", "In oil.", "Noted.",
     ]  # fmt: skip
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,6 +22,7 @@ from memd.config import ClientSettings
 from memd.context import Context
 from memd.push.filtering import to_context
 from memd.push.signals import load_patterns
+from memd.push.turns import ROLES
 from memd.push.validation import check_push
 
 PATTERNS = load_patterns()
@@ -226,3 +229,10 @@ def test_an_answer_to_a_form_is_kept_though_hidden(wrapped: bool) -> None:
     found = context(messages_to_dict(told) if wrapped else [message.model_dump() for message in told])
     assert [message.content for message in found.messages] == ["I live in Porto."]
     assert found.dropped == {"hidden": 2}
+
+
+def test_every_known_role_stands_in_the_documentation() -> None:
+    """docs/wire.md lists the roles; whoever reads E_ROLE finds them there."""
+    text = (Path(__file__).parents[2] / "docs" / "wire.md").read_text()
+    [line] = re.findall(r"Roles that memd knows: ([^.]*)\.", text)
+    assert set(re.findall(r"\w+", line)) == set(ROLES)
