@@ -181,7 +181,7 @@ def _plain_message(limits: ClientSettings) -> Schema:
     message_id = [
         ID_SCHEMA,
         {"type": "string", "maxLength": 0},
-        {"type": "integer"},
+        {"type": "integer", "minimum": -(2**63), "maximum": 2**64 - 1},  # beyond these, JSON numbers are read as floats
         {"type": "null"},
     ]
     created = [
