@@ -78,6 +78,7 @@ def rows(figures: dict[str, Any]) -> Iterator[tuple[str, str]]:
         ("dropped turns", "dropped"),
         ("refused facts", "refused"),
         ("redacted", "redacted"),
+        ("mended replies", "mended"),
     ):
         if figures[key]:
             yield title, ", ".join(f"{reason} {count}" for reason, count in figures[key].items())

@@ -97,7 +97,10 @@ def _asked(request: Story, *, prompt: bool) -> Iterator[str]:
     for refusal in request["refused"]:
         rule = f" ({refusal['rule']})" if refusal["rule"] else ""
         reason = typer.style(f"{refusal['reason']}{rule}", fg=typer.colors.YELLOW)
-        yield f"  refused   {reason}, {_PARTS.get(refusal['part'], refusal['part'])}: {_cut(refusal['text'])}"
+        text = f": {_cut(refusal['text'])}" if refusal["text"] else ""
+        yield f"  refused   {reason}, {_PARTS.get(refusal['part'], refusal['part'])}{text}"
+    if request["mended"]:
+        yield "  mended    " + ", ".join(f"{count} {kind}" for kind, count in request["mended"].items())
     if not any(request[word] for word in ("added", "confirmed", "retired", "refused", "summaries")):
         yield "  nothing changed"
     yield from _paid(request)

@@ -53,6 +53,11 @@ class Run:
     finished: set[str] = field(default_factory=set)
     unanswered: list[Unanswered] = field(default_factory=list)
     outages: Counter[str] = field(default_factory=Counter)
+    mended: Counter[str] = field(default_factory=Counter)
+    """Repairs of the form of replies, by kind."""
+
+    malformed_items: int = 0
+    """Items that were refused for their form."""
 
 
 def read_users(paths: Sequence[Path], chosen: Sequence[str] = ()) -> dict[str, Line[LabelledUser]]:
@@ -114,6 +119,9 @@ class Evaluation:
                 return
             document = done.after
             run.spent.add(done)
+            for extraction in (asked.extraction for asked in done.asked if asked.extraction):
+                run.mended.update(extraction.mended)
+                run.malformed_items += len(extraction.malformed)
             run.outages.update(
                 asked.failure.code for asked in done.asked if isinstance(asked.failure, ModelUnavailable)
             )

@@ -80,6 +80,8 @@ def run_report(run: Run, prices: Mapping[str, PriceSettings]) -> Report:
         "calls": len(run.spent.seconds),
         "outages": dict(run.outages),
         "unanswered": len(run.unanswered),
+        "mended": dict(run.mended),
+        "malformed_items": run.malformed_items,
         **_cost(run.spent, prices),
     }
 

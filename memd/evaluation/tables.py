@@ -49,6 +49,10 @@ def notes(report: Report) -> Iterator[str]:
         yield "seconds a request: " + ", ".join(f"{name} {value:g}" for name, value in times.items())
     if run.get("outages"):
         yield "failed calls: " + ", ".join(f"{count} {code}" for code, count in run["outages"].items())
+    if run.get("mended"):
+        yield "repairs of replies: " + ", ".join(f"{count} {kind}" for kind, count in sorted(run["mended"].items()))
+    if run.get("malformed_items"):
+        yield f"items refused for their form: {run['malformed_items']}"
     if changed := report.get("changed", {}).get("requests"):
         details = ", ".join(f"{part} {report['changed'][part]}" for part in ("prompt", "memory", "messages"))
         yield f"requests that differ from the answered ones: {changed} (by part: {details})"

@@ -18,6 +18,7 @@ from memd.evaluation.measuring import live
 from memd.evaluation.report import usd
 from memd.extraction import chosen
 from memd.extraction.prompt import INSTRUCTIONS, build
+from memd.extraction.protocol import MALFORMED
 from memd.memory.apply import Refusal
 from memd.memory.document import Document, agent_of, empty_document, user_of
 from memd.memory.facts import by_id, category_of, confidence_of, content_of, id_of
@@ -110,7 +111,11 @@ def _request(asked: Asked, settings: Settings) -> Story:
         "confirmed": [_fact(after[fact_id]) for fact_id in applied.confirmed],
         "retired": [_fact(known[fact_id]) for fact_id in applied.retired if fact_id in known],
         "summaries": sorted(extraction.update.summaries),
-        "refused": [_refusal(refusal, asked) for refusal in applied.refusals],
+        "refused": [
+            *(_refusal(refusal, asked) for refusal in applied.refusals),
+            *({"reason": MALFORMED, "rule": "", "part": place, "text": ""} for place in extraction.malformed),
+        ],
+        "mended": dict(extraction.mended),
     }
 
 

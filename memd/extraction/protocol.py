@@ -57,6 +57,10 @@ class Usage:
         )
 
 
+MALFORMED = "malformed"
+"""The reason for which an item is refused that does not have the form of the schema."""
+
+
 @dataclass(frozen=True, slots=True)
 class Extraction:
     """An update, its cost, and the model and version of the prompt that made it.

@@ -30,6 +30,9 @@ class Status(InboxFigures):
     dropped: dict[str, int]
     refused: dict[str, int]
     redacted: dict[str, int]
+    mended: dict[str, int]
+    """Repairs of the form of the model's replies, by kind."""
+
     facts: dict[str, int]
     usage: dict[str, int]
     server: dict[str, Any]
@@ -55,6 +58,7 @@ def read_status(client: redis.Redis, settings: Settings) -> Status:
         dropped=_named(stats, "dropped:"),
         refused=_named(stats, "refused:"),
         redacted=_named(stats, "redacted:"),
+        mended=_named(stats, "mended:"),
         facts={name: stats.get(f"facts_{name}", 0) for name in ("added", "confirmed", "retired")},
         usage={name: stats.get(name, 0) for name in USAGE},
         server={"version": server.version, "durability": server.durability, "unfit": list(server.problems)},

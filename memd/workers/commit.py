@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from memd.context import Message
 from memd.errors import Conflict
 from memd.events import Event, logger
+from memd.extraction.protocol import MALFORMED
 from memd.forget import Forgetting
 from memd.inbox import verbs
 from memd.inbox.connection import send
@@ -77,7 +78,7 @@ class Documents:
                 if forgotten or ledger.fresh(loaded.known, work.new) != work.new:
                     return Overtaken()
             else:
-                return _stored(work, applied)
+                return _stored(answered, applied)
         return Overtaken()
 
     def _apply(self, answered: Answered, loaded: Loaded) -> Applied:
@@ -116,12 +117,17 @@ def _identities(thread_id: str, messages: Sequence[Message]) -> Identities:
     return {thread_id: [message.identity for message in messages]}
 
 
-def _stored(work: Work, applied: Applied) -> Stored:
+def _stored(answered: Answered, applied: Applied) -> Stored:
+    work, extraction = answered.work, answered.extraction
+    refused = Counter(refusal.reason for refusal in applied.refusals)
+    refused.update([MALFORMED] * len(extraction.malformed))
     return Stored(
         messages=len(work.new),
         fact_ids=applied.added,
         confirmed=len(applied.confirmed),
         retired=len(applied.retired),
-        refused=dict(Counter(refusal.reason for refusal in applied.refusals)),
+        refused=dict(refused),
         redacted=work.redacted,
+        mended=dict(extraction.mended),
+        malformed=extraction.malformed,
     )

@@ -40,6 +40,12 @@ class Stored:
     redacted: dict[str, int] = field(default_factory=dict)
     """Secrets removed from the messages, by kind."""
 
+    mended: dict[str, int] = field(default_factory=dict)
+    """Repairs of the reply's form, by kind."""
+
+    malformed: tuple[str, ...] = ()
+    """The places of the items that were refused for their form; `refused` counts them too."""
+
     guilty: tuple[Guilty, ...] = ()
     """Messages of the claim that go to the dead before the rest is acked."""
 
@@ -52,6 +58,8 @@ class Stored:
             self.retired + other.retired,
             dict(Counter(self.refused) + Counter(other.refused)),
             dict(Counter(self.redacted) + Counter(other.redacted)),
+            dict(Counter(self.mended) + Counter(other.mended)),
+            self.malformed + other.malformed,
         )
 
 

@@ -17,6 +17,9 @@ from memd.inbox.connection import Call, send
 from memd.workers.outcome import Dead, Deferred, Guilty, Lost, Outcome, Retry, Skipped, Stored
 from memd.workers.resources import Resources
 
+MOST_PLACES = 20
+"""Most places of malformed items that one log line names; `refused` has their number."""
+
 
 class Settling:
     """Settles claims. Every method blocks."""
@@ -43,8 +46,7 @@ class Settling:
                 self._bury_guilty(claim, outcome.guilty, log)
                 # Acked last: the document is durable by now, and only its ledger decides what is new.
                 self._send(verbs.ack(claim.id, _record(outcome), _stats(claim, outcome) | used))
-                facts = len(outcome.fact_ids)
-                log.info(Event.STORED, messages=outcome.messages, facts=facts, refused=outcome.refused)
+                log.info(Event.STORED, **_told(outcome))
             case Skipped(reason):
                 record = {"state": "skipped", "reason": reason}
                 count = _pushes(claim)
@@ -122,6 +124,13 @@ def _record(stored: Stored) -> dict[str, object]:
     return record | {"refused": stored.refused} if stored.refused else record
 
 
+def _told(stored: Stored) -> dict[str, Any]:
+    """The fields of the log line. The form of the reply is named only where it was not as asked."""
+    form = {"mended": stored.mended, "malformed": stored.malformed[:MOST_PLACES]}
+    fields = {"messages": stored.messages, "facts": len(stored.fact_ids), "refused": stored.refused}
+    return fields | {name: value for name, value in form.items() if value}
+
+
 def _stats(claim: Claim, stored: Stored) -> dict[str, int]:
     stats = {
         "stored": _pushes(claim),
@@ -131,5 +140,6 @@ def _stats(claim: Claim, stored: Stored) -> dict[str, int]:
         "facts_retired": stored.retired,
         **{f"refused:{reason}": count for reason, count in stored.refused.items()},
         **{f"redacted:{kind}": count for kind, count in stored.redacted.items()},
+        **{f"mended:{kind}": count for kind, count in stored.mended.items()},
     }
     return {name: count for name, count in stats.items() if count}

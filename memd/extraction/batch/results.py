@@ -77,20 +77,21 @@ def keep(extraction: Extraction, sent: Sequence[Message]) -> PaidAnswer:
     """The answer to a call as the inbox keeps it until its update can be stored."""
     name = fingerprint(sent, extraction.model, extraction.prompt_version)
     body = msgspec.to_builtins(extraction.update)
-    return PaidAnswer(name, orjson.dumps({"kind": KEPT, "body": body, "malformed": extraction.malformed}))
+    form = {"mended": dict(extraction.mended), "malformed": extraction.malformed}
+    return PaidAnswer(name, orjson.dumps({"kind": KEPT, "body": body, **form}))
 
 
 def kept(answer: PaidAnswer) -> Extraction | None:
     """The extraction in an answer packed by `keep`; None for a batch's answer.
 
-    Its usage and repairs are counted already; answers of older versions name no malformed items.
+    Its usage is counted already. Answers that an older version kept say nothing about their form.
     """
     packed = orjson.loads(answer.raw)
     if packed["kind"] != KEPT:
         return None
     _, prompt_version, model = answer.fingerprint.split(" ", 2)
     update, malformed = msgspec.convert(packed["body"], Update), tuple(packed.get("malformed", ()))
-    return Extraction(update, Usage(), model, prompt_version, malformed=malformed)
+    return Extraction(update, Usage(), model, prompt_version, packed.get("mended", {}), malformed)
 
 
 def fingerprint(messages: Sequence[Message], model: str, prompt_version: str = PROMPT_VERSION) -> str:
