@@ -16,8 +16,8 @@ from typing import Any
 MAX_DEPTH = 64
 """Deepest nesting of objects and lists; an update has six levels."""
 
-MAX_STEPS = 12_000
-"""Most values and keys in one text; 200 facts with all their fields have half of that."""
+MAX_STEPS = 8_000
+"""Most values, keys and commas of JSON that is not by the standard; 200 facts have half of that."""
 
 
 class Unusable:
@@ -113,8 +113,8 @@ class LenientParser:
 
     def value(self, depth: int = 0, *, in_item: bool = False) -> Any:
         """The value at `place`, which moves behind it. Raises Broken."""
-        self._steps += 1
-        if depth > MAX_DEPTH or self._steps > MAX_STEPS:
+        self._count_step()
+        if depth > MAX_DEPTH:
             raise self._broken("too_deep")
         match self._next():
             case "{":
@@ -169,6 +169,7 @@ class LenientParser:
         start = self.place
         commas = 0
         while (mark := self._next()) in _COMMAS:
+            self._count_step()
             self._count_fullwidth()
             commas += 1
             self.place += 1
@@ -192,7 +193,6 @@ class LenientParser:
         return before in "}]" and mark in "{["
 
     def _key(self) -> str:
-        self._steps += 1
         if self.text[self.place] in "\"'“”":
             return self._string()
         word = _WORD.match(self.text, self.place)
@@ -264,6 +264,11 @@ class LenientParser:
     def _count_fullwidth(self) -> None:
         if not self.text[self.place].isascii():
             self.mended["quotes"] += 1
+
+    def _count_step(self) -> None:
+        self._steps += 1
+        if self._steps > MAX_STEPS:
+            raise self._broken("too_deep")
 
     def _broken(self, code: str = "not_json") -> Broken:
         return Broken(code, self.place, began=self.began)

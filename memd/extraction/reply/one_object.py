@@ -131,19 +131,28 @@ def _around(text: str, mended: Counter[str], *, partial: bool) -> dict[str, Any]
 
 
 def _single(text: str, mended: Counter[str], *, partial: bool) -> dict[str, Any]:
+    """The update in a text without thinking at its beginning."""
     counted: Counter[str] = Counter()
     found = list(_updates(text, counted, partial=partial))
-    thoughts = [tag.end() for tag in _THOUGHT.finditer(text) if not any(f.start < tag.start() < f.end for f in found)]
-    if thoughts:
+    thought = max((tag.end() for tag in _THOUGHT.finditer(text) if not _within(tag, found)), default=0)
+    if thought:  # its beginning was the server's, which cut it off
         counted["thinking"] += 1
-        found = [one for one in found if one.start >= thoughts[-1]]
+        found = [one for one in found if one.start >= thought]
     if _only(one.update for one in found) is None:
         raise BadReply("no_update" if _BEGIN.search(text) else "no_object")
+    before = text[thought : found[0].start]
+    if _THINKS.search(before):
+        raise BadReply("unclosed_thinking")
     if len(found) > 1:
         counted["repeated"] += 1
-    _count_surroundings(text[thoughts[-1] if thoughts else 0 : found[0].start], text[found[-1].end :], counted)
+    _count_surroundings(before, text[found[-1].end :], counted)
     mended.update(counted)
     return found[0].update
+
+
+def _within(tag: re.Match[str], found: Iterable[_Found]) -> bool:
+    """Whether a tag is part of an update's own text."""
+    return any(one.start < tag.start() < one.end for one in found)
 
 
 def _updates(text: str, mended: Counter[str], *, partial: bool) -> Iterator[_Found]:
