@@ -192,6 +192,34 @@ def test_secrets_reach_neither_the_model_nor_the_memory(configured: Configured, 
     assert len(ledger_of(document)) == 2
 
 
+def test_a_reply_is_used_whatever_its_form(configured: Configured, client: redis.Redis) -> None:
+    """A fenced reply with one bad fact: the good one is stored by one call, and what was mended and refused is told."""
+    with ModelServer() as model:
+        settings = model_settings(configured, model)
+        library_of(client, settings)
+        fact = {
+            "content": "The user lives in Porto.",
+            "category": "identity",
+            "confidence": 0.9,
+            "scope": "user",
+            "durability": "durable",
+            "authority": "descriptive",
+            "evidence": [{"message": 0, "quote": "I live in Porto"}],
+        }
+        update = {"summaries": {}, "newFacts": [fact, {**fact, "content": "The user is a nurse.", "confidence": 1.2}]}
+        model.text(f"Here it is:\n```json\n{orjson.dumps(update).decode()}\n```", times=None)
+        with Memd(settings) as app, daemon(settings):
+            receipt = app.push(turns("I live in Porto and work as a nurse."), thread_id="t", user_id="ana", now=True)
+            app.flush(wait=True)
+            assert facts(app, "ana") == ["The user lives in Porto."]
+            outcome = app.receipt(receipt.id or "")
+            status = app.status()
+    assert (outcome.state, outcome.refused) == ("stored", {"malformed": 1})
+    assert status.refused == {"malformed": 1}
+    assert status.mended == {"fence": 1, "missing_list": 2, "prose": 1}
+    assert status.usage["model_calls"] == 1
+
+
 def ledger_of(document: dict[str, Any]) -> list[str]:
     return [identity for thread in document["ledger"].values() for identity in thread]
 

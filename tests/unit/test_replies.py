@@ -11,9 +11,11 @@ from support.slow_texts import cpu
 
 from memd.context import Message
 from memd.errors import ContentRefused, ExtractionFailed, NoUpdate, Truncated
-from memd.extraction import envelope
+from memd.extraction import Extraction, Usage, envelope
+from memd.extraction.batch import results
 from memd.extraction.reply import BadReply, ReadReply, read, read_object
 from memd.extraction.update import Update
+from memd.inbox.claim import PaidAnswer
 
 SENT = (Message("user", "I moved to Porto. I am allergic to nuts."), Message("assistant", "Noted."))
 PORTO: dict[str, Any] = {
@@ -364,6 +366,15 @@ def test_an_object_of_a_tool_call_is_read_like_a_text() -> None:
     assert read_object(WHOLE).update == read(TEXT).update
     with pytest.raises(BadReply):
         read_object([WHOLE, {**WHOLE, "newFacts": []}])
+
+
+def test_an_answer_that_waits_for_the_store_keeps_what_was_mended() -> None:
+    """It is counted when it is stored, as the answer of a call is; one that an older version kept has no form."""
+    given = Extraction(read(TEXT).update, Usage(), "model", "1", {"fence": 1}, ("newFacts[2]",))
+    kept = results.keep(given, SENT)
+    assert results.kept(kept) == given
+    older = PaidAnswer(kept.fingerprint, json.dumps({"kind": "kept", "body": {}}).encode())
+    assert results.kept(older) == Extraction(Update(), Usage(), "model", "1")
 
 
 HOSTILE = (
