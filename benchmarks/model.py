@@ -11,8 +11,9 @@ import json
 import signal
 from contextlib import AbstractAsyncContextManager, nullcontext
 
+from memd.testing.dialects import message_body
 from memd.testing.http import head, read_request
-from memd.testing.replies import UPDATE_PARTS, message_body
+from memd.testing.replies import UPDATE_PARTS
 
 MAX_HEAD = 65_536
 FACT = {

@@ -137,7 +137,8 @@ PRICES = {"claude-haiku-5-5": PriceSettings(input=0.10, output=0.50, cache_read=
 
 
 class ExtractionSettings(Section, frozen=True):
-    extractor: Literal["auto", "anthropic", "rules"] = "auto"
+    extractor: Literal["auto", "anthropic", "openai", "rules"] = "auto"
+    class_: str | None = field(default=None, name="class")
     mode: Literal["now", "batch"] = "now"
     batch_poll_s: Annotated[float, Meta(ge=0.05, le=3_600)] = 60.0
     model: str = "claude-haiku-5-5"
@@ -151,6 +152,10 @@ class ExtractionSettings(Section, frozen=True):
 
     def __post_init__(self) -> None:
         _hide(self, "api_key")
+        if self.mode == "batch" and (self.class_ is not None or self.extractor == "openai"):
+            raise ValueError(
+                "mode batch needs the Message Batches API, which only the extractor anthropic has: set mode to now"
+            )
 
 
 class ApplySettings(Section, frozen=True):
@@ -176,6 +181,7 @@ class ApplySettings(Section, frozen=True):
 
 class StoreSettings(Section, frozen=True):
     class_: str = field(default="memd.memory.store.JsonStore", name="class")
+    options: Mapping[str, Any] = field(default_factory=dict)
     shared: bool = False
     cache_documents: Annotated[int, Meta(ge=0, le=1_000_000)] = 1_000
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any
 
-from memd.config import ExtractionSettings
+from memd.config import ExtractionSettings, dotted
 from memd.context import digest
+from memd.errors import ConfigError, ExtractionFailed
+from memd.extraction.learnt import Learnt
 from memd.extraction.protocol import Extraction, Extractor, Request, Usage
 
 if TYPE_CHECKING:
@@ -15,21 +17,31 @@ if TYPE_CHECKING:
 __all__ = [
     "Extraction",
     "Extractor",
+    "Learnt",
     "Request",
     "Usage",
     "chosen",
     "open_batches",
     "open_extractor",
     "preload",
+    "probe",
 ]
 
 KEY_VARIABLES = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN")
-"""The environment variables used when the settings contain no key. Profiles of the SDK on disk are ignored on purpose:
-conversations are only sent to an account that the operator named."""
+"""The environment variables with which `auto` is anthropic. Profiles of the SDK on disk are ignored on purpose:
+conversations are only sent to an account that the operator named. OPENAI_API_KEY alone chooses nothing: the model's
+name has no default there."""
+
+ADDRESS_VARIABLES = {"anthropic": "ANTHROPIC_BASE_URL", "openai": "OPENAI_BASE_URL"}
 
 
-def chosen(settings: ExtractionSettings) -> Literal["anthropic", "rules"]:
-    """The extractor that these settings select: `auto` is anthropic when there is a key, else rules."""
+def chosen(settings: ExtractionSettings) -> str:
+    """The extractor that these settings select: anthropic, openai, rules, or the dotted path of one's own.
+
+    `auto` is anthropic when there is a key, else rules.
+    """
+    if settings.class_ is not None:
+        return settings.class_
     if settings.extractor != "auto":
         return settings.extractor
     has_key = settings.api_key is not None and settings.api_key.reveal().strip()
@@ -38,47 +50,83 @@ def chosen(settings: ExtractionSettings) -> Literal["anthropic", "rules"]:
 
 def endpoint(settings: ExtractionSettings) -> str:
     """The name of the endpoint and model in Redis keys: calls that fail together share a circuit breaker."""
-    base_url = settings.base_url or os.environ.get("ANTHROPIC_BASE_URL", "")
-    return digest("endpoint", chosen(settings), base_url, settings.model, size=8)
+    return digest("endpoint", chosen(settings), _base_url(settings), settings.model, size=8)
 
 
 def address(settings: ExtractionSettings) -> str:
     """The name of the endpoint alone in Redis keys: a batch is collected from the endpoint it was sent to."""
-    return digest("address", chosen(settings), settings.base_url or os.environ.get("ANTHROPIC_BASE_URL", ""), size=8)
+    return digest("address", chosen(settings), _base_url(settings), size=8)
 
 
-def open_batches(settings: ExtractionSettings, largest: int) -> Batches | None:
-    """The batches of the endpoint, with up to `largest` requests each; None for the offline extractor.
+def _base_url(settings: ExtractionSettings) -> str:
+    return settings.base_url or os.environ.get(ADDRESS_VARIABLES.get(chosen(settings), "ANTHROPIC_BASE_URL"), "")
+
+
+def open_batches(settings: ExtractionSettings, largest: int, learnt: Learnt | None = None) -> Batches | None:
+    """The batches of the endpoint, with up to `largest` requests each; None for an extractor without them.
 
     Raises ConfigError.
     """
-    if chosen(settings) == "rules":
+    if chosen(settings) != "anthropic":
         return None
     from memd.extraction.batch.api import AnthropicBatches  # noqa: PLC0415 - imports the SDK
 
-    return AnthropicBatches(settings, largest)
+    return AnthropicBatches(settings, largest, learnt or Learnt())
 
 
-def open_extractor(settings: ExtractionSettings, concurrency: int = 32) -> Extractor:
+def open_extractor(settings: ExtractionSettings, concurrency: int = 32, learnt: Learnt | None = None) -> Extractor:
     """The extractor that these settings select, for up to `concurrency` calls at once. Raises ConfigError.
 
-    Imports the SDK (a second of CPU, 60 MB) only when that extractor needs it.
+    `learnt`: what its endpoint was found not to take, shared with the caller. Imports an SDK (a second of CPU, 60 MB)
+    only when that extractor needs it.
     """
+    if settings.class_ is not None:
+        return _own(settings, concurrency)
     if chosen(settings) == "rules":
         from memd.extraction.offline.extractor import RulesExtractor  # noqa: PLC0415 - only workers need its tables
 
         return RulesExtractor()
-    from memd.extraction.anthropic import AnthropicExtractor  # noqa: PLC0415 - imports the SDK
+    extractor: Extractor = _protocol(settings).open_extractor(settings, concurrency, learnt or Learnt())
+    return extractor
 
-    return AnthropicExtractor(settings, concurrency)
+
+def _own(settings: ExtractionSettings, concurrency: int) -> Extractor:
+    """The extractor that `extraction.class` names: its class is called with the settings and the concurrency."""
+    extractor = dotted.make("extraction.class", settings.class_ or "", settings, concurrency)
+    if not isinstance(extractor, Extractor):
+        raise ConfigError("setting extraction.class: the class named there is not an extractor")
+    return extractor
+
+
+def _protocol(settings: ExtractionSettings) -> Any:
+    """The module that speaks the endpoint's protocol. Raises ConfigError when its SDK is not installed."""
+    if chosen(settings) == "openai":
+        from memd.extraction import openai  # noqa: PLC0415 - imports the SDK
+
+        return openai
+    from memd.extraction import anthropic  # noqa: PLC0415 - imports the SDK
+
+    return anthropic
+
+
+async def probe(settings: ExtractionSettings, deadline_s: float) -> ExtractionFailed | None:
+    """Ask the endpoint of a model to describe the model. Returns the failure, or None. Costs no tokens.
+
+    Raises ConfigError.
+    """
+    failure: ExtractionFailed | None = await _protocol(settings).probe(settings, deadline_s)
+    return failure
 
 
 def preload(settings: ExtractionSettings) -> None:
     """Import the extractor's modules. A worker calls it before it forks, so that its children share them.
 
-    Raises ConfigError for an address or key that no request can carry.
+    Raises ConfigError for an address or key that no request can carry, and for an extractor that cannot be loaded.
     """
-    if chosen(settings) == "rules":
-        open_extractor(settings)
-    else:  # opens no connections, unlike the extractor
-        open_batches(settings, largest=1)
+    match chosen(settings):
+        case "anthropic":  # opens no connections, unlike the extractor
+            open_batches(settings, largest=1)
+        case "openai":
+            _protocol(settings).check(settings)
+        case _:
+            open_extractor(settings)

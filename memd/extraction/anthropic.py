@@ -8,12 +8,16 @@ from __future__ import annotations
 
 from typing import Any
 
+from anthropic import AsyncAnthropic
+
 from memd.config import ExtractionSettings
 from memd.errors import ExtractionFailed
 from memd.extraction import envelope, failures
-from memd.extraction.anthropic_client import open_clients, timeouts, within
-from memd.extraction.prompt import INSTRUCTIONS, PROMPT_VERSION, build
+from memd.extraction.anthropic_client import open_clients, within
+from memd.extraction.learnt import Learnt, schema_in_prompt
+from memd.extraction.prompt import PROMPT_VERSION, build, instructions
 from memd.extraction.protocol import Extraction, Request
+from memd.extraction.transport import Pool, timeouts
 from memd.extraction.update import json_schema
 
 _NO_EFFORT = ("claude-haiku-4-5", "claude-sonnet-4-5")
@@ -28,66 +32,84 @@ class AnthropicExtractor:
 
     name = "anthropic"
 
-    def __init__(self, settings: ExtractionSettings, concurrency: int = 32) -> None:
-        """Raises ConfigError for a key or address that cannot be sent. Without a key every call fails with `no_key`."""
+    def __init__(self, settings: ExtractionSettings, concurrency: int, learnt: Learnt) -> None:
+        """`learnt`: what the endpoint was found not to take; the extractor adds to it.
+
+        Raises ConfigError for a key or address that cannot be sent. Without a key every call fails with `no_key`.
+        """
         self._settings = settings
-        self._options = request_options(settings)
+        self._learnt = learnt
         self._clients = open_clients(settings, concurrency)
 
     async def extract(self, request: Request) -> Extraction:
         """One call to the model. Raises ModelUnavailable, ContentRefused or ContentTooLong."""
-        if not self._clients:
+        if self._clients is None:
             raise failures.unreached("no_key")
-        deadline_s = min(request.deadline_s, self._settings.deadline_s)
-        raw, content_type = await self._call(build(request, request.today), deadline_s)
-        reply, usage = envelope.read(raw, content_type, request.messages)
+        clients, prompt = self._clients, build(request, request.today)
+
+        async def call(left_out: frozenset[str], deadline_s: float) -> tuple[bytes, str]:
+            return await self._call(clients, request_options(self._settings, left_out), prompt, deadline_s)
+
+        raw, content_type = await self._learnt.ask(
+            ["output_config"], min(request.deadline_s, self._settings.deadline_s), call
+        )
+        reply, usage = self._learnt.noting(lambda: envelope.read(raw, content_type, request.messages))
         return Extraction(reply.update, usage, self._settings.model, PROMPT_VERSION, reply.mended, reply.malformed)
 
     async def aclose(self) -> None:
-        for shared in self._clients:
-            await shared.client.close()
+        if self._clients is not None:
+            await self._clients.aclose()
 
-    async def _call(self, prompt: str, deadline_s: float) -> tuple[bytes, str]:
+    async def _call(
+        self, clients: Pool[AsyncAnthropic], options: dict[str, Any], prompt: str, deadline_s: float
+    ) -> tuple[bytes, str]:
         """The body of the response and its content type. A cancelled call stays cancelled."""
-        least_used = min(self._clients, key=lambda shared: shared.calls)
         async with within(deadline_s):
-            with least_used.call() as client:
+            with clients.client() as client:
                 answer = await client.messages.with_raw_response.create(
-                    **self._options,
-                    messages=[{"role": "user", "content": prompt}],
-                    timeout=timeouts(deadline_s),
+                    **options, messages=[{"role": "user", "content": prompt}], timeout=timeouts(deadline_s)
                 )
         return answer.http_response.content, answer.headers.get("content-type", "")
+
+
+def open_extractor(settings: ExtractionSettings, concurrency: int, learnt: Learnt) -> AnthropicExtractor:
+    """The extractor of this protocol. Raises ConfigError."""
+    return AnthropicExtractor(settings, concurrency, learnt)
 
 
 async def probe(settings: ExtractionSettings, deadline_s: float) -> ExtractionFailed | None:
     """Ask the endpoint to describe the model. Returns the failure, or None. Costs no tokens. Raises ConfigError."""
     clients = open_clients(settings, 1)
-    if not clients:
+    if clients is None:
         return failures.unreached("no_key")
-    client = clients[0].client
     try:
         async with within(deadline_s):
-            await client.models.with_raw_response.retrieve(settings.model, timeout=deadline_s)
+            with clients.client() as client:
+                await client.models.with_raw_response.retrieve(settings.model, timeout=deadline_s)
     except ExtractionFailed as failure:
         return failure
     finally:
-        await client.close()
+        await clients.aclose()
     return None
 
 
-def request_options(settings: ExtractionSettings) -> dict[str, Any]:
-    """The part that all requests share: the model, its options and the cached prefix."""
+def request_options(settings: ExtractionSettings, left_out: frozenset[str] = frozenset()) -> dict[str, Any]:
+    """The part that all requests share: the model, its options and the cached prefix.
+
+    `left_out`: names that the endpoint does not take (`Learnt`).
+    """
     output: dict[str, Any] = {"format": {"type": "json_schema", "schema": json_schema()}}
     if not settings.model.startswith(_NO_EFFORT):
         output["effort"] = "low"
+    text = instructions(with_schema=schema_in_prompt(left_out))
     options: dict[str, Any] = {
         "model": settings.model,
         "max_tokens": settings.max_tokens,
         # One hour: a deployment's conversations seldom follow each other within five minutes for long.
-        "system": [{"type": "text", "text": INSTRUCTIONS, "cache_control": {"type": "ephemeral", "ttl": "1h"}}],
-        "output_config": output,
+        "system": [{"type": "text", "text": text, "cache_control": {"type": "ephemeral", "ttl": "1h"}}],
     }
+    if "output_config" not in left_out:
+        options["output_config"] = output
     if settings.model.startswith(_THINKING_OFF):
         options["thinking"] = {"type": "disabled"}
     return options

@@ -35,10 +35,11 @@ _SENTENCES = {
     "server_error": "the endpoint failed",
     "overloaded": "the endpoint is overloaded",
     "connection": "the endpoint cannot be reached, or closed the connection early",
-    "not_the_api": "the answer does not come from a Messages API",
+    "not_the_api": "the answer does not come from the API that extraction.extractor names",
     "batch_expired": "the batch expired before the endpoint processed this request",
     "batch_canceled": "the batch of this request was canceled",
-    "no_key": "no API key is set: set extraction.api_key or ANTHROPIC_API_KEY",
+    "no_key": "no API key is set: set extraction.api_key, or ANTHROPIC_API_KEY or OPENAI_API_KEY for your extractor",
+    "max_tokens": "the model cannot write as many tokens as extraction.max_tokens says: set a lower number",
 }
 
 _BY_STATUS = {
@@ -63,12 +64,58 @@ _BY_TYPE = {
     "rate_limit_error": "rate_limited",
     "api_error": "server_error",
     "overloaded_error": "overloaded",
+    "insufficient_quota": "payment",
+    "server_error": "server_error",
 }
+_BY_CODE = {
+    "billing_hard_limit_reached": "payment",
+    "billing_not_active": "payment",
+    "credit_balance_exhausted": "payment",
+    "insufficient_quota": "payment",
+    "invalid_api_key": "unauthorized",
+    "model_not_found": NOT_FOUND,
+    "organization_spend_limit_exceeded": "payment",
+    "organization_usage_limit_exceeded": "payment",
+    "project_spend_limit_exceeded": "payment",
+    "rate_limit_exceeded": "rate_limited",
+    "slow_down": "rate_limited",
+}
+"""The codes of OpenAI's errors. The type of an error says less, and its status sometimes another thing."""
+
+_TOO_LONG_CODES = ("context_length_exceeded", "string_above_max_length")
+_FILTERED_CODES = ("content_filter", "content_policy_violation")
 
 # The API also uses 400 for "too long" and, at some gateways, for "no credit", without a code for either. So the words
 # of the message decide; they are never repeated.
 _TOO_LONG = re.compile(r"too (?:long|large|many (?:input )?tokens)|context (?:length|window)|maximum context", re.I)
+_TOO_LARGE_A_RATE = re.compile(r"request too large", re.I)
 _NO_CREDIT = re.compile(r"credit balance|insufficient (?:credit|quota|funds)|spend(?:ing)? limit", re.I)
+
+
+_FORMAT = re.compile(
+    r"response[_ ]format|output_config|json[_ ]schema|structured[_ ]output|guided[_ ]|parse grammar", re.I
+)
+_LENGTH = re.compile(r"max_(?:completion_)?tokens|in the completion|requested \d+ output tokens", re.I)
+_CONTEXT = re.compile(r"maximum context length (?:is |of )?(\d+)", re.I)
+_ASKED = re.compile(r"(\d+) in the completion|requested (\d+) output tokens|too large: (\d+)", re.I)
+_NO_ROOM = re.compile(r"must be at least 1, got -?\d+", re.I)
+MESSAGE_CHARS = 2_000
+"""No more of an error's message is looked at."""
+
+FORMAT, LENGTH = "response_format", "max_tokens"
+"""The request fields that endpoints refuse: the schema, and the limit of the reply."""
+
+
+class FieldRefused(ContentRefused):
+    """The endpoint refused a field of the request, FORMAT or LENGTH, whatever its name is in the protocol.
+
+    `final`: the failure where the field cannot be left out.
+    """
+
+    def __init__(self, field: str, final: ExtractionFailed) -> None:
+        super().__init__("bad_request", "the endpoint refused a field of the request")
+        self.field = field
+        self.final = final
 
 
 def unavailable(code: str, retry_after_s: float | None = None) -> ModelUnavailable:
@@ -85,12 +132,18 @@ def from_status(status: int, body: object, headers: Mapping[str, str]) -> Extrac
     """The failure behind a status other than 2xx; also used for error bodies that come with status 200."""
     error = _error_of(body)
     retry_after_s = retry_after(headers, datetime.now(UTC))
-    if status == 413 or error["type"] == "request_too_large":
+    if status == 413 or error["type"] == "request_too_large" or error["code"] in _TOO_LONG_CODES:
+        return _refused_field(error) or too_long()
+    if status == 429 and _TOO_LARGE_A_RATE.search(error["message"]):  # alone it exceeds a minute's tokens
         return too_long()
     if error["type"] == "billing_error" or error["code"].endswith("spend_limit_reached"):
         return unavailable("payment", retry_after_s)
+    if code := _BY_CODE.get(error["code"]) or _BY_CODE.get(error["type"]):
+        return unavailable(code, retry_after_s)
     if status in (200, 400, 422):
         return _from_words(error, retry_after_s)
+    if status == 501 and (refused := _refused_field(error)):
+        return refused
     fallback = "server_error" if status >= 500 else "not_the_api"
     return unavailable(_BY_STATUS.get(status, fallback), retry_after_s)
 
@@ -155,6 +208,10 @@ def _until(text: str, now: datetime) -> float | None:
 def _from_words(error: dict[str, str], retry_after_s: float | None) -> ExtractionFailed:
     if error["type"] in _BY_TYPE:
         return unavailable(_BY_TYPE[error["type"]], retry_after_s)
+    if error["code"] in _FILTERED_CODES:
+        return ContentRefused("refusal", "the endpoint's filter refused the content")
+    if refused := _refused_field(error):
+        return refused
     if _NO_CREDIT.search(error["message"]):
         return unavailable("payment", retry_after_s)
     if _TOO_LONG.search(error["message"]):
@@ -162,14 +219,39 @@ def _from_words(error: dict[str, str], retry_after_s: float | None) -> Extractio
     return ContentRefused("bad_request", "the endpoint refused the request as invalid")
 
 
+def _refused_field(error: dict[str, str]) -> FieldRefused | None:
+    """The field that the endpoint refused, by the error's `param` or by its message."""
+    words = f"{error['param']} {error['message']}"
+    if _FORMAT.search(words):
+        return FieldRefused(FORMAT, ContentRefused("bad_request", "the endpoint refused the request as invalid"))
+    if not _LENGTH.search(words):
+        return None
+    context, asked = _CONTEXT.search(words), _ASKED.search(words)
+    short = context is not None and (asked is None or 2 * int(next(filter(None, asked.groups()))) < int(context[1]))
+    return FieldRefused(LENGTH, too_long() if short or _NO_ROOM.search(words) else unavailable("max_tokens"))
+
+
 def _error_of(body: object) -> dict[str, str]:
-    """Type, message and code of an error body; empty when missing."""
-    error: Any = body.get("error") if isinstance(body, dict) else None
+    """Type, message, code and `param` of an error body, in the forms that servers give it; empty when missing.
+
+    `{"error": {...}}` (Anthropic, OpenAI), `{"error": "..."}` (LM Studio), the fields without an envelope (vLLM),
+    `{"detail": ...}` (FastAPI, which names the field in `loc`).
+    """
+    if not isinstance(body, dict):
+        return _texts({})
+    error: Any = body.get("error", body)
+    if isinstance(error, str):
+        return _texts({"message": error})
     error = error if isinstance(error, dict) else {}
+    if (detail := error.get("detail")) is not None:
+        rows = [row for row in detail if isinstance(row, dict)] if isinstance(detail, list) else []
+        said = [f"{row.get('loc')} {row.get('msg')}" for row in rows] or [detail if isinstance(detail, str) else ""]
+        return _texts({"message": "; ".join(said)})
     details = error.get("details")
-    values = {
-        "type": error.get("type"),
-        "message": error.get("message"),
-        "code": details.get("error_code") if isinstance(details, dict) else None,
-    }
-    return {name: value if isinstance(value, str) else "" for name, value in values.items()}
+    inner = details.get("error_code") if isinstance(details, dict) else None
+    return _texts({**error, "code": error.get("code") if inner is None else inner})
+
+
+def _texts(fields: Mapping[str, Any]) -> dict[str, str]:
+    values = {name: fields.get(name) for name in ("type", "message", "code", "param")}
+    return {name: value[:MESSAGE_CHARS] if isinstance(value, str) else "" for name, value in values.items()}

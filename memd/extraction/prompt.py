@@ -6,6 +6,7 @@ the model quotes. `parse_messages` reads the numbered messages back, for servers
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Iterator
 from datetime import date
@@ -14,6 +15,7 @@ from typing import NamedTuple
 from memd.context import Message
 from memd.extraction.protocol import Request
 from memd.extraction.short_ids import short_ids
+from memd.extraction.update import json_schema
 from memd.memory.document import SECTIONS, Document, summary
 from memd.memory.facts import category_of, content_of, id_of, readable_facts
 
@@ -83,6 +85,10 @@ REPAIR = (
 )
 """Ends the one request that repeats another; in the others it is missing, so the version above does not count it."""
 
+SCHEMA_HEAD = """
+Answer with this JSON object alone: no word before or after it, no code fence. Its JSON schema:
+"""
+
 FACT_CHARS = 500
 """Longer facts are truncated in the request, not in the document; this much is enough to recognise one."""
 
@@ -99,6 +105,11 @@ class Numbered(NamedTuple):
     number: int
     role: str
     content: str
+
+
+def instructions(*, with_schema: bool) -> str:
+    """The prefix of every request. `with_schema`: for an endpoint that does not enforce the schema."""
+    return INSTRUCTIONS + SCHEMA_HEAD + json.dumps(json_schema()) + "\n" if with_schema else INSTRUCTIONS
 
 
 def build(request: Request, today: date) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from memd.context import Message
 from memd.extraction.update import Update
@@ -77,8 +77,12 @@ class Extraction:
     malformed: tuple[str, ...] = ()
 
 
+@runtime_checkable
 class Extractor(Protocol):
-    """Turns messages into an update. It reads and never writes: the code after it decides what is applied."""
+    """Turns messages into an update. It reads and never writes: the code after it decides what is applied.
+
+    One of your own, named in `extraction.class`, is called with the extraction settings and the most calls at once.
+    """
 
     name: str
 

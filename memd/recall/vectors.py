@@ -6,12 +6,12 @@ only for texts whose vector is no longer cached. Its ranking is fused with the w
 
 from __future__ import annotations
 
-import importlib
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
+from memd.config import dotted
 from memd.errors import ConfigError, EmbedderFailed
 
 if TYPE_CHECKING:
@@ -38,15 +38,7 @@ class Embedder(Protocol):
 
 def load_embedder(name: str) -> Embedder:
     """The function that `recall.embedder` names. Raises ConfigError when it cannot be loaded or is not a function."""
-    module, _, attribute = name.rpartition(".")
-    try:
-        loaded: Any = getattr(importlib.import_module(module), attribute)
-    except Exception as error:  # noqa: BLE001  (the app's code may raise anything; nothing was read yet)
-        reason = type(error).__name__
-        raise ConfigError(
-            f"setting recall.embedder: it cannot be loaded ({reason}); "
-            "install its package, or put its folder on PYTHONPATH"
-        ) from None
+    loaded = dotted.load("recall.embedder", name)
     if not callable(loaded):
         raise ConfigError("setting recall.embedder: it names something that is not a function")
     embedder: Embedder = loaded

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from memd.testing.dialects import error_body
 from memd.testing.http import ModelRequest
-from memd.testing.replies import error_body
 
 BATCHES = "/v1/messages/batches"
 DAY = timedelta(days=1)

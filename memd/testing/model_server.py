@@ -7,18 +7,25 @@ import json
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Any
 
 from memd.testing.batch_api import BATCHES, JSON, BatchDesk
+from memd.testing.dialects import CHAT, DIALECTS, MESSAGES, Dialect, error_body
 from memd.testing.http import MAX_HEAD, ModelRequest, head, read_request
-from memd.testing.replies import UPDATE_PARTS, Refused, Reply, error_body, facts_from_messages, message_body
+from memd.testing.replies import UPDATE_PARTS, Refused, Reply, facts_from_messages
 
 Responder = Callable[[dict[str, Any]], dict[str, Any]]
+Voice = Callable[[str, dict[str, Any]], tuple[str, str]]
 
 __all__ = ["ModelServer", "Recorded", "Reply", "Responder", "facts_from_messages"]
+
+
+def plain_voice(update: str, _: dict[str, Any]) -> tuple[str, str]:
+    """The update as it is, complete."""
+    return update, "end_turn"
 
 
 @dataclass(frozen=True)
@@ -31,7 +38,7 @@ class Recorded:
 
 
 class ModelServer:
-    """A server that speaks the Messages API, with scripted replies and a record of the requests.
+    """A server that speaks the Messages and the Chat Completions API, with scripted replies and a record of requests.
 
         from memd.config import ExtractionSettings, Secret
         from memd.extraction import open_extractor
@@ -50,7 +57,8 @@ class ModelServer:
     Scripted replies are used in their order, each `times` times (None: until `clear`). After the last one, `responder`
     makes an update for the JSON of each request; the default is `facts_from_messages`. Thousands of calls can overlap:
     each costs a task, not a thread. `batches` plays the Message Batches API with the same replies. The key may come as
-    `Authorization: Bearer` or `x-api-key`; it must be `api_key` when that is set, and must not be empty otherwise.
+    `Authorization: Bearer` or `x-api-key`; it must be `api_key` when that is set, and must not be empty otherwise,
+    except in chat completions, where many servers need none.
     """
 
     def __init__(
@@ -61,11 +69,19 @@ class ModelServer:
         delay: float = 0.0,
         api_key: str | None = None,
         keep: int = 10_000,
+        refuses: Iterable[str] = (),
+        voice: Voice = plain_voice,
     ) -> None:
-        """`delay`: seconds before each reply, besides the delay of the reply itself. `keep`: newest requests kept."""
+        """`delay`: seconds before each reply, besides the delay of the reply itself. `keep`: newest requests kept.
+
+        `refuses`: request fields that get a 400 which names them. `voice`: how the model words the responder's update:
+        from its JSON and the request to a text and a stop reason.
+        """
         self.responder = responder
         self.delay = delay
         self.api_key = api_key
+        self.refuses = tuple(refuses)
+        self.voice = voice
         self.calls = 0
         self.concurrent = 0
         self.max_concurrent = 0
@@ -112,13 +128,11 @@ class ModelServer:
 
     def text(self, text: str, *, times: int | None = 1, **options: Any) -> None:
         """Answer with any text instead of an update."""
-        reply = Reply(**options)
-        body = message_body(text, {}, reply.stop_reason, cached=False)
-        self._add(replace(reply, body=body), times)
+        self._add(Reply(text=text, **options), times)
 
     def fail(self, status: int, *, message: str = "scripted", times: int | None = 1, **options: Any) -> None:
         """Answer with the API's error envelope; `headers={"retry-after": "2"}` is one of the `options`."""
-        self._add(Reply(status=status, body=error_body(status, message), **options), times)
+        self._add(Reply(status=status, text=message, **options), times)
 
     def raw(
         self, body: bytes, *, content_type: str = "application/json", times: int | None = 1, **options: Any
@@ -192,8 +206,7 @@ class ModelServer:
         try:
             await asyncio.sleep(self.delay + reply.delay_s)
             await self._answering.wait()
-            if reply.body is None:
-                reply = self._answered(request.body, reply)
+            reply = self._worded(request.body, reply, DIALECTS.get(request.path, MESSAGES))
             body = reply.body or b""
             if reply.drop_after == 0:
                 return False
@@ -217,8 +230,7 @@ class ModelServer:
         """Status and body for a request in a batch: the next scripted reply, else the responder's."""
         with self._changed:
             reply = self._next()
-        if reply.body is None:
-            reply = self._answered(json.dumps(params).encode(), reply)
+        reply = self._worded(json.dumps(params).encode(), reply, MESSAGES)
         return reply.status, reply.body or b""
 
     def _arrived(self, request: ModelRequest) -> Reply:
@@ -234,18 +246,19 @@ class ModelServer:
             self._requests.append(Recorded(usable, request.headers, time.monotonic()))
             self._changed.notify_all()
             status = self._refusal(request) or (0 if usable else 400)
-            return Reply(status=status, body=error_body(status, "refused")) if status else self._next()
+            if status:
+                return Reply(status=status, text="refused")
+            refused = next((name for name in self.refuses if name in usable), None)
+            return Reply(status=400, text=f"{refused}: not supported here") if refused else self._next()
 
     def _refusal(self, request: ModelRequest) -> int:
         """The status that refuses a request which is not a call with an accepted key; 0 for such a call."""
-        if (request.method, request.path) != ("POST", "/v1/messages"):
-            return 404
-        return self._key_refused(request)
+        return self._key_refused(request) if request.method == "POST" and request.path in DIALECTS else 404
 
     def _description(self, request: ModelRequest) -> bytes:
-        """The response to GET /v1/models/…, which does not count as a call; every `claude-` model exists."""
+        """The response to GET /v1/models/…, which does not count as a call; `claude-` and `gpt-` models exist."""
         name = request.path.removeprefix("/v1/models/")
-        status = self._key_refused(request) or (200 if name.startswith("claude-") else 404)
+        status = self._key_refused(request) or (200 if name.startswith(("claude-", "gpt-")) else 404)
         model = {"type": "model", "id": name, "display_name": name, "created_at": "2026-10-07T00:00:00Z"}
         body = json.dumps(model).encode() if status == 200 else error_body(status, "refused")
         return head(status, {}, len(body)) + body
@@ -253,7 +266,8 @@ class ModelServer:
     def _key_refused(self, request: ModelRequest) -> int:
         key = request.headers.get("x-api-key") or request.headers.get("authorization", "")
         key = key.removeprefix("Bearer ")
-        return 0 if key and self.api_key in (None, key) else 401
+        keyless = request.path == CHAT.path and self.api_key is None
+        return 0 if keyless or (key and self.api_key in (None, key)) else 401
 
     def _next(self) -> Reply:
         if not self._script:
@@ -263,20 +277,27 @@ class ModelServer:
             self._script.appendleft((reply, None if times is None else times - 1))
         return reply
 
-    def _answered(self, request: bytes, reply: Reply) -> Reply:
-        """The reply with the responder's update as its body, or with its refusal."""
+    def _worded(self, request: bytes, reply: Reply, dialect: Dialect) -> Reply:
+        """The reply with its body in this protocol: the scripted text, or the responder's update or refusal."""
+        if reply.body is not None:
+            return reply
+        if reply.status >= 300:
+            return replace(reply, body=dialect.error(reply.status, reply.text or ""))
         try:
-            return replace(reply, body=self._answer(request, reply))
+            return replace(reply, body=self._answer(json.loads(request), reply, dialect))
         except Refused as refused:
-            return replace(reply, status=refused.status, body=error_body(refused.status, refused.message))
+            return replace(reply, status=refused.status, body=dialect.error(refused.status, refused.message))
 
-    def _answer(self, request: bytes, reply: Reply) -> bytes:
-        body = json.loads(request)
-        text = json.dumps({**UPDATE_PARTS, **self.responder(body)}, ensure_ascii=False)
-        prefix = hash(json.dumps(body.get("system", "")))
+    def _answer(self, request: dict[str, Any], reply: Reply, dialect: Dialect) -> bytes:
+        text, stop_reason = reply.text, reply.stop_reason
+        if text is None:
+            update = json.dumps({**UPDATE_PARTS, **self.responder(request)}, ensure_ascii=False)
+            text, spoken = self.voice(update, request)
+            stop_reason = stop_reason if stop_reason != "end_turn" else spoken
+        prefix = hash(dialect.prefix(request))
         cached = prefix in self._prefixes
         self._prefixes.add(prefix)
-        return message_body(text, body, reply.stop_reason, cached)
+        return dialect.reply(text, request, stop_reason, cached)
 
 
 async def _send(writer: asyncio.StreamWriter, body: bytes, drip: tuple[int, float] | None) -> None:

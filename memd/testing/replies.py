@@ -2,27 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from memd.context import estimate_tokens
 from memd.extraction.prompt import parse_messages
 
 UPDATE_PARTS: dict[str, Any] = {"summaries": {}, "newFacts": [], "confirmedFacts": [], "retiredFacts": []}
-
-ERROR_TYPES = {
-    400: "invalid_request_error",
-    401: "authentication_error",
-    402: "billing_error",
-    403: "permission_error",
-    404: "not_found_error",
-    413: "request_too_large",
-    429: "rate_limit_error",
-    504: "timeout_error",
-    529: "overloaded_error",
-}
 
 QUOTE_CHARS = 1_000
 """Only this much of a longer message is quoted."""
@@ -30,10 +16,11 @@ QUOTE_CHARS = 1_000
 
 @dataclass(frozen=True)
 class Reply:
-    """One reply. `body`: its exact bytes; None: the responder's answer, with this stop_reason."""
+    """One reply. `body`: its exact bytes; else `text`: of the model, or of an error; else the responder's answer."""
 
     status: int = 200
     body: bytes | None = None
+    text: str | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
     stop_reason: str = "end_turn"
     delay_s: float = 0.0
@@ -73,31 +60,3 @@ def facts_from_messages(request: dict[str, Any]) -> dict[str, Any]:
             if message.role == "user"
         ]
     }
-
-
-def message_body(text: str, request: dict[str, Any], stop_reason: str, cached: bool) -> bytes:
-    """A response of the Messages API with one text block. Tokens are estimated; the system blocks count as cached."""
-    prefix = estimate_tokens(json.dumps(request.get("system", ""), ensure_ascii=False))
-    rest = estimate_tokens(json.dumps(request.get("messages", ""), ensure_ascii=False))
-    answer = {
-        "id": "msg_test",
-        "type": "message",
-        "role": "assistant",
-        "model": request.get("model", ""),
-        "content": [{"type": "text", "text": text}],
-        "stop_reason": stop_reason,
-        "stop_sequence": None,
-        "usage": {
-            "input_tokens": rest,
-            "output_tokens": estimate_tokens(text),
-            "cache_creation_input_tokens": 0 if cached else prefix,
-            "cache_read_input_tokens": prefix if cached else 0,
-        },
-    }
-    return json.dumps(answer, ensure_ascii=False).encode()
-
-
-def error_body(status: int, message: str) -> bytes:
-    """The API's error envelope for a status."""
-    kind = ERROR_TYPES.get(status, "invalid_request_error" if status < 500 else "api_error")
-    return json.dumps({"type": "error", "error": {"type": kind, "message": message}}).encode()

@@ -26,7 +26,7 @@ from memd.errors import AccountRefused, InboxUnavailable, NotAllowed
 from memd.inbox import library, verbs
 from memd.inbox.connection import TIMEOUT_S, connect, inbox_url, send
 from memd.testing import ModelServer
-from memd.testing.replies import error_body
+from memd.testing.dialects import error_body
 
 pytestmark = pytest.mark.timing
 

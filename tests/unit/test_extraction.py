@@ -54,14 +54,37 @@ FACT = {
 EMPTY: dict[str, Any] = {"summaries": {}, "newFacts": [], "confirmedFacts": [], "retiredFacts": []}
 
 
+OPENAI = {"extractor": "openai", "model": "gpt-test"}
+
+
+class ChatServer(ModelServer):
+    """The model server as the endpoint of the other protocol."""
+
+
+@pytest.fixture(params=[ModelServer, ChatServer], ids=["anthropic", "openai"])
+def server(request: pytest.FixtureRequest) -> Iterator[ModelServer]:
+    """Each test runs over both protocols."""
+    with request.param() as running:
+        yield running
+
+
 @pytest.fixture
-def server() -> Iterator[ModelServer]:
+def messages_server() -> Iterator[ModelServer]:
     with ModelServer() as running:
         yield running
 
 
+@pytest.fixture
+def chat_server() -> Iterator[ModelServer]:
+    with ChatServer() as running:
+        yield running
+
+
 def settings(server: ModelServer, **options: Any) -> ExtractionSettings:
-    wanted = {"extractor": "anthropic", "base_url": server.base_url, "api_key": "sk-secret", **options}
+    wanted = {"extractor": "anthropic", "base_url": server.base_url, "api_key": "sk-secret"}
+    if isinstance(server, ChatServer):
+        wanted |= {**OPENAI, "base_url": f"{server.base_url}/v1"}
+    wanted |= options
     names = {f"extraction.{name}": value for name, value in wanted.items()}
     return config.load(environ={}, flags=names, use_file=False).settings.extraction
 
@@ -117,7 +140,7 @@ def test_an_update_comes_back_as_the_model_said_it(server: ModelServer) -> None:
     assert result.update.summaries == {"workContext": "Works in Porto."}
     assert result.update.confirmed_facts[0].id == "fact_00000002"
     assert result.update.retired_facts[0].reason == "over"
-    assert (result.model, result.prompt_version) == ("claude-haiku-5-5", PROMPT_VERSION)
+    assert (result.model, result.prompt_version) == (settings(server).model, PROMPT_VERSION)
 
 
 def test_the_default_responder_quotes_each_user_message_exactly(server: ModelServer) -> None:
@@ -128,10 +151,10 @@ def test_the_default_responder_quotes_each_user_message_exactly(server: ModelSer
     ]
 
 
-def test_the_request_has_a_cached_prefix_and_asks_for_the_schema(server: ModelServer) -> None:
+def test_the_request_has_a_cached_prefix_and_asks_for_the_schema(messages_server: ModelServer) -> None:
     """Instructions go first, marked for the cache; effort is low, thinking off, the schema enforced by the API."""
-    ask(server)
-    body = server.requests[0].body
+    ask(messages_server)
+    body = messages_server.requests[0].body
     assert body["model"] == "claude-haiku-5-5"
     assert body["max_tokens"] == 4096
     assert body["system"] == [
@@ -143,20 +166,20 @@ def test_the_request_has_a_cached_prefix_and_asks_for_the_schema(server: ModelSe
     }
     assert body["thinking"] == {"type": "disabled"}
     assert not {"temperature", "top_p", "top_k"} & body.keys()
-    assert server.requests[0].headers["authorization"] == "Bearer sk-secret"
+    assert messages_server.requests[0].headers["authorization"] == "Bearer sk-secret"
 
 
-def test_an_older_model_is_not_asked_for_what_it_refuses(server: ModelServer) -> None:
+def test_an_older_model_is_not_asked_for_what_it_refuses(messages_server: ModelServer) -> None:
     """Effort and disabled thinking are sent only to models that take them."""
-    ask(server, model="claude-haiku-4-5")
-    body = server.requests[0].body
+    ask(messages_server, model="claude-haiku-4-5")
+    body = messages_server.requests[0].body
     assert "thinking" not in body
     assert body["output_config"].keys() == {"format"}
 
 
-def test_usage_counts_cache_writes_then_cache_reads(server: ModelServer) -> None:
+def test_usage_counts_cache_writes_then_cache_reads(messages_server: ModelServer) -> None:
     """The second request finds the prefix of the first one in the cache."""
-    first, second = ask(server).usage, ask(server).usage
+    first, second = ask(messages_server).usage, ask(messages_server).usage
     assert first.cache_write_tokens == second.cache_read_tokens > 512
     assert first.cache_read_tokens == second.cache_write_tokens == 0
     assert first.input_tokens > 0
@@ -268,7 +291,7 @@ def test_a_quote_is_brought_back_to_what_was_said(server: ModelServer) -> None:
 # The reply
 
 
-def test_a_reply_with_thinking_before_its_text_is_read(server: ModelServer) -> None:
+def test_a_reply_with_thinking_before_its_text_is_read(messages_server: ModelServer) -> None:
     """Thinking blocks are skipped at any position."""
     thinking = {"type": "thinking", "thinking": "hm", "signature": ""}
     body = {
@@ -276,8 +299,8 @@ def test_a_reply_with_thinking_before_its_text_is_read(server: ModelServer) -> N
         "stop_reason": "end_turn",
         "usage": {"input_tokens": 5, "output_tokens": True, "cache_read_input_tokens": None},
     }
-    server.raw(json.dumps(body).encode())
-    result = ask(server)
+    messages_server.raw(json.dumps(body).encode())
+    result = ask(messages_server)
     assert result.update == Update()
     assert result.usage == Usage(input_tokens=5)
 
@@ -343,10 +366,10 @@ def test_one_bad_item_among_good_ones_is_refused_alone(server: ModelServer) -> N
         ["text"],
     ],
 )
-def test_content_that_is_not_one_update_is_refused(server: ModelServer, content: list[Any]) -> None:
+def test_content_that_is_not_one_update_is_refused(messages_server: ModelServer, content: list[Any]) -> None:
     """No text, a call of some other tool, two texts that differ: a bad reply."""
-    server.raw(json.dumps({"content": content, "stop_reason": "end_turn"}).encode())
-    assert failure(server).code == "bad_reply"
+    messages_server.raw(json.dumps({"content": content, "stop_reason": "end_turn"}).encode())
+    assert failure(messages_server).code == "bad_reply"
 
 
 def test_the_schema_sent_is_the_schema_checked() -> None:
@@ -482,7 +505,8 @@ def test_an_endless_error_body_keeps_its_status(server: ModelServer) -> None:
 def test_a_redirect_is_not_followed(server: ModelServer) -> None:
     """Conversations are sent only to the configured endpoint."""
     with ModelServer() as other:
-        server.raw(b"", status=307, headers={"location": f"{other.base_url}/v1/messages"})
+        path = "chat/completions" if isinstance(server, ChatServer) else "messages"
+        server.raw(b"", status=307, headers={"location": f"{other.base_url}/v1/{path}"})
         assert failure(server).code == "not_the_api"
         assert other.calls == 0
 

@@ -19,11 +19,13 @@ from memd.config import ExtractionSettings
 from memd.errors import ModelUnavailable
 from memd.extraction import failures
 from memd.extraction.anthropic import request_options
-from memd.extraction.anthropic_client import check, open_clients, timeouts, within
+from memd.extraction.anthropic_client import check, open_clients, within
 from memd.extraction.batch.protocol import BatchState
 from memd.extraction.batch.results import BatchResult, parse_line
+from memd.extraction.learnt import Learnt
 from memd.extraction.prompt import build
 from memd.extraction.protocol import Request
+from memd.extraction.transport import Pool, timeouts
 
 _ID = re.compile(r"[A-Za-z0-9_-]{1,128}")
 
@@ -31,22 +33,25 @@ _ID = re.compile(r"[A-Za-z0-9_-]{1,128}")
 class AnthropicBatches:
     """The batches of one endpoint. Each method is one call with the deadline of the settings, without retries."""
 
-    def __init__(self, settings: ExtractionSettings, largest: int) -> None:
+    def __init__(self, settings: ExtractionSettings, largest: int, learnt: Learnt) -> None:
         """`largest`: requests in one batch; its results may have that many times `max_reply_bytes`.
+
+        `learnt`: what the endpoint was found not to take.
 
         Opens no connection. Raises ConfigError for a key or address that cannot be sent.
         """
         check(settings)
         self._settings = settings
-        self._options = request_options(settings)
+        self._learnt = learnt
         self._max_bytes = largest * settings.max_reply_bytes
         self._timeouts = timeouts(settings.deadline_s)
-        self._client: anthropic.AsyncAnthropic | None = None
+        self._clients: Pool[anthropic.AsyncAnthropic] | None = None
 
     def params(self, request: Request) -> dict[str, Any]:
         """The body of one extraction's request, the same as of a single call."""
         prompt = build(request, request.today)
-        return {**self._options, "messages": [{"role": "user", "content": prompt}]}
+        options = request_options(self._settings, self._learnt.names)
+        return {**options, "messages": [{"role": "user", "content": prompt}]}
 
     async def create(self, requests: Sequence[tuple[str, dict[str, Any]]]) -> str:
         """Send (id, params) pairs as one batch; returns the id of the batch. Raises ExtractionFailed."""
@@ -92,19 +97,19 @@ class AnthropicBatches:
 
     async def aclose(self) -> None:
         """Close the connections."""
-        if self._client is not None:
-            await self._client.close()
+        if self._clients is not None:
+            await self._clients.aclose()
 
     @asynccontextmanager
     async def _call(self) -> AsyncIterator[anthropic.AsyncAnthropic]:
         """The client under the total deadline, opened at its first use: most drains have no batch."""
-        if self._client is None:
-            clients = open_clients(self._settings, 1, self._max_bytes)
-            if not clients:
-                raise failures.unreached("no_key")
-            self._client = clients[0].client
+        if self._clients is None:
+            self._clients = open_clients(self._settings, 1, self._max_bytes)
+        if self._clients is None:
+            raise failures.unreached("no_key")
         async with within(self._settings.deadline_s):
-            yield self._client
+            with self._clients.client() as client:
+                yield client
 
 
 def _id_of(batch: object) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 import shutil
 import time
@@ -14,7 +13,7 @@ from typing import Literal
 
 import orjson
 
-from memd.config import Settings, StoreSettings
+from memd.config import Settings, StoreSettings, dotted
 from memd.context import DEFAULT_AGENT, Bucket, user_hash
 from memd.errors import ClaimLost, ConfigError, Conflict, DocumentDamaged, DocumentTooNew, StoreUnavailable
 from memd.events import Event, logger
@@ -31,15 +30,7 @@ from memd.memory.store.tombstone import TombstoneFiles
 
 def open_store(settings: Settings) -> Store:
     """The store that `store.class` names. Raises ConfigError when the class cannot be loaded or is not a store."""
-    module, _, name = settings.store.class_.rpartition(".")
-    try:
-        store = getattr(importlib.import_module(module), name)(settings.data_dir, settings.store)
-    except Exception as error:  # noqa: BLE001  (foreign code may raise anything; whatever it was, nothing is started)
-        reason = type(error).__name__
-        raise ConfigError(
-            f"setting store.class: the store cannot be loaded ({reason}); "
-            "install its package, or put its folder on PYTHONPATH"
-        ) from None
+    store = dotted.make("store.class", settings.store.class_, settings.data_dir, settings.store)
     if not isinstance(store, Store):
         raise ConfigError("setting store.class: the class named there is not a store")
     return store
@@ -49,6 +40,9 @@ class JsonStore:
     """Documents as files below `data_dir`. Reading needs no lock: a replaced file stays whole for its readers."""
 
     def __init__(self, data_dir: Path, settings: StoreSettings) -> None:
+        """Raises ConfigError for options: this store has none."""
+        if settings.options:
+            raise ConfigError("setting store.options: the store of JSON files takes none; they are for your own store")
         self._data_dir = data_dir
         self._shared = settings.shared
         self._key = tombstone_names.store_key(data_dir)

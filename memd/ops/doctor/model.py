@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from memd.errors import MemdError
-from memd.extraction import chosen
+from memd.extraction import chosen, probe
 from memd.ops.doctor.checkup import Checkup, Verdict, bad, ok, warn
 from memd.printable import counted, noun
 
@@ -24,8 +24,6 @@ def endpoint(checkup: Checkup) -> Verdict:
         return ok(
             "none: the offline extractor reads plain statements (no key is set, or extraction.extractor is rules)"
         )
-    from memd.extraction.anthropic import probe  # noqa: PLC0415  (imports the SDK: a second)
-
     problem = asyncio.run(probe(settings, min(DEADLINE_S, settings.deadline_s)))
     if problem is None:
         return _form(checkup) or ok(f"{settings.model}: the endpoint responds and accepts the key")

@@ -1,0 +1,79 @@
+"""Clients of OpenAI's SDK: address, key and translated errors.
+
+Importing this module imports the SDK (a second of CPU), which is an extra of memd: `memd[openai]`.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from contextlib import AbstractAsyncContextManager
+from typing import Any
+
+from memd.config import ExtractionSettings
+from memd.errors import ConfigError, ExtractionFailed
+from memd.extraction import failures, transport
+from memd.extraction.transport import Pool
+
+try:
+    import openai
+except ImportError:
+    raise ConfigError(
+        "extraction.extractor is openai, and its SDK is not installed: pip install 'memd[openai]'"
+    ) from None
+
+OWN_ADDRESS = "https://api.openai.com/v1"
+
+# The SDK logs whole requests at debug level, and OPENAI_LOG=debug would switch that on.
+logging.getLogger("openai").setLevel(logging.WARNING)
+logging.getLogger("httpx2").setLevel(logging.WARNING)
+
+
+def open_clients(settings: ExtractionSettings, concurrency: int) -> Pool[openai.AsyncOpenAI] | None:
+    """Clients for up to `concurrency` calls at once; None for OpenAI's own endpoint without a key.
+
+    Other servers are called without a key when there is none, as many need none. Raises ConfigError, see `check`.
+    """
+    key, address = _key(settings), _address(settings)
+    if not key and address == OWN_ADDRESS:
+        return None
+
+    def make(options: dict[str, Any]) -> openai.AsyncOpenAI:
+        http = openai.DefaultAsyncHttpxClient(**options)
+        headers: Any = {} if key else {"Authorization": openai.Omit()}
+        return openai.AsyncOpenAI(
+            api_key=key or "none", base_url=address, max_retries=0, http_client=http, default_headers=headers
+        )
+
+    return Pool(make, concurrency, settings.max_reply_bytes)
+
+
+def check(settings: ExtractionSettings) -> None:
+    """Raises ConfigError for a key that no request can carry, or for an address that is not an http(s) address."""
+    _key(settings)
+    _address(settings)
+
+
+def within(deadline_s: float) -> AbstractAsyncContextManager[None]:
+    """A total deadline for the block; a timeout or an error of the SDK becomes an ExtractionFailed."""
+    return transport.within(deadline_s, openai.OpenAIError, _translated)
+
+
+def _address(settings: ExtractionSettings) -> str:
+    """The endpoint, with its /v1: the setting, else OPENAI_BASE_URL, else OpenAI's own."""
+    address = settings.base_url or os.environ.get("OPENAI_BASE_URL", "").strip() or OWN_ADDRESS
+    return transport.checked_address(address)
+
+
+def _key(settings: ExtractionSettings) -> str:
+    given = settings.api_key.reveal().strip() if settings.api_key else ""
+    return transport.checked_key(given or os.environ.get("OPENAI_API_KEY", "").strip())
+
+
+def _translated(error: openai.OpenAIError) -> ExtractionFailed:
+    """memd's error for an error of the SDK, without its text."""
+    if isinstance(error, openai.APIStatusError):
+        return transport.of_status(error.response)
+    if isinstance(error, openai.APITimeoutError):
+        return failures.unreached("timeout")
+    return transport.not_reached(error)

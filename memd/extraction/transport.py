@@ -1,0 +1,172 @@
+"""HTTP below both SDKs: addresses, keys, connections, a total deadline, and limits on the size of a response.
+
+Importing this module imports httpx2, as each SDK does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from typing import Any, Generic, Protocol, TypeVar
+from urllib.parse import urlsplit
+
+import httpx2
+
+from memd.errors import ConfigError, ContentRefused, ExtractionFailed
+from memd.extraction import failures
+
+CALLS_PER_CLIENT = 16
+"""A client scans all its connections whenever a call begins or ends, so calls are spread over several clients."""
+
+CONNECT_S = 10.0
+ERROR_BODY_BYTES = 65_536
+
+
+class Client(Protocol):
+    """The client of an SDK."""
+
+    async def close(self) -> None:
+        """Close its connections."""
+        ...
+
+
+C = TypeVar("C", bound=Client)
+
+
+class Pool(Generic[C]):
+    """Clients of one SDK for up to `concurrency` calls at once. A call takes the client with the fewest calls."""
+
+    def __init__(self, make: Callable[[dict[str, Any]], C], concurrency: int, max_bytes: int) -> None:
+        """`make`: a client with these options of its HTTP client. `max_bytes`: limit on the body of a response."""
+        count = math.ceil(concurrency / CALLS_PER_CLIENT)
+        context = httpx2.create_ssl_context() if count > 1 else True  # shared: each costs memory and 10 ms
+        self._clients = [make(_http_options(max_bytes, context)) for _ in range(count)]
+        self._calls = [0] * count
+
+    @contextmanager
+    def client(self) -> Iterator[C]:
+        """The least used client, counted as in use for the length of the block."""
+        place = self._calls.index(min(self._calls))
+        self._calls[place] += 1
+        try:
+            yield self._clients[place]
+        finally:
+            self._calls[place] -= 1
+
+    async def aclose(self) -> None:
+        """Close all connections."""
+        for client in self._clients:
+            await client.close()
+
+
+def timeouts(deadline_s: float) -> httpx2.Timeout:
+    """The client's own timeouts under a total deadline."""
+    return httpx2.Timeout(deadline_s, connect=min(CONNECT_S, deadline_s))
+
+
+@asynccontextmanager
+async def within(
+    deadline_s: float, errors: type[Exception], translated: Callable[[Any], ExtractionFailed]
+) -> AsyncIterator[None]:
+    """A total deadline for the block; a timeout or an error of the SDK becomes an ExtractionFailed."""
+    try:
+        async with asyncio.timeout(deadline_s):
+            yield
+    except TimeoutError:
+        raise failures.unreached("timeout") from None
+    except errors as error:
+        raise translated(error) from None
+
+
+def of_status(response: httpx2.Response) -> ExtractionFailed:
+    """The failure behind a response with a status other than 2xx."""
+    try:
+        body = json.loads(response.content)
+    except (ValueError, RecursionError, httpx2.StreamError):  # a page of a proxy, or a body that was not read
+        body = None
+    return failures.from_status(response.status_code, body, response.headers)
+
+
+def not_reached(error: Exception) -> ExtractionFailed:
+    """The failure behind an SDK's error without a status: our own limit, or the connection."""
+    cause = error.__cause__
+    return cause.failure if isinstance(cause, Aborted) else failures.unreached("connection")
+
+
+def checked_address(address: str) -> str:
+    """The address, if it is an http(s) address. Raises ConfigError, which does not repeat it."""
+    try:
+        parts = urlsplit(address)
+        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
+    except ValueError:
+        usable = False
+    if not usable:
+        raise ConfigError("setting extraction.base_url is not an http(s) address")
+    return address
+
+
+def checked_key(key: str) -> str:
+    """The key, if a header can carry it. Raises ConfigError, which does not repeat it."""
+    if not (key.isascii() and (key.isprintable() or not key)):
+        raise ConfigError("setting extraction.api_key contains a character that no HTTP header can carry")
+    return key
+
+
+class Aborted(Exception):
+    """Reading a response was aborted; `failure` is the reason."""
+
+    def __init__(self, failure: ExtractionFailed) -> None:
+        super().__init__()
+        self.failure = failure
+
+
+def _http_options(max_bytes: int, context: Any) -> dict[str, Any]:
+    return {
+        "limits": httpx2.Limits(
+            max_connections=2 * CALLS_PER_CLIENT, max_keepalive_connections=CALLS_PER_CLIENT, keepalive_expiry=30
+        ),
+        "follow_redirects": False,  # a redirect would carry the conversation to a host that nobody configured
+        "headers": {"accept-encoding": "identity"},  # so that the bytes counted are the bytes held
+        "event_hooks": {"response": [_limiter(max_bytes)]},
+        "verify": context,
+    }
+
+
+def _limiter(max_bytes: int) -> Any:
+    """A response hook that reads at most `max_bytes` of a body, and no compressed body at all."""
+
+    async def hook(response: httpx2.Response) -> None:
+        failed = response.status_code >= 400
+        encoded = response.headers.get("content-encoding", "identity").lower() != "identity"
+        if encoded and not failed:
+            raise Aborted(failures.unavailable("not_the_api"))
+        stream = response.stream
+        if isinstance(stream, httpx2.AsyncByteStream):
+            allowed = (0 if encoded else ERROR_BODY_BYTES) if failed else max_bytes
+            response.stream = _LimitedStream(stream, allowed, truncate=failed)
+
+    return hook
+
+
+class _LimitedStream(httpx2.AsyncByteStream):
+    """A body that fails at `limit` bytes, or is truncated there: the status of an error says enough."""
+
+    def __init__(self, stream: httpx2.AsyncByteStream, limit: int, *, truncate: bool) -> None:
+        self._stream = stream
+        self._left = limit
+        self._truncate = truncate
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        async for chunk in self._stream:
+            self._left -= len(chunk)
+            if self._left < 0:
+                if self._truncate:
+                    return
+                raise Aborted(ContentRefused("reply_too_large", failures.REPLY_TOO_LARGE))
+            yield chunk
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
