@@ -62,6 +62,7 @@ class Event(StrEnum):
 
     MODEL_OUTAGE_BEGAN = "model_outage_began"
     MODEL_OUTAGE_ENDED = "model_outage_ended"
+    ENDPOINT_LEARNT = "endpoint_learnt"
     DEFERRED = "deferred"
     BATCH_SENT = "batch_sent"
     BATCH_ENDED = "batch_ended"

@@ -93,15 +93,18 @@ def _row(row: Audited) -> tuple[str, str, str, str, str]:
 COLOURS = {"ok": typer.colors.GREEN, "warn": typer.colors.YELLOW, "bad": typer.colors.RED}
 
 
-def doctor(as_json: Json = False) -> None:
+def doctor(
+    ask: Annotated[bool, typer.Option("--ask", help="Also make one real call to the model; it costs tokens.")] = False,
+    as_json: Json = False,
+) -> None:
     """Check everything memd depends on, and say what to do.
 
     It checks the server, its accounts, the inbox, the workers, the data folder and the model; it changes nothing and
-    spends no tokens. The exit code is 1 when a check is bad, else 0.
+    spends no tokens without --ask. The exit code is 1 when a check is bad, else 0.
 
-    Example: memd doctor --json
+    Example: memd doctor --ask
     """
-    found = examine(settings())
+    found = examine(settings(), ask=ask)
     if as_json:
         echo_json([asdict(finding) for finding in found])
     else:

@@ -27,7 +27,7 @@ from memd.evaluation.targets import NotWritten
 from memd.printable import counted
 
 SHIPPED = Path("evaluation")
-Extractor = Annotated[str | None, typer.Option("--extractor", help="auto, anthropic or rules.")]
+Extractor = Annotated[str | None, typer.Option("--extractor", help="auto, anthropic, openai or rules.")]
 Model = Annotated[str | None, typer.Option("--model", help="The model to ask.")]
 Setting = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Any setting; repeatable.")]
 

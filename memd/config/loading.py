@@ -107,12 +107,13 @@ def _at_home(path: Path) -> Path:
 
 
 def plain(settings: Settings) -> dict[str, Any]:
-    """All settings as JSON values. Secrets are masked, and so is the part of an address before its last @."""
+    """All settings as JSON values. Secrets are masked, options of a store too, and an address before its last @."""
     tree: dict[str, Any] = json.loads(
         encode(settings, enc_hook=lambda value: MASK if type(value) is Secret else str(value))
     )
     if settings.extraction.base_url:
         tree["extraction"]["base_url"] = _CREDENTIALS.sub(f"//{MASK}@", settings.extraction.base_url)
+    tree["store"]["options"] = dict.fromkeys(settings.store.options, MASK)  # a database's address holds its password
     return tree
 
 
@@ -122,6 +123,7 @@ def as_environment(settings: Settings) -> dict[str, str]:
     if settings.redis_url:
         tree["redis_url"] = settings.redis_url.reveal()
     tree["extraction"]["base_url"] = settings.extraction.base_url
+    tree["store"]["options"] = settings.store.options
     if settings.extraction.api_key:
         tree["extraction"]["api_key"] = settings.extraction.api_key.reveal()
     tree["data_dir"] = str(settings.data_dir.absolute())

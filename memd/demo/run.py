@@ -48,6 +48,10 @@ def _settings(folder: Path, log_level: str | None) -> Settings:
 
 
 def _extractor(settings: Settings) -> str:
-    if chosen(settings.extraction) == "anthropic":
-        return f"Anthropic's {settings.extraction.model}"
-    return "offline patterns (set ANTHROPIC_API_KEY to use a model of Anthropic)"
+    match chosen(settings.extraction):
+        case "anthropic":
+            return f"Anthropic's {settings.extraction.model}"
+        case "rules":
+            return "offline patterns (set ANTHROPIC_API_KEY to use a model of Anthropic)"
+        case name:
+            return f"{settings.extraction.model} ({name})"

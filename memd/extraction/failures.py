@@ -131,6 +131,7 @@ def unreached(code: str) -> ModelUnavailable:
 def from_status(status: int, body: object, headers: Mapping[str, str]) -> ExtractionFailed:
     """The failure behind a status other than 2xx; also used for error bodies that come with status 200."""
     error = _error_of(body)
+    status = _status_inside(body) if status == 200 else status
     retry_after_s = retry_after(headers, datetime.now(UTC))
     if status == 413 or error["type"] == "request_too_large" or error["code"] in _TOO_LONG_CODES:
         return _refused_field(error) or too_long()
@@ -217,6 +218,13 @@ def _from_words(error: dict[str, str], retry_after_s: float | None) -> Extractio
     if _TOO_LONG.search(error["message"]):
         return too_long()
     return ContentRefused("bad_request", "the endpoint refused the request as invalid")
+
+
+def _status_inside(body: object) -> int:
+    """The status that a router puts into the body where its own was 200 already."""
+    error = body.get("error") if isinstance(body, dict) else None
+    code = error.get("code") if isinstance(error, dict) else None
+    return code if isinstance(code, int) and 400 <= code < 600 else 200
 
 
 def _refused_field(error: dict[str, str]) -> FieldRefused | None:

@@ -31,8 +31,8 @@ class OpenAIExtractor:
     def __init__(self, settings: ExtractionSettings, concurrency: int, learnt: Learnt) -> None:
         """`learnt`: what the endpoint was found not to take; the extractor adds to it.
 
-        Raises ConfigError for a key or address that cannot be sent. Without a key, every call to OpenAI's own endpoint
-        fails with `no_key`; other servers are called without.
+        Raises ConfigError for a key or address that cannot be sent. Without a key every call to OpenAI's own endpoint
+        fails with `no_key`; other servers may need none.
         """
         self._settings = settings
         self._learnt = learnt

@@ -23,6 +23,8 @@ except ImportError:
     ) from None
 
 OWN_ADDRESS = "https://api.openai.com/v1"
+NO_KEY = "none"
+"""Sent where there is no key: the SDK sends no request without one."""
 
 # The SDK logs whole requests at debug level, and OPENAI_LOG=debug would switch that on.
 logging.getLogger("openai").setLevel(logging.WARNING)
@@ -32,7 +34,7 @@ logging.getLogger("httpx2").setLevel(logging.WARNING)
 def open_clients(settings: ExtractionSettings, concurrency: int) -> Pool[openai.AsyncOpenAI] | None:
     """Clients for up to `concurrency` calls at once; None for OpenAI's own endpoint without a key.
 
-    Other servers are called without a key when there is none, as many need none. Raises ConfigError, see `check`.
+    Other servers are called with NO_KEY then, as many ask for no key. Raises ConfigError, see `check`.
     """
     key, address = _key(settings), _address(settings)
     if not key and address == OWN_ADDRESS:
@@ -40,10 +42,7 @@ def open_clients(settings: ExtractionSettings, concurrency: int) -> Pool[openai.
 
     def make(options: dict[str, Any]) -> openai.AsyncOpenAI:
         http = openai.DefaultAsyncHttpxClient(**options)
-        headers: Any = {} if key else {"Authorization": openai.Omit()}
-        return openai.AsyncOpenAI(
-            api_key=key or "none", base_url=address, max_retries=0, http_client=http, default_headers=headers
-        )
+        return openai.AsyncOpenAI(api_key=key or NO_KEY, base_url=address, max_retries=0, http_client=http)
 
     return Pool(make, concurrency, settings.max_reply_bytes)
 

@@ -77,6 +77,8 @@ async def within(
             yield
     except TimeoutError:
         raise failures.unreached("timeout") from None
+    except Aborted as aborted:  # OpenAI's SDK lets it through, Anthropic's wraps it
+        raise aborted.failure from None
     except errors as error:
         raise translated(error) from None
 

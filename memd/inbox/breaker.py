@@ -23,7 +23,7 @@ MAYBE_CONTENT = frozenset({"server_error", "timeout", "connection", "conflict", 
 """Failures that a single request may cause. They count as an outage after three in a row, or when the endpoint asks for
 a pause longer than `backoff_max_s`."""
 
-ACCOUNT = frozenset({"unauthorized", "payment", "forbidden", "model_not_found", "no_key"})
+ACCOUNT = frozenset({"unauthorized", "payment", "forbidden", "model_not_found", "no_key", "max_tokens"})
 """Failures that only a person can fix: tried at most once a minute."""
 
 ACCOUNT_PAUSE_MS = 60_000

@@ -34,7 +34,7 @@ class Dialect(NamedTuple):
 
     path: str
     reply: Callable[[str, dict[str, Any], str, bool], bytes]
-    """The body for a text, the JSON of a request, a stop reason of the Messages API, and whether its prefix is cached."""
+    """The body for a text, the JSON of a request, a stop reason of the Messages API, and whether it is cached."""
 
     error: Callable[[int, str], bytes]
     prefix: Callable[[Mapping[str, Any]], str]

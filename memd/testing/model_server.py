@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Any
 
 from memd.testing.batch_api import BATCHES, JSON, BatchDesk
-from memd.testing.dialects import CHAT, DIALECTS, MESSAGES, Dialect, error_body
+from memd.testing.dialects import DIALECTS, MESSAGES, Dialect, error_body
 from memd.testing.http import MAX_HEAD, ModelRequest, head, read_request
 from memd.testing.replies import UPDATE_PARTS, Refused, Reply, facts_from_messages
 
@@ -57,8 +57,7 @@ class ModelServer:
     Scripted replies are used in their order, each `times` times (None: until `clear`). After the last one, `responder`
     makes an update for the JSON of each request; the default is `facts_from_messages`. Thousands of calls can overlap:
     each costs a task, not a thread. `batches` plays the Message Batches API with the same replies. The key may come as
-    `Authorization: Bearer` or `x-api-key`; it must be `api_key` when that is set, and must not be empty otherwise,
-    except in chat completions, where many servers need none.
+    `Authorization: Bearer` or `x-api-key`; it must be `api_key` when that is set, and must not be empty otherwise.
     """
 
     def __init__(
@@ -266,8 +265,7 @@ class ModelServer:
     def _key_refused(self, request: ModelRequest) -> int:
         key = request.headers.get("x-api-key") or request.headers.get("authorization", "")
         key = key.removeprefix("Bearer ")
-        keyless = request.path == CHAT.path and self.api_key is None
-        return 0 if keyless or (key and self.api_key in (None, key)) else 401
+        return 0 if key and self.api_key in (None, key) else 401
 
     def _next(self) -> Reply:
         if not self._script:

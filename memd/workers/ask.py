@@ -11,6 +11,7 @@ from memd.extraction.protocol import Extraction, Request
 from memd.inbox.claim import PaidAnswer
 from memd.workers.batch.send import AskAlone, BatchSender
 from memd.workers.circuit import Circuit
+from memd.workers.learning import Learning
 from memd.workers.outcome import STOPPING, Deferred, Lost, Retry
 from memd.workers.resources import Resources
 from memd.workers.steps import Answered, Work
@@ -25,6 +26,7 @@ class Asking:
         self._extractor = resources.extractor
         self._settings = resources.settings.extraction
         self.circuit = Circuit(resources)
+        self._learning = Learning(resources)
         self._sender = BatchSender(resources, self.circuit)
         self._in_flight: dict[str, asyncio.Future[Any]] = {}
         self._stopping = False
@@ -82,7 +84,9 @@ class Asking:
         if self._stopping:
             return STOPPING
         request = Request(work.loaded.document, work.new, work.before, self._settings.deadline_s, work.maintenance)
-        call = self.circuit.call(work.part.claim.id, lambda: self._extractor.extract(request))
+        call = self._learning.call(
+            lambda: self.circuit.call(work.part.claim.id, lambda: self._extractor.extract(request))
+        )
         return await self._result(work, asyncio.ensure_future(call))
 
     async def _result(self, work: Work, request: asyncio.Future[T]) -> T | Retry | Lost:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import Executor, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 import redis
 
 from memd.config import Settings
-from memd.extraction import open_batches, open_extractor
+from memd.extraction import Learnt, open_batches, open_extractor
 from memd.extraction.batch.protocol import Batches
 from memd.extraction.protocol import Extractor
 from memd.inbox.connection import Call, connect, send
@@ -35,16 +35,21 @@ class Resources:
     batches: Batches | None = None
     """The endpoint's batches; None for an endpoint without them."""
 
+    learnt: Learnt = field(default_factory=Learnt)
+    """What the endpoint was found not to take; the extractor and the batches share it."""
+
     @classmethod
     def open(cls, settings: Settings) -> Resources:
         """Open everything that these settings name. Raises ConfigError."""
+        learnt = Learnt()
         return cls(
             settings,
             connect(settings),
             open_store(settings),
-            open_extractor(settings.extraction, settings.drain.concurrency),
+            open_extractor(settings.extraction, settings.drain.concurrency, learnt),
             ThreadPoolExecutor(THREADS, thread_name_prefix="drain"),
-            open_batches(settings.extraction, settings.drain.concurrency),
+            open_batches(settings.extraction, settings.drain.concurrency, learnt),
+            learnt,
         )
 
     async def in_thread(self, step: Callable[..., T], *arguments: object) -> T:

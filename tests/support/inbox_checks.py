@@ -201,7 +201,19 @@ class CheckedMachine(RuleBasedStateMachine):
     def _check_leftovers(self, *more: str) -> View:
         """Only counters, the records of dead letters and `more` are left."""
         view = look(self._client)
-        lasting = {"config", "stats", "order", "taken", "wake", "breaker", "breakers", "dead", "deadraw", "died"}
+        lasting = {
+            "config",
+            "stats",
+            "order",
+            "taken",
+            "wake",
+            "breaker",
+            "breakers",
+            "learnt",
+            "dead",
+            "deadraw",
+            "died",
+        }
         assert view.names <= {*lasting, "outcome", "user", *more}
         assert {letter for letters in view.family("deadraw").values() for letter in letters} <= view.zset("dead").keys()
         return view

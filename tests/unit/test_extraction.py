@@ -30,8 +30,9 @@ from memd.errors import (
     NoUpdate,
     Truncated,
 )
-from memd.extraction import Extraction, Request, Usage, chosen, open_extractor
+from memd.extraction import Extraction, Learnt, Request, Usage, chosen, open_extractor
 from memd.extraction.failures import retry_after
+from memd.extraction.learnt import SCHEMA
 from memd.extraction.prompt import INSTRUCTIONS, PROMPT_VERSION, build, escape, parse_messages, unescape
 from memd.extraction.reply import BadReply, read
 from memd.extraction.update import Evidence, Subject, Update, json_schema
@@ -89,11 +90,11 @@ def settings(server: ModelServer, **options: Any) -> ExtractionSettings:
     return config.load(environ={}, flags=names, use_file=False).settings.extraction
 
 
-def ask(server: ModelServer, *, deadline_s: float = 10.0, **options: Any) -> Extraction:
+def ask(server: ModelServer, learnt: Learnt | None = None, *, deadline_s: float = 10.0, **options: Any) -> Extraction:
     """One extraction with an extractor of its own."""
 
     async def run() -> Extraction:
-        extractor = open_extractor(settings(server, **options))
+        extractor = open_extractor(settings(server, **options), learnt=learnt)
         try:
             return await extractor.extract(Request({}, MESSAGES, (), deadline_s))
         finally:
@@ -175,6 +176,180 @@ def test_an_older_model_is_not_asked_for_what_it_refuses(messages_server: ModelS
     body = messages_server.requests[0].body
     assert "thinking" not in body
     assert body["output_config"].keys() == {"format"}
+
+
+def test_a_chat_request_names_its_schema_strictly(chat_server: ModelServer) -> None:
+    """Instructions first, then the data; every field is required, and what may be missing may be null."""
+    ask(chat_server)
+    body = chat_server.requests[0].body
+    assert [message["role"] for message in body["messages"]] == ["system", "user"]
+    assert body["messages"][0]["content"] == INSTRUCTIONS
+    assert (body["model"], body["max_tokens"]) == ("gpt-test", settings(chat_server).max_tokens)
+    wanted = body["response_format"]["json_schema"]
+    assert (body["response_format"]["type"], wanted["strict"]) == ("json_schema", True)
+    fact = wanted["schema"]["properties"]["newFacts"]["items"]
+    assert fact["required"] == list(fact["properties"])
+    assert fact["properties"]["validDays"]["type"] == ["integer", "null"]
+    assert fact["properties"]["replaces"]["type"] == "array"
+    assert {"type": "null"} in fact["properties"]["subject"]["anyOf"]
+    assert not {"temperature", "store", "stream"} & body.keys()
+
+
+def test_what_a_strict_schema_makes_null_counts_as_missing(chat_server: ModelServer) -> None:
+    """An endpoint that enforces it sends every field."""
+    nothing: dict[str, Any] = {"validDays": None, "sourceError": None, "subject": None, "backstory": None, "replaces": []}
+    chat_server.reply(
+        {
+            "summaries": {"workContext": "Works in Porto.", "topOfMind": None},
+            "newFacts": [{**FACT, **nothing}],
+            "reviewedFacts": [{"id": "fact_00000001", "verdict": "keep", "validDays": None}],
+            "mergedFacts": [],
+        }
+    )
+    update = ask(chat_server).update
+    assert update.summaries == {"workContext": "Works in Porto."}
+    assert (update.new_facts[0].valid_days, update.new_facts[0].subject) == (None, None)
+
+
+def test_cached_tokens_of_a_completion_are_counted_once(chat_server: ModelServer) -> None:
+    """There the prompt's tokens include those from the cache."""
+    first, second = ask(chat_server).usage, ask(chat_server).usage
+    assert second.cache_read_tokens > 512
+    assert first.cache_read_tokens == first.cache_write_tokens == second.cache_write_tokens == 0
+    assert first.input_tokens == second.input_tokens + second.cache_read_tokens
+    assert first.output_tokens > 0
+
+
+# What an endpoint does not take
+
+
+@pytest.mark.parametrize(
+    ("field", "message"),
+    [
+        ("response_format", "This response_format type is unavailable now"),
+        ("max_tokens", "Unsupported parameter: 'max_tokens' is not supported with this model."),
+    ],
+)
+def test_a_field_that_the_endpoint_refuses_is_left_out(server: ModelServer, field: str, message: str) -> None:
+    """The refusal names it; the same call asks again without, and every later one asks without at once."""
+    if not isinstance(server, ChatServer):
+        field, message = "output_config", "output_config: Extra inputs are not permitted"
+    learnt = Learnt()
+    server.fail(400, message=message)
+    assert ask(server, learnt).update.new_facts
+    assert learnt.names == {field}
+    assert ask(server, learnt).update.new_facts
+    assert [field in request.body for request in server.requests] == [True, False, False]
+
+
+def test_without_enforcement_the_schema_stands_in_the_prompt(server: ModelServer) -> None:
+    """Refused, or ignored: a reply that is no update shows that nothing enforced the schema."""
+    server.refuses = ("output_config", "response_format")
+    for change in ("refused", "ignored"):
+        learnt = Learnt()
+        if change == "ignored":
+            server.refuses = ()
+            server.text("I found nothing new.")
+            with pytest.raises(NoUpdate):
+                ask(server, learnt)
+        ask(server, learnt)
+        prefix = json.dumps(server.requests[-1].body)
+        assert '\\"newFacts\\": {\\"type\\": \\"array\\"' in prefix
+        assert prefix.count("You keep the long-term memory") == 1
+    assert learnt.names == {SCHEMA}
+
+
+def test_the_limit_of_the_reply_has_two_names_or_none(chat_server: ModelServer) -> None:
+    """Newer models take max_completion_tokens; a small server takes neither when the limit exceeds its context."""
+    said = "'max_tokens' or 'max_completion_tokens' is too large: 16384. This model's maximum context length is 8192"
+    chat_server.fail(400, message=said, times=2)
+    learnt = Learnt()
+    assert ask(chat_server, learnt).update.new_facts
+    sent = [sorted({"max_tokens", "max_completion_tokens"} & request.body.keys()) for request in chat_server.requests]
+    assert sent == [["max_tokens"], ["max_completion_tokens"], []]
+
+
+def test_a_limit_that_the_model_cannot_write_pauses(messages_server: ModelServer) -> None:
+    """The Messages API needs max_tokens: only a person can lower the setting, and no content is at fault."""
+    messages_server.fail(400, message="max_tokens: 16384 > 8192, which is the maximum allowed number of output tokens")
+    error = failure(messages_server)
+    assert (type(error), error.code) == (ModelUnavailable, "max_tokens")
+
+
+@pytest.mark.parametrize(
+    ("status", "error", "kind", "code"),
+    [
+        (429, {"type": "insufficient_quota", "code": "insufficient_quota"}, ModelUnavailable, "payment"),
+        (429, {"type": "insufficient_quota", "code": "project_spend_limit_exceeded"}, ModelUnavailable, "payment"),
+        (429, {"type": "requests", "code": "rate_limit_exceeded"}, ModelUnavailable, "rate_limited"),
+        (429, {"message": "Request too large for gpt-test on tokens per min (TPM): Limit 30000, Requested 41234"},
+         ContentTooLong, "too_long"),
+        (400, {"code": "context_length_exceeded", "message": "x"}, ContentTooLong, "too_long"),
+        (400, {"message": "This model's maximum context length is 8192 tokens. However, you requested 30000 tokens "
+               "(29000 in the messages, 1000 in the completion)."}, ContentTooLong, "too_long"),
+        (400, {"code": "content_filter", "message": "filtered"}, ContentRefused, "refusal"),
+        (404, {"code": "model_not_found"}, ModelUnavailable, "model_not_found"),
+        (401, {"code": "invalid_api_key"}, ModelUnavailable, "unauthorized"),
+        (402, {"code": 402, "message": "Insufficient credits"}, ModelUnavailable, "payment"),
+        (200, {"code": 502, "message": "Provider returned error"}, ModelUnavailable, "server_error"),
+    ],
+)  # fmt: skip
+def test_the_code_of_an_error_says_more_than_its_status(
+    chat_server: ModelServer, status: int, error: dict[str, Any], kind: type[ExtractionFailed], code: str
+) -> None:
+    """OpenAI, vLLM and OpenRouter put kinds of failures with different remedies under one status."""
+    chat_server.raw(json.dumps({"error": error}).encode(), status=status, times=None)
+    failed = failure(chat_server)
+    assert (type(failed), failed.code) == (kind, code)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"error": "response_format.type must be json_object or text"},
+        {"object": "error", "message": "response_format is not supported", "type": "BadRequestError", "code": 400},
+        {"detail": [{"loc": ["body", "response_format"], "msg": "Extra inputs are not permitted", "type": "extra"}]},
+        {"detail": "json_schema is not supported"},
+    ],
+)
+def test_error_bodies_of_other_servers_are_read(chat_server: ModelServer, body: dict[str, Any]) -> None:
+    """LM Studio's, vLLM's and FastAPI's."""
+    chat_server.raw(json.dumps(body).encode(), status=422)
+    assert ask(chat_server).update.new_facts
+    assert chat_server.calls == 2
+
+
+@pytest.mark.parametrize(
+    ("choice", "code"),
+    [
+        ({"message": {"content": None, "refusal": "I cannot help with that."}, "finish_reason": "stop"}, "refusal"),
+        ({"message": {"content": None}, "finish_reason": "length"}, "truncated"),
+        ({"message": {"content": json.dumps(EMPTY)}, "finish_reason": "content_filter"}, "refusal"),
+        ({"message": {"content": None}, "finish_reason": "error", "error": {"code": 429, "type": "rate_limit_error"}},
+         "rate_limited"),
+        ({"message": "text"}, "not_the_api"),
+        ({}, "not_the_api"),
+    ],
+)  # fmt: skip
+def test_a_choice_without_an_answer_has_its_reason(chat_server: ModelServer, choice: dict[str, Any], code: str) -> None:
+    """A refusal may come with `stop`, and a router's error with status 200."""
+    chat_server.raw(json.dumps({"choices": [choice]}).encode())
+    assert failure(chat_server).code == code
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"content": json.dumps(EMPTY), "reasoning_content": "hm"},
+        {"content": [{"type": "text", "text": json.dumps(EMPTY)}], "reasoning": "hm"},
+    ],
+)
+def test_reasoning_beside_the_answer_is_left_out(chat_server: ModelServer, message: dict[str, Any]) -> None:
+    """Servers put it in fields of their own; the content may be one text or a list of parts."""
+    usage = {"prompt_tokens": 9, "completion_tokens": 4, "prompt_tokens_details": None}
+    chat_server.raw(json.dumps({"choices": [{"message": message, "finish_reason": "stop"}], "usage": usage}).encode())
+    result = ask(chat_server)
+    assert (result.update, result.usage) == (Update(), Usage(input_tokens=9, output_tokens=4))
 
 
 def test_usage_counts_cache_writes_then_cache_reads(messages_server: ModelServer) -> None:
@@ -618,10 +793,20 @@ def test_retry_after_reaches_the_caller(server: ModelServer) -> None:
 
 def test_without_a_key_nothing_is_called(server: ModelServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """A missing key is an outage with its own code; no profile on disk replaces it."""
-    for name in ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"):
+    for name in ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "OPENAI_API_KEY", "OPENAI_BASE_URL"):
         monkeypatch.delenv(name, raising=False)
-    error = failure(server, api_key=None)
+    own = {"base_url": None} if isinstance(server, ChatServer) else {}  # other servers may need no key
+    error = failure(server, api_key=None, **own)
     assert (type(error), error.code, server.calls) == (ModelUnavailable, "no_key", 0)
+
+
+def test_a_server_that_needs_no_key_is_called_without(
+    chat_server: ModelServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ollama and LM Studio ask for none; the header says so."""
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    assert ask(chat_server, api_key=None).update.new_facts
+    assert chat_server.requests[0].headers["authorization"] == "Bearer none"
 
 
 def test_auto_is_the_model_with_a_key_and_the_rules_without(monkeypatch: pytest.MonkeyPatch) -> None:

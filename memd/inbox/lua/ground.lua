@@ -51,6 +51,7 @@
 --   P:breaker:<endpoint>@<host> hash   the same for the calls of one host that got no HTTP status (TTL)
 --   P:breaker:<endpoint>:hosts  hash   host -> ms of its last call, negative if it got no HTTP status (TTL)
 --   P:breakers                  set    endpoints whose breaker was ever open
+--   P:learnt:<endpoint>         string "<name> <name>...": what an endpoint was found not to take (TTL)
 --   P:spent:<day>               hash   hash of user, .total -> tokens used on a UTC day, while there is a budget (TTL)
 --   P:held                      hash   hash of user, .total -> tokens held back for claims, while there is a budget
 --   P:usage:<day>               hash   "<kind>:<model>" -> what calls used on a UTC day (TTL)

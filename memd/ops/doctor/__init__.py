@@ -37,10 +37,11 @@ CHECKS: dict[str, Callable[[Checkup], Verdict]] = {
 """The checks by name, in the order of the report."""
 
 
-def examine(settings: Settings) -> list[Diagnosis]:
-    """Run all checks. A failing check becomes a verdict, not an exception."""
+def examine(settings: Settings, *, ask: bool = False) -> list[Diagnosis]:
+    """Run all checks; `ask`: also make one real call to the model. A failing check becomes a verdict, no exception."""
+    checks = {**CHECKS, "reply": model.reply} if ask else CHECKS
     with Checkup(settings) as checkup:
-        return [Diagnosis(name, *_run(name, check, checkup)) for name, check in CHECKS.items()]
+        return [Diagnosis(name, *_run(name, check, checkup)) for name, check in checks.items()]
 
 
 def _run(name: str, check: Callable[[Checkup], Verdict], checkup: Checkup) -> Verdict:

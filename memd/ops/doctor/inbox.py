@@ -11,7 +11,8 @@ import redis
 
 from memd import __version__
 from memd.context import WIRE_VERSION
-from memd.inbox import library
+from memd.extraction import endpoint
+from memd.inbox import endpoints, library
 from memd.inbox.verbs import RAW, P, raw_lists
 from memd.ops.doctor.checkup import Checkup, Verdict, bad, ok, warn
 from memd.printable import counted, noun
@@ -38,7 +39,7 @@ TYPES = {
 }
 """The types of the inbox's single keys."""
 
-KEY_CODES = frozenset({"unauthorized", "payment", "forbidden", "model_not_found", "no_key"})
+KEY_CODES = frozenset({"unauthorized", "payment", "forbidden", "model_not_found", "no_key", "max_tokens"})
 """Codes of errors that only a person can fix."""
 
 
@@ -91,6 +92,7 @@ def types(checkup: Checkup) -> Verdict:
     """Every single key, the first pending keys and the first raw lists have the types that memd gave them."""
     expected = {f"{P}:{name}": kind for kind, names in TYPES.items() for name in names}
     expected |= dict.fromkeys(raw_lists(checkup.settings), "list")
+    expected[endpoints.key(endpoint(checkup.settings.extraction))] = "string"
     wrong = checkup.ask(lambda client: _wrong_types(client, expected))
     if not wrong:
         first: Any = checkup.ask(lambda client: client.zrange(f"{P}:due", 0, LOOKED_AT - 1))

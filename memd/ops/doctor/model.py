@@ -3,9 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import time
+from collections.abc import Collection
 
-from memd.errors import MemdError
-from memd.extraction import chosen, probe
+from memd.config import ExtractionSettings
+from memd.context import Bucket, Message
+from memd.errors import ExtractionFailed, MemdError, NoUpdate
+from memd.extraction import Extraction, Learnt, Request, chosen, open_extractor, probe
+from memd.extraction import endpoint as endpoint_name
+from memd.extraction.learnt import SCHEMA, schema_in_prompt
+from memd.inbox import endpoints
+from memd.inbox.connection import send
+from memd.memory.document import empty_document
 from memd.ops.doctor.checkup import Checkup, Verdict, bad, ok, warn
 from memd.printable import counted, noun
 
@@ -16,6 +25,11 @@ FORMLESS = "bad_reply"
 IN_A_ROW, MANY = "formless_in_a_row", 10
 """The counter of invalid replies since the last stored context, and the count from which the endpoint is at fault."""
 
+ASKED_WITH = "I live in Porto and I am allergic to nuts."
+"""The message of the real call: nobody's, with something to remember in it."""
+
+HELPS = "choose a model that keeps to a schema (docs/models.md)"
+
 
 def endpoint(checkup: Checkup) -> Verdict:
     """The endpoint describes the model."""
@@ -24,12 +38,62 @@ def endpoint(checkup: Checkup) -> Verdict:
         return ok(
             "none: the offline extractor reads plain statements (no key is set, or extraction.extractor is rules)"
         )
+    if settings.class_ is not None:
+        return ok(f"an extractor of your own ({settings.class_}); memd doctor --ask calls it")
     problem = asyncio.run(probe(settings, min(DEADLINE_S, settings.deadline_s)))
     if problem is None:
-        return _form(checkup) or ok(f"{settings.model}: the endpoint responds and accepts the key")
+        return _form(checkup) or ok(f"{settings.model}: the endpoint responds and accepts the key{_learnt(checkup)}")
     if problem.code == "model_not_found":
-        return warn(f"the endpoint responds, but does not describe the model {settings.model}; not every endpoint does")
+        return warn(
+            f"the endpoint responds, but does not describe the model {settings.model}; not every endpoint does"
+            f"{_learnt(checkup)}"
+        )
     return bad(str(problem)) if problem.code != "rate_limited" else warn(str(problem))
+
+
+def reply(checkup: Checkup) -> Verdict:
+    """One real call and its reply: `memd doctor --ask`. It is asked as if nothing were known of the endpoint."""
+    settings = checkup.settings.extraction
+    found_out = Learnt()
+    started = time.monotonic()
+    try:
+        extraction = asyncio.run(_ask(settings, found_out))
+    except ExtractionFailed as failure:
+        advice = f": {HELPS}" if isinstance(failure, NoUpdate) else ""
+        return bad(f"no update came back ({failure}){advice}")
+    took = time.monotonic() - started
+    facts, tokens = counted(len(extraction.update.new_facts), "fact"), extraction.usage
+    cost = (
+        f"{tokens.input_tokens + tokens.cache_read_tokens + tokens.cache_write_tokens} + {tokens.output_tokens} tokens"
+    )
+    found = f"an update with {facts} from one message in {took:.1f} s ({cost}){without(found_out.names)}"
+    return ok(found) if extraction.update.new_facts else warn(f"{found}; the message holds one, so try another model")
+
+
+async def _ask(settings: ExtractionSettings, found_out: Learnt) -> Extraction:
+    extractor = open_extractor(settings, 1, found_out)
+    try:
+        return await extractor.extract(Request(empty_document(Bucket("doctor")), (Message("user", ASKED_WITH),)))
+    finally:
+        await extractor.aclose()
+
+
+def without(names: Collection[str]) -> str:
+    """What the endpoint does not take, as the end of a sentence; empty when it takes everything."""
+    fields = sorted(set(names) - {SCHEMA})
+    parts = [f"it is asked without {', '.join(fields)}, which it refuses"] if fields else []
+    if schema_in_prompt(frozenset(names)):
+        parts.append("the schema stands in the prompt, as nothing enforces it")
+    return "".join(f"; {part}" for part in parts)
+
+
+def _learnt(checkup: Checkup) -> str:
+    """The same from the inbox, where the workers keep it."""
+    try:
+        call = endpoints.learnt(endpoint_name(checkup.settings.extraction))
+        return without(checkup.ask(lambda client: send(client, call)))
+    except MemdError:  # the server's own check reports it
+        return ""
 
 
 def _form(checkup: Checkup) -> Verdict | None:
