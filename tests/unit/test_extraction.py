@@ -197,7 +197,7 @@ def test_a_chat_request_names_its_schema_strictly(chat_server: ModelServer) -> N
 
 def test_what_a_strict_schema_makes_null_counts_as_missing(chat_server: ModelServer) -> None:
     """An endpoint that enforces it sends every field."""
-    nothing: dict[str, Any] = {"validDays": None, "sourceError": None, "subject": None, "backstory": None, "replaces": []}
+    nothing: dict[str, Any] = dict.fromkeys(("validDays", "sourceError", "subject", "backstory")) | {"replaces": []}
     chat_server.reply(
         {
             "summaries": {"workContext": "Works in Porto.", "topOfMind": None},
@@ -206,7 +206,9 @@ def test_what_a_strict_schema_makes_null_counts_as_missing(chat_server: ModelSer
             "mergedFacts": [],
         }
     )
-    update = ask(chat_server).update
+    result = ask(chat_server)
+    update = result.update
+    assert (result.mended, result.malformed) == ({}, ())
     assert update.summaries == {"workContext": "Works in Porto."}
     assert (update.new_facts[0].valid_days, update.new_facts[0].subject) == (None, None)
 
