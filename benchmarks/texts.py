@@ -13,6 +13,7 @@ from memd.extraction.offline.extractor import read
 from memd.memory.gates.instructions import kind_of
 from memd.memory.text import fold, normal_key
 from memd.push.filtering import to_context
+from memd.push.limits import shorten
 from memd.push.redaction import find
 from memd.push.signals import load_patterns
 from memd.push.validation import check_push
@@ -55,6 +56,7 @@ def stages() -> dict[str, Search]:
     return {
         "filtering and signals": filtering,
         "redaction": find,
+        "cut": lambda text: shorten(text, len(text) // 2),
         "gates": kind_of,
         "token estimate": estimate_tokens,
         "quotes": fold,

@@ -91,7 +91,7 @@ class Context(Struct, frozen=True):
     messages: tuple[Message, ...]
     now: bool = False
     dropped: dict[str, int] = field(default_factory=dict)
-    """The turns that filtering dropped, counted by reason."""
+    """The turns that filtering dropped, and the messages that it cut, counted by reason."""
 
 
 def identify(thread_id: str, messages: Iterable[Message]) -> tuple[Message, ...]:

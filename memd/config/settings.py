@@ -69,9 +69,15 @@ class ServerSettings(Section, frozen=True):
 class ClientSettings(Section, frozen=True):
     default_user: str | None = None
     apps: tuple[AppName, ...] = ()
+    max_read_bytes: Annotated[int, Meta(ge=1_024, le=67_108_864)] = 8_388_608
     max_push_bytes: Annotated[int, Meta(ge=1_024, le=67_108_864)] = 1_048_576
     max_messages: Annotated[int, Meta(ge=1, le=5_000)] = 1_000
     max_message_chars: Annotated[int, Meta(ge=100, le=10_000_000)] = 100_000
+
+    @property
+    def read_bytes(self) -> int:
+        """The bytes of a push that a door reads: at least those that may be left of it."""
+        return max(self.max_read_bytes, self.max_push_bytes)
 
 
 class FilteringSettings(Section, frozen=True):

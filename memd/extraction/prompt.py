@@ -18,6 +18,7 @@ from memd.extraction.short_ids import short_ids
 from memd.extraction.update import json_schema
 from memd.memory.document import SECTIONS, Document, summary
 from memd.memory.facts import category_of, content_of, id_of, readable_facts
+from memd.push.limits import shorten_redacted
 
 PROMPT_VERSION = "5"
 """Stored in the origin of every fact. Raise it with every change below; a change also empties the endpoint's cache."""
@@ -92,6 +93,9 @@ Answer with this JSON object alone: no word before or after it, no code fence. I
 FACT_CHARS = 500
 """Longer facts are truncated in the request, not in the document; this much is enough to recognise one."""
 
+ASSISTANT_CHARS = 1_500
+"""Longer turns of the assistant are cut to head and tail in the request: they are context for what the user says."""
+
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 _SIGNAL = re.compile(r"[a-z_]{1,32}")
 _NUMBERED = re.compile(
@@ -119,7 +123,7 @@ def build(request: Request, today: date) -> str:
         _block("summaries", _summaries(request.document)),
         _block("facts", _facts(request.document)),
         *_maintenance(request),
-        _block("before", (f"{message.role}: {escape(message.content)}" for message in request.before)),
+        _block("before", (f"{message.role}: {_said(message)}" for message in request.before)),
         _block("messages", (_numbered(index, message) for index, message in enumerate(request.messages))),
         *([REPAIR.format(why=request.repair)] if request.repair else []),
     ]
@@ -198,4 +202,9 @@ def _numbered(index: int, message: Message) -> str:
     names = sorted(name for name in message.signals if _SIGNAL.fullmatch(name))
     at = f' at="{day[0]}"' if day else ""
     signals = f' signals="{",".join(names)}"' if names else ""
-    return f'<m i="{index}" role="{message.role}"{at}{signals}>{escape(message.content)}</m>'
+    return f'<m i="{index}" role="{message.role}"{at}{signals}>{_said(message)}</m>'
+
+
+def _said(message: Message) -> str:
+    text = message.content
+    return escape(shorten_redacted(text, ASSISTANT_CHARS) if message.role == "assistant" else text)

@@ -151,7 +151,13 @@ def push(settings: Settings) -> Schema:
             "thread_id": thread,
             "user_id": user,
             "agent_name": optional,
-            "messages": {"type": "array", "minItems": 1, "maxItems": limits.max_messages, "items": _message(limits)},
+            "messages": {
+                "type": "array",
+                "minItems": 1,
+                "description": f"Of what filtering leaves, the newest {limits.max_messages} messages within "
+                f"{limits.max_push_bytes} bytes are kept; the receipt counts the others as over_limit.",
+                "items": _message(limits),
+            },
             "signals": {"anyOf": [{"type": "array", "items": {"enum": list(SIGNALS)}}, {"type": "null"}]},
             "now": {"type": "boolean", "description": "Due at once."},
         },
@@ -173,11 +179,12 @@ def _message(limits: ClientSettings) -> Schema:
 
 
 def _plain_message(limits: ClientSettings) -> Schema:
-    text = {"type": "string", "maxLength": limits.max_message_chars}
-    blocks = {
-        "type": "array",
-        "description": "Content blocks; only their text is read, in all no longer than a plain text.",
+    text = {
+        "type": "string",
+        "description": f"Of more than {limits.max_message_chars} characters the head and the tail are kept; the "
+        "receipt counts the message as truncated.",
     }
+    blocks = {"type": "array", "description": "Content blocks; only their text is read, joined like one text."}
     message_id = [
         ID_SCHEMA,
         {"type": "string", "maxLength": 0},

@@ -21,7 +21,7 @@ from memd.http.fields import MAX_BODY_BYTES, Fields, NoFields
 from memd.http.keyring import ANYBODY, Token
 from memd.http.keyring import Scope as TokenScope
 from memd.http.problems import Problem, problem_of
-from memd.http.request_body import ClientGone, read_body
+from memd.http.request_body import ClientGone, Place, read_body
 from memd.http.service import Service
 from memd.push.validation import RawPush, parse_push
 
@@ -108,18 +108,21 @@ class Resource:
         if operation is None:
             raise self._no_such_method()
         token = self._authenticate(operation, headers)
-        raw = b"" if operation.body is None else await self._read(operation.body, headers, receive)
-        return await operation.run(await self._checked(operation, token, scope, headers, raw))
+        with Place(self._service.large_bodies) as place:
+            raw = b"" if operation.body is None else await self._read(operation.body, headers, receive, place)
+            return await operation.run(await self._checked(operation, token, scope, headers, raw))
 
     def _authenticate(self, operation: Operation, headers: Headers) -> Token:
         if operation.scope is None:
             return ANYBODY
         return self._service.authenticate(headers.get("authorization"), operation.scope)
 
-    async def _read(self, kind: type[Fields] | type[RawPush], headers: Headers, receive: Receive) -> bytes:
+    async def _read(
+        self, kind: type[Fields] | type[RawPush], headers: Headers, receive: Receive, place: Place
+    ) -> bytes:
         settings = self._service.settings
-        limit = MAX_BODY_BYTES if issubclass(kind, Fields) else settings.client.max_push_bytes
-        return await read_body(headers, receive, limit, settings.http.read_timeout_s)
+        limit = MAX_BODY_BYTES if issubclass(kind, Fields) else settings.client.read_bytes
+        return await read_body(headers, receive, limit, settings.http.read_timeout_s, place)
 
     async def _checked(
         self, operation: Operation, token: Token, scope: Scope, headers: Headers, raw: bytes

@@ -14,6 +14,7 @@ from memd.events import Event, logger
 from memd.http.keyring import ANYBODY, Keyring, Scope, Token
 from memd.http.metrics import Served
 from memd.http.problems import Problem, not_found, unauthorized, unavailable
+from memd.http.request_body import LargeBodies
 
 T = TypeVar("T")
 
@@ -34,6 +35,7 @@ class Service:
         self.memd = Memd(settings)
         self.served = Served()
         self.openapi = b""
+        self.large_bodies = LargeBodies()
         self.files = ThreadPoolExecutor(FILE_THREADS, "files")
         self.inbox = ThreadPoolExecutor(INBOX_THREADS, "inbox")
         self.long = ThreadPoolExecutor(LONG_THREADS, "long")

@@ -14,7 +14,7 @@ from memd.inbox.connection import translate
 from memd.inbox.verbs import P
 from memd.memory.store.protocol import Store
 
-BUILD = 15
+BUILD = 16
 """Grows with every change of the Lua; an older build never replaces a newer one."""
 
 SHARED = ("ground", "waiting", "header", "merge")

@@ -23,8 +23,10 @@ from memd.push.filtering import to_context
 from memd.push.signals import load_patterns
 from memd.push.validation import RawPush, in_namespace, parse_push
 
-PART = 25
-"""Pushes that are read and sent in one pipeline."""
+PART, PART_BYTES = 25, 2_097_152
+"""Pushes that are read and sent in one pipeline, and the bytes after which no further push is read: three pipelines are
+under way at once, and producers put up to `client.max_read_bytes` into a push.
+"""
 
 ROUND_S = 0.1
 """Each list gets this long per round, so a flood on one cannot starve the others, however large its pushes are."""
@@ -75,9 +77,9 @@ class RawDoor:
         after it. A push that is no longer the head when its call arrives is left where it is.
         """
         looked = send(self._client, verbs.now_ms())
-        part = send(self._client, verbs.raw_heads(source, 0, PART))
-        saw_end = len(part) < PART
-        behind = send(self._client, verbs.raw_heads(source, PART, PART)) if len(part) == PART else []
+        part = send(self._client, _heads(source, 0))
+        saw_end = not _is_full(part)
+        behind = [] if saw_end else send(self._client, _heads(source, len(part)))
         under_way: tuple[list[bytes], Flight[Any]] | None = None
         until = time.monotonic() + ROUND_S  # counted from here, so one part is taken in however slow the server is
         try:
@@ -88,7 +90,7 @@ class RawDoor:
                     if isinstance(landed, _End):
                         return landed.more
                     behind = landed
-                under_way = part, Flight(self._client, [*calls, verbs.raw_heads(source, len(behind), PART)])
+                under_way = part, Flight(self._client, [*calls, _heads(source, len(behind))])
                 part = behind
             if under_way is not None and isinstance(landed := self._land(source, *under_way), _End):
                 return landed.more
@@ -127,6 +129,15 @@ class RawDoor:
             self._log.info(Event.RAW_PUSH_SKIPPED, reason="nothing_left", dropped=context.dropped)
             return verbs.take_skipped(raw, source, "nothing_left", context.dropped)
         return verbs.take(raw, source, context, self._seen.get(source))
+
+
+def _heads(source: str, start: int) -> Call[list[bytes]]:
+    return verbs.raw_heads(source, start, PART, PART_BYTES)
+
+
+def _is_full(part: list[bytes]) -> bool:
+    """Whether there may be pushes behind a part."""
+    return len(part) == PART or sum(map(len, part)) >= PART_BYTES
 
 
 def parsed(raw: bytes, source: str, settings: Settings) -> RawPush:

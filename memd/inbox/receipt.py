@@ -23,7 +23,10 @@ _ID = re.compile(r"([0-9a-f]{32})\.([0-9a-f]{8})\.([1-9][0-9]{0,15})")
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """The result of a push. `status`: queued, merged, skipped (see `reason`), disabled; `dropped`: turns by reason."""
+    """The result of a push. `status`: queued, merged, skipped (see `reason`), disabled.
+
+    `messages`: how many were kept. `dropped`: turns by the reason why they were not, or (`truncated`) not whole.
+    """
 
     status: str
     id: str | None

@@ -267,9 +267,12 @@ def _waiting(row: list[bytes]) -> Waiting:
 # --- scheduler -----------------------------------------------------------------------------------------------------
 
 
-def raw_heads(source: str, start: int, count: int) -> Call[list[bytes]]:
-    """Read the oldest pushes of a raw list, from index `start`, without removing them."""
-    return Call(("LRANGE", source, start, start + count - 1), list)
+def raw_heads(source: str, start: int, count: int, size: int) -> Call[list[bytes]]:
+    """Read the oldest pushes of a raw list, from index `start`, without removing them.
+
+    `count` pushes at most, and none after those that together have `size` bytes.
+    """
+    return Call(("FCALL", "memd_heads_1", 1, source, start, count, size), list)
 
 
 def now_ms() -> Call[int]:

@@ -2,7 +2,7 @@
 
 In this order: every message becomes a turn, memd's own blocks and upload blocks are cut out, signals are detected in
 the last user messages, and turns are dropped, each counted by its reason. The reply to a dropped user turn is also
-dropped.
+dropped. What is left gets its identities, and then is made to fit the limits (`limits.py`).
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from msgspec.structs import replace
 
 from memd.context import Context, Message, Role, identify
+from memd.push.limits import fit
 from memd.push.turns import Turn, to_turn
-from memd.push.validation import RawPush, as_text, check_length, clean_text, read_created_at
+from memd.push.validation import RawPush, as_text, clean_text, read_created_at
 
 if TYPE_CHECKING:
     from memd.push.signals import Patterns
@@ -64,23 +65,19 @@ def examine(push: RawPush, patterns: Patterns) -> list[Examined]:
 
 
 def to_context(push: RawPush, patterns: Patterns) -> Context:
-    """The context of a push: filtered, with signals and identities. It may have no messages left.
-
-    Raises Rejected when the joined text blocks of a message are too long.
-    """
+    """The context of a push: filtered, with signals and identities, within the limits. It may have no messages left."""
     turns = [_cleaned(to_turn(message)) for message in push.messages]
     signals = _signals(turns, patterns)
     dropped: dict[str, int] = {}
     kept, orphaned = _keep(turns, signals, dropped)
     if kept and (others := push.signals | orphaned):
         kept[-1] = replace(kept[-1], signals=kept[-1].signals | others)
-    for message in kept:
-        check_length(message.content, push.max_chars)
     messages = _with_times(identify(push.key.thread_id, kept), turns)
     if push.former_thread:
         formers = identify(push.former_thread, kept)
         messages = tuple(replace(m, former=f.identity) for m, f in zip(messages, formers, strict=True))
-    return Context(push.key, messages, push.now, dropped)
+    fitting, cut = fit(messages, push.limits)  # identities are those of the whole texts in the whole list
+    return Context(push.key, fitting, push.now, dropped | cut)
 
 
 def _with_times(messages: tuple[Message, ...], turns: Sequence[Turn]) -> tuple[Message, ...]:
@@ -92,7 +89,12 @@ def _with_times(messages: tuple[Message, ...], turns: Sequence[Turn]) -> tuple[M
 
 
 def _cleaned(turn: Turn) -> Turn:
-    """The turn without control characters, memd's own blocks and upload blocks. A cut upload block counts as a file."""
+    """The turn without control characters, memd's own blocks and upload blocks. A cut upload block counts as a file.
+
+    Only the turns of users and assistants: others are dropped whatever they say, however long they are.
+    """
+    if turn.kind not in ("user", "assistant"):
+        return turn
     text = clean_text(turn.text).strip()
     if "<" not in text:
         return turn if text == turn.text else turn._replace(text=text)

@@ -14,6 +14,7 @@ from functools import cache, partial
 from importlib import import_module
 from typing import NamedTuple
 
+from memd.push.marks import MARK, mark
 from memd.push.named_secrets import NamedSecrets, Span, Values
 from memd.push.numbers import cards, seed_phrases, seed_words
 from memd.push.patterns import compiled, load
@@ -50,7 +51,6 @@ _BREAK = re.compile(r"(?<=[A-Za-z0-9_+/-])\\?[^\S\n]{0,4}\r?\n[^\S\n]{0,40}(?=[A
 """A line break inside what may be a key: the next line begins with a run that has a digit."""
 
 _KEY_LINE = re.compile(r"[A-Za-z0-9+/=]{16}")
-_PLACEHOLDER = re.compile(r"\[redacted:[a-z_]+\]")
 
 
 class _Form(NamedTuple):
@@ -107,7 +107,7 @@ def redact(text: str) -> tuple[str, Counter[str]]:
     parts: list[str] = []
     end = 0
     for start, stop, kind in spans:
-        parts += [text[end:start], f"[redacted:{kind}]"]
+        parts += [text[end:start], mark(kind)]
         end = stop
     return "".join([*parts, text[end:]]), Counter(kind for _, _, kind in spans)
 
@@ -120,17 +120,29 @@ def prepare() -> None:
 
 def holds_secret(text: str) -> bool:
     """Whether the text has a secret, or the mark of one that was cut out."""
-    return _PLACEHOLDER.search(text) is not None or bool(find(text))
+    return MARK.search(text) is not None or bool(find(text))
 
 
 def find(text: str) -> list[Span]:
     """Start, end and kind of each secret, in order, none overlapping."""
     if "[redacted:" in text:  # the mark of a secret is neither a word nor a value
-        text = _PLACEHOLDER.sub(lambda found: "\n" * len(found[0]), text)
+        text = MARK.sub(lambda found: "\n" * len(found[0]), text)
     plain = plain_text(text)
-    spans = sorted((*plain.original(start, end), kind) for start, end, kind in _spans(plain.text))
+    return merged((*plain.original(start, end), kind) for start, end, kind in _spans(plain.text))
+
+
+def private_keys(text: str) -> list[Span]:
+    """The private keys in a text, however long: a search without the others, for texts of any length."""
+    if "-----BEGIN" not in text and "PuTTY-User-Key-File" not in text:
+        return []
+    keys = _patterns().private_key.finditer(text)
+    return [(*match.span(), "private_key") for match in keys if _KEY_LINE.search(match[0])]
+
+
+def merged(spans: Iterable[Span]) -> list[Span]:
+    """Spans in order, those that overlap as one."""
     taken: list[Span] = []
-    for start, end, kind in spans:
+    for start, end, kind in sorted(spans):
         if taken and start < taken[-1][1]:
             first, last, name = taken[-1]
             taken[-1] = (first, max(last, end), name)
@@ -142,9 +154,7 @@ def find(text: str) -> list[Span]:
 def _spans(text: str) -> Iterator[Span]:
     patterns = _patterns()
     lowered = text.lower()
-    if "-----BEGIN" in text or "PuTTY-User-Key-File" in text:
-        keys = patterns.private_key.finditer(text)
-        yield from ((*match.span(), "private_key") for match in keys if _KEY_LINE.search(match[0]))
+    yield from private_keys(text)
     if "@" in text:
         yield from _marked(patterns.url_password, text, "password")
     yield from _tokens(text)

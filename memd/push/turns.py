@@ -1,6 +1,6 @@
 """Turns: one form for messages in the formats of OpenAI, Anthropic, Gemini, Bedrock, AI SDK and LangChain.
 
-docs/wire.md lists the shapes. Validation asks `unwrapped`, `kind_of` and `words`, so what it lets pass is read here.
+docs/wire.md lists the shapes. Validation asks `unwrapped` and `kind_of`, so what it lets pass is read here.
 """
 
 from __future__ import annotations
@@ -88,14 +88,6 @@ def kind_of(message: Mapping[str, Any]) -> Kind:
     return kind
 
 
-def words(message: Mapping[str, Any]) -> list[str]:
-    """The texts of an unwrapped message. Where it has `parts` and a text as `content`, they say the same."""
-    content = message.get("content")
-    if isinstance(content, str) and content:
-        return [content]
-    return [text_of(block) for block in _blocks(message) if sort_of(block) == "text"]
-
-
 def to_turn(message: Mapping[str, Any]) -> Turn:
     """The turn of a validated message. Raises Rejected for a role that memd does not know."""
     message = unwrapped(message)
@@ -117,7 +109,7 @@ def to_turn(message: Mapping[str, Any]) -> Turn:
         kind = "tool"  # Anthropic, Bedrock and Gemini send tool results as a user's turn
     return Turn(
         kind=kind,
-        text="\n".join(words(message)),
+        text="\n".join(_words(message)),
         calls_tools=_calls(message) or (kind == "assistant" and not ends_in_words(blocks)),
         hidden=is_hidden(message),
         has_files="file" in sorts,
@@ -133,6 +125,14 @@ def is_hidden(message: Mapping[str, Any]) -> bool:
         return False
     answer = _mapping(extra.get("human_input_response") or message.get("human_input_response"))
     return answer.get("kind") != "human_input_response"
+
+
+def _words(message: Mapping[str, Any]) -> list[str]:
+    """The texts of an unwrapped message. Where it has `parts` and a text as `content`, they say the same."""
+    content = message.get("content")
+    if isinstance(content, str) and content:
+        return [content]
+    return [text_of(block) for block in _blocks(message) if sort_of(block) == "text"]
 
 
 def _kind_of_item(name: str) -> Kind | None:

@@ -19,7 +19,7 @@ from memd.config import ClientSettings
 from memd.context import SIGNALS, WIRE_VERSION, Key, Message
 from memd.errors import Rejected
 from memd.push.strict_json import check_values, parse_json, refuse
-from memd.push.turns import kind_of, unwrapped, words
+from memd.push.turns import kind_of, unwrapped
 
 MAX_ID_BYTES = 256
 MAX_THREAD_BYTES = MAX_ID_BYTES - 65
@@ -55,8 +55,8 @@ class RawPush(Struct, frozen=True):
     messages: tuple[dict[str, Any], ...]
     signals: frozenset[str]
     now: bool
-    max_chars: int
-    """Characters that the text of one message may have once its blocks are joined."""
+    limits: ClientSettings
+    """The limits for what filtering leaves."""
 
     former_thread: str = ""
     """The thread's name before raw lists had namespaces; empty where nothing has changed."""
@@ -64,15 +64,15 @@ class RawPush(Struct, frozen=True):
 
 def parse_push(raw: bytes, limits: ClientSettings) -> RawPush:
     """A push from the bytes of a raw list. Raises Rejected, and no other error, for any bytes."""
-    if len(raw) > limits.max_push_bytes:
-        refuse("E_PUSH_SIZE", f"a push has at most {limits.max_push_bytes} bytes", limit=limits.max_push_bytes)
+    if len(raw) > limits.read_bytes:
+        refuse("E_PUSH_SIZE", f"a push has at most {limits.read_bytes} bytes", limit=limits.read_bytes)
     return check_push(parse_json(raw), limits, scanned=True)
 
 
 def check_push(value: object, limits: ClientSettings, *, scanned: bool = False) -> RawPush:
     """A push from Python values. `scanned`: its bytes were checked for size, depth and item count. Raises Rejected."""
     if not scanned:
-        check_values(value, limits.max_push_bytes)
+        check_values(value, limits.read_bytes)
     if not isinstance(value, dict):
         refuse("E_PUSH_TYPE", "a push is a JSON object")
     for name in value:
@@ -92,8 +92,8 @@ def check_push(value: object, limits: ClientSettings, *, scanned: bool = False) 
     now = value.get("now", False)
     if not isinstance(now, bool):
         refuse("E_NOW_TYPE", "now must be true or false", "now")
-    messages = _messages(value.get("messages"), limits)
-    return RawPush(key, messages, _signals(value.get("signals")), now, limits.max_message_chars)
+    messages = _messages(value.get("messages"))
+    return RawPush(key, messages, _signals(value.get("signals")), now, limits)
 
 
 def in_namespace(push: RawPush, app: str) -> RawPush:
@@ -144,15 +144,9 @@ def _is_plain(value: str) -> bool:
 
 def clean_text(text: str) -> str:
     """Message text without bidi overrides, tag characters, non-characters and C0 controls; emoji joiners stay."""
-    if text.replace("\n", "").isprintable():  # fast path: nothing that must be stripped is printable
+    if text.replace("\n", "").replace("\t", "").isprintable():  # fast path: nothing that must be stripped is printable
         return text
     return _NOT_IN_TEXT.sub("", text)
-
-
-def check_length(text: str, max_chars: int) -> None:
-    """Check the text of a message, its blocks joined. Raises Rejected."""
-    if len(text) > max_chars:
-        refuse("E_CONTENT_LENGTH", f"a message has at most {max_chars} characters", "content", max_chars)
 
 
 def read_created_at(value: object) -> str | None:
@@ -201,7 +195,8 @@ def parse_wire_message(raw: bytes, limits: ClientSettings) -> Message:
         refuse("E_ROLE", "role must be user or assistant", "role")
     if not isinstance(content, str) or not content:
         refuse("E_CONTENT", f"content must be text of 1 to {limits.max_message_chars} characters", "content")
-    check_length(content, limits.max_message_chars)
+    if len(content) > (most := limits.max_message_chars):
+        refuse("E_CONTENT_LENGTH", f"a message has at most {most} characters", "content", most)
     check_message_id(value.get("id"))
     former = value.get("former", "")
     if not isinstance(former, str):
@@ -222,24 +217,17 @@ def wire_message(message: Message) -> bytes:
     return orjson.dumps(fields)
 
 
-def _messages(value: object, limits: ClientSettings) -> tuple[dict[str, Any], ...]:
+def _messages(value: object) -> tuple[dict[str, Any], ...]:
     if not isinstance(value, (list, tuple)):
         refuse("E_MESSAGES_TYPE", "messages must be a list", "messages")
     if not value:
         refuse("E_MESSAGES_EMPTY", "a push carries at least one message", "messages")
-    if len(value) > limits.max_messages:
-        refuse(
-            "E_MESSAGES_COUNT",
-            f"a push carries at most {limits.max_messages} messages",
-            "messages",
-            limits.max_messages,
-        )
     for message in value:
-        _check_message(message, limits)
+        _check_message(message)
     return tuple(value)
 
 
-def _check_message(message: object, limits: ClientSettings) -> None:
+def _check_message(message: object) -> None:
     if not isinstance(message, dict):
         refuse("E_MESSAGE_TYPE", "a message must be an object", "messages")
     message = unwrapped(message)
@@ -250,14 +238,6 @@ def _check_message(message: object, limits: ClientSettings) -> None:
         refuse("E_CONTENT_TYPE", "parts must be a list", "parts")
     if kind_of(message) == "user" and not {"content", "parts"} & message.keys():
         refuse("E_CONTENT_MISSING", "a user's message needs content or parts", "content")
-    size = sum(map(len, words(message)))
-    if size > limits.max_message_chars:
-        refuse(
-            "E_CONTENT_LENGTH",
-            f"a message has at most {limits.max_message_chars} characters",
-            "content",
-            limits.max_message_chars,
-        )
     check_message_id(message.get("id"))
     read_created_at(message.get("created_at"))
 

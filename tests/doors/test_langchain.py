@@ -267,12 +267,19 @@ def test_a_memory_that_cannot_be_read_does_not_stop_the_agent(chat: Chat, caplog
 
 
 def test_a_message_that_memd_refuses_does_not_take_others_along(chat: Chat, caplog: pytest.LogCaptureFixture) -> None:
-    """One that is too long is said in the log, with its code; the rest of the run is pushed, and the next ones are."""
+    """One with a bad id is said in the log, with its code; the rest of the run is pushed, and the next ones are."""
     with caplog.at_level(logging.ERROR, "memd"):
-        chat.say("x" * 100_001)
+        chat.say(HumanMessage("I live in Porto.", id="bad\x07"))
     chat.say("I like tea.")
-    assert "E_CONTENT_LENGTH" in caplog.text
+    assert "E_MESSAGE_ID_CTRL" in caplog.text
     assert chat.pending == [("assistant", "Noted."), ("user", "I like tea."), ("assistant", "Noted.")]
+
+
+def test_a_message_that_is_too_long_is_pushed(chat: Chat) -> None:
+    """Head and tail of it, as through any door."""
+    chat.say("I live in Porto." + "x" * 100_000 + "I like tea.")
+    (_, said), reply = chat.pending
+    assert (said[:16], said[-11:], reply) == ("I live in Porto.", "I like tea.", ("assistant", "Noted."))
 
 
 def test_a_run_that_failed_is_made_up_for(chat: Chat) -> None:

@@ -144,12 +144,13 @@ def test_a_raw_push_that_was_refused_is_tried_again_first(
     memd: Memd, client: redis.Redis, settings: Settings, configured: Callable[..., Settings]
 ) -> None:
     """Its limits raised, a refused raw push is taken in like any other."""
-    small = configured(client__max_messages=1)
-    push = {"thread_id": "t", "user_id": "ana", "messages": turns("I live in Porto.", "I like tea."), "now": True}
+    small = configured(client__max_read_bytes=1_024, client__max_push_bytes=1_024)
+    said = [{**turn, "note": "x" * 600} for turn in turns("I live in Porto.", "I like tea.")]
+    push = {"thread_id": "t", "user_id": "ana", "messages": said, "now": True}
     with daemon(small):
         client.rpush("memd:in", orjson.dumps(push))
         wait_for(memd.dead, "it was refused")
-        assert memd.dead()[0].code == "E_MESSAGES_COUNT"
+        assert memd.dead()[0].code == "E_PUSH_SIZE"
     with daemon(settings):
         assert memd.retry(memd.dead()) == 1
         wait_for(lambda: len(memd.document("ana")["facts"]) == 2, "it is remembered")
@@ -165,7 +166,7 @@ def test_a_raw_push_that_no_setting_makes_good_stays_dead(
     RawDoor(settings, client).take_in()
     good = orjson.dumps({"thread_id": "t", "user_id": "ana", "messages": turns("I like tea.")})
     client.rpush("memd:in", good)
-    send(client, verbs.take_dead(good, "memd:in", Rejected("E_MESSAGES_COUNT", "a smaller limit, once")))
+    send(client, verbs.take_dead(good, "memd:in", Rejected("E_PUSH_SIZE", "a smaller limit, once")))
     retried = cli("dead", "retry", "--all", "--yes")
     assert "1 letter is pending again\n" in retried.stdout
     assert "still dead, as the content would be refused again: 1 E_JSON, 1 E_MESSAGES_TYPE" in retried.stderr

@@ -15,7 +15,7 @@ from memd.client import Memd
 from memd.config import Settings
 from memd.errors import MemdError
 from memd.inbox import library, raw_door, verbs
-from memd.inbox.connection import Call, Flight
+from memd.inbox.connection import Call, Flight, send
 from memd.scheduler.intake import Intake
 
 pytestmark = pytest.mark.timing
@@ -55,7 +55,7 @@ def test_a_raw_socket_pushes(memd: Memd, client: redis.Redis, settings: Settings
         (b'{"thread_id":"t","messages":[{"role":"user","content":"x"}]}', "E_USER_ID_MISSING"),
         (b"[" * 100_000, "E_JSON"),
         (b'{"thread_id":"t","user_id":"u","who":1,"messages":[{"role":"user","content":"x"}]}', "E_UNKNOWN_FIELD"),
-        (b"x" * 1_048_577, "E_PUSH_SIZE"),
+        (b"x" * 8_388_609, "E_PUSH_SIZE"),
     ],
 )
 def test_bad_bytes_go_to_the_dead_with_their_code(
@@ -70,6 +70,39 @@ def test_bad_bytes_go_to_the_dead_with_their_code(
     assert dead[b".raw"] == raw
     assert dead[b".origin"] == b"memd:in"
     assert client.llen(verbs.RAW) == 0
+
+
+def test_long_things_are_taken_in(memd: Memd, client: redis.Redis, settings: Settings) -> None:
+    """8 MiB of tool output, 1,001 messages, a paste of 100,001 characters: nothing is refused; cuts are counted."""
+    tool = {"role": "tool", "content": "x" * 8_000_000}
+    many = [{"id": f"m{n}", "role": "user", "content": f"message {n}"} for n in range(1_001)]
+    client.rpush(
+        verbs.RAW,
+        raw_push("tool", messages=[tool, {"role": "user", "content": "I live in Porto."}]),
+        raw_push("many", messages=many),
+        raw_push("long", "I live in Porto." + "x" * 100_000),
+    )
+    while raw_door.RawDoor(settings, client).take_in():
+        pass
+    assert memd.dead() == []
+    counts = {user: sum(key.turns for key in memd.pending(user_id=user).keys) for user in ("tool", "many", "long")}
+    assert counts == {"tool": 1, "many": 1_000, "long": 2}
+    assert memd.status().dropped == {"tool": 1, "over_limit": 1, "truncated": 1}
+
+
+def test_large_pushes_are_read_one_by_one(client: redis.Redis) -> None:
+    """A part ends with the push that reaches its bytes, so the scheduler never holds many large ones."""
+    client.rpush(verbs.RAW, *(b"%d" % n + b"x" * 299_999 for n in range(9)), b"y" * 5_000_000, b"z")
+
+    def heads(start: int, count: int, size: int) -> list[bytes]:
+        return [head[:1] for head in send(client, verbs.raw_heads(verbs.RAW, start, count, size))]
+
+    assert heads(0, 25, 900_000) == [b"0", b"1", b"2"]
+    assert heads(3, 2, 900_000) == [b"3", b"4"]
+    assert heads(8, 25, 900_000) == [b"8", b"y"]
+    assert heads(9, 25, 900_000) == [b"y"]
+    assert heads(10, 25, 900_000) == [b"z"]
+    assert heads(11, 25, 900_000) == []
 
 
 def test_two_schedulers_take_each_push_in_once_and_in_order(
@@ -122,8 +155,6 @@ def odd_push(number: int) -> bytes:
 
 
 def client_claim(client: redis.Redis, settings: Settings) -> list[str]:
-    from memd.inbox.connection import send
-
     taken = send(client, verbs.claim(settings, 1, 0, "w", "model")).taken
     return [message.content for message in taken[0].messages] if taken else []
 

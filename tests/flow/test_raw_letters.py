@@ -106,7 +106,7 @@ def test_a_letter_that_was_moved_makes_room(memd: Memd, client: redis.Redis, few
     for number in range(4):  # refused by other settings, so that a retry moves them
         raw = orjson.dumps({"thread_id": f"t{number}", "user_id": "ana", "messages": [turn]})
         client.rpush(RAW, raw)
-        send(client, verbs.take_dead(raw, RAW, Rejected("E_MESSAGES_COUNT", "a smaller limit, once")))
+        send(client, verbs.take_dead(raw, RAW, Rejected("E_PUSH_SIZE", "a smaller limit, once")))
     first, second, *others = memd.dead()
     assert (memd.retry([first]), memd.drop([second])) == (1, 1)
     assert client.zcard(f"{P}:deadraw:{RAW}") == 2

@@ -17,7 +17,7 @@ from memd.errors import Rejected
 from memd.push.strict_json import MAX_NUMBER_CHARS
 from memd.push.validation import check_identifier
 
-MAX_PUSH_BYTES = ClientSettings().max_push_bytes
+MAX_BYTES = ClientSettings().read_bytes
 
 
 def _is_id(value: str) -> bool:
@@ -42,7 +42,7 @@ def filter_body(_: schemathesis.HookContext, body: Any) -> bool:
     """Leave out requests that the document cannot exclude: a flush that waits, which takes long; a number with too many
     digits; a message id like 5.0, which JSON Schema calls an integer; a body over the limit, refused before it is read.
     """
-    if len(json.dumps(body, default=str)) > MAX_PUSH_BYTES:
+    if len(json.dumps(body, default=str)) > MAX_BYTES:
         return False
     if not isinstance(body, dict):
         return True

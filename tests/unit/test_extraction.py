@@ -375,6 +375,18 @@ def test_data_cannot_forge_its_delimiters() -> None:
     assert text.count("<messages>") == text.count("</messages>") == text.count("</m>") == 1
 
 
+def test_a_long_turn_of_the_assistant_is_cut() -> None:
+    """To 1,500 characters, head and tail, in <messages> and in <before>; what the user says is whole."""
+    long = "See [redacted:key]. " + "x" * 3_000 + " Is that so? "
+    said = (Message("user", long), Message("assistant", long), Message("assistant", "x" * 1_500))
+    text = build(Request({}, said, (Message("assistant", long),)), date(2026, 11, 21))
+    user, reply, short = (message.content for message in parse_messages(text))
+    assert (user, short) == (long, "x" * 1_500)
+    assert len(reply) == 1_500
+    assert (reply[:19], reply[-13:], reply.count("[...]")) == ("See [redacted:key].", " Is that so? ", 1)
+    assert f"<before>\nassistant: {reply}\n</before>" in text
+
+
 @pytest.mark.parametrize("text", ["a < b && c", "&lt;", "&amp;lt;", "<m>", "小于 < 号"])
 def test_unescape_is_the_inverse_of_escape(text: str) -> None:
     """Text that the model copies can be restored."""

@@ -26,4 +26,18 @@ local function memd_take(keys, argv)
   return 'taken'
 end
 
+-- memd_heads_1: KEYS raw list; ARGV index, count, bytes -> pushes from this index on: `count` at most, and none after
+-- those that reach `bytes`, so that large pushes come one by one
+local function memd_heads(keys, argv)
+  local list, heads, bytes = keys[1], {}, 0
+  for i = 0, argv[2] - 1 do
+    local head = bytes < tonumber(argv[3]) and call('LINDEX', list, argv[1] + i)
+    if not head then break end
+    heads[#heads + 1] = head
+    bytes = bytes + #head
+  end
+  return heads
+end
+
 register('memd_take', memd_take)
+register('memd_heads', memd_heads, { 'no-writes' })
