@@ -90,7 +90,7 @@ def test_few_large_bodies_are_held_at_once() -> None:
     """The next one waits, half read, longer than a body may take to arrive; small ones do not wait."""
 
     async def read(bodies: LargeBodies, size: int, held: asyncio.Event, end: asyncio.Event) -> int:
-        parts = [{"body": b"x" * size, "more_body": True}, {"body": b"x"}]
+        parts: list[dict[str, Any]] = [{"body": b"x" * size, "more_body": True}, {"body": b"x"}]
 
         async def receive() -> dict[str, Any]:
             return {"type": "http.request", **parts.pop(0)}
