@@ -47,7 +47,9 @@ def filter_body(_: schemathesis.HookContext, body: Any) -> bool:
     if not isinstance(body, dict):
         return True
     messages = body.get("messages")
-    ids = [one.get("id") for one in messages if isinstance(one, dict)] if isinstance(messages, list) else []
+    said = [one for one in messages if isinstance(one, dict)] if isinstance(messages, list) else []
+    said += [data for one in said if isinstance(data := one.get("data"), dict)]
+    ids = [one.get("id") for one in said]
     return body.get("wait") is not True and not _has_long_number(body) and float not in map(type, ids)
 
 

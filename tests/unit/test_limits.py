@@ -38,8 +38,9 @@ def prose(size: int) -> str:
 def test_one_paste_too_long_keeps_head_and_tail() -> None:
     """100,001 characters in any form of text: the message is kept, as long as allowed, counted; so are the others."""
     long = "I live in Porto. " + prose(100_000) + " My cat is called Mia."
-    for content in (long, [{"type": "text", "text": long}], [long[:60_000], {"type": "text", "text": long[60_000:]}]):
-        taken = context([user("Hello there, memd!"), user(content)])
+    parts = [{"text": long[:60_000]}, {"text": long[60_000:]}]
+    for message in (user(long), user([{"type": "text", "text": long}]), user(parts), {"role": "user", "parts": parts}):
+        taken = context([user("Hello there, memd!"), message])
         first, cut = taken.messages
         assert first.content == "Hello there, memd!"
         assert 99_990 <= len(cut.content) <= 100_000
