@@ -11,16 +11,22 @@ from memd.config import Settings
 from memd.context import WIRE_VERSION
 from memd.errors import OtherStore
 from memd.inbox.connection import translate
+from memd.inbox.decoding import text
 from memd.inbox.verbs import P
 from memd.memory.store.protocol import Store
 
 BUILD = 16
 """Grows with every change of the Lua; an older build never replaces a newer one."""
 
+FIRST_WITH_LINES = 16
+"""The build since which the pending keys of a bucket stand in line; what older ones left is lined up once."""
+
 SHARED = ("ground", "waiting", "header", "merge")
 """The files of `lua/` that both libraries begin with, in this order: each uses the ones before it."""
 
-DRAIN = ("budget", "breaker", "claim", "settle", "batches", "dead", "forget", "take", "flush", "pending", "upkeep")
+DRAIN = (
+    "budget", "breaker", "line", "claim", "settle", "batches", "dead", "forget", "take", "flush", "pending", "upkeep",
+)  # fmt: skip
 
 BUDGETS = ("total_day_tokens", "user_day_tokens")
 
@@ -97,8 +103,10 @@ def install(client: redis.Redis, settings: Settings) -> bool:
         build = int(client.hget(f"{P}:config", "build") or 0)
         if build > BUILD:
             return False
-        for text in libraries().values():
-            client.function_load(text, replace=True)
+        for source in libraries().values():
+            client.function_load(source, replace=True)
+        if 0 < build < FIRST_WITH_LINES:
+            _line_up(client)
         config = _config(settings)
         budgets = [config[name] for name in BUDGETS]
         changed = [int(value or 0) for value in client.hmget(f"{P}:config", BUDGETS)] != budgets
@@ -108,6 +116,14 @@ def install(client: redis.Redis, settings: Settings) -> bool:
     except redis.RedisError as error:
         translate(error, client)
     return True
+
+
+def _line_up(client: redis.Redis) -> None:
+    """Give the pending keys of an older build their places in line; repeating it does no harm."""
+    for row in ("due", "rationed", "batched", "busy"):
+        cursor = "0"
+        while (cursor := text(client.fcall(f"memd_line_up_{WIRE_VERSION}", 1, P, row, cursor))) != "0":
+            pass
 
 
 def _config(settings: Settings) -> dict[str, int]:

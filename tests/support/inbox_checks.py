@@ -167,8 +167,10 @@ class CheckedMachine(RuleBasedStateMachine):
             assert state not in {"stored", "skipped"} or names <= self._model.ended(key)
 
     def _check_claim(self, claim: Claim, before: View, claims: Claims) -> None:
-        """A claim holds the oldest messages of a due key whose bucket was free, in their order."""
+        """A claim holds the oldest messages of the first due key of a bucket that was free, in their order."""
         assert before.due(claim.key.hash) <= claims.now_ms
+        due = [key for key in self._model.line(claim.key.bucket) if before.due(key.hash) <= claims.now_ms]
+        assert claim.key == due[0]
         assert claim.key.bucket not in {taken.key.bucket for taken in self._model.claims.values()}
         taken = self._model.claim(claim.id, claim.key)
         assert claim.messages == taken.messages
@@ -176,12 +178,11 @@ class CheckedMachine(RuleBasedStateMachine):
         assert claim.bad is None
 
     def _check_nothing_was_left(self, claims: Claims) -> None:
-        """A worker with room takes all due keys, except suspects while it holds another claim."""
+        """A worker with room takes the first due key of each bucket, except a suspect while it holds another claim."""
         view = look(self._client)
-        for key, due in view.zset("due").items():
-            fields = view.pending[key]
-            free = fields[".bucket"] not in view.hash("busy") and ".suspect" not in fields
-            assert not (free and due <= claims.now_ms)
+        for bucket in BUCKETS:
+            due = [key for key in self._model.line(bucket) if view.due(key.hash) <= claims.now_ms]
+            assert not due or bucket.hash in view.hash("busy") or self._model.waiting[due[0]].suspect
 
     def _check_document(self, bucket: Bucket) -> None:
         """A document holds its user's facts, each once, and the identities of their messages in order."""

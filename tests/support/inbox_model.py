@@ -29,6 +29,9 @@ class Entry:
 Entries = dict[str, Entry]
 """By identity."""
 
+GIVES_WAY = 8
+"""Releases in a row at no attempt after which a key lets the others of its bucket go first."""
+
 
 @dataclass
 class Waiting:
@@ -41,6 +44,11 @@ class Waiting:
     suspect: bool = False
     not_before: int = 0
     hurried: bool = False
+
+    @property
+    def newest(self) -> int:
+        """The order of its newest message."""
+        return max(entry.order for entry in self.entries.values())
 
 
 @dataclass(frozen=True)
@@ -118,6 +126,14 @@ class Model:
         found = Taken(key, waiting.first, taken, waiting.attempts, waiting.delays, waiting.suspect)
         self.claims[claim_id] = found
         return found
+
+    def line(self, bucket: Bucket) -> list[Key]:
+        """The waiting keys of a bucket in the order in which they are claimed when all are due.
+
+        That is by their newest message; keys that came back many times at no attempt stand behind the others.
+        """
+        keys = [key for key in self.waiting if key.bucket == bucket]
+        return sorted(keys, key=lambda key: (self.waiting[key].delays >= GIVES_WAY, self.waiting[key].newest))
 
     def new_in(self, taken: Taken) -> tuple[Message, ...]:
         """The messages of a claim that the document has not taken in."""

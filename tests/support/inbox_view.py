@@ -28,13 +28,15 @@ end
 return rows
 """
 
+LINE = "line:"
+
 # Moves every stored time into the past: the same as if the server's clock had advanced by ARGV[1] ms.
 ADVANCE = """
 local by = tonumber(ARGV[1])
 local moments = { '.first', '.last', '.after', 'until', 'opened', 'probe_until', '.made' }
 for _, key in ipairs(redis.call('KEYS', '{memd}:*')) do
   local kind = redis.call('TYPE', key).ok
-  if kind == 'zset' then
+  if kind == 'zset' and not string.find(key, ':parked:line:', 1, true) then -- a line has no times
     for _, member in ipairs(redis.call('ZRANGE', key, 0, -1)) do redis.call('ZINCRBY', key, -by, member) end
   elseif kind == 'hash' then
     for _, name in ipairs(moments) do
@@ -87,7 +89,13 @@ class View:
 
     @cached_property
     def parked(self) -> dict[str, dict[str, float]]:
-        return self.family("parked")
+        return {bucket: row for bucket, row in self.family("parked").items() if not bucket.startswith(LINE)}
+
+    @cached_property
+    def lines(self) -> dict[str, dict[str, float]]:
+        """The line of each bucket: its pending keys by the order of their newest message."""
+        named = ((name.removeprefix(LINE), row) for name, row in self.family("parked").items() if name.startswith(LINE))
+        return dict(named)
 
     def due(self, key_hash: str) -> float:
         """The due time of a pending key in any state."""
@@ -102,13 +110,14 @@ class View:
 
 def messages(fields: dict[str, str]) -> tuple[Message, ...]:
     """The messages of a context, a claim or a dead letter, in order of arrival."""
-    rows = sorted((int(value.split(" ", 1)[0]), name[2:], value) for name, value in _rows(fields))
+    rows = sorted((order, name[2:], value) for order, (name, value) in zip(_orders(fields), _rows(fields), strict=True))
     return tuple(_message(identity, value) for _, identity, value in rows)
 
 
 def check(view: View, now_ms: int) -> None:
     """Check the invariants, which hold at any moment."""
     _check_places(view)
+    _check_lines(view)
     _check_parked_keys_wait_for_something(view, now_ms)
     _check_one_writer(view)
     _check_sizes(view)
@@ -125,6 +134,16 @@ def _check_places(view: View) -> None:
     for row in ("rationed", "batched"):
         assert view.zset(row).keys() == {key for key, fields in view.pending.items() if fields.get(".parked") == row}
     assert due.keys() == {key for key, fields in view.pending.items() if ".parked" not in fields}
+
+
+def _check_lines(view: View) -> None:
+    """Every pending key stands in the line of its bucket, at the order of its newest message; nothing else does."""
+    places = {(f[".bucket"], key): float(max(_orders(f))) for key, f in view.pending.items()}
+    assert places == {(bucket, key): place for bucket, line in view.lines.items() for key, place in line.items()}
+
+
+def _orders(fields: dict[str, str]) -> list[int]:
+    return [int(value.split(" ", 1)[0]) for _, value in _rows(fields)]
 
 
 def _check_parked_keys_wait_for_something(view: View, now_ms: int) -> None:

@@ -3,15 +3,6 @@
 local POLL_MS = 60000 -- where the settings do not say how often a batch is polled
 local BATCH_MS = 26 * 3600000 -- a batch ends within 24 hours; its open requests are then made again
 
--- The order of the last message of a claim
-local function last_order(claim)
-  local last, flat = 0, call('HGETALL', claim)
-  for i = 1, #flat, 2 do
-    if is_message(flat[i]) then last = math.max(last, tonumber((parts(flat[i + 1])))) end
-  end
-  return last
-end
-
 -- memd_keep_1: KEYS P; ARGV claim, what was asked, answer -> 1, or 0 when the claim does not exist any more. The claim
 -- keeps the answer to its messages as if a batch had brought it: it goes back with them, and nobody asks again.
 local function memd_keep(keys, argv)

@@ -49,8 +49,9 @@ local function split(ctx, claim, limit, last)
   call('HDEL', ctx, unpack(BATCH_FIELDS)) -- they were about the oldest messages
 end
 
--- Takes one key: c has .bucket .owner .size .answered
-local function take(P, cfg, key, c, id, worker, now)
+-- Takes one key: c has .key .bucket .owner .size .answered
+local function take(P, cfg, c, id, worker, now)
+  local key = c.key
   local ctx, claim = P .. ':ctx:' .. key, P .. ':claim:' .. id
   if c.answered then
     split(ctx, claim, math.huge, tonumber(call('HGET', ctx, '.sent')))
@@ -60,7 +61,10 @@ local function take(P, cfg, key, c, id, worker, now)
     split(ctx, claim, cfg.claim_tokens, math.huge)
   end
   call('HSET', claim, '.key', key, '.worker', worker)
-  if call('EXISTS', ctx) == 0 then call('ZREM', P .. ':due', key) end
+  if call('EXISTS', ctx) == 0 then
+    call('ZREM', P .. ':due', key)
+    call('ZREM', line_of(P, c.bucket), key)
+  end
   call('HSET', P .. ':busy', c.bucket, id)
   call('ZADD', P .. ':claimed', now + cfg.lease_ms, id)
   call('HSET', P .. ':outcome:' .. key, '.claim', id, '.owner', c.owner, '.bucket', c.bucket) -- ctx held them so far
@@ -92,11 +96,12 @@ local function bring_back_late(P, now, limit)
   end
 end
 
--- Whether a due key can be claimed. One that cannot leaves due: it is parked while its bucket is busy, and set aside
--- while its budget is used up, except if its answer has been paid for.
+-- Whether a due key can be claimed, or another due key of its bucket that comes before it. One that cannot leaves due: it
+-- is parked while it waits for its bucket or for that key, and set aside while its budget is used up, except if its
+-- answer has been paid for.
 local function candidate(P, cfg, key, now)
-  local ctx = P .. ':ctx:' .. key
-  local bucket, suspect, size, owner, batch = fields_of(P, key, '.bucket', '.suspect', '.size', '.owner', '.batch')
+  local bucket, suspect, size, owner, batch, delays = fields_of(P, key, '.bucket', '.suspect', '.size', '.owner',
+    '.batch', '.delays')
   if not bucket then
     call('ZREM', P .. ':due', key)
     return nil
@@ -105,13 +110,21 @@ local function candidate(P, cfg, key, now)
     park(P, key, bucket)
     return nil
   end
-  local answered = batch and call('HEXISTS', ctx, '.answer') == 1
+  local first, row = first_in_line(P, bucket, key, delays, now)
+  if first ~= key then
+    park(P, key, bucket)
+    if row ~= 'due' then bring_back(P, row, first, now) end
+    suspect, size, owner, batch = fields_of(P, first, '.suspect', '.size', '.owner', '.batch')
+  end
+  local answered = batch and call('HEXISTS', P .. ':ctx:' .. first, '.answer') == 1
   local moment = not answered and rationed_until(P, cfg, owner, now)
   if moment then
-    set_aside(P, 'rationed', key, bucket, moment, now)
+    set_aside(P, 'rationed', first, bucket, moment, now)
     return nil
   end
-  return { bucket = bucket, suspect = suspect, size = tonumber(size) or 0, owner = owner, answered = answered }
+  return {
+    key = first, bucket = bucket, suspect = suspect, size = tonumber(size) or 0, owner = owner, answered = answered,
+  }
 end
 
 -- memd_claim_1: KEYS P; ARGV room, holding, nonce, worker, endpoint; sent again it returns the same claims
@@ -140,7 +153,7 @@ local function memd_claim(keys, argv)
     if c and c.suspect and holding + #claims > 0 then
       suspects = suspects + 1
     elseif c then
-      claims[#claims + 1] = take(P, cfg, key, c, nonce .. '-' .. #claims, worker, now)
+      claims[#claims + 1] = take(P, cfg, c, nonce .. '-' .. #claims, worker, now)
       if c.suspect then break end -- a suspect is worked on alone
     end
   end

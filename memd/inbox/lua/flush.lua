@@ -21,8 +21,7 @@ local function make_due(P, cfg, key, bucket, parked, owner, now)
     set_aside(P, 'rationed', key, bucket, moment, now)
     return
   end
-  local row = parked and P .. ':parked:' .. bucket or P .. ':due'
-  local due = tonumber(call('ZSCORE', row, key))
+  local due = tonumber(call('ZSCORE', P .. ':' .. row_of(bucket, parked), key))
   set_due(P, key, bucket, parked, math.min(due or now, now), now, cfg.tick_ms)
 end
 
@@ -67,11 +66,12 @@ local function memd_flush(keys, argv)
       key = call('HGET', place, '.key')
     end
     if key then flush(key) end
-    local bucket = source ~= 'keys' and source ~= 'user' and call('HGET', place, '.bucket')
+    local bucket = source ~= 'keys' and call('HGET', place, '.bucket')
     if bucket and not seen[bucket] then
       seen[bucket] = true
-      -- Other keys of the bucket may be parked until this one has ended, or has been claimed if the bucket is free.
-      for _, other in ipairs(call('ZRANGE', P .. ':parked:' .. bucket, 0, 999)) do
+      -- The others of the bucket: those parked are in no other row, and those before this one in line must not be due
+      -- a page later, when a worker has taken it.
+      for _, other in ipairs(call('ZRANGE', line_of(P, bucket), 0, 999)) do
         if other ~= key then flush(other) end
       end
     end

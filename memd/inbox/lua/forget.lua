@@ -122,7 +122,11 @@ local function forget_pending(P, key, bucket, cut, now)
     return true
   end
   for _, row in ipairs({ 'due', 'rationed', 'batched', 'ended' }) do call('ZREM', P .. ':' .. row, key) end
-  if bucket then call('ZREM', P .. ':parked:' .. bucket, key) end
+  if bucket then
+    call('ZREM', P .. ':parked:' .. bucket, key)
+    call('ZREM', line_of(P, bucket), key)
+    if call('HEXISTS', P .. ':busy', bucket) == 0 then unpark(P, bucket, now) end -- others may have waited for it
+  end
   return false
 end
 

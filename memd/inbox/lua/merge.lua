@@ -118,7 +118,8 @@ local function weigh(P, cfg, h, argv, at, pending, accepted, now)
   return push
 end
 
--- Gives a push that changes anything the next sequence number of its key, and its new messages the next orders.
+-- Gives a push that changes anything the next sequence number of its key, and its new messages the next orders; the last
+-- of these is the key's place in line. A push that brings nothing new leaves the key in its place.
 local function number(P, h, pending, push)
   if #push.new == 0 and #push.changed == 0 and not pending.fresh then return end
   local outcome = P .. ':outcome:' .. h.key
@@ -133,6 +134,7 @@ local function number(P, h, pending, push)
   for i, m in ipairs(push.new) do
     put(push.changed, 'm:' .. m.identity, message_value(order + i, pending.seq, m.tokens, m.signals, m.text, push.at))
   end
+  if #push.new > 0 then line_up(P, h.bucket, h.key, order + #push.new) end
   count(P, { 'pushes', 1, 'messages', #push.new })
   if h.dropped then count(P, h.dropped) end
 end

@@ -162,9 +162,11 @@ local function merge_back(source, ctx)
   call('DEL', source)
 end
 
--- The messages of a claim or a letter are pending again, before what came since: they keep their order.
-local function put_back(P, source, key, changes)
+-- The messages of a claim or a letter are pending again, before what came since: they keep their order, and the key its
+-- place in line.
+local function put_back(P, source, key, bucket, changes)
   local ctx = P .. ':ctx:' .. key
+  line_up(P, bucket, key, last_order(source))
   fields_of(P, key, '.bucket') -- one of a wrong type is set aside
   if call('EXISTS', ctx) == 0 then
     call('RENAME', source, ctx)
@@ -179,7 +181,7 @@ end
 -- Puts a claim's messages back and frees its bucket. The key leaves every row: it waits for its own time now, and as
 -- the one key that a free bucket unparks it would keep the others parked.
 local function give_back(P, id, c, changes, now)
-  put_back(P, P .. ':claim:' .. id, c.key, changes)
+  put_back(P, P .. ':claim:' .. id, c.key, c.bucket, changes)
   call('HDEL', P .. ':outcome:' .. c.key, '.claim')
   call('ZREM', P .. ':parked:' .. c.bucket, c.key)
   for _, row in ipairs({ 'rationed', 'batched' }) do call('ZREM', P .. ':' .. row, c.key) end

@@ -1,5 +1,13 @@
 -- Where a pending key waits: in due for its time, in parked:<bucket> for its bucket, in rationed for a budget, in
--- batched for the answer of a batch. It is in one of these rows only.
+-- batched for the answer of a batch. It is in one of these rows only. Besides, it stands in the line of its bucket.
+
+local function line_of(P, bucket) return P .. ':parked:line:' .. bucket end
+
+-- Gives a key its place in line, by the order of its newest message. A message that came back moves no key forward.
+local function line_up(P, bucket, key, order) call('ZADD', line_of(P, bucket), 'GT', order, key) end
+
+-- The row of a key with this field .parked
+local function row_of(bucket, parked) return parked == '1' and 'parked:' .. bucket or parked or 'due' end
 
 -- Puts a key where it waits. While its bucket is busy a parked key stays parked, and only its place in the row changes.
 -- A push does not bring back a key that waits for a budget or a batch: these are no debounce.
@@ -66,7 +74,7 @@ local function set_aside(P, row, key, bucket, moment, now)
   if call('HEXISTS', P .. ':busy', bucket) == 0 then unpark(P, bucket, now) end
 end
 
--- Moves a key from the row `rationed` or `batched` to due.
+-- Moves a key from the row `rationed`, `batched` or `parked:<bucket>` to due.
 local function bring_back(P, row, key, due)
   call('ZREM', P .. ':' .. row, key)
   if unmark(P, key) then call('ZADD', P .. ':due', due, key) end
