@@ -70,7 +70,8 @@ def to_context(push: RawPush, patterns: Patterns) -> Context:
     signals = _signals(turns, patterns)
     dropped: dict[str, int] = {}
     kept, orphaned = _keep(turns, signals, dropped)
-    if kept and (others := push.signals | orphaned):
+    others = _pass_on(kept, push.signals | orphaned)
+    if kept and others:  # no user message is left: they stay with the push, though a reply proves nothing
         kept[-1] = replace(kept[-1], signals=kept[-1].signals | others)
     messages = _with_times(identify(push.key.thread_id, kept), turns)
     if push.former_thread:
@@ -143,7 +144,7 @@ def _keep(
 
 
 def _pass_on(kept: list[Message], signals: frozenset[str]) -> frozenset[str]:
-    """Give the signals of a dropped turn to the last user message before it. Returns them when there is none."""
+    """Give signals to the last user message, which they are about. Returns them when there is none."""
     for index in range(len(kept) - 1, -1, -1) if signals else ():
         if kept[index].role == "user":
             kept[index] = replace(kept[index], signals=kept[index].signals | signals)

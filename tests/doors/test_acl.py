@@ -194,7 +194,8 @@ KEYS = {
     "outcome": "{memd}:outcome:x", "claim": "{memd}:claim:x", "hash": "{memd}:claim:x",
     "newer": "{memd}:known:x:1", "older": "{memd}:known:x:0", "set": "{memd}:known:x:1",
     "dead": "{memd}:dead:x", "died": "{memd}:died:x",
-    "row": "{memd}:parked:x", "b": "{memd}:breaker:x", "key": "{memd}:ctx:x", "list": "memd:in",
+    "row": "{memd}:parked:x", "line": "{memd}:parked:line:x", "line_of": "{memd}:parked:line:x",
+    "b": "{memd}:breaker:x", "key": "{memd}:ctx:x", "list": "memd:in",
     "batch": "{memd}:batch:x", "spent": "{memd}:spent:1", "usage": "{memd}:usage:1",
     "P": "{memd}:due", "tomb": "{memd}:forgotten:x", "source": "{memd}:claim:x", "place": "{memd}:claim:x",
 }  # fmt: skip

@@ -156,7 +156,22 @@ def test_signals_are_found_before_turns_are_dropped() -> None:
     found = context(
         user("Draft the mail in my usual tone."), reply("Dear all"), user("great!"), signals=["reinforcement"]
     )
-    assert found.messages[-1].signals == {"reinforcement"}
+    assert [m.signals for m in found.messages] == [{"reinforcement"}, frozenset()]
+
+
+@pytest.mark.parametrize(
+    ("turns", "place"),
+    [
+        ([user("I live in Porto."), reply("Nice.")], 0),
+        ([user("Tea?"), reply("Yes."), user("I live in Porto."), reply("Nice."), user("ok"), reply("Bye.")], 2),
+        ([user("ok"), reply("Bye."), user("I live in Porto."), reply("Nice.")], 0),
+        ([reply("Nice.")], 0),  # no user message is left
+    ],
+)
+def test_signals_that_a_producer_names_belong_to_the_last_user_message(turns: list[Any], place: int) -> None:
+    """A reply proves nothing, so a signal on it would do nothing."""
+    found = context(*turns, signals=["correction"]).messages
+    assert [index for index, message in enumerate(found) if "correction" in message.signals] == [place]
 
 
 def test_only_the_last_six_user_messages_are_asked_for_signals() -> None:

@@ -8,7 +8,9 @@
 local GIVES_WAY = 8 -- releases: some four to nine minutes with the default backoff
 local LINE_PAGE = 100
 
-local function gives_way(delays) return (tonumber(delays) or 0) >= GIVES_WAY end
+local function gives_way(delays)
+  return (tonumber(delays) or 0) >= GIVES_WAY
+end
 
 -- A key in line -> its row, when it may be claimed, and whether it gives way; nothing when it was of a wrong type
 local function standing(P, bucket, key)
@@ -46,7 +48,8 @@ end
 -- cursor. Builds before 16 had no lines: one page of what they left is lined up.
 local function memd_line_up(keys, argv)
   local P, row = keys[1], argv[1]
-  local page = call(row == 'busy' and 'HSCAN' or 'ZSCAN', P .. ':' .. row, argv[2], 'COUNT', 200)
+  local place = P .. ':' .. row
+  local page = row == 'busy' and call('HSCAN', place, argv[2], 'COUNT', 200) or call('ZSCAN', place, argv[2], 'COUNT', 200)
   local function enter(key, bucket) line_up(P, bucket, key, last_order(P .. ':ctx:' .. key)) end
   local names = {}
   for i = 1, #page[2], 2 do names[#names + 1] = page[2][i] end

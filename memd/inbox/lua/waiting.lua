@@ -1,13 +1,19 @@
 -- Where a pending key waits: in due for its time, in parked:<bucket> for its bucket, in rationed for a budget, in
 -- batched for the answer of a batch. It is in one of these rows only. Besides, it stands in the line of its bucket.
 
-local function line_of(P, bucket) return P .. ':parked:line:' .. bucket end
+local function line_of(P, bucket)
+  return P .. ':parked:line:' .. bucket
+end
 
 -- Gives a key its place in line, by the order of its newest message. A message that came back moves no key forward.
-local function line_up(P, bucket, key, order) call('ZADD', line_of(P, bucket), 'GT', order, key) end
+local function line_up(P, bucket, key, order)
+  call('ZADD', line_of(P, bucket), 'GT', order, key)
+end
 
 -- The row of a key with this field .parked
-local function row_of(bucket, parked) return parked == '1' and 'parked:' .. bucket or parked or 'due' end
+local function row_of(bucket, parked)
+  return parked == '1' and 'parked:' .. bucket or parked or 'due'
+end
 
 -- Puts a key where it waits. While its bucket is busy a parked key stays parked, and only its place in the row changes.
 -- A push does not bring back a key that waits for a budget or a batch: these are no debounce.
