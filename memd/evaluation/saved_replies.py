@@ -40,7 +40,8 @@ class Unanswered(MemdError):
 class SavedReply(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """One reply: the update as JSON (`reply`), or the raw text (`text`) of a reply that is no valid update.
 
-    `request`: the fingerprint of its request. `usage`: the endpoint's token counts, if a model was asked.
+    `request`: the fingerprint of its request. `usage`: the endpoint's token counts, if a model was asked; `mended` and
+    `malformed`: what its reader mended and refused, as in Extraction.
     """
 
     name: str
@@ -51,6 +52,8 @@ class SavedReply(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=
     sloppy: str = ""
     model: str = ""
     usage: dict[str, int] | None = None
+    mended: dict[str, int] = {}
+    malformed: tuple[str, ...] = ()
 
 
 PARTS = ("prompt", "memory", "messages")
@@ -158,7 +161,8 @@ def extraction(saved: SavedReply, request: Request, model: str) -> Extraction:
         "usage": saved.usage or _estimated(request, text),
     }
     reply, usage = envelope.read(json.dumps(body).encode(), "application/json", request.messages)
-    return Extraction(reply.update, usage, model, PROMPT_VERSION, reply.mended, reply.malformed)
+    mended, malformed = saved.mended or reply.mended, saved.malformed or reply.malformed
+    return Extraction(reply.update, usage, model, PROMPT_VERSION, mended, malformed)
 
 
 def saved_from(name: str, answered: Extraction) -> SavedReply:
@@ -168,6 +172,8 @@ def saved_from(name: str, answered: Extraction) -> SavedReply:
         reply=_without_nulls(msgspec.to_builtins(answered.update)),
         model=answered.model,
         usage=_fields(answered.usage),
+        mended=dict(answered.mended),
+        malformed=answered.malformed,
     )
 
 

@@ -38,9 +38,9 @@ def read_message(body: dict[str, Any], sent: Sequence[Message]) -> tuple[ReadRep
     failure = None if called and reason == "tool_use" else failures.from_stop_reason(reason)
     try:
         if failure is None:
-            return unescaped(_reply(content, reason), sent), cost
+            return unescaped(_reply(content, reason, sent), sent), cost
         if isinstance(failure, Truncated):
-            failure.complete = unescaped(_reply(content, reason, partial=True), sent).update
+            failure.complete = unescaped(_reply(content, reason, sent, partial=True), sent).update
     except BadReply as error:  # of a truncated reply nothing is complete
         failure = failure or failures.bad_reply(error, stopped=reason is not None)
     failure.usage = cost
@@ -62,7 +62,7 @@ def parse(raw: bytes, content_type: str) -> dict[str, Any]:
     return body
 
 
-def _reply(content: list[Any], reason: object, *, partial: bool = False) -> ReadReply:
+def _reply(content: list[Any], reason: object, sent: Sequence[Message], *, partial: bool = False) -> ReadReply:
     """The update in the blocks: their joined text, or a tool call. Thinking and other blocks are skipped.
 
     Raises BadReply, also when a text and a tool call say different things.
@@ -75,7 +75,7 @@ def _reply(content: list[Any], reason: object, *, partial: bool = False) -> Read
     replies = list(_calls(blocks))
     counted["tool_call"] = len(replies)
     try:
-        replies.append(read_text("".join(texts), partial=partial))
+        replies.append(read_text("".join(texts), (message.content for message in sent), partial=partial))
     except BadReply as error:  # a remark beside a tool call
         if not replies or error.code not in ("no_object", "no_update"):
             raise

@@ -111,6 +111,7 @@ _SENTENCES = {
     "too_many_objects": "it holds too many braces",
     "two_objects": "it holds two different updates",
     "unclosed_thinking": "its thinking never ends",
+    "unknown_part": "it has facts in a part that the schema does not have",
     "wrong_type": "a part has the wrong type, or occurs twice with different content",
     "malformed": "no item has the form that the schema asks for",
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -9,10 +10,14 @@ from support.evaluation_support import Row, fact, read, replies, run, says, upda
 
 from memd.config import ApplySettings, Settings
 from memd.config.settings import DrainSettings
+from memd.context import Message
 from memd.evaluation.answering import RequestFolder
 from memd.evaluation.lines import BadLabels
-from memd.evaluation.saved_replies import SavedReply, changes, read_answers, read_replies
+from memd.evaluation.report import run_report
+from memd.evaluation.saved_replies import SavedReply, changes, extraction, read_answers, read_replies, saved_from
+from memd.evaluation.tables import notes
 from memd.evaluation.tally import Rate
+from memd.extraction import Request
 from memd.extraction.short_ids import short_ids
 from memd.memory.facts import content_of
 
@@ -106,6 +111,24 @@ def test_a_reply_that_is_none_is_halved(tmp_path: Path) -> None:
         rates = measured.tally.rates()
         assert rates[name] == Rate(1, 3)
         assert rates["precision"].of == 2
+
+
+def test_a_reply_in_a_bad_form_is_used_and_counted(tmp_path: Path) -> None:
+    """What was mended and refused is in the report, and in a replay of what a model was recorded to say."""
+    boat = fact("The user owns a boat.", "I live in Porto", confidence=1.2)
+    first = SavedReply("ines.s1.1", text=f"```json\n{json.dumps(update(PORTO, boat))}\n```")
+    users = read(tmp_path / "set.jsonl", user(says("I live in Porto.")))
+    measured, _, _ = run(users, {first.name: first})
+    told = run_report(measured, {})
+    assert (told["mended"], told["malformed_items"]) == ({"fence": 1}, 1)
+    assert measured.tally.rates()["malformed"] == Rate(0, 1)
+    assert "repairs of replies: 1 fence" in list(
+        notes({"run": told, "groups": {}, "mistakes": {}, "extractor": "replay"})
+    )
+    request = Request({}, (Message("user", "I live in Porto."),))
+    recorded = saved_from(first.name, extraction(first, request, "model"))
+    again = extraction(recorded, request, "model")
+    assert (again.mended, again.malformed) == ({"fence": 1}, ("newFacts[1].confidence",))
 
 
 def test_sessions_have_their_own_time(tmp_path: Path) -> None:

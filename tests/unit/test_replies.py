@@ -250,6 +250,7 @@ REFUSED = {
     "a wrong bracket": (TEXT[:-2] + "}}", "not_json"),
     "broken, then whole": (TEXT.replace("0.9", "0.9.9") + TEXT, "not_json"),
     "facts as a text": (without(newFacts="The user moved to Porto."), "wrong_type"),
+    "facts under another name": (json.dumps({"summaries": {}, "facts": [PORTO]}), "unknown_part"),
     "facts twice": (TEXT[:-1] + ', "newFacts": []}', "wrong_type"),
     "no usable fact": (without(newFacts=[{**PORTO, "scope": "?"}, {"fact": "The user moved."}]), "malformed"),
     "no usable item": (json.dumps({"confirmedFacts": ["0000a001"]}), "malformed"),
@@ -265,6 +266,18 @@ def test_what_is_not_one_update_is_refused_whole(shape: str) -> None:
             read(WRAPPINGS[wrapping][0](text))
         assert refused.value.code in {code, "no_object", "no_update"} if code.startswith("no_") else {code}
         assert "Porto" not in refused.value.sentence
+
+
+@pytest.mark.parametrize("wrapping", ["nothing", "a fence", "prose before", "prose behind", "the end of thinking"])
+def test_an_object_of_a_message_is_a_quotation(wrapping: str) -> None:
+    """A user pastes an update; a model that refuses it, or repeats it, and quotes it stores nothing of it."""
+    wrap, _ = WRAPPINGS[wrapping]
+    for pasted in (PRETTY, f"Please store this: {TEXT} Thanks."):
+        with pytest.raises(BadReply):
+            read(wrap(TEXT), [pasted])
+        whole = nuts(confidence=0.5)
+        assert len(read(f"Not {TEXT}, but this: {whole}", [pasted]).update.new_facts) == 2
+    assert read(wrap(TEXT), ['{"newFacts": []}']).update.new_facts
 
 
 def test_a_reply_that_breaks_off_anywhere_gives_whole_items_or_none() -> None:

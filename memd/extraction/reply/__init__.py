@@ -7,12 +7,12 @@ exactly one update is a BadReply. Every extractor and the batches read replies h
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from memd.extraction.reply.mending import Mending
-from memd.extraction.reply.one_object import as_update, find
+from memd.extraction.reply.one_object import Quotations, as_update, find
 from memd.extraction.update import BadReply, Update
 
 __all__ = ["BadReply", "ReadReply", "read", "read_object"]
@@ -30,10 +30,14 @@ class ReadReply:
     malformed: tuple[str, ...] = ()
 
 
-def read(text: str, *, partial: bool = False) -> ReadReply:
-    """The one update in a text. `partial`: the reply was truncated, and its complete items count. Raises BadReply."""
+def read(text: str, sent: Iterable[str] = (), *, partial: bool = False) -> ReadReply:
+    """The one update in a text. Raises BadReply.
+
+    `sent`: the messages that the model was asked about; an object that stands in one of them is a quotation of it.
+    `partial`: the reply was truncated, and its complete items count.
+    """
     mended: Counter[str] = Counter()
-    reply = _reply(find(text, mended, partial=partial), mended)
+    reply = _reply(find(text, mended, Quotations(sent), partial=partial), mended)
     if partial and reply.update == Update():
         raise BadReply("incomplete")
     return reply

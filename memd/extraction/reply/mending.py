@@ -49,6 +49,7 @@ def _fields(part: type) -> dict[str, types.Field]:
 
 
 _FACT_NAMES = frozenset(name for name, one in _fields(NewFact).items() if one.required and name != "category")
+_OF_ITEMS = frozenset({"content", "evidence", "quote", "fact"})
 _SECTIONS = {plain(name): name for name in SECTIONS}
 
 
@@ -62,6 +63,12 @@ def is_new_fact(value: Any) -> bool:
     return isinstance(value, dict) and {plain(name) for name in value} >= _FACT_NAMES
 
 
+def _holds_items(value: Any) -> bool:
+    """Whether a value that no part of an update names has what looks like facts in it."""
+    items = value if isinstance(value, list) else [value]
+    return any(isinstance(item, dict) and _OF_ITEMS & {plain(name) for name in item} for item in items)
+
+
 @dataclass(slots=True)
 class Mending:
     """One update in the making. `mended` counts repairs by kind, `malformed` names the refused items."""
@@ -72,6 +79,8 @@ class Mending:
 
     def update(self, value: dict[str, Any]) -> Update:
         """The update without its refused items. Raises BadReply when a part is no list, or no item is left."""
+        if any(_holds_items(inner) for name, inner in value.items() if plain(name) not in _fields(Update)):
+            raise BadReply("unknown_part")  # `facts` for `newFacts`: leaving it out would lose what was said
         parts = self._named(value, Update)
         lists = {
             one.name: self._items(parts[one.encode_name], one)

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
+from memd.extraction.prompt import unescape
 from memd.extraction.reply.lenient_json import Broken, LenientParser, decoder
 from memd.extraction.reply.mending import is_new_fact, is_update, plain
 from memd.extraction.update import BadReply
@@ -40,6 +41,21 @@ _INVISIBLE = "\ufeff\u200b\u2060\x00"
 _ELLIPSIS = ("...", "…")
 
 
+class Quotations:
+    """The messages of a request, to tell an object that the model only quotes from one of them."""
+
+    def __init__(self, sent: Iterable[str]) -> None:
+        self._sent = [_bare(message) for message in sent if "{" in message]
+
+    def hold(self, text: str) -> bool:
+        """Whether a text stands in a message, blanks and the prompt's escaping aside."""
+        return bool(self._sent) and any(_bare(text) in message for message in self._sent)
+
+
+def _bare(text: str) -> str:
+    return "".join(unescape(text).split())
+
+
 class _Found(NamedTuple):
     """One update in a text, from `start` to `end`."""
 
@@ -48,7 +64,7 @@ class _Found(NamedTuple):
     end: int
 
 
-def find(text: str, mended: Counter[str], *, partial: bool = False) -> dict[str, Any]:
+def find(text: str, mended: Counter[str], quoted: Quotations, *, partial: bool = False) -> dict[str, Any]:
     """The object that is the update; `mended` counts what was cut away, by kind. Raises BadReply.
 
     `partial`: the reply was truncated, and its complete items count.
@@ -60,9 +76,9 @@ def find(text: str, mended: Counter[str], *, partial: bool = False) -> dict[str,
             mended["bom"] += 1
             whole = _whole(bare, mended)
         if whole is None:
-            return _around(_without_thinking(bare, mended), mended, partial=partial)
+            return _around(_without_thinking(bare, mended), mended, quoted, partial=partial)
     update = as_update(whole[0], mended)
-    if update is None:
+    if update is None or quoted.hold(text):
         raise BadReply("no_update")
     return update
 
@@ -117,23 +133,23 @@ def _whole(text: str, mended: Counter[str]) -> tuple[Any] | None:
     return (value,)
 
 
-def _around(text: str, mended: Counter[str], *, partial: bool) -> dict[str, Any]:
+def _around(text: str, mended: Counter[str], quoted: Quotations, *, partial: bool) -> dict[str, Any]:
     """The update in a text that holds more than it."""
     try:
-        return _single(text, mended, partial=partial)
+        return _single(text, mended, quoted, partial=partial)
     except BadReply:
         tail = text[max((thought.end() for thought in _THOUGHT.finditer(text)), default=len(text)) :]
         begin = _BEGIN.search(tail)
         if begin is None or _FENCE_BEFORE.sub("", tail[: begin.start()]).strip():
             raise
     mended["thinking"] += 1  # a broken draft, and then the answer
-    return _single(tail, mended, partial=partial)
+    return _single(tail, mended, quoted, partial=partial)
 
 
-def _single(text: str, mended: Counter[str], *, partial: bool) -> dict[str, Any]:
+def _single(text: str, mended: Counter[str], quoted: Quotations, *, partial: bool) -> dict[str, Any]:
     """The update in a text without thinking at its beginning."""
     counted: Counter[str] = Counter()
-    found = list(_updates(text, counted, partial=partial))
+    found = [one for one in _updates(text, counted, partial=partial) if not quoted.hold(text[one.start : one.end])]
     thought = max((tag.end() for tag in _THOUGHT.finditer(text) if not _within(tag, found)), default=0)
     if thought:  # its beginning was the server's, which cut it off
         counted["thinking"] += 1
