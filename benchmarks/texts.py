@@ -10,6 +10,8 @@ from benchmarks.sizes import Size
 from memd.config import ClientSettings
 from memd.context import estimate_tokens
 from memd.extraction.offline.extractor import read
+from memd.extraction.reply import BadReply
+from memd.extraction.reply import read as read_reply
 from memd.memory.gates.instructions import kind_of
 from memd.memory.text import fold, normal_key
 from memd.push.filtering import to_context
@@ -45,13 +47,19 @@ def measure(_: Size) -> Iterator[Measurement]:
 
 
 def stages() -> dict[str, Search]:
-    """Every stage that reads the whole text of a user."""
+    """Every stage that reads the whole text of a user or a model."""
     patterns = load_patterns()
     limits = ClientSettings()
 
     def filtering(text: str) -> object:
         push = {"thread_id": "t", "user_id": "u", "messages": [{"role": "user", "content": text}]}
         return to_context(check_push(push, limits), patterns)
+
+    def reply(text: str) -> object:
+        try:
+            return read_reply('{"newFacts": [' + text, [text])
+        except BadReply as refused:  # as nearly every such text is
+            return refused
 
     return {
         "filtering and signals": filtering,
@@ -61,6 +69,7 @@ def stages() -> dict[str, Search]:
         "token estimate": estimate_tokens,
         "quotes": fold,
         "keys of facts": normal_key,
+        "replies of models": reply,
         "offline extractor": lambda text: list(read(text)),
     }
 

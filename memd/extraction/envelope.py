@@ -5,7 +5,6 @@ A broken envelope is an outage (ModelUnavailable); a text that is no update is a
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -18,9 +17,13 @@ from memd.extraction.protocol import Usage
 from memd.extraction.reply import BadReply, ReadReply, read_object
 from memd.extraction.reply import read as read_text
 from memd.extraction.reply.escaping import unescaped
+from memd.extraction.reply.lenient_json import decoder
 
 _USUAL = ("end_turn", "stop_sequence", "tool_use")
 """Reasons with which the Messages API ends a whole answer."""
+
+_NONE = ("no_object", "no_update")
+"""The codes of a text or a call that has nothing to do with an update."""
 
 
 def read(raw: bytes, content_type: str, sent: Sequence[Message]) -> tuple[ReadReply, Usage]:
@@ -52,7 +55,7 @@ def parse(raw: bytes, content_type: str) -> dict[str, Any]:
     if content_type.partition(";")[0].strip().lower() not in ("application/json", ""):
         raise failures.unavailable("not_the_api")
     try:
-        body = json.loads(raw.decode())
+        body = decoder(Counter()).decode(raw.decode())  # a tool's input may have a key twice
     except (ValueError, RecursionError):
         raise failures.unavailable("not_the_api") from None
     if failures.is_error(body):
@@ -72,12 +75,12 @@ def _reply(content: list[Any], reason: object, sent: Sequence[Message], *, parti
         text for block in blocks if block.get("type", "text") == "text" and isinstance(text := block.get("text"), str)
     ]
     counted = Counter(blocks=int(sum(map(bool, map(str.strip, texts))) > 1), stop_reason=int(reason not in _USUAL))
-    replies = list(_calls(blocks))
+    replies = list(_calls(blocks, sent))
     counted["tool_call"] = len(replies)
     try:
-        replies.append(read_text("".join(texts), (message.content for message in sent), partial=partial))
+        replies.append(read_text("".join(texts), _said(sent), partial=partial))
     except BadReply as error:  # a remark beside a tool call
-        if not replies or error.code not in ("no_object", "no_update"):
+        if not replies or error.code not in _NONE:
             raise
     first = replies[0]
     if any(reply.update != first.update for reply in replies):
@@ -85,15 +88,20 @@ def _reply(content: list[Any], reason: object, sent: Sequence[Message], *, parti
     return replace(first, mended={**first.mended, **{kind: count for kind, count in counted.items() if count}})
 
 
-def _calls(blocks: list[dict[str, Any]]) -> Iterator[ReadReply]:
-    """The updates that are the inputs of tool calls. Raises BadReply."""
+def _calls(blocks: list[dict[str, Any]], sent: Sequence[Message]) -> Iterator[ReadReply]:
+    """The updates that are the inputs of tool calls, as objects or as JSON text. Raises BadReply."""
     for block in blocks:
         if block.get("type") == "tool_use":
             try:
-                yield read_object(block.get("input"))
+                given = block.get("input")
+                yield read_text(given, _said(sent)) if isinstance(given, str) else read_object(given)
             except BadReply as error:
-                if error.code != "no_update":
+                if error.code not in _NONE:
                     raise
+
+
+def _said(sent: Sequence[Message]) -> Iterator[str]:
+    return (message.content for message in sent)
 
 
 def usage(value: object) -> Usage:

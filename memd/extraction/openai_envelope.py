@@ -5,7 +5,6 @@ What servers add is left out: reasoning, log probabilities, further choices.
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from memd.extraction import failures
@@ -43,21 +42,12 @@ def _blocks(message: dict[str, Any]) -> list[Any]:
     if isinstance(content, list):
         blocks = [part for part in content if isinstance(part, dict) and part.get("type") == "text"]
     calls = message.get("tool_calls")
-    for call in calls if isinstance(calls, list) else []:
+    older = {"function": message.get("function_call")}  # one call, in servers of an older version
+    for call in [*(calls if isinstance(calls, list) else []), older]:
         function = call.get("function") if isinstance(call, dict) else None
         if isinstance(function, dict):
-            blocks.append({"type": "tool_use", "input": _arguments(function.get("arguments"))})
+            blocks.append({"type": "tool_use", "input": function.get("arguments")})  # JSON as text
     return blocks
-
-
-def _arguments(value: object) -> object:
-    """The arguments of a tool call, which come as JSON text."""
-    if not isinstance(value, str):
-        return value
-    try:
-        return json.loads(value)
-    except (ValueError, RecursionError):  # the reader refuses a text here
-        return value
 
 
 def _usage(value: object) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from memd.config import Settings
 from memd.context import Context
 from memd.errors import ExtractionFailed
 from memd.extraction import envelope
+from memd.extraction.openai_envelope import as_message
 from memd.extraction.reply import ReadReply
 from memd.memory.apply import Applied, Origin, apply
 from memd.memory.document import SECTIONS, Document, facts_of, summary
@@ -23,8 +24,7 @@ from memd.push.signals import load_patterns
 from memd.push.validation import check_push
 
 BLIND = Path(__file__).parents[1] / "data/blind/replies"
-ROWS = [json.loads(line) for line in (BLIND / "cases.jsonl").read_text(encoding="utf-8").splitlines()]
-CASES = [row for row in ROWS if row["api"] != "openai"]
+CASES = [json.loads(line) for line in (BLIND / "cases.jsonl").read_text(encoding="utf-8").splitlines()]
 
 
 @cache
@@ -41,19 +41,19 @@ def conversation(lang: str) -> tuple[Context, Document]:
 
 
 def response(case: dict[str, Any]) -> dict[str, Any]:
-    """The body of the endpoint's response."""
-    if case["api"] != "text":
-        body: dict[str, Any] = case["body"]
-        return body
+    """The endpoint's response as a message."""
+    if case["api"] == "openai":
+        return as_message(case["body"])
+    if case["api"] == "messages":
+        return envelope.parse(json.dumps(case["body"]).encode(), "application/json")
     return {"content": [{"type": "text", "text": case["reply"]}], "stop_reason": "end_turn"}
 
 
 def outcome(case: dict[str, Any]) -> tuple[ReadReply, Applied] | None:
     """What is read and stored; None for a reply that is no update."""
     context, document = conversation(case["lang"])
-    raw = json.dumps(response(case)).encode()
     try:
-        reply, _ = envelope.read(raw, "application/json", context.messages)
+        reply, _ = envelope.read_message(response(case), context.messages)
     except ExtractionFailed:
         return None
     origin = Origin(context.key.thread_id, datetime(2026, 11, 21, tzinfo=UTC), "model", "1")

@@ -278,6 +278,8 @@ def test_an_object_of_a_message_is_a_quotation(wrapping: str) -> None:
         whole = nuts(confidence=0.5)
         assert len(read(f"Not {TEXT}, but this: {whole}", [pasted]).update.new_facts) == 2
     assert read(wrap(TEXT), ['{"newFacts": []}']).update.new_facts
+    empty = '{"summaries": {}, "newFacts": []}'
+    assert read(empty, [empty]).update == Update()
 
 
 def test_a_reply_that_breaks_off_anywhere_gives_whole_items_or_none() -> None:
@@ -329,6 +331,7 @@ ENVELOPES: dict[str, tuple[list[Any], dict[str, Any], str]] = {
     "a tool call with a remark": ([text("I note this."), call(WHOLE)], {"stop_reason": "tool_use"}, "tool_call"),
     "a tool call in a text": ([call({"update": TEXT})], END, "tool_call"),
     "the same in text and call": ([text(TEXT), call(WHOLE)], {"stop_reason": "tool_use"}, "tool_call"),
+    "a tool call as text": ([call(f"```json\n{TEXT}\n```")], END, "tool_call"),
     "another tool beside": ([call({"query": "x"}), text(TEXT)], END, ""),
     "unknown blocks": ([{"type": "citations", "text": "x"}, text(TEXT), "stray"], END, ""),
 }
@@ -349,6 +352,7 @@ def test_every_envelope_with_a_whole_update_is_an_answer(name: str) -> None:
         ([text(TEXT), text('{"newFacts": []}')], END, NoUpdate, "bad_reply"),
         ([text('{"newFacts": []}'), call(WHOLE)], END, NoUpdate, "bad_reply"),
         ([call(WHOLE), call({"newFacts": []})], END, NoUpdate, "bad_reply"),
+        ([call(TEXT[:-1] + ', "newFacts": []}')], END, NoUpdate, "bad_reply"),
         ([THINKING], END, NoUpdate, "bad_reply"),
         ([text(TEXT[:-9])], END, NoUpdate, "bad_reply"),
         ([text(TEXT[:-9])], {}, Truncated, "truncated"),

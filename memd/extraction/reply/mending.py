@@ -10,13 +10,13 @@ import json
 import re
 from collections import Counter
 from dataclasses import dataclass, field
-from functools import cache
 from typing import Any
 
 import msgspec
 from msgspec import inspect as types
 
 from memd.extraction.reply.lenient_json import UNUSABLE
+from memd.extraction.reply.names import SECTION_NAMES, fields_of, holds_items, plain
 from memd.extraction.update import REQUIRED, BadReply, Evidence, Id, NewFact, RetiredFact, Subject, Update
 from memd.memory.document import SECTIONS
 
@@ -32,41 +32,6 @@ FILLERS = frozenset({"", "null", "none", "n/a", "undefined"})
 _WHOLE = re.compile(r"[+-]?\d{1,9}")
 _DECIMAL = re.compile(r"(\d{0,9}\.?\d{1,9})\s*(%?)")
 _PLACE = re.compile(r" - at `\$((?:\.\w+|\[\d+\])*)`\Z")
-_NOT_PLAIN = re.compile(r"[\W_]+")
-
-
-def plain(name: str) -> str:
-    """A name without case, underscores and spaces, so that `new_facts` is `newFacts`."""
-    return _NOT_PLAIN.sub("", name).casefold()
-
-
-@cache
-def _fields(part: type) -> dict[str, types.Field]:
-    """The fields of a Struct by their plain names."""
-    info = types.type_info(part)
-    assert isinstance(info, types.StructType)  # noqa: S101  (every part of an update is one)
-    return {plain(one.encode_name): one for one in info.fields}
-
-
-_FACT_NAMES = frozenset(name for name, one in _fields(NewFact).items() if one.required and name != "category")
-_OF_ITEMS = frozenset({"content", "evidence", "quote", "fact"})
-_SECTIONS = {plain(name): name for name in SECTIONS}
-
-
-def is_update(value: dict[str, Any]) -> bool:
-    """Whether an object names a part of an update. One that names none says nothing, not even that nothing changed."""
-    return any(plain(name) in _fields(Update) for name in value)
-
-
-def is_new_fact(value: Any) -> bool:
-    """Whether a value has every field that a new fact must have."""
-    return isinstance(value, dict) and {plain(name) for name in value} >= _FACT_NAMES
-
-
-def _holds_items(value: Any) -> bool:
-    """Whether a value that no part of an update names has what looks like facts in it."""
-    items = value if isinstance(value, list) else [value]
-    return any(isinstance(item, dict) and _OF_ITEMS & {plain(name) for name in item} for item in items)
 
 
 @dataclass(slots=True)
@@ -79,12 +44,12 @@ class Mending:
 
     def update(self, value: dict[str, Any]) -> Update:
         """The update without its refused items. Raises BadReply when a part is no list, or no item is left."""
-        if any(_holds_items(inner) for name, inner in value.items() if plain(name) not in _fields(Update)):
+        if any(holds_items(inner) for name, inner in value.items() if plain(name) not in fields_of(Update)):
             raise BadReply("unknown_part")  # `facts` for `newFacts`: leaving it out would lose what was said
         parts = self._named(value, Update)
         lists = {
             one.name: self._items(parts[one.encode_name], one)
-            for one in _fields(Update).values()
+            for one in fields_of(Update).values()
             if one.encode_name in parts and one.name != "summaries"
         }
         summaries = self._summaries(parts.get("summaries"))
@@ -99,7 +64,7 @@ class Mending:
         """An object with the names of its Struct's fields; the others are left out."""
         result: dict[str, Any] = {}
         for name, inner in value.items():
-            one = _fields(part).get(plain(name))
+            one = fields_of(part).get(plain(name))
             if one is None:
                 self.mended["extra_field"] += 1
                 continue
@@ -118,7 +83,7 @@ class Mending:
             raise BadReply("wrong_type", "summaries")
         texts: dict[str, str] = {}
         for given, held in value.items():
-            name, text = _SECTIONS.get(plain(given)), held
+            name, text = SECTION_NAMES.get(plain(given)), held
             if text is None:
                 continue
             if isinstance(held, dict) and isinstance(held.get("summary"), str):  # as the document holds it
@@ -160,7 +125,7 @@ class Mending:
         value = self._decoded(self._decoded(value, list), dict)
         if not isinstance(value, dict):
             return value
-        if any(plain(name) in _fields(part) for name in value):
+        if any(plain(name) in fields_of(part) for name in value):
             self.mended["single_item"] += 1
             return [value]
         if all(isinstance(held, dict) for held in value.values()):  # {"0": {...}, "1": {...}}
@@ -182,7 +147,7 @@ class Mending:
     def _proofs(self, fact: dict[str, Any], place: str) -> bool:
         """Leave bad quotes and bad ids to replace out of a fact. False when quotes were given and none is good."""
         for name in ("evidence", "replaces"):
-            node = _fields(NewFact)[name].type
+            node = fields_of(NewFact)[name].type
             entries = fact.get(name)
             if not isinstance(node, types.VarTupleType) or not isinstance(entries, list):
                 continue
@@ -213,7 +178,7 @@ class Mending:
             return raw
         result = {}
         for name, inner in self._named(raw, part).items():
-            one = _fields(part)[plain(name)]
+            one = fields_of(part)[plain(name)]
             if not one.required and self._is_absent(inner):
                 continue
             value = self._value(inner, one.type)

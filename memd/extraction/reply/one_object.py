@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from memd.extraction.prompt import unescape
 from memd.extraction.reply.lenient_json import Broken, LenientParser, decoder
-from memd.extraction.reply.mending import is_new_fact, is_update, plain
+from memd.extraction.reply.names import is_new_fact, is_update, plain
 from memd.extraction.update import BadReply
 
 MAX_PLACES = 200
@@ -78,7 +78,7 @@ def find(text: str, mended: Counter[str], quoted: Quotations, *, partial: bool =
         if whole is None:
             return _around(_without_thinking(bare, mended), mended, quoted, partial=partial)
     update = as_update(whole[0], mended)
-    if update is None or quoted.hold(text):
+    if update is None or (any(update.values()) and quoted.hold(text)):
         raise BadReply("no_update")
     return update
 
