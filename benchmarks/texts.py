@@ -14,6 +14,7 @@ from memd.extraction.reply import BadReply
 from memd.extraction.reply import read as read_reply
 from memd.memory.gates.instructions import kind_of
 from memd.memory.text import fold, normal_key
+from memd.push import tool_text
 from memd.push.filtering import to_context
 from memd.push.limits import shorten
 from memd.push.redaction import find
@@ -61,8 +62,12 @@ def stages() -> dict[str, Search]:
         except BadReply as refused:  # as nearly every such text is
             return refused
 
+    def tool_texts(text: str) -> object:
+        return tool_text.cut(text, lambda: True), tool_text.calls_a_tool(text)
+
     return {
         "filtering and signals": filtering,
+        "tool text": tool_texts,
         "redaction": find,
         "cut": lambda text: shorten(text, len(text) // 2),
         "gates": kind_of,

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from memd.context import Context, Message, Role, identify
 from memd.push.limits import fit
+from memd.push.tool_text import without_tool_text
 from memd.push.turns import Turn, to_turn
 from memd.push.validation import RawPush, as_text, clean_text, read_created_at
 
@@ -56,17 +57,22 @@ class Examined(NamedTuple):
 def examine(push: RawPush, patterns: Patterns) -> list[Examined]:
     """The decision of filtering on each turn of a push, for display."""
     came = [to_turn(message) for message in push.messages]
-    turns = list(map(_cleaned, came))
+    turns = without_tool_text(list(map(_cleaned, came)))
     searched = _searched(turns)
     return [
-        Examined(turn, _cut_out(before), reason, patterns.evidence(turn.text) if index in searched else {})
+        Examined(
+            turn,
+            [*_cut_out(before), *(piece for _, piece in turn.cut)],
+            reason,
+            patterns.evidence(turn.text) if index in searched else {},
+        )
         for index, (before, turn, reason) in enumerate(zip(came, turns, _reasons(turns), strict=True))
     ]
 
 
 def to_context(push: RawPush, patterns: Patterns) -> Context:
     """The context of a push: filtered, with signals and identities, within the limits. It may have no messages left."""
-    turns = [_cleaned(to_turn(message)) for message in push.messages]
+    turns = without_tool_text([_cleaned(to_turn(message)) for message in push.messages])
     signals = _signals(turns, patterns)
     dropped: dict[str, int] = {}
     kept, orphaned = _keep(turns, signals, dropped)
@@ -78,7 +84,13 @@ def to_context(push: RawPush, patterns: Patterns) -> Context:
         formers = identify(push.former_thread, kept)
         messages = tuple(replace(m, former=f.identity) for m, f in zip(messages, formers, strict=True))
     fitting, cut = fit(messages, push.limits)  # identities are those of the whole texts in the whole list
-    return Context(push.key, fitting, push.now, dropped | cut)
+    return Context(push.key, fitting, push.now, dropped | cut | _cut(turns))
+
+
+def _cut(turns: Sequence[Turn]) -> dict[str, int]:
+    """The pieces of tool text cut out of turns that are left."""
+    pieces = sum(len(turn.cut) for turn in turns if turn.kind == "user")
+    return {"tool_text": pieces} if pieces else {}
 
 
 def _with_times(messages: tuple[Message, ...], turns: Sequence[Turn]) -> tuple[Message, ...]:

@@ -61,6 +61,8 @@ class Turn(NamedTuple):
     has_files: bool
     id: Any
     created_at: Any
+    cut: tuple[tuple[str, str], ...] = ()
+    """The blocks that filtering has cut out of the text, each with its kind."""
 
 
 def unwrapped(message: Mapping[str, Any]) -> Mapping[str, Any]:
