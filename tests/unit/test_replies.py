@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -284,7 +286,7 @@ def test_an_object_of_a_message_is_a_quotation(wrapping: str) -> None:
 
 def test_a_reply_that_breaks_off_anywhere_gives_whole_items_or_none() -> None:
     """It is never taken for whole; asked for its complete items, it gives those and no piece of another."""
-    for end in range(1, len(TEXT)):
+    for end in range(1, len(TEXT), 3):
         with pytest.raises(BadReply):
             read(TEXT[:end])
         try:
@@ -383,6 +385,16 @@ def test_an_object_of_a_tool_call_is_read_like_a_text() -> None:
     assert read_object(WHOLE).update == read(TEXT).update
     with pytest.raises(BadReply):
         read_object([WHOLE, {**WHOLE, "newFacts": []}])
+
+
+def test_every_kind_of_repair_is_in_the_docs() -> None:
+    """The first column of the table in docs/replies.md names the kinds that the tables above produce, and no other."""
+    replies = [read(text) for text, _ in FORMS.values()] + [read(wrap(TEXT)) for wrap, _ in WRAPPINGS.values()]
+    replies += [enveloped(content, **fields) for content, fields, _ in ENVELOPES.values()]
+    replies += [read(json.dumps([PORTO]))]
+    page = (Path(__file__).parents[2] / "docs/replies.md").read_text(encoding="utf-8")
+    rows = [line.split(" | ")[0] for line in page.splitlines() if line.startswith("| `")]
+    assert set(re.findall(r"`(\w+)`", " ".join(rows))) == {kind for reply in replies for kind in reply.mended}
 
 
 def test_an_answer_that_waits_for_the_store_keeps_what_was_mended() -> None:
