@@ -424,9 +424,7 @@ def refuse(text: str) -> None:
 @pytest.mark.parametrize("begin", ["", '{"newFacts":[', "prose ```json\n", '{"a":"'])
 def test_hostile_replies_take_little_time(begin: str) -> None:
     """100,000 characters of any piece take at most 50 ms of CPU; a mebibyte of the worst ones some ten times that."""
-    for piece in HOSTILE:
-        text = (begin + piece * (100_000 // len(piece)))[:100_000]
-        assert min(cpu(refuse, text, 1), cpu(refuse, text, 3)) < 0.05, piece
-    for piece in WORST:
-        text = (begin + piece * (1_048_576 // len(piece)))[:1_048_576]
-        assert min(cpu(refuse, text, 1), cpu(refuse, text, 3)) < 0.6, piece
+    tried = [(100_000, piece, 0.05) for piece in HOSTILE] + [(1_048_576, piece, 0.6) for piece in WORST]
+    for size, piece, limit_s in tried:
+        text = (begin + piece * (size // len(piece)))[:size]
+        assert cpu(refuse, text, 1) < limit_s or cpu(refuse, text, 3) < limit_s, piece
