@@ -55,8 +55,9 @@ def apply(
     `maintenance`: the questions about the document that the extractor was asked, if any.
     `recent_use`: see `eviction.trim`.
     """
-    new = {message.identity for message in ledger.unknown(document, origin.thread_id, sent)}
-    if not new and not ledger.unknown(document, origin.thread_id, taken):
+    name = origin.ledger_name or origin.thread_id
+    new = {message.identity for message in ledger.unknown(document, name, sent)}
+    if not new and not ledger.unknown(document, name, taken):
         return Applied(document, (), (), (), ())
     draft = Draft(document, origin, settings)
     if new:

@@ -142,12 +142,13 @@ class Draft:
         for name, text in self._summaries.items():
             document = with_summary(document, name, text, self.now)
         identities = (message.identity for message in messages)
+        name = self.origin.ledger_name or self.origin.thread_id
         document = revised(
             document,
             self.now,
             facts=list(self.facts.values()),
             archive=archive_with(archive_of(self.old), self.archived, self.settings.archive_cap),
-            ledger=ledger.taken(ledger_of(self.old), self.origin.thread_id, identities, self.settings.ledger_cap),
+            ledger=ledger.taken(ledger_of(self.old), name, identities, self.settings.ledger_cap),
             ledgerFormer=ledger.former_marks(self.old),
             **self._withheld_field(),
         )

@@ -1,6 +1,9 @@
 """The ledger: the identities of the messages a document has already taken in, by thread, the oldest thread first.
 
 It is written in the same atomic replace as the facts, and it alone decides which messages are new.
+
+In a store that all users share, the name of a thread includes its user: two users may use equal thread and message ids.
+Versions before that recorded the plain thread; nothing is added there any more, but what it holds stays known.
 """
 
 from __future__ import annotations
@@ -8,10 +11,30 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
-from memd.context import Message, is_single, loose
+from memd.context import Message, is_single, loose, user_hash
 from memd.memory.document import Document, former_marks_of, ledger_of
 
 Ledger = dict[str, list[str]]
+
+_END = "\n"
+"""Ends the user in the name of a thread. No id has control characters, so no plain thread is taken for a user's."""
+
+
+def name_of(thread_id: str, user_id: str, *, shared: bool) -> str:
+    """The name of a user's thread in the ledger; `shared`: all users share the store."""
+    return f"{user_hash(user_id)}{_END}{thread_id}" if shared else thread_id
+
+
+def places(name: str) -> tuple[str, ...]:
+    """The names under which the ledger may hold a thread's identities: its own, and the one of older versions."""
+    return (name, name.partition(_END)[2]) if _END in name else (name,)
+
+
+def renamed(ledger: Ledger, user_id: str, *, shared: bool) -> Ledger:
+    """A user's ledger from another store, with the names of this one; the threads of other users are left out."""
+    own = user_hash(user_id)
+    named = ((name.partition(_END) if _END in name else (own, _END, name), held) for name, held in ledger.items())
+    return {name_of(thread, user_id, shared=shared): held for (owner, _, thread), held in named if owner == own}
 
 
 def known(ledger: Ledger, identities: Mapping[str, Sequence[str]]) -> frozenset[str]:
@@ -41,10 +64,10 @@ def fresh(known: AbstractSet[str], messages: Sequence[Message]) -> tuple[Message
     return tuple(new)
 
 
-def unknown(document: Document, thread_id: str, messages: Sequence[Message]) -> tuple[Message, ...]:
-    """The messages of a thread that the document has not taken in, in order, each once."""
-    names = {thread_id: [message.identity for message in messages]}
-    return fresh(known(ledger_of(document), names), messages)
+def unknown(document: Document, name: str, messages: Sequence[Message]) -> tuple[Message, ...]:
+    """The messages of a thread, given by its name in the ledger, that the document has not taken in, each once."""
+    identities = [message.identity for message in messages]
+    return fresh(known(ledger_of(document), dict.fromkeys(places(name), identities)), messages)
 
 
 def known_formerly(document: Document, thread_id: str, messages: Sequence[Message]) -> frozenset[str]:
@@ -70,22 +93,22 @@ def former_marks(document: Document) -> dict[str, str]:
     return {thread: mark for thread, mark in marks.items() if thread in ledger}
 
 
-def taken(ledger: Ledger, thread_id: str, identities: Iterable[str], cap: int) -> Ledger:
+def taken(ledger: Ledger, name: str, identities: Iterable[str], cap: int) -> Ledger:
     """A new ledger that also holds these identities, at most `cap` over all threads.
 
     The thread becomes the youngest. The oldest threads make room, each as a whole; only when this thread alone is
     over the cap do its own oldest identities go.
     """
-    before = ledger.get(thread_id, [])
+    before = ledger.get(name, [])
     known = set(before)
     ours = before + [identity for identity in dict.fromkeys(identities) if identity not in known]
-    threads = {name: identities for name, identities in ledger.items() if name != thread_id}
+    threads = {other: identities for other, identities in ledger.items() if other != name}
     total = len(ours) + sum(map(len, threads.values()))
-    for name in list(threads):
+    for other in list(threads):
         if total <= cap:
             break
-        total -= len(threads.pop(name))
-    threads[thread_id] = ours[-cap:] if len(ours) > cap else ours
+        total -= len(threads.pop(other))
+    threads[name] = ours[-cap:] if len(ours) > cap else ours
     return threads
 
 

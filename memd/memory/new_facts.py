@@ -22,12 +22,16 @@ EXPLICIT_CONFIDENCE = 0.95
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """The origin of an update. `now` has a time zone and is the time of everything that the update writes."""
+    """The origin of an update. `now` has a time zone and is the time of everything that the update writes.
+
+    `ledger_name`: the thread's name in the ledger; empty: `thread_id`.
+    """
 
     thread_id: str
     now: datetime
     model: str
     prompt_version: str
+    ledger_name: str = ""
 
     @property
     def source(self) -> str:

@@ -18,6 +18,7 @@ from memd.errors import Rejected
 from memd.inbox import verbs
 from memd.inbox.connection import send
 from memd.inbox.verbs import Waiting
+from memd.memory import ledger
 from memd.memory.document import Fact, iso
 from memd.memory.facts import DEFAULT_CONFIDENCE
 from memd.memory.new_facts import base_fact
@@ -90,7 +91,9 @@ class PendingMessages:
     def _of(self, bucket: Bucket, rows: Iterable[Waiting]) -> Iterator[tuple[int, Pending]]:
         identities: defaultdict[str, list[str]] = defaultdict(list)
         for row in rows:
-            identities[row.thread_id].append(row.identity)
+            name = ledger.name_of(row.thread_id, bucket.user_id, shared=self._settings.store.shared)
+            for place in ledger.places(name):
+                identities[place].append(row.identity)
         known = load_to_read(self._store, bucket, identities).known
         now = datetime.now(UTC)
         for row in rows:

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
-from memd.context import Message
+from memd.context import Key, Message
 from memd.errors import Conflict
 from memd.events import Event, logger
 from memd.extraction.protocol import MALFORMED
@@ -43,7 +43,7 @@ class Documents:
         Raises StoreUnavailable, DocumentDamaged.
         """
         key = part.claim.key
-        loaded = self._store.load(key.bucket, _identities(key.thread_id, part.messages))
+        loaded = self._store.load(key.bucket, _identities(self._places(key), part.messages))
         if loaded.tombstone is not None and loaded.tombstone.open:
             self._finish_forgetting(loaded.tombstone.open)
             return Lost("forgotten")
@@ -67,13 +67,14 @@ class Documents:
         """
         work = answered.work
         key, loaded = work.part.claim.key, work.loaded
-        taken = _identities(key.thread_id, work.taken)
+        asked = _identities(self._places(key), work.taken)
+        taken = _identities((self._ledger_name(key),), work.taken)
         for _ in range(ROUNDS):
             applied = self._apply(answered, loaded)
             try:
                 self._store.commit(key.bucket, loaded, applied.document, lambda: self._still_ours(work), taken)
             except Conflict:
-                loaded = self._store.load(key.bucket, taken)
+                loaded = self._store.load(key.bucket, asked)
                 forgotten = loaded.generation != work.loaded.generation
                 if forgotten or ledger.fresh(loaded.known, work.new) != work.new:
                     return Overtaken()
@@ -83,8 +84,8 @@ class Documents:
 
     def _apply(self, answered: Answered, loaded: Loaded) -> Applied:
         work, extraction = answered.work, answered.extraction
-        thread = work.part.claim.key.thread_id
-        origin = Origin(thread, datetime.now(UTC), extraction.model, extraction.prompt_version)
+        key, now = work.part.claim.key, datetime.now(UTC)
+        origin = Origin(key.thread_id, now, extraction.model, extraction.prompt_version, self._ledger_name(key))
         return apply(
             loaded.document,
             extraction.update,
@@ -95,6 +96,12 @@ class Documents:
             maintenance=work.maintenance,
             recent_use=self._recent_use(work.part, loaded),
         )
+
+    def _ledger_name(self, key: Key) -> str:
+        return ledger.name_of(key.thread_id, key.user_id, shared=self._settings.store.shared)
+
+    def _places(self, key: Key) -> tuple[str, ...]:
+        return ledger.places(self._ledger_name(key))
 
     def _recent_use(self, part: Part, loaded: Loaded) -> dict[str, float]:
         """Recent reads of each fact, for hybrid eviction; empty otherwise."""
@@ -113,8 +120,9 @@ class Documents:
         logger().info(Event.FORGOTTEN)
 
 
-def _identities(thread_id: str, messages: Sequence[Message]) -> Identities:
-    return {thread_id: [message.identity for message in messages]}
+def _identities(names: Iterable[str], messages: Sequence[Message]) -> Identities:
+    identities = [message.identity for message in messages]
+    return dict.fromkeys(names, identities)
 
 
 def _stored(answered: Answered, applied: Applied) -> Stored:

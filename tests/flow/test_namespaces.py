@@ -124,3 +124,33 @@ def test_a_thread_that_leaves_no_room_for_the_app_is_refused(memd: Memd, client:
         wait_for(lambda: memd.status().pending == 2, "both that fit are pending")
         wait_for(lambda: memd.status().dead == 1, "the other one is dead")
     assert dead_letter(client)[b".code"] == b"E_THREAD_ID_LENGTH"
+
+
+def shared_document(settings: Settings) -> Any:
+    return orjson.loads((settings.data_dir / "shared" / "memory.json").read_bytes())
+
+
+def test_two_users_of_a_shared_store_may_use_equal_ids(configured: Configured, client: redis.Redis) -> None:
+    """Both are remembered, and a second push of either is known; so is what an older version has taken in."""
+    settings = configured(store__shared=True)
+    texts = {"ana": "I live in Porto.", "bob": "I am allergic to nuts."}
+    with Memd(settings) as memd, daemon(settings):
+        for user, text in texts.items():
+            memd.push(window(text), thread_id="t", user_id=user, now=True)
+            assert not memd.flush(wait=True).timed_out
+        assert memd.status().stored == 2
+        for user, text in texts.items():
+            memd.push(window(text), thread_id="t", user_id=user, now=True)
+        assert not memd.flush(wait=True).timed_out
+        assert memd.status().by_reason == {"already_known": 2}
+        document = shared_document(settings)
+        assert len(document["facts"]) == 2
+
+        older = {**document, "ledger": {"t": next(iter(document["ledger"].values()))}}
+        (settings.data_dir / "shared" / "memory.json").write_bytes(orjson.dumps(older))
+        memd.push(window(texts["ana"]), thread_id="t", user_id="ana", now=True)
+        assert not memd.flush(wait=True).timed_out
+        assert memd.status().by_reason == {"already_known": 3}
+        memd.push(window(texts["ana"], more=1), thread_id="t", user_id="ana", now=True)
+        assert not memd.flush(wait=True).timed_out
+        assert len(shared_document(settings)["ledger"]["t"]) == 2  # nothing is added to the plain thread

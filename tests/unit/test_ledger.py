@@ -69,6 +69,33 @@ def test_a_thread_that_is_too_long_alone_loses_its_oldest() -> None:
     assert ledger.taken({"a": ["1", "2", "3"]}, "a", ["4", "5"], 3) == {"a": ["3", "4", "5"]}
 
 
+def test_two_users_of_a_shared_store_have_threads_of_their_own() -> None:
+    """Equal thread and message ids: what one user said does not make the other's message known."""
+    turn = identify("t", [Message("user", "hello", id="1")])
+    ana, bob = (ledger.name_of("t", user, shared=True) for user in ("ana", "bob"))
+
+    assert ledger.unknown(holding(ana, turn), ana, turn) == ()
+    assert ledger.unknown(holding(ana, turn), bob, turn) == turn
+
+
+def test_what_an_older_version_recorded_of_a_shared_store_is_known() -> None:
+    """It recorded the plain thread, of which nobody can say who used it."""
+    turn = identify("t", [Message("user", "hello", id="1")])
+
+    assert ledger.unknown(holding("t", turn), ledger.name_of("t", "ana", shared=True), turn) == ()
+    assert ledger.name_of("t", "ana", shared=False) == "t"
+
+
+def test_a_ledger_moves_between_stores_of_both_kinds() -> None:
+    """An import gives a user's threads the names of the store, and leaves out those of other users."""
+    ana, bob = (ledger.name_of("t", user, shared=True) for user in ("ana", "bob"))
+
+    assert ledger.renamed({"t": ["1"]}, "ana", shared=True) == {ana: ["1"]}
+    assert ledger.renamed({ana: ["1"], bob: ["2"]}, "ana", shared=False) == {"t": ["1"]}
+    assert ledger.renamed({ana: ["1"], bob: ["2"]}, "ana", shared=True) == {ana: ["1"]}
+    assert ledger.renamed({"t": ["1"]}, "ana", shared=False) == {"t": ["1"]}
+
+
 @given(pushes=st.lists(st.tuples(THREADS, IDENTITIES), max_size=25), cap=st.integers(1, 40))
 def test_the_ledger_stays_within_its_cap_and_holds_what_came_last(
     pushes: list[tuple[str, list[str]]], cap: int

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
 from memd.config import Settings
 from memd.context import DEFAULT_AGENT, Bucket
 from memd.errors import Rejected
+from memd.memory import ledger
 from memd.memory.document import Document, iso
 from memd.memory.facts import by_id, content_of
 from memd.memory.hand.editing import Editing, has_changed
@@ -69,7 +70,8 @@ class Transfer:
 
     def _merged(self, bucket: Bucket, parcel: Parcel, dry_run: bool) -> ImportedMemory:
         def step(document: Document, now: datetime) -> MergedDocument:
-            return merge(document, parcel, bucket.user_id, now, self._settings.apply)
+            entries = ledger.renamed(parcel.ledger, bucket.user_id, shared=self._settings.store.shared)
+            return merge(document, replace(parcel, ledger=entries), bucket.user_id, now, self._settings.apply)
 
         before, merged = self.editing.change(bucket, step, dry_run=dry_run)
         facts = by_id(merged.document)
