@@ -53,7 +53,8 @@ def ratio(search: Search, piece: str) -> float:
             search(text)
 
     search(short)
-    if cpu(search, long, 1) < NOISE_S:
+    once = cpu(search, long, 1)
+    if once < NOISE_S or (once < 4 * NOISE_S and cpu(search, long, 9) < NOISE_S):
         return 0.0
     longs: list[float] = []
     shorts: list[float] = []
