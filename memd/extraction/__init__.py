@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from memd.config import ExtractionSettings, dotted
 from memd.context import digest
 from memd.errors import ConfigError, ExtractionFailed
+from memd.extraction import failures
 from memd.extraction.learnt import Learnt
 from memd.extraction.protocol import Extraction, Extractor, Request, Usage
 
@@ -20,6 +22,7 @@ __all__ = [
     "Learnt",
     "Request",
     "Usage",
+    "check_loadable",
     "chosen",
     "open_batches",
     "open_extractor",
@@ -116,6 +119,14 @@ async def probe(settings: ExtractionSettings, deadline_s: float) -> ExtractionFa
     """
     failure: ExtractionFailed | None = await _protocol(settings).probe(settings, deadline_s)
     return failure
+
+
+def check_loadable(settings: ExtractionSettings) -> None:
+    """Refuse an extractor that no worker could load, without importing an SDK. Raises ConfigError."""
+    if settings.class_ is not None:
+        _own(settings, concurrency=1)
+    elif chosen(settings) == "openai" and find_spec("openai") is None:
+        raise ConfigError(failures.NO_OPENAI_SDK)
 
 
 def preload(settings: ExtractionSettings) -> None:

@@ -22,6 +22,8 @@ RETRY_AFTER_MAX_S = 86_400.0
 NOT_FOUND = "model_not_found"
 """The code for status 404: of a model, or of a batch."""
 
+NO_OPENAI_SDK = "extraction.extractor is openai, and its SDK is not installed: pip install 'memd[openai]'"
+
 REPLY_TOO_LARGE = "the answer exceeds extraction.max_reply_bytes"
 
 _SENTENCES = {

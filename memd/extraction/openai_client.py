@@ -18,9 +18,7 @@ from memd.extraction.transport import Pool
 try:
     import openai
 except ImportError:
-    raise ConfigError(
-        "extraction.extractor is openai, and its SDK is not installed: pip install 'memd[openai]'"
-    ) from None
+    raise ConfigError(failures.NO_OPENAI_SDK) from None
 
 OWN_ADDRESS = "https://api.openai.com/v1"
 NO_KEY = "none"

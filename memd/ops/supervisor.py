@@ -16,7 +16,7 @@ from types import FrameType, MappingProxyType
 from memd.config import Settings, as_environment
 from memd.errors import ConfigError, InboxUnavailable, MemdError
 from memd.events import Event, logger
-from memd.extraction import chosen
+from memd.extraction import check_loadable, chosen
 from memd.inbox import library, waiting_parts
 from memd.inbox.connection import connect
 from memd.inbox.figures import workers_listening
@@ -72,7 +72,8 @@ class Child:
 
 def run(settings: Settings) -> int:
     """Keep the tree running until SIGTERM or SIGINT; returns the exit code. Raises MemdError when it cannot start."""
-    open_store(settings)  # a store that cannot be loaded stops the start
+    open_store(settings)  # a store that cannot be loaded stops the start, and so does an extractor
+    check_loadable(settings.extraction)
     load_patterns(settings.signals.folder)
     server.private_folder(settings.data_dir)
     with ExitStack() as held:

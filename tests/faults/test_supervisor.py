@@ -12,16 +12,16 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import orjson
 import pytest
 from support import ENDS_S, MakeSettings, alive, ended, environment, exit_code, free_port, make_settings, part, wait_for
 from support.fault_support import family, frozen, tell, told
+from support.running_up import ready, up
 
 from memd.client import Memd
 from memd.config import Settings
-from memd.errors import MemdError
 from memd.http import keyring
 from memd.inbox import verbs
 from memd.inbox.connection import connect, socket_path
@@ -32,38 +32,9 @@ from memd.testing import ModelServer
 pytestmark = pytest.mark.timing
 
 
-@contextmanager
-def up(settings: Settings) -> Iterator[tuple[subprocess.Popen[bytes], Path]]:
-    """`memd up`, ended at the end; its log."""
-    log = settings.data_dir / "up.log"
-    stream: IO[bytes]
-    with log.open("wb") as stream:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "memd", "up"],
-            env=environment(settings),
-            stdout=stream,
-            stderr=stream,
-            start_new_session=True,
-        )
-    try:
-        yield process, log
-    finally:
-        if process.poll() is None:
-            process.terminate()
-            process.wait(20)
-
-
 def events(log: Path, name: str) -> list[dict[str, object]]:
     lines = [orjson.loads(line) for line in log.read_bytes().splitlines() if line.startswith(b"{")]
     return [line for line in lines if line.get("event") == name]
-
-
-def ready(settings: Settings) -> bool:
-    try:
-        with Memd(settings) as app:
-            return len(app.status().workers) >= settings.drain.workers
-    except MemdError:
-        return False
 
 
 @pytest.fixture

@@ -111,7 +111,7 @@ def ended(app: Memd) -> dict[str, int]:
 
 def environment(settings: Settings) -> dict[str, str]:
     """The environment that gives a child process these settings."""
-    env = {name: value for name, value in os.environ.items() if not name.startswith(("MEMD_", "ANTHROPIC_"))}
+    env = {name: value for name, value in os.environ.items() if not name.startswith(("MEMD_", "ANTHROPIC_", "OPENAI_"))}
     return env | config.as_environment(settings) | {"MEMD_CONFIG": str(_no_file(settings.data_dir))}
 
 

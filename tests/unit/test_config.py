@@ -10,7 +10,10 @@ import yaml
 
 from memd import config
 from memd.config import ExtractionSettings, Secret, Settings
+from memd.config.loading import plain
+from memd.config.settings import MASK
 from memd.errors import ConfigError
+from memd.memory.store.json_store import open_store
 from memd.push.signals import load_patterns
 
 ROOT = Path(__file__).parents[2]
@@ -213,3 +216,24 @@ def test_a_setting_that_is_no_text_is_refused(name: str) -> None:
     variable = config.loading.ENV_PREFIX + name.upper().replace(".", "__")
     with pytest.raises(ConfigError, match=rf"setting {name} \(environment\) is not UTF-8"):
         config.load(use_file=False, environ={variable: "/tmp/\udcff"})  # noqa: S108  (never made)
+
+
+@pytest.mark.parametrize("own", [{"extraction.extractor": "openai"}, {"extraction.class": "a.B"}])
+def test_batches_are_for_one_protocol_only(own: dict[str, Any]) -> None:
+    """Two settings that contradict each other stop the start, instead of one of them being ignored."""
+    with pytest.raises(ConfigError, match="extraction: mode batch needs the Message Batches API"):
+        config.load(environ={}, flags={"extraction.mode": "batch", **own}, use_file=False)
+
+
+def test_the_options_of_a_store_reach_it_and_are_not_shown() -> None:
+    """They may hold a password; a child process gets them as they are."""
+    settings = config.load(
+        environ={}, flags={"store.options": {"dsn": "postgresql://me:secret@db"}}, use_file=False
+    ).settings
+    assert plain(settings)["store"]["options"] == {"dsn": MASK}
+    assert (
+        config.load(environ=config.as_environment(settings), use_file=False).settings.store.options
+        == settings.store.options
+    )
+    with pytest.raises(ConfigError, match=r"store\.options"):
+        open_store(settings)
