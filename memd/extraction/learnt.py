@@ -63,11 +63,15 @@ class Learnt:
         try:
             reply, usage = read()
         except NoUpdate:
-            self.add(SCHEMA)
+            self._nothing_enforces()
             raise
         if not reply.mended.keys() <= ENFORCED:
-            self.add(SCHEMA)
+            self._nothing_enforces()
         return reply, usage
+
+    def _nothing_enforces(self) -> None:
+        if not schema_in_prompt(self.names):
+            self.add(SCHEMA)
 
 
 def schema_in_prompt(left_out: frozenset[str]) -> bool:
