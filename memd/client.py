@@ -104,7 +104,7 @@ class _Commands:
         """Push what `memd.push.validation` has checked. Raises InboxFull, NotReady."""
         context = to_context(push, self._patterns)
         merged = yield from _reply(verbs.push(context))
-        return receipt(merged, len(context.messages), context.dropped)
+        return receipt(merged, context)
 
     def receipt(self, receipt_id: str, *, user_id: str | None = None) -> Calls[Outcome]:
         """The state of a push, or its outcome. With `user_id`, the push of any other user is unknown.

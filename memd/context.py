@@ -71,8 +71,8 @@ def user_hash(user_id: str) -> str:
 class Message(Struct, frozen=True, gc=False):
     """One conversation turn after filtering.
 
-    `identity`: set by `identify`. `signals`: found in its text, or named by the producer. `former`: the identity that
-    versions before the namespaces of raw lists gave it, which ledgers may hold; else empty.
+    `identity`: set by `identify`. `signals`: found in its text, or named by the producer. `former`: the identities that
+    versions with other rules of filtering, or without the namespaces of raw lists, gave it; ledgers may hold them.
     """
 
     role: Role
@@ -81,7 +81,7 @@ class Message(Struct, frozen=True, gc=False):
     created_at: str | None = None
     signals: frozenset[str] = frozenset()
     identity: str = ""
-    former: str = ""
+    former: tuple[str, ...] = ()
 
 
 class Context(Struct, frozen=True):
@@ -92,6 +92,9 @@ class Context(Struct, frozen=True):
     now: bool = False
     dropped: dict[str, int] = field(default_factory=dict)
     """The turns that filtering dropped, and the messages that it cut, counted by reason."""
+
+    cut: dict[str, int] = field(default_factory=dict)
+    """The blocks that filtering cut out of turns of user and assistant, counted by kind."""
 
 
 def identify(thread_id: str, messages: Iterable[Message]) -> tuple[Message, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from typing import Annotated, Any
 
@@ -18,6 +18,9 @@ from memd.printable import counted
 
 LINES = 20
 """Most pushes that are printed one by one."""
+
+_FILTERED = ("dropped", "cut")
+"""What filtering counts: turns by reason, and blocks by kind."""
 
 
 def push(
@@ -77,17 +80,12 @@ def _pushes(raw: bytes) -> Iterator[tuple[int, bytes]]:
 def _sum(answers: list[dict[str, Any]]) -> str:
     states = Counter(answer["status"] for answer in answers)
     kept = sum(answer.get("messages", 0) for answer in answers if answer.get("id"))
-    drops: Counter[str] = Counter()
-    for answer in answers:
-        drops.update(answer.get("dropped", {}))
+    totals = {name: sum((Counter(answer.get(name, {})) for answer in answers), Counter()) for name in _FILTERED}
     counts = ", ".join(f"{count:,} {state}" for state, count in states.most_common())
-    dropped = ", ".join(f"{count:,} {reason}" for reason, count in drops.most_common())
-    sentence = f"{counted(len(answers), 'push', 'pushes')}: {counts}; {counted(kept, 'message')}"
-    return sentence + (f"; dropped: {dropped}" if dropped else "")
+    return f"{counted(len(answers), 'push', 'pushes')}: {counts}; {counted(kept, 'message')}{_filtered(totals)}"
 
 
 def _line(number: int, answer: dict[str, Any]) -> str:
-    dropped = ", ".join(f"{count} {reason}" for reason, count in answer["dropped"].items())
     parts = [f"push {number}: {answer['status']}"]
     if answer["reason"]:
         parts.append(f"({answer['reason']})")
@@ -95,4 +93,10 @@ def _line(number: int, answer: dict[str, Any]) -> str:
         parts.append(
             f"{counted(answer['messages'], 'message')}, due {answer['due_at']:%H:%M:%S}, receipt {answer['id']}"
         )
-    return " ".join(parts) + (f"; dropped: {dropped}" if dropped else "")
+    return " ".join(parts) + _filtered(answer)
+
+
+def _filtered(counts: Mapping[str, Any]) -> str:
+    """What filtering dropped and cut, by reason and kind."""
+    named = [(name, Counter(counts[name]).most_common()) for name in _FILTERED]
+    return "".join(f"; {name}: {', '.join(f'{n:,} {kind}' for kind, n in found)}" for name, found in named if found)

@@ -76,6 +76,7 @@ def rows(figures: dict[str, Any]) -> Iterator[tuple[str, str]]:
     for title, key in (
         ("reasons", "by_reason"),
         ("dropped turns", "dropped"),
+        ("cut blocks", "cut"),
         ("refused facts", "refused"),
         ("redacted", "redacted"),
         ("mended replies", "mended"),

@@ -28,7 +28,7 @@ from memd.push.validation import RawPush, check_push
 from memd.workers.halving import Parts
 from memd.workers.outcome import Skipped, Stored, judge
 from memd.workers.remember import choose
-from memd.workers.steps import Opened, Part, Work
+from memd.workers.steps import NOTHING, Opened, Part, Unread, Work
 
 
 class Answers(Protocol):
@@ -80,12 +80,14 @@ class InMemory:
         """These pushes, filtered and merged as the inbox merges them. Raises Rejected."""
         merged: dict[str, Message] = {}
         dropped: Counter[str] = Counter()
+        cut: Counter[str] = Counter()
         for messages in pushes:
             push = {"thread_id": key.thread_id, "user_id": key.user_id, "messages": list(messages)}
             context = self.context_of(check_push(push, self._settings.client))
             merged |= {message.identity: message for message in context.messages}
             dropped.update(context.dropped)
-        return Context(key, tuple(merged.values()), dropped=dict(dropped))
+            cut.update(context.cut)
+        return Context(key, tuple(merged.values()), dropped=dict(dropped), cut=dict(cut))
 
     def context_of(self, push: RawPush) -> Context:
         """One push, filtered. Raises Rejected."""
@@ -107,6 +109,10 @@ class InMemory:
     async def _step(self, part: Part, result: Remembered, now: datetime, name: str) -> Any:
         opened = Opened(part, _loaded(result.after, part))
         work = choose(opened, self._settings, now)
+        if isinstance(work, Unread):
+            result.skipped = work.reason
+            result.after = self._applied(work.work, NOTHING, now).document
+            return Skipped(work.reason)
         if isinstance(work, Skipped):
             result.skipped = work.reason
             return work
@@ -127,9 +133,14 @@ class InMemory:
         except ExtractionFailed as failure:  # this part ends here and stores nothing
             return Asked(name, request, None, failure, None, work.redacted, time.perf_counter() - started)
         seconds = time.perf_counter() - started
+        applied = self._applied(work, extraction, now)
+        return Asked(name, request, extraction, None, applied, work.redacted, seconds)
+
+    def _applied(self, work: Work, extraction: Extraction, now: datetime) -> Applied:
+        """The extraction applied to the document that the work was chosen from."""
         origin = Origin(work.part.claim.key.thread_id, now, extraction.model, extraction.prompt_version)
-        applied = apply(
-            request.document,
+        return apply(
+            work.loaded.document,
             extraction.update,
             work.new,
             work.taken,
@@ -137,7 +148,6 @@ class InMemory:
             self._settings.apply,
             maintenance=work.maintenance,
         )
-        return Asked(name, request, extraction, None, applied, work.redacted, seconds)
 
 
 def _loaded(document: Document, part: Part) -> Loaded:

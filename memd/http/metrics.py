@@ -71,6 +71,7 @@ class _Figures(Collector):
         yield _counter("memd_ended_reasons", "Skipped and dead pushes by reason", "reason", status.by_reason)
         yield _counter("memd_discarded_letters", "Letters of raw pushes discarded", "list", status.discarded)
         yield _counter("memd_dropped_turns", "Turns that filtering dropped", "reason", status.dropped)
+        yield _counter("memd_cut_blocks", "Blocks that filtering cut out of turns", "kind", status.cut)
         yield _counter("memd_refused_facts", "Proposed facts that were refused", "reason", status.refused)
         yield _counter("memd_redacted", "Secrets cut out before the model saw them", "kind", status.redacted)
         yield _counter("memd_mended_replies", "Repairs of the form of the model's replies", "kind", status.mended)

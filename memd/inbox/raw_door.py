@@ -126,8 +126,8 @@ class RawDoor:
             self._log.warning(Event.RAW_PUSH_DEAD, code=error.code, bytes=len(raw))
             return verbs.take_dead(raw, source, error, self._seen.get(source))
         if not context.messages:
-            self._log.info(Event.RAW_PUSH_SKIPPED, reason="nothing_left", dropped=context.dropped)
-            return verbs.take_skipped(raw, source, "nothing_left", context.dropped)
+            self._log.info(Event.RAW_PUSH_SKIPPED, reason="nothing_left", dropped=context.dropped, cut=context.cut)
+            return verbs.take_skipped(raw, source, "nothing_left", context)
         return verbs.take(raw, source, context, self._seen.get(source))
 
 

@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 import orjson
 
+from memd.context import Context
 from memd.errors import Rejected
 from memd.inbox.connection import Call
 from memd.inbox.decoding import moment, text
@@ -26,6 +27,7 @@ class Receipt:
     """The result of a push. `status`: queued, merged, skipped (see `reason`), disabled.
 
     `messages`: how many were kept. `dropped`: turns by the reason why they were not, or (`truncated`) not whole.
+    `cut`: blocks cut out of turns, by kind.
     """
 
     status: str
@@ -34,6 +36,7 @@ class Receipt:
     reason: str | None
     messages: int
     dropped: dict[str, int] = field(default_factory=dict)
+    cut: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,16 +79,17 @@ class Outcome:
         return self.state not in {"pending", "claimed"}
 
 
-def receipt(merged: Merged, messages: int, dropped: dict[str, int]) -> Receipt:
-    """The receipt for the result of a merge."""
+def receipt(merged: Merged, context: Context) -> Receipt:
+    """The receipt for the result of merging a context."""
     accepted = merged.status in {"queued", "merged"}
     return Receipt(
         status=merged.status,
         id=f"{merged.key}.{merged.gen}.{merged.seq}" if accepted else None,
         due_at=moment(merged.due_ms) if accepted else None,
         reason=merged.reason or None,
-        messages=messages,
-        dropped=dropped,
+        messages=len(context.messages),
+        dropped=context.dropped,
+        cut=context.cut,
     )
 
 

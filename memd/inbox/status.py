@@ -28,6 +28,7 @@ class Status(InboxFigures):
     dead_so_far: int
     by_reason: dict[str, int]
     dropped: dict[str, int]
+    cut: dict[str, int]
     refused: dict[str, int]
     redacted: dict[str, int]
     mended: dict[str, int]
@@ -56,6 +57,7 @@ def read_status(client: redis.Redis, settings: Settings) -> Status:
         dead_so_far=stats.get("dead", 0),
         by_reason=_named(stats, "skipped:") | _named(stats, "dead:"),
         dropped=_named(stats, "dropped:"),
+        cut=_named(stats, "cut:"),
         refused=_named(stats, "refused:"),
         redacted=_named(stats, "redacted:"),
         mended=_named(stats, "mended:"),

@@ -85,9 +85,10 @@ def take_dead(raw: bytes, source: str, error: Rejected, since_ms: int | None = N
     return _take(raw, source, "dead", os.urandom(12).hex(), error.code, str(error), *since)
 
 
-def take_skipped(raw: bytes, source: str, reason: str, dropped: Mapping[str, int] | None = None) -> Call[bool]:
-    """Remove the head of a raw list because filtering left no message. `dropped`: turns by reason, to be counted."""
-    return _take(raw, source, "skip", reason, *_flat_drops(dropped or {}))
+def take_skipped(raw: bytes, source: str, reason: str, context: Context | None = None) -> Call[bool]:
+    """Remove the head of a raw list because filtering left no message; what it dropped and cut is counted."""
+    counters = {} if context is None else _counters("dropped", context.dropped) | _counters("cut", context.cut)
+    return _take(raw, source, "skip", reason, *flat(counters))
 
 
 def _take(raw: bytes, source: str, *arguments: Any) -> Call[bool]:
@@ -116,13 +117,15 @@ def _merge_arguments(context: Context, since_ms: int | None = None) -> tuple[byt
     if since_ms is not None:
         header["at"] = since_ms
     if context.dropped:
-        header["dropped"] = _flat_drops(context.dropped)
+        header["dropped"] = flat(_counters("dropped", context.dropped))
+    if context.cut:
+        header["cut"] = flat(_counters("cut", context.cut))
     return (orjson.dumps(header), *map(wire_message, unique.values()))
 
 
-def _flat_drops(dropped: Mapping[str, int]) -> list[str | int]:
-    """Dropped turns as counters."""
-    return flat({f"dropped:{reason}": count for reason, count in dropped.items()})
+def _counters(field: str, counts: Mapping[str, int]) -> dict[str, int]:
+    """Counts as counters of the inbox."""
+    return {f"{field}:{name}": count for name, count in counts.items()}
 
 
 def _merged(reply: list[Any]) -> Merged:

@@ -1,15 +1,15 @@
 """The memory document: its fields, read through the functions here; `facts` reads the fields of one fact.
 
 The established `memory.json` (version "1.0") with optional fields added: `revision`, `userId`, `agentName`, `archive`,
-`ledger`, `ledgerFormer`, `removed`, `quarantine`. Unknown fields are carried along untouched. Documents are never
-changed in place.
+`ledger`, `ledgerFormer`, `ledgerFormerRules`, `removed`, `quarantine`. Unknown fields are carried along untouched.
+Documents are never changed in place.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Literal
 
 from memd.context import Bucket
 
@@ -21,6 +21,8 @@ Tombstone = dict[str, Any]
 
 Withheld = dict[str, Any]
 """A retirement that the budget held back: `fact`, `wanted` (archive reason), `why`, `at`, `source`, maybe `note`."""
+
+FormerField = Literal["ledgerFormer", "ledgerFormerRules"]
 
 SECTIONS = {
     "workContext": "user",
@@ -102,9 +104,12 @@ def ledger_of(document: Document) -> dict[str, list[str]]:
     return ledger
 
 
-def former_marks_of(document: Document) -> dict[str, str] | None:
-    """By thread, the last identity that a version without the namespaces of apps recorded; None: all are such."""
-    marks = document.get("ledgerFormer")
+def former_marks_of(document: Document, field: FormerField) -> dict[str, str] | None:
+    """By thread, the last identity that an older version recorded; None: all are such.
+
+    `ledgerFormer`: a version without the namespaces of apps; `ledgerFormerRules`: one with former rules of filtering.
+    """
+    marks = document.get(field)
     return marks if isinstance(marks, dict) else None
 
 

@@ -149,7 +149,8 @@ class Draft:
             facts=list(self.facts.values()),
             archive=archive_with(archive_of(self.old), self.archived, self.settings.archive_cap),
             ledger=ledger.taken(ledger_of(self.old), name, identities, self.settings.ledger_cap),
-            ledgerFormer=ledger.former_marks(self.old),
+            ledgerFormer=ledger.former_marks(self.old, "ledgerFormer"),
+            ledgerFormerRules=ledger.former_marks(self.old, "ledgerFormerRules"),
             **self._withheld_field(),
         )
         confirmed = tuple(fact_id for fact_id in self._confirmed if fact_id in self.facts)

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
 from memd.context import Message, is_single, loose, user_hash
-from memd.memory.document import Document, former_marks_of, ledger_of
+from memd.memory.document import Document, FormerField, former_marks_of, ledger_of
 
 Ledger = dict[str, list[str]]
 
@@ -51,12 +51,16 @@ def known(ledger: Ledger, identities: Mapping[str, Sequence[str]]) -> frozenset[
 
 
 def fresh(known: AbstractSet[str], messages: Sequence[Message]) -> tuple[Message, ...]:
-    """The messages whose identities are not known, in order, each once."""
+    """The messages of which no identity is known, in order, each once."""
     seen, alike = set(known), set[str]()
     new: list[Message] = []
     for message in messages:
         identity = message.identity
-        if identity in seen or message.former in seen or (is_single(identity) and loose(identity) in alike):
+        if (
+            identity in seen
+            or not known.isdisjoint(message.former)
+            or (is_single(identity) and loose(identity) in alike)
+        ):
             continue
         seen.add(identity)
         alike.add(loose(identity))
@@ -70,24 +74,34 @@ def unknown(document: Document, name: str, messages: Sequence[Message]) -> tuple
     return fresh(known(ledger_of(document), dict.fromkeys(places(name), identities)), messages)
 
 
-def known_formerly(document: Document, thread_id: str, messages: Sequence[Message]) -> frozenset[str]:
-    """Of the messages of an app's raw list, the former identities that a version without its namespace recorded.
+def known_formerly(document: Document, name: str, messages: Sequence[Message]) -> frozenset[str]:
+    """The former identities of these messages that older versions recorded: under the thread, given by its name here,
+    or for a message of an app's raw list under the thread without its namespace.
 
-    Identities recorded since do not count: whoever pushes to another list could choose them.
+    Identities recorded since do not count: those of other messages could be equal, and whoever pushes to another list
+    could choose them.
     """
-    former = [message.former for message in messages if message.former]
+    former = [identity for message in messages for identity in message.former]
     if not former:
         return frozenset()
-    plain = thread_id.partition("/")[2]
-    marks, held = former_marks_of(document), ledger_of(document).get(plain, [])
-    if marks is not None:
-        held = held[: held.index(marks[plain]) + 1] if marks.get(plain) in held else []
-    return known({plain: held}, {plain: former})
+    own = places(name)
+    plain = own[-1].partition("/")[2]
+    recorded = {place: _recorded(document, place, "ledgerFormerRules") for place in own}
+    recorded[plain] = _recorded(document, plain, "ledgerFormer")
+    return known(recorded, dict.fromkeys(recorded, former))
 
 
-def former_marks(document: Document) -> dict[str, str]:
+def _recorded(document: Document, thread_id: str, field: FormerField) -> list[str]:
+    """The identities that a thread had before this version first added to the document."""
+    marks, held = former_marks_of(document, field), ledger_of(document).get(thread_id, [])
+    if marks is None:
+        return held
+    return held[: held.index(marks[thread_id]) + 1] if marks.get(thread_id) in held else []
+
+
+def former_marks(document: Document, field: FormerField) -> dict[str, str]:
     """The last identity of each thread when this version first adds to a document; those marks then stay."""
-    marks, ledger = former_marks_of(document), ledger_of(document)
+    marks, ledger = former_marks_of(document, field), ledger_of(document)
     if marks is None:
         return {thread: identities[-1] for thread, identities in ledger.items() if identities}
     return {thread: mark for thread, mark in marks.items() if thread in ledger}

@@ -1,20 +1,23 @@
 """Filtering: keeps the user's messages and the final replies of a push, and drops the rest.
 
-In this order: every message becomes a turn, memd's own blocks and upload blocks are cut out, signals are detected in
-the last user messages, and turns are dropped, each counted by its reason. The reply to a dropped user turn is also
-dropped. What is left gets its identities, and then is made to fit the limits (`limits.py`).
+In this order: every message becomes a turn, blocks that are not the user's words are cut out and counted by kind,
+turns are dropped and counted by reason, and signals are detected in the last user messages. The reply to a dropped user
+turn is also dropped, except for a question that the user then answered in a few words. What is left gets its
+identities, and then is made to fit the limits (`limits.py`).
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Sequence
-from functools import cache
+from collections import Counter
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec.structs import replace
 
 from memd.context import Context, Message, Role, identify
+from memd.push import answers, blocks
+from memd.push.compaction import is_compaction
+from memd.push.former import former_identities
 from memd.push.limits import fit
 from memd.push.tool_text import without_tool_text
 from memd.push.turns import Turn, to_turn
@@ -26,21 +29,8 @@ if TYPE_CHECKING:
 SIGNAL_MESSAGES = 6
 """Signals are detected in this many last user messages (DeerFlow's figure)."""
 
-_ACKNOWLEDGEMENT_MAX = 60
-"""Characters; longer texts are kept. It also bounds the work of the pattern."""
-
-
-class _Filters(NamedTuple):
-    uploads: re.Pattern[str]
-    memory: re.Pattern[str]
-    acknowledgement: re.Pattern[str]
-
-
-@cache
-def _filters() -> _Filters:
-    from memd.push.patterns import compiled, load  # noqa: PLC0415  (reads YAML: for the first push, not for the import)
-
-    return _Filters(**{name: compiled(sources) for name, sources in load("filtering").items()})
+_NOBODYS_WORDS = frozenset({"hidden", "compaction"})
+"""Turns dropped for these reasons hold no signals of the user."""
 
 
 class Examined(NamedTuple):
@@ -56,41 +46,36 @@ class Examined(NamedTuple):
 
 def examine(push: RawPush, patterns: Patterns) -> list[Examined]:
     """The decision of filtering on each turn of a push, for display."""
-    came = [to_turn(message) for message in push.messages]
-    turns = without_tool_text(list(map(_cleaned, came)))
-    searched = _searched(turns)
+    turns = without_tool_text([_cleaned(to_turn(message)) for message in push.messages])
+    reasons = _reasons(turns)
+    searched = _searched(turns, reasons)
     return [
         Examined(
-            turn,
-            [*_cut_out(before), *(piece for _, piece in turn.cut)],
-            reason,
-            patterns.evidence(turn.text) if index in searched else {},
+            turn, [piece for _, piece in turn.cut], reason, patterns.evidence(turn.text) if index in searched else {}
         )
-        for index, (before, turn, reason) in enumerate(zip(came, turns, _reasons(turns), strict=True))
+        for index, (turn, reason) in enumerate(zip(turns, reasons, strict=True))
     ]
 
 
 def to_context(push: RawPush, patterns: Patterns) -> Context:
     """The context of a push: filtered, with signals and identities, within the limits. It may have no messages left."""
     turns = without_tool_text([_cleaned(to_turn(message)) for message in push.messages])
-    signals = _signals(turns, patterns)
-    dropped: dict[str, int] = {}
-    kept, orphaned = _keep(turns, signals, dropped)
+    reasons = _reasons(turns)
+    signals = {index: patterns.detect(turns[index].text) for index in _searched(turns, reasons)}
+    kept, orphaned = _keep(turns, reasons, signals)
     others = _pass_on(kept, push.signals | orphaned)
     if kept and others:  # no user message is left: they stay with the push, though a reply proves nothing
         kept[-1] = replace(kept[-1], signals=kept[-1].signals | others)
-    messages = _with_times(identify(push.key.thread_id, kept), turns)
-    if push.former_thread:
-        formers = identify(push.former_thread, kept)
-        messages = tuple(replace(m, former=f.identity) for m, f in zip(messages, formers, strict=True))
-    fitting, cut = fit(messages, push.limits)  # identities are those of the whole texts in the whole list
-    return Context(push.key, fitting, push.now, dropped | cut | _cut(turns))
+    messages = _with_formers(identify(push.key.thread_id, kept), push, reasons)
+    fitting, cut = fit(_with_times(messages, turns), push.limits)  # identities are of the whole texts in the whole list
+    return Context(push.key, fitting, push.now, _dropped(reasons) | cut, _cut(turns))
 
 
-def _cut(turns: Sequence[Turn]) -> dict[str, int]:
-    """The pieces of tool text cut out of turns that are left."""
-    pieces = sum(len(turn.cut) for turn in turns if turn.kind == "user")
-    return {"tool_text": pieces} if pieces else {}
+def _with_formers(messages: tuple[Message, ...], push: RawPush, reasons: Sequence[str | None]) -> tuple[Message, ...]:
+    """The messages with the identities that older versions gave them, where those differ."""
+    places = [index for index, reason in enumerate(reasons) if reason is None]
+    formers = former_identities(push, dict(zip(places, messages, strict=True)))
+    return tuple(replace(m, former=former) if former else m for m, former in zip(messages, formers, strict=True))
 
 
 def _with_times(messages: tuple[Message, ...], turns: Sequence[Turn]) -> tuple[Message, ...]:
@@ -102,55 +87,47 @@ def _with_times(messages: tuple[Message, ...], turns: Sequence[Turn]) -> tuple[M
 
 
 def _cleaned(turn: Turn) -> Turn:
-    """The turn without control characters, memd's own blocks and upload blocks. A cut upload block counts as a file.
+    """The turn without control characters and blocks. A cut list of uploads counts as a file.
 
     Only the turns of users and assistants: others are dropped whatever they say, however long they are.
     """
     if turn.kind not in ("user", "assistant"):
         return turn
     text = clean_text(turn.text).strip()
-    if "<" not in text:
+    without, pieces = blocks.cut(text)
+    if not pieces:
         return turn if text == turn.text else turn._replace(text=text)
-    filters = _filters()
-    without_memory = filters.memory.sub("", text)
-    without_uploads = filters.uploads.sub("", without_memory)
+    kinds = {kind for kind, _ in pieces}
+    text = without.strip()
     return turn._replace(
-        text=without_uploads.strip(),
-        has_files=turn.has_files or without_uploads != without_memory,
-        hidden=turn.hidden or (without_memory != text and not without_memory.strip()),
+        text=text,
+        has_files=turn.has_files or "uploads" in kinds,
+        hidden=turn.hidden or (kinds == {"memory"} and not text),
+        cut=pieces,
     )
 
 
-def _cut_out(turn: Turn) -> list[str]:
-    """The blocks that `_cleaned` cuts out of a turn."""
-    text, filters = clean_text(turn.text), _filters()
-    pieces = [match[0] for match in filters.memory.finditer(text)]
-    return pieces + [match[0] for match in filters.uploads.finditer(filters.memory.sub("", text))]
-
-
-def _signals(turns: Sequence[Turn], patterns: Patterns) -> dict[int, frozenset[str]]:
-    """The signals in the last user messages, by the index of the turn."""
-    return {index: patterns.detect(turns[index].text) for index in _searched(turns)}
-
-
-def _searched(turns: Sequence[Turn]) -> list[int]:
+def _searched(turns: Sequence[Turn], reasons: Sequence[str | None]) -> list[int]:
     """The turns in which signals are looked for."""
-    spoken = [index for index, turn in enumerate(turns) if turn.kind == "user" and turn.text and not turn.hidden]
+    spoken = [
+        index
+        for index, (turn, reason) in enumerate(zip(turns, reasons, strict=True))
+        if turn.kind == "user" and turn.text and reason not in _NOBODYS_WORDS
+    ]
     return spoken[-SIGNAL_MESSAGES:]
 
 
 def _keep(
-    turns: Sequence[Turn], signals: dict[int, frozenset[str]], dropped: dict[str, int]
+    turns: Sequence[Turn], reasons: Sequence[str | None], signals: dict[int, frozenset[str]]
 ) -> tuple[list[Message], frozenset[str]]:
     """The messages to keep, and the signals of dropped turns that have no user message before them."""
     kept: list[Message] = []
     orphaned: frozenset[str] = frozenset()
-    for index, (turn, reason) in enumerate(zip(turns, _reasons(turns), strict=True)):
+    for index, (turn, reason) in enumerate(zip(turns, reasons, strict=True)):
         found = signals.get(index, frozenset())
         if reason is None:
             kept.append(_message(turn, found))
         else:
-            dropped[reason] = dropped.get(reason, 0) + 1
             orphaned |= _pass_on(kept, found)
     return kept, orphaned
 
@@ -164,19 +141,34 @@ def _pass_on(kept: list[Message], signals: frozenset[str]) -> frozenset[str]:
     return signals
 
 
-def _reasons(turns: Sequence[Turn]) -> Iterator[str | None]:
+def _dropped(reasons: Sequence[str | None]) -> dict[str, int]:
+    return dict(Counter(reason for reason in reasons if reason is not None))
+
+
+def _cut(turns: Sequence[Turn]) -> dict[str, int]:
+    """The blocks cut out of turns of user and assistant. Turns of the system and of tools are dropped whole."""
+    return dict(Counter(kind for turn in turns if turn.kind in ("user", "assistant") for kind, _ in turn.cut))
+
+
+def _reasons(turns: Sequence[Turn]) -> list[str | None]:
     """Why each turn is dropped; None keeps it."""
+    reasons: list[str | None] = []
     with_reply = False
+    before: str | None = None  # what the assistant said directly before; "" after a turn of the user
     for turn in turns:
-        reason = _reason(turn)
+        reason = _reason(turn, before)
         if turn.kind == "user" and not turn.hidden:
             with_reply = reason is not None
-        elif reason is None and with_reply:
-            reason = "reply_of_dropped"
-        yield reason
+            before = before if reason in ("acknowledgement", "empty") else ""
+        elif reason is None:
+            before = answers.joined(before, turn.text)
+            reason = "reply_of_dropped" if with_reply else None
+        reasons.append(reason)
+    _keep_questions(turns, reasons)
+    return reasons
 
 
-def _reason(turn: Turn) -> str | None:
+def _reason(turn: Turn, before: str | None) -> str | None:
     """Why a turn is dropped; None keeps it."""
     if turn.hidden:
         return "hidden"
@@ -186,14 +178,24 @@ def _reason(turn: Turn) -> str | None:
         return "tool_call"
     if not turn.text:
         return "upload_only" if turn.has_files else "empty"
-    if turn.kind == "user" and is_acknowledgement(turn.text):
+    if turn.kind == "user" and is_compaction(turn.text):
+        return "compaction"
+    if turn.kind == "user" and answers.says_nothing(turn.text, before):
         return "acknowledgement"
     return None
 
 
-def is_acknowledgement(text: str) -> bool:
-    """Whether a text is only "ok", "thanks", "好的", a greeting or the like."""
-    return len(text) <= _ACKNOWLEDGEMENT_MAX and _filters().acknowledgement.fullmatch(text) is not None
+def _keep_questions(turns: Sequence[Turn], reasons: list[str | None]) -> None:
+    """Keep the reply to a dropped turn if it asks what the next short turn of the user answers."""
+    answered = False
+    for index in range(len(turns) - 1, -1, -1):
+        turn, reason = turns[index], reasons[index]
+        if turn.kind == "user" and not turn.hidden:
+            answered = reason is None and len(turn.text) <= answers.MAX_CHARS
+        elif reason in (None, "reply_of_dropped"):
+            if answered and reason and answers.asks(turn.text):
+                reasons[index] = None
+            answered = False
 
 
 def _message(turn: Turn, signals: frozenset[str]) -> Message:

@@ -200,9 +200,9 @@ def parse_wire_message(raw: bytes, limits: ClientSettings) -> Message:
     check_message_id(value.get("id"))
     former = value.get("former", "")
     if not isinstance(former, str):
-        refuse("E_IDENTITY", "former must be an identity", "former")
+        refuse("E_IDENTITY", "former must be text: identities with spaces between them", "former")
     created_at = read_created_at(value.get("created_at"))
-    return Message(role, content, as_text(value.get("id")), created_at, former=former)
+    return Message(role, content, as_text(value.get("id")), created_at, former=tuple(former.split()))
 
 
 def wire_message(message: Message) -> bytes:
@@ -213,7 +213,7 @@ def wire_message(message: Message) -> bytes:
     if message.created_at is not None:
         fields["created_at"] = message.created_at
     if message.former:
-        fields["former"] = message.former
+        fields["former"] = " ".join(message.former)
     return orjson.dumps(fields)
 
 

@@ -12,12 +12,14 @@ from memd.config import Settings
 from memd.context import Bucket, Message
 from memd.errors import StoreUnavailable
 from memd.extraction.batch import results
+from memd.extraction.protocol import Maintenance
 from memd.inbox.claim import Claim
 from memd.memory import ledger
 from memd.memory.apply import maintenance_due
 from memd.memory.document import facts_of
 from memd.memory.facts import id_of, quotes_any
 from memd.memory.store.protocol import Tombstone
+from memd.push.answers import without_acknowledgements
 from memd.push.redaction import redact
 from memd.workers.ask import Asking, paid_answer
 from memd.workers.commit import Documents
@@ -37,9 +39,12 @@ from memd.workers.outcome import (
 )
 from memd.workers.resources import Resources
 from memd.workers.settle import Settling, breaks_format
-from memd.workers.steps import Answered, Opened, Part, Work
+from memd.workers.steps import NOTHING, Answered, Opened, Part, Unread, Work
 
 ALREADY_KNOWN = Skipped("already_known")
+
+NOTED = frozenset({"no_user_turn", "acknowledgement"})
+"""Reasons to skip messages that the ledger takes in all the same: nothing that comes later changes what they say."""
 
 
 class Remembering:
@@ -60,11 +65,13 @@ class Remembering:
         """
         parts = Parts(claim, self._resources.settings.drain.max_attempts)
         for part in parts:
-            step: Opened | Work | Answered | PartOutcome
+            step: Opened | Work | Unread | Answered | PartOutcome
             try:
                 step = await self._load(part)
                 if isinstance(step, Opened):
                     step = await self._choose(step)
+                if isinstance(step, Unread):
+                    step = await self._note(step)
                 if isinstance(step, Work):
                     step = await self._ask(step)
                 if isinstance(step, Answered):
@@ -81,13 +88,18 @@ class Remembering:
             await self._resources.in_thread(self._settling.bury_refused, part.claim)
         return await self._resources.in_thread(self._documents.load, part)
 
-    async def _choose(self, opened: Opened) -> Work | Skipped | Stored:
+    async def _choose(self, opened: Opened) -> Work | Unread | Skipped | Stored:
         chosen = choose(opened, self._resources.settings, datetime.now(UTC))
         if chosen != ALREADY_KNOWN:
             return chosen
         # The worker that stored them may have died before it synced the folder, or before its ack.
         await self._resources.in_thread(self._documents.sync, opened.part)
         return _stored_earlier(opened) if opened.part.claim.came_back else chosen
+
+    async def _note(self, unread: Unread) -> Skipped | Overtaken | Retry:
+        """Commit the messages to the ledger alone, so that no later push brings them back as new."""
+        noted = await self._commit(Answered(unread.work, NOTHING))
+        return Skipped(unread.reason) if isinstance(noted, Stored) else noted
 
     async def _ask(self, work: Work) -> Answered | Deferred | Retry | Lost:
         if paid_answer(work) is None and not self._documents.writable:
@@ -107,47 +119,49 @@ class Remembering:
         await self._resources.in_thread(self._settling.settle, claim, outcome, spent)
 
 
-def choose(opened: Opened, settings: Settings, now: datetime) -> Work | Skipped:
-    """The new messages of a part, which the ledger does not hold, with context; or Skipped with the reason.
+def choose(opened: Opened, settings: Settings, now: datetime) -> Work | Unread | Skipped:
+    """The new messages of a part, which the ledger does not hold, with context; or the reason to skip the part.
 
-    Context is the last `context_messages` messages of the claim before the first new one.
+    Context is the last `context_messages` messages of the claim before the first new one. A bare "yes" is new only with
+    its question directly before it.
     """
     part, loaded, tombstone = opened.part, opened.loaded, opened.loaded.tombstone
     claim = part.claim
     forgotten = {m.identity for m in claim.messages if tombstone and _is_forgotten(tombstone, claim.key.bucket, m)}
     alive = tuple(message for message in part.messages if message.identity not in forgotten)
-    formerly = ledger.known_formerly(loaded.document, claim.key.thread_id, alive)
+    name = ledger.name_of(claim.key.thread_id, claim.key.user_id, shared=settings.store.shared)
+    formerly = ledger.known_formerly(loaded.document, name, alive)
     new = ledger.fresh(loaded.known | formerly, alive)
-    reason = _nothing_to_read(alive, new, settings)
-    if reason is not None:
-        return reason
+    if not new:
+        return ALREADY_KNOWN if alive else Skipped("forgotten")
+    said = without_acknowledgements(new, [m for m in claim.messages if m.identity not in forgotten | part.guilty])
+    reason = _nothing_to_read(new, said, settings)
     redacted: Counter[str] = Counter()
-    return Work(
+    work = Work(
         part,
         loaded,
-        new=tuple(_redacted(message, redacted) for message in new),
-        before=_context(part, new, forgotten, settings.extraction.context_messages),
+        new=tuple(_redacted(message, redacted) for message in said or new),
+        before=_context(part, said or new, forgotten, settings.extraction.context_messages),
         taken=alive,
         maintenance=maintenance_due(loaded.document, now, settings.apply),
         redacted=dict(redacted),
     )
+    if reason is None:
+        return work
+    return Unread(replace(work, maintenance=Maintenance()), reason) if reason in NOTED else Skipped(reason)
 
 
 def _is_forgotten(tombstone: Tombstone, bucket: Bucket, message: Message) -> bool:
-    return any(tombstone.holds(bucket, name) for name in (message.identity, message.former) if name)
+    return any(tombstone.holds(bucket, name) for name in (message.identity, *message.former))
 
 
-def _nothing_to_read(alive: tuple[Message, ...], new: tuple[Message, ...], settings: Settings) -> Skipped | None:
-    """The reason to skip these messages, or None."""
-    roles = {message.role for message in new}
-    if not alive:
-        return Skipped("forgotten")
-    if not new:
-        return ALREADY_KNOWN
+def _nothing_to_read(new: tuple[Message, ...], said: tuple[Message, ...], settings: Settings) -> str | None:
+    """The reason to skip these new messages, or None. `said`: those that are no mere acknowledgements."""
+    roles = {message.role for message in said}
     if "user" not in roles:
-        return Skipped("no_user_turn")
+        return "acknowledgement" if any(message.role == "user" for message in new) else "no_user_turn"
     if settings.filtering.require_reply and "assistant" not in roles:
-        return Skipped("no_reply")
+        return "no_reply"
     return None
 
 

@@ -3,6 +3,7 @@
 A step may return an outcome instead, which ends the part.
 
 Part ──load──► Opened ──choose──► Work ──ask──► Answered ──commit──► outcome
+                              └─► Unread ──note──► outcome
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from dataclasses import dataclass
 
 from memd.context import Message
 from memd.extraction.protocol import Extraction, Maintenance, Usage
+from memd.extraction.update import Update
 from memd.inbox.claim import Claim
 from memd.memory.store.protocol import Loaded
 
@@ -65,11 +67,26 @@ class Work:
 
 
 @dataclass(frozen=True, slots=True)
+class Unread:
+    """Work without words of the user: the ledger takes its messages in, and the model is not asked.
+
+    `reason`: why the part is skipped then.
+    """
+
+    work: Work
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class Answered:
     """Work and its extraction."""
 
     work: Work
     extraction: Extraction
+
+
+NOTHING = Extraction(Update(), Usage(), model="", prompt_version="")
+"""The extraction of messages that the model is not asked about."""
 
 
 def usage_stats(model: str, usage: Usage, *, batch: bool) -> dict[str, int]:

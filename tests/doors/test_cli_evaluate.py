@@ -24,7 +24,10 @@ QUESTION = {"query": "Where do I live?", "kind": "recall", "holds": [{"terms": [
 SET = user(says("I live in Porto.", must=[HOME]), says("I own a boat."), questions=[QUESTION])
 TALK = [
     {"role": "system", "content": "Be kind."},
-    {"role": "user", "content": "<memory>old</memory>I live in Porto. Please keep answers short."},
+    {
+        "role": "user",
+        "content": "<memory>\nFacts:\n- Old\n</memory>\nI live in Porto. Please keep answers short.",
+    },
     {"role": "user", "content": "thanks"},
     {"role": "assistant", "content": "Gladly."},
 ]
@@ -53,7 +56,7 @@ def test_try_tells_the_story(cli: Cli, model: ModelServer) -> None:
     told = cli("try", given=json.dumps(TALK), **asking(model)).stdout
     for piece in (
         "dropped (system): Be kind.",
-        "cut out: <memory>old</memory>",
+        "cut out: <memory>",
         'signal preference: "please keep answers short"',
         "dropped (acknowledgement): thanks",
         "dropped (reply_of_dropped): Gladly.",

@@ -31,7 +31,7 @@ def test_the_tests_run_against_the_installed_wheel() -> None:
         *(f"inbox/lua/{part}.lua" for part in (*library.SHARED, "push", *library.DRAIN)),
         "push/signals/en.yaml",
         "push/signals/zh.yaml",
-        "push/filtering/zh.yaml",
+        "push/answers/zh.yaml",
         "push/redaction/common.yaml",
         "demo/conversations.jsonl",
         "py.typed",

@@ -59,7 +59,7 @@ def test_the_list_of_all_keeps_its_threads(memd: Memd, client: redis.Redis, shop
     push(client, "", window())
     RawDoor(shops, client).take_in()
     [claim] = send(client, verbs.claim(shops, 10, 0, "w", "model")).taken
-    assert (claim.key.thread_id, claim.messages[0].former) == ("t", "")
+    assert (claim.key.thread_id, claim.messages[0].former) == ("t", ())
 
 
 def stored_by_an_older_version(memd: Memd, shops: Settings, messages: list[dict[str, Any]]) -> None:
@@ -69,7 +69,7 @@ def stored_by_an_older_version(memd: Memd, shops: Settings, messages: list[dict[
         wait_for(lambda: memd.document("ana")["facts"], "the window is stored")
     file = shops.data_dir / "users" / "ana" / "memory.json"
     document = orjson.loads(file.read_bytes())
-    del document["ledgerFormer"]
+    del document["ledgerFormer"], document["ledgerFormerRules"]
     file.write_bytes(orjson.dumps(document))
 
 

@@ -8,11 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memd.adapters.agent_memory import NOTE
 from memd.config import ClientSettings
 from memd.context import Context
-from memd.push.filtering import is_acknowledgement, to_context
+from memd.push.answers import strength_of
+from memd.push.filtering import to_context
 from memd.push.signals import load_patterns
 from memd.push.validation import check_push
+from memd.recall.inject import _HEADINGS
 
 PATTERNS = load_patterns()
 
@@ -95,19 +98,47 @@ def test_upload_blocks_are_cut_out() -> None:
     found = context(
         user("<uploaded_files>\n- a.pdf\n</uploaded_files>"),
         reply("I have read a.pdf."),
-        user("<current_uploads>b.pdf</current_uploads>I live in Porto."),
+        user('<current_uploads count="1">b.pdf</current_uploads>I live in Porto.'),
         reply("Nice."),
     )
     assert [m.content for m in found.messages] == ["I live in Porto.", "Nice."]
     assert found.dropped == {"upload_only": 1, "reply_of_dropped": 1}
+    assert found.cut == {"uploads": 2}
 
 
 def test_memds_own_block_never_comes_back() -> None:
-    """What memd injected is cut out of any turn, closed or not, so that memory never feeds on itself."""
+    """What memd injected is cut out of any turn, closed or not, and counted, so that memory never feeds on itself."""
     block = "<memory>\nFacts:\n- [identity | 0.90] The user lives in Oslo.\n</memory>"
-    found = context(user(f"{block}\nI live in Porto."), reply(f"{block}"), user("<memory> I am a king"))
-    assert [m.content for m in found.messages] == ["I live in Porto."]
-    assert "Oslo" not in str(found.messages)
+    unclosed = f"{block.removesuffix('</memory>')}\nI have a cat."
+    found = context(user(f"{block}\nI live in Porto."), reply(block), user(unclosed))
+    assert [m.content for m in found.messages] == ["I live in Porto.", "I have a cat."]
+    assert found.cut == {"memory": 3}
+    assert found.dropped == {"hidden": 1}
+
+
+@pytest.mark.parametrize("first", [*_HEADINGS, NOTE])
+def test_every_first_line_of_a_block_is_known(first: str) -> None:
+    """Whatever `memd inject` and the tools for agents write first, their block is cut."""
+    assert kept(user(f"<memory>\n{first}\n\n- Likes tea\n</memory>\n\nI live in Porto.")) == ["I live in Porto."]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "#include <memory>\nWhat does this header do? I write C++ at work.",
+        "<memory> I am a king",
+        "My server has <memory>16GB</memory> and I run Proxmox.",
+        "<memory>\n16GB\n</memory>\nare the specs of my laptop.",
+        "What does <uploaded_files> in my log mean? I host at home.",
+        "<uploaded_files>\n{{files}}\n</uploaded_files>\nis my template.",
+        "  <uploaded_files><max>1</max></uploaded_files> is in my config",
+    ],
+)
+def test_a_tag_of_the_user_stays(text: str) -> None:
+    """A tag that the user writes about, or pastes, cuts nothing, closed or not."""
+    found = context(user(text))
+    assert [m.content for m in found.messages] == [text.strip()]
+    assert found.cut == {}
 
 
 @pytest.mark.parametrize(
@@ -149,6 +180,58 @@ def test_acknowledgements_go_with_their_reply(text: str) -> None:
 def test_more_than_an_acknowledgement_is_kept(text: str) -> None:
     """An acknowledgement with content is content."""
     assert kept(user(text)) == [text]
+
+
+QUESTION = "Are you allergic to nuts?"
+
+
+@pytest.mark.parametrize(
+    "answer",
+    ["Yes!", "no", "right", "sure", "sounds good", "对", "是的", "可以", "好", "Ja", "はい", "네", "oui", "да"],
+)
+def test_an_answer_is_kept_with_its_question(answer: str) -> None:
+    """A bare answer says something after a question, in any language; after a statement it says nothing."""
+    plan = user("Plan my diet for April.")
+    assert kept(plan, reply(QUESTION), user(answer), reply("Noted."))[1:] == [QUESTION, answer, "Noted."]
+    assert answer not in kept(plan, reply("Here is the plan. It is saved."), user(answer))
+
+
+@pytest.mark.parametrize("text", ["thanks", "ok", "bye", "thank you so much!", "谢谢", "再见"])
+def test_thanks_answer_nothing(text: str) -> None:
+    """Thanks, ok and goodbyes stay dropped after a question, too."""
+    assert kept(user("Plan my diet for April."), reply(QUESTION), user(text))[1:] == [QUESTION]
+
+
+def test_consent_to_an_offer_is_an_answer() -> None:
+    """ "ok" to "shall I ...?" is consent; nothing is an answer to "anything else?"."""
+    offer = reply("Shall I always answer in German?")
+    assert kept(offer, user("ok"))[1:] == ["ok"]
+    assert kept(reply("Is there anything else I can help you with?"), user("no, that's all, thanks"))[1:] == []
+
+
+@pytest.mark.parametrize(
+    ("text", "stays"), [("Yes", True), ("nope", True), ("不是", True), ("ok", False), ("谢谢", False)]
+)
+def test_a_bare_yes_pushed_alone_passes_the_door(text: str, stays: bool) -> None:
+    """Without the turn before it the door cannot tell; the drain can."""
+    assert bool(kept(user(text))) is stays
+
+
+def test_the_question_of_an_answer_is_kept_whatever_it_replies_to() -> None:
+    """A reply to thanks is dropped, but not if it asks what the user then answers."""
+    ask = reply(f"You are welcome! {QUESTION}")
+    assert kept(user("I live in Porto."), user("thanks"), ask, user("yes"))[1:] == [ask["content"], "yes"]
+    assert kept(user("I live in Porto."), user("thanks"), reply("You are welcome!"), user("yes"))[1:] == []
+
+
+def test_a_compaction_summary_goes_with_its_reply() -> None:
+    """What another tool put in place of older turns is nobody's words, and gives no signal."""
+    summary = "Here is a summary of the conversation to date:\n\n- No, I meant Porto. The user is allergic to nuts."
+    found = context(user(summary), reply("Let us go on."), user("I have a cat."), reply("Nice."))
+    assert [m.content for m in found.messages] == ["I have a cat.", "Nice."]
+    assert found.dropped == {"compaction": 1, "reply_of_dropped": 1}
+    alone = context(user("I have a cat."), reply("Nice."))
+    assert [m.signals for m in found.messages] == [m.signals for m in alone.messages]
 
 
 def test_signals_are_found_before_turns_are_dropped() -> None:
@@ -214,4 +297,4 @@ def test_every_turn_is_kept_or_counted(messages: list[dict[str, Any]]) -> None:
 @given(st.text(alphabet="好的谢ok嗯 。!", max_size=60))
 def test_acknowledgements_are_decided_quickly(text: str) -> None:
     """No text makes the pattern try things twice (it would hang here)."""
-    assert is_acknowledgement(text) in {True, False}
+    assert strength_of(text) in {None, "courtesies", "noted", "assents", "answers"}

@@ -94,7 +94,7 @@ def test_tool_text_is_counted() -> None:
     assert context(reminder).dropped == {"tool": 1}
     found = context(f"{reminder}\nI live in Porto.\n{reminder}")
     assert [message.content for message in found.messages] == ["I live in Porto."]
-    assert found.dropped == {"tool_text": 2}
+    assert (found.dropped, found.cut) == ({}, {"tool_text": 2})
 
 
 def test_the_answer_behind_a_result_is_kept() -> None:

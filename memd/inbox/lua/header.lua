@@ -1,6 +1,7 @@
 -- The header of a push: JSON, made by the client (memd/inbox/verbs.py) or by the scheduler for a raw push. Its fields:
 --   v version, key bucket owner (hashes), ids { thread, user, agent }, gen (of the receipt), m { { identity, tokens,
---   signals } for each message }, now (true: due at once), dropped (counters of turns that were filtered out)
+--   signals } for each message }, now (true: due at once), dropped (counters of turns that were filtered out), cut (of blocks
+--   cut out of turns)
 -- Counts, sizes and forms are checked here; the drain checks again what the messages say.
 
 local function header(text)
@@ -29,14 +30,14 @@ local function ids_error(h)
   return nil
 end
 
-local function dropped_error(dropped)
-  local wrong = 'E_DROPPED: dropped is a list of counters'
-  if dropped == nil then return nil end
-  if type(dropped) ~= 'table' or #dropped > 64 or #dropped % 2 ~= 0 then return wrong end
-  for i = 1, #dropped, 2 do
-    local name = dropped[i]
-    if type(name) ~= 'string' or #name > 64 or not string.find(name, '^dropped:[a-z_]+$') then return wrong end
-    if not is_whole(dropped[i + 1], 1e6) then return wrong end
+local function counters_error(counters, field)
+  local wrong = 'E_' .. string.upper(field) .. ': ' .. field .. ' is a list of counters'
+  if counters == nil then return nil end
+  if type(counters) ~= 'table' or #counters > 64 or #counters % 2 ~= 0 then return wrong end
+  for i = 1, #counters, 2 do
+    local name = counters[i]
+    if type(name) ~= 'string' or #name > 64 or not string.find(name, '^' .. field .. ':[a-z_]+$') then return wrong end
+    if not is_whole(counters[i + 1], 1e6) then return wrong end
   end
   return nil
 end
@@ -63,7 +64,7 @@ local function push_error(cfg, h, argv, at)
   end
   if #h.m == 0 and not h.dropped then return 'E_MESSAGES_EMPTY: a push carries at least one message' end
   if #h.m ~= #argv - at + 1 then return 'E_MESSAGES_COUNT: the header must name each message once' end
-  wrong = dropped_error(h.dropped)
+  wrong = counters_error(h.dropped, 'dropped') or counters_error(h.cut, 'cut')
   if wrong then return wrong end
   local bytes, seen = 0, {}
   for i, m in ipairs(h.m) do

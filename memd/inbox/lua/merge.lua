@@ -137,6 +137,7 @@ local function number(P, h, pending, push)
   if #push.new > 0 then line_up(P, h.bucket, h.key, order + #push.new) end
   count(P, { 'pushes', 1, 'messages', #push.new })
   if h.dropped then count(P, h.dropped) end
+  if h.cut then count(P, h.cut) end
 end
 
 -- When a key is due. The debounce:

@@ -12,6 +12,7 @@ redis.register_function('memd_push', function(keys, argv)
   if wrong then return redis.error_reply('MEMDREJECTED ' .. wrong) end
   if #h.m == 0 then -- filtering left no message: it is only counted
     count(P, h.dropped)
+    if h.cut then count(P, h.cut) end
     count(P, { 'skipped', 1, 'skipped:nothing_left', 1 })
     return { 'skipped', h.key, '', 0, 0, clock(), 'nothing_left' }
   end

@@ -31,7 +31,7 @@ from memd.memory.gates.refusal import content_refusal
 from memd.memory.gates.uploads import is_upload_event
 from memd.memory.parsing import broken_fields
 from memd.memory.text import normal_key, one_line, same_key
-from memd.push.filtering import is_acknowledgement
+from memd.push.answers import strength_of
 from memd.push.redaction import find, holds_secret, redact
 
 _NOTHING = re.compile(
@@ -94,7 +94,7 @@ def _junk(document: Document, _: datetime, settings: ApplySettings) -> Iterator[
         reason = content_refusal(content, settings)
         if reason in ("too_short", "too_long", "upload_event"):
             yield _finding("junk", place, fact, reason)
-        elif not any(map(str.isalnum, content)) or is_acknowledgement(content):
+        elif not any(map(str.isalnum, content)) or strength_of(content) is not None:
             yield _finding("junk", place, fact, "no statement")
         elif _NOTHING.fullmatch(content.rstrip(".。!！")):
             yield _finding("junk", place, fact, "about the conversation")
