@@ -79,7 +79,7 @@ def test_the_sdk_is_imported_by_its_own_extractor_only() -> None:
     code = (
         "import sys; import memd.testing; from memd.extraction import open_extractor, preload; "
         "from memd.config import ExtractionSettings; s = ExtractionSettings(extractor='rules'); preload(s); "
-        "open_extractor(s); print([m for m in ('anthropic', 'httpx2') if m in sys.modules])"
+        "open_extractor(s); print([m for m in ('anthropic', 'openai', 'httpx2') if m in sys.modules])"
     )
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert result.stdout == "[]\n"
