@@ -17,7 +17,7 @@ from memd.extraction.transport import Pool
 
 try:
     import openai
-    import openai.resources.chat.completions  # by itself the SDK would load it in each forked drain, 0.1 s of CPU
+    import openai.resources.chat.completions  # else the first call of each forked drain loads it
 except ImportError:
     raise ConfigError(failures.NO_OPENAI_SDK) from None
 
