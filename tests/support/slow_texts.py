@@ -53,18 +53,17 @@ def ratio(search: Search, piece: str) -> float:
             search(text)
 
     search(short)
-    once = cpu(search, long, 1)
-    if once < NOISE_S or (once < 4 * NOISE_S and cpu(search, long, 9) < NOISE_S):
-        return 0.0
     longs: list[float] = []
     shorts: list[float] = []
-    times = float("inf")
-    while len(longs) < TRIES and times > LIMIT and not (times > HOPELESS and len(longs) > 2):
+    while True:
         longs.append(cpu(search, long, 1))
+        if min(longs) < NOISE_S:
+            return 0.0
         shorts.append(cpu(ten_times, short, 1) / 10)
         # Two ways to see past other load: the least disturbed of each, and what is usual for two in a row.
         times = min(min(longs) / min(shorts), median(map(truediv, longs, shorts)))
-    return times
+        if times <= LIMIT or len(longs) == TRIES or (times > HOPELESS and len(longs) > 2):
+            return times
 
 
 def cpu(search: Search, text: str, tries: int) -> float:
