@@ -13,7 +13,6 @@ import re
 import sys
 import time
 from collections.abc import Callable, Iterator
-from operator import truediv
 from statistics import median
 
 from benchmarks.texts import stages
@@ -61,7 +60,7 @@ def ratio(search: Search, piece: str) -> float:
             return 0.0
         shorts.append(cpu(ten_times, short, 1) / 10)
         # Two ways to see past other load: the least disturbed of each, and what is usual for two in a row.
-        times = min(min(longs) / min(shorts), median(map(truediv, longs, shorts)))
+        times = min(min(longs) / min(shorts), median(one / ten for one, ten in zip(longs, shorts, strict=True)))
         if times <= LIMIT or len(longs) == TRIES or (times > HOPELESS and len(longs) > 2):
             return times
 
