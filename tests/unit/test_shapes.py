@@ -19,7 +19,7 @@ from langchain_core.messages import (
 )
 
 from memd.config import ClientSettings
-from memd.context import Context
+from memd.context import Context, Message, Role, identify
 from memd.push.filtering import to_context
 from memd.push.signals import load_patterns
 from memd.push.turns import ROLES
@@ -229,6 +229,27 @@ def test_an_answer_to_a_form_is_kept_though_hidden(wrapped: bool) -> None:
     found = context(messages_to_dict(told) if wrapped else [message.model_dump() for message in told])
     assert [message.content for message in found.messages] == ["I live in Porto."]
     assert found.dropped == {"hidden": 2}
+
+
+FORMERLY: dict[str, list[tuple[Role, str]]] = {
+    "Gemini": [],
+    "Anthropic's server tools": [("user", ASKED)],
+    "Bedrock Converse": [("user", ASKED), ("assistant", "Let me see.")],
+    "AI SDK, ModelMessage": [("user", ASKED), ("assistant", "Let me see."), ("assistant", REPLY)],
+    "LangChain, messages_to_dict()": [],
+}
+"""What the version before kept of a shape."""
+
+
+@pytest.mark.parametrize("shape", FORMERLY)
+def test_a_window_that_the_version_before_took_in_is_known(shape: str) -> None:
+    """A turn behind a window keeps all that was before it known, though now other messages of the window are kept."""
+    said: Role = "user"
+    window = [*SHAPES[shape], {"role": said, "content": "I like tea."}]
+    found = context([{name: value for name, value in turn.items() if name != "id"} for turn in window]).messages
+    before = {m.identity for m in identify("t", [Message(*turn) for turn in [*FORMERLY[shape], (said, "I like tea.")]])}
+    assert [m.content for m in found] == [ASKED, REPLY, "I like tea."]
+    assert all(before & {m.identity, *m.former} for m in found)
 
 
 def test_every_known_role_stands_in_the_documentation() -> None:
