@@ -9,6 +9,7 @@ import typer
 
 from memd.cli.common import Json, echo, echo_json, settings, when
 from memd.client import Memd
+from memd.inbox.breaker import UNFIT, UNFIT_HELP
 from memd.inbox.cost import Cost, ModelCost
 from memd.printable import counted, noun, printable
 
@@ -50,8 +51,7 @@ def rows(figures: dict[str, Any]) -> Iterator[tuple[str, str]]:
     if figures["waiting_parts"]:
         yield "  cannot start", f"{', '.join(map(printable, figures['waiting_parts']))}: see the log of memd up there"
     for pause in figures["paused"]:
-        where = f" on {pause['host']} only" if pause["host"] else ""
-        yield "paused", f"{pause['code']}{where} for {pause['open_s']:.0f} s; next try in {pause['next_try_s']:.0f} s"
+        yield from _paused(pause)
     yield "pending", f"{counted(figures['pending'], 'key')} ({figures['due']} due, {figures['parked']} parked)"
     if figures["rationed"]:
         yield "  rationed", f"{_waiting(figures['rationed'])} for a budget until {when(figures['rationed_until'])}"
@@ -87,6 +87,13 @@ def rows(figures: dict[str, Any]) -> Iterator[tuple[str, str]]:
     usage = figures["usage"]
     tokens = f"{counted(usage['input_tokens'], 'token')} in, {usage['output_tokens']:,} out"
     yield "model", f"{counted(usage['model_calls'], 'call')}, {tokens}"
+
+
+def _paused(pause: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    where = f" on {pause['host']} only" if pause["host"] else ""
+    yield "paused", f"{pause['code']}{where} for {pause['open_s']:.0f} s; next try in {pause['next_try_s']:.0f} s"
+    if pause["code"] == UNFIT:
+        yield "  what to do", UNFIT_HELP
 
 
 def _waiting(keys: int) -> str:

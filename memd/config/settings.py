@@ -150,7 +150,7 @@ class ExtractionSettings(Section, frozen=True):
     model: str = "claude-haiku-5-5"
     base_url: str | None = None
     api_key: Secret | None = None
-    max_tokens: Annotated[int, Meta(ge=256, le=21_000)] = 4_096
+    max_tokens: Annotated[int, Meta(ge=256, le=21_000)] = 16_384
     deadline_s: Annotated[float, Meta(ge=0.1, le=90)] = 90.0
     max_reply_bytes: Annotated[int, Meta(ge=10_000)] = 2_097_152
     context_messages: Annotated[int, Meta(ge=0, le=20)] = 2

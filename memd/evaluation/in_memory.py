@@ -9,14 +9,17 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import reduce
+from itertools import count
+from operator import add
 from typing import Any, Protocol
 
 from memd.config import Settings
 from memd.context import Context, Key, Message, estimate_tokens
 from memd.errors import ExtractionFailed
-from memd.extraction.protocol import Extraction, Request
+from memd.extraction.protocol import Extraction, Request, Usage
 from memd.inbox.claim import Claim
 from memd.memory import ledger
 from memd.memory.apply import Applied, Origin, apply
@@ -27,8 +30,11 @@ from memd.push.signals import Patterns
 from memd.push.validation import RawPush, check_push
 from memd.workers.halving import Parts
 from memd.workers.outcome import Skipped, Stored, judge
+from memd.workers.pieces import ask_in_pieces
+from memd.workers.progress import MOST, PER_CLAIM
 from memd.workers.remember import choose
-from memd.workers.steps import NOTHING, Opened, Part, Unread, Work
+from memd.workers.repair import repaired
+from memd.workers.steps import NOTHING, Answered, Opened, Part, Unread, Work
 
 
 class Answers(Protocol):
@@ -98,46 +104,63 @@ class InMemory:
         result = Remembered(document, document, context.dropped)
         if not context.messages:
             result.skipped = "nothing_left"
+        names = (f"{name}.{number}" for number in count(1))
         for messages in _claims(context.messages, self._settings.drain.claim_tokens):
-            # As on the last attempt, a refused reply halves the claim at once.
-            claim = Claim("", context.key, messages, self._settings.drain.max_attempts - 1, 0, 0, 0)
-            parts = Parts(claim, self._settings.drain.max_attempts)
+            # As on the last attempt: a refused part is halved at once, and a reply that is no update is repaired once.
+            formless = dict.fromkeys((message.identity for message in messages), MOST - PER_CLAIM)
+            attempts = self._settings.drain.max_attempts
+            parts = Parts(Claim("", context.key, messages, attempts - 1, 0, 0, 0, formless=formless), attempts)
             for part in parts:
-                parts.end(await self._step(part, result, now, name))
+                parts.end(await self._step(part, result, now, names))
         return result
 
-    async def _step(self, part: Part, result: Remembered, now: datetime, name: str) -> Any:
-        opened = Opened(part, _loaded(result.after, part))
-        work = choose(opened, self._settings, now)
+    async def _step(self, part: Part, result: Remembered, now: datetime, names: Iterator[str]) -> Any:
+        work = choose(Opened(part, _loaded(result.after, part)), self._settings, now)
         if isinstance(work, Unread):
             result.skipped = work.reason
-            result.after = self._applied(work.work, NOTHING, now).document
+            result.after = self._apply(Answered(work.work, NOTHING), now).document
             return Skipped(work.reason)
         if isinstance(work, Skipped):
             result.skipped = work.reason
             return work
-        today = now.astimezone(UTC).date()
-        deadline_s = self._settings.extraction.deadline_s
-        request = Request(result.after, work.new, work.before, deadline_s, work.maintenance, today)
-        asked = await self._ask(request, work, now, f"{name}.{len(result.asked) + 1}")
-        result.asked.append(asked)
-        if asked.applied is None:
-            return judge(asked.failure) if asked.failure else Skipped("no_reply")
-        result.after = asked.applied.document
-        return Stored(len(work.new), asked.applied.added)
+        calls: list[Asked] = []
 
-    async def _ask(self, request: Request, work: Work, now: datetime, name: str) -> Asked:
-        started = time.perf_counter()
+        async def ask(work: Work) -> Answered:
+            return await repaired(work, lambda work: self._ask(work, now, next(names), calls))
+
+        try:
+            if part.failure is None:
+                answered = await ask(work)
+            else:
+                answered = await ask_in_pieces(work, ask, self._settings.extraction.model)
+                calls = [_together(calls, self._request(work, now), answered.extraction)]
+        except ExtractionFailed as failure:  # this part ends here and stores nothing
+            result.asked += calls
+            return judge(failure)
+        applied = self._apply(answered, now)
+        result.asked += [*calls[:-1], replace(calls[-1], applied=applied)]
+        result.after = applied.document
+        return Stored(len(work.new), applied.added)
+
+    def _request(self, work: Work, now: datetime) -> Request:
+        deadline_s, today = self._settings.extraction.deadline_s, now.astimezone(UTC).date()
+        return Request(
+            work.loaded.document, work.new, work.before, deadline_s, work.maintenance, today, repair=work.repair
+        )
+
+    async def _ask(self, work: Work, now: datetime, name: str, calls: list[Asked]) -> Answered:
+        """Make one request and note it. Raises ExtractionFailed."""
+        started, request = time.perf_counter(), self._request(work, now)
         try:
             extraction = await self._answers.answer(name, request)
-        except ExtractionFailed as failure:  # this part ends here and stores nothing
-            return Asked(name, request, None, failure, None, work.redacted, time.perf_counter() - started)
-        seconds = time.perf_counter() - started
-        applied = self._applied(work, extraction, now)
-        return Asked(name, request, extraction, None, applied, work.redacted, seconds)
+        except ExtractionFailed as failure:  # raised again for the part that it ends
+            calls.append(Asked(name, request, None, failure, None, work.redacted, time.perf_counter() - started))
+            raise
+        calls.append(Asked(name, request, extraction, None, None, work.redacted, time.perf_counter() - started))
+        return Answered(work, extraction)
 
-    def _applied(self, work: Work, extraction: Extraction, now: datetime) -> Applied:
-        """The extraction applied to the document that the work was chosen from."""
+    def _apply(self, answered: Answered, now: datetime) -> Applied:
+        work, extraction = answered.work, answered.extraction
         origin = Origin(work.part.claim.key.thread_id, now, extraction.model, extraction.prompt_version)
         return apply(
             work.loaded.document,
@@ -148,6 +171,15 @@ class InMemory:
             self._settings.apply,
             maintenance=work.maintenance,
         )
+
+
+def _together(calls: Sequence[Asked], request: Request, extraction: Extraction) -> Asked:
+    """The requests for the pieces of a message as one request for the whole message."""
+    usage = reduce(add, (call.extraction.usage for call in calls if call.extraction), Usage())
+    seconds = sum(call.seconds for call in calls)
+    return replace(
+        calls[-1], request=request, extraction=replace(extraction, usage=usage), failure=None, seconds=seconds
+    )
 
 
 def _loaded(document: Document, part: Part) -> Loaded:

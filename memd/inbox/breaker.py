@@ -6,6 +6,9 @@ The pause is never shorter than the endpoint's Retry-After.
 
 A failure before any HTTP status (no route, DNS, connection refused, TLS) may be the fault of one host. It opens the
 breaker of that host, and the shared one only when no host that called in the last minute got a status.
+
+An endpoint whose replies are no update, ten in a row and no other in between, is at fault itself: the breaker opens as
+`no_structured_output`, so that contexts wait for a better model instead of dying one by one.
 """
 
 from __future__ import annotations
@@ -27,6 +30,14 @@ ACCOUNT = frozenset({"unauthorized", "payment", "forbidden", "model_not_found", 
 """Failures that only a person can fix: tried at most once a minute."""
 
 ACCOUNT_PAUSE_MS = 60_000
+
+UNFIT = "no_structured_output"
+"""The code of a breaker that opened because no reply was an update."""
+
+UNFIT_HELP = (
+    "no reply is in the form asked for: choose a model, or a server, that keeps to a JSON schema; what was pushed waits"
+)
+"""What to do about it, for people."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +63,11 @@ def close(endpoint: str, claim_id: str, host: str = "") -> Call[Breaker]:
     It closes a breaker when it was the probe, or when the breaker is open because the endpoint was not reached.
     """
     return _call(endpoint, "close", claim_id, host)
+
+
+def formless(endpoint: str, claim_id: str, host: str = "") -> Call[Breaker]:
+    """Report a reply that is no update: the endpoint is reached, but may be unfit. It ends an outage."""
+    return _call(endpoint, "formless", claim_id, host, jitter())
 
 
 def free(endpoint: str, claim_id: str, host: str = "") -> Call[Breaker]:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
+import orjson
 from msgspec.structs import replace
 
 from memd.config import Settings
@@ -47,6 +49,9 @@ class Claim:
 
     answer: PaidAnswer | None = None
     """An answer that is already paid for."""
+
+    formless: Mapping[str, int] = field(default_factory=dict)
+    """How many replies were no update, by identity of the messages that were asked about; see `workers.replies`."""
 
     bad: str | None = None
     """The code with which the drain buries the whole claim without processing it."""
@@ -103,6 +108,7 @@ def read_claim(settings: Settings, row: list[Any]) -> Claim:
         suspect=b".suspect" in fields,
         urgent=b".urgent" in fields,
         answer=PaidAnswer(text(fields[b".print"]), fields[b".answer"]) if b".answer" in fields else None,
+        formless=orjson.loads(fields.get(b".formless", b"{}")),
         bad=bad,
         refused=tuple(refused),
     )

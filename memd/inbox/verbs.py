@@ -171,6 +171,11 @@ def keep_answer(claim_id: str, answer: PaidAnswer) -> Call[bool]:
     return Call(("FCALL", "memd_keep_1", 1, P, claim_id, answer.fingerprint, answer.raw), bool)
 
 
+def note_formless(claim_id: str, counts: Mapping[str, int]) -> Call[bool]:
+    """Keep with a claim how many replies were no update, by identity; an answer that it came with is dropped."""
+    return Call(("FCALL", "memd_formless_1", 1, P, claim_id, orjson.dumps(counts)), bool)
+
+
 def jitter() -> str:
     """A share from 0 to 1 by which the functions shorten a pause, so that waiting workers do not retry together."""
     return f"{random.random():.6f}"  # noqa: S311  (jitter, not a secret)
@@ -184,7 +189,8 @@ def release(
     error: str = "",
     stats: Mapping[str, int] | None = None,
 ) -> Call[str]:
-    """Release a claim. `how`: failed (costs an attempt), paused (costs none), expired (by the scheduler).
+    """Release a claim. `how`: failed (costs an attempt), formless (the same, and is never the last one), paused (costs
+    none), expired (by the scheduler).
 
     `stats`: the use of its calls, as counters.
     Returns released, dead (no attempt is left; `code` and `error` give the reason) or lost (the claim is not ours).

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from typing import Any, TypeVar
 
-from memd.errors import ExtractionFailed
+from memd.errors import ClaimLost, ExtractionFailed, NotReady, NoUpdate
 from memd.extraction.batch import results
 from memd.extraction.protocol import Extraction, Request
-from memd.inbox.claim import PaidAnswer
+from memd.inbox import verbs
 from memd.workers.batch.send import AskAlone, BatchSender
 from memd.workers.circuit import Circuit
 from memd.workers.learning import Learning
 from memd.workers.outcome import STOPPING, Deferred, Lost, Retry
+from memd.workers.repair import repaired
 from memd.workers.resources import Resources
 from memd.workers.steps import Answered, Work
 
@@ -23,6 +25,7 @@ class Asking:
     """The requests of all claims in hand. A claim has at most one in flight."""
 
     def __init__(self, resources: Resources) -> None:
+        self._resources = resources
         self._extractor = resources.extractor
         self._settings = resources.settings.extraction
         self.circuit = Circuit(resources)
@@ -49,14 +52,18 @@ class Asking:
     async def ask(self, work: Work) -> Answered | Deferred | Retry | Lost:
         """The extraction of these messages, or the claim's outcome if there is no extraction yet. Counts the tokens.
 
-        Raises ExtractionFailed.
+        A reply that is no update is repaired: the request is made once more, with the error named. Raises
+        ExtractionFailed.
         """
-        answer = paid_answer(work)
-        if answer is not None and (extraction := results.kept(answer)):  # its cost was counted with its call
+        return await repaired(work, self._ask_once, self._note_formless)
+
+    async def _ask_once(self, work: Work) -> Answered | Deferred | Retry | Lost:
+        answer = work.part.progress.answer
+        if answer is not None and (extraction := results.kept(answer, work.new)):  # its cost was counted with its call
             return Answered(work, extraction)
-        from_batch = answer is not None
+        from_batch = has_paid_answer(work)
         try:
-            reply = results.read(answer, work.new) if answer is not None else await self._request(work)
+            reply = await self._read(work) if from_batch else await self._request(work)
         except ExtractionFailed as error:
             if error.usage is not None:
                 work.part.spend(self._settings.model, error.usage, batch=from_batch)
@@ -66,10 +73,29 @@ class Asking:
         work.part.spend(reply.model, reply.usage, batch=from_batch)
         return Answered(work, reply)
 
+    async def _read(self, work: Work) -> Extraction:
+        """The extraction in a batch's answer. One that is no update is never read again. Raises ExtractionFailed."""
+        progress = work.part.progress
+        assert progress.answer is not None  # noqa: S101  (has_paid_answer said so)
+        try:
+            return results.read(progress.answer, work.new)
+        except NoUpdate as error:
+            progress.answer = None
+            failure = await self.circuit.formless(work.part.claim.id, error)
+            if failure is not error:  # the endpoint is at fault, so the reply does not count
+                await self._note_formless(work)
+            raise failure from None
+
+    async def _note_formless(self, work: Work) -> None:
+        """Keep the counts with the claim. Raises ClaimLost, InboxUnavailable."""
+        with suppress(NotReady):  # functions of an older version: the counts are kept while the claim is in hand
+            if not await self._resources.send(verbs.note_formless(work.part.claim.id, work.part.progress.formless)):
+                raise ClaimLost("the claim is somebody else's by now")
+
     async def _request(self, work: Work) -> Extraction | Deferred | Retry | Lost:
         if self._stopping:
             return STOPPING
-        if work.part.is_whole and self._sender.wants(work.part.claim):
+        if work.part.is_whole and not work.place and not work.repair and self._sender.wants(work.part.claim):
             sent = await self._send_in_batch(work)
             if not isinstance(sent, AskAlone):
                 return sent
@@ -83,7 +109,14 @@ class Asking:
     async def _call(self, work: Work) -> Extraction | Retry | Lost:
         if self._stopping:
             return STOPPING
-        request = Request(work.loaded.document, work.new, work.before, self._settings.deadline_s, work.maintenance)
+        request = Request(
+            work.loaded.document,
+            work.new,
+            work.before,
+            self._settings.deadline_s,
+            work.maintenance,
+            repair=work.repair,
+        )
         call = self._learning.call(
             lambda: self.circuit.call(work.part.claim.id, lambda: self._extractor.extract(request))
         )
@@ -103,7 +136,7 @@ class Asking:
             del self._in_flight[claim_id]
 
 
-def paid_answer(work: Work) -> PaidAnswer | None:
-    """The stored answer for exactly these messages, which saves a call; None when there is no such answer."""
-    answer = work.part.claim.answer
-    return answer if answer is not None and results.fits(answer, work.new) else None
+def has_paid_answer(work: Work) -> bool:
+    """Whether there is a stored answer for exactly these messages, which saves a call."""
+    answer = work.part.progress.answer
+    return answer is not None and results.fits(answer, work.new)

@@ -11,7 +11,7 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from memd.errors import ContentRefused, ExtractionFailed, MemdError, ModelUnavailable
+from memd.errors import ContentRefused, ExtractionFailed, MemdError, ModelUnavailable, NoUpdate
 from memd.events import Event, logger
 from memd.extraction import endpoint
 from memd.inbox import breaker
@@ -63,11 +63,30 @@ class Circuit:
             result = await make()
         except ModelUnavailable as error:
             raise await self._failed(claim_id, error, started) from None
+        except NoUpdate as error:
+            raise await self.formless(claim_id, error) from None
         except ExtractionFailed:  # the endpoint works, so the content is at fault
             await self._succeeded(claim_id)
             raise
         await self._succeeded(claim_id)
         return result
+
+    async def formless(self, claim_id: str, error: NoUpdate) -> ExtractionFailed:
+        """Report a reply that is no update. Returns the error to raise: ModelUnavailable if the endpoint is unfit.
+
+        Replies that come in batches are reported, too.
+        """
+        self._last_success = time.monotonic()  # the endpoint works
+        self._failing = True  # so that the next update is reported at once
+        report = await self._report(breaker.formless(self._endpoint, claim_id, self._host))
+        self._end_probe(claim_id)
+        if report.state == "closed":
+            self._closed(report)
+        if report.state not in ("opened", "open"):
+            return error
+        failure = self._opened(report, breaker.UNFIT)
+        failure.usage = error.usage
+        return failure
 
     async def free(self, claim_id: str) -> None:
         """The claim has ended. If it was the probe and made no call, another claim may be the probe."""
@@ -83,10 +102,18 @@ class Circuit:
         if report is UNREPORTED or report.state == "counted":
             return error
         self._end_probe(claim_id)
+        return self._opened(report, error.code)
+
+    def _opened(self, report: Breaker, code: str) -> ModelUnavailable:
+        """Make no calls until the pause is over. Returns the error for the claim."""
         self._open_until = time.monotonic() + report.pause_s
         if report.state == "opened":
-            self._log.warning(Event.MODEL_OUTAGE_BEGAN, code=error.code, pause_s=round(report.pause_s, 1))
-        return ModelUnavailable(error.code, "the endpoint's breaker is open", report.pause_s)
+            self._log.warning(Event.MODEL_OUTAGE_BEGAN, code=code, pause_s=round(report.pause_s, 1))
+        return ModelUnavailable(code, "the endpoint's breaker is open", report.pause_s)
+
+    def _closed(self, report: Breaker) -> None:
+        self._open_until = 0.0
+        self._log.info(Event.MODEL_OUTAGE_ENDED, code=report.code)
 
     async def _succeeded(self, claim_id: str) -> None:
         self._last_success = time.monotonic()
@@ -98,8 +125,7 @@ class Circuit:
         self._end_probe(claim_id)
         self._failing = False
         if report.state == "closed":
-            self._open_until = 0.0
-            self._log.info(Event.MODEL_OUTAGE_ENDED, code=report.code)
+            self._closed(report)
 
     def _end_probe(self, claim_id: str) -> None:
         if claim_id == self._probe:

@@ -81,7 +81,11 @@ class Retry:
     """Seconds until the next try, where the endpoint or its circuit breaker names them; None: the key's own backoff."""
 
     answer: PaidAnswer | None = None
-    """The model's answer if only the store failed: it is kept with the claim, so that it is not paid again."""
+    """The model's answer if only the store failed, or its answers to the pieces of a message that were asked about so
+    far: they are kept with the claim, so that they are not paid again."""
+
+    formless: bool = False
+    """The reply was no update. Such replies are counted by message, so this never is the last attempt."""
 
 
 @dataclass(frozen=True, slots=True)

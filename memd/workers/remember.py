@@ -21,7 +21,7 @@ from memd.memory.facts import id_of, quotes_any
 from memd.memory.store.protocol import Tombstone
 from memd.push.answers import without_acknowledgements
 from memd.push.redaction import redact
-from memd.workers.ask import Asking, paid_answer
+from memd.workers.ask import Asking, has_paid_answer
 from memd.workers.commit import Documents
 from memd.workers.halving import Parts
 from memd.workers.outcome import (
@@ -37,6 +37,7 @@ from memd.workers.outcome import (
     judge,
     unwritable,
 )
+from memd.workers.pieces import ask_in_pieces
 from memd.workers.resources import Resources
 from memd.workers.settle import Settling, breaks_format
 from memd.workers.steps import NOTHING, Answered, Opened, Part, Unread, Work
@@ -79,7 +80,7 @@ class Remembering:
             except Exception as error:  # noqa: BLE001  (whatever failed, the claim ends with an outcome)
                 step = judge(error)
             parts.end(step)
-        await self._settle(claim, parts.finish(), parts.spent)
+        await self._settle(claim, parts.finish(), parts.progress.spent)
 
     async def _load(self, part: Part) -> Opened | Dead | Lost:
         if part.claim.bad:
@@ -102,9 +103,11 @@ class Remembering:
         return Skipped(unread.reason) if isinstance(noted, Stored) else noted
 
     async def _ask(self, work: Work) -> Answered | Deferred | Retry | Lost:
-        if paid_answer(work) is None and not self._documents.writable:
+        if not has_paid_answer(work) and not self._documents.writable:
             # Paying for an answer that cannot be stored would be wasted.
             await self._resources.in_thread(self._documents.probe, work.part)
+        if work.part.failure is not None:
+            return await ask_in_pieces(work, self.asking.ask, self._resources.settings.extraction.model)
         return await self.asking.ask(work)
 
     async def _commit(self, answered: Answered) -> Stored | Overtaken | Retry:

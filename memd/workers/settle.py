@@ -82,7 +82,7 @@ class Settling:
             log.warning(Event.BURIED, code=code, messages=len(identities))
 
     def _release(self, claim: Claim, retry: Retry, used: dict[str, int], log: Any) -> None:
-        how = "failed" if retry.costs else "paused"
+        how = "formless" if retry.formless else "failed" if retry.costs else "paused"
         wait_s = self._wait_s(claim, retry)
         if retry.answer is not None:
             with suppress(InboxFull, NotReady):  # no room, or functions of an older version: it is paid again

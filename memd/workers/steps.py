@@ -8,14 +8,15 @@ Part ──load──► Opened ──choose──► Work ──ask──► An
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass
 
 from memd.context import Message
+from memd.errors import ContentTooLong
 from memd.extraction.protocol import Extraction, Maintenance, Usage
 from memd.extraction.update import Update
 from memd.inbox.claim import Claim
 from memd.memory.store.protocol import Loaded
+from memd.workers.progress import Progress
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,8 +28,11 @@ class Part:
     guilty: frozenset[str]
     """Identities of the claim's messages that must not even serve as context."""
 
-    spent: Counter[str]
-    """What the claim's model calls have used, shared by all its parts: counted with the claim's one move."""
+    progress: Progress
+    """Shared by all parts of the claim."""
+
+    failure: ContentTooLong | None = None
+    """The failure of these messages as a whole: they hold one user message, which is asked about in pieces."""
 
     @property
     def is_whole(self) -> bool:
@@ -37,7 +41,7 @@ class Part:
 
     def spend(self, model: str, usage: Usage, *, batch: bool) -> None:
         """Count one call. An unusable reply costs as much as any other."""
-        self.spent.update(usage_stats(model, usage, batch=batch))
+        self.progress.spent.update(usage_stats(model, usage, batch=batch))
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +68,17 @@ class Work:
 
     redacted: dict[str, int]
     """Secrets removed from the new messages, by kind: neither the extractor nor the document sees them."""
+
+    place: str = ""
+    """The place of a piece in the user's message; empty for whole messages."""
+
+    repair: str = ""
+    """The error of the reply to this same request, which is repeated once."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names under which replies that are no update are counted."""
+        return tuple(f"{message.identity}{self.place}" for message in self.part.messages)
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,6 @@ import redis
 from msgspec import structs
 from support import (
     ENDS_S,
-    MakeSettings,
     daemon,
     environment,
     execute,
@@ -43,13 +42,13 @@ from memd.context import Bucket
 from memd.errors import ModelUnavailable
 from memd.extraction import endpoint
 from memd.inbox import breaker, library, verbs
+from memd.inbox.breaker import UNFIT
 from memd.inbox.connection import send, socket_path
 from memd.memory.store import paths
 from memd.memory.store.json_store import open_store
 from memd.ops import descriptors, server
 from memd.ops.doctor import CHECKS, Diagnosis, examine, folder
 from memd.ops.doctor import server as server_checks
-from memd.ops.doctor.model import MANY
 from memd.testing import ModelServer
 
 MESSAGES = [
@@ -336,9 +335,9 @@ def test_a_worker_of_another_version_is_found(memd: Memd, client: redis.Redis, s
     assert state(settings, "workers") == "warn"
 
 
-@pytest.mark.parametrize(("code", "expected"), [("overloaded", "warn"), ("unauthorized", "bad")])
+@pytest.mark.parametrize(("code", "expected"), [("overloaded", "warn"), ("unauthorized", "bad"), (UNFIT, "bad")])
 def test_an_open_breaker_is_found(client: redis.Redis, settings: Settings, code: str, expected: str) -> None:
-    """An outage passes; a key that is refused does not."""
+    """An outage passes; a key that is refused does not, and neither does a model that gives no update."""
     send(client, breaker.trip(endpoint(settings.extraction), ModelUnavailable(code, "x")))
     report = found(settings)["breaker"]
     assert (report.state, code in report.said) == (expected, True)
@@ -523,24 +522,6 @@ def test_replies_that_are_never_in_form_are_known_from_the_inbox(server_url: str
         client.hset("{memd}:stats", "stored", "200")
         assert state(settings, "model") == "ok"
         assert model.calls == 0
-
-
-def test_an_endpoint_that_is_never_in_form_is_noticed_after_ten_replies(
-    asking: MakeSettings, client: redis.Redis, model: ModelServer
-) -> None:
-    """Though much was stored before, and nothing has died yet; a reply in form ends it."""
-    settings = asking(drain__backoff_s=0.01)
-    client.hset("{memd}:stats", "stored", "200")
-    with Memd(settings) as app, daemon(settings):
-        model.text("I am sorry, I cannot write JSON.", times=None)
-        for number in range(MANY):
-            app.push(MESSAGES, thread_id=f"t{number}", user_id=f"user-{number}", now=True)
-        wait_for(lambda: state(settings, "model") == "bad", "the doctor notices it")
-        assert "replies were not in the form" in found(settings)["model"].said
-        model.clear()
-        app.push(MESSAGES, thread_id="t", user_id="ana", now=True)
-        wait_for(lambda: app.document("ana")["facts"], "it is stored")
-        assert "replies were not in the form" not in found(settings)["model"].said
 
 
 @pytest.mark.parametrize("words", [["up"], ["server"], ["worker"], ["doctor"]])

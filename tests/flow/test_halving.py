@@ -96,14 +96,10 @@ def test_a_single_message_too_long_dies_at_once(asking: Callable[..., Settings],
 def test_what_is_refused_each_time_is_halved_on_the_last_attempt(
     asking: Callable[..., Settings], model: ModelServer
 ) -> None:
-    """L5: a reply that is not an update costs attempts; the last one finds the guilty message and stores the rest."""
-    answer = model.responder
-
-    def responder(request: dict[str, Any]) -> dict[str, Any]:
-        found = answer(request)
-        return {"newFacts": "nonsense"} if "riddle" in str(request["messages"]) else found
-
-    model.responder = responder
+    """A refusal costs attempts; the last one finds the message that the model refuses, and stores the rest."""
+    model.voice = lambda update, request: (
+        ("I will not.", "refusal") if "riddle" in str(request["messages"]) else (update, "end_turn")
+    )
     settings = asking(drain__max_attempts=2)
     with Memd(settings) as app, part("scheduler", settings), part("worker", settings):
         app.push(conversation(*OWNED[:5], "a riddle", *OWNED[5:]), thread_id="t", user_id="ana", now=True)

@@ -157,7 +157,7 @@ def test_the_request_has_a_cached_prefix_and_asks_for_the_schema(messages_server
     ask(messages_server)
     body = messages_server.requests[0].body
     assert body["model"] == "claude-haiku-5-5"
-    assert body["max_tokens"] == 4096
+    assert body["max_tokens"] == 16_384
     assert body["system"] == [
         {"type": "text", "text": INSTRUCTIONS, "cache_control": {"type": "ephemeral", "ttl": "1h"}}
     ]

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memd.context import Key, Message, Role
-from memd.errors import ContentRefused, ContentTooLong
+from memd.errors import ContentRefused, ContentTooLong, NoUpdate, Truncated
+from memd.extraction.update import Update
 from memd.inbox.claim import Claim
 from memd.workers.halving import ROUNDS, Parts
 from memd.workers.outcome import Dead, Lost, Outcome, Overtaken, PartOutcome, Retry, Skipped, Stored, Unfit
@@ -15,14 +16,29 @@ from memd.workers.steps import Part
 
 TOO_LONG = ContentTooLong("too_long", "")
 REFUSED = ContentRefused("refusal", "")
+FORMLESS = NoUpdate("bad_reply", "")
+AGAIN = Retry("bad_reply", str(FORMLESS), costs=True, formless=True)
 ATTEMPTS = 5
 
 
-def parts_of(roles: str, attempts: int = 0) -> Parts:
-    """The parts of a claim whose messages are u(ser) or a(ssistant), each named by its place."""
+def parts_of(roles: str, attempts: int = 0, text: str = "text", **formless: int) -> Parts:
+    """The parts of a claim whose messages are u(ser) or a(ssistant), each named by its place.
+
+    `formless`: how many replies were no update, by place behind an underscore.
+    """
     names: dict[str, Role] = {"u": "user", "a": "assistant"}
-    messages = [Message(names[role], "text", identity=str(place)) for place, role in enumerate(roles)]
-    return Parts(Claim("id", Key("t", "u"), tuple(messages), attempts, delays=0, first=1, last=1), ATTEMPTS)
+    messages = tuple(Message(names[role], text, identity=str(place)) for place, role in enumerate(roles))
+    counts = {name.lstrip("_"): count for name, count in formless.items()}
+    return Parts(Claim("id", Key("t", "u"), messages, attempts, 0, first=1, last=1, formless=counts), ATTEMPTS)
+
+
+def names(parts: Parts, *outcomes: PartOutcome) -> list[tuple[str, ...]]:
+    """The messages of each part, ended with these outcomes."""
+    found, left = [], list(outcomes)
+    for part in parts:
+        found.append(tuple(message.identity for message in part.messages))
+        parts.end(left.pop(0))
+    return found
 
 
 def tried(parts: Parts, guilty: set[str]) -> Outcome:
@@ -112,3 +128,47 @@ def test_any_other_outcome_of_the_whole_is_that_of_the_claim(end: Lost | Retry |
 def test_an_outcome_that_ends_the_claim_ends_a_halving() -> None:
     """The worker stops during the second half: the claim goes back, though its first half is stored."""
     assert ended(parts_of("uuuu"), Unfit(TOO_LONG), Stored(2, ("0", "1")), Lost(), Stored(2, ("2", "3"))) == Lost()
+
+
+@pytest.mark.parametrize("attempts", [0, ATTEMPTS - 1])
+def test_a_reply_that_is_no_update_is_not_halved(attempts: int) -> None:
+    """Before its four replies are used up it goes back, even on the last attempt; nothing behind it overtakes it."""
+    assert ended(parts_of("uuuu", attempts), Unfit(FORMLESS)) == AGAIN
+    assert ended(parts_of("uuuu", attempts, _0=2, _1=2), Unfit(FORMLESS), Stored(2, ())) == AGAIN
+
+
+def test_messages_without_an_update_are_tried_apart_from_newer_ones() -> None:
+    """Used up, they are dead alone; the newer ones are stored."""
+    parts = parts_of("uauu", _0=4, _1=4)
+    assert names(parts, Unfit(FORMLESS), Stored(2, ("2", "3"))) == [("0", "1"), ("2", "3")]
+    outcome = parts.finish()
+    assert isinstance(outcome, Stored)
+    assert [message.identity for message in outcome.guilty] == ["0", "1"]
+
+
+def test_a_claim_without_messages_has_one_part() -> None:
+    """It ends with the outcome that its key has."""
+    assert ended(parts_of(""), Skipped("forgotten")) == Skipped("forgotten")
+
+
+TWO = "I live in Porto. I own a boat."
+
+
+@pytest.mark.parametrize(
+    ("roles", "text", "failure", "expected"),
+    [
+        ("u", TWO, Truncated(), [("0",), ("0",)]),
+        ("u", TWO, TOO_LONG, [("0",), ("0",)]),
+        ("u", "text", TOO_LONG, [("0",)]),  # it cannot be split
+        ("u", "text", Truncated(Update(summaries={"topOfMind": "x"})), [("0",), ("0",)]),  # its complete items count
+        ("u", "text", Truncated(Update()), [("0",)]),
+        ("uaa", TWO, Truncated(), [("0", "1", "2")] * 2),  # a reply is no reason for a long answer
+        ("ua", TWO, TOO_LONG, [("0", "1"), ("0",)]),  # it may be the reason for a long request
+    ],
+)
+def test_a_single_message_is_tried_in_pieces(
+    roles: str, text: str, failure: ContentTooLong, expected: list[tuple[str, ...]]
+) -> None:
+    """The second part has the failure of the first, so that its text is split; what fails in pieces is guilty."""
+    assert names(parts_of(roles, text=text), Unfit(failure), *[Stored(1, ())] * 2) == expected
+    assert isinstance(ended(parts_of(roles, text=text), Unfit(failure)), Dead)

@@ -97,20 +97,39 @@ def test_what_has_changed_since_is_named(tmp_path: Path) -> None:
     }  # fmt: skip
 
 
-def test_a_reply_that_is_none_is_halved(tmp_path: Path) -> None:
-    """Broken or truncated replies are counted, and the halves of the conversation are asked for."""
+def test_a_reply_that_breaks_off_is_halved(tmp_path: Path) -> None:
+    """Truncated replies are counted, and the halves of the conversation are asked for."""
     two = {"messages": [{"role": "user", "content": "I live in Porto."}, {"role": "user", "content": "I own a boat."}]}
     boat = fact("The user owns a boat.", "I own a boat")
-    for name, first in (
-        ("malformed", SavedReply("ines.s1.1", text='{"newFacts": [')),
-        ("truncated", SavedReply("ines.s1.1", text='{"newFacts": [', stop_reason="max_tokens")),
-    ):
-        halves = [SavedReply("ines.s1.2", reply=update(PORTO)), SavedReply("ines.s1.3", reply=update(boat))]
-        saved = {row.name: row for row in (first, *halves)}
-        measured, _, _ = run(read(tmp_path / "set.jsonl", user(two)), saved)
-        rates = measured.tally.rates()
-        assert rates[name] == Rate(1, 3)
-        assert rates["precision"].of == 2
+    first = SavedReply("ines.s1.1", text='{"newFacts": [', stop_reason="max_tokens")
+    halves = [SavedReply("ines.s1.2", reply=update(PORTO)), SavedReply("ines.s1.3", reply=update(boat))]
+    measured, _, _ = run(read(tmp_path / "set.jsonl", user(two)), {row.name: row for row in (first, *halves)})
+    rates = measured.tally.rates()
+    assert rates["truncated"] == Rate(1, 3)
+    assert rates["precision"].of == 2
+
+
+def test_a_dense_message_is_one_request_in_pieces(tmp_path: Path) -> None:
+    """A truncated reply to one message: its sentences are asked for apart, and their facts count together."""
+    dense = {"messages": [{"role": "user", "content": "I live in Porto. I own a boat."}]}
+    boat = fact("The user owns a boat.", "I own a boat")
+    first = SavedReply("ines.s1.1", text='{"newFacts": [', stop_reason="max_tokens")
+    pieces = [SavedReply("ines.s1.2", reply=update(PORTO)), SavedReply("ines.s1.3", reply=update(boat))]
+    measured, _, _ = run(read(tmp_path / "set.jsonl", user(dense)), {row.name: row for row in (first, *pieces)})
+    rates = measured.tally.rates()
+    assert rates["truncated"] == Rate(1, 2)
+    assert (rates["precision"].of, rates["quote"]) == (2, Rate(2, 2))
+
+
+def test_a_reply_that_is_none_is_repaired(tmp_path: Path) -> None:
+    """Replies without an update are counted, and the same conversation is asked for once more."""
+    two = {"messages": [{"role": "user", "content": "I live in Porto."}, {"role": "user", "content": "I own a boat."}]}
+    boat = fact("The user owns a boat.", "I own a boat")
+    first, again = SavedReply("ines.s1.1", text="Sorry."), SavedReply("ines.s1.2", reply=update(PORTO, boat))
+    measured, _, _ = run(read(tmp_path / "set.jsonl", user(two)), {row.name: row for row in (first, again)})
+    rates = measured.tally.rates()
+    assert rates["malformed"] == Rate(1, 2)
+    assert rates["precision"].of == 2
 
 
 def test_a_reply_in_a_bad_form_is_used_and_counted(tmp_path: Path) -> None:

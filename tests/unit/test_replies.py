@@ -401,9 +401,9 @@ def test_an_answer_that_waits_for_the_store_keeps_what_was_mended() -> None:
     """It is counted when it is stored, as the answer of a call is; one that an older version kept has no form."""
     given = Extraction(read(TEXT).update, Usage(), "model", "1", {"fence": 1}, ("newFacts[2]",))
     kept = results.keep(given, SENT)
-    assert results.kept(kept) == given
+    assert results.kept(kept, SENT) == given
     older = PaidAnswer(kept.fingerprint, json.dumps({"kind": "kept", "body": {}}).encode())
-    assert results.kept(older) == Extraction(Update(), Usage(), "model", "1")
+    assert results.kept(older, SENT) == Extraction(Update(), Usage(), "model", "1")
 
 
 HOSTILE = (

@@ -5,7 +5,7 @@ Nothing here needs the SDK. The inbox keeps each answer unchanged until its key 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +13,7 @@ import msgspec
 import orjson
 
 from memd.context import Message, digest
-from memd.errors import ContentRefused, ExtractionFailed, ModelUnavailable
+from memd.errors import ContentRefused, ExtractionFailed, ModelUnavailable, Truncated
 from memd.extraction import envelope, failures
 from memd.extraction.prompt import PROMPT_VERSION
 from memd.extraction.protocol import Extraction, Usage
@@ -25,6 +25,9 @@ TOO_LARGE = "memd_too_large"
 
 KEPT = "kept"
 """The kind of a paid answer that could not be stored."""
+
+PIECES = "pieces"
+"""The kind of paid answers to pieces of a message, of which others have none yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,22 +79,40 @@ def pack(result: BatchResult) -> bytes:
 def keep(extraction: Extraction, sent: Sequence[Message]) -> PaidAnswer:
     """The answer to a call as the inbox keeps it until its update can be stored."""
     name = fingerprint(sent, extraction.model, extraction.prompt_version)
-    body = msgspec.to_builtins(extraction.update)
-    form = {"mended": dict(extraction.mended), "malformed": extraction.malformed}
-    return PaidAnswer(name, orjson.dumps({"kind": KEPT, "body": body, **form}))
+    return PaidAnswer(name, orjson.dumps({"kind": KEPT, **_packed(extraction)}))
 
 
-def kept(answer: PaidAnswer) -> Extraction | None:
-    """The extraction in an answer packed by `keep`; None for a batch's answer.
+def keep_pieces(pieces: Mapping[str, Extraction], whole: Sequence[Message]) -> PaidAnswer:
+    """The answers to pieces of a message, by `asked`, as the inbox keeps them until the others have one, too."""
+    *_, last = pieces.values()
+    body = {name: _packed(extraction) for name, extraction in pieces.items()}
+    name = fingerprint(whole, last.model, last.prompt_version)
+    return PaidAnswer(name, orjson.dumps({"kind": PIECES, "body": body}))
 
-    Its usage is counted already. Answers that an older version kept say nothing about their form.
+
+def kept(answer: PaidAnswer, sent: Sequence[Message]) -> Extraction | None:
+    """The extraction of these messages in an answer packed by `keep` or `keep_pieces`; its usage is counted already.
+
+    None when there is none, and for a batch's answer. Answers that an older version kept say nothing about their form.
+    Raises Truncated for messages that were asked about in pieces.
     """
-    packed = orjson.loads(answer.raw)
-    if packed["kind"] != KEPT:
+    packed, whole = orjson.loads(answer.raw), fits(answer, sent)
+    if packed["kind"] == PIECES:
+        if whole:
+            raise Truncated
+        packed = packed["body"].get(asked(sent))
+    elif packed["kind"] != KEPT or not whole:
+        packed = None
+    if packed is None:
         return None
     _, prompt_version, model = answer.fingerprint.split(" ", 2)
     update, malformed = msgspec.convert(packed["body"], Update), tuple(packed.get("malformed", ()))
     return Extraction(update, Usage(), model, prompt_version, packed.get("mended", {}), malformed)
+
+
+def _packed(extraction: Extraction) -> dict[str, Any]:
+    body = msgspec.to_builtins(extraction.update)
+    return {"body": body, "mended": dict(extraction.mended), "malformed": extraction.malformed}
 
 
 def fingerprint(messages: Sequence[Message], model: str, prompt_version: str = PROMPT_VERSION) -> str:
@@ -100,9 +121,14 @@ def fingerprint(messages: Sequence[Message], model: str, prompt_version: str = P
     return f"{digest('asked', *parts)} {prompt_version} {model}"
 
 
+def asked(messages: Sequence[Message]) -> str:
+    """The part of a fingerprint that stands for the messages."""
+    return fingerprint(messages, "").partition(" ")[0]
+
+
 def fits(answer: PaidAnswer, messages: Sequence[Message]) -> bool:
     """Whether the request of this answer had exactly these messages, in this order, with this text."""
-    return answer.fingerprint.partition(" ")[0] == fingerprint(messages, "").partition(" ")[0]
+    return answer.fingerprint.partition(" ")[0] == asked(messages)
 
 
 def read(answer: PaidAnswer, sent: Sequence[Message]) -> Extraction:

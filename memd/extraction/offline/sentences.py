@@ -53,7 +53,7 @@ def sentences(text: str, may_state: Callable[[str], bool]) -> Iterator[tuple[str
     masked = _NOT_OWN.sub(_mask, text)
     start = read = 0
     before = ""
-    for end in _ends(masked):
+    for end in sentence_ends(masked):
         first, start = start, end
         if end - first < MIN_SENTENCE_CHARS:
             continue
@@ -82,7 +82,8 @@ def _mask(match: re.Match[str]) -> str:
     return span if _SINGLE_WORD.fullmatch(span) else MASK * len(span)
 
 
-def _ends(masked: str) -> Iterator[int]:
+def sentence_ends(masked: str) -> Iterator[int]:
+    """Where sentences end: behind their last mark, at the ends of lines, and at the end of the text."""
     for match in _END.finditer(masked):
         if match[0] != "." or not _is_abbreviation(masked[max(0, match.start() - 8) : match.start()]):
             yield match.end()

@@ -1,8 +1,11 @@
 -- The circuit breakers of a model endpoint: one that all hosts share, and one for each host, <endpoint>@<host>, which
 -- opens when this host gets no HTTP status. The shared one opens with a status, or when no host gets one. closed: calls are made. open: no key is claimed until a moment. half-open:
 -- one claim may be taken as a probe; while it is out, the state is probing. The probe's success closes the breaker.
+-- Replies that are no update open the shared one, too, when there were FORMLESS in a row and no other in between.
 
 local MINUTE = 60000 -- ms
+local FORMLESS = 10
+local UNFIT = 'no_structured_output' -- the code of a breaker that replies without an update opened
 local FAILURES = 3 -- in a row, of a kind that one request may be to blame for, until they count as an outage
 
 -- -> state, and the moment it lasts until
@@ -87,21 +90,50 @@ local function trip(P, argv, now)
 end
 
 -- A call of a claim succeeded. While a breaker is open because of statuses, only the probe closes it: a call from before
--- the outage proves nothing. That an endpoint is reached again is proved by any call. -> the code of the outage
+-- the outage proves nothing. That an endpoint is reached again, or can give an update, is proved by any call. -> the code
+-- of the outage
 local function succeed(P, name, claim)
   local b = P .. ':breaker:' .. name
   local open_until, probe, code, route = unpack(call('HMGET', b, 'until', 'probe', 'code', 'route'))
-  if open_until and probe ~= claim and route ~= '1' then return nil end
+  if open_until and probe ~= claim and route ~= '1' and code ~= UNFIT then return nil end
   call('DEL', b)
   return open_until and code
 end
 
--- memd_breaker_1: KEYS P; ARGV endpoint, verb, ...: trip: see above; close: the claim whose call succeeded, and the host
--- or ""; free: the claim that ended without a call, and the host -> { opened, open, counted, closed or ok, pause in ms,
--- code }
+-- What an endpoint's calls stored is an update, whoever reported its call, and when.
+local function end_formless_row(P, endpoint) call('HDEL', P .. ':breaker:' .. endpoint, 'formless') end
+
+-- The endpoint replied, so an outage is over, but the reply is no update. argv: endpoint, formless, claim, host or "",
+-- jitter 0-1
+local function formless(P, argv, now)
+  local endpoint, claim, host = argv[1], argv[3], argv[4]
+  local b, closed = P .. ':breaker:' .. endpoint, nil
+  local row, code = unpack(call('HMGET', b, 'formless', 'code'))
+  if host ~= '' then
+    note_caller(P, endpoint, host, now)
+    closed = succeed(P, own_breaker(endpoint, host), claim)
+  end
+  if code ~= UNFIT then closed = succeed(P, endpoint, claim) or closed end
+  row = (tonumber(row) or 0) + 1
+  call('HSET', b, 'formless', row)
+  if row >= FORMLESS or code == UNFIT then
+    local f = { code = UNFIT, route = false, retry_after = 0, least = 0, jitter = tonumber(argv[5]) }
+    local result = open_breaker(P, config(P), endpoint, f, now)
+    if result[1] == 'opened' then count(P, { 'outages', 1 }) end
+    return result
+  end
+  if not closed then return { 'counted', 0, '' } end
+  wake(P)
+  return { 'closed', 0, closed }
+end
+
+-- memd_breaker_1: KEYS P; ARGV endpoint, verb, ...: trip, formless: see above; close: the claim whose call succeeded, and
+-- the host or ""; free: the claim that ended without a call, and the host -> { opened, open, counted, closed or ok, pause
+-- in ms, code }
 local function memd_breaker(keys, argv)
   local P, now, endpoint, verb, claim = keys[1], clock(), argv[1], argv[2], argv[3]
   if verb == 'trip' then return trip(P, argv, now) end
+  if verb == 'formless' then return formless(P, argv, now) end
   local host, closed = argv[4] or '', nil
   if verb == 'close' and host ~= '' then note_caller(P, endpoint, host, now) end
   for _, name in ipairs({ endpoint, own_breaker(endpoint, host) }) do

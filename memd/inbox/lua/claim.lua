@@ -46,11 +46,11 @@ local function split(ctx, claim, limit, last)
     rest, from = rest + messages[i].tokens, math.min(from, messages[i].seq)
   end
   call('HSET', ctx, '.from', from, '.size', rest, '.tokens', rest)
-  call('HDEL', ctx, unpack(BATCH_FIELDS)) -- they were about the oldest messages
+  call('HDEL', ctx, '.formless', unpack(BATCH_FIELDS)) -- they were about the oldest messages
 end
 
--- Takes one key: c has .key .bucket .owner .size .answered
-local function take(P, cfg, c, id, worker, now)
+-- Takes one key: c has .key .bucket .owner .size .answered; by: .worker .endpoint
+local function take(P, cfg, c, id, by, now)
   local key = c.key
   local ctx, claim = P .. ':ctx:' .. key, P .. ':claim:' .. id
   if c.answered then
@@ -60,7 +60,7 @@ local function take(P, cfg, c, id, worker, now)
   else
     split(ctx, claim, cfg.claim_tokens, math.huge)
   end
-  call('HSET', claim, '.key', key, '.worker', worker)
+  call('HSET', claim, '.key', key, '.worker', by.worker, '.endpoint', by.endpoint)
   if call('EXISTS', ctx) == 0 then
     call('ZREM', P .. ':due', key)
     call('ZREM', line_of(P, c.bucket), key)
@@ -145,7 +145,7 @@ local function memd_claim(keys, argv)
   local state, moment, names = states(P, endpoint, host, now)
   if state == 'open' or state == 'probing' then return { now, moment, 0, state } end
   if state == 'half-open' then room = 1 end
-  local claims, suspects = {}, 0
+  local claims, suspects, by = {}, 0, { worker = worker, endpoint = endpoint }
   bring_back_late(P, now, room + 256)
   for _, key in ipairs(call('ZRANGEBYSCORE', P .. ':due', '-inf', now, 'LIMIT', 0, room + 256)) do
     if #claims >= room then break end
@@ -153,7 +153,7 @@ local function memd_claim(keys, argv)
     if c and c.suspect and holding + #claims > 0 then
       suspects = suspects + 1
     elseif c then
-      claims[#claims + 1] = take(P, cfg, c, nonce .. '-' .. #claims, worker, now)
+      claims[#claims + 1] = take(P, cfg, c, nonce .. '-' .. #claims, by, now)
       if c.suspect then break end -- a suspect is worked on alone
     end
   end

@@ -22,6 +22,7 @@
 --        .batch .sent .print           its request in a batch: the id, the order of its last message, what it asked for
 --        .answer                       the answer to that request, until a claim takes it; or, in a claim, an answer
 --                                      that could not be stored, kept with .batch .sent .print as of a batch
+--        .formless                     JSON: how many replies were no update, by identity of the messages asked about
 --   P:wrong:<key>                      what was at P:ctx:<key> but was no hash
 --   P:wrong                     set    the keys of these
 --   P:due                       zset   key -> ms at which it may be claimed
@@ -30,7 +31,8 @@
 --   P:batches                   zset   batch -> ms at which the endpoint is next asked for it
 --   P:batch:<id>                hash   request -> "<key> <hash of user> <tokens held>" until it is answered;
 --                                      .made: ms; .at: the endpoint
---   P:claim:<id>                hash   what a claim took: the fields of ctx, and .key .worker (its name); .held: tokens held back
+--   P:claim:<id>                hash   what a claim took: the fields of ctx, and .key .worker (its name)
+--                                      .endpoint; .held: tokens held back
 --   P:claimed                   zset   claim -> ms at which its lease ends
 --   P:busy                      hash   bucket -> the claim that is working on it
 --   P:parked:<bucket>           zset   due keys that wait for their bucket, by due time
@@ -49,7 +51,8 @@
 --   P:ended                     zset   key -> ms at which its outcome may be forgotten
 --   P:user:<owner>              set    the keys of a user: pending, claimed, dead, with an outcome
 --   P:breaker:<endpoint>        hash   until (ms) while open, wait, delay, code, opened, probe (claim), probe_until;
---                                      failed: failures in a row; route: 1 if no HTTP status came
+--                                      failed: failures in a row; route: 1 if no HTTP status came; formless: replies
+--                                      in a row that were no update
 --   P:breaker:<endpoint>@<host> hash   the same for the calls of one host that got no HTTP status (TTL)
 --   P:breaker:<endpoint>:hosts  hash   host -> ms of its last call, negative if it got no HTTP status (TTL)
 --   P:breakers                  set    endpoints whose breaker was ever open

@@ -2,12 +2,12 @@
 
 local function read_claim(P, id)
   local claim = P .. ':claim:' .. id
-  local key, bucket, owner, from, to, attempts, delays, suspect, held = unpack(call('HMGET', claim, '.key', '.bucket',
-    '.owner', '.from', '.to', '.attempts', '.delays', '.suspect', '.held'))
+  local key, bucket, owner, from, to, attempts, delays, suspect, held, endpoint = unpack(call('HMGET', claim, '.key',
+    '.bucket', '.owner', '.from', '.to', '.attempts', '.delays', '.suspect', '.held', '.endpoint'))
   if not key then return nil end
   return {
     key = key, bucket = bucket, from = from, to = to, attempts = tonumber(attempts) or 0, suspect = suspect,
-    delays = tonumber(delays) or 0, owner = owner, held = tonumber(held) or 0,
+    delays = tonumber(delays) or 0, owner = owner, held = tonumber(held) or 0, endpoint = endpoint,
   }
 end
 
@@ -32,11 +32,6 @@ local function record(P, cfg, c, text, now)
   if call('EXISTS', P .. ':ctx:' .. c.key) == 0 then call('ZADD', P .. ':ended', now + cfg.receipt_ttl_ms, c.key) end
 end
 
--- Counts the replies in a row that were not in the form asked for, for the doctor.
-local function note_form(P, code)
-  if code == 'bad_reply' then count(P, { 'formless_in_a_row', 1 }) end
-end
-
 -- memd_ack_1: KEYS P; ARGV claim, record, stat, n, stat, n... -> 1, or 0 when the claim does not exist any more
 local function memd_ack(keys, argv)
   local P, id, now = keys[1], argv[1], clock()
@@ -48,7 +43,7 @@ local function memd_ack(keys, argv)
   call('PEXPIRE', newer, ttl) -- not a moment longer than it is read: forget removes the two sets that are
   call('DEL', P .. ':claim:' .. id)
   record(P, cfg, c, argv[2], now)
-  if string.find(argv[2], '"state":"stored"', 1, true) then call('HDEL', P .. ':stats', 'formless_in_a_row') end
+  if c.endpoint and string.find(argv[2], '"state":"stored"', 1, true) then end_formless_row(P, c.endpoint) end
   count_and_spend(P, cfg, c.owner, { unpack(argv, 3) }, now)
   close(P, id, c, now)
   return 1
@@ -67,7 +62,7 @@ end
 
 local function bury(P, cfg, id, c, code, err, text, now)
   call('RENAME', P .. ':claim:' .. id, P .. ':dead:' .. id)
-  call('HDEL', P .. ':dead:' .. id, unpack(BATCH_FIELDS))
+  call('HDEL', P .. ':dead:' .. id, '.endpoint', '.formless', unpack(BATCH_FIELDS))
   add_letter(P, id, c.key, code, err, now)
   record(P, cfg, c, text, now)
   local pushes = c.to - c.from + 1
@@ -82,7 +77,6 @@ local function memd_bury(keys, argv)
   if not c then return 0 end
   local cfg = config(P)
   count_and_spend(P, cfg, c.owner, { unpack(argv, 5) }, now)
-  note_form(P, argv[2])
   bury(P, cfg, id, c, argv[2], argv[3], argv[4], now)
   return 1
 end
@@ -136,7 +130,8 @@ local function put_message_back(ctx, field, value)
   return 0
 end
 
-local KEPT = { ['.urgent'] = true, ['.batch'] = true, ['.sent'] = true, ['.print'] = true, ['.answer'] = true }
+local KEPT = { ['.urgent'] = true, ['.batch'] = true, ['.sent'] = true, ['.print'] = true, ['.answer'] = true,
+  ['.formless'] = true }
 
 -- Puts the fields of a claim or a letter into a key that has new messages.
 local function merge_back(source, ctx)
@@ -170,7 +165,8 @@ local function put_back(P, source, key, bucket, changes)
   fields_of(P, key, '.bucket') -- one of a wrong type is set aside
   if call('EXISTS', ctx) == 0 then
     call('RENAME', source, ctx)
-    call('HDEL', ctx, '.key', '.worker', '.now', '.suspect', '.parked', '.held', '.code', '.error', '.died')
+    call('HDEL', ctx, '.key', '.worker', '.now', '.suspect', '.parked', '.held', '.code', '.error', '.died',
+      '.endpoint')
   else
     merge_back(source, ctx)
   end
@@ -190,13 +186,13 @@ local function give_back(P, id, c, changes, now)
 end
 
 -- A claim goes back, or to the dead when its attempts are used up. how: as of memd_release_1, or died; r: backoff in
--- ms, code, error, and the record if it is buried -> released or dead
+-- ms, code, error, and the record if it is buried -> released or dead. Replies that are no update are counted by message
+-- (memd_formless_1), so their worker alone decides when these are dead.
 local function release(P, cfg, id, c, how, r, now)
   local by_death = how == 'expired' or how == 'died'
-  local costs = how == 'failed' or (by_death and c.suspect)
+  local costs = how == 'failed' or how == 'formless' or (by_death and c.suspect)
   local attempts = c.attempts + (costs and 1 or 0)
-  note_form(P, r[2])
-  if costs and attempts >= cfg.max_attempts then
+  if costs and how ~= 'formless' and attempts >= cfg.max_attempts then
     call('HSET', P .. ':claim:' .. id, '.attempts', attempts)
     bury(P, cfg, id, c, r[2], r[3], r[4], now)
     return 'dead'
@@ -213,8 +209,9 @@ local function release(P, cfg, id, c, how, r, now)
   return 'released'
 end
 
--- memd_release_1: KEYS P; ARGV claim, how (failed: costs an attempt; paused: costs none; expired: the lease ran out),
--- backoff in ms, code, error, the record if it is buried, stat, n... -> released, dead, or lost
+-- memd_release_1: KEYS P; ARGV claim, how (failed: costs an attempt; formless: the same, and never the last one; paused:
+-- costs none; expired: the lease ran out), backoff in ms, code, error, the record if it is buried, stat, n...
+-- -> released, dead, or lost
 local function memd_release(keys, argv)
   local P, id, how, now = keys[1], argv[1], argv[2], clock()
   local c = read_claim(P, id)
@@ -245,6 +242,18 @@ local function memd_died(keys, argv)
   return n
 end
 
+-- memd_formless_1: KEYS P; ARGV claim, counts -> 1, or 0 when the claim does not exist any more. A reply was no update:
+-- notes how many there were for which messages, before the next call, so that no worker's death makes them forgotten. An
+-- answer that the claim came with is dropped: it was this reply.
+local function memd_formless(keys, argv)
+  local claim = keys[1] .. ':claim:' .. argv[1]
+  if call('EXISTS', claim) == 0 then return 0 end
+  call('HSET', claim, '.formless', argv[2])
+  call('HDEL', claim, unpack(BATCH_FIELDS))
+  return 1
+end
+
+register('memd_formless', memd_formless)
 register('memd_ack', memd_ack)
 register('memd_bury', memd_bury)
 register('memd_part', memd_part)

@@ -13,6 +13,7 @@ from memd import __version__
 from memd.context import WIRE_VERSION
 from memd.extraction import endpoint
 from memd.inbox import endpoints, library
+from memd.inbox.breaker import UNFIT, UNFIT_HELP
 from memd.inbox.verbs import RAW, P, raw_lists
 from memd.ops.doctor.checkup import Checkup, Verdict, bad, ok, warn
 from memd.printable import counted, noun
@@ -181,6 +182,8 @@ def breaker(checkup: Checkup) -> Verdict:
     sentence = f"paused for {first['open_s']:.0f} s ({first['code']}), next try in {first['next_try_s']:.0f} s"
     if first["code"] in KEY_CODES:
         return bad(f"{sentence}; this does not pass by itself: correct the key, the account or the model's name")
+    if first["code"] == UNFIT:
+        return bad(f"{sentence}; {UNFIT_HELP}")
     return warn(sentence)
 
 

@@ -22,9 +22,6 @@ DEADLINE_S = 10.0
 FORMLESS = "bad_reply"
 """The code of a reply that is not a valid update."""
 
-IN_A_ROW, MANY = "formless_in_a_row", 10
-"""The counter of invalid replies since the last stored context, and the count from which the endpoint is at fault."""
-
 ASKED_WITH = "I live in Porto and I am allergic to nuts."
 """The message of the real call: nobody's, with something to remember in it."""
 
@@ -97,16 +94,14 @@ def _learnt(checkup: Checkup) -> str:
 
 
 def _form(checkup: Checkup) -> Verdict | None:
-    """A verdict on recent invalid replies, from the inbox's counters, so it spends no tokens; None without many."""
+    """A verdict on what died of invalid replies, from the inbox's counters, so it spends no tokens; None without many.
+
+    While no reply is valid, nothing dies: the breaker is open then, and its check says so.
+    """
     try:
         stats = checkup.figures.stats
     except MemdError:  # the server's own check reports it
         return None
-    if (in_a_row := stats.get(IN_A_ROW, 0)) >= MANY:
-        return bad(
-            f"the last {in_a_row} replies were not in the form asked for ({FORMLESS}): choose a model that keeps to a "
-            "schema, then memd dead retry"
-        )
     formless, stored = stats.get(f"dead:{FORMLESS}", 0), stats.get("stored", 0)
     if not formless or stored > formless:
         return None

@@ -53,8 +53,8 @@ class BatchSender:
         self._log = logger()
 
     def wants(self, claim: Claim) -> bool:
-        """Whether a claim joins a batch: not if it is urgent or may kill its worker."""
-        return self._on and not claim.urgent and not claim.suspect
+        """Whether a claim joins a batch: not if it is urgent, may kill its worker, or had a reply that is no update."""
+        return self._on and not claim.urgent and not claim.suspect and not claim.formless
 
     def join(self, claim_id: str, request: Request) -> asyncio.Future[str | AskAlone]:
         """Add a request. The future's result is the id of its batch; it raises the error of the endpoint's call."""
