@@ -15,7 +15,7 @@ from memd.inbox.decoding import text
 from memd.inbox.verbs import P
 from memd.memory.store.protocol import Store
 
-BUILD = 17
+BUILD = 18
 """Grows with every change of the Lua; an older build never replaces a newer one."""
 
 FIRST_WITH_LINES = 16
