@@ -108,11 +108,20 @@ def test_the_doctor_makes_one_real_call(data_dir: Path, refusing: ModelServer, p
     assert (found.check, found.state, refusing.calls) == ("reply", "ok", 2)
     assert "an update with 1 fact from one message" in found.said
     assert "the schema stands in the prompt" in found.said
-    refusing.text("Sure, I will remember that.")
+    refusing.text("Sure, I will remember that.", times=2)  # one is repaired, as the daemon does it
     failed = examine(settings, ask=True)[-1]
     assert (failed.state, "docs/models.md" in failed.said) == ("bad", True)
     refusing.fail(401)
     assert "refused the key" in examine(settings, ask=True)[-1].said
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_the_doctor_asks_again_as_the_daemon_does(data_dir: Path, protocol: str) -> None:
+    """An endpoint that ignores schemas and obeys one in the prompt: the daemon stores everything, so it is no fault."""
+    with ModelServer(voice=difficult) as server:
+        found = examine(asking(data_dir, None, server, protocol), ask=True)[-1]
+    assert (found.check, found.state, server.calls) == ("reply", "ok", 2)
+    assert "the schema stands in the prompt, as nothing enforces it; only the second reply was one" in found.said
 
 
 def test_an_extractor_of_ones_own_is_used(configured: MakeSettings, client: redis.Redis) -> None:

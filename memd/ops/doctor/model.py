@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Collection
+from dataclasses import replace
 
 from memd.config import ExtractionSettings
 from memd.context import Bucket, Message
 from memd.errors import ExtractionFailed, MemdError, NoUpdate
-from memd.extraction import Extraction, Learnt, Request, chosen, open_extractor, probe
+from memd.extraction import Extraction, Learnt, Request, Usage, chosen, open_extractor, probe
 from memd.extraction import endpoint as endpoint_name
 from memd.extraction.learnt import SCHEMA, schema_in_prompt
 from memd.inbox import endpoints
@@ -49,14 +50,18 @@ def endpoint(checkup: Checkup) -> Verdict:
 
 
 def reply(checkup: Checkup) -> Verdict:
-    """One real call and its reply: `memd doctor --ask`. It is asked as if nothing were known of the endpoint."""
+    """A real call and its reply: `memd doctor --ask`. It is asked as if nothing were known of the endpoint.
+
+    A reply that is no update is repaired once, as a worker does it: the second request names the error, and has the
+    schema in the prompt, as the first reply shows that nothing enforced it.
+    """
     settings = checkup.settings.extraction
     found_out = Learnt()
     started = time.monotonic()
     try:
-        extraction = asyncio.run(_ask(settings, found_out))
+        extraction, first = asyncio.run(_ask(settings, found_out))
     except ExtractionFailed as failure:
-        advice = f": {HELPS}" if isinstance(failure, NoUpdate) else ""
+        advice = f"{without(found_out.names)}: {HELPS}" if isinstance(failure, NoUpdate) else ""
         return bad(f"no update came back ({failure}){advice}")
     took = time.monotonic() - started
     facts, tokens = counted(len(extraction.update.new_facts), "fact"), extraction.usage
@@ -64,13 +69,20 @@ def reply(checkup: Checkup) -> Verdict:
         f"{tokens.input_tokens + tokens.cache_read_tokens + tokens.cache_write_tokens} + {tokens.output_tokens} tokens"
     )
     found = f"an update with {facts} from one message in {took:.1f} s ({cost}){without(found_out.names)}"
+    found += "; only the second reply was one, so each conversation may cost two calls" if first else ""
     return ok(found) if extraction.update.new_facts else warn(f"{found}; the message holds one, so try another model")
 
 
-async def _ask(settings: ExtractionSettings, found_out: Learnt) -> Extraction:
+async def _ask(settings: ExtractionSettings, found_out: Learnt) -> tuple[Extraction, NoUpdate | None]:
+    """The extraction, with the cost of both calls, and the failure of the first reply if that was no update."""
     extractor = open_extractor(settings, 1, found_out)
+    request = Request(empty_document(Bucket("doctor")), (Message("user", ASKED_WITH),))
     try:
-        return await extractor.extract(Request(empty_document(Bucket("doctor")), (Message("user", ASKED_WITH),)))
+        try:
+            return await extractor.extract(request), None
+        except NoUpdate as first:
+            extraction = await extractor.extract(replace(request, repair=str(first)))
+            return replace(extraction, usage=extraction.usage + (first.usage or Usage())), first
     finally:
         await extractor.aclose()
 
