@@ -69,6 +69,9 @@ _BY_TYPE = {
     "insufficient_quota": "payment",
     "server_error": "server_error",
 }
+_OUTAGES = ("overloaded_error", "rate_limit_error", "timeout_error")
+"""Types that say of a 5xx that the server, and not a field of the request, is at fault."""
+
 _BY_CODE = {
     "billing_hard_limit_reached": "payment",
     "billing_not_active": "payment",
@@ -95,7 +98,9 @@ _NO_CREDIT = re.compile(r"credit balance|insufficient (?:credit|quota|funds)|spe
 
 
 _FORMAT = re.compile(
-    r"response[_ ]format|output_config|json[_ ]schema|structured[_ ]output|guided[_ ]|parse grammar", re.I
+    r"response[_ ]format|output_config|json[_ ]schema|structured[_ ]output|guided[_ ]"
+    r"|(?:pars|compil)\w* (?:a |the )?(?:json )?grammar",
+    re.I,
 )
 _LENGTH = re.compile(r"max_(?:completion_)?tokens|in the completion|requested \d+ output tokens", re.I)
 _CONTEXT = re.compile(r"maximum context length (?:is |of )?(\d+)", re.I)
@@ -111,13 +116,15 @@ FORMAT, LENGTH = "response_format", "max_tokens"
 class FieldRefused(ContentRefused):
     """The endpoint refused a field of the request, FORMAT or LENGTH, whatever its name is in the protocol.
 
-    `final`: the failure where the field cannot be left out.
+    `final`: the failure where the field cannot be left out. `sure`: whether the status says so, too. A server that
+    fails may only have failed: then the field is at fault if the same request passes without it.
     """
 
-    def __init__(self, field: str, final: ExtractionFailed) -> None:
+    def __init__(self, field: str, final: ExtractionFailed, *, sure: bool = True) -> None:
         super().__init__("bad_request", "the endpoint refused a field of the request")
         self.field = field
         self.final = final
+        self.sure = sure
 
 
 def unavailable(code: str, retry_after_s: float | None = None) -> ModelUnavailable:
@@ -147,8 +154,10 @@ def from_status(status: int, body: object, headers: Mapping[str, str]) -> Extrac
         return _from_words(error, retry_after_s)
     if status == 501 and (refused := _refused_field(error)):
         return refused
-    fallback = "server_error" if status >= 500 else "not_the_api"
-    return unavailable(_BY_STATUS.get(status, fallback), retry_after_s)
+    failure = unavailable(_BY_STATUS.get(status, "server_error" if status >= 500 else "not_the_api"), retry_after_s)
+    if failure.code == "server_error" and error["type"] not in _OUTAGES and _names_format(error):
+        return FieldRefused(FORMAT, failure, sure=False)
+    return failure
 
 
 def too_long() -> ContentTooLong:
@@ -229,10 +238,14 @@ def _status_inside(body: object) -> int:
     return code if isinstance(code, int) and 400 <= code < 600 else 200
 
 
+def _names_format(error: dict[str, str]) -> bool:
+    return _FORMAT.search(f"{error['param']} {error['message']}") is not None
+
+
 def _refused_field(error: dict[str, str]) -> FieldRefused | None:
     """The field that the endpoint refused, by the error's `param` or by its message."""
     words = f"{error['param']} {error['message']}"
-    if _FORMAT.search(words):
+    if _names_format(error):
         return FieldRefused(FORMAT, ContentRefused("bad_request", "the endpoint refused the request as invalid"))
     if not _LENGTH.search(words):
         return None

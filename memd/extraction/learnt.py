@@ -43,20 +43,28 @@ class Learnt:
         """Call with the names learnt so far; again without each of `fields` that the endpoint refuses.
 
         `call` gets the names to leave out, and the seconds that are left. A refusal costs no tokens, so this is no
-        retry. Raises the errors of `call`.
+        retry. A name is noted when the endpoint says so, or fails with it and replies without it. Raises the errors
+        of `call`.
         """
         loop, optional = asyncio.get_running_loop(), tuple(fields)
         ends = loop.time() + deadline_s
+        tried: frozenset[str] = frozenset()
         while True:
-            left_out = self.names
+            left_out = self.names | tried
             try:
-                return await call(left_out, max(0.0, ends - loop.time()))
+                result = await call(left_out, max(0.0, ends - loop.time()))
             except FieldRefused as refused:
                 group = FORMATS if refused.field == FORMAT else LENGTHS
                 name = next((name for name in group if name in optional and name not in left_out), None)
                 if name is None:
                     raise refused.final from None
-                self.add(name)
+                if refused.sure:
+                    self.add(name)
+                else:
+                    tried |= {name}
+            else:
+                self.add(*tried)
+                return result
 
     def noting(self, read: Callable[[], tuple[ReadReply, Usage]]) -> tuple[ReadReply, Usage]:
         """Read a reply, and note when it shows that nothing enforced the schema. Raises the errors of `read`."""

@@ -244,6 +244,35 @@ def test_a_field_that_the_endpoint_refuses_is_left_out(server: ModelServer, fiel
     assert [field in request.body for request in server.requests] == [True, False, False]
 
 
+@pytest.mark.parametrize(
+    "words",
+    ["Failed to compile grammar for response_format json_schema", "output_config: grammar backend failed",
+     "Failed to parse grammar"],
+)  # fmt: skip
+def test_a_server_that_fails_on_the_schema_is_asked_without(server: ModelServer, words: str) -> None:
+    """A 5xx that names the schema is learnt once the same request passes without; an outage teaches nothing."""
+    field = "response_format" if isinstance(server, ChatServer) else "output_config"
+    learnt = Learnt()
+    server.fail(500, message=words, times=2)
+    with pytest.raises(ModelUnavailable) as failed:
+        ask(server, learnt)
+    assert (failed.value.code, learnt.names, server.calls) == ("server_error", frozenset(), 2)
+    server.fail(500, message=words)
+    assert ask(server, learnt).update.new_facts
+    assert learnt.names == {field}
+    assert [field in request.body for request in server.requests] == [True, False, True, False]
+
+
+@pytest.mark.parametrize("status", [503, 504, 529])
+def test_an_outage_is_not_taken_for_a_refused_schema(server: ModelServer, status: int) -> None:
+    """Whatever it says of the schema, while it lasts nothing is learnt; a timeout or an overload is not even tried."""
+    learnt = Learnt()
+    server.fail(status, message="response_format: the schema service does not respond", times=None)
+    with pytest.raises(ModelUnavailable):
+        ask(server, learnt)
+    assert (learnt.names, server.calls) == (frozenset(), 2 if status == 503 else 1)
+
+
 def test_without_enforcement_the_schema_stands_in_the_prompt(server: ModelServer) -> None:
     """Refused, or ignored: a reply that is no update shows that nothing enforced the schema."""
     server.refuses = ("output_config", "response_format")
