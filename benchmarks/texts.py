@@ -10,6 +10,7 @@ from benchmarks.sizes import Size
 from memd.config import ClientSettings
 from memd.context import estimate_tokens
 from memd.extraction.offline.extractor import read
+from memd.extraction.paragraphs import middle
 from memd.extraction.reply import BadReply
 from memd.extraction.reply import read as read_reply
 from memd.memory.gates.instructions import kind_of
@@ -72,6 +73,7 @@ def stages() -> dict[str, Search]:
         "cut": lambda text: shorten(text, len(text) // 2),
         "gates": kind_of,
         "token estimate": estimate_tokens,
+        "paragraphs": lambda text: middle(text, 0, len(text)),
         "quotes": fold,
         "keys of facts": normal_key,
         "replies of models": reply,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from contextlib import suppress
 from typing import Any, TypeVar
 
@@ -10,15 +11,20 @@ from memd.errors import ClaimLost, ExtractionFailed, NotReady, NoUpdate
 from memd.extraction.batch import results
 from memd.extraction.protocol import Extraction, Request
 from memd.inbox import verbs
+from memd.inbox.bell import JOB_TIMEOUT_S
 from memd.workers.batch.send import AskAlone, BatchSender
 from memd.workers.circuit import Circuit
 from memd.workers.learning import Learning
-from memd.workers.outcome import STOPPING, Deferred, Lost, Retry
+from memd.workers.outcome import STOPPING, UNFINISHED, Deferred, Lost, Retry
 from memd.workers.repair import repaired
 from memd.workers.resources import Resources
 from memd.workers.steps import Answered, Work
 
 T = TypeVar("T")
+
+LAST_CALL_S = JOB_TIMEOUT_S - 20
+"""Seconds of a drain within which each of its calls must end, so that commits have time before RQ ends the drain. The
+parts of one claim may take longer: the next drain asks for the rest."""
 
 
 class Asking:
@@ -33,6 +39,7 @@ class Asking:
         self._sender = BatchSender(resources, self.circuit)
         self._in_flight: dict[str, asyncio.Future[Any]] = {}
         self._stopping = False
+        self._started = time.monotonic()
 
     def stop(self) -> None:
         """Cancel all requests and make no further ones; their claims return to pending and cost no attempt."""
@@ -109,6 +116,8 @@ class Asking:
     async def _call(self, work: Work) -> Extraction | Retry | Lost:
         if self._stopping:
             return STOPPING
+        if time.monotonic() - self._started > LAST_CALL_S - self._settings.deadline_s:
+            return UNFINISHED
         request = Request(
             work.loaded.document,
             work.new,

@@ -73,6 +73,7 @@ class Parts:
             case Stored() | Skipped():
                 self._calls += 1
                 self._passed.append(outcome)
+                self.progress.end_pieces()
                 self._guilty += part.blamed
             case Overtaken() if part.rounds + 1 < ROUNDS:
                 self._planned.append(replace(part, rounds=part.rounds + 1))
@@ -86,8 +87,6 @@ class Parts:
 
     def finish(self) -> Outcome:
         """The outcome of the claim: without a stored part, guilty messages make all of it dead."""
-        if isinstance(self._ended_by, Retry) and self._ended_by.answer is None:
-            return replace(self._ended_by, answer=self.progress.paid_pieces())
         if self._ended_by is not None:
             return self._ended_by
         stored = [outcome for outcome in self._passed if isinstance(outcome, Stored)]

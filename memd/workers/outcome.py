@@ -134,6 +134,7 @@ PartOutcome = Outcome | Unfit | Overtaken
 """How one part of a claim ends; see `halving`."""
 
 STOPPING = Retry("stopping", "the worker stops", costs=False, wait_s=0)
+UNFINISHED = Retry("unfinished", "the next drain asks for the rest of the claim", costs=False, wait_s=0)
 
 
 def unwritable(error: StoreUnavailable | DocumentDamaged) -> Retry:

@@ -48,6 +48,8 @@ async def ask_in_pieces(work: Work, ask: Callable[[Work], Awaitable[Answered | T
     """
     [place] = [index for index, message in enumerate(work.new) if message.role == "user"]
     said = work.new[place].content
+    progress = work.part.progress
+    progress.begin_pieces(work.new)
     done: list[Extraction] = []
     todo: list[tuple[int, int, ContentTooLong | None]] = [(0, len(said), work.part.failure)]
     while todo:
@@ -58,11 +60,12 @@ async def ask_in_pieces(work: Work, ask: Callable[[Work], Awaitable[Answered | T
                 step = await ask(piece)
             except ContentTooLong as error:
                 failure = error
+                progress.keep_piece(piece.new, None)
             else:
                 if not isinstance(step, Answered):
                     return step
                 done.append(step.extraction)
-                work.part.progress.keep_piece(work.new, piece.new, step.extraction)
+                progress.keep_piece(piece.new, step.extraction)
                 continue
         cut = middle(said, start, end)
         if cut is not None and len(done) + len(todo) + 2 <= MAX_PIECES:

@@ -31,7 +31,7 @@ class Progress:
     spent: Counter[str] = field(default_factory=Counter)
     """What the calls have used: counted with the claim's one move."""
 
-    _pieces: dict[str, Extraction] = field(default_factory=dict)
+    _pieces: dict[str, Extraction | None] = field(default_factory=dict)
     _in_pieces: tuple[Message, ...] = ()
 
     @classmethod
@@ -54,16 +54,19 @@ class Progress:
         """Whether there were as many replies without an update as these messages, or this piece of one, get."""
         return any(self.formless[name] >= MOST for name in names)
 
-    def keep_piece(self, whole: Sequence[Message], piece: Sequence[Message], extraction: Extraction) -> None:
-        """Keep the extraction of a piece of these messages, in case the claim goes back before all pieces have one."""
-        if self._in_pieces != tuple(whole):
-            self._pieces, self._in_pieces = {}, tuple(whole)
+    def keep_piece(self, piece: Sequence[Message], extraction: Extraction | None) -> None:
+        """Keep what was said of a piece, in case the claim goes back before all have an extraction. None: too long."""
         self._pieces[results.asked(piece)] = extraction
 
-    def paid_pieces(self) -> PaidAnswer | None:
-        """The pieces so far, as an answer for the next claim of the same messages; None when there are none."""
-        return results.keep_pieces(self._pieces, self._in_pieces) if self._pieces else None
+    def begin_pieces(self, whole: Sequence[Message]) -> None:
+        """These messages are asked about in pieces from now on."""
+        if self._in_pieces != tuple(whole):
+            self._pieces, self._in_pieces = {}, tuple(whole)
+
+    def paid_pieces(self, model: str) -> PaidAnswer | None:
+        """The pieces so far, as an answer for the next claim of the same messages; None when nothing is in pieces."""
+        return results.keep_pieces(self._pieces, self._in_pieces, model) if self._in_pieces else None
 
     def end_pieces(self) -> None:
         """The pieces are stored, or never will be."""
-        self._pieces = {}
+        self._pieces, self._in_pieces = {}, ()

@@ -80,7 +80,14 @@ class Remembering:
             except Exception as error:  # noqa: BLE001  (whatever failed, the claim ends with an outcome)
                 step = judge(error)
             parts.end(step)
-        await self._settle(claim, parts.finish(), parts.progress.spent)
+        await self._settle(claim, self._with_paid(parts), parts.progress.spent)
+
+    def _with_paid(self, parts: Parts) -> Outcome:
+        """The claim's outcome, with the answers to pieces of a message if it is a release."""
+        outcome = parts.finish()
+        if not isinstance(outcome, Retry) or outcome.answer is not None:
+            return outcome
+        return replace(outcome, answer=parts.progress.paid_pieces(self._resources.settings.extraction.model))
 
     async def _load(self, part: Part) -> Opened | Dead | Lost:
         if part.claim.bad:

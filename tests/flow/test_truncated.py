@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import re
@@ -18,6 +19,8 @@ from memd.client import Memd
 from memd.config import Settings
 from memd.extraction.prompt import parse_messages
 from memd.testing import ModelServer
+from memd.workers import ask
+from memd.workers.drain import Drain
 
 pytestmark = pytest.mark.timing
 
@@ -148,5 +151,34 @@ def test_an_interruption_between_the_pieces_stores_nothing_twice(
         assert contents(app) == FACTS[:36]
         assert app.document("ana")["revision"] == 1
     assert (
-        model.calls == {"outage": 4 + 5, "killed": 4 + 7}[how]
+        model.calls == {"outage": 4 + 4, "killed": 4 + 7}[how]
     )  # 36 facts: seven calls for wholes, halves and quarters
+
+
+class OneClaim(Drain):
+    """A drain that claims once."""
+
+    async def _work(self) -> None:
+        await self._top_up()
+
+
+def test_a_drain_without_time_for_another_call_hands_the_rest_on(
+    asking: MakeSettings, model: ModelServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """RQ ends a drain that takes too long. What its calls brought is kept, and the next drains go on from there."""
+
+    def voice(update: str, request: dict[str, Any]) -> tuple[str, str]:
+        monkeypatch.setattr(ask, "LAST_CALL_S", 0)  # each call takes all the time that its drain has
+        return brief(update, request)
+
+    model.responder, model.voice = one_fact_a_sentence, voice
+    settings = asking()
+    with Memd(settings) as app:
+        app.push(dense(" ".join(FACTS[:36])), thread_id="t", user_id="ana", now=True)
+        for drains in range(1, 8):
+            assert app.status().stored == 0
+            monkeypatch.setattr(ask, "LAST_CALL_S", 1_000)
+            asyncio.run(OneClaim(settings, "here:1:aa").run())
+            assert model.calls == drains
+        assert contents(app) == FACTS[:36]
+        assert app.document("ana")["revision"] == 1

@@ -82,25 +82,27 @@ def keep(extraction: Extraction, sent: Sequence[Message]) -> PaidAnswer:
     return PaidAnswer(name, orjson.dumps({"kind": KEPT, **_packed(extraction)}))
 
 
-def keep_pieces(pieces: Mapping[str, Extraction], whole: Sequence[Message]) -> PaidAnswer:
-    """The answers to pieces of a message, by `asked`, as the inbox keeps them until the others have one, too."""
-    *_, last = pieces.values()
-    body = {name: _packed(extraction) for name, extraction in pieces.items()}
-    name = fingerprint(whole, last.model, last.prompt_version)
-    return PaidAnswer(name, orjson.dumps({"kind": PIECES, "body": body}))
+def keep_pieces(pieces: Mapping[str, Extraction | None], whole: Sequence[Message], model: str) -> PaidAnswer:
+    """The answers to pieces of a message, by `asked`, as the inbox keeps them until the others have one, too.
+
+    None stands for a piece whose reply was too long.
+    """
+    body = {name: _packed(extraction) if extraction else None for name, extraction in pieces.items()}
+    return PaidAnswer(fingerprint(whole, model), orjson.dumps({"kind": PIECES, "body": body}))
 
 
 def kept(answer: PaidAnswer, sent: Sequence[Message]) -> Extraction | None:
     """The extraction of these messages in an answer packed by `keep` or `keep_pieces`; its usage is counted already.
 
     None when there is none, and for a batch's answer. Answers that an older version kept say nothing about their form.
-    Raises Truncated for messages that were asked about in pieces.
+    Raises Truncated for messages, and for a piece, whose reply was too long.
     """
     packed, whole = orjson.loads(answer.raw), fits(answer, sent)
     if packed["kind"] == PIECES:
-        if whole:
+        pieces, name = packed["body"], asked(sent)
+        if whole or (name in pieces and pieces[name] is None):
             raise Truncated
-        packed = packed["body"].get(asked(sent))
+        packed = pieces.get(name)
     elif packed["kind"] != KEPT or not whole:
         packed = None
     if packed is None:
