@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
-Sort = Literal["text", "call", "result", "answered", "thought", "mark", "file"]
+Sort = Literal["text", "call", "result", "answered", "thought", "mark", "file", "unknown"]
 """`answered`: a tool call that nobody but the provider answers, or that carries its result. `mark`: says nothing, such
-as the start of a step.
+as the start of a step. `unknown`: a type or a field that memd has not heard of; whose words it holds is open.
 """
 
 Block = Mapping[str, Any]
@@ -30,6 +30,27 @@ _TYPES: dict[str, Sort] = {
     "function_call": "call",
     "tool-call": "call",
     "executable_code": "answered",
+    # Speech with its transcript, or without: OpenAI Realtime and LangChain
+    "input_audio": "file",
+    "output_audio": "file",
+    "audio": "file",
+    # Files: Anthropic, OpenAI, AI SDK, LangChain
+    "image": "file",
+    "image_url": "file",
+    "input_image": "file",
+    "document": "file",
+    "file": "file",
+    "input_file": "file",
+    "text-plain": "file",
+    "media": "file",
+    "video": "file",
+    "video_url": "file",
+    "input_video": "file",
+    "computer_screenshot": "file",
+    "container_upload": "file",
+    "search_result": "file",
+    "source-url": "file",
+    "source-document": "file",
     # Results
     "tool-result": "result",
     "tool-error": "result",
@@ -42,8 +63,15 @@ _TYPES: dict[str, Sort] = {
     "reasoning_content": "thought",
     "reasoning-file": "thought",
     "step-start": "mark",
+    "refusal": "mark",
 }
-"""Blocks with a `type`. Any type that is not here and has none of the suffixes below is a file."""
+"""Blocks with a `type`. Any type that is not here and has none of the prefixes and suffixes below is unknown."""
+
+_SPEECH = frozenset({"input_audio", "output_audio", "audio"})
+"""Blocks whose `transcript`, where they have one, is their text."""
+
+_DATA = "data-"
+"""Data of an AI SDK's app, beside the words."""
 
 _TOOLS: dict[Sort, int] = {"call": 1, "result": -1, "answered": 0}
 """What a block adds to the calls that wait for their results."""
@@ -75,6 +103,15 @@ _KEYS: dict[str, Sort] = {
     "guardContent": "text",
     "citationsContent": "text",
     "text": "text",
+    "inlineData": "file",
+    "inline_data": "file",
+    "fileData": "file",
+    "file_data": "file",
+    "image": "file",
+    "document": "file",
+    "video": "file",
+    "audio": "file",
+    "searchResult": "file",
 }
 """Blocks without a `type` by the field that they have; a null field counts as absent, as SDKs write all of them."""
 
@@ -97,6 +134,8 @@ def sort_of(block: Block) -> Sort:
     if name is None:
         return _sort_by_key(block)
     name = str(name)
+    if name in _SPEECH:
+        return "text" if _transcript(block) else "file"
     if (sort := _TYPES.get(name)) is not None and "state" not in block:
         return "answered" if sort == "call" and block.get("providerExecuted") else sort
     if name.startswith(_UI_TOOLS):
@@ -104,7 +143,9 @@ def sort_of(block: Block) -> Sort:
         return "answered" if isinstance(state, str) and state in _ANSWERED_STATES else "call"
     if name.endswith(_RESULT_SUFFIX):
         return "result"
-    return sort or ("answered" if name.endswith(_ANSWERED_SUFFIX) else "file")
+    if name.endswith(_ANSWERED_SUFFIX):
+        return sort or "answered"
+    return sort or ("file" if name.startswith(_DATA) else "unknown")
 
 
 def text_of(block: Block) -> str:
@@ -116,7 +157,7 @@ def text_of(block: Block) -> str:
     elif block.get("citationsContent") is not None:
         cited = listed(_mapping(block["citationsContent"]).get("content"))
         return "".join(map(_plain, cited))
-    return _plain(block)
+    return _transcript(block) if block.get("type") in _SPEECH else _plain(block)
 
 
 def ends_in_words(blocks: Iterable[Block]) -> bool:
@@ -135,7 +176,14 @@ def ends_in_words(blocks: Iterable[Block]) -> bool:
 def _sort_by_key(block: Block) -> Sort:
     if block.get("thought") is True:  # Gemini's thoughts are text parts with this flag
         return "thought"
-    return next((sort for key, sort in _KEYS.items() if block.get(key) is not None), "file")
+    return next(
+        (sort for key, sort in _KEYS.items() if block.get(key) is not None),
+        "unknown" if _says_something(block) else "mark",
+    )
+
+
+def _says_something(block: Block) -> bool:
+    return any(value is not None for value in block.values())
 
 
 def _worded(text: str) -> Block:
@@ -145,6 +193,13 @@ def _worded(text: str) -> Block:
 def _plain(block: Block) -> str:
     text = block.get("text")
     return text if isinstance(text, str) else ""
+
+
+def _transcript(block: Block) -> str:
+    """The transcript of speech; OpenAI's Realtime puts it beside the sound, some apps put it into the same object."""
+    inner = _mapping(block.get(str(block.get("type"))))
+    found = block.get("transcript") or inner.get("transcript")
+    return found if isinstance(found, str) else ""
 
 
 def _list(value: object) -> Iterable[object]:

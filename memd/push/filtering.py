@@ -20,7 +20,7 @@ from memd.push.compaction import is_compaction
 from memd.push.former import former_identities
 from memd.push.limits import fit
 from memd.push.tool_text import without_tool_text
-from memd.push.turns import Turn, to_turn
+from memd.push.turns import UNKNOWN, Turn, to_turn
 from memd.push.validation import RawPush, as_text, clean_text, read_created_at
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ def _cleaned(turn: Turn) -> Turn:
         text=text,
         has_files=turn.has_files or "uploads" in kinds,
         hidden=turn.hidden or (kinds == {"memory"} and not text),
-        cut=pieces,
+        cut=(*turn.cut, *pieces),
     )
 
 
@@ -177,7 +177,7 @@ def _reason(turn: Turn, before: str | None) -> str | None:
     if turn.calls_tools:
         return "tool_call"
     if not turn.text:
-        return "upload_only" if turn.has_files else "empty"
+        return "upload_only" if turn.has_files else UNKNOWN if turn.has_unknown else "empty"
     if turn.kind == "user" and is_compaction(turn.text):
         return "compaction"
     if turn.kind == "user" and answers.says_nothing(turn.text, before):

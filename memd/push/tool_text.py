@@ -78,7 +78,7 @@ def _without(turn: Turn, before: Turn | None) -> Turn:
     text, pieces = cut(turn.text, after_call)
     if not pieces:
         return turn
-    kind: Kind = turn.kind if text or turn.has_files else "tool"
+    kind: Kind = turn.kind if text or turn.has_files or turn.has_unknown else "tool"
     return turn._replace(kind=kind, text=text, cut=(*turn.cut, *((KIND, piece) for piece in pieces)))
 
 

@@ -47,6 +47,9 @@ CALL, OUTPUT = "_call", "_call_output"
 
 MAX_ROLE_CHARS = 64
 
+UNKNOWN = "unknown_block"
+"""The kind under which blocks are counted that memd does not know: they are not read."""
+
 _PLAIN = frozenset({"role", "type", "content", "id", "created_at"})
 """The fields of a message that is only text, as most are."""
 
@@ -62,7 +65,12 @@ class Turn(NamedTuple):
     id: Any
     created_at: Any
     cut: tuple[tuple[str, str], ...] = ()
-    """The blocks that filtering has cut out of the text, each with its kind."""
+    """The blocks that were cut out, each with its kind; of an unknown block not its content, but its type."""
+
+    @property
+    def has_unknown(self) -> bool:
+        """Whether it has blocks that memd does not know."""
+        return any(kind == UNKNOWN for kind, _ in self.cut)
 
 
 def unwrapped(message: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -117,6 +125,9 @@ def to_turn(message: Mapping[str, Any]) -> Turn:
         has_files="file" in sorts,
         id=message.get("id"),
         created_at=message.get("created_at"),
+        cut=tuple(
+            (UNKNOWN, str(block.get("type"))[:MAX_ROLE_CHARS]) for block in blocks if sort_of(block) == "unknown"
+        ),
     )
 
 
@@ -148,6 +159,8 @@ def _blocks(message: Mapping[str, Any]) -> list[Block]:
     parts, content = message.get("parts"), message.get("content")
     if parts is None and isinstance(calls := message.get("toolInvocations"), list):  # AI SDK before it had parts
         parts = [{"type": "tool-invocation", "toolInvocation": call} for call in calls]
+    if content is None and isinstance(message.get("audio"), Mapping):  # OpenAI Chat's spoken reply
+        content = [{"type": "output_audio", **message["audio"]}]
     blocks = listed(parts)
     if isinstance(content, str) and any(map(text_of, blocks)):
         return blocks

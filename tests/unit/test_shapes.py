@@ -257,3 +257,38 @@ def test_every_known_role_stands_in_the_documentation() -> None:
     text = (Path(__file__).parents[2] / "docs" / "wire.md").read_text()
     [line] = re.findall(r"Roles that memd knows: ([^.]*)\.", text)
     assert set(re.findall(r"\w+", line)) == set(ROLES)
+
+
+@pytest.mark.parametrize(
+    "turn",
+    [
+        {"content": [{"type": "input_audio", "transcript": ASKED}]},
+        {"content": [{"type": "input_audio", "input_audio": {"data": "AA==", "transcript": ASKED}}]},
+        {"content": [{"type": "audio", "audio": "AA==", "transcript": ASKED}]},
+        {"type": "message", "content": [{"type": "input_audio", "audio": None, "transcript": ASKED}]},
+    ],
+)
+def test_speech_is_read_by_its_transcript(turn: dict[str, Any]) -> None:
+    """OpenAI's Realtime sends what the user said beside the sound; the spoken reply of a Chat message has one, too."""
+    reply = {"role": "assistant", "content": None, "audio": {"id": "a", "data": "AA==", "transcript": REPLY}}
+    found = context([{"role": "user", **turn}, reply])
+    assert [(m.role, m.content) for m in found.messages] == [("user", ASKED), ("assistant", REPLY)]
+    assert (found.dropped, found.cut) == ({}, {})
+
+
+def test_sound_without_a_transcript_is_a_file() -> None:
+    """Nobody knows what was said."""
+    block = {"type": "input_audio", "input_audio": {"data": "AA==", "format": "wav"}, "transcript": None}
+    assert context([{"role": "user", "content": [block]}]).dropped == {"upload_only": 1}
+
+
+@pytest.mark.parametrize("block", [{"type": "hologram", "text": ASKED}, {"gesture": "nod"}, 7])
+def test_an_unknown_block_is_counted_and_not_read(block: Any) -> None:
+    """Beside words as a cut block; alone, its turn is dropped under the same name. Empty blocks count as nothing."""
+    words = {"type": "text", "text": ASKED}
+    beside = context([{"role": "user", "content": [words, block, {}]}])
+    assert ([m.content for m in beside.messages], beside.dropped) == ([ASKED], {})
+    alone = context([{"role": "user", "content": [block]}])
+    expected = {} if block == 7 else {"unknown_block": 1}
+    assert (beside.cut, alone.cut, alone.messages) == (expected, expected, ())
+    assert alone.dropped == (expected or {"empty": 1})
