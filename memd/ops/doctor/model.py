@@ -69,7 +69,7 @@ def reply(checkup: Checkup) -> Verdict:
         f"{tokens.input_tokens + tokens.cache_read_tokens + tokens.cache_write_tokens} + {tokens.output_tokens} tokens"
     )
     found = f"an update with {facts} from one message in {took:.1f} s ({cost}){without(found_out.names)}"
-    found += "; only the second reply was one, so each conversation may cost two calls" if first else ""
+    found += "; the first reply was no update, and was repaired as the daemon does it" if first else ""
     return ok(found) if extraction.update.new_facts else warn(f"{found}; the message holds one, so try another model")
 
 
