@@ -15,7 +15,7 @@ from memd.extraction.reply import BadReply
 from memd.extraction.reply import read as read_reply
 from memd.memory.gates.instructions import kind_of
 from memd.memory.text import fold, normal_key
-from memd.push import tool_text
+from memd.push import answers, tool_text
 from memd.push.filtering import to_context
 from memd.push.limits import shorten
 from memd.push.redaction import find
@@ -69,6 +69,7 @@ def stages() -> dict[str, Search]:
     return {
         "filtering and signals": filtering,
         "tool text": tool_texts,
+        "questions": lambda text: answers.says_nothing("yes", answers.Said(text)),
         "redaction": find,
         "cut": lambda text: shorten(text, len(text) // 2),
         "gates": kind_of,

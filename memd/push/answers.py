@@ -2,7 +2,8 @@
 
 "Yes" after "Are you allergic to nuts?" says a lot, "ok" after "It is saved." nothing, and "thanks" never does. A turn
 is judged here only if it holds no words but those of the lists in `answers/`: any other word has content of its own.
-The assistant's turn directly before decides what the words mean.
+The assistant's turn directly before decides what the words mean: a yes or no is an answer to a question anywhere in it,
+weaker words only to what its end asks.
 """
 
 from __future__ import annotations
@@ -20,7 +21,10 @@ MAX_CHARS = 80
 """Longer turns have content. It also bounds the work."""
 
 _TAIL = 600
-"""Characters at the end of the assistant's turn in which its question is looked for."""
+"""Characters at the end of the assistant's turn in which the question for weaker words is looked for."""
+
+_QUESTION = 300
+"""Characters before a question mark that are read of a question."""
 
 _AFTER = 3
 """Sentences that may follow a question that is still open."""
@@ -54,6 +58,7 @@ _MARK = re.compile(r"[?？](?![\w=&%/\"'”’»」』])")
 _SENTENCE = re.compile(r"[^.!?。！？…\n]*\w[^.!?。！？…\n]*(?:[.!?。！？…]+|\n|\Z)")
 _OPTION = re.compile(r"\s*(?:[-*•·]|\(?[\w]{1,2}[.):：、）])\s*\S")
 _CODE = re.compile(r"```.*?(?:```|\Z)|`[^`\n]*`", re.S)
+_END = re.compile(r"[.!。！…\n]")
 
 
 class _Vocabulary(NamedTuple):
@@ -78,37 +83,65 @@ def _patterns() -> dict[str, re.Pattern[str]]:
     return {name: compiled(sources[name]) for name in _PATTERNS}
 
 
-def says_nothing(text: str, before: str | None) -> bool:
+class Said:
+    """What the assistant said directly before a turn of the user; read once a short turn depends on it."""
+
+    def __init__(self, *texts: str) -> None:
+        self._unread = list(texts)
+        self._tail = ""
+        self._asked = False
+
+    def add(self, text: str) -> None:
+        """The assistant goes on with another message."""
+        self._unread.append(text)
+
+    @property
+    def end(self) -> Question:
+        """What its end asks."""
+        self._read()
+        return _question_at_end(self._tail)
+
+    @property
+    def asked(self) -> bool:
+        """Whether anything in it is a question of which the answer says something."""
+        self._read()
+        return self._asked
+
+    def _read(self) -> None:
+        """Read what is new, so that each message is read once, however many short turns follow."""
+        for text in self._unread:
+            plain = _CODE.sub(" ", text)
+            self._asked = self._asked or any(not _patterns()["closings"].search(one) for one in _questions(plain))
+            self._tail = f"{self._tail}\n{plain[-_TAIL:]}"[-_TAIL:]
+        self._unread.clear()
+
+
+def says_nothing(text: str, before: Said | None) -> bool:
     """Whether a turn is an acknowledgement, after this turn of the assistant.
 
-    `before` is None where the turn before is not known: then a yes or no may be an answer. "" means that nothing of the
-    assistant stands before it.
+    `before` is None where the turn before is not known: then a yes or no may be an answer. An empty one means that
+    nothing of the assistant stands before it.
     """
     strength = strength_of(text)
     if strength is None:
         return False
     if before is None:
         return strength != "answers"
-    return question_of(before) not in _ENOUGH[strength]
+    return before.end not in _ENOUGH[strength] and not (strength == "answers" and before.asked)
 
 
 def without_acknowledgements(new: Sequence[Message], thread: Sequence[Message]) -> tuple[Message, ...]:
     """The new messages without those of the user that say nothing where they stand in the thread, oldest first."""
     silent: set[str] = set()
-    before = ""
+    before = Said()
     for message in thread:
         if message.role == "assistant":
-            before = joined(before, message.content)
+            before.add(message.content)
         elif says_nothing(message.content, before):
             silent.add(message.identity)
         else:
-            before = ""
+            before = Said()
     return tuple(message for message in new if message.identity not in silent)
-
-
-def joined(before: str | None, text: str) -> str:
-    """The end of what the assistant said in one turn after another."""
-    return f"{before or ''}\n{text}"[-_TAIL:]
 
 
 def strength_of(text: str) -> Strength | None:
@@ -123,13 +156,14 @@ def strength_of(text: str) -> Strength | None:
 
 def asks(text: str) -> bool:
     """Whether a turn of the assistant asks something of the user that an answer can be given to."""
-    return question_of(text) in ("question", "offer")
+    said = Said(text)
+    return said.asked or said.end in ("question", "offer")
 
 
-def question_of(text: str) -> Question:
-    """What the end of a turn of the assistant asks."""
+def _question_at_end(tail: str) -> Question:
+    """What the end of a turn of the assistant asks, without its code."""
     patterns = _patterns()
-    tail = _CODE.sub(" ", text[-_TAIL:]).strip().rstrip("*_~ ")
+    tail = tail.strip().rstrip("*_~ ")
     open_part = _open_question(tail)
     if open_part is not None:
         if patterns["closings"].search(open_part):
@@ -143,6 +177,17 @@ def question_of(text: str) -> Question:
     if patterns["unmarked"].search(_last_sentences(tail, 1)):
         return "question"
     return "supposition" if patterns["supposes"].search(last) else ""
+
+
+def _questions(text: str) -> Iterator[str]:
+    """The sentences that end in a question mark, wherever they stand."""
+    last = 0
+    for mark in _MARK.finditer(text):
+        if mark.start() > last:  # not one in a row of marks
+            sentence = _END.split(text[max(last, mark.start() - _QUESTION) : mark.end()])[-1]
+            if any(map(str.isalnum, sentence)):
+                yield sentence
+        last = mark.end()
 
 
 def _open_question(tail: str) -> str | None:

@@ -154,21 +154,22 @@ def _reasons(turns: Sequence[Turn]) -> list[str | None]:
     """Why each turn is dropped; None keeps it."""
     reasons: list[str | None] = []
     with_reply = False
-    before: str | None = None  # what the assistant said directly before; "" after a turn of the user
+    before: answers.Said | None = None  # None: nobody knows what the assistant said directly before
     for turn in turns:
         reason = _reason(turn, before)
         if turn.kind == "user" and not turn.hidden:
             with_reply = reason is not None
-            before = before if reason in ("acknowledgement", "empty") else ""
+            before = before if reason in ("acknowledgement", "empty") else answers.Said()
         elif reason is None:
-            before = answers.joined(before, turn.text)
+            before = before or answers.Said()
+            before.add(turn.text)
             reason = "reply_of_dropped" if with_reply else None
         reasons.append(reason)
     _keep_questions(turns, reasons)
     return reasons
 
 
-def _reason(turn: Turn, before: str | None) -> str | None:
+def _reason(turn: Turn, before: answers.Said | None) -> str | None:
     """Why a turn is dropped; None keeps it."""
     if turn.hidden:
         return "hidden"

@@ -196,6 +196,31 @@ def test_an_answer_is_kept_with_its_question(answer: str) -> None:
     assert answer not in kept(plan, reply("Here is the plan. It is saved."), user(answer))
 
 
+AFTER = "Nuts hide in many foods. Pesto has them. So has satay. Marzipan is made of almonds. Labels help. Ask the cook."
+STEPS = "\n".join(f"{n}. Stir the pot for {n} minutes. Then let it rest." for n in range(1, 40))
+FENCE = "```python\n" + "print('nuts?')\n" * 60 + "```"
+
+
+@pytest.mark.parametrize("answer", ["Yes!", "no", "nope", "对", "不是", "没有"])
+@pytest.mark.parametrize(
+    "question",
+    [
+        f"{QUESTION} {AFTER}",
+        f"{QUESTION} {AFTER} Is there anything else I can help you with?",
+        f"{QUESTION}\n\n{STEPS}",
+        f"{QUESTION}\n{FENCE}",
+        f"{FENCE}\n{QUESTION}",
+        "您对花生过敏吗？\n" + "\n".join(f"{n}. 加水煮{n}分钟。再放一点盐。" for n in range(1, 5)),
+    ],
+)
+def test_a_question_anywhere_in_the_turn_before_is_answered(question: str, answer: str) -> None:
+    """Yes and no are kept however much the assistant says after its question; code asks nothing."""
+    plan = user("Plan my diet for April.")
+    assert kept(plan, reply(question), user(answer))[1:] == [question, answer]
+    assert kept(plan, user("thanks"), reply(question), user(answer))[1:] == [question, answer]
+    assert answer not in kept(plan, reply(f"{STEPS}\n{FENCE}"), user(answer))
+
+
 @pytest.mark.parametrize("text", ["thanks", "ok", "bye", "thank you so much!", "谢谢", "再见"])
 def test_thanks_answer_nothing(text: str) -> None:
     """Thanks, ok and goodbyes stay dropped after a question, too."""

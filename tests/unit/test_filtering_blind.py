@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from memd.push import blocks
-from memd.push.answers import says_nothing
+from memd.push.answers import Said, says_nothing
 from memd.push.compaction import is_compaction
 
 BLIND = Path(__file__).parents[1] / "data" / "blind"
@@ -27,10 +27,15 @@ def rows(name: str, half: str) -> Iterator[dict[str, Any]]:
             yield row
 
 
+def said(before: str | None) -> Said | None:
+    """The turn before; None where it is not known."""
+    return None if before is None else Said(before)
+
+
 @pytest.mark.parametrize(("half", "lost", "useless"), [("open", 0, 0), ("held_out", 1, 1)])
 def test_answers_are_kept_and_acknowledgements_dropped(half: str, lost: int, useless: int) -> None:
     """Answers that are lost, and acknowledgements that are kept."""
-    judged = [(row["label"], says_nothing(row["text"], row["before"])) for row in rows("answers", half)]
+    judged = [(row["label"], says_nothing(row["text"], said(row["before"]))) for row in rows("answers", half)]
     keep, drop = ([gone for label, gone in judged if label == name] for name in ("keep", "drop"))
     assert (len(keep) >= 60, len(drop) >= 30) == (True, True)
     assert sum(keep) <= lost
