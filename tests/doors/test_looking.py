@@ -169,7 +169,7 @@ def test_the_fields_that_are_no_turns_are_all_known() -> None:
     header = source[source.index("P:ctx:<key>") : source.index("P:wrong")]
     import re
 
-    named = set(re.findall(r"(?<![\w:])(\.[a-z]+)\b", header)) | {".key", ".worker", ".held"}
+    named = set(re.findall(r"(?<![\w:])(\.[a-z]+)\b", header)) | {".key", ".worker", ".held", ".endpoint"}
     assert named == {*keys.SHOWN, *keys.OTHERS}
 
 

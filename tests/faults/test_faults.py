@@ -156,7 +156,7 @@ def test_a_retry_after_is_a_floor(asking: Callable[..., Settings], model: ModelS
 
 
 def test_bad_answers_end_in_the_dead(asking: Callable[..., Settings], model: ModelServer) -> None:
-    """L5: an answer that is no update costs an attempt; the last one also tries the question alone; then it is dead."""
+    """L5: an answer that is no update gets a repair request, then one new attempt with another; then it is dead."""
     model.raw(b'{"type": "message", "content": [{"type": "text", "text": "I could not"}]}', times=None)
     settings = asking(drain__max_attempts=2)
     with Memd(settings) as app, part("scheduler", settings), part("worker", settings):
@@ -164,7 +164,7 @@ def test_bad_answers_end_in_the_dead(asking: Callable[..., Settings], model: Mod
         assert ended(app) == {"dead": 1}
         assert app.document("ana")["facts"] == []
         assert app.status().dead == 1
-    assert model.calls == 3
+    assert model.calls == 4
 
 
 def test_a_killed_scheduler_loses_nothing(asking: Callable[..., Settings], client: redis.Redis) -> None:

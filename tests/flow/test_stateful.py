@@ -289,12 +289,13 @@ class InboxMachine(CheckedMachine):
         self._world.live(held.claim, error, probe=held.probe)
         if taken is None:
             return
-        asks = any(message.role == "user" for message in self._model.new_in(taken))
+        new = self._model.new_in(taken)
+        asks = any(message.role == "user" for message in new)
         if asks and error:
             how = "failed" if isinstance(error, ContentRefused) else "paused"
             self._model.release(held.claim.id, how, self._now(), backoff=300_000)
             return
-        if asks:
+        if new:  # what no user said is taken in without a call
             self._committed(taken)
         self._model.ack(held.claim.id)
 
