@@ -128,14 +128,16 @@ class ContentTooLong(ExtractionFailed):
 
 
 class Truncated(ContentTooLong):
-    """The reply reached the limit of tokens. `complete`: the update of its complete items (extraction.Update), if any.
+    """The reply reached the limit of tokens, or has `over` more items than an update may have.
 
-    It counts only where the content cannot be split any more.
+    `complete`: the update of its complete items (extraction.Update), if any, with as many as it may have. It counts
+    only where the content cannot be split any more.
     """
 
-    def __init__(self, complete: Any = None) -> None:
-        super().__init__("truncated", "the answer reached max_tokens")
+    def __init__(self, complete: Any = None, over: int = 0) -> None:
+        super().__init__("truncated", f"the answer {'has too many items' if over else 'reached max_tokens'}")
         self.complete = complete
+        self.over = over
 
 
 class StoreUnavailable(MemdError):

@@ -41,9 +41,13 @@ def read_message(body: dict[str, Any], sent: Sequence[Message]) -> tuple[ReadRep
     failure = None if called and reason == "tool_use" else failures.from_stop_reason(reason)
     try:
         if failure is None:
-            return unescaped(_reply(content, reason, sent), sent), cost
-        if isinstance(failure, Truncated):
-            failure.complete = unescaped(_reply(content, reason, sent, partial=True), sent).update
+            reply = unescaped(_reply(content, reason, sent), sent)
+            if not reply.over:
+                return reply, cost
+            failure = Truncated(reply.update, reply.over)
+        elif isinstance(failure, Truncated):
+            reply = unescaped(_reply(content, reason, sent, partial=True), sent)
+            failure.complete, failure.over = reply.update, reply.over
     except BadReply as error:  # of a truncated reply nothing is complete
         failure = failure or failures.bad_reply(error, stopped=reason is not None)
     failure.usage = cost

@@ -61,12 +61,16 @@ MALFORMED = "malformed"
 """The reason for which an item is refused that does not have the form of the schema."""
 
 
+TOO_MANY = "too_many_items"
+"""The reason for which items are refused that one reply has beyond the most, of a message that cannot be split."""
+
+
 @dataclass(frozen=True, slots=True)
 class Extraction:
     """An update, its cost, and the model and version of the prompt that made it.
 
     `mended`: repairs of the reply's form, by kind. `malformed`: the place of each item that was refused for its form,
-    such as `newFacts[3].confidence`.
+    such as `newFacts[3].confidence`. `over`: how many items were refused as TOO_MANY.
     """
 
     update: Update
@@ -75,6 +79,7 @@ class Extraction:
     prompt_version: str
     mended: Mapping[str, int] = field(default_factory=dict)
     malformed: tuple[str, ...] = ()
+    over: int = 0
 
 
 @runtime_checkable

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from memd.context import Key, Message
 from memd.errors import Conflict
 from memd.events import Event, logger
-from memd.extraction.protocol import MALFORMED
+from memd.extraction.protocol import MALFORMED, TOO_MANY
 from memd.forget import Forgetting
 from memd.inbox import verbs
 from memd.inbox.connection import send
@@ -128,13 +128,13 @@ def _identities(names: Iterable[str], messages: Sequence[Message]) -> Identities
 def _stored(answered: Answered, applied: Applied) -> Stored:
     work, extraction = answered.work, answered.extraction
     refused = Counter(refusal.reason for refusal in applied.refusals)
-    refused.update([MALFORMED] * len(extraction.malformed))
+    refused.update({MALFORMED: len(extraction.malformed), TOO_MANY: extraction.over})
     return Stored(
         messages=len(work.new),
         fact_ids=applied.added,
         confirmed=len(applied.confirmed),
         retired=len(applied.retired),
-        refused=dict(refused),
+        refused=dict(+refused),
         redacted=work.redacted,
         mended=dict(extraction.mended),
         malformed=extraction.malformed,

@@ -71,7 +71,7 @@ async def ask_in_pieces(work: Work, ask: Callable[[Work], Awaitable[Answered | T
         if cut is not None and len(done) + len(todo) + 2 <= MAX_PIECES:
             todo += [(cut, end, None), (start, cut, None)]
         elif (complete := _complete(failure)) is not None:
-            done.append(Extraction(complete, Usage(), model, PROMPT_VERSION))
+            done.append(Extraction(complete, Usage(), model, PROMPT_VERSION, over=_over(failure)))
         else:
             raise failure
     return Answered(work, joined(done))
@@ -81,6 +81,10 @@ def _complete(failure: ContentTooLong) -> Update | None:
     """The complete items of a truncated reply; None when there are none."""
     update = failure.complete if isinstance(failure, Truncated) else None
     return update if isinstance(update, Update) and update != Update() else None
+
+
+def _over(failure: ContentTooLong) -> int:
+    return failure.over if isinstance(failure, Truncated) else 0
 
 
 def joined(done: Sequence[Extraction]) -> Extraction:
@@ -94,7 +98,8 @@ def joined(done: Sequence[Extraction]) -> Extraction:
             fields[name] = {key: text for value in values for key, text in value.items()}
     mended = reduce(add, (Counter(extraction.mended) for extraction in done))
     malformed = tuple(place for extraction in done for place in extraction.malformed)
-    return replace(done[-1], update=Update(**fields), mended=mended, malformed=malformed)
+    over = sum(extraction.over for extraction in done)
+    return replace(done[-1], update=Update(**fields), mended=mended, malformed=malformed, over=over)
 
 
 def _once_each(items: Any) -> tuple[Any, ...]:

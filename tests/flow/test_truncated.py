@@ -109,6 +109,23 @@ def test_what_cannot_be_split_gives_its_complete_items(asking: MakeSettings, mod
     assert model.calls == 1
 
 
+def test_more_facts_than_one_reply_may_have_are_all_stored(asking: MakeSettings, model: ModelServer) -> None:
+    """250 turns with a fact each are asked about in halves; of 201 facts of one sentence the last is counted."""
+    model.responder = one_fact_a_sentence
+    facts = [f"I own boat number {number}." for number in range(250)]
+    turns = [{"role": "user", "content": said, "id": f"{number}"} for number, said in enumerate(facts)]
+    settings = asking()
+    with Memd(settings) as app, daemon(settings):
+        app.push(turns, thread_id="t", user_id="ana", now=True)
+        assert ended(app) == {"stored": 1}
+        assert (contents(app), model.calls) == (facts, 3)
+        many = [{**fact("I own boats", 0), "content": f"The user owns boat {n}."} for n in range(201)]
+        model.text(json.dumps({"newFacts": many}), times=None)
+        app.push(dense("I own boats"), thread_id="t2", user_id="leo", now=True)
+        assert ended(app) == {"stored": 2}
+        assert (len(app.document("leo")["facts"]), app.status().refused) == (200, {"too_many_items": 1})
+
+
 def test_turns_are_asked_about_in_halves(asking: MakeSettings, model: ModelServer) -> None:
     """Sixty turns: halves that fit are stored as they are, in order; no message is in pieces, and no reply is dead."""
     model.responder, model.voice = one_fact_a_sentence, brief

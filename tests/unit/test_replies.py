@@ -222,12 +222,21 @@ def test_of_proofs_and_ids_the_bad_ones_go() -> None:
 
 
 def test_the_bounds_hold() -> None:
-    """5,000 facts: the first 200 count, the others are refused; a summary that has no name is refused without it."""
+    """5,000 facts: 200 are read and the others counted; a summary that has no name is refused without it."""
     reply = read(without(newFacts=[PORTO] * 5_000, summaries={"shoeSize": "9", "work_context": "Nurse."}))
     assert len(reply.update.new_facts) == 200
-    assert len(reply.malformed) == 4_801
-    assert "summaries.*" in reply.malformed
+    assert (reply.malformed, reply.over) == (("summaries.*",), 4_800)
     assert reply.update.summaries == {"workContext": "Nurse."}
+
+
+@pytest.mark.parametrize("reason", ["end_turn", "max_tokens"])
+def test_a_reply_with_too_many_items_is_like_a_truncated_one(reason: str) -> None:
+    """Nothing said is lost: it is asked about in halves, and its 200 facts count only where nothing can be split."""
+    text = without(newFacts=[{**PORTO, "content": f"Fact {n}."} for n in range(300)])
+    body = {"content": [{"type": "text", "text": text}], "stop_reason": reason}
+    with pytest.raises(Truncated) as caught:
+        envelope.read(json.dumps(body).encode(), "application/json", SENT)
+    assert (len(caught.value.complete.new_facts), caught.value.over) == (200, 100)
 
 
 REFUSED = {

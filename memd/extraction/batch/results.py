@@ -71,6 +71,10 @@ def parse_line(line: bytes, max_bytes: int) -> BatchResult | None:
     return BatchResult(request_id, kind, body if isinstance(body, dict) else {})
 
 
+_AT_ONCE = 50
+"""The smallest bound of a list in an update."""
+
+
 def pack(result: BatchResult) -> bytes:
     """The answer as the inbox keeps it."""
     return orjson.dumps({"kind": result.kind, "body": result.body})
@@ -108,13 +112,31 @@ def kept(answer: PaidAnswer, sent: Sequence[Message]) -> Extraction | None:
     if packed is None:
         return None
     _, prompt_version, model = answer.fingerprint.split(" ", 2)
-    update, malformed = msgspec.convert(packed["body"], Update), tuple(packed.get("malformed", ()))
-    return Extraction(update, Usage(), model, prompt_version, packed.get("mended", {}), malformed)
+    update, malformed = _update(packed["body"]), tuple(packed.get("malformed", ()))
+    return Extraction(
+        update, Usage(), model, prompt_version, packed.get("mended", {}), malformed, packed.get("over", 0)
+    )
 
 
 def _packed(extraction: Extraction) -> dict[str, Any]:
     body = msgspec.to_builtins(extraction.update)
-    return {"body": body, "mended": dict(extraction.mended), "malformed": extraction.malformed}
+    return {"body": body, "mended": dict(extraction.mended), "malformed": extraction.malformed, "over": extraction.over}
+
+
+def _update(body: dict[str, Any]) -> Update:
+    """A kept update. That of a message which was asked about in pieces may have more items than one reply may."""
+    longest = max((len(value) for value in body.values() if isinstance(value, list)), default=0)
+    first, *others = [
+        msgspec.convert(
+            {name: value[at : at + _AT_ONCE] if isinstance(value, list) else value for name, value in body.items()},
+            Update,
+        )
+        for at in range(0, max(longest, 1), _AT_ONCE)
+    ]
+    lists = (name for name in Update.__struct_fields__ if isinstance(getattr(first, name), tuple))
+    return msgspec.structs.replace(
+        first, **{name: tuple(item for part in (first, *others) for item in getattr(part, name)) for name in lists}
+    )
 
 
 def fingerprint(messages: Sequence[Message], model: str, prompt_version: str = PROMPT_VERSION) -> str:

@@ -22,12 +22,14 @@ __all__ = ["BadReply", "ReadReply", "read", "read_object"]
 class ReadReply:
     """What a reply says. `mended` counts repairs of the form by kind; `malformed` has the place of each refused item:
 
-    a JSON path without `$.`, such as `newFacts[3].confidence`, which contains no text of the reply.
+    a JSON path without `$.`, such as `newFacts[3].confidence`, which contains no text of the reply. `over`: the number
+    of items beyond the most that an update may have.
     """
 
     update: Update
     mended: Mapping[str, int] = field(default_factory=dict)
     malformed: tuple[str, ...] = ()
+    over: int = 0
 
 
 def read(text: str, sent: Iterable[str] = (), *, partial: bool = False) -> ReadReply:
@@ -55,4 +57,5 @@ def read_object(value: Any) -> ReadReply:
 def _reply(value: dict[str, Any], mended: Counter[str]) -> ReadReply:
     mending = Mending(mended)
     update = mending.update(value)
-    return ReadReply(update, {kind: count for kind, count in sorted(mended.items()) if count}, tuple(mending.malformed))
+    counted = {kind: count for kind, count in sorted(mended.items()) if count}
+    return ReadReply(update, counted, tuple(mending.malformed), mending.over)

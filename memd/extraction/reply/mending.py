@@ -17,7 +17,17 @@ from msgspec import inspect as types
 
 from memd.extraction.reply.lenient_json import UNUSABLE
 from memd.extraction.reply.names import SECTION_NAMES, fields_of, holds_items, plain
-from memd.extraction.update import REQUIRED, BadReply, Evidence, Id, NewFact, RetiredFact, Subject, Update
+from memd.extraction.update import (
+    REQUIRED,
+    BadReply,
+    ConfirmedFact,
+    Evidence,
+    Id,
+    NewFact,
+    RetiredFact,
+    Subject,
+    Update,
+)
 from memd.memory.document import SECTIONS
 
 DEFAULTS = {(NewFact, "category"): "", (RetiredFact, "reason"): "", (Subject, "relationship"): ""}
@@ -25,6 +35,9 @@ DEFAULTS = {(NewFact, "category"): "", (RetiredFact, "reason"): "", (Subject, "r
 
 ENTRIES: dict[str, Any] = {"evidence": Evidence, "replaces": Id}
 """The lists in a new fact that lose a bad entry and keep the others."""
+
+SAID = (NewFact, ConfirmedFact, RetiredFact)
+"""The items that come from messages: those beyond the bound of their list are asked for again, in halves."""
 
 FILLERS = frozenset({"", "null", "none", "n/a", "undefined"})
 """Texts in the place of an optional value that say there is none."""
@@ -40,6 +53,9 @@ class Mending:
 
     mended: Counter[str]
     malformed: list[str] = field(default_factory=list)
+    over: int = 0
+    """Items of what was said beyond the most that their list may have."""
+
     _good: int = 0
 
     def update(self, value: dict[str, Any]) -> Update:
@@ -112,7 +128,10 @@ class Mending:
             raise BadReply("wrong_type", name)
         judged = (self._item(raw, part, f"{name}[{index}]") for index, raw in enumerate(items[:most]))
         good = tuple(item for item in judged if item is not None)
-        self.malformed += [f"{name}[{index}]" for index in range(most, len(items))]
+        if part in SAID:
+            self.over += max(0, len(items) - most)
+        else:
+            self.malformed += [f"{name}[{index}]" for index in range(most, len(items))]
         if part is NewFact and items and not good:
             raise BadReply("malformed", self.malformed[0])
         self._good += len(good)
