@@ -114,7 +114,7 @@ def test_more_facts_than_one_reply_may_have_are_all_stored(asking: MakeSettings,
     model.responder = one_fact_a_sentence
     facts = [f"I own boat number {number}." for number in range(250)]
     turns = [{"role": "user", "content": said, "id": f"{number}"} for number, said in enumerate(facts)]
-    settings = asking()
+    settings = asking(apply__max_facts=500)
     with Memd(settings) as app, daemon(settings):
         app.push(turns, thread_id="t", user_id="ana", now=True)
         assert ended(app) == {"stored": 1}
