@@ -7,7 +7,6 @@ from keyword import iskeyword
 from pathlib import Path
 from typing import Annotated, Any
 
-import click
 import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_group
@@ -119,9 +118,7 @@ def options(
         Path | None,
         typer.Option("--config", help="The config file (default: config.yaml here, if memd's)."),
     ] = None,
-    data_dir: Annotated[
-        str | None, typer.Option("--data-dir", click_type=click.Path(), help="The data folder.")
-    ] = None,
+    data_dir: Annotated[str | None, typer.Option("--data-dir", metavar="PATH", help="The data folder.")] = None,
     redis_url: Annotated[
         str | None, typer.Option("--redis-url", help="Your own server; its password belongs in the environment.")
     ] = None,
