@@ -25,6 +25,7 @@ from memd.memory import ledger
 from memd.memory.apply import Applied, Origin, apply
 from memd.memory.document import Document, ledger_of, revision_of
 from memd.memory.store.protocol import Loaded
+from memd.push.answers import MAX_TOKENS
 from memd.push.filtering import to_context
 from memd.push.signals import Patterns
 from memd.push.validation import RawPush, check_push
@@ -189,12 +190,13 @@ def _loaded(document: Document, part: Part) -> Loaded:
 
 
 def _claims(messages: Sequence[Message], cap: int) -> Iterator[tuple[Message, ...]]:
-    """Split the messages into claims of up to `cap` tokens, oldest first."""
+    """Split the messages into claims of up to `cap` tokens, oldest first, as memd/inbox/lua/claim.lua does."""
     claim: list[Message] = []
     size = 0
     for message in messages:
         tokens = estimate_tokens(message.content)
-        if claim and size + tokens > cap:
+        answers = tokens <= MAX_TOKENS and message.role == "user" and claim and claim[-1].role == "assistant"
+        if claim and size + tokens > cap and not answers:
             yield tuple(claim)
             claim, size = [], 0
         claim.append(message)

@@ -14,8 +14,9 @@ from memd.inbox.connection import translate
 from memd.inbox.decoding import text
 from memd.inbox.verbs import P
 from memd.memory.store.protocol import Store
+from memd.push.answers import MAX_TOKENS
 
-BUILD = 18
+BUILD = 19
 """Grows with every change of the Lua; an older build never replaces a newer one."""
 
 FIRST_WITH_LINES = 16
@@ -136,6 +137,7 @@ def _config(settings: Settings) -> dict[str, int]:
         "tick_ms": settings.scheduler.tick_ms,
         "lease_ms": int(settings.drain.lease_s * 1000),
         "claim_tokens": settings.drain.claim_tokens,
+        "answer_tokens": MAX_TOKENS,
         "max_attempts": settings.drain.max_attempts,
         "backoff_ms": int(settings.drain.backoff_s * 1000),
         "backoff_max_ms": int(settings.drain.backoff_max_s * 1000),

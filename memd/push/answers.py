@@ -20,6 +20,9 @@ from memd.push.patterns import compiled, load
 MAX_CHARS = 80
 """Longer turns have content. It also bounds the work."""
 
+MAX_TOKENS = MAX_CHARS * 3 // 2
+"""The estimated tokens of so long a turn at most: those of Chinese."""
+
 _TAIL = 600
 """Characters at the end of the assistant's turn in which the question for weaker words is looked for."""
 

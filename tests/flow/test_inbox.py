@@ -353,6 +353,27 @@ def test_a_large_key_is_claimed_in_parts(client: redis.Redis, configured: Any) -
     assert [text.split()[1] for text in seen] == list("01234")
 
 
+@pytest.mark.parametrize("yes", ["yes", "对"])
+@pytest.mark.parametrize("cap", [1, 10, 17, 18, 19, 24, 25, 26, 60])
+def test_a_claim_is_never_split_between_a_question_and_its_short_answer(
+    client: redis.Redis, configured: Any, cap: int, yes: str
+) -> None:
+    """Wherever claim_tokens falls, the answer is claimed with its question: alone the drain would skip it."""
+    small = configured(drain__claim_tokens=cap)
+    library.install(client, small)
+    said = [("user", "Plan my diet for April, please."), ("assistant", "Are you allergic to nuts?"), ("user", yes)]
+    said += [("assistant", "Noted. " + "x" * 100), ("user", "I row. " + "x" * 600)]
+    turns = [Message(role, text, id=str(n)) for n, (role, text) in enumerate(said)]  # type: ignore[arg-type]
+    send(client, verbs.push(Context(KEY, identify("thread", turns), now=True)))
+    seen: list[list[str]] = []
+    while held := claim(client, small).taken:
+        seen.append(texts(held[0]))
+        send(client, verbs.ack(held[0].id, {"state": "stored"}, {}))
+    assert [text for part in seen for text in part] == [text for _, text in said]
+    assert not any(part[0] == yes for part in seen)
+    assert seen[-1] == [said[-1][1]]  # what is no short answer counts as before
+
+
 @pytest.mark.parametrize("edited", [0, 1, 4])
 def test_a_push_that_only_changes_messages_ends_with_a_part(client: redis.Redis, configured: Any, edited: int) -> None:
     """A key claimed in parts forgets no push: one that brought no message of its own ends like the others."""

@@ -208,7 +208,9 @@ class Model:
         total, count = 0, 0
         for name in names:
             total += entries[name].tokens
-            if count and total > self._claim_tokens:
+            before = entries[names[count - 1]].message.role if count else ""
+            answers = (before, entries[name].message.role) == ("assistant", "user") and entries[name].tokens <= 120
+            if count and total > self._claim_tokens and not answers:
                 break
             count += 1
         return {name: entries[name] for name in names[:count]}, {name: entries[name] for name in names[count:]}

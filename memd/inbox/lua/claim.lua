@@ -20,13 +20,25 @@ local function read_context(ctx)
   return messages, meta
 end
 
+local function role(m)
+  local ok, body = pcall(cjson.decode, (select(5, parts(m.value))))
+  return ok and type(body) == 'table' and body.role
+end
+
+-- Whether a message may be the user's answer to the assistant's question before it: without that it says nothing, so
+-- the two are not split, though the claim gets up to answer_tokens larger.
+local function may_answer(m, before, answer_tokens)
+  return m.tokens <= answer_tokens and role(m) == 'user' and role(before) == 'assistant'
+end
+
 -- Part of a context goes into a claim: the oldest messages, up to `limit` tokens and up to the order `last`, and at
 -- least one. The rest stays pending, and due.
-local function split(ctx, claim, limit, last)
+local function split(cfg, ctx, claim, limit, last)
   local messages, fields = read_context(ctx)
   local size, n, taken = 0, 0, {}
   for i, m in ipairs(messages) do
-    if i > 1 and (size + m.tokens > limit or m.order > last) then break end
+    if i > 1 and m.order > last then break end
+    if i > 1 and size + m.tokens > limit and not may_answer(m, messages[i - 1], cfg.answer_tokens) then break end
     size, n, taken[i] = size + m.tokens, i, m.field
     put(fields, m.field, m.value)
   end
@@ -54,11 +66,11 @@ local function take(P, cfg, c, id, by, now)
   local key = c.key
   local ctx, claim = P .. ':ctx:' .. key, P .. ':claim:' .. id
   if c.answered then
-    split(ctx, claim, math.huge, tonumber(call('HGET', ctx, '.sent')))
+    split(cfg, ctx, claim, math.huge, tonumber(call('HGET', ctx, '.sent')))
   elseif c.size <= cfg.claim_tokens then
     call('RENAME', ctx, claim)
   else
-    split(ctx, claim, cfg.claim_tokens, math.huge)
+    split(cfg, ctx, claim, cfg.claim_tokens, math.huge)
   end
   call('HSET', claim, '.key', key, '.worker', by.worker, '.endpoint', by.endpoint)
   if call('EXISTS', ctx) == 0 then
