@@ -117,12 +117,18 @@ FORMS: dict[str, tuple[str, str]] = {
     "extra fields": (json.dumps({**WHOLE, "thoughts": "none", "newFacts": [PORTO, {**NUTS, "id": 7}]}), "extra_field"),
     "names with underscores": (TEXT.replace("newFacts", "new_facts").replace("content", "Content"), "field_name"),
     "the same key twice": (TEXT.replace('"scope": "user"', '"scope": "user", "scope": "user"'), "duplicate_key"),
+    "index and text in evidence": (nuts(evidence=[{"index": "0", "text": "allergic to nuts"}]), "field_name"),
+    "quote and message beside the content": (
+        without(newFacts=[PORTO, {**{n: v for n, v in NUTS.items() if n != "evidence"}, **NUTS["evidence"][0]}]),
+        "wrapper",
+    ),
     "fullwidth punctuation": (TEXT.replace('", "', '"，"').replace('": ', '"：'), "quotes"),
 }  # fmt: skip
 """A form of the whole reply, which loses nothing, and the kind of repair it is counted as."""
 
 WRAPPINGS: dict[str, tuple[Callable[[str], str], str]] = {
     "nothing": (lambda text: text, ""),
+    "a mail's marks": (lambda text: "\n".join(f"> {line}" for line in text.split("\n")), "prose"),
     "a fence": (lambda text: f"```json\n{text}\n```", "fence"),
     "a fence in capitals": (lambda text: f"```JSON\r\n{text}\r\n```\r\n", "fence"),
     "a fence of tildes": (lambda text: f"~~~\n{text}\n~~~", "fence"),
@@ -221,6 +227,22 @@ def test_of_proofs_and_ids_the_bad_ones_go() -> None:
     assert reply.malformed == ("newFacts[1].evidence[0].quote", "newFacts[1].replaces[0]")
 
 
+def test_a_text_with_an_unknown_escape_is_refused_alone() -> None:
+    """Nobody knows what `\\d` stands for: a quote, a content or a summary that has it is no text; the others count."""
+    reply = read(TEXT.replace('allergic to nuts"}', 'allergic \\d"}').replace("Lives in", "Lives \\d"))
+    assert (contents(reply), reply.update.summaries) == ([PORTO["content"]], {})
+    assert set(reply.malformed) == {"newFacts[1].evidence[0].quote", "summaries.personalContext"}
+
+
+def test_facts_on_lines_of_their_own_are_one_update() -> None:
+    """With nothing between them; with words between them they may be a draft and its revision."""
+    lines = f"{json.dumps(PORTO)}\n{json.dumps(NUTS)}\n"
+    for text in (lines, f"```jsonl\n{lines}```"):
+        assert contents(read(text)) == [PORTO["content"], NUTS["content"]]
+    with pytest.raises(BadReply, match="two_objects"):
+        read(lines.replace("\n", "\nor rather\n", 1))
+
+
 def test_the_bounds_hold() -> None:
     """5,000 facts: 200 are read and the others counted; a summary that has no name is refused without it."""
     reply = read(without(newFacts=[PORTO] * 5_000, summaries={"shoeSize": "9", "work_context": "Nurse."}))
@@ -257,7 +279,7 @@ REFUSED = {
     "a value missing": (TEXT.replace('"confidence": 0.9', '"confidence": '), "not_json"),
     "an ellipsis for facts": (TEXT.replace(json.dumps(NUTS), "..."), "no_update"),
     "a bare word": (TEXT.replace('"0000a001"', "abcd"), "not_json"),
-    "an unknown escape": (TEXT.replace("Lives in", "Lives \\d"), "not_json"),
+    "an unknown escape in a name": (TEXT.replace('"newFacts"', '"new\\dFacts"'), "not_json"),
     "a wrong bracket": (TEXT[:-2] + "}}", "not_json"),
     "broken, then whole": (TEXT.replace("0.9", "0.9.9") + TEXT, "not_json"),
     "facts as a text": (without(newFacts="The user moved to Porto."), "wrong_type"),

@@ -194,7 +194,10 @@ class LenientParser:
 
     def _key(self) -> str:
         if self.text[self.place] in "\"'“”":
-            return self._string()
+            name = self._string()
+            if not isinstance(name, str):
+                raise self._broken()
+            return name
         word = _WORD.match(self.text, self.place)
         if word is None:
             raise self._broken()
@@ -202,7 +205,8 @@ class LenientParser:
         self.mended["quotes"] += 1
         return word[0]
 
-    def _string(self) -> str:
+    def _string(self) -> Any:
+        """A text; UNUSABLE for one with an escape that JSON does not have, as its meaning is open."""
         mark = self.text[self.place]
         body = _BODY["“" if mark == "”" else mark].match(self.text, self.place + 1)
         assert body is not None  # noqa: S101  (the pattern matches the empty text)
@@ -215,11 +219,11 @@ class LenientParser:
             inner = _TO_ESCAPE.sub(_escaped, inner)
         if _CONTROL.search(inner):
             self.mended["control_character"] += 1
+        self.place = body.end() + 1
         try:
             result: str = json.loads(f'"{inner}"', strict=False)
-        except ValueError:  # an escape that JSON does not have: its meaning is open
-            raise self._broken() from None
-        self.place = body.end() + 1
+        except ValueError:  # only the item that holds it is refused
+            return UNUSABLE
         return result
 
     def _scalar(self) -> Any:

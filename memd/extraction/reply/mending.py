@@ -16,7 +16,7 @@ import msgspec
 from msgspec import inspect as types
 
 from memd.extraction.reply.lenient_json import UNUSABLE
-from memd.extraction.reply.names import SECTION_NAMES, fields_of, holds_items, plain
+from memd.extraction.reply.names import SECTION_NAMES, SYNONYMS, fields_of, holds_items, plain
 from memd.extraction.update import (
     REQUIRED,
     BadReply,
@@ -80,7 +80,7 @@ class Mending:
         """An object with the names of its Struct's fields; the others are left out."""
         result: dict[str, Any] = {}
         for name, inner in value.items():
-            one = fields_of(part).get(plain(name))
+            one = fields_of(part).get(SYNONYMS.get((part, plain(name)), plain(name)))
             if one is None:
                 self.mended["extra_field"] += 1
                 continue
@@ -195,6 +195,8 @@ class Mending:
             raw = raw[0]
         if not isinstance(raw, dict):
             return raw
+        if part is NewFact:
+            raw = self._with_evidence(raw)
         result = {}
         for name, inner in self._named(raw, part).items():
             one = fields_of(part)[plain(name)]
@@ -210,6 +212,15 @@ class Mending:
                 self.mended["missing_field"] += 1
                 result[name] = text
         return result
+
+    def _with_evidence(self, fact: dict[str, Any]) -> dict[str, Any]:
+        """A fact whose one proof stands beside its content. With evidence of its own, nobody knows which one counts."""
+        beside = {name: plain(name) for name in fact if plain(name) in ("message", "quote")}
+        if sorted(beside.values()) != ["message", "quote"] or "evidence" in map(plain, fact):
+            return fact
+        self.mended["wrapper"] += 1
+        rest = {name: value for name, value in fact.items() if name not in beside}
+        return {**rest, "evidence": [{beside[name]: fact[name] for name in beside}]}
 
     def _is_absent(self, value: Any) -> bool:
         """Whether the value of an optional field says that there is none."""

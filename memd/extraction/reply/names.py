@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec import inspect as types
 
-from memd.extraction.update import NewFact, Update
+from memd.extraction.update import Evidence, NewFact, Update
 from memd.memory.document import SECTIONS
 
 _NOT_PLAIN = re.compile(r"[\W_]+")
@@ -26,6 +26,9 @@ def fields_of(part: type) -> dict[str, types.Field]:
     assert isinstance(info, types.StructType)  # noqa: S101  (every part of an update is one)
     return {plain(one.encode_name): one for one in info.fields}
 
+
+SYNONYMS: dict[tuple[type, str], str] = {(Evidence, "index"): "message", (Evidence, "text"): "quote"}
+"""Other names of fields that can mean nothing else there. No name is guessed that is not here."""
 
 _FACT_NAMES = frozenset(name for name, one in fields_of(NewFact).items() if one.required and name != "category")
 _OF_ITEMS = frozenset({"content", "evidence", "quote", "fact"})

@@ -10,6 +10,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 from memd.extraction.prompt import unescape
@@ -62,6 +63,8 @@ class _Found(NamedTuple):
     update: dict[str, Any]
     start: int
     end: int
+    bare: bool = False
+    """Whether it is one new fact alone."""
 
 
 def find(text: str, mended: Counter[str], quoted: Quotations, *, partial: bool = False) -> dict[str, Any]:
@@ -69,6 +72,7 @@ def find(text: str, mended: Counter[str], quoted: Quotations, *, partial: bool =
 
     `partial`: the reply was truncated, and its complete items count.
     """
+    text = _without_marks(text, mended)
     whole = _whole(text, mended)
     if whole is None:
         bare = text.strip().strip(_INVISIBLE)
@@ -81,6 +85,15 @@ def find(text: str, mended: Counter[str], quoted: Quotations, *, partial: bool =
     if update is None or (any(update.values()) and quoted.hold(text)):
         raise BadReply("no_update")
     return update
+
+
+def _without_marks(text: str, mended: Counter[str]) -> str:
+    """The text without `>` at the beginning of its lines, where each line has one, as in a quoted mail."""
+    lines = text.strip().split("\n") if text.lstrip()[:1] == ">" else []
+    if not lines or not all(line.lstrip().startswith(">") for line in lines if line.strip()):
+        return text
+    mended["prose"] += 1
+    return "\n".join(line.lstrip().removeprefix(">").removeprefix(" ") for line in lines)
 
 
 def as_update(value: Any, mended: Counter[str], depth: int = 0) -> dict[str, Any] | None:
@@ -154,6 +167,7 @@ def _single(text: str, mended: Counter[str], quoted: Quotations, *, partial: boo
     if thought:  # its beginning was the server's, which cut it off
         counted["thinking"] += 1
         found = [one for one in found if one.start >= thought]
+    found = _joined(text, found)
     if _only(one.update for one in found) is None:
         raise BadReply("no_update" if _BEGIN.search(text) else "no_object")
     before = text[thought : found[0].start]
@@ -164,6 +178,15 @@ def _single(text: str, mended: Counter[str], quoted: Quotations, *, partial: boo
     _count_surroundings(before, text[found[-1].end :], counted)
     mended.update(counted)
     return found[0].update
+
+
+def _joined(text: str, found: list[_Found]) -> list[_Found]:
+    """Facts on lines of their own, with nothing between them, as one update; else what was found."""
+    gaps = (text[one.end : after.start] for one, after in pairwise(found))
+    if len(found) < 2 or not all(one.bare for one in found) or any(gap.strip(" \t\r\n,") for gap in gaps):
+        return found
+    facts = [fact for one in found for fact in one.update["newFacts"]]
+    return [_Found({"newFacts": facts}, found[0].start, found[-1].end)]
 
 
 def _within(tag: re.Match[str], found: Iterable[_Found]) -> bool:
@@ -190,7 +213,7 @@ def _updates(text: str, mended: Counter[str], *, partial: bool) -> Iterator[_Fou
         else:
             update = as_update(value, mended)
             if update is not None:
-                yield _Found(update, start, place)
+                yield _Found(update, start, place, bare=is_new_fact(value))
 
 
 def _parse(text: str, start: int, mended: Counter[str], *, partial: bool) -> tuple[Any, int]:
