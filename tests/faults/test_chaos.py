@@ -1,4 +1,4 @@
-"""The chaos run in small: what `make chaos` does for a minute, for a few seconds; and that it can fail."""
+"""The chaos run can fail: what it compares, and the seeded bugs. `make chaos`, part of `make test`, runs it."""
 
 from __future__ import annotations
 
@@ -16,21 +16,12 @@ from chaos.mutants import seeding
 from chaos.mutants.bugs import BUGS, LUA, Bug, Edit
 from chaos.mutants.hook.sitecustomize import UNSEEDED
 from chaos.plan import Plan, small
-from chaos.run import chaos
 
 from memd.context import Bucket, Message, identify
 from memd.memory import ledger
 from memd.memory.document import Document, empty_document
 
 PLAN = replace(small(seed=1), contexts=40, users=2, threads=2)
-
-
-@pytest.mark.timeout(180)
-def test_nothing_is_lost_or_stored_twice_while_processes_are_killed() -> None:
-    """300 contexts by both doors, ten kills: all is stored, once, in order, for its user."""
-    report = chaos(small(seed=7), quiet=True)
-    assert report.passed, report.table()
-    assert (report.stored, sum(report.kills.values())) == (300, 10)
 
 
 def documents(plan: Plan) -> dict[Bucket, Document]:

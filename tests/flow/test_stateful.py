@@ -1,6 +1,6 @@
 """Random histories of the inbox on a real server and real documents, held against a model after every step.
 
-The same 60 histories in every ordinary run; `make test-long` draws new ones for two minutes (STATEFUL_EXAMPLES).
+The same 40 histories in every ordinary run; `make test-long` draws new ones for two minutes (STATEFUL_EXAMPLES).
 """
 
 from __future__ import annotations
@@ -391,7 +391,7 @@ def test_any_history_comes_out_right(client: redis.Redis, configured: Callable[.
         run_state_machine_as_test(
             lambda: InboxMachine(world),  # type: ignore[arg-type]  # any factory will do
             settings=settings_of(
-                max_examples=EXAMPLES or 60,
+                max_examples=EXAMPLES or 40,
                 stateful_step_count=30,
                 deadline=None,
                 derandomize=not EXAMPLES,
