@@ -20,6 +20,10 @@ from memd.push.validation import RawPush, as_text, clean_text
 _ACKNOWLEDGEMENT_MAX = 60
 _USER = frozenset({"user", "human", "humanmessagechunk"})
 _ASSISTANT = frozenset({"assistant", "ai", "model", "aimessagechunk"})
+_ROLES: dict[object, Role] = {"user": "user", "human": "user", "assistant": "assistant", "ai": "assistant"}
+"""The roles of the fast path."""
+
+_PLAIN = frozenset({"role", "content", "id", "created_at"})
 _TEXT_BLOCKS = frozenset({"text", "input_text", "output_text"})
 _CALL_BLOCKS = frozenset({"tool_use", "server_tool_use", "mcp_tool_use", "tool_call", "function_call"})
 
@@ -42,13 +46,14 @@ def former_identities(push: RawPush, messages: Mapping[int, Message]) -> list[tu
     A message that the older rules dropped has the identity of the one after it: a version that took that one in had
     seen the message before it.
     """
-    formerly = dict(_kept_formerly(push.messages))
-    same = [(place, m.role, m.content) for place, m in messages.items()] == [
-        (place, m.role, m.content) for place, m in formerly.items()
-    ]
+    formerly = list(_kept_formerly(push.messages, messages))
+    same = formerly == [(place, m.role, m.content) for place, m in messages.items()]
+    if same and not push.former_thread:  # nearly every push
+        return [()] * len(messages)
     threads = [push.former_thread] if same else [push.key.thread_id, push.former_thread]
-    recorded = [identify(thread, formerly.values()) for thread in threads if thread]
-    places = list(formerly)
+    kept = [_message(push.messages[place], role, text) for place, role, text in formerly]
+    recorded = [identify(thread, kept) for thread in threads if thread]
+    places = [place for place, _, _ in formerly]
     found: list[tuple[str, ...]] = []
     for place, message in messages.items():
         after = bisect_left(places, place)
@@ -57,20 +62,39 @@ def former_identities(push: RawPush, messages: Mapping[int, Message]) -> list[tu
     return found
 
 
-def _kept_formerly(messages: Sequence[Mapping[str, Any]]) -> Iterator[tuple[int, Message]]:
-    """The messages that the older rules kept, each with its place."""
+def _message(message: Mapping[str, Any], role: Role, text: str) -> Message:
+    return Message(role, text, as_text(message.get("id")), as_text(message.get("created_at")))
+
+
+def _kept_formerly(
+    messages: Sequence[Mapping[str, Any]], now: Mapping[int, Message]
+) -> Iterator[tuple[int, Role, str]]:
+    """The messages that the older rules kept: place, role and text. `now`: those that this version keeps."""
     with_reply = False
     for place, message in enumerate(messages):
-        role = _role(message)
-        hidden = _hidden(message)
-        text = "" if hidden or role is None else _text(message)
+        kept = now.get(place)
+        if kept is not None and _is_untouched(message, kept):
+            role, text, hidden, only_memory = _ROLES.get(message["role"]), kept.content, False, False
+            if role == "user" and _acknowledges(text):
+                text = ""
+        else:
+            role, hidden = _role(message), _hidden(message)
+            text = "" if hidden or role is None else _text(message)
+            only_memory = role == "user" and not hidden and not text and _is_memory(message)
         if role == "user" and not hidden:
-            if not (_is_memory(message) and not text):  # such a turn was hidden
+            if not only_memory:  # such a turn was hidden
                 with_reply = not text
         elif with_reply:
             text = ""
         if text and role is not None:
-            yield place, Message(role, text, as_text(message.get("id")), as_text(message.get("created_at")))
+            yield place, role, text
+
+
+def _is_untouched(message: Mapping[str, Any], kept: Message) -> bool:
+    """The fast path: whether a message is plain text of a known role that neither version changed."""
+    if message.get("content") != kept.content or "<" in kept.content:
+        return False
+    return _PLAIN.issuperset(message) and message.get("role") in _ROLES
 
 
 def _role(message: Mapping[str, Any]) -> Role | None:
@@ -100,8 +124,11 @@ def _text(message: Mapping[str, Any]) -> str:
     text = _whole(message)
     if "<" in text:
         text = _rules().uploads.sub("", _rules().memory.sub("", text)).strip()
-    short = _role(message) == "user" and len(text) <= _ACKNOWLEDGEMENT_MAX
-    return "" if short and _rules().acknowledgement.fullmatch(text) else text
+    return "" if _role(message) == "user" and _acknowledges(text) else text
+
+
+def _acknowledges(text: str) -> bool:
+    return len(text) <= _ACKNOWLEDGEMENT_MAX and _rules().acknowledgement.fullmatch(text) is not None
 
 
 def _is_memory(message: Mapping[str, Any]) -> bool:

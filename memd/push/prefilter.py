@@ -25,6 +25,9 @@ MAX_LITERALS = 64
 COMMON = " etaoinshr"
 """The most frequent characters of English."""
 
+_COMMON_WORDS = frozenset({"the", "this", "your", "The", "This", "Your"})
+"""Words that nearly every English text has, far more often than their characters tell."""
+
 _RUN = re.compile(r"[^\\\[\](){}.*+?|^$]+(?![*+?{])")
 """Literal characters, up to one that a quantifier follows."""
 
@@ -32,7 +35,12 @@ _NO_WIDTH = "bBAZ"
 _CLASSES = "dDwWsS"
 _CONTROLS = {"n": "\n", "t": "\t"}
 _LOOK_AROUND = ("?=", "?!", "?<=", "?<!")
-_PLAIN_GROUPS = ("?:", "?>")
+_PLAIN_GROUPS = ("?:", "?>", "?m:", "?s:")
+_ESCAPED_SIGN = re.compile(r"\\([^\w\s\\])")
+_NAMED_GROUP = re.compile(r"\?P<\w+>")
+_FOLDED_GROUP = re.compile(r"(?<!\\)\(\?i:")
+"""Sound only where text and literals are folded."""
+
 _ENDLESS = "*+?{"
 
 Literals = frozenset[str]
@@ -47,9 +55,7 @@ class Prefilter(Generic[V]):
         self._always: list[V] = []
         self._owners: dict[str, list[V]] = defaultdict(list)
         for source, value in patterns:
-            literals = (
-                {_fold(literal) for literal in required_literals(source)} if folded else required_literals(source)
-            )
+            literals = _folded_literals(source) if folded else required_literals(source)
             if not literals:
                 self._always.append(value)
             for literal in literals:
@@ -84,6 +90,10 @@ class Prefilter(Generic[V]):
         Not for regexes that ignore case.
         """
         return [*self._always, *(owner for literal in literals if literal in part for owner in self._owners[literal])]
+
+
+def _folded_literals(source: str) -> Literals:
+    return frozenset(map(_fold, required_literals(_FOLDED_GROUP.sub("(?:", source))))
 
 
 def _fold(text: str) -> str:
@@ -202,7 +212,8 @@ class _Reader:
         start = self.at
         if self._pattern.startswith("?", start):
             kinds = (*_PLAIN_GROUPS, *_LOOK_AROUND)
-            kind = next((kind for kind in kinds if self._pattern.startswith(kind, start)), None)
+            named = _NAMED_GROUP.match(self._pattern, start)
+            kind = named[0] if named else next((one for one in kinds if self._pattern.startswith(one, start)), None)
             if kind is None:
                 raise _Unknown
             self.at += len(kind)
@@ -221,7 +232,8 @@ class _Reader:
             self.at += 1 + (self._pattern[self.at] == "\\")
         chars = self._pattern[start : self.at]
         self.at += 1
-        return _ANYTHING if chars[0] == "^" or "\\" in chars or "-" in chars[1:-1] else _Part(frozenset(chars))
+        members = _ESCAPED_SIGN.sub(r"\1", chars)
+        return _ANYTHING if chars[0] == "^" or "\\" in members or "-" in chars[1:-1] else _Part(frozenset(members))
 
     def _escape(self) -> _Part:
         char = self._pattern[self.at]
@@ -269,4 +281,8 @@ def _union(sets: Iterable[Literals]) -> Literals:
 
 def _cost(literals: Literals) -> float:
     """The expected useless hits, plus the cost of the search: few long literals of rare letters are cheapest."""
-    return sum(prod(0.25 if char in COMMON else 0.08 for char in literal) + 0.001 for literal in literals)
+    return sum(
+        (0.05 if literal.strip() in _COMMON_WORDS else prod(0.25 if char in COMMON else 0.08 for char in literal))
+        + 0.001
+        for literal in literals
+    )

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import orjson
 
 from memd.push.patterns import compiled, load
+from memd.push.prefilter import Prefilter
 from memd.push.turns import Kind, Turn
 
 KIND = "tool_text"
@@ -32,14 +33,8 @@ _ACTION_CHARS = 200
 """Characters of an action's line that show whether it names a tool."""
 
 
-class _Patterns(NamedTuple):
-    tag: re.Pattern[str]
-    tag_after_call: re.Pattern[str]
-    call: re.Pattern[str]
-    loop_line: re.Pattern[str]
-    heading: re.Pattern[str]
-    heading_after_call: re.Pattern[str]
-    result_json: re.Pattern[str]
+_WITHOUT_BRACKETS = ("heading", "heading_after_call", "loop_line")
+"""The lists of what may stand in a text that has neither tags nor JSON."""
 
 
 class _Span(NamedTuple):
@@ -51,14 +46,32 @@ class _Span(NamedTuple):
 
 
 @cache
-def _patterns() -> _Patterns:
-    sources = load("tool_text")
-    return _Patterns(*(compiled(sources[name]) for name in _Patterns._fields))
+def _sources() -> dict[str, list[str]]:
+    return load("tool_text")
+
+
+@cache
+def _pattern(name: str) -> re.Pattern[str]:
+    """The patterns of one list, compiled when first needed."""
+    return compiled(_sources()[name])
+
+
+@cache
+def _prefilter() -> Prefilter[None]:
+    return Prefilter([(source, None) for name in _WITHOUT_BRACKETS for source in _sources()[name]], folded=True)
+
+
+def _could_hold(text: str) -> bool:
+    """Whether a text could hold tool text, by the characters and words that all of it has."""
+    if "<" in text or "[" in text or text.startswith("{"):
+        return True
+    prefilter = _prefilter()
+    return prefilter.could_match(prefilter.literals_in(text))
 
 
 def calls_a_tool(text: str) -> bool:
     """Whether a turn of the assistant calls a tool in its words, as models without an interface for tools do."""
-    return _patterns().call.search(text) is not None
+    return _pattern("call").search(text) is not None
 
 
 def without_tool_text(turns: Sequence[Turn]) -> list[Turn]:
@@ -68,7 +81,7 @@ def without_tool_text(turns: Sequence[Turn]) -> list[Turn]:
 
 
 def _without(turn: Turn, before: Turn | None) -> Turn:
-    if turn.kind != "user" or turn.hidden or not turn.text:
+    if turn.kind != "user" or turn.hidden or not _could_hold(turn.text):
         return turn
 
     @cache  # few texts ask
@@ -99,10 +112,9 @@ def cut(text: str, after_call: AfterCall) -> tuple[str, tuple[str, ...]]:
 
 def _is_result(text: str, after_call: AfterCall) -> bool:
     """Whether the whole text is the result of a tool."""
-    patterns = _patterns()
-    if patterns.heading.match(text) or (patterns.heading_after_call.match(text) and after_call()):
+    if _pattern("heading").match(text) or (_pattern("heading_after_call").match(text) and after_call()):
         return True
-    return _is_json(text) and (after_call() or patterns.result_json.search(text) is not None)
+    return _is_json(text) and (after_call() or _pattern("result_json").search(text) is not None)
 
 
 def _is_json(text: str) -> bool:
@@ -126,7 +138,7 @@ def _blocks(text: str, after_call: AfterCall) -> Iterator[_Span]:
     found: list[_Span] = []
     opened: dict[str, _Span] = {}
     fenced = False
-    for tag in (_patterns().tag_after_call if after_call() else _patterns().tag).finditer(text):
+    for tag in _pattern("tag_after_call" if after_call() else "tag").finditer(text):
         if tag["fence"]:
             fenced = fenced != all(span.end or not span.begins_line for span in opened.values())
             continue
@@ -174,7 +186,7 @@ def _without_loop(text: str, after_call: AfterCall) -> tuple[str, tuple[str, ...
     observation, and they end with the paragraph of the last one.
     """
     start, acted, last = -1, False, -1
-    for line in _patterns().loop_line.finditer(text):
+    for line in _pattern("loop_line").finditer(text):
         at = line.start()
         if line["observation"] and after_call():
             return text[:at].strip(), (text[at:],)

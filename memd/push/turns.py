@@ -75,9 +75,9 @@ class Turn(NamedTuple):
 
 def unwrapped(message: Mapping[str, Any]) -> Mapping[str, Any]:
     """The message itself where LangChain wraps it: `messages_to_dict` under `data`, `dumpd` under `kwargs`."""
-    if isinstance(data := message.get("data"), Mapping) and message.keys() <= {"type", "data"}:
+    if "data" in message and isinstance(data := message["data"], Mapping) and message.keys() <= {"type", "data"}:
         return {"type": message.get("type"), **data}
-    if isinstance(kwargs := message.get("kwargs"), Mapping) and "lc" in message:
+    if "lc" in message and isinstance(kwargs := message.get("kwargs"), Mapping):
         path = message.get("id")
         return {"type": path[-1] if isinstance(path, list) and path else None, **kwargs}
     return message
@@ -89,6 +89,8 @@ def kind_of(message: Mapping[str, Any]) -> Kind:
     if not isinstance(name, str) or len(name) > MAX_ROLE_CHARS:
         sentence = f"a message needs a role (or LangChain's type) of 1 to {MAX_ROLE_CHARS} characters"
         refuse("E_ROLE", sentence, "role", MAX_ROLE_CHARS)
+    if plain := ROLES.get(name):  # the fast path: as nearly all are written
+        return plain
     role = name.lower().removesuffix("chunk").removesuffix("message")
     kind = ROLES.get(role)
     if kind is None and not message.get("role"):

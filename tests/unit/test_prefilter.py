@@ -27,6 +27,8 @@ KNOWN = {
     r"(?:a|b)*(?:wrong|not right)(?!er)": {"wrong", "not right"},
     r"[.]\.\?": {"..?"},
     r"[^.\n\]]{2,9}ab\n": {"ab\n"},
+    r"[\]a]": {"]", "a"},
+    r"(?m:^(?P<name>wrong)[:：])": {"wrong:", "wrong："},
 }
 
 
@@ -46,10 +48,9 @@ def test_required_literals_are_found(pattern: str, texts: set[str]) -> None:
         "a?",
         "(?i)wrong",
         r"[a-c\d]\[?",
-        r"[\]a]",
         r"(a)\1b",
         r"\x41b",
-        "(?P<name>wrong)",
+        "(?P=name)wrong",
         "a|",
         "[a",
         "(a",
