@@ -428,6 +428,13 @@ def test_every_kind_of_repair_is_in_the_docs() -> None:
     assert set(re.findall(r"`(\w+)`", " ".join(rows))) == {kind for reply in replies for kind in reply.mended}
 
 
+def test_the_reply_in_the_docs_needs_no_mending() -> None:
+    """docs/replies.md shows one whole reply."""
+    page = (Path(__file__).parents[2] / "docs/replies.md").read_text(encoding="utf-8")
+    shown = read(page.split("```text\n")[1].split("```")[0])
+    assert (len(shown.update.new_facts), dict(shown.mended), shown.malformed) == (1, {}, ())
+
+
 def test_an_answer_that_waits_for_the_store_keeps_what_was_mended() -> None:
     """It is counted when it is stored, as the answer of a call is; one that an older version kept has no form."""
     given = Extraction(read(TEXT).update, Usage(), "model", "1", {"fence": 1}, ("newFacts[2]",))
