@@ -53,6 +53,7 @@ _ENOUGH: dict[Strength, frozenset[Question]] = {
 _UNSPACED = "\u3005\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 """Letters of scripts without spaces between words: Chinese and Japanese."""
 
+_IS_UNSPACED = re.compile(f"[{_UNSPACED}]")
 _PIECE = re.compile(rf"[{_UNSPACED}]+|[^\W_{_UNSPACED}]+(?:['-][^\W_{_UNSPACED}]+)*|[^\w\s]")
 _LENGTHENED = re.compile(r"(.)\1{2,}")
 _MARK = re.compile(r"[?？](?![\w=&%/\"'”’»」』])")
@@ -66,8 +67,8 @@ _END = re.compile(r"[.!。！…\n]")
 
 class _Vocabulary(NamedTuple):
     words: dict[str, str]
-    longest: int
-    """Characters of the longest word without spaces."""
+    longest: dict[str, int]
+    """Characters of the longest word without spaces, by its first character."""
 
     spaced: int
     """Words of the longest phrase."""
@@ -77,7 +78,10 @@ class _Vocabulary(NamedTuple):
 def _vocabulary() -> _Vocabulary:
     sources = load("answers")
     words = {_plain(word): name for name in (_FILLERS, *_STRENGTHS) for word in sources[name]}
-    return _Vocabulary(words, max(map(len, words)), max(word.count(" ") + 1 for word in words))
+    longest: dict[str, int] = {}
+    for word in filter(_IS_UNSPACED.match, words):
+        longest[word[0]] = max(longest.get(word[0], 0), len(word))
+    return _Vocabulary(words, longest, max(word.count(" ") + 1 for word in words))
 
 
 @cache
@@ -151,8 +155,12 @@ def strength_of(text: str) -> Strength | None:
     """How much a turn of nothing but listed words can say; None for a turn with content of its own."""
     if len(text) > MAX_CHARS:
         return None
-    lists = set(_words(_plain(text)))
-    if None in lists or lists == {_FILLERS}:  # "very much" alone is an answer in its own words
+    lists = set()
+    for name in _words(_plain(text)):
+        if name is None:
+            return None
+        lists.add(name)
+    if lists == {_FILLERS}:  # "very much" alone is an answer in its own words
         return None
     return next((strength for strength in reversed(_STRENGTHS) if strength in lists), "courtesies")
 
@@ -224,7 +232,7 @@ def _words(text: str) -> Iterator[str | None]:
     place = 0
     while place < len(pieces):
         piece = pieces[place]
-        if re.match(f"[{_UNSPACED}]", piece):
+        if _IS_UNSPACED.match(piece):
             yield from _unspaced_words(piece, vocabulary)
             place += 1
         elif not piece[0].isalnum():
@@ -251,7 +259,7 @@ def _phrase(pieces: Sequence[str], words: dict[str, str]) -> tuple[int, str | No
 def _unspaced_words(run: str, vocabulary: _Vocabulary) -> Iterator[str | None]:
     start = 0
     while start < len(run):
-        for end in range(min(len(run), start + vocabulary.longest), start, -1):
+        for end in range(min(len(run), start + vocabulary.longest.get(run[start], 0)), start, -1):
             if name := vocabulary.words.get(run[start:end]):
                 yield name
                 start = end

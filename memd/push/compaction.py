@@ -44,6 +44,8 @@ def is_compaction(text: str) -> bool:
     """Whether a turn is the summary of a tool."""
     text = text.lstrip()
     opening = text[:_OPENING]
+    if not _prefilter().finds(opening):
+        return False
     likely = _prefilter().select(opening)
     if "known" in likely and _pattern("known").match(opening):
         return True

@@ -75,6 +75,8 @@ def _with_formers(messages: tuple[Message, ...], push: RawPush, reasons: Sequenc
     """The messages with the identities that older versions gave them, where those differ."""
     places = [index for index, reason in enumerate(reasons) if reason is None]
     formers = former_identities(push, dict(zip(places, messages, strict=True)))
+    if not any(formers):
+        return messages
     return tuple(replace(m, former=former) if former else m for m, former in zip(messages, formers, strict=True))
 
 
@@ -94,6 +96,8 @@ def _cleaned(turn: Turn) -> Turn:
     if turn.kind not in ("user", "assistant"):
         return turn
     text = clean_text(turn.text).strip()
+    if "<" not in text:
+        return turn if text == turn.text else turn._replace(text=text)
     without, pieces = blocks.cut(text)
     if not pieces:
         return turn if text == turn.text else turn._replace(text=text)
@@ -142,12 +146,14 @@ def _pass_on(kept: list[Message], signals: frozenset[str]) -> frozenset[str]:
 
 
 def _dropped(reasons: Sequence[str | None]) -> dict[str, int]:
-    return dict(Counter(reason for reason in reasons if reason is not None))
+    dropped = [reason for reason in reasons if reason is not None]
+    return dict(Counter(dropped)) if dropped else {}
 
 
 def _cut(turns: Sequence[Turn]) -> dict[str, int]:
     """The blocks cut out of turns of user and assistant. Turns of the system and of tools are dropped whole."""
-    return dict(Counter(kind for turn in turns if turn.kind in ("user", "assistant") for kind, _ in turn.cut))
+    cut = [kind for turn in turns if turn.cut and turn.kind in ("user", "assistant") for kind, _ in turn.cut]
+    return dict(Counter(cut)) if cut else {}
 
 
 def _reasons(turns: Sequence[Turn]) -> list[str | None]:

@@ -73,9 +73,9 @@ def _kept_formerly(
     with_reply = False
     for place, message in enumerate(messages):
         kept = now.get(place)
-        if kept is not None and _is_untouched(message, kept):
+        if kept is not None and message.get("content") == kept.content and _is_plain(message, kept.content):
             role, text, hidden, only_memory = _ROLES.get(message["role"]), kept.content, False, False
-            if role == "user" and _acknowledges(text):
+            if role == "user" and len(text) <= _ACKNOWLEDGEMENT_MAX and _acknowledges(text):
                 text = ""
         else:
             role, hidden = _role(message), _hidden(message)
@@ -90,11 +90,9 @@ def _kept_formerly(
             yield place, role, text
 
 
-def _is_untouched(message: Mapping[str, Any], kept: Message) -> bool:
-    """The fast path: whether a message is plain text of a known role that neither version changed."""
-    if message.get("content") != kept.content or "<" in kept.content:
-        return False
-    return _PLAIN.issuperset(message) and message.get("role") in _ROLES
+def _is_plain(message: Mapping[str, Any], text: str) -> bool:
+    """The fast path: whether a message that this version left as it is was plain text for every version."""
+    return "<" not in text and message.get("role") in _ROLES and _PLAIN.issuperset(message)
 
 
 def _role(message: Mapping[str, Any]) -> Role | None:
@@ -124,11 +122,12 @@ def _text(message: Mapping[str, Any]) -> str:
     text = _whole(message)
     if "<" in text:
         text = _rules().uploads.sub("", _rules().memory.sub("", text)).strip()
-    return "" if _role(message) == "user" and _acknowledges(text) else text
+    short = _role(message) == "user" and len(text) <= _ACKNOWLEDGEMENT_MAX
+    return "" if short and _acknowledges(text) else text
 
 
 def _acknowledges(text: str) -> bool:
-    return len(text) <= _ACKNOWLEDGEMENT_MAX and _rules().acknowledgement.fullmatch(text) is not None
+    return _rules().acknowledgement.fullmatch(text) is not None
 
 
 def _is_memory(message: Mapping[str, Any]) -> bool:

@@ -80,6 +80,12 @@ class Prefilter(Generic[V]):
         """Whether any regex could match a text with these literals (of `literals_in`)."""
         return bool(literals or self._always)
 
+    def finds(self, text: str) -> bool:
+        """Whether any regex could match the text; stops at the first literal."""
+        if self._always or not self._owners:
+            return bool(self._always)
+        return next(self._automaton.iter(_as_bytes(_fold(text) if self._folded else text)), None) is not None
+
     def select(self, text: str) -> set[V]:
         """The values whose regex could match the text."""
         return {*self._always, *(owner for literal in self.literals_in(text) for owner in self._owners[literal])}

@@ -65,8 +65,9 @@ def _could_hold(text: str) -> bool:
     """Whether a text could hold tool text, by the characters and words that all of it has."""
     if "<" in text or "[" in text or text.startswith("{"):
         return True
-    prefilter = _prefilter()
-    return prefilter.could_match(prefilter.literals_in(text))
+    if ":" not in text and "：" not in text and "\n" not in text and "`" not in text:
+        return False
+    return _prefilter().finds(text)
 
 
 def calls_a_tool(text: str) -> bool:

@@ -102,12 +102,10 @@ def kind_of(message: Mapping[str, Any]) -> Kind:
 
 def to_turn(message: Mapping[str, Any]) -> Turn:
     """The turn of a validated message. Raises Rejected for a role that memd does not know."""
-    message = unwrapped(message)
-    kind = kind_of(message)
     content = message.get("content")
-    if isinstance(content, str) and _PLAIN.issuperset(message):
+    if isinstance(content, str) and _PLAIN.issuperset(message):  # and so not wrapped
         return Turn(
-            kind,
+            kind_of(message),
             content,
             calls_tools=False,
             hidden=False,
@@ -115,6 +113,8 @@ def to_turn(message: Mapping[str, Any]) -> Turn:
             id=message.get("id"),
             created_at=message.get("created_at"),
         )
+    message = unwrapped(message)
+    kind = kind_of(message)
     blocks = _blocks(message)
     sorts = set(map(sort_of, blocks))
     if kind == "user" and sorts == {"result"}:

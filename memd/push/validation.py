@@ -144,7 +144,9 @@ def _is_plain(value: str) -> bool:
 
 def clean_text(text: str) -> str:
     """Message text without bidi overrides, tag characters, non-characters and C0 controls; emoji joiners stay."""
-    if text.replace("\n", "").replace("\t", "").isprintable():  # fast path: nothing that must be stripped is printable
+    if (
+        text.isprintable() or text.replace("\n", "").replace("\t", "").isprintable()
+    ):  # fast path: nothing that must be stripped is printable
         return text
     return _NOT_IN_TEXT.sub("", text)
 
@@ -236,10 +238,12 @@ def _check_message(message: object) -> None:
         refuse("E_CONTENT_TYPE", "content must be text or a list of blocks", "content")
     if parts is not None and not isinstance(parts, list):
         refuse("E_CONTENT_TYPE", "parts must be a list", "parts")
-    if kind_of(message) == "user" and not {"content", "parts"} & message.keys():
+    if kind_of(message) == "user" and "content" not in message and "parts" not in message:
         refuse("E_CONTENT_MISSING", "a user's message needs content or parts", "content")
-    check_message_id(message.get("id"))
-    read_created_at(message.get("created_at"))
+    if (name := message.get("id")) is not None:
+        check_message_id(name)
+    if (time := message.get("created_at")) is not None:
+        read_created_at(time)
 
 
 def _signals(value: object) -> frozenset[str]:
