@@ -53,6 +53,7 @@ def test_the_limits_in_force_are_said(server_url: str) -> None:
     assert tree["paths"]["/v1/push"]["post"]["security"] == []
 
 
+@pytest.mark.long  # `make smoke` draws one request of each operation
 def test_the_server_does_what_its_document_says(site: Site) -> None:
     """schemathesis makes up requests, good and bad, and finds no answer that the document does not foresee."""
     install(site)

@@ -13,7 +13,7 @@ STAGES = stages()
 
 @pytest.mark.parametrize("stage", STAGES)
 def test_a_stage_takes_linear_time(stage: str) -> None:
-    """100,000 characters cost some ten times what 10,000 do, for the worst known repetitions; at most 12."""
+    """50,000 characters cost some ten times what 5,000 do, for the worst known repetitions; at most 12."""
     worst = {piece: times for piece in PIECES if (times := ratio(STAGES[stage], piece)) > LIMIT}
     assert not worst
 
