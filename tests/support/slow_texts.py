@@ -20,8 +20,9 @@ from memd.push.redaction import searches
 
 SHORT, LONG = 5_000, 50_000
 LIMIT = 12
-"""Most CPU of 50,000 characters, in times the CPU of 5,000. What longer texts need is not in the processor's caches while
-other tests run: there linear time came to 13.
+"""Most CPU of 50,000 characters, in times the CPU of 5,000.
+
+Longer ones do not stay in the processor's caches while other tests run: there linear time came to 13.
 """
 
 TRIES, HOPELESS = 40, 40
