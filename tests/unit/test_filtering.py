@@ -8,14 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memd.adapters.agent_memory import NOTE
-from memd.config import ClientSettings
+from memd.adapters.agent_memory import NOTE, search_block, with_note
+from memd.config import ClientSettings, RecallSettings
 from memd.context import Context
 from memd.push.answers import strength_of
 from memd.push.filtering import to_context
 from memd.push.signals import load_patterns
 from memd.push.validation import check_push
-from memd.recall.inject import _HEADINGS
+from memd.recall.inject import _HEADINGS, inject
+from memd.recall.search import Found
 
 PATTERNS = load_patterns()
 
@@ -116,10 +117,65 @@ def test_memds_own_block_never_comes_back() -> None:
     assert found.dropped == {"hidden": 1}
 
 
+WHOLE = inject(
+    {
+        "user": {name: {"summary": "At Acme."} for name in ("workContext", "personalContext", "topOfMind")},
+        "history": {name: {"summary": "Was."} for name in ("recentMonths", "earlierContext", "longTermBackground")},
+        "facts": [
+            {"id": "fact_1", "content": "Lives in Oslo", "category": "identity", "confidence": 0.9},
+            {"id": "fact_2", "content": "喜欢喝绿茶", "category": "preference", "confidence": 1},
+        ],
+    },
+    RecallSettings(),
+    pending=["I row."],
+)
+FOUND = search_block(
+    Found(
+        {"id": "fact_1", "content": "Lives in Oslo", "category": "identity", "confidence": 0.9},
+        1.0,
+        1.0,
+        0.9,
+        1.0,
+        late,
+    )
+    for late in (False, True)
+)
+
+
 @pytest.mark.parametrize("first", [*_HEADINGS, NOTE])
 def test_every_first_line_of_a_block_is_known(first: str) -> None:
     """Whatever `memd inject` and the tools for agents write first, their block is cut."""
     assert kept(user(f"<memory>\n{first}\n\n- Likes tea\n</memory>\n\nI live in Porto.")) == ["I live in Porto."]
+
+
+@pytest.mark.parametrize("block", [WHOLE, FOUND, with_note(WHOLE)])
+def test_a_block_of_memd_that_is_not_closed_ends_with_its_own_lines(block: str) -> None:
+    """Every part that memd writes is cut, and nothing behind it."""
+    found = context(user(f"{block.removesuffix('</memory>')}\nFacts:\n- I live in Porto."))
+    assert [m.content for m in found.messages] == ["Facts:\n- I live in Porto."]
+    assert found.cut == {"memory": 1}
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        "\n/workspace/django\n",
+        "\nThe following files were uploaded in this message:\n\n- My plan.pdf (1.2 MB)\n  Path: /mnt/My plan.pdf\n",
+        "\n以下文件已上传：\n\n- 体检报告.docx（84.0 KB）\n  L1: 我的报告\n",
+        '\n[{"name": "a.pdf", "size": 1024}]\n',
+        "\n<file>\n<name>a.pdf</name>\n<size>3 KB</size>\n</file>\n",
+        "\n| a.pdf | 3 KB |\n",
+        "\n- [a.pdf](/mnt/a.pdf)\n- Makefile (3 KB)\n",
+        "a.pdf, b.pdf",
+        " ./ ",
+        "\n",
+        "\nThe following files were uploaded in this message:\n\n(empty)\n",
+        "\n本轮用户上传的附件：\n- 文件名：报告.pdf\n  大小：3 字节\n",
+    ],
+)
+def test_a_hosts_list_of_files_is_cut(files: str) -> None:
+    """In the forms that hosts write: names, sizes, paths, elements, tables, with lines around them."""
+    assert kept(user(f"<uploaded_files>{files}</uploaded_files>\nI live in Porto.")) == ["I live in Porto."]
 
 
 @pytest.mark.parametrize(
@@ -132,6 +188,12 @@ def test_every_first_line_of_a_block_is_known(first: str) -> None:
         "What does <uploaded_files> in my log mean? I host at home.",
         "<uploaded_files>\n{{files}}\n</uploaded_files>\nis my template.",
         "  <uploaded_files><max>1</max></uploaded_files> is in my config",
+        "<uploaded_files>\nI live in Porto.\n</uploaded_files>",
+        "<uploaded_files>\n我住在杭州。\n</uploaded_files>",
+        "<current_uploads>\n- a.pdf\nI live in Porto.\n</current_uploads>",
+        "<memory>\nFacts:\n- I am allergic to nuts and wrote this by hand",
+        "<memory>\nFacts:\n- 我对花生过敏，这是我自己写的",
+        "<memory>\nUser Context:\nI live in Porto.",
     ],
 )
 def test_a_tag_of_the_user_stays(text: str) -> None:
