@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 import unicodedata
 from bisect import bisect_right
-from itertools import accumulate
+from collections.abc import Callable, Iterable
+from functools import cached_property
 
 _GONE = "\u200b"
 _GAPS = re.compile(f"{_GONE}+")
@@ -53,26 +54,40 @@ _TABLE = _Table()
 
 
 class Shortened:
-    """A text without some spans, and the way back to the original."""
+    """A text without some characters, and the way back to the original.
 
-    def __init__(self, text: str, spans: list[tuple[int, int]]) -> None:
-        bounds = [0, *(bound for span in spans for bound in span), len(text)]
-        self.text = "".join(text[start:end] for start, end in zip(bounds[::2], bounds[1::2], strict=True))
-        lengths = [end - start for start, end in spans]
-        self._shifts = [0, *accumulate(lengths)]
-        self._places = [start - shift for (start, _), shift in zip(spans, self._shifts, strict=False)]
+    `spans`: the places of those characters, in order. They are looked at only when a place is asked for, as nearly no
+    text holds a secret.
+    """
+
+    def __init__(self, text: str, spans: Callable[[], Iterable[tuple[int, int]]]) -> None:
+        self.text = text
+        self._spans = spans
 
     def original(self, start: int, end: int) -> tuple[int, int]:
         """The place in the original text of a span of the shortened one."""
-        return (self._one(start), self._one(end - 1) + 1) if self._places else (start, end)
+        return self._one(start), self._one(end - 1) + 1
 
     def _one(self, place: int) -> int:
-        return place + self._shifts[bisect_right(self._places, place)]
+        places, shifts = self._way_back
+        return place + shifts[bisect_right(places, place)]
+
+    @cached_property
+    def _way_back(self) -> tuple[list[int], list[int]]:
+        """The places in the shortened text where something is left out, and the characters left out before each."""
+        places, shifts = [], [0]
+        for start, end in self._spans():
+            places.append(start - shifts[-1])
+            shifts.append(shifts[-1] + end - start)
+        return places, shifts
+
+
+def without(pattern: re.Pattern[str], text: str) -> Shortened:
+    """The text without the matches of a pattern."""
+    return Shortened(pattern.sub("", text), lambda: (match.span() for match in pattern.finditer(text)))
 
 
 def plain_text(text: str) -> Shortened:
     """The text as it reads."""
-    if text.isascii():
-        return Shortened(text, [])
-    read = text.translate(_TABLE)
-    return Shortened(read, [gap.span() for gap in _GAPS.finditer(read)] if _GONE in read else [])
+    read = text if text.isascii() else text.translate(_TABLE)
+    return without(_GAPS, read) if _GONE in read else Shortened(read, lambda: ())

@@ -18,7 +18,7 @@ from memd.push.marks import MARK, mark
 from memd.push.named_secrets import NamedSecrets, Span, Values
 from memd.push.numbers import cards, seed_phrases, seed_words
 from memd.push.patterns import compiled, load
-from memd.push.plain_text import Shortened, plain_text
+from memd.push.plain_text import plain_text, without
 from memd.push.prefilter import Prefilter
 
 PLUGINS = {
@@ -158,8 +158,8 @@ def _spans(text: str) -> Iterator[Span]:
     if "@" in text:
         yield from _marked(patterns.url_password, text, "password")
     yield from _tokens(text)
-    if breaks := [found.span() for found in _BREAK.finditer(text)]:
-        joined = Shortened(text, breaks)
+    joined = without(_BREAK, text)
+    if joined.text != text:
         yield from ((*joined.original(start, end), kind) for start, end, kind in _tokens(joined.text))
     yield from _requests(text, lowered)
     yield from ((start, end, "card") for start, end in cards(text))
