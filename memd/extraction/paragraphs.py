@@ -15,7 +15,7 @@ from memd.extraction.offline.sentences import sentence_ends
 MIN_CHARS = 400
 """Sentences with fewer characters are never split."""
 
-NEAR_CHARS = 4_000
+NEAR_CHARS = 1_000
 """Sentences are looked for this close to the middle first, so that a long text costs little more than a short one."""
 
 _BLANK_LINE = re.compile(r"\n[ \t]*\n")
