@@ -117,8 +117,17 @@ async def probe(settings: ExtractionSettings, deadline_s: float) -> ExtractionFa
 
     Raises ConfigError.
     """
-    failure: ExtractionFailed | None = await _protocol(settings).probe(settings, deadline_s)
-    return failure
+    clients = _protocol(settings).open_clients(settings, 1)
+    if clients is None:
+        return failures.unreached("no_key")
+    try:
+        async with clients.call(deadline_s) as client:
+            await client.models.with_raw_response.retrieve(settings.model, timeout=deadline_s)
+    except ExtractionFailed as failure:
+        return failure
+    finally:
+        await clients.aclose()
+    return None
 
 
 def check_loadable(settings: ExtractionSettings) -> None:

@@ -11,14 +11,15 @@ from typing import Any
 from anthropic import AsyncAnthropic
 
 from memd.config import ExtractionSettings
-from memd.errors import ExtractionFailed
 from memd.extraction import envelope, failures
-from memd.extraction.anthropic_client import open_clients, within
+from memd.extraction.anthropic_client import check, open_clients
 from memd.extraction.learnt import Learnt, schema_in_prompt
 from memd.extraction.prompt import PROMPT_VERSION, build, instructions
 from memd.extraction.protocol import Extraction, Request
 from memd.extraction.transport import Pool, timeouts
 from memd.extraction.update import json_schema
+
+__all__ = ["AnthropicExtractor", "check", "open_clients", "open_extractor", "request_options"]
 
 _NO_EFFORT = ("claude-haiku-4-5", "claude-sonnet-4-5")
 """Models that refuse `output_config.effort` with status 400."""
@@ -63,34 +64,17 @@ class AnthropicExtractor:
     async def _call(
         self, clients: Pool[AsyncAnthropic], options: dict[str, Any], prompt: str, deadline_s: float
     ) -> tuple[bytes, str]:
-        """The body of the response and its content type. A cancelled call stays cancelled."""
-        async with within(deadline_s):
-            with clients.client() as client:
-                answer = await client.messages.with_raw_response.create(
-                    **options, messages=[{"role": "user", "content": prompt}], timeout=timeouts(deadline_s)
-                )
+        """The body of the response and its content type."""
+        async with clients.call(deadline_s) as client:
+            answer = await client.messages.with_raw_response.create(
+                **options, messages=[{"role": "user", "content": prompt}], timeout=timeouts(deadline_s)
+            )
         return answer.http_response.content, answer.headers.get("content-type", "")
 
 
 def open_extractor(settings: ExtractionSettings, concurrency: int, learnt: Learnt) -> AnthropicExtractor:
     """The extractor of this protocol. Raises ConfigError."""
     return AnthropicExtractor(settings, concurrency, learnt)
-
-
-async def probe(settings: ExtractionSettings, deadline_s: float) -> ExtractionFailed | None:
-    """Ask the endpoint to describe the model. Returns the failure, or None. Costs no tokens. Raises ConfigError."""
-    clients = open_clients(settings, 1)
-    if clients is None:
-        return failures.unreached("no_key")
-    try:
-        async with within(deadline_s):
-            with clients.client() as client:
-                await client.models.with_raw_response.retrieve(settings.model, timeout=deadline_s)
-    except ExtractionFailed as failure:
-        return failure
-    finally:
-        await clients.aclose()
-    return None
 
 
 def request_options(settings: ExtractionSettings, left_out: frozenset[str] = frozenset()) -> dict[str, Any]:

@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import logging
 import os
-from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 import anthropic
 
 from memd.config import ExtractionSettings
-from memd.errors import ExtractionFailed
-from memd.extraction import failures, transport
-from memd.extraction.transport import Pool
+from memd.extraction import transport
+from memd.extraction.transport import Errors, Pool
+
+ERRORS = Errors(anthropic.AnthropicError, anthropic.APITimeoutError, anthropic.APIStatusError)
 
 # The SDK logs whole requests at debug level, and ANTHROPIC_LOG=debug would switch that on.
 logging.getLogger("anthropic").setLevel(logging.WARNING)
@@ -40,18 +40,13 @@ def open_clients(
             api_key=key, auth_token=token, base_url=address, max_retries=0, http_client=http
         )
 
-    return Pool(make, concurrency, max_bytes or settings.max_reply_bytes)
+    return Pool(make, ERRORS, concurrency=concurrency, max_bytes=max_bytes or settings.max_reply_bytes)
 
 
 def check(settings: ExtractionSettings) -> None:
     """Raises ConfigError when no request can carry the key, or when the address is not an http(s) address."""
     _credential(settings)
     _address(settings)
-
-
-def within(deadline_s: float) -> AbstractAsyncContextManager[None]:
-    """A total deadline for the block; a timeout or an error of the SDK becomes an ExtractionFailed."""
-    return transport.within(deadline_s, anthropic.AnthropicError, _translated)
 
 
 def _address(settings: ExtractionSettings) -> str:
@@ -66,12 +61,3 @@ def _credential(settings: ExtractionSettings) -> tuple[str | None, str | None]:
     key = given or os.environ.get("ANTHROPIC_API_KEY", "").strip()
     token = "" if key else os.environ.get("ANTHROPIC_AUTH_TOKEN", "").strip()
     return transport.checked_key(key) or None, transport.checked_key(token) or None
-
-
-def _translated(error: anthropic.AnthropicError) -> ExtractionFailed:
-    """memd's error for an error of the SDK, without its text."""
-    if isinstance(error, anthropic.APIStatusError):
-        return transport.of_status(error.response)
-    if isinstance(error, anthropic.APITimeoutError):
-        return failures.unreached("timeout")
-    return transport.not_reached(error)

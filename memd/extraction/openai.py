@@ -11,16 +11,15 @@ from typing import Any
 from openai import AsyncOpenAI
 
 from memd.config import ExtractionSettings
-from memd.errors import ExtractionFailed
 from memd.extraction import envelope, failures, openai_envelope
 from memd.extraction.learnt import LENGTHS, Learnt, schema_in_prompt
-from memd.extraction.openai_client import check, open_clients, within
+from memd.extraction.openai_client import check, open_clients
 from memd.extraction.prompt import PROMPT_VERSION, build, instructions
 from memd.extraction.protocol import Extraction, Request
 from memd.extraction.transport import Pool, timeouts
 from memd.extraction.update import json_schema
 
-__all__ = ["OpenAIExtractor", "check", "open_extractor", "probe"]
+__all__ = ["OpenAIExtractor", "check", "open_clients", "open_extractor"]
 
 
 class OpenAIExtractor:
@@ -60,32 +59,15 @@ class OpenAIExtractor:
 
 
 async def _call(clients: Pool[AsyncOpenAI], body: dict[str, Any], deadline_s: float) -> tuple[bytes, str]:
-    """The body of the response and its content type. A cancelled call stays cancelled."""
-    async with within(deadline_s):
-        with clients.client() as client:
-            answer = await client.chat.completions.with_raw_response.create(**body, timeout=timeouts(deadline_s))
+    """The body of the response and its content type."""
+    async with clients.call(deadline_s) as client:
+        answer = await client.chat.completions.with_raw_response.create(**body, timeout=timeouts(deadline_s))
     return answer.http_response.content, answer.headers.get("content-type", "")
 
 
 def open_extractor(settings: ExtractionSettings, concurrency: int, learnt: Learnt) -> OpenAIExtractor:
     """The extractor of this protocol. Raises ConfigError."""
     return OpenAIExtractor(settings, concurrency, learnt)
-
-
-async def probe(settings: ExtractionSettings, deadline_s: float) -> ExtractionFailed | None:
-    """Ask the endpoint to describe the model. Returns the failure, or None. Costs no tokens. Raises ConfigError."""
-    clients = open_clients(settings, 1)
-    if clients is None:
-        return failures.unreached("no_key")
-    try:
-        async with within(deadline_s):
-            with clients.client() as client:
-                await client.models.with_raw_response.retrieve(settings.model, timeout=deadline_s)
-    except ExtractionFailed as failure:
-        return failure
-    finally:
-        await clients.aclose()
-    return None
 
 
 def body_of(settings: ExtractionSettings, prompt: str, left_out: frozenset[str] = frozenset()) -> dict[str, Any]:

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import logging
 import os
-from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 from memd.config import ExtractionSettings
-from memd.errors import ConfigError, ExtractionFailed
+from memd.errors import ConfigError
 from memd.extraction import failures, transport
-from memd.extraction.transport import Pool
+from memd.extraction.transport import Errors, Pool
 
 try:
     import openai
@@ -24,6 +23,8 @@ except ImportError:
 OWN_ADDRESS = "https://api.openai.com/v1"
 NO_KEY = "none"
 """Sent where there is no key: the SDK sends no request without one."""
+
+ERRORS = Errors(openai.OpenAIError, openai.APITimeoutError, openai.APIStatusError)
 
 # The SDK logs whole requests at debug level, and OPENAI_LOG=debug would switch that on.
 logging.getLogger("openai").setLevel(logging.WARNING)
@@ -43,18 +44,13 @@ def open_clients(settings: ExtractionSettings, concurrency: int) -> Pool[openai.
         http = openai.DefaultAsyncHttpxClient(**options)
         return openai.AsyncOpenAI(api_key=key or NO_KEY, base_url=address, max_retries=0, http_client=http)
 
-    return Pool(make, concurrency, settings.max_reply_bytes)
+    return Pool(make, ERRORS, concurrency=concurrency, max_bytes=settings.max_reply_bytes)
 
 
 def check(settings: ExtractionSettings) -> None:
     """Raises ConfigError for a key that no request can carry, or for an address that is not an http(s) address."""
     _key(settings)
     _address(settings)
-
-
-def within(deadline_s: float) -> AbstractAsyncContextManager[None]:
-    """A total deadline for the block; a timeout or an error of the SDK becomes an ExtractionFailed."""
-    return transport.within(deadline_s, openai.OpenAIError, _translated)
 
 
 def _address(settings: ExtractionSettings) -> str:
@@ -66,12 +62,3 @@ def _address(settings: ExtractionSettings) -> str:
 def _key(settings: ExtractionSettings) -> str:
     given = settings.api_key.reveal().strip() if settings.api_key else ""
     return transport.checked_key(given or os.environ.get("OPENAI_API_KEY", "").strip())
-
-
-def _translated(error: openai.OpenAIError) -> ExtractionFailed:
-    """memd's error for an error of the SDK, without its text."""
-    if isinstance(error, openai.APIStatusError):
-        return transport.of_status(error.response)
-    if isinstance(error, openai.APITimeoutError):
-        return failures.unreached("timeout")
-    return transport.not_reached(error)

@@ -19,7 +19,7 @@ _STOP_REASONS = {
 
 
 def as_message(body: dict[str, Any]) -> dict[str, Any]:
-    """Content blocks, stop reason and usage of a completion. Raises ExtractionFailed when it is none."""
+    """Content blocks, stop reason and usage of a completion. Raises ExtractionFailed for any other body."""
     choices = body.get("choices")
     choice: Any = choices[0] if isinstance(choices, list) and choices else None
     if not isinstance(choice, dict) or not isinstance(choice.get("message"), dict):

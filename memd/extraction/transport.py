@@ -8,9 +8,9 @@ from __future__ import annotations
 import asyncio
 import json
 import math
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
-from typing import Any, Generic, Protocol, TypeVar
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 from urllib.parse import urlsplit
 
 import httpx2
@@ -36,23 +36,44 @@ class Client(Protocol):
 C = TypeVar("C", bound=Client)
 
 
+class Errors(NamedTuple):
+    """The errors of an SDK: their base, that of a call without an answer in time, and that of a status."""
+
+    base: type[Exception]
+    timeout: type[Exception]
+    status: type[Any]
+
+
 class Pool(Generic[C]):
     """Clients of one SDK for up to `concurrency` calls at once. A call takes the client with the fewest calls."""
 
-    def __init__(self, make: Callable[[dict[str, Any]], C], concurrency: int, max_bytes: int) -> None:
+    def __init__(
+        self, make: Callable[[dict[str, Any]], C], errors: Errors, *, concurrency: int, max_bytes: int
+    ) -> None:
         """`make`: a client with these options of its HTTP client. `max_bytes`: limit on the body of a response."""
+        self._errors = errors
         count = math.ceil(concurrency / CALLS_PER_CLIENT)
         context = httpx2.create_ssl_context() if count > 1 else True  # shared: each costs memory and 10 ms
         self._clients = [make(_http_options(max_bytes, context)) for _ in range(count)]
         self._calls = [0] * count
 
-    @contextmanager
-    def client(self) -> Iterator[C]:
-        """The least used client, counted as in use for the length of the block."""
+    @asynccontextmanager
+    async def call(self, deadline_s: float) -> AsyncIterator[C]:
+        """The least used client, for one call with a total deadline.
+
+        A timeout or an error of the SDK becomes an ExtractionFailed. A cancelled call stays cancelled.
+        """
         place = self._calls.index(min(self._calls))
         self._calls[place] += 1
         try:
-            yield self._clients[place]
+            async with asyncio.timeout(deadline_s):
+                yield self._clients[place]
+        except TimeoutError:
+            raise failures.unreached("timeout") from None
+        except Aborted as aborted:  # OpenAI's SDK lets it through, Anthropic's wraps it
+            raise aborted.failure from None
+        except self._errors.base as error:
+            raise _translated(error, self._errors) from None
         finally:
             self._calls[place] -= 1
 
@@ -67,35 +88,24 @@ def timeouts(deadline_s: float) -> httpx2.Timeout:
     return httpx2.Timeout(deadline_s, connect=min(CONNECT_S, deadline_s))
 
 
-@asynccontextmanager
-async def within(
-    deadline_s: float, errors: type[Exception], translated: Callable[[Any], ExtractionFailed]
-) -> AsyncIterator[None]:
-    """A total deadline for the block; a timeout or an error of the SDK becomes an ExtractionFailed."""
-    try:
-        async with asyncio.timeout(deadline_s):
-            yield
-    except TimeoutError:
-        raise failures.unreached("timeout") from None
-    except Aborted as aborted:  # OpenAI's SDK lets it through, Anthropic's wraps it
-        raise aborted.failure from None
-    except errors as error:
-        raise translated(error) from None
+def _translated(error: Any, errors: Errors) -> ExtractionFailed:
+    """memd's error for an error of an SDK, without its text."""
+    if isinstance(error, errors.status):
+        return _of_status(error.response)
+    if isinstance(error, errors.timeout):
+        return failures.unreached("timeout")
+    # No status: our own limit, or the connection.
+    cause = error.__cause__
+    return cause.failure if isinstance(cause, Aborted) else failures.unreached("connection")
 
 
-def of_status(response: httpx2.Response) -> ExtractionFailed:
+def _of_status(response: httpx2.Response) -> ExtractionFailed:
     """The failure behind a response with a status other than 2xx."""
     try:
         body = json.loads(response.content)
     except (ValueError, RecursionError, httpx2.StreamError):  # a page of a proxy, or a body that was not read
         body = None
     return failures.from_status(response.status_code, body, response.headers)
-
-
-def not_reached(error: Exception) -> ExtractionFailed:
-    """The failure behind an SDK's error without a status: our own limit, or the connection."""
-    cause = error.__cause__
-    return cause.failure if isinstance(cause, Aborted) else failures.unreached("connection")
 
 
 def checked_address(address: str) -> str:

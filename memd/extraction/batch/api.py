@@ -19,7 +19,7 @@ from memd.config import ExtractionSettings
 from memd.errors import ModelUnavailable
 from memd.extraction import failures
 from memd.extraction.anthropic import request_options
-from memd.extraction.anthropic_client import check, open_clients, within
+from memd.extraction.anthropic_client import check, open_clients
 from memd.extraction.batch.protocol import BatchState
 from memd.extraction.batch.results import BatchResult, parse_line
 from memd.extraction.learnt import Learnt
@@ -107,9 +107,8 @@ class AnthropicBatches:
             self._clients = open_clients(self._settings, 1, self._max_bytes)
         if self._clients is None:
             raise failures.unreached("no_key")
-        async with within(self._settings.deadline_s):
-            with self._clients.client() as client:
-                yield client
+        async with self._clients.call(self._settings.deadline_s) as client:
+            yield client
 
 
 def _id_of(batch: object) -> str:

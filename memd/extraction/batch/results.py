@@ -98,7 +98,8 @@ def keep_pieces(pieces: Mapping[str, Extraction | None], whole: Sequence[Message
 def kept(answer: PaidAnswer, sent: Sequence[Message]) -> Extraction | None:
     """The extraction of these messages in an answer packed by `keep` or `keep_pieces`; its usage is counted already.
 
-    None when there is none, and for a batch's answer. Answers that an older version kept say nothing about their form.
+    None when the answer holds nothing for them, and for a batch's answer. Answers that an older version kept say
+    nothing about their form.
     Raises Truncated for messages, and for a piece, whose reply was too long.
     """
     packed, whole = orjson.loads(answer.raw), fits(answer, sent)

@@ -21,7 +21,7 @@ MAX_STEPS = 8_000
 
 
 class Unusable:
-    """Stands for a value that cannot be used: a number that is none, or a key's second, different value.
+    """Stands for a value that cannot be used: text where a number belongs, or a key's second, different value.
 
     Validation refuses it, so that only the item that holds it is lost.
     """

@@ -40,7 +40,7 @@ SAID = (NewFact, ConfirmedFact, RetiredFact)
 """The items that come from messages: those beyond the bound of their list are asked for again, in halves."""
 
 FILLERS = frozenset({"", "null", "none", "n/a", "undefined"})
-"""Texts in the place of an optional value that say there is none."""
+"""Texts that models write where an optional field has no value."""
 
 _WHOLE = re.compile(r"[+-]?\d{1,9}")
 _DECIMAL = re.compile(r"(\d{0,9}\.?\d{1,9})\s*(%?)")
@@ -223,7 +223,7 @@ class Mending:
         return {**rest, "evidence": [{beside[name]: fact[name] for name in beside}]}
 
     def _is_absent(self, value: Any) -> bool:
-        """Whether the value of an optional field says that there is none."""
+        """Whether the value says that the optional field is left out."""
         if isinstance(value, str) and value.strip().casefold() in FILLERS:
             self.mended["filler"] += 1
             return True
