@@ -71,6 +71,9 @@ def user_hash(user_id: str) -> str:
 class Message(Struct, frozen=True, gc=False):
     """One conversation turn after filtering.
 
+    `name`: who speaks, where the producer says so; in a claim only speakers other than the user. `at`: when the inbox
+    took it in, and `said_at`: when it was said (docs/wire.md), ISO 8601; `order`: its place in the inbox's order. All
+    three are empty until a claim has it.
     `identity`: set by `identify`. `signals`: found in its text, or named by the producer. `former`: the identities that
     versions with other rules of filtering, or without the namespaces of raw lists, gave it; ledgers may hold them.
     """
@@ -82,6 +85,10 @@ class Message(Struct, frozen=True, gc=False):
     signals: frozenset[str] = frozenset()
     identity: str = ""
     former: tuple[str, ...] = ()
+    name: str | None = None
+    at: str = ""
+    said_at: str = ""
+    order: int = 0
 
 
 class Context(Struct, frozen=True):
@@ -116,7 +123,17 @@ def identify(thread_id: str, messages: Iterable[Message]) -> tuple[Message, ...]
         else:
             identity = "n" + content_hash + digest(before, message.created_at or "", size=6)
         before = content_hash
-        result.append(Message(message.role, message.content, message.id, message.created_at, message.signals, identity))
+        result.append(
+            Message(
+                message.role,
+                message.content,
+                message.id,
+                message.created_at,
+                message.signals,
+                identity,
+                name=message.name,
+            )
+        )
     return tuple(result)
 
 

@@ -9,7 +9,8 @@ import typer
 
 from memd.cli.common import Agent, FactId, Json, Pending, User, echo, echo_json, nothing, settings, warn
 from memd.client import Memd
-from memd.memory.document import iso, moment, saved_at
+from memd.memory.document import saved_at
+from memd.push.times import iso, moment
 from memd.recall.past import as_of
 from memd.recall.view import view
 from memd.recall.why import why_text

@@ -21,9 +21,9 @@ from typing import Any, Literal, get_args
 import orjson
 
 from memd.errors import ConfigError, DocumentDamaged, StoreUnavailable
-from memd.memory.document import iso
 from memd.memory.store import files
 from memd.memory.store.lock import locked
+from memd.push.times import iso
 from memd.push.validation import check_identifier
 
 Scope = Literal["read", "write", "admin", "status"]

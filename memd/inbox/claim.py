@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any
 
 import orjson
@@ -13,7 +14,8 @@ from msgspec.structs import replace
 from memd.config import Settings
 from memd.context import Key, Message, identity_of_id, user_hash
 from memd.errors import Rejected
-from memd.inbox.decoding import message_value, text
+from memd.inbox.decoding import message_value, moment, text
+from memd.push.times import iso, said_at
 from memd.push.validation import check_identifier, parse_wire_message
 
 _IDENTITY_WITHOUT_ID = re.compile("n[0-9a-f]{36}")
@@ -44,6 +46,9 @@ class Claim:
     suspect: bool = False
     """Its lease expired before: it may have killed its worker, so it is processed alone."""
 
+    user_names: tuple[str, ...] = ()
+    """What its pushes said the user is called, the newest last. The user's own messages have no `name`."""
+
     urgent: bool = False
     """It was pushed with `now` or flushed."""
 
@@ -58,6 +63,11 @@ class Claim:
 
     refused: tuple[tuple[str, str], ...] = ()
     """Identity and code of each message that the drain buries; the other messages are processed."""
+
+    @property
+    def user_name(self) -> str:
+        """What the user is called, by the newest push that said so; "" when none did."""
+        return self.user_names[-1] if self.user_names else ""
 
     @property
     def came_back(self) -> bool:
@@ -83,29 +93,34 @@ def read_claim(settings: Settings, row: list[Any]) -> Claim:
     claim_id, flat = row
     fields = dict(zip(flat[::2], flat[1::2], strict=True))
     key, bad = _key(fields)
-    rows: list[tuple[int, Message]] = []
+    messages: list[Message] = []
     refused: list[tuple[str, str]] = []
     for name, value in fields.items():
         if not name.startswith(b"m:"):
             continue
         try:
-            rows.append(_message(settings, key.thread_id, name, value))
+            messages.append(_message(settings, key.thread_id, name, value))
         except Rejected as error:  # this message goes to the dead with its bytes unchanged
             refused.append((text(name[2:]), error.code))
-        except ValueError:  # the inbox's own part of the value: only a writer that bypasses the functions can break it
+        except (
+            ValueError,
+            OverflowError,
+        ):  # the inbox's own part of the value: only a writer that bypasses the functions can break it
             refused.append((name[2:].decode(errors="replace"), "E_MESSAGE_TYPE"))
-    rows.sort(key=lambda pair: pair[0])
-    if refused and not rows:
+    messages.sort(key=lambda message: message.order)
+    user_names = tuple(text(fields.get(b".user_names", b"")).splitlines())
+    if refused and not messages:
         bad = bad or refused[0][1]
     return Claim(
         id=text(claim_id),
         key=key,
-        messages=tuple(message for _, message in rows),
+        messages=tuple(map(_unnamed({key.user_id, *user_names}), messages)),
         attempts=int(fields.get(b".attempts", 0)),
         delays=int(fields.get(b".delays", 0)),
         first=int(fields[b".from"]),
         last=int(fields[b".to"]),
         suspect=b".suspect" in fields,
+        user_names=user_names,
         urgent=b".urgent" in fields,
         answer=PaidAnswer(text(fields[b".print"]), fields[b".answer"]) if b".answer" in fields else None,
         formless=orjson.loads(fields.get(b".formless", b"{}")),
@@ -129,14 +144,26 @@ def _key(fields: dict[bytes, bytes]) -> tuple[Key, str | None]:
     return key, None if computed == received else "E_HEADER_HASH"
 
 
-def _message(settings: Settings, thread_id: str, name: bytes, value: bytes) -> tuple[int, Message]:
-    """The order and the message of one field of a claim. Raises Rejected."""
+def _message(settings: Settings, thread_id: str, name: bytes, value: bytes) -> Message:
+    """The message of one field of a claim. Raises Rejected."""
     stored = message_value(value)
     message = parse_wire_message(stored.body, settings.client)
     signals = frozenset() if stored.signals == b"-" else frozenset(text(stored.signals).split(","))
     identity = text(name[2:])
     _check_identity(identity, thread_id, message.id)
-    return stored.order, replace(message, signals=signals, identity=identity)
+    arrival = datetime.now(UTC) if stored.at_ms is None else moment(stored.at_ms)
+    said = said_at(message.created_at, arrival)
+    return replace(message, signals=signals, identity=identity, order=stored.order, at=iso(arrival), said_at=iso(said))
+
+
+def _unnamed(names: Container[str]) -> Callable[[Message], Message]:
+    """Removes the name from the user's own messages: without one, or with one of these names, a turn is the user's."""
+
+    def unnamed(message: Message) -> Message:
+        own = message.role == "user" and message.name is not None and message.name in names
+        return replace(message, name=None) if own else message
+
+    return unnamed
 
 
 def _check_identity(identity: str, thread_id: str, message_id: str | None) -> None:

@@ -7,17 +7,22 @@ from typing import Any, NamedTuple
 
 
 class MessageValue(NamedTuple):
-    """One message as the inbox stores it. `order` grows with each push; `signals`: comma-separated names or "-"."""
+    """One message as the inbox stores it. `order` grows with each push; `signals`: comma-separated names or "-".
+
+    `at_ms`: when it was taken in, in ms since 1970; None where a build before 13 did that.
+    """
 
     order: int
+    at_ms: int | None
     signals: bytes
     body: bytes
 
 
 def message_value(value: bytes) -> MessageValue:
     """Parse the value of a message's field, as `lua/merge.lua` writes it."""
-    order, _sequence, _tokens, signals, body = value.split(b" ", 4)
-    return MessageValue(int(order), signals, body)
+    order, _sequence, tokens, signals, body = value.split(b" ", 4)
+    _, _, at = tokens.partition(b"@")
+    return MessageValue(int(order), abs(int(at)) if at else None, signals, body)
 
 
 def moment(milliseconds: float) -> datetime:

@@ -8,10 +8,11 @@ Documents are never changed in place.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, Literal
 
 from memd.context import Bucket
+from memd.push.times import moment
 
 Document = dict[str, Any]
 Fact = dict[str, Any]
@@ -152,19 +153,3 @@ def with_summary(document: Document, name: str, text: str, now: str) -> Document
     """A copy in which one summary has this text."""
     section = SECTIONS[name]
     return {**document, section: {**document[section], name: {"summary": text, "updatedAt": now}}}
-
-
-def iso(time: datetime) -> str:
-    """A time as documents write it: UTC, milliseconds, Z."""
-    return time.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
-def moment(value: object) -> datetime | None:
-    """A document's time, read as UTC when it names no zone; None when it is no ISO 8601 time."""
-    if not isinstance(value, str):
-        return None
-    try:
-        time = datetime.fromisoformat(value)
-        return (time if time.tzinfo else time.replace(tzinfo=UTC)).astimezone(UTC)
-    except (ValueError, OverflowError):  # not a time, or one that its zone moves beyond the calendar
-        return None

@@ -15,7 +15,6 @@ from memd.memory.document import (
     Withheld,
     archive_of,
     complete,
-    iso,
     ledger_of,
     revised,
     revision_of,
@@ -33,6 +32,7 @@ from memd.memory.facts import (
     is_manual,
 )
 from memd.memory.new_facts import Origin
+from memd.push.times import iso
 
 Part = Literal["newFacts", "confirmedFacts", "retiredFacts", "reviewedFacts", "mergedFacts", "summaries"]
 

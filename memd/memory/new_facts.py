@@ -9,9 +9,10 @@ from datetime import datetime, timedelta
 from memd.config import ApplySettings
 from memd.context import digest
 from memd.extraction.update import NewFact
-from memd.memory.document import Document, Fact, agent_of, iso, user_of
+from memd.memory.document import Document, Fact, agent_of, user_of
 from memd.memory.facts import AGENT, DEFAULT_CATEGORY, MANUAL, UNKNOWN, Evidence
 from memd.memory.text import one_line
+from memd.push.times import iso
 
 MAX_ASIDE_CHARS = 500
 """Characters of a fact's asides: what was wrong, backstory, person, relationship."""

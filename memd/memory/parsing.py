@@ -14,7 +14,8 @@ import orjson
 
 from memd.context import Bucket, digest
 from memd.errors import DocumentDamaged, DocumentTooNew
-from memd.memory.document import SECTIONS, Document, Fact, complete, moment, owner_fields
+from memd.memory.document import SECTIONS, Document, Fact, complete, owner_fields
+from memd.push.times import moment
 
 VERSION = (1, 0)
 """The version of the established format: the newest that this code reads, and the one it writes."""

@@ -8,10 +8,11 @@ from typing import Literal
 
 from memd.config import ApplySettings
 from memd.extraction.update import ReviewedFact
-from memd.memory.document import Document, Fact, facts_of, iso
+from memd.memory.document import Document, Fact, facts_of
 from memd.memory.draft import Draft
 from memd.memory.facts import created_at, id_of, is_correction, is_manual, touched_at, valid_until
 from memd.memory.gates.refusal import MAX_VALID_DAYS
+from memd.push.times import iso
 
 Why = Literal["ended", "stale"]
 

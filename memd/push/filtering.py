@@ -19,9 +19,10 @@ from memd.push import answers, blocks
 from memd.push.compaction import is_compaction
 from memd.push.former import former_identities
 from memd.push.limits import fit
+from memd.push.times import read_created_at
 from memd.push.tool_text import without_tool_text
 from memd.push.turns import UNKNOWN, Turn, to_turn
-from memd.push.validation import RawPush, as_text, clean_text, read_created_at
+from memd.push.validation import RawPush, as_text, clean_text
 
 if TYPE_CHECKING:
     from memd.push.signals import Patterns

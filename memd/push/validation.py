@@ -6,9 +6,7 @@ Identifiers are compared byte by byte and never normalised; message text loses t
 
 from __future__ import annotations
 
-import math
 import re
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import orjson
@@ -19,9 +17,13 @@ from memd.config import ClientSettings
 from memd.context import SIGNALS, WIRE_VERSION, Key, Message
 from memd.errors import Rejected
 from memd.push.strict_json import check_values, parse_json, refuse
+from memd.push.times import read_created_at
 from memd.push.turns import kind_of, unwrapped
 
 MAX_ID_BYTES = 256
+MAX_NAME_CHARS = 64
+"""Characters of a speaker's name (the limit of OpenAI's format)."""
+
 MAX_THREAD_BYTES = MAX_ID_BYTES - 65
 """The limit for an app with a namespace: the name of an app has up to 64 characters, and a slash follows it."""
 
@@ -36,16 +38,6 @@ _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")
 _NOT_IN_IDS = re.compile(f"[\x00-\x1f\x7f-\x9f\u2028\u2029{_BIDI}{_TAGS}{_NONCHARACTERS}]")
 _NOT_IN_TEXT = re.compile(f"[\x00-\x08\x0b-\x1f\x7f-\x9f{_BIDI}{_TAGS}{_NONCHARACTERS}]")
 _SURROGATE = re.compile(f"[{_SURROGATES}]")
-_CREATED_AT = re.compile(r"[0-9][0-9T:. +Zz-]{3,63}")
-_NUMBER = re.compile(r"-?[0-9]{1,20}(\.[0-9]{1,20})?(e[+-]?[0-9]{1,3})?")
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_FIRST_US = int((datetime.min.replace(tzinfo=UTC) - _EPOCH).total_seconds()) * 1_000_000
-_END_US = (int((datetime.max.replace(tzinfo=UTC, microsecond=0) - _EPOCH).total_seconds()) + 1) * 1_000_000
-_MICROSECONDS = (1_000_000.0, 1_000.0, 1.0, 0.001)
-"""In a second, a millisecond, a microsecond and a nanosecond."""
-
-CREATED_AT_MIN, CREATED_AT_MAX = _FIRST_US * 1_000.0, math.nextafter(_END_US * 1_000.0, 0.0)
-"""The numbers that are a time: nanoseconds, the smallest unit, from the year 1 to the year 9999."""
 
 
 class RawPush(Struct, frozen=True):
@@ -137,6 +129,19 @@ def check_identifier(field: str, value: object) -> str:
     return value
 
 
+def check_name(field: str, value: object) -> str | None:
+    """The name of a speaker, or None: it is absent or empty. 1 to 64 characters, the same ones as of an identifier.
+
+    Raises Rejected.
+    """
+    if value is None or value == "":
+        return None
+    if isinstance(value, str) and len(value) > MAX_NAME_CHARS:
+        sentence = f"{field} must have 1 to {MAX_NAME_CHARS} characters, it has {len(value)}"
+        refuse(f"E_{field.upper()}_LENGTH", sentence, field, MAX_NAME_CHARS)
+    return check_identifier(field, value)
+
+
 def _is_plain(value: str) -> bool:
     """The fast path: whether an identifier is plainly valid, as nearly all are."""
     return value.isascii() and value.isprintable() and 1 <= len(value) <= MAX_ID_BYTES and value[0] != " " != value[-1]
@@ -149,30 +154,6 @@ def clean_text(text: str) -> str:
     ):  # fast path: nothing that must be stripped is printable
         return text
     return _NOT_IN_TEXT.sub("", text)
-
-
-def read_created_at(value: object) -> str | None:
-    """The time of a message as text: ISO 8601 as it came; a number as ISO 8601 in UTC. Raises Rejected.
-
-    A number counts seconds since 1970; one beyond the year 9999 counts milli-, micro- or nanoseconds. Numbers as text
-    are what older versions put into the inbox.
-    """
-    if value is None or (isinstance(value, str) and _CREATED_AT.fullmatch(value)):
-        return value
-    if isinstance(value, str) and _NUMBER.fullmatch(value):
-        value = float(value)
-    time = _iso(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
-    if time is None:
-        refuse("E_CREATED_AT", "created_at must be an ISO 8601 time or a number of seconds", "created_at")
-    return time
-
-
-def _iso(number: float) -> str | None:
-    """A number as ISO 8601; None for one that is no time in any of the units, NaN among them."""
-    for microseconds in _MICROSECONDS:
-        if _FIRST_US <= (moment := number * microseconds) < _END_US:
-            return (_EPOCH + timedelta(microseconds=round(moment))).isoformat().replace("+00:00", "Z")
-    return None
 
 
 def check_message_id(value: object) -> None:
@@ -204,7 +185,8 @@ def parse_wire_message(raw: bytes, limits: ClientSettings) -> Message:
     if not isinstance(former, str):
         refuse("E_IDENTITY", "former must be text: identities with spaces between them", "former")
     created_at = read_created_at(value.get("created_at"))
-    return Message(role, content, as_text(value.get("id")), created_at, former=tuple(former.split()))
+    name = check_name("name", value.get("name"))
+    return Message(role, content, as_text(value.get("id")), created_at, former=tuple(former.split()), name=name)
 
 
 def wire_message(message: Message) -> bytes:
@@ -214,6 +196,8 @@ def wire_message(message: Message) -> bytes:
         fields["id"] = message.id
     if message.created_at is not None:
         fields["created_at"] = message.created_at
+    if message.name is not None:
+        fields["name"] = message.name
     if message.former:
         fields["former"] = " ".join(message.former)
     return orjson.dumps(fields)

@@ -16,8 +16,6 @@ from memd.memory.document import (
     Fact,
     archive_of,
     facts_of,
-    iso,
-    moment,
     summaries_of,
     summary_entry,
     summary_written_at,
@@ -25,6 +23,7 @@ from memd.memory.document import (
 )
 from memd.memory.facts import archived_at, created_at, is_archived, is_manual, last_confirmed_at, updated_at
 from memd.printable import counted, noun
+from memd.push.times import iso, moment
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,12 +19,13 @@ from memd.inbox import verbs
 from memd.inbox.connection import send
 from memd.inbox.verbs import Waiting
 from memd.memory import ledger
-from memd.memory.document import Fact, iso
+from memd.memory.document import Fact
 from memd.memory.facts import DEFAULT_CONFIDENCE
 from memd.memory.new_facts import base_fact
 from memd.memory.store.protocol import Store, Tombstone, load_to_read
 from memd.memory.text import one_line
 from memd.push.redaction import redact
+from memd.push.times import iso
 from memd.push.validation import parse_wire_message
 
 if TYPE_CHECKING:

@@ -10,8 +10,9 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from memd.errors import Rejected
-from memd.memory.document import Fact, moment
+from memd.memory.document import Fact
 from memd.memory.facts import category_of, confidence_of, created_at, id_of, replaces, scope_of, updated_at
+from memd.push.times import moment
 from memd.recall.memories import Memory
 
 WEIGHTS = (0.5, 0.3, 0.2)

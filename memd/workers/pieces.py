@@ -22,7 +22,8 @@ from memd.extraction.paragraphs import middle
 from memd.extraction.prompt import PROMPT_VERSION
 from memd.extraction.protocol import Extraction, Maintenance, Usage
 from memd.extraction.update import Update
-from memd.memory.document import iso, with_summary
+from memd.memory.document import with_summary
+from memd.push.times import iso
 from memd.workers.steps import Answered, Work
 
 MAX_PIECES = 64

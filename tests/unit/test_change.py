@@ -26,10 +26,11 @@ from memd.extraction.update import (
     Update,
 )
 from memd.memory.apply import Applied, Origin, apply, maintenance_due
-from memd.memory.document import Document, Fact, empty_document, iso
+from memd.memory.document import Document, Fact, empty_document
 from memd.memory.duplicates import Alike, similarity
 from memd.memory.facts import is_manual, is_note
 from memd.memory.text import normal_key, normal_keys
+from memd.push.times import iso
 
 NOW = datetime(2026, 11, 20, 10, 30, tzinfo=UTC)
 ORIGIN = Origin("t", NOW, "a-model", "3")

@@ -17,7 +17,8 @@ from memd.inbox import verbs
 from memd.inbox.claim import Claim, read_claim
 from memd.push.filtering import to_context
 from memd.push.signals import load_patterns
-from memd.push.validation import check_push, parse_push, read_created_at
+from memd.push.times import read_created_at
+from memd.push.validation import check_push, parse_push
 
 LIMITS = ClientSettings(max_message_chars=40)
 SETTINGS = Settings(client=LIMITS)

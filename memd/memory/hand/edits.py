@@ -9,7 +9,7 @@ from datetime import datetime
 
 from memd.config import ApplySettings
 from memd.memory import removed
-from memd.memory.document import Document, Fact, archive_of, complete, facts_of, iso, revised
+from memd.memory.document import Document, Fact, archive_of, complete, facts_of, revised
 from memd.memory.duplicates import Key, key_of
 from memd.memory.facts import (
     MANUAL,
@@ -25,6 +25,7 @@ from memd.memory.facts import (
 from memd.memory.hand import steps
 from memd.memory.hand.steps import Author, Edited
 from memd.memory.purge import purge
+from memd.push.times import iso
 
 PERSON = Author(MANUAL, 1.0)
 

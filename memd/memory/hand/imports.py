@@ -20,9 +20,7 @@ from memd.memory.document import (
     archive_of,
     complete,
     facts_of,
-    iso,
     ledger_of,
-    moment,
     revised,
     revision_of,
     summary,
@@ -57,6 +55,7 @@ from memd.memory.hand.formats import Parcel
 from memd.memory.new_facts import aside, base_fact, new_id
 from memd.memory.text import one_line
 from memd.push.redaction import redact
+from memd.push.times import iso, moment
 
 _OVER = frozenset({"edited", "replaced", "retired", "merged"})
 """Archive reasons of facts that no longer hold."""

@@ -19,7 +19,6 @@ from memd.memory.document import (
     archive_of,
     complete,
     facts_of,
-    iso,
     revised,
     summary,
     with_summary,
@@ -44,6 +43,7 @@ from memd.memory.hand.steps import Author, Edited
 from memd.memory.new_facts import aside
 from memd.memory.text import one_line
 from memd.push.redaction import redact
+from memd.push.times import iso
 
 SHARE = 0.2
 """Share of a memory that may be notes: most facts must rest on the user's words."""

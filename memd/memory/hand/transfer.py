@@ -10,11 +10,12 @@ from memd.config import Settings
 from memd.context import DEFAULT_AGENT, Bucket
 from memd.errors import Rejected
 from memd.memory import ledger
-from memd.memory.document import Document, iso
+from memd.memory.document import Document
 from memd.memory.facts import by_id, content_of
 from memd.memory.hand.editing import Editing, has_changed
 from memd.memory.hand.formats import Format, Parcel, envelope, read
 from memd.memory.hand.imports import MergedDocument, merge
+from memd.push.times import iso
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from itertools import groupby
 from operator import attrgetter
 
 from memd.config import ApplySettings
-from memd.memory.document import SECTIONS, Document, Fact, archive_of, facts_of, moment, summaries_of
+from memd.memory.document import SECTIONS, Document, Fact, archive_of, facts_of, summaries_of
 from memd.memory.duplicates import similarity
 from memd.memory.facts import (
     asides_of,
@@ -33,6 +33,7 @@ from memd.memory.parsing import broken_fields
 from memd.memory.text import normal_key, one_line, same_key
 from memd.push.answers import strength_of
 from memd.push.redaction import find, holds_secret, redact
+from memd.push.times import moment
 
 _NOTHING = re.compile(
     r"n/?a|none|null|nothing|unknown|no (?:new )?(?:information|facts?|data)(?: (?:available|found|provided))?"
