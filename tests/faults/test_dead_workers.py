@@ -17,6 +17,7 @@ from memd.inbox import library, verbs, workers
 from memd.inbox.claim import Claim
 from memd.inbox.connection import connect, send
 from memd.testing import ModelServer
+from memd.workers.worker import LIFE_S
 
 pytestmark = pytest.mark.timing
 
@@ -76,11 +77,15 @@ def test_a_context_that_kills_its_child_dies_alone_without_waiting(
 
 def test_a_ghost_leaves_the_status(asking: MakeSettings, client: redis.Redis) -> None:
     """RQ keeps the name of a worker that nobody buried: status counts only those that were heard of lately."""
-    settings = asking()
-    with Memd(settings) as app, part("worker", settings) as ghost, part("worker", settings) as living:
-        wait_for(lambda: len(listening(app)) == 2, "both listen")
-        ghost.kill()
-        wait_for(lambda: listening(app) == {living.pid}, "the ghost is gone", 30)
+    settings, short = asking(), {"memd.workers.worker.LIFE_S": 4}  # for the ghost alone; it is heard of every 5 s
+    with Memd(settings) as app, part("worker", settings) as living:
+        wait_for(lambda: listening(app) == {living.pid}, "one listens")
+        [key] = client.keys(f"{workers.RQ_KEY}*")
+        assert 0 < client.ttl(key) <= LIFE_S < 30
+        with part("worker", settings, constants=short) as ghost:
+            wait_for(lambda: listening(app) == {living.pid, ghost.pid}, "both listen")
+            ghost.kill()
+            wait_for(lambda: listening(app) == {living.pid}, "the ghost is gone", 30)
         wait_for(lambda: app.status().workers[0]["state"] == "idle", "the living one is still there")
 
 

@@ -116,13 +116,21 @@ def environment(settings: Settings) -> dict[str, str]:
 
 
 @contextmanager
-def part(name: str, settings: Settings, extra: Mapping[str, str] | None = None) -> Iterator[forkserver.Part]:
-    """One part of memd as a process, which is ended after the block; its log is in the data folder."""
+def part(
+    name: str,
+    settings: Settings,
+    extra: Mapping[str, str] | None = None,
+    constants: Mapping[str, float] | None = None,
+) -> Iterator[forkserver.Part]:
+    """One part of memd as a process, which is ended after the block; its log is in the data folder.
+
+    `extra` is added to its environment; for `constants` see `ForkServer.start`.
+    """
     number = len(list(settings.data_dir.glob(f"{name}*.log")))
     log = settings.data_dir / f"{name}{number}.log"
     log.touch()
     env = {**environment(settings), "PYTHONPATH": TESTS, **(extra or {})}  # `store.class` may name one of these stores
-    process = forkserver.start([name], env, settings.data_dir, log)
+    process = forkserver.start([name], env, settings.data_dir, log, constants)
     try:
         yield process
     finally:

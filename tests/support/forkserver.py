@@ -16,6 +16,7 @@ import subprocess
 import sys
 import traceback
 from collections.abc import Mapping, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import IO, Any
 
@@ -73,9 +74,16 @@ class ForkServer:
             [sys.executable, __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
 
-    def start(self, words: Sequence[str], env: Mapping[str, str], folder: Path, log: Path) -> Part:
-        """Start `memd <words>` in a session of its own, in `folder`, with its output in `log`."""
+    def start(
+        self, words: Sequence[str], env: Mapping[str, str], folder: Path, log: Path, constants: Mapping[str, float]
+    ) -> Part:
+        """Start `memd <words>` in a session of its own, in `folder`, with its output in `log`.
+
+        `constants` names constants of memd's modules ("memd.ops.supervisor.HEALTHY_S") that this process alone has
+        with other values: a test of a wait of minutes need not take minutes.
+        """
         wanted = {"words": list(words), "env": dict(env), "folder": str(folder), "log": str(log)}
+        wanted["constants"] = dict(constants)
         print(json.dumps(wanted), file=_pipe(self._process.stdin), flush=True)
         return Part(int(_pipe(self._process.stdout).readline()))
 
@@ -88,11 +96,13 @@ def _pipe(stream: IO[str] | None) -> IO[str]:
 _server: ForkServer | None = None
 
 
-def start(words: Sequence[str], env: Mapping[str, str], folder: Path, log: Path) -> Part:
+def start(
+    words: Sequence[str], env: Mapping[str, str], folder: Path, log: Path, constants: Mapping[str, float] | None = None
+) -> Part:
     """Start `memd <words>`, see `ForkServer.start`."""
     global _server  # noqa: PLW0603  (one for each test process; it ends when its input does)
     _server = _server or ForkServer()
-    return _server.start(words, env, folder, log)
+    return _server.start(words, env, folder, log, constants or {})
 
 
 def _serve() -> None:
@@ -102,8 +112,11 @@ def _serve() -> None:
     import memd.workers.worker
 
     for line in sys.stdin:
-        if json.loads(line)["words"][0] == "serve":
-            import memd.http.serve  # noqa: F401
+        command = json.loads(line)["words"][0]
+        if command == "serve":
+            import memd.http.serve
+        if command == "up":
+            import memd.ops.supervisor  # noqa: F401
         told, tell = os.pipe()
         middle = os.fork()
         if middle == 0:
@@ -141,6 +154,10 @@ def _become(wanted: dict[str, Any]) -> None:
         for source, target in ((nothing, 0), (log, 1), (log, 2)):
             os.dup2(source, target)
         random.seed()
+        for name, value in wanted["constants"].items():
+            module, _, constant = name.rpartition(".")
+            assert hasattr(import_module(module), constant), name
+            setattr(import_module(module), constant, value)
         sys.argv = ["memd", *wanted["words"]]
         from memd.cli import main
 

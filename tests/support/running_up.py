@@ -1,33 +1,24 @@
-"""`memd up` as a process of its own."""
+"""`memd up` as a process, with the parts that it starts itself."""
 
 from __future__ import annotations
 
-import subprocess
-import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
 
 from memd.client import Memd
 from memd.config import Settings
 from memd.errors import MemdError
-from support import TESTS, environment
+from support import TESTS, environment, forkserver
 
 
 @contextmanager
-def up(settings: Settings) -> Iterator[tuple[subprocess.Popen[bytes], Path]]:
-    """`memd up`, ended at the end; its log."""
+def up(settings: Settings, constants: Mapping[str, float] | None = None) -> Iterator[tuple[forkserver.Part, Path]]:
+    """`memd up`, ended at the end; its log. For `constants`, which its parts do not get, see `ForkServer.start`."""
     log = settings.data_dir / "up.log"
-    stream: IO[bytes]
-    with log.open("wb") as stream:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "memd", "up"],
-            env={**environment(settings), "PYTHONPATH": TESTS},  # the settings may name a class of these tests
-            stdout=stream,
-            stderr=stream,
-            start_new_session=True,
-        )
+    log.write_bytes(b"")
+    env = {**environment(settings), "PYTHONPATH": TESTS}  # the settings may name a class of these tests
+    process = forkserver.start(["up"], env, settings.data_dir, log, constants)
     try:
         yield process, log
     finally:
