@@ -40,24 +40,27 @@ def quotes(app: Memd, user: str) -> Counter[str]:
     return Counter(fact["evidence"][0]["quote"] for fact in app.document(user)["facts"])
 
 
-def test_a_thousand_contexts_of_200_users_are_each_stored_once(
-    asking: Callable[..., Settings], model: ModelServer
+@pytest.mark.parametrize("users", [50, pytest.param(200, marks=pytest.mark.long)])
+def test_hundreds_of_contexts_are_each_stored_once(
+    asking: Callable[..., Settings], model: ModelServer, users: int
 ) -> None:
-    """1,000 contexts through two workers and a model that takes 200 ms: everything is stored, once, for its user."""
+    """Five contexts of each user, 250 or 1,000, through two workers and a model that takes 200 ms: everything is
+    stored, once, for its user."""
+    contexts = 5 * users
     model.delay = 0.2
     settings = asking(drain__workers=2)
     with Memd(settings) as app, part("scheduler", settings), part("worker", settings), part("worker", settings):
-        for number in range(1000):
-            push(app, f"user-{number % 200}", number)
+        for number in range(contexts):
+            push(app, f"user-{number % users}", number)
         result = app.flush(wait=True, timeout_s=90)
         assert not result.timed_out
         assert set(result.counts) <= {"stored"}
-        for user in range(200):
-            expected = {f"item {number}." for number in range(user, 1000, 200)}
+        for user in range(users):
+            expected = {f"item {number}." for number in range(user, contexts, users)}
             found = quotes(app, f"user-{user}")
             assert {" ".join(quote.split()[-2:]) for quote in found} == expected
             assert set(found.values()) == {1}
-        assert app.status().stored == 1000
+        assert app.status().stored == contexts
 
 
 def test_a_killed_worker_loses_nothing(asking: Callable[..., Settings], model: ModelServer) -> None:

@@ -1,4 +1,4 @@
-"""Endpoints as they are found: what they refuse, ignore and cut off. Through `memd up`, over both protocols."""
+"""Endpoints as they are found: what they refuse, ignore and cut off. Over both protocols."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 import redis
-from support import MakeSettings, daemon, ended, exit_code, make_settings, wait_for
-from support.running_up import ready, up
+from support import MakeSettings, daemon, ended, exit_code, make_settings
+from support.running_up import up
 
 from memd.client import Memd
 from memd.config import Settings
 from memd.context import estimate_tokens
 from memd.extraction import endpoint
 from memd.inbox import endpoints, library
-from memd.inbox.connection import connect, send
+from memd.inbox.connection import send
 from memd.ops.doctor import examine
 from memd.testing import ModelServer
 
@@ -56,19 +56,20 @@ def turns(user: str, count: int) -> list[dict[str, str]]:
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_nothing_that_holds_content_is_dead(data_dir: Path, protocol: str) -> None:
+def test_nothing_that_holds_content_is_dead(
+    data_dir: Path, server_url: str, client: redis.Redis, protocol: str
+) -> None:
     """An endpoint that fences, truncates, refuses one field and ignores the schema: every fact is stored."""
     with ModelServer(voice=difficult, refuses=["response_format"]) as server:
-        settings = asking(data_dir, None, server, protocol, drain__workers=2, drain__backoff_s=0.05)
-        with up(settings), Memd(settings) as app:
-            wait_for(lambda: ready(settings), "memd up is ready")
+        settings = asking(data_dir, server_url, server, protocol, drain__backoff_s=0.05)
+        library.install(client, settings)
+        with daemon(settings, workers=2), Memd(settings) as app:
             for user, count in (("fenced", 2), ("long", 4), ("plain", 1)):
                 app.push(turns(user, count), thread_id="t", user_id=user)
             assert ended(app) == {"stored": 3}
             facts = {user: len(app.document(user)["facts"]) for user in ("fenced", "long", "plain")}
             assert facts == {"fenced": 2, "long": 4, "plain": 1}
-            with connect(settings) as client:
-                found = send(client, endpoints.learnt(endpoint(settings.extraction)))
+            found = send(client, endpoints.learnt(endpoint(settings.extraction)))
         assert found == ({"response_format"} if protocol == "openai" else {"schema"})
 
 
