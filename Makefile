@@ -6,6 +6,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 TEST_VENV := .ci-venv
 PACKAGES := import sysconfig; print(sysconfig.get_path("purelib"))
+export PYTHONDONTWRITEBYTECODE :=# set in some environments: each process would compile the tests again
 SYNC := $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)  # the output of what runs side by side, one by one
 
 .PHONY: help setup demo test eval test-long test-repeat smoke lint tests chaos chaos-long chaos-mutants http-fuzz bench bench-full bench-peers \
@@ -45,8 +46,8 @@ lint: $(READY) ## Style and types
 tests: $(READY) ## The tests, against the built and installed wheel; its dependencies are those of $(VENV)
 	rm -rf dist $(TEST_VENV)
 	$(BIN)/python -m build --no-isolation --wheel --outdir dist . >/dev/null
-	$(PYTHON) -m venv $(TEST_VENV)
-	$(TEST_VENV)/bin/pip install --quiet --disable-pip-version-check --no-deps dist/*.whl
+	$(PYTHON) -m venv --without-pip $(TEST_VENV)
+	$(BIN)/pip --python $(TEST_VENV)/bin/python install --quiet --disable-pip-version-check --no-deps dist/*.whl
 	$(BIN)/python -c '$(PACKAGES)' > "$$($(TEST_VENV)/bin/python -c '$(PACKAGES)')/dependencies.pth"
 	cd tests && env INSTALLED_WHEEL=1 ../$(TEST_VENV)/bin/python -m pytest -c ../pyproject.toml --rootdir=.. \
 	  -p no:cacheprovider -n 4 --dist worksteal --durations 12 .

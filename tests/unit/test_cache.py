@@ -13,8 +13,8 @@ from support.recall_support import document, fact, reader, write
 from memd.client import Memd
 from memd.context import Bucket
 
-USERS, FACTS, CACHE_MB = 30, 150, 2
-"""Unbounded these memories take about 12 MB; `python -m benchmarks.recall` measures 1,000 users with 500 facts."""
+USERS, FACTS, CACHE_MB = 15, 150, 2
+"""Unbounded these memories take about 6 MB; `python -m benchmarks.recall` measures 1,000 users with 500 facts."""
 
 
 @pytest.fixture(scope="module")
