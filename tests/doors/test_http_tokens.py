@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support import ENDS_S, environment, make_settings, wait_for
+from support import ENDS_S, Cli, environment, make_settings, wait_for
 from support.http_support import ALL, Answer, Site, install, serving
 
 from memd.errors import ConfigError, Rejected
@@ -274,17 +274,26 @@ def test_the_file_must_be_nobody_elses_to_write(tmp_path: Path) -> None:
         ({"http__host": "::"}, "needs tokens"),
         ({"http__host": "memory.example"}, "needs tokens"),
         ({"http__tokens": "none.json"}, "every request would be refused"),
-        ({"http__host": "192.0.2.1", "http__tokens": "some.json"}, "cannot listen"),
     ],
 )
-def test_what_it_refuses_to_start_with(data_dir: Path, changes: dict[str, Any], said: str) -> None:
-    """Beyond this machine only with tokens; a file without any, an address that is not ours: one sentence, code 78."""
-    keyring.add(data_dir / "some.json", keyring.new("shop", ALL)[0])
+def test_what_it_refuses_to_start_with(
+    data_dir: Path, server_url: str, cli: Cli, changes: dict[str, Any], said: str
+) -> None:
+    """Beyond this machine only with tokens; a file without any: one sentence, code 78."""
     if name := changes.get("http__tokens"):
         changes = {**changes, "http__tokens": str(data_dir / name)}
-    done = memd("serve", env=environment(make_settings(data_dir, None, **changes)))
+    done = cli("serve", **environment(make_settings(data_dir, server_url, **changes)))
     assert (done.returncode, len(done.stderr.splitlines())) == (78, 1), done.stderr
     assert said in done.stderr
+
+
+def test_an_address_that_is_not_ours_ends_the_process(data_dir: Path) -> None:
+    """With one sentence and code 78 as well."""
+    file = data_dir / "some.json"
+    keyring.add(file, keyring.new("shop", ALL)[0])
+    done = memd("serve", env=environment(make_settings(data_dir, None, http__host="192.0.2.1", http__tokens=str(file))))
+    assert (done.returncode, len(done.stderr.splitlines())) == (78, 1), done.stderr
+    assert "cannot listen" in done.stderr
 
 
 def test_users_are_only_those_of_the_token(running: Site) -> None:

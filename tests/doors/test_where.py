@@ -82,18 +82,19 @@ def test_where_names_every_place(data_dir: Path) -> None:
         ("unix://u:hunter2@/run/redis.sock", "unix://**********@/run/redis.sock"),
     ],
 )
-def test_where_masks_an_address(data_dir: Path, url: str, shown: str) -> None:
+def test_where_masks_an_address(data_dir: Path, cli: Cli, url: str, shown: str) -> None:
     """No password is printed, in no form; a server of the user's own has a socket only if its address is one."""
     settings = make_settings(data_dir, url)
     assert masked_url(settings) == shown
     assert "hunter2" not in push_line(settings)
-    alone = where(settings, "--socket")
+    env = environment(settings)
+    alone = cli("where", "--socket", **env)
     if url.startswith("unix"):
         assert alone.stdout == "/run/redis.sock\n"
     else:
         assert alone.returncode == ConfigError.exit_code
         assert shown in alone.stderr
-    assert "hunter2" not in alone.stderr + where(settings).stdout + where(settings, "--json").stdout
+    assert "hunter2" not in alone.stderr + cli("where", **env).stdout + cli("where", "--json", **env).stdout
 
 
 def test_the_socket_of_a_long_path_is_found_with_any_tmpdir(data_dir: Path, tmp_path: Path) -> None:
