@@ -69,7 +69,7 @@ def stages() -> dict[str, Search]:
     return {
         "filtering and signals": filtering,
         "tool text": tool_texts,
-        "questions": lambda text: answers.says_nothing("yes", answers.Said(text)),
+        "questions": lambda text: answers.says_nothing("yes", answers.Before(text)),
         "redaction": find,
         "cut": lambda text: shorten(text, len(text) // 2),
         "gates": kind_of,

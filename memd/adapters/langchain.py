@@ -28,7 +28,7 @@ from memd.client import Memd, in_thread
 from memd.context import DEFAULT_AGENT
 from memd.errors import MemdError, Rejected
 from memd.events import Event
-from memd.push.turns import is_hidden
+from memd.push.shapes import is_hidden
 from memd.push.validation import check_identifier
 from memd.recall.search import MAX_QUERY_CHARS
 

@@ -15,7 +15,7 @@ from memd.evaluation.matching import Matcher, Term, Terms
 from memd.evaluation.saved_replies import SavedReply
 from memd.evaluation.tally import PARTS
 from memd.memory.document import Document, empty_document
-from memd.push.turns import to_turn
+from memd.push.shapes import to_turn
 
 KNOWN = ("The user lives in Porto.", "The user works as a nurse.", "用户喜欢绿茶。")
 """The facts in the memory before a case runs, unless the case has its own."""

@@ -13,8 +13,8 @@ from memd.forget import Forgotten
 from memd.http.fields import ID_SCHEMA
 from memd.inbox.receipt import Outcome
 from memd.memory.document import SECTIONS
+from memd.push.shapes import CALL, ITEMS, MAX_ROLE_CHARS, OUTPUT, ROLES
 from memd.push.times import CREATED_AT_MAX, CREATED_AT_MIN
-from memd.push.turns import CALL, ITEMS, MAX_ROLE_CHARS, OUTPUT, ROLES
 from memd.push.validation import MAX_THREAD_BYTES
 
 Schema = dict[str, Any]

@@ -1,15 +1,16 @@
 """The memory document: its fields, read through the functions here; `facts` reads the fields of one fact.
 
 The established `memory.json` (version "1.0") with optional fields added: `revision`, `userId`, `agentName`, `archive`,
-`ledger`, `ledgerFormer`, `ledgerFormerRules`, `removed`, `quarantine`. Unknown fields are carried along untouched.
-Documents are never changed in place.
+`ledger`, `ledgerFormer`, `ledgerFormerRules`, `removed`, `quarantine`, `said`. Unknown fields are carried along
+untouched. Documents are never changed in place.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from memd.context import Bucket
 from memd.push.times import moment
@@ -22,6 +23,22 @@ Tombstone = dict[str, Any]
 
 Withheld = dict[str, Any]
 """A retirement that the budget held back: `fact`, `wanted` (archive reason), `why`, `at`, `source`, maybe `note`."""
+
+
+class SaidFile(NamedTuple):
+    """The file of the said layer, beside the document: its name ("" without one), and how many of its bytes count.
+
+    `turns`: how many turns they hold. `since`: when the oldest of them arrived (ISO 8601; "" when not known).
+    """
+
+    file: str = ""
+    bytes: int = 0
+    turns: int = 0
+    since: str = ""
+
+
+SAID_FILE = re.compile(r"said-[0-9a-f]{16}\.jsonl")
+"""The names of such files."""
 
 FormerField = Literal["ledgerFormer", "ledgerFormerRules"]
 
@@ -124,6 +141,24 @@ def withheld_of(document: Document) -> list[Withheld]:
     """The retirements that the budget held back; entries that are no objects are skipped."""
     entries = document.get("quarantine")
     return [entry for entry in entries if isinstance(entry, dict)] if isinstance(entries, list) else []
+
+
+def said_file_of(document: Document) -> SaidFile:
+    """The file of the said layer; one without a name when there is none, or when the field was broken by hand."""
+    field = document.get("said")
+    name = field.get("file") if isinstance(field, dict) else None
+    if not isinstance(field, dict) or not isinstance(name, str) or not SAID_FILE.fullmatch(name):
+        return SaidFile()
+    size, turns = (value if type(value := field.get(key)) is int and value >= 0 else 0 for key in ("bytes", "turns"))
+    since = field.get("since")
+    return SaidFile(name, size, turns, since if isinstance(since, str) else "")
+
+
+def with_said_file(document: Document, said: SaidFile) -> Document:
+    """A copy that names this file of the said layer; none when it has no name."""
+    if said.file:
+        return {**document, "said": said._asdict()}
+    return {name: value for name, value in document.items() if name != "said"}
 
 
 def summary(document: Document, name: str) -> str:

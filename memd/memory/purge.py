@@ -58,7 +58,7 @@ _FACT_NO_TEXT = (
     "evidence.message",
 )  # fmt: skip
 NO_TEXT = frozenset((
-    "version", "lastUpdated", "userId", "agentName", "ledger", "ledgerFormer", "ledgerFormerRules", "removed",
+    "version", "lastUpdated", "userId", "agentName", "ledger", "ledgerFormer", "ledgerFormerRules", "removed", "said",
     *(f"{section}.{name}.updatedAt" for name, section in SECTIONS.items()),
     *(f"{field}.{name}" for field in ("facts", "archive") for name in _FACT_NO_TEXT),
     *(f"quarantine.{name}" for name in ("fact", "wanted", "why", "at", "source")),

@@ -90,7 +90,7 @@ def _patterns() -> dict[str, re.Pattern[str]]:
     return {name: compiled(sources[name]) for name in _PATTERNS}
 
 
-class Said:
+class Before:
     """What the assistant said directly before a turn of the user; read once a short turn depends on it."""
 
     def __init__(self, *texts: str) -> None:
@@ -123,7 +123,7 @@ class Said:
         self._unread.clear()
 
 
-def says_nothing(text: str, before: Said | None) -> bool:
+def says_nothing(text: str, before: Before | None) -> bool:
     """Whether a turn is an acknowledgement, after this turn of the assistant.
 
     `before` is None where the turn before is not known: then a yes or no may be an answer. An empty one means that
@@ -140,14 +140,14 @@ def says_nothing(text: str, before: Said | None) -> bool:
 def without_acknowledgements(new: Sequence[Message], thread: Sequence[Message]) -> tuple[Message, ...]:
     """The new messages without those of the user that say nothing where they stand in the thread, oldest first."""
     silent: set[str] = set()
-    before = Said()
+    before = Before()
     for message in thread:
         if message.role == "assistant":
             before.add(message.content)
         elif says_nothing(message.content, before):
             silent.add(message.identity)
         else:
-            before = Said()
+            before = Before()
     return tuple(message for message in new if message.identity not in silent)
 
 
@@ -167,7 +167,7 @@ def strength_of(text: str) -> Strength | None:
 
 def asks(text: str) -> bool:
     """Whether a turn of the assistant asks something of the user that an answer can be given to."""
-    said = Said(text)
+    said = Before(text)
     return said.asked or said.end in ("question", "offer")
 
 

@@ -19,9 +19,9 @@ from memd.push import answers, blocks
 from memd.push.compaction import is_compaction
 from memd.push.former import former_identities
 from memd.push.limits import fit
+from memd.push.shapes import UNKNOWN, RawTurn, to_turn
 from memd.push.times import read_created_at
 from memd.push.tool_text import without_tool_text
-from memd.push.turns import UNKNOWN, Turn, to_turn
 from memd.push.validation import RawPush, as_text, clean_text
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class Examined(NamedTuple):
     signals in it, each with the words that show it.
     """
 
-    turn: Turn
+    turn: RawTurn
     cut: list[str]
     dropped: str | None
     signals: dict[str, str]
@@ -81,7 +81,7 @@ def _with_formers(messages: tuple[Message, ...], push: RawPush, reasons: Sequenc
     return tuple(replace(m, former=former) if former else m for m, former in zip(messages, formers, strict=True))
 
 
-def _with_times(messages: tuple[Message, ...], turns: Sequence[Turn]) -> tuple[Message, ...]:
+def _with_times(messages: tuple[Message, ...], turns: Sequence[RawTurn]) -> tuple[Message, ...]:
     """The messages with times that came as numbers in ISO 8601. Identities were made from the numbers as they came."""
     times = {as_text(turn.created_at): read_created_at(turn.created_at) for turn in turns}
     if all(came == kept for came, kept in times.items()):
@@ -89,7 +89,7 @@ def _with_times(messages: tuple[Message, ...], turns: Sequence[Turn]) -> tuple[M
     return tuple(replace(m, created_at=times.get(m.created_at, m.created_at)) for m in messages)
 
 
-def _cleaned(turn: Turn) -> Turn:
+def _cleaned(turn: RawTurn) -> RawTurn:
     """The turn without control characters and blocks. A cut list of uploads counts as a file.
 
     Only the turns of users and assistants: others are dropped whatever they say, however long they are.
@@ -112,7 +112,7 @@ def _cleaned(turn: Turn) -> Turn:
     )
 
 
-def _searched(turns: Sequence[Turn], reasons: Sequence[str | None]) -> list[int]:
+def _searched(turns: Sequence[RawTurn], reasons: Sequence[str | None]) -> list[int]:
     """The turns in which signals are looked for."""
     spoken = [
         index
@@ -123,7 +123,7 @@ def _searched(turns: Sequence[Turn], reasons: Sequence[str | None]) -> list[int]
 
 
 def _keep(
-    turns: Sequence[Turn], reasons: Sequence[str | None], signals: dict[int, frozenset[str]]
+    turns: Sequence[RawTurn], reasons: Sequence[str | None], signals: dict[int, frozenset[str]]
 ) -> tuple[list[Message], frozenset[str]]:
     """The messages to keep, and the signals of dropped turns that have no user message before them."""
     kept: list[Message] = []
@@ -151,24 +151,24 @@ def _dropped(reasons: Sequence[str | None]) -> dict[str, int]:
     return dict(Counter(dropped)) if dropped else {}
 
 
-def _cut(turns: Sequence[Turn]) -> dict[str, int]:
+def _cut(turns: Sequence[RawTurn]) -> dict[str, int]:
     """The blocks cut out of turns of user and assistant. Turns of the system and of tools are dropped whole."""
     cut = [kind for turn in turns if turn.cut and turn.kind in ("user", "assistant") for kind, _ in turn.cut]
     return dict(Counter(cut)) if cut else {}
 
 
-def _reasons(turns: Sequence[Turn]) -> list[str | None]:
+def _reasons(turns: Sequence[RawTurn]) -> list[str | None]:
     """Why each turn is dropped; None keeps it."""
     reasons: list[str | None] = []
     with_reply = False
-    before: answers.Said | None = None  # None: nobody knows what the assistant said directly before
+    before: answers.Before | None = None  # None: nobody knows what the assistant said directly before
     for turn in turns:
         reason = _reason(turn, before)
         if turn.kind == "user" and not turn.hidden:
             with_reply = reason is not None
-            before = before if reason in ("acknowledgement", "empty") else answers.Said()
+            before = before if reason in ("acknowledgement", "empty") else answers.Before()
         elif reason is None:
-            before = before or answers.Said()
+            before = before or answers.Before()
             before.add(turn.text)
             reason = "reply_of_dropped" if with_reply else None
         reasons.append(reason)
@@ -176,7 +176,7 @@ def _reasons(turns: Sequence[Turn]) -> list[str | None]:
     return reasons
 
 
-def _reason(turn: Turn, before: answers.Said | None) -> str | None:
+def _reason(turn: RawTurn, before: answers.Before | None) -> str | None:
     """Why a turn is dropped; None keeps it."""
     if turn.hidden:
         return "hidden"
@@ -193,7 +193,7 @@ def _reason(turn: Turn, before: answers.Said | None) -> str | None:
     return None
 
 
-def _keep_questions(turns: Sequence[Turn], reasons: list[str | None]) -> None:
+def _keep_questions(turns: Sequence[RawTurn], reasons: list[str | None]) -> None:
     """Keep the reply to a dropped turn if it asks what the next short turn of the user answers."""
     answered = False
     for index in range(len(turns) - 1, -1, -1):
@@ -206,6 +206,6 @@ def _keep_questions(turns: Sequence[Turn], reasons: list[str | None]) -> None:
             answered = False
 
 
-def _message(turn: Turn, signals: frozenset[str]) -> Message:
+def _message(turn: RawTurn, signals: frozenset[str]) -> Message:
     role: Role = "user" if turn.kind == "user" else "assistant"
     return Message(role, turn.text, as_text(turn.id), as_text(turn.created_at), signals)

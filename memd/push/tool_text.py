@@ -15,7 +15,7 @@ import orjson
 
 from memd.push.patterns import compiled, load
 from memd.push.prefilter import Prefilter
-from memd.push.turns import Kind, Turn
+from memd.push.shapes import Kind, RawTurn
 
 KIND = "tool_text"
 """What a piece is called where the cut pieces of turns are counted."""
@@ -75,13 +75,13 @@ def calls_a_tool(text: str) -> bool:
     return _pattern("call").search(text) is not None
 
 
-def without_tool_text(turns: Sequence[Turn]) -> list[Turn]:
+def without_tool_text(turns: Sequence[RawTurn]) -> list[RawTurn]:
     """The turns without the tool text in those of the user. A turn of nothing else becomes a tool's."""
-    befores: Iterable[Turn | None] = (None, *turns)
+    befores: Iterable[RawTurn | None] = (None, *turns)
     return [_without(turn, before) for turn, before in zip(turns, befores, strict=False)]
 
 
-def _without(turn: Turn, before: Turn | None) -> Turn:
+def _without(turn: RawTurn, before: RawTurn | None) -> RawTurn:
     if turn.kind != "user" or turn.hidden or not _could_hold(turn.text):
         return turn
 

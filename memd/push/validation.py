@@ -16,9 +16,9 @@ from msgspec.structs import replace
 from memd.config import ClientSettings
 from memd.context import SIGNALS, WIRE_VERSION, Key, Message
 from memd.errors import Rejected
+from memd.push.shapes import kind_of, unwrapped
 from memd.push.strict_json import check_values, parse_json, refuse
 from memd.push.times import read_created_at
-from memd.push.turns import kind_of, unwrapped
 
 MAX_ID_BYTES = 256
 MAX_NAME_CHARS = 64

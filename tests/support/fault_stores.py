@@ -13,6 +13,7 @@ from memd.config import StoreSettings
 from memd.context import Bucket
 from memd.errors import StoreUnavailable
 from memd.memory.document import Document
+from memd.memory.said.changes import SaidChange
 from memd.memory.store.json_store import JsonStore
 from memd.memory.store.protocol import NO_IDENTITIES, Identities, Loaded
 from support import wait_for
@@ -28,6 +29,7 @@ class HookedStore(JsonStore):
         document: Document,
         still_ours: Callable[[], bool],
         taken: Identities = NO_IDENTITIES,
+        said: SaidChange | None = None,
     ) -> Loaded:
         """Commit, with the hooks."""
 
@@ -37,7 +39,7 @@ class HookedStore(JsonStore):
             return ours
 
         with self.around_commit(bucket):
-            return super().commit(bucket, loaded, document, ask_then_act, taken)
+            return super().commit(bucket, loaded, document, ask_then_act, taken, said)
 
     def within_commit(self, bucket: Bucket) -> None:
         """Called with the locks held, after the check of the claim."""

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from memd.push import blocks
-from memd.push.answers import Said, says_nothing
+from memd.push.answers import Before, says_nothing
 from memd.push.compaction import is_compaction
 
 BLIND = Path(__file__).parents[1] / "data" / "blind"
@@ -27,9 +27,9 @@ def rows(name: str, half: str) -> Iterator[dict[str, Any]]:
             yield row
 
 
-def said(before: str | None) -> Said | None:
+def said(before: str | None) -> Before | None:
     """The turn before; None where it is not known."""
-    return None if before is None else Said(before)
+    return None if before is None else Before(before)
 
 
 @pytest.mark.parametrize(("half", "lost", "useless"), [("open", 0, 0), ("held_out", 1, 1)])

@@ -21,8 +21,8 @@ from langchain_core.messages import (
 from memd.config import ClientSettings
 from memd.context import Context, Message, Role, identify
 from memd.push.filtering import to_context
+from memd.push.shapes import ROLES
 from memd.push.signals import load_patterns
-from memd.push.turns import ROLES
 from memd.push.validation import check_push
 
 PATTERNS = load_patterns()

@@ -18,14 +18,19 @@ from memd.context import DEFAULT_AGENT, Bucket, user_hash
 from memd.errors import ClaimLost, ConfigError, Conflict, DocumentDamaged, DocumentTooNew, StoreUnavailable
 from memd.events import Event, logger
 from memd.memory import ledger
-from memd.memory.document import Document, empty_document
+from memd.memory.document import Document, empty_document, said_file_of
 from memd.memory.parsing import parse
-from memd.memory.store import damage, document_file, erase, files, paths, tombstone_names
+from memd.memory.said.changes import SaidChange
+from memd.memory.said.turns import NOTHING_SAID, Said, decode
+from memd.memory.store import damage, document_file, erase, files, paths, said_file, tombstone_names
 from memd.memory.store.lock import locked
 from memd.memory.store.protocol import NO_IDENTITIES, Entry, Erased, Identities, Loaded, Store
 from memd.memory.store.reading_notes import ReadingNoteFiles
 from memd.memory.store.secret import keyed
 from memd.memory.store.tombstone import TombstoneFiles
+
+ROUNDS = 10
+"""How often the said layer is looked for again because a commit has just replaced its file."""
 
 
 def open_store(settings: Settings) -> Store:
@@ -100,6 +105,7 @@ class JsonStore:
         document: Document,
         still_ours: Callable[[], bool],
         taken: Identities = NO_IDENTITIES,
+        said: SaidChange | None = None,
     ) -> Loaded:
         """Replace what was loaded, durably and all at once; the old version is kept as `memory.prev.json`.
 
@@ -108,7 +114,6 @@ class JsonStore:
         Raises ClaimLost, Conflict, StoreUnavailable; DocumentDamaged for a document that JSON cannot express. Each
         time the old document is intact and the temp file gone.
         """
-        data = document_file.serialised(document)
         owner = self._owner(bucket)
         with (
             locked(paths.owner_lock(self._data_dir, user_hash(bucket.user_id)), shared=True),
@@ -122,8 +127,28 @@ class JsonStore:
             file = self._file(owner)
             if document_file.hash_on_disk(file) != loaded.content_hash:
                 raise Conflict("the document changed since it was loaded; nothing was written")
+            document = said_file.write(file.parent, loaded.document, document, said)
+            data = document_file.serialised(document)
             document_file.replace(file, loaded.document, document, data)
+            if said_file_of(document).file != said_file_of(loaded.document).file:
+                said_file.sweep(file.parent, document)
         return Loaded(document, document["revision"], document_file.hash_of(data), tombstone=loaded.tombstone)
+
+    def read_said(self, bucket: Bucket, document: Document) -> Said:
+        """The said layer that a document names. Raises StoreUnavailable.
+
+        The file may be gone because a commit replaced it since the document was read: then the present one is read.
+        """
+        folder = self._file(self._owner(bucket)).parent
+        said = said_file_of(document)
+        for _ in range(ROUNDS):
+            data = said_file.read(folder, said)
+            if data is not None:
+                return decode(data)
+            before, said = said, said_file_of(self.peek(bucket).document)
+            if said == before:  # gone for good: removed by hand, or named by a version that was restored
+                break
+        return NOTHING_SAID
 
     def sync(self, bucket: Bucket) -> None:
         """Make the bucket's file durable when another process renamed it and died before the fsync of the folder.

@@ -1,8 +1,8 @@
 """What a store must be able to do, and the values it takes and returns. `store.class` names a class that does it.
 
-A store keeps five things: one document for each bucket, the tombstones of forgotten users, the reading notes of each
-bucket, a random id of its own, and a secret key for hashes. Nothing outside this package knows where or how. memd ships
-a store of JSON files.
+A store keeps five things: one document for each bucket with its said layer, the tombstones of forgotten users, the
+reading notes of each bucket, a random id of its own, and a secret key for hashes. Nothing outside this package knows
+where or how. memd ships a store of JSON files.
 
 Two locks make a commit safe against everybody else, on any machine:
 
@@ -25,6 +25,8 @@ from typing import Literal, NamedTuple, Protocol, runtime_checkable
 
 from memd.context import Bucket, is_single, loose
 from memd.memory.document import Document
+from memd.memory.said.changes import SaidChange
+from memd.memory.said.turns import Said
 
 Identities = Mapping[str, Sequence[str]]
 """Identities of messages, by thread id."""
@@ -264,14 +266,24 @@ class Store(Protocol):
         document: Document,
         still_ours: Callable[[], bool],
         taken: Identities = NO_IDENTITIES,
+        said: SaidChange | None = None,
     ) -> Loaded:
         """Replace what was loaded by `document`, durably and all at once.
 
+        `said`: a change of the said layer, which becomes visible in the same step; None leaves the layer as it is. The
+        document's `said` field is the store's own: the caller hands it on as it was loaded.
         `taken`: the identities that this takes in, recorded in the same step. The document's `ledger` has them too; a
         store that keeps them elsewhere leaves the ledger out of what it writes.
         `still_ours` is called right before the write, while both locks are held.
         Raises ClaimLost when `still_ours` is false; Conflict when the stored document is not `loaded` any more, or when
         anything of the user was forgotten since; StoreUnavailable. Each time nothing has changed.
+        """
+        ...
+
+    def read_said(self, bucket: Bucket, document: Document) -> Said:
+        """The said layer that belongs to a document as loaded; an empty one when it has none.
+
+        Where a commit has replaced the layer since, it may be that of the newer document. Raises StoreUnavailable.
         """
         ...
 

@@ -54,7 +54,7 @@ _PLAIN = frozenset({"role", "type", "content", "id", "created_at"})
 """The fields of a message that is only text, as most are."""
 
 
-class Turn(NamedTuple):
+class RawTurn(NamedTuple):
     """One message: who speaks, the text, and what it carried besides text."""
 
     kind: Kind
@@ -100,11 +100,11 @@ def kind_of(message: Mapping[str, Any]) -> Kind:
     return kind
 
 
-def to_turn(message: Mapping[str, Any]) -> Turn:
+def to_turn(message: Mapping[str, Any]) -> RawTurn:
     """The turn of a validated message. Raises Rejected for a role that memd does not know."""
     content = message.get("content")
     if isinstance(content, str) and _PLAIN.issuperset(message):  # and so not wrapped
-        return Turn(
+        return RawTurn(
             kind_of(message),
             content,
             calls_tools=False,
@@ -119,7 +119,7 @@ def to_turn(message: Mapping[str, Any]) -> Turn:
     sorts = set(map(sort_of, blocks))
     if kind == "user" and sorts == {"result"}:
         kind = "tool"  # Anthropic, Bedrock and Gemini send tool results as a user's turn
-    return Turn(
+    return RawTurn(
         kind=kind,
         text="\n".join(_words(message)),
         calls_tools=_calls(message) or (kind == "assistant" and not ends_in_words(blocks)),
