@@ -166,7 +166,7 @@ class ExtractionSettings(Section, frozen=True):
 
 class ApplySettings(Section, frozen=True):
     confidence_threshold: Share = 0.7
-    max_facts: Annotated[int, Meta(ge=10, le=500)] = 100
+    max_facts: Annotated[int, Meta(ge=10, le=5_000)] = 300
     categories: tuple[str, ...] = (
         "preference", "knowledge", "context", "behavior", "goal", "correction",
         "event", "constraint", "decision", "identity",

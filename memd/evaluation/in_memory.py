@@ -144,10 +144,7 @@ class InMemory:
         return Stored(len(work.new), applied.added)
 
     def _request(self, work: Work, now: datetime) -> Request:
-        deadline_s, today = self._settings.extraction.deadline_s, now.astimezone(UTC).date()
-        return Request(
-            work.loaded.document, work.new, work.before, deadline_s, work.maintenance, today, repair=work.repair
-        )
+        return work.request(self._settings.extraction.deadline_s, now.astimezone(UTC).date())
 
     async def _ask(self, work: Work, now: datetime, name: str, calls: list[Asked]) -> Answered:
         """Make one request and note it. Raises ExtractionFailed."""

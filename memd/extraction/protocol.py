@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from typing import Protocol, runtime_checkable
@@ -27,6 +27,7 @@ class Request:
     `messages` are new; evidence counts them from 0. `before` are known messages that only give context.
     `deadline_s`: seconds until the extraction must have ended; the extractor's own setting may be shorter. `today`: the
     date that the extractor is told. `repair`: why the first reply to this same request was no update, else "".
+    `shown`: the ids of the facts that the extractor is shown; None: all of them.
     """
 
     document: Document
@@ -36,6 +37,7 @@ class Request:
     maintenance: Maintenance = field(default_factory=Maintenance)
     today: date = field(default_factory=lambda: datetime.now(UTC).date())
     repair: str = ""
+    shown: Collection[str] | None = None
 
 
 @dataclass(frozen=True, slots=True)

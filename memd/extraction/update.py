@@ -18,6 +18,8 @@ Id = Annotated[str, Meta(min_length=1, max_length=128)]
 Line = Annotated[str, Meta(max_length=500)]
 Text = Annotated[str, Meta(max_length=10_000)]
 Days = Annotated[int, Meta(ge=1, le=36_500)]
+Number = Annotated[int, Meta(ge=0, le=100_000)]
+"""The number of a message among those sent."""
 
 REQUIRED = ("summaries", "newFacts", "confirmedFacts", "retiredFacts")
 """The parts that a model is asked for in every reply."""
@@ -30,7 +32,7 @@ class UpdatePart(Struct, frozen=True, rename="camel", forbid_unknown_fields=True
 class Evidence(UpdatePart, frozen=True):
     """A passage that proves a fact: `quote` is verbatim from message number `message` of those sent."""
 
-    message: Annotated[int, Meta(ge=0, le=100_000)]
+    message: Number
     quote: Text
 
 
@@ -100,6 +102,8 @@ class Update(UpdatePart, frozen=True):
     retired_facts: Annotated[tuple[RetiredFact, ...], Meta(max_length=500)] = ()
     reviewed_facts: Annotated[tuple[ReviewedFact, ...], Meta(max_length=500)] = ()
     merged_facts: Annotated[tuple[MergedFact, ...], Meta(max_length=50)] = ()
+    hide: Annotated[tuple[Number, ...], Meta(max_length=5_000)] = ()
+    """Numbers of messages of which no sentence may be shown later as what the user said."""
 
 
 _SENTENCES = {

@@ -1,7 +1,7 @@
 """Apply: turns an update into the next document. A pure function: same input, same output, byte for byte.
 
 In order: reviews; facts are confirmed, added (a replacement is stored before what it replaces retires), retired,
-merged; summaries are rewritten; facts over the cap are evicted; the ledger takes the messages in.
+merged; summaries are rewritten; messages are hidden; facts over the cap are evicted; the ledger takes the messages in.
 """
 
 from __future__ import annotations
@@ -70,6 +70,7 @@ def apply(
         steps.retire(update.retired_facts)
         merging.merge(draft, update.merged_facts, maintenance.merge)
         steps.rewrite(update.summaries)
+        steps.hide(update.hide, sent)
         eviction.trim(draft, recent_use)
     return draft.finish([*taken, *sent])
 
@@ -123,6 +124,14 @@ class _Steps:
                 self._draft.refuse(reason, "summaries", index)
             else:
                 self._draft.rewrite(name, clean)
+
+    def hide(self, numbers: Iterable[int], sent: Sequence[Message]) -> None:
+        """Hide messages; hiding needs no proof, for it takes nothing away that a fact says."""
+        for index, number in enumerate(numbers):
+            if number < len(sent):
+                self._draft.hide(sent[number].identity)
+            else:
+                self._draft.refuse("unknown_message", "hide", index)
 
     def _add(self, index: int, proposal: NewFact) -> None:
         """Add one fact, or confirm the one that says the same."""

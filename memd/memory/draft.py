@@ -34,7 +34,7 @@ from memd.memory.facts import (
 from memd.memory.new_facts import Origin
 from memd.push.times import iso
 
-Part = Literal["newFacts", "confirmedFacts", "retiredFacts", "reviewedFacts", "mergedFacts", "summaries"]
+Part = Literal["newFacts", "confirmedFacts", "retiredFacts", "reviewedFacts", "mergedFacts", "summaries", "hide"]
 
 MAX_WITHHELD = 100
 """Withheld retirements that a document keeps; the oldest go."""
@@ -51,13 +51,17 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """The new document, the ids of facts added, confirmed and retired (replaced ones too), and what was refused."""
+    """The new document, the ids of facts added, confirmed and retired (replaced ones too), and what was refused.
+
+    `hidden`: identities of messages of which nothing may be shown later as what the user said.
+    """
 
     document: Document
     added: tuple[str, ...]
     confirmed: tuple[str, ...]
     retired: tuple[str, ...]
     refusals: tuple[Refusal, ...]
+    hidden: tuple[str, ...] = ()
 
 
 class Draft:
@@ -83,6 +87,7 @@ class Draft:
         self._retired: dict[str, None] = {}
         self._withheld: list[Withheld] = []
         self._refusals: list[Refusal] = []
+        self._hidden: dict[str, None] = {}
 
     def put(self, fact: Fact, index: int | None = None) -> None:
         """Add a fact. `index`: its place in the update's new facts."""
@@ -132,6 +137,10 @@ class Draft:
         """Give one of the six summaries this text."""
         self._summaries[name] = text
 
+    def hide(self, identity: str) -> None:
+        """Note that nothing of this message may be shown later as what the user said."""
+        self._hidden[identity] = None
+
     def refuse(self, reason: str, part: Part, index: int) -> None:
         """Count an item of the update that is not applied."""
         self._refusals.append(Refusal(reason, part, index))
@@ -154,7 +163,14 @@ class Draft:
             **self._withheld_field(),
         )
         confirmed = tuple(fact_id for fact_id in self._confirmed if fact_id in self.facts)
-        return Applied(document, tuple(self.added), confirmed, tuple(self._retired), tuple(self._refusals))
+        return Applied(
+            document,
+            tuple(self.added),
+            confirmed,
+            tuple(self._retired),
+            tuple(self._refusals),
+            hidden=tuple(self._hidden),
+        )
 
     def _withheld_field(self) -> dict[str, list[Withheld]]:
         """The retirements that are held back: one entry for each wish, while its fact is there."""

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from memd.config import ApplySettings
 from memd.extraction.update import MergedFact
-from memd.memory.document import Document, Fact, facts_of
+from memd.memory.document import Document, Fact, facts_of, revision_of
 from memd.memory.draft import Draft
 from memd.memory.duplicates import tokens
 from memd.memory.evidence import MAX_EVIDENCE
@@ -36,6 +36,9 @@ MAX_SOURCES = 8
 MAX_NEW_SHARE = 0.3
 """Most new words in a merged sentence, as a share: enough for "and", "such as", a new order."""
 
+STRIDE = 7
+"""How many facts lie between those of two revisions: facts that stand together often come from one conversation."""
+
 _DIGIT = re.compile(r"\d")
 
 
@@ -45,6 +48,19 @@ def categories(document: Document, settings: ApplySettings) -> tuple[str, ...]:
         return ()
     counts = Counter(category_of(fact) for fact in facts_of(document) if is_mergeable(fact))
     return tuple(sorted(name for name, count in counts.items() if count >= settings.consolidate_from))
+
+
+def neighbours(document: Document, offered: Sequence[str]) -> list[str]:
+    """The ids of one fact of these categories and of those most like it, up to MAX_SOURCES, for a request that does not
+    show the whole memory. Each revision of the document takes another fact."""
+    facts = [fact for fact in facts_of(document) if category_of(fact) in offered and is_mergeable(fact)]
+    if not facts:
+        return []
+    first = facts[revision_of(document) * STRIDE % len(facts)]
+    kind, words = (category_of(first), person_of(first)), set(tokens(content_of(first)))
+    alike = [fact for fact in facts if (category_of(fact), person_of(fact)) == kind]
+    alike.sort(key=lambda fact: -len(words.intersection(tokens(content_of(fact)))))
+    return [id_of(first), *(id_of(fact) for fact in alike if fact is not first)][:MAX_SOURCES]
 
 
 def merge(draft: Draft, proposed: Sequence[MergedFact], offered: Sequence[str]) -> None:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import time
 from contextlib import suppress
+from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 from memd.errors import ClaimLost, ExtractionFailed, NotReady, NoUpdate
 from memd.extraction.batch import results
-from memd.extraction.protocol import Extraction, Request
+from memd.extraction.protocol import Extraction
 from memd.inbox import verbs
 from memd.inbox.bell import JOB_TIMEOUT_S
 from memd.workers.batch.send import AskAlone, BatchSender
@@ -109,7 +110,7 @@ class Asking:
         return await self._call(work)
 
     async def _send_in_batch(self, work: Work) -> Deferred | AskAlone | Retry | Lost:
-        request = Request(work.loaded.document, work.new, work.before, maintenance=work.maintenance)
+        request = work.request(self._settings.deadline_s, datetime.now(UTC).date())
         sent = await self._result(work, self._sender.join(work.part.claim.id, request))
         return Deferred(sent, results.fingerprint(work.new, self._settings.model)) if isinstance(sent, str) else sent
 
@@ -118,14 +119,7 @@ class Asking:
             return STOPPING
         if time.monotonic() - self._started > LAST_CALL_S - self._settings.deadline_s:
             return UNFINISHED
-        request = Request(
-            work.loaded.document,
-            work.new,
-            work.before,
-            self._settings.deadline_s,
-            work.maintenance,
-            repair=work.repair,
-        )
+        request = work.request(self._settings.deadline_s, datetime.now(UTC).date())
         call = self._learning.call(
             lambda: self.circuit.call(work.part.claim.id, lambda: self._extractor.extract(request))
         )

@@ -40,6 +40,7 @@ from memd.workers.outcome import (
 from memd.workers.pieces import ask_in_pieces
 from memd.workers.resources import Resources
 from memd.workers.settle import Settling, breaks_format
+from memd.workers.shown import shown
 from memd.workers.steps import NOTHING, Answered, Opened, Part, Unread, Work
 
 ALREADY_KNOWN = Skipped("already_known")
@@ -157,7 +158,8 @@ def choose(opened: Opened, settings: Settings, now: datetime) -> Work | Unread |
         redacted=dict(redacted),
     )
     if reason is None:
-        return work
+        facts = shown(loaded.document, claim.key.thread_id, work.new, work.before, work.maintenance)
+        return replace(work, shown=facts)
     return Unread(replace(work, maintenance=Maintenance()), reason) if reason in NOTED else Skipped(reason)
 
 

@@ -9,10 +9,11 @@ Part ──load──► Opened ──choose──► Work ──ask──► An
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import date
 
 from memd.context import Message
 from memd.errors import ContentTooLong
-from memd.extraction.protocol import Extraction, Maintenance, Usage
+from memd.extraction.protocol import Extraction, Maintenance, Request, Usage
 from memd.extraction.update import Update
 from memd.inbox.claim import Claim
 from memd.memory.store.protocol import Loaded
@@ -69,6 +70,9 @@ class Work:
     redacted: dict[str, int]
     """Secrets removed from the new messages, by kind: neither the extractor nor the document sees them."""
 
+    shown: frozenset[str] | None = None
+    """The ids of the facts that the extractor sees; None: all of them."""
+
     place: str = ""
     """The place of a piece in the user's message; empty for whole messages."""
 
@@ -79,6 +83,19 @@ class Work:
     def names(self) -> tuple[str, ...]:
         """The names under which replies that are no update are counted."""
         return tuple(f"{message.identity}{self.place}" for message in self.part.messages)
+
+    def request(self, deadline_s: float, today: date) -> Request:
+        """The question to the extractor."""
+        return Request(
+            self.loaded.document,
+            self.new,
+            self.before,
+            deadline_s,
+            self.maintenance,
+            today,
+            self.repair,
+            self.shown,
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -590,3 +590,14 @@ def test_nothing_leaves_without_a_trace(facts: list[Fact], update: Update) -> No
     assert set(archived.values()) <= {"replaced", "retired", "evicted"}
     replaced = {fact["id"]: fact["replacedBy"] for fact in applied.document["archive"] if "replacedBy" in fact}
     assert all(new_id in left | set(archived) for new_id in replaced.values())
+
+
+def test_the_messages_to_hide_are_handed_out() -> None:
+    """By identity, each once, whether or not the update changes anything; a number that was not sent is refused."""
+    applied = run(Update(new_facts=(wanted(),), hide=(2, 0, 2, 3)))
+    assert applied.hidden == (TURNS[2].identity, TURNS[0].identity)
+    assert [(refusal.reason, refusal.part, refusal.index) for refusal in applied.refusals] == [
+        ("unknown_message", "hide", 3)
+    ]
+    assert len(applied.added) == 1
+    assert run(Update()).hidden == ()

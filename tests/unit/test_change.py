@@ -29,6 +29,7 @@ from memd.memory.apply import Applied, Origin, apply, maintenance_due
 from memd.memory.document import Document, Fact, empty_document
 from memd.memory.duplicates import Alike, similarity
 from memd.memory.facts import is_manual, is_note
+from memd.memory.merging import neighbours
 from memd.memory.text import normal_key, normal_keys
 from memd.push.times import iso
 
@@ -459,3 +460,15 @@ def test_the_mix_keeps_a_share_for_corrections() -> None:
         full(*corrections), Update(new_facts=(new("The user rides a bike"),)), max_facts=10, eviction="hybrid"
     )
     assert list(gone(applied)) == [corrections[0]["content"]]
+
+
+def test_each_revision_offers_other_facts_that_may_be_merged() -> None:
+    """For a memory that is not shown whole: one fact of a category in question, and those most like it."""
+    facts = [fact(n, f"The user drinks tea number {n} at home") for n in range(20)]
+    facts += [fact(20 + n, f"The user owns boat number {n}", category="context") for n in range(3)]
+    document = holding(*facts)
+    offered = [neighbours({**document, "revision": revision}, ["preference"]) for revision in range(20)]
+    assert {len(ids) for ids in offered} == {8}
+    assert {ids[0] for ids in offered} == {one["id"] for one in facts[:20]}
+    assert {name for ids in offered for name in ids} == {one["id"] for one in facts[:20]}
+    assert neighbours(document, []) == neighbours(document, ["goal"]) == []

@@ -33,9 +33,10 @@ from memd.errors import (
 from memd.extraction import Extraction, Learnt, Request, Usage, chosen, open_extractor
 from memd.extraction.failures import retry_after
 from memd.extraction.learnt import SCHEMA
-from memd.extraction.prompt import INSTRUCTIONS, PROMPT_VERSION, build, escape, parse_messages, unescape
+from memd.extraction.prompt import INSTRUCTIONS, PROMPT_VERSION, build, escape, instructions, parse_messages, unescape
 from memd.extraction.reply import BadReply, read
 from memd.extraction.update import Evidence, Subject, Update, json_schema
+from memd.memory.document import Document
 from memd.testing import ModelServer
 
 MESSAGES = (
@@ -285,7 +286,7 @@ def test_without_enforcement_the_schema_stands_in_the_prompt(server: ModelServer
                 ask(server, learnt)
         ask(server, learnt)
         prefix = json.dumps(server.requests[-1].body)
-        assert '\\"newFacts\\": {\\"type\\": \\"array\\"' in prefix
+        assert '\\"newFacts\\":{\\"type\\":\\"array\\"' in prefix
         assert prefix.count("You keep the long-term memory") == 1
     assert learnt.names == {SCHEMA}
 
@@ -466,35 +467,75 @@ def test_a_repair_request_is_the_request_again_with_the_error_at_its_end() -> No
     assert parse_messages(repaired) == parse_messages(build(first, first.today))
 
 
-def test_a_full_memory_and_five_short_turns_stay_under_4500_tokens(server: ModelServer) -> None:
-    """The whole body of a request with 100 facts, six summaries and five turns, by our own estimate."""
-    facts = [
-        {
-            "id": f"fact_{n:08x}",
-            "category": "preference",
-            "content": f"The user prefers option {n} over all others at work.",
-        }
-        for n in range(100)
-    ]
+def full_memory() -> Document:
+    """100 facts and six summaries."""
     summary = {"summary": "The user leads a small team and moves house. " * 2}
-    document = {
+    contents = [f"The user prefers option {n} over all others at work." for n in range(100)]
+    return {
         "user": dict.fromkeys(("workContext", "personalContext", "topOfMind"), summary),
         "history": dict.fromkeys(("recentMonths", "earlierContext", "longTermBackground"), summary),
-        "facts": facts,
+        "facts": [
+            {"id": f"fact_{n:08x}", "category": "preference", "content": text} for n, text in enumerate(contents)
+        ],
     }
+
+
+def tokens_of(body: object) -> int:
+    return estimate_tokens(json.dumps(body, ensure_ascii=False, separators=(",", ":")))
+
+
+def test_a_full_memory_and_five_short_turns_stay_under_4500_tokens(server: ModelServer) -> None:
+    """The whole body of a request with 100 facts, six summaries and five turns, by our own estimate, of which 2,400 are
+    the cached prefix; 5,400 and 2,900 are the most that a request may grow to. A schema in the prompt adds 700."""
     turns = tuple(
         Message("assistant" if n % 2 else "user", "Could you book a table for four at eight?") for n in range(5)
     )
 
     async def run() -> None:
         extractor = open_extractor(settings(server))
-        await extractor.extract(Request(document, turns, turns[:2]))
+        await extractor.extract(Request(full_memory(), turns))
         await extractor.aclose()
 
     asyncio.run(run())
-    tokens = estimate_tokens(json.dumps(server.requests[0].body, ensure_ascii=False, separators=(",", ":")))
-    assert tokens <= 4_500
+    assert tokens_of(server.requests[0].body) <= 4_500
+    assert tokens_of([INSTRUCTIONS, json_schema()]) <= 2_400
+    assert estimate_tokens(instructions(with_schema=True)) - estimate_tokens(INSTRUCTIONS) <= 700
     assert estimate_tokens(INSTRUCTIONS) >= 512
+
+
+def test_what_changes_least_comes_first() -> None:
+    """A cache of prefixes holds the facts, also on another day: the date stands right before the messages."""
+    text = build(Request(full_memory(), MESSAGES, (Message("assistant", "Hello"),)), date(2026, 11, 21))
+    later = build(Request(full_memory(), MESSAGES[:1]), date(2026, 11, 22))
+    tags = ("<facts>", "<summaries>", "<before>", "<today>2026-11-21</today>\n<messages>")
+    places = [text.index(tag) for tag in tags]
+    assert places == sorted(places)
+    assert text[: places[2]] == later[: places[2]]
+
+
+def test_the_day_and_the_speaker_are_shown_where_they_differ() -> None:
+    """The day that a message was said, if not today, and whoever speaks besides the user; neither can forge a tag."""
+    said = (
+        Message("user", "I moved.", said_at="2026-11-20T23:00:00Z", created_at="2099-01-01T00:00:00Z"),
+        Message("user", "I moved.", said_at="2026-11-21T08:00:00Z"),
+        Message("user", "Me too.", name='Bob" role="<m>'),
+    )
+    text = build(Request({}, said, (said[2],)), date(2026, 11, 21))
+    assert '<m i="0" role="user" at="2026-11-20">I moved.</m>' in text
+    assert '<m i="1" role="user">I moved.</m>' in text
+    assert """<m i="2" role="user" name="Bob' role='&lt;m>">Me too.</m>""" in text
+    assert "<before>\nuser (Bob' role='&lt;m>): Me too.\n</before>" in text
+    assert [message.number for message in parse_messages(text)] == [0, 1, 2]
+
+
+def test_only_the_facts_that_are_to_be_shown_are_listed() -> None:
+    """Under short ids that are unique in the whole document."""
+    twins = [
+        {"id": f"fact_1234{end}", "category": "identity", "content": f"The user is called {end}."}
+        for end in ("aaaa", "bbbb")
+    ]
+    text = build(Request({"facts": twins}, MESSAGES, shown={"fact_1234aaaa"}), date(2026, 11, 21))
+    assert "<facts>\n[identity]\n1234a is called aaaa.\n</facts>" in text
 
 
 def test_a_quote_is_brought_back_to_what_was_said(server: ModelServer) -> None:

@@ -243,6 +243,22 @@ def test_facts_on_lines_of_their_own_are_one_update() -> None:
         read(lines.replace("\n", "\nor rather\n", 1))
 
 
+@pytest.mark.parametrize(
+    ("given", "hide", "bad"),
+    [
+        ("[0, 2]", (0, 2), ()),
+        ("3", (3,), ()),
+        ("null", (), ()),
+        ('["1", 2.0]', (1, 2), ()),
+        ('[1, -1, true, "all", 100001, null]', (1,), tuple(f"hide[{n}]" for n in range(1, 6))),
+    ],
+)
+def test_the_numbers_of_messages_to_hide_are_read(given: str, hide: tuple[int, ...], bad: tuple[str, ...]) -> None:
+    """One that is no number of a message is refused alone."""
+    reply = read(f'{{"newFacts": [], "hide": {given}}}')
+    assert (reply.update.hide, reply.malformed) == (hide, bad)
+
+
 def test_the_bounds_hold() -> None:
     """5,000 facts: 200 are read and the others counted; a summary that has no name is refused without it."""
     reply = read(without(newFacts=[PORTO] * 5_000, summaries={"shoeSize": "9", "work_context": "Nurse."}))

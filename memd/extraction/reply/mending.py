@@ -24,6 +24,7 @@ from memd.extraction.update import (
     Evidence,
     Id,
     NewFact,
+    Number,
     RetiredFact,
     Subject,
     Update,
@@ -63,8 +64,10 @@ class Mending:
         if any(holds_items(inner) for name, inner in value.items() if plain(name) not in fields_of(Update)):
             raise BadReply("unknown_part")  # `facts` for `newFacts`: leaving it out would lose what was said
         parts = self._named(value, Update)
-        lists = {
-            one.name: self._items(parts[one.encode_name], one)
+        lists: dict[str, Any] = {
+            one.name: self._numbers(parts["hide"], one)
+            if one.name == "hide"
+            else self._items(parts[one.encode_name], one)
             for one in fields_of(Update).values()
             if one.encode_name in parts and one.name != "summaries"
         }
@@ -117,7 +120,7 @@ class Mending:
     def _items(self, value: Any, one: types.Field) -> tuple[Any, ...]:
         """The good items of one list of the update."""
         name, node = one.encode_name, one.type
-        assert isinstance(node, types.VarTupleType)  # noqa: S101  (every part but the summaries is a list of Structs)
+        assert isinstance(node, types.VarTupleType)  # noqa: S101  (this part is a list of Structs)
         assert isinstance(node.item_type, types.StructType)  # noqa: S101
         if value is None:
             self.mended["null_list"] += 1
@@ -136,6 +139,26 @@ class Mending:
             raise BadReply("malformed", self.malformed[0])
         self._good += len(good)
         return good
+
+    def _numbers(self, value: Any, one: types.Field) -> tuple[int, ...]:
+        """The good entries of a list of numbers."""
+        name, node = one.encode_name, one.type
+        assert isinstance(node, types.VarTupleType)  # noqa: S101  (as `Update` declares it)
+        items = self._list([value] if type(value) is int else [] if value is None else value)
+        if not isinstance(items, list):
+            raise BadReply("wrong_type", name)
+        good: list[int] = []
+        for index, raw in enumerate(items):
+            try:
+                number: int = msgspec.convert(self._value(raw, node.item_type), Number)
+            except msgspec.ValidationError:
+                self.malformed.append(f"{name}[{index}]")
+            else:
+                good.append(number)
+        most = node.max_length or 0
+        self.malformed += [f"{name}[{index}]" for index in range(most, len(good))]
+        self._good += len(good)
+        return tuple(good[:most])
 
     def _structs(self, value: Any, part: type) -> Any:
         """The items of a list; of an object, either the one item that it is, or its values, where they are items."""
