@@ -2,7 +2,7 @@
 
 A file holds named lists of regexes of Python's `re`; `common.yaml` has those of no language. Under `fragments` it names
 lists of alternatives, which any regex of the same folder uses as `{name}`; the files of all languages may add
-alternatives to the same name.
+alternatives to the same name. Other rooms keep their patterns in folders of their own, which they name by path.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from memd.errors import ConfigError
 from memd.yaml_text import compose
 
 FRAGMENTS = "fragments"
-_SHIPPED = Path(__file__).parent
+_HERE = Path(__file__).parent
+_SHIPPED = _HERE.parent
 _USE = re.compile(r"(?<!\\)\{([a-z][a-z_]*)\}")
 
 
@@ -88,15 +89,21 @@ class PatternFile:
             self.refuse(item.start_mark.line, f"not a pattern: {error.msg}")
 
 
-def pattern_files(name: str, folder: Path | None = None) -> list[PatternFile]:
-    """The shipped files of `memd/push/<name>/`, then those of a folder of the user, each in alphabetical order."""
+def pattern_files(name: str | Path, folder: Path | None = None) -> list[PatternFile]:
+    """The shipped files of `memd/push/<name>/` or of an absolute path, then those of a folder of the user.
+
+    Each folder in alphabetical order.
+    """
     fragments: dict[str, list[str]] = {}
-    folders = [_SHIPPED / name] if folder is None else [_SHIPPED / name, folder]
+    folders = [_HERE / name] if folder is None else [_HERE / name, folder]
     return [PatternFile(path, fragments) for place in folders for path in sorted(place.glob("*.yaml"))]
 
 
-def load(name: str) -> dict[str, list[str]]:
-    """The shipped patterns of `memd/push/<name>/` by the name of their list, the languages one after the other."""
+def load(name: str | Path) -> dict[str, list[str]]:
+    """The shipped patterns of `memd/push/<name>/`, or of an absolute path, by the name of their list.
+
+    The languages one after the other.
+    """
     patterns: dict[str, list[str]] = {}
     for file in pattern_files(name):
         for section, node in file.sections():
