@@ -85,6 +85,12 @@ def kind_of(text: str) -> str | None:
     return next((kind for reading in _readings(text) if (kind := _kind(reading))), _hidden(text))
 
 
+def holds_order(text: str) -> bool:
+    """Whether a text holds an order, a permission or markup anywhere; mere words to the assistant are none."""
+    text = text[:LOOK_AT]
+    return any(map(_pattern_kind, _readings(text))) or _hidden(text) is not None
+
+
 def prepare() -> None:
     """Compile all patterns now, for this process and its future children; otherwise each is compiled on first use."""
     for patterns in _patterns():
@@ -93,11 +99,15 @@ def prepare() -> None:
 
 
 def _kind(text: str) -> str | None:
+    return _pattern_kind(text) or ("addressed" if addresses(text) else None)
+
+
+def _pattern_kind(text: str) -> str | None:
     english, chinese = _patterns()
     kinds = _kinds(english, text)
     if _HAS_CJK.search(text):
         kinds |= _kinds(chinese, text)
-    return next((kind for kind in KINDS if kind in kinds), "addressed" if addresses(text) else None)
+    return next((kind for kind in KINDS if kind in kinds), None)
 
 
 def _kinds(patterns: Prefilter[_KindPattern], text: str) -> set[str]:

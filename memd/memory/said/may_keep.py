@@ -48,7 +48,7 @@ def may_keep(messages: Sequence[Message]) -> Kept:
         for index in range(max(0, start), end):
             identity = messages[index].identity
             not_kept[identity] = wish.why
-            if index < place or wish.own:
+            if index != place or wish.own:
                 no_quotes.add(identity)
     kept = tuple(message for message in messages if message.identity not in not_kept)
     return Kept(kept, not_kept, frozenset(no_quotes), before, why_before)
@@ -65,6 +65,8 @@ def _reach(messages: Sequence[Message], place: int, wish: Wish) -> tuple[int, in
     end = next(_users(messages, range(place + 1, len(messages))), len(messages))
     if wish.reach == "earlier":
         return next(_users(messages, range(place - 1, -1, -1)), -1), end
+    if wish.reach == "next":
+        return place, next(_users(messages, range(end + 1, len(messages))), len(messages))
     return place, end
 
 

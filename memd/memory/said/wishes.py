@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -16,24 +16,26 @@ from memd.push.patterns import compiled, load
 from memd.push.prefilter import Prefilter
 
 Why = Literal["forget_wish", "off_the_record"]
-Reach = Literal["", "turn", "earlier", "thread"]
-"""What else a wish is about: nothing, this turn itself, the user's turn before it, or all turns of the thread."""
+Reach = Literal["", "turn", "earlier", "next", "thread"]
+"""What a wish is about: something that it names, this turn itself, the user's turn before it, the one after it, or all
+turns of the thread.
+"""
 
-_ORDER = ("thread", "earlier", "back", "off", "forget")
-"""The lists of wishes, those that reach farthest first."""
+_ORDER = ("thread", "next", "earlier", "back", "off", "unkept", "forget")
+"""The lists of wishes; of several in one turn the first in this order counts."""
 
-_QUOTED = re.compile(r"\"[^\"\n]{1,300}\"|(?<!\w)'[^'\n]{2,200}'(?!\w)|「[^」\n]{1,300}」|『[^』\n]{1,300}』|《[^》\n]{1,80}》|«[^»\n]{1,300}»")
+_QUOTED = re.compile(
+    r"\"[^\"\n]{1,300}\"|(?<!\w)'[^'\n]{2,200}'(?!\w)|「[^」\n]{1,300}」|『[^』\n]{1,300}』|《[^》\n]{1,80}》|«[^»\n]{1,300}»"
+)
 _SENTENCE = re.compile(r"[^.!?。！？\n]+(?:\.(?=\w)[^.!?。！？\n]*)*[.!?。！？]*")
 _QUOTES = str.maketrans({"‘": "'", "’": "'", "`": "'", **dict.fromkeys("“”„", '"')})
 _WORD = re.compile(r"[^\W_]+")
 _CJK = re.compile("[\u3400-\u9fff]")
-
-LEAST_WORDS = 3
-"""A turn that says less than this besides its wish says nothing that the wish could be about; CJK characters count half."""
+_QUESTION = re.compile(r"\?\W*$|[吗嗎呢]\W*$")
 
 
 class Wish(NamedTuple):
-    """A user's wish about what was said. `own`: this very turn is to prove nothing."""
+    """A user's wish about what was said."""
 
     why: Why
     reach: Reach
@@ -41,7 +43,19 @@ class Wish(NamedTuple):
     @property
     def own(self) -> bool:
         """Whether the turn itself must prove nothing."""
-        return self.reach in ("turn", "thread")
+        return self.why == "off_the_record" or self.reach in ("turn", "thread")
+
+
+class _Pattern:
+    """A pattern of a list, compiled when first tried."""
+
+    def __init__(self, name: str, source: str) -> None:
+        self.name = name
+        self._source = source
+
+    @cached_property
+    def compiled(self) -> re.Pattern[str]:
+        return re.compile(self._source)
 
 
 @cache
@@ -55,51 +69,64 @@ def _pattern(name: str) -> re.Pattern[str]:
 
 
 @cache
-def _prefilter() -> Prefilter[str]:
-    return Prefilter((source, name) for name in _ORDER for source in _sources()[name])
+def _prefilter() -> Prefilter[_Pattern]:
+    return Prefilter((source, _Pattern(name, source)) for name in _ORDER for source in _sources()[name])
 
 
 def prepare() -> None:
-    """Compile all patterns now, for this process and its future children; otherwise each list is on first use."""
-    _prefilter()
-    for name in (*_ORDER, "harmless", "excuses"):
+    """Compile all patterns now, for this process and its future children; otherwise each is on first use."""
+    for pattern in _prefilter().all():
+        _ = pattern.compiled
+    for name in ("harmless", "excuses"):
         _pattern(name)
 
 
 def wish_of(text: str) -> Wish | None:
-    """The wish in a turn of the user, the one that reaches farthest; None when there is none."""
-    folded = _folded(text)
-    if not _prefilter().finds(folded):
+    """The wish in a turn of the user; None when there is none."""
+    prefilter = _prefilter()
+    if not prefilter.finds(_folded(text)):
         return None
-    words = _folded(own_words(text))
-    words = _pattern("harmless").sub(_gap, _QUOTED.sub(_gap, words))
-    likely = set(_prefilter().select(words))
-    if not likely:
+    words = _QUOTED.sub(_gap, _folded(own_words(text)))
+    literals = prefilter.literals_in(words)
+    if not prefilter.could_match(literals):
         return None
-    found: dict[str, str] = {}
-    rest: list[str] = []
-    for sentence in _SENTENCE.findall(words):
-        name = next((name for name in _ORDER if name in likely and _pattern(name).search(sentence)), None)
-        if name is None:
-            rest.append(sentence)
-        else:
-            found.setdefault(name, _pattern(name).sub(" ", sentence))
+    found: dict[str, tuple[int, int]] = {}
+    for sentence in _SENTENCE.finditer(words):
+        tried = set(prefilter.select_part(literals, sentence[0]))
+        said = _pattern("harmless").sub(_gap, sentence[0]) if tried else ""
+        for pattern in tried:
+            if match := pattern.compiled.search(said):
+                found.setdefault(pattern.name, (sentence.start() + match.start(), sentence.start() + match.end()))
     name = next((name for name in _ORDER if name in found), None)
-    return None if name is None else _wish(name, rest, found)
+    return None if name is None else _wish(name, words, found)
 
 
-def _wish(name: str, rest: list[str], found: dict[str, str]) -> Wish:
-    """The wish of this list, in a turn with these sentences besides it, and these words around it."""
-    why: Why = "off_the_record" if "off" in found and name != "forget" else "forget_wish"
-    if name in ("back", "off"):
-        return Wish(why, "turn" if _says_something([*rest, found[name]]) else "earlier")
-    return Wish(why, "" if name == "forget" else "thread" if name == "thread" else "earlier")
+def _wish(name: str, words: str, found: dict[str, tuple[int, int]]) -> Wish:
+    """The wish of this list, in a turn with these words."""
+    start, end = found[name]
+    before, after = _says_something(words[:start]), _says_something(words[end:])
+    why: Why = "off_the_record" if "off" in found else "forget_wish"
+    match name:
+        case "forget":
+            return Wish("forget_wish", "")
+        case "thread":
+            return Wish(why, "thread")
+        case "next":
+            return Wish("off_the_record", "turn" if before or after else "next")
+        case "unkept" if before or after:
+            return Wish(why if before and not after else "off_the_record", "turn")
+        case "off" if before or after:
+            return Wish(why, "turn")
+        case "back" if before:
+            return Wish(why, "turn")
+    return Wish(why, "earlier")
 
 
-def _says_something(parts: list[str]) -> bool:
-    """Whether these words of a turn, without the wish, are more than what is said around a wish."""
-    words = _pattern("excuses").sub(" ", " ".join(parts))
-    return len(_WORD.findall(_CJK.sub(" ", words))) + len(_CJK.findall(words)) / 2 >= LEAST_WORDS
+def _says_something(part: str) -> bool:
+    """Whether these words beside a wish state anything: two words or three CJK characters, and no question."""
+    said = [sentence for sentence in _SENTENCE.findall(part) if not _QUESTION.search(sentence)]
+    words = _pattern("excuses").sub(" ", " ".join(said))
+    return 3 * len(_WORD.findall(_CJK.sub(" ", words))) + 2 * len(_CJK.findall(words)) >= 6
 
 
 def _gap(match: re.Match[str]) -> str:

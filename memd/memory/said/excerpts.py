@@ -1,0 +1,125 @@
+"""Excerpts: the sentences of a user's turn that may be shown later as what was said. They pass two gates.
+
+A turn that holds an order, a permission, markup, a secret or fiction anywhere gives none. Of the others only whole
+sentences count that state something: no question, no request, no word to the assistant, nothing quoted or pasted; and
+each passes the gates of facts, since nobody else judges it.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Collection, Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from msgspec import structs
+
+from memd.extraction.offline.sentences import sentence_ends
+from memd.memory.gates.instructions import holds_order, text_refusal
+from memd.memory.gates.uploads import is_upload_event
+from memd.memory.said.own_words import own_words
+from memd.push.answers import strength_of
+from memd.push.marks import MARK
+from memd.push.patterns import compiled, load
+from memd.push.redaction import holds_secret
+
+GATES_VERSION = 1
+"""The version of these gates; it grows with every change that lets fewer sentences pass. Older lines are judged anew."""
+
+MAX_CHARS = 400
+"""Characters of an excerpt at most; a longer run without an end is no sentence."""
+
+_MARKUP = re.compile(r"</?[A-Za-z][^<>\n]{0,200}>|^[ \t]*(?:```|~~~)|\[/?(?:system|user|assistant|inst)\]", re.M | re.I)
+_QUOTED = re.compile(r"\"[^\"\n]+\"|“[^”\n]+”|「[^」\n]+」|『[^』\n]+』|«[^»\n]+»")
+_BULLET = re.compile(r"[\s\-*•·#>]*(?:\d{1,2}[.)、]\s+)?")
+_WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
+_CJK = re.compile("[\u3040-\u30ff\u3400-\u9fff]")
+_STRAIGHT = str.maketrans("‘’", "''")
+
+LEAST_WORDS = 3
+"""Words of an excerpt at least."""
+
+LEAST_CJK = 4
+"""Characters of an excerpt without spaces between words at least."""
+
+_OF_TURN = ("orders", "permissions", "fiction")
+_OF_SENTENCE = ("addressed", "questions", "requests", "hypothetical", "bare")
+
+
+@cache
+def _patterns() -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """What spoils a whole turn, and what spoils a sentence."""
+    sources = load(Path(__file__).parent / "statements")
+    of_turn = [source for name in _OF_TURN for source in sources[name]]
+    return compiled(of_turn), compiled(source for name in _OF_SENTENCE for source in sources[name])
+
+
+def prepare() -> None:
+    """Compile all patterns now, for this process and its future children."""
+    _patterns()
+
+
+def judged(turn: Any, user_names: Collection[str]) -> Any:
+    """The turn with its excerpts, and the version of the gates that chose them.
+
+    `user_names`: the names by which the user speaks, besides none at all.
+    """
+    return structs.replace(turn, excerpts=excerpts_of(turn, user_names=user_names), gates=GATES_VERSION)
+
+
+def excerpts_of(turn: Any, *, user_names: Collection[str]) -> tuple[tuple[int, int], ...]:
+    """The start and end in the turn's text of each of its excerpts; none for other speakers and for the assistant."""
+    if turn.role != "user" or (turn.name and turn.name not in user_names):
+        return ()
+    return tuple(excerpts_in(turn.text))
+
+
+def excerpts_in(text: str) -> Iterator[tuple[int, int]]:
+    """The start and end of each excerpt of a text that the user wrote."""
+    if strength_of(text) or _is_spoiled(text):
+        return
+    own = own_words(text)
+    start = 0
+    for end in sentence_ends(own):
+        first, start = start, end
+        bullet = _BULLET.match(own, first, end)
+        first = bullet.end() if bullet else first
+        sentence = own[first:end].strip()
+        if 0 < len(sentence) <= MAX_CHARS and _states(sentence) and _passes(sentence):
+            first += len(own[first:end]) - len(own[first:end].lstrip())
+            yield first, first + len(sentence)
+
+
+def _is_spoiled(text: str) -> bool:
+    """Whether a turn gives no excerpt, whatever its sentences say."""
+    if MARK.search(text) or _MARKUP.search(text) or _patterns()[0].search(_folded(own_words(text))):
+        return True
+    return holds_order(text) or holds_secret(text)
+
+
+def _states(sentence: str) -> bool:
+    """Whether a sentence states something in the user's own words."""
+    cjk = len(_CJK.findall(sentence))
+    if cjk < LEAST_CJK and len(_WORD.findall(_CJK.sub(" ", sentence))) + cjk / 2 < LEAST_WORDS:
+        return False
+    if any(_is_speech(quoted[0]) for quoted in _QUOTED.finditer(sentence)):
+        return False
+    return not _patterns()[1].search(_folded(sentence))
+
+
+def _is_speech(quoted: str) -> bool:
+    """Whether quoted words are more than a name or a title."""
+    return len(_WORD.findall(_CJK.sub(" ", quoted))) + len(_CJK.findall(quoted)) / 2 > LEAST_WORDS
+
+
+def _passes(sentence: str) -> bool:
+    """Whether a sentence passes the gates that facts pass."""
+    return text_refusal(sentence) is None and not is_upload_event(sentence)
+
+
+def _folded(text: str) -> str:
+    if not text.isascii():
+        text = unicodedata.normalize("NFKC", text).translate(_STRAIGHT)
+    return text.lower()
