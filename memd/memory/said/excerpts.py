@@ -26,7 +26,7 @@ from memd.push.patterns import compiled, load
 from memd.push.redaction import holds_secret
 
 GATES_VERSION = 1
-"""The version of these gates; it grows with every change that lets fewer sentences pass. Older lines are judged anew."""
+"""The version of these gates. It grows whenever fewer sentences pass, and then older lines are judged anew."""
 
 MAX_CHARS = 400
 """Characters of an excerpt at most; a longer run without an end is no sentence."""

@@ -29,7 +29,9 @@ _LINE = re.compile(r"[^\n]*\n?")
 _NOT_A_BREAK = re.compile(r"[^\n]")
 _FENCE = re.compile(r"[ \t]*(```|~~~)")
 _QUOTED = re.compile(r"[ \t]*[>＞]")
-_SPEAKER = re.compile(r"[ \t]*(?:\[?\d{1,2}:\d{2}(?::\d{2})?(?: ?[AaPp][Mm])?\]?[ \t,-]*)?([^\W\d_][\w .'-]{0,24})[:：][ \t]*\S")
+_SPEAKER = re.compile(
+    r"[ \t]*(?:\[?\d{1,2}:\d{2}(?::\d{2})?(?: ?[AaPp][Mm])?\]?[ \t,-]*)?([^\W\d_][\w .'-]{0,24})[:：][ \t]*\S"
+)
 _CODE = re.compile(r"`[^`\n]+`")
 _TAG = re.compile(r"<(/?)([A-Za-z][\w-]{0,40})(?:\s[^<>\n]{0,200})?>")
 
