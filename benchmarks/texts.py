@@ -14,6 +14,8 @@ from memd.extraction.paragraphs import middle
 from memd.extraction.reply import BadReply
 from memd.extraction.reply import read as read_reply
 from memd.memory.gates.instructions import kind_of
+from memd.memory.said.excerpts import excerpts_in
+from memd.memory.said.wishes import wish_of
 from memd.memory.text import fold, normal_key
 from memd.push import answers, tool_text
 from memd.push.filtering import to_context
@@ -75,6 +77,8 @@ def stages() -> dict[str, Search]:
         "gates": kind_of,
         "token estimate": estimate_tokens,
         "paragraphs": lambda text: middle(text, 0, len(text)),
+        "wishes": wish_of,
+        "excerpts": excerpts_in,
         "quotes": fold,
         "keys of facts": normal_key,
         "replies of models": reply,

@@ -12,7 +12,6 @@ import unicodedata
 from collections.abc import Collection, Iterator
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from msgspec import structs
 
@@ -20,10 +19,10 @@ from memd.extraction.offline.sentences import sentence_ends
 from memd.memory.gates.instructions import holds_order, text_refusal
 from memd.memory.gates.uploads import is_upload_event
 from memd.memory.said.own_words import own_words
+from memd.memory.said.turns import MAX_TURN_CHARS, Turn
 from memd.push.answers import strength_of
 from memd.push.marks import MARK
 from memd.push.patterns import compiled, load
-from memd.push.redaction import holds_secret
 
 GATES_VERSION = 1
 """The version of these gates. It grows whenever fewer sentences pass, and then older lines are judged anew."""
@@ -61,7 +60,7 @@ def prepare() -> None:
     _patterns()
 
 
-def judged(turn: Any, user_names: Collection[str]) -> Any:
+def judged(turn: Turn, user_names: Collection[str]) -> Turn:
     """The turn with its excerpts, and the version of the gates that chose them.
 
     `user_names`: the names by which the user speaks, besides none at all.
@@ -69,34 +68,37 @@ def judged(turn: Any, user_names: Collection[str]) -> Any:
     return structs.replace(turn, excerpts=excerpts_of(turn, user_names=user_names), gates=GATES_VERSION)
 
 
-def excerpts_of(turn: Any, *, user_names: Collection[str]) -> tuple[tuple[int, int], ...]:
+def excerpts_of(turn: Turn, *, user_names: Collection[str]) -> tuple[tuple[int, int], ...]:
     """The start and end in the turn's text of each of its excerpts; none for other speakers and for the assistant."""
     if turn.role != "user" or (turn.name and turn.name not in user_names):
         return ()
     return tuple(excerpts_in(turn.text))
 
 
-def excerpts_in(text: str) -> Iterator[tuple[int, int]]:
-    """The start and end of each excerpt of a text that the user wrote."""
-    if strength_of(text) or _is_spoiled(text):
-        return
+def excerpts_in(text: str) -> list[tuple[int, int]]:
+    """The start and end of each excerpt of a text that the user wrote, redacted and cut as turns are."""
+    text = text[:MAX_TURN_CHARS]
+    if strength_of(text) or MARK.search(text) or _MARKUP.search(text):
+        return []
     own = own_words(text)
+    if _patterns()[0].search(_folded(own)) or holds_order(text):
+        return []
+    stated = [(start, end) for start, end in _sentences(own) if _states(own[start:end])]
+    if _pass("\n".join(own[start:end] for start, end in stated)):
+        return stated
+    return [(start, end) for start, end in stated if _pass(own[start:end])]
+
+
+def _sentences(own: str) -> Iterator[tuple[int, int]]:
+    """The places of the sentences, without bullets and white space around them."""
     start = 0
     for end in sentence_ends(own):
         first, start = start, end
-        bullet = _BULLET.match(own, first, end)
-        first = bullet.end() if bullet else first
-        sentence = own[first:end].strip()
-        if 0 < len(sentence) <= MAX_CHARS and _states(sentence) and _passes(sentence):
-            first += len(own[first:end]) - len(own[first:end].lstrip())
-            yield first, first + len(sentence)
-
-
-def _is_spoiled(text: str) -> bool:
-    """Whether a turn gives no excerpt, whatever its sentences say."""
-    if MARK.search(text) or _MARKUP.search(text) or _patterns()[0].search(_folded(own_words(text))):
-        return True
-    return holds_order(text) or holds_secret(text)
+        if bullet := _BULLET.match(own, first, end):
+            first = bullet.end()
+        last = first + len(own[first:end].rstrip())
+        if 0 < last - first <= MAX_CHARS:
+            yield first, last
 
 
 def _states(sentence: str) -> bool:
@@ -114,9 +116,9 @@ def _is_speech(quoted: str) -> bool:
     return len(_WORD.findall(_CJK.sub(" ", quoted))) + len(_CJK.findall(quoted)) / 2 > LEAST_WORDS
 
 
-def _passes(sentence: str) -> bool:
-    """Whether a sentence passes the gates that facts pass."""
-    return text_refusal(sentence) is None and not is_upload_event(sentence)
+def _pass(sentences: str) -> bool:
+    """Whether these sentences, one a line, pass the gates that facts pass; their secrets are cut out already."""
+    return text_refusal(sentences) is None and not any(map(is_upload_event, sentences.split("\n")))
 
 
 def _folded(text: str) -> str:

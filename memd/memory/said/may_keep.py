@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from memd.context import Message
-from memd.memory.said.wishes import Why, Wish, wish_of
+from memd.memory.said.wishes import AskedNot, Why, wish_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,17 +48,17 @@ def may_keep(messages: Sequence[Message]) -> Kept:
         for index in range(max(0, start), end):
             identity = messages[index].identity
             not_kept[identity] = wish.why
-            if index != place or wish.own:
+            if index < place or wish.own:
                 no_quotes.add(identity)
     kept = tuple(message for message in messages if message.identity not in not_kept)
     return Kept(kept, not_kept, frozenset(no_quotes), before, why_before)
 
 
-def _wish_of(message: Message) -> Wish | None:
+def _wish_of(message: Message) -> AskedNot | None:
     return wish_of(message.content) if message.role == "user" else None
 
 
-def _reach(messages: Sequence[Message], place: int, wish: Wish) -> tuple[int, int]:
+def _reach(messages: Sequence[Message], place: int, wish: AskedNot) -> tuple[int, int]:
     """The messages that go: from the first (-1: one before all of these) to the one after the last."""
     if wish.reach == "thread":
         return -1, len(messages)

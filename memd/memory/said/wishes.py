@@ -34,7 +34,11 @@ _CJK = re.compile("[\u3400-\u9fff]")
 _QUESTION = re.compile(r"\?\W*$|[吗嗎呢]\W*$")
 
 
-class Wish(NamedTuple):
+LOOK_AT = 10_000
+"""Characters at each end of a text that are read for wishes; a longer one is mostly pasted."""
+
+
+class AskedNot(NamedTuple):
     """A user's wish about what was said."""
 
     why: Why
@@ -81,45 +85,46 @@ def prepare() -> None:
         _pattern(name)
 
 
-def wish_of(text: str) -> Wish | None:
+def wish_of(text: str) -> AskedNot | None:
     """The wish in a turn of the user; None when there is none."""
     prefilter = _prefilter()
-    if not prefilter.finds(_folded(text)):
+    if not prefilter.finds(_folded(_ends(text))):
         return None
-    words = _QUOTED.sub(_gap, _folded(own_words(text)))
+    words = _QUOTED.sub(_gap, _folded(_ends(own_words(text))))
     literals = prefilter.literals_in(words)
     if not prefilter.could_match(literals):
         return None
     found: dict[str, tuple[int, int]] = {}
     for sentence in _SENTENCE.finditer(words):
         tried = set(prefilter.select_part(literals, sentence[0]))
-        said = _pattern("harmless").sub(_gap, sentence[0]) if tried else ""
-        for pattern in tried:
+        likely = [pattern for pattern in tried if pattern.compiled.search(sentence[0])]
+        said = _pattern("harmless").sub(_gap, sentence[0]) if likely else ""
+        for pattern in likely:
             if match := pattern.compiled.search(said):
                 found.setdefault(pattern.name, (sentence.start() + match.start(), sentence.start() + match.end()))
     name = next((name for name in _ORDER if name in found), None)
     return None if name is None else _wish(name, words, found)
 
 
-def _wish(name: str, words: str, found: dict[str, tuple[int, int]]) -> Wish:
+def _wish(name: str, words: str, found: dict[str, tuple[int, int]]) -> AskedNot:
     """The wish of this list, in a turn with these words."""
     start, end = found[name]
     before, after = _says_something(words[:start]), _says_something(words[end:])
     why: Why = "off_the_record" if "off" in found else "forget_wish"
     match name:
         case "forget":
-            return Wish("forget_wish", "")
+            return AskedNot("forget_wish", "")
         case "thread":
-            return Wish(why, "thread")
+            return AskedNot(why, "thread")
         case "next":
-            return Wish("off_the_record", "turn" if before or after else "next")
+            return AskedNot("off_the_record", "turn" if before or after else "next")
         case "unkept" if before or after:
-            return Wish(why if before and not after else "off_the_record", "turn")
+            return AskedNot(why if before and not after else "off_the_record", "turn")
         case "off" if before or after:
-            return Wish(why, "turn")
+            return AskedNot(why, "turn")
         case "back" if before:
-            return Wish(why, "turn")
-    return Wish(why, "earlier")
+            return AskedNot(why, "turn")
+    return AskedNot(why, "earlier")
 
 
 def _says_something(part: str) -> bool:
@@ -127,6 +132,11 @@ def _says_something(part: str) -> bool:
     said = [sentence for sentence in _SENTENCE.findall(part) if not _QUESTION.search(sentence)]
     words = _pattern("excuses").sub(" ", " ".join(said))
     return 3 * len(_WORD.findall(_CJK.sub(" ", words))) + 2 * len(_CJK.findall(words)) >= 6
+
+
+def _ends(text: str) -> str:
+    """The text without the middle of a very long one."""
+    return text if len(text) <= 2 * LOOK_AT else f"{text[:LOOK_AT]}\n{text[-LOOK_AT:]}"
 
 
 def _gap(match: re.Match[str]) -> str:
