@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import redis
-from support import slowdown, wait_for
+from support import Slowdown, wait_for
 
 from chaos import leftovers, load, watcher
 from chaos.compare import compare
@@ -123,11 +123,12 @@ class Run:
     def _drain(self, killer: Killer) -> None:
         """Wait until the inbox is empty; returns the seconds since the last push and the last kill."""
         ended = max(killer.ended, *(self._last_push(number) for number in range(self._plan.producers)))
-        slower = slowdown()
-        self._until(self._flushed, self._plan.patience_s)
-        if self._until(lambda: leftovers.idle(self._client), ended + self._plan.patience_s - time.monotonic()):
+        slower = Slowdown()
+        self._until(lambda: slower.sampled() and self._flushed(), self._plan.patience_s)
+        left_s = ended + self._plan.patience_s - time.monotonic()
+        if self._until(lambda: slower.sampled() and leftovers.idle(self._client), left_s):
             self._report.drain_s = time.monotonic() - ended
-        self._report.drain_within_s = self._plan.drain_within_s * max(slower, slowdown())
+        self._report.drain_within_s = self._plan.drain_within_s * slower.mean()
 
     def _last_push(self, producer: int) -> float:
         """The moment of a producer's last logged context, on the monotonic clock."""

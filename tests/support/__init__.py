@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import socket
+import statistics
 import subprocess
 import sys
 import threading
@@ -12,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, Literal, Protocol, TypeVar
 
 import redis
 
@@ -71,6 +72,25 @@ def slowdown() -> float:
     while time.thread_time() - spent < SPIN_S:
         pass
     return max(1.0, (time.monotonic() - began) / SPIN_S)
+
+
+class Slowdown:
+    """The mean slowdown over a stretch of time, from one measurement a second: a moment says little about a minute."""
+
+    def __init__(self) -> None:
+        self._measured: list[float] = []
+        self._next = 0.0
+
+    def sampled(self) -> Literal[True]:
+        """Measure if the last measurement is a second ago. Always true, so that a condition can begin with it."""
+        if time.monotonic() >= self._next:
+            self._measured.append(slowdown())
+            self._next = time.monotonic() + 1.0
+        return True
+
+    def mean(self) -> float:
+        """1 on free cores."""
+        return statistics.fmean(self._measured)
 
 
 class Process(Protocol):
