@@ -19,6 +19,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
@@ -32,9 +33,11 @@ from memd.context import Bucket
 from memd.memory.document import Document, empty_document
 from memd.memory.store.json_store import JsonStore
 from memd.memory.store.paths import FILE, folder
-from memd.recall.index import Index
 from memd.recall.inject import inject
+from memd.recall.memories import alone
+from memd.recall.ranking import Indexed
 
+NOW = datetime.now(UTC)
 DATA = Path(__file__).parents[1] / "evaluation" / "retrieval.jsonl"
 RECORDS = [json.loads(line) for line in DATA.read_text(encoding="utf-8").splitlines()]
 TEXTS = [record["text"] for record in RECORDS if "document" in record]
@@ -100,7 +103,7 @@ def one_user(memd: Memd, data_dir: Path, count: int) -> dict[str, Any]:
         "inject, warm, with a query": timed(lambda n: memd.inject("one", query=QUERIES[n % len(QUERIES)]), 1_000),
         "search": timed(lambda n: memd.search("one", QUERIES[n % len(QUERIES)]), 2_000),
         "commit and inject of a change": timed(change, 100),
-        "index, built": timed(lambda _: Index(kept), 50),
+        "index, built": timed(lambda _: Indexed(alone({"facts": kept}, NOW)).indexes, 50),
         "FTS5 table, built": timed(lambda _: Fts5([fact["content"] for fact in kept]), 50),
         "FTS5, asked": timed(lambda n: table.search(QUERIES[n % len(QUERIES)], 10), 2_000),
     }

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -46,7 +45,7 @@ def search(  # noqa: PLR0913, PLR0917  (each parameter is an option)
             include_pending=include_pending,
         )  # fmt: skip
     if as_json:
-        echo_json([asdict(hit) for hit in hits])
+        echo_json(list(map(_row, hits)))
         return
     if not hits:
         nothing("nothing found")
@@ -54,6 +53,13 @@ def search(  # noqa: PLR0913, PLR0917  (each parameter is an option)
         echo(_line(hit))
         if explain:
             echo(_explained(hit))
+
+
+def _row(hit: Found) -> dict[str, Any]:
+    """A hit as JSON."""
+    factors = {"similarity": hit.similarity, "confidence": hit.confidence, "scope": hit.scope}
+    labels = {"kind": hit.kind, "pending": hit.pending, "agent_name": hit.agent_name}
+    return {"fact": hit.fact, "score": hit.score, **factors, **labels}
 
 
 def _line(hit: Found) -> str:

@@ -97,7 +97,7 @@ class AttackEvaluation:
 
     def _lines(self, document: Document) -> set[str]:
         """The lines that the next prompt would get: facts and summaries, without the headings."""
-        block = injection(document, self._settings.recall)
+        block = injection(document, self._settings.recall, NOW)
         return {fold(line) for line in block.splitlines() if line.startswith("- ")}
 
     def _true(self, case: Case, done: Remembered) -> Iterator[tuple[str, bool, str, str]]:

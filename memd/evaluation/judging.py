@@ -6,8 +6,9 @@ import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 
-from memd.config import Settings
+from memd.config import RecallSettings, Settings
 from memd.errors import ContentRefused, ContentTooLong
 from memd.evaluation.in_memory import Asked, Remembered
 from memd.evaluation.labels import LabelledUser, Must, Question, Session
@@ -50,7 +51,9 @@ class Judge:
         """The judgements on the questions that are asked after this session."""
         for number, question in enumerate(self.user.questions, 1):
             if question.after == session.id or (last and question.after is None):
-                yield from self._judgements(f"{self.user.user}.q{number}", _answered(question, document, self.settings))
+                yield from self._judgements(
+                    f"{self.user.user}.q{number}", _answered(question, document, self.settings.recall, session.at)
+                )
 
     def end(self, document: Document) -> Iterator[Judgement]:
         """The judgements on the whole memory."""
@@ -232,9 +235,9 @@ def _script_of(letter: str) -> str:
     return "CJK" if name in ("HIRAGANA", "KATAKANA") else name
 
 
-def _answered(question: Question, document: Document, settings: Settings) -> Judged:
+def _answered(question: Question, document: Document, settings: RecallSettings, now: datetime) -> Judged:
     for figure, query in (("question", question.query), ("question_bare", None)):
-        block = injection(document, settings.recall, query)
+        block = injection(document, settings, now, query)
         yield figure, "", holds(question, block), question.kind, question.query
 
 

@@ -164,6 +164,7 @@ def _row(result: Found, *, explain: bool) -> dict[str, object]:
     row: dict[str, object] = {
         "fact": result.fact,
         "score": result.score,
+        "kind": result.kind,
         "pending": result.pending,
         "agent_name": result.agent_name,
     }

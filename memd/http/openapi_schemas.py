@@ -89,10 +89,11 @@ FOUND: Schema = {
             "type": "array",
             "items": {
                 "type": "object",
-                "required": ["fact", "score", "pending", "agent_name"],
+                "required": ["fact", "score", "kind", "pending", "agent_name"],
                 "properties": {
                     "fact": {"type": "object", "required": ["content"]},
                     "score": _SHARE,
+                    "kind": {"type": "string", "enum": ["fact", "pending"]},
                     "pending": {"type": "boolean", "description": "A message not extracted yet: not verified."},
                     "agent_name": _TEXT,
                     "explain": {"type": "object", "required": [*_NAMES], "properties": dict.fromkeys(_NAMES, _SHARE)},

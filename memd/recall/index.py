@@ -1,110 +1,183 @@
-"""The index of one memory: which facts contain the words of a query, ranked by BM25.
+"""The index of one memory: which entries contain the words of a query, ranked by BM25F.
 
-It is built in memory in a few milliseconds and queried in less than one, so it needs no server and no file of its own
-(docs/decisions/0007-an-index-in-memory.md). It never changes once built: any number of threads may query it.
+It is built in memory in some milliseconds and queried in less than one, so it needs no server and no file of its own
+(docs/decisions/0007-an-index-in-memory.md). It never changes once built: any number of threads may query it. Its
+postings are two flat arrays, so that the garbage collector has next to nothing to look at.
 """
 
 from __future__ import annotations
 
 import math
+from array import array
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from sys import getsizeof
-from typing import Any
+from typing import NamedTuple
 
-from memd.memory.document import Fact
-from memd.memory.facts import asides_of, content_of, quotes_of
-from memd.recall.words import BEGINNING, terms
+from memd.recall.words import BEGINNINGS
 
-K1, B = 1.2, 0.5
+K1, B = 0.8, 0.5
 """BM25's saturation and length weight, at the low end of their usual range (Robertson and Zaragoza 2009): facts are
 short."""
 
-ASIDE_WEIGHT = 0.4
-"""Weight of a word in a quote or an aside of a fact (backstory, corrected error), relative to its sentence."""
-
 BEGINNING_WEIGHT = 0.5
 """Weight of a match by the beginning of a word, relative to a match of the whole word."""
-
-FULL_SHARE = 0.5
-"""A fact is fully similar at this share of the score that a fact with exactly the query's words would have."""
 
 MAX_TIMES = 3
 """A repeated word of the query counts at most this often: the query may be a whole message."""
 
 
+class Entry(NamedTuple):
+    """What is indexed of one fact or excerpt: the roots of its own words, and of other fields with their weights."""
+
+    own: Sequence[str]
+    fields: Sequence[tuple[float, Sequence[str]]] = ()
+
+
+class Wanted(NamedTuple):
+    """The roots of a query. `weights`: rarity times repetitions, of each root. `bits`: one bit for each root.
+
+    `beginnings`: the weights of the beginnings of its words.
+    """
+
+    weights: Mapping[str, float]
+    bits: Mapping[str, int]
+    beginnings: Mapping[str, float]
+
+
+class Match(NamedTuple):
+    """How an entry matches: its BM25F score, the weight of the roots that it has anywhere, and those it has itself."""
+
+    score: float
+    held: float
+    covered: int
+
+
 class Index:
-    """Facts by the terms they contain; a fact is known by its place in the list.
+    """Entries by the roots they contain; an entry is known by its place in the list.
 
     `like`: an index whose average length is used, so that the scores of both can be compared.
     """
 
-    def __init__(self, facts: Sequence[Fact], like: Index | None = None) -> None:
-        counted = [_counted(fact) for fact in facts]
+    def __init__(self, entries: Sequence[Entry], like: Index | None = None) -> None:
+        counted = [_counted(entry) for entry in entries]
         lengths = [sum(counts.values()) for counts in counted]
         average = sum(lengths) / len(lengths) if any(lengths) else 1.0
-        self._average: float = like._average if like else average
-        self.size = len(facts)
+        self.average: float = like.average if like else average
+        self.size = len(entries)
         postings: dict[str, list[float]] = {}
-        for place, counts in enumerate(counted):
-            norm = K1 * (1 - B + B * lengths[place] / self._average)
-            for term, count in counts.items():
-                postings.setdefault(term, []).extend((place, count * (K1 + 1) / (count + norm)))
-        # For each term place, share, place, share …: the garbage collector looks at flat tuples of numbers only once,
-        # and at lists of pairs again and again.
-        self._postings: dict[str, tuple[Any, ...]] = {term: tuple(flat) for term, flat in postings.items()}
+        for place, (counts, entry) in enumerate(zip(counted, entries, strict=True)):
+            norm = K1 * (1 - B + B * lengths[place] / self.average)
+            own, code = len(set(entry.own)), 2 * place + 1
+            for number, (root, count) in enumerate(counts.items()):
+                # The entry's own roots come first; the lowest bit of the code tells them from the others.
+                flat = (code if number < own else code - 1, count * (K1 + 1) / (count + norm))
+                if root in postings:
+                    postings[root] += flat
+                else:
+                    postings[root] = [*flat]
+        self._codes = array("I")
+        self._shares = array("f")
+        self._ends: dict[str, int] = {}
+        self._starts: dict[str, int] = {}
+        for root, flats in postings.items():
+            self._starts[root] = len(self._codes)
+            self._codes.extend(map(int, flats[::2]))
+            self._shares.extend(flats[1::2])
+            self._ends[root] = len(self._codes)
+
+    @cached_property
+    def _by_beginning(self) -> dict[str, list[str]]:
+        """The roots that begin alike."""
+        found: dict[str, list[str]] = {}
+        for root in self._starts:
+            if root.isalpha():
+                for size in BEGINNINGS:
+                    if len(root) >= size and root.isascii():
+                        found.setdefault(root[:size], []).append(root)
+        return found
 
     @cached_property
     def bytes_taken(self) -> int:
         """The bytes that the index takes, by estimate."""
-        shares = sum(map(self.frequency, self._postings)) * getsizeof(0.0)
-        terms_and_tuples = sum(getsizeof(term) + getsizeof(flat) for term, flat in self._postings.items())
-        return getsizeof(self._postings) + terms_and_tuples + shares
+        arrays = getsizeof(self._codes) + getsizeof(self._shares)
+        roots = sum(map(getsizeof, self._starts)) + 2 * sum(map(getsizeof, self._ends.values()))
+        beginnings = sum(getsizeof(found) for found in self._by_beginning.values())
+        return arrays + roots + 2 * getsizeof(self._starts) + getsizeof(self._by_beginning) + beginnings
 
-    def frequency(self, term: str) -> int:
-        """How many facts contain the term."""
-        return len(self._postings.get(term, ())) // 2
+    def frequency(self, root: str) -> int:
+        """How many entries contain the root."""
+        return self._ends.get(root, 0) - self._starts.get(root, 0)
 
-    def scores(self, weights: Mapping[str, float]) -> dict[int, float]:
-        """The BM25 score of each fact that contains any of the terms."""
-        scores: dict[int, float] = {}
-        for term, weight in weights.items():
-            flat = self._postings.get(term, ())
-            for place, share in zip(flat[::2], flat[1::2], strict=True):
-                scores[place] = scores.get(place, 0.0) + weight * share
-        return scores
+    def frequency_of_beginning(self, beginning: str) -> int:
+        """How many entries contain a word that begins so, at most."""
+        return min(self.size, sum(map(self.frequency, self._by_beginning.get(beginning, ()))))
+
+    def matches(self, wanted: Wanted) -> Iterator[tuple[int, Match]]:
+        """The entries that contain any of the roots or beginnings, with their places."""
+        scores = [0.0] * self.size
+        held = [0.0] * self.size
+        covered = [0] * self.size
+        for root, weight in wanted.weights.items():
+            bit = wanted.bits[root]
+            for code, share in self._postings(root):
+                place = code >> 1
+                scores[place] += weight * share
+                held[place] += weight
+                if code & 1:
+                    covered[place] |= bit
+        for beginning, weight in wanted.beginnings.items():
+            for place, share in self._postings_of_beginning(beginning).items():
+                scores[place] += weight * share
+        return ((place, Match(score, held[place], covered[place])) for place, score in enumerate(scores) if score > 0)
+
+    def _postings(self, root: str) -> Iterator[tuple[int, float]]:
+        start, end = self._starts.get(root, 0), self._ends.get(root, 0)
+        return zip(self._codes[start:end], self._shares[start:end], strict=True)
+
+    def _postings_of_beginning(self, beginning: str) -> dict[int, float]:
+        """The best share of a word that begins so, for each entry that has one among its own words."""
+        best: dict[int, float] = {}
+        for root in self._by_beginning.get(beginning, ()):
+            for code, share in self._postings(root):
+                if share > best.get(code >> 1, 0.0):
+                    best[code >> 1] = share
+        return best
 
 
-def similarities(query: str, indexes: Sequence[Index]) -> dict[int, float]:
-    """How well facts match the query, above 0 up to 1; facts without a word of the query are left out.
-
-    A fact's BM25 score divided by the best fact's, or by `FULL_SHARE` of the highest possible score if that is more.
-    Places are counted through all indexes, as if they were one.
-    """
+def wanted(query: Sequence[str], indexes: Sequence[Index]) -> Wanted:
+    """The roots of a query, weighed by how rare they are in all these indexes as if they were one."""
     size = sum(index.size for index in indexes)
-    weights: dict[str, float] = {}
-    for term, times in Counter(terms(query)).items():
-        frequency = sum(index.frequency(term) for index in indexes)
-        # The inverse document frequency in the form that never falls below zero.
-        rarity = math.log(1 + (size - frequency + 0.5) / (frequency + 0.5))
-        weights[term] = rarity * min(times, MAX_TIMES) * (BEGINNING_WEIGHT if term[0] == BEGINNING else 1.0)
-    scores: dict[int, float] = {}
-    start = 0
-    for index in indexes:
-        scores |= {start + place: score for place, score in index.scores(weights).items()}
-        start += index.size
-    full = max(FULL_SHARE * sum(weights.values()), max(scores.values(), default=0.0))
-    return {place: score / full for place, score in scores.items()}
+
+    def rarity(frequency: int) -> float:
+        """The inverse document frequency in the form that never falls below zero."""
+        return math.log(1 + (size - frequency + 0.5) / (frequency + 0.5))
+
+    times = Counter(query)
+    weights = {
+        root: rarity(sum(index.frequency(root) for index in indexes)) * min(count, MAX_TIMES)
+        for root, count in times.items()
+    }
+    beginnings = Counter(
+        root[:size] for root in times if root.isascii() and root.isalpha() for size in BEGINNINGS if len(root) >= size
+    )
+    return Wanted(
+        weights,
+        {root: 1 << number for number, root in enumerate(weights)},
+        {
+            begin: BEGINNING_WEIGHT * rarity(sum(index.frequency_of_beginning(begin) for index in indexes)) * count
+            for begin, count in beginnings.items()
+        },
+    )
 
 
-def _counted(fact: Fact) -> dict[str, float]:
-    """How often each term occurs in a fact; quotes and asides count less."""
+def _counted(entry: Entry) -> dict[str, float]:
+    """How often each root occurs in an entry, by weight; its own roots first."""
     counts: dict[str, float] = {}
-    for term in terms(content_of(fact)):
-        counts[term] = counts.get(term, 0.0) + 1.0
-    for text in (*asides_of(fact).values(), *quotes_of(fact)):
-        for term in terms(text):
-            if counts.get(term, 0.0) < 1.0:
-                counts[term] = ASIDE_WEIGHT
+    for root in entry.own:
+        counts[root] = counts.get(root, 0.0) + 1.0
+    for weight, roots in entry.fields:
+        for root in roots:
+            counts[root] = counts.get(root, 0.0) + weight
     return counts

@@ -1,8 +1,8 @@
 """Inject: the `<memory>` block for the next prompt, as much of the document as fits a token budget.
 
-Corrections are chosen first and have a budget of their own, then summaries, then facts by confidence. The text is data:
-escaped, so that no fact can close the block or open another one. The same document gives the same bytes, and the parts
-that change most come last, so that prompt caches hit.
+Corrections have a guaranteed part and are chosen first, then summaries, then what answers the query, then facts by
+confidence. The text is data: escaped, so that no fact can close the block or open another one. The same document gives
+the same bytes, and the parts that change most come last, so that prompt caches hit.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from memd.memory.facts import (
     category_of,
     confidence_of,
     content_of,
+    is_correction,
     rank,
     source_error,
     subject_of,
@@ -53,6 +54,8 @@ _STABLE = (
 )
 _OPEN, _CLOSE = "<memory>", "</memory>"
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
+# The end of a sentence; a point inside "1.5" is none. Each run of marks is tried from its beginning only.
+_END = re.compile(r"""(?<![.!?])[.!?]++["'”’)]*+(?:\s+|\Z)|(?<![。！？])[。！？]++[”’）」』]*+\s*""")
 _CATEGORY = re.compile(r"[\w-]{1,40}")
 # Marks that chat templates put around a turn. Marks with angle brackets are escaped anyway.
 _TEMPLATE = re.compile(r"\[(?=/?(?:INST|SYS|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS)\])", re.IGNORECASE)
@@ -90,13 +93,13 @@ class Lines:
 
     def __init__(self, document: Document, settings: RecallSettings) -> None:
         facts = facts_of(document)
-        texts = map(fact_line, facts)
         # Text and cost of each fact's line, as pairs: the garbage collector does not look at those again and again.
-        self._facts = [(text, _cost(text + "\n")) for text in texts]
-        ranks = [_rank(fact) for fact in facts]
-        self._corrections = {place for place, rank in enumerate(ranks) if rank[0]}
-        self._chosen = sorted(range(len(facts)), key=ranks.__getitem__, reverse=True)
-        self._shown = sorted(range(len(facts)), key=lambda place: _shown(ranks[place], place))
+        self._facts = [(text, _cost(text + "\n")) for text in map(fact_line, facts)]
+        places = [place for place, (text, _) in enumerate(self._facts) if text]
+        ranks = list(map(rank, facts))
+        self._corrections = {place for place in places if _corrects(facts[place])}
+        self._chosen = sorted(places, key=ranks.__getitem__, reverse=True)
+        self._shown = sorted(places, key=lambda place: self._in_block(ranks[place], place))
         self.summaries = list(_summaries(document, _ESTABLISHED if settings.order == "established" else _STABLE))
 
     @cached_property
@@ -112,11 +115,16 @@ class Lines:
         before it unchanged.
         """
         ahead = set(first)
-        chosen = [*first, *(place for place in self._chosen if place not in ahead)]
-        shown = [*first, *(place for place in self._shown if place not in ahead)]
+        asked = [place for place in first if self._facts[place][0]]
+        chosen = [*asked, *(place for place in self._chosen if place not in ahead)]
+        shown = [*asked, *(place for place in self._shown if place not in ahead)]
         number = {place: at for at, place in enumerate(shown)}
         lines = [_BlockLine(_FACTS, number[place], *self._facts[place]) for place in chosen]
         return [line for line, place in zip(lines, chosen, strict=True) if place in self._corrections], lines
+
+    def _in_block(self, rank: tuple[float, bool, str], place: int) -> tuple[bool, float, str, int]:
+        """Sorts facts for display: corrections first, then by confidence, then the older."""
+        return place not in self._corrections, -rank[0], rank[2], place
 
 
 def versioned(text: str) -> Injection:
@@ -135,7 +143,8 @@ def inject(
     """The block, at most `max_tokens` by `estimate_tokens` (None: the setting); "" when nothing is known.
 
     `first`: the places of facts to choose before all others, in this order. `pending`: messages not extracted yet,
-    oldest first. A line is included whole or not at all; when a long line does not fit, shorter lines after it may.
+    oldest first. A fact is included whole or not at all; when a long line does not fit, shorter lines after it may.
+    A summary that does not fit is cut at the end of a sentence.
     """
     if not settings.injection_enabled:
         return ""
@@ -145,10 +154,10 @@ def inject(
 
     block = _Block(budget)
     block.fill(corrections, block.used + settings.correction_tokens)
-    block.fill(lines.summaries, block.used + (budget - block.used) // 2)
+    block.fill_texts(lines.summaries, block.used + (budget - block.used) // 2)
     block.fill(reversed(_pending_lines(pending)), block.used + budget // PENDING_SHARE)
     block.fill(facts, budget)
-    block.fill(lines.summaries, budget)
+    block.fill_texts(lines.summaries, budget)
     return block.render()
 
 
@@ -158,6 +167,7 @@ class _Block:
     def __init__(self, budget: int) -> None:
         self._budget = budget
         self._chosen: dict[tuple[str, int], str] = {}
+        self._costs: dict[tuple[str, int], int] = {}
         self._headings: set[str] = set()
         self._cost = _cost(f"{_OPEN}\n{_CLOSE}")
 
@@ -168,16 +178,37 @@ class _Block:
 
     def fill(self, lines: Iterable[_BlockLine], limit: int) -> None:
         """Add the lines that fit while the block stays within `limit` tokens."""
+        for line in lines:
+            self._add(line, 10 * min(limit, self._budget))
+
+    def fill_texts(self, lines: Iterable[_BlockLine], limit: int) -> None:
+        """Add the lines while the block stays within `limit` tokens; one that does not fit is cut at a sentence.
+
+        A line that was cut before is replaced by as much of it as fits now.
+        """
         room = 10 * min(limit, self._budget)
         for line in lines:
-            cost = line.cost
-            if line.heading not in self._headings:
-                # A blank line precedes every heading but the first; it is counted for each.
-                cost += _cost(f"\n{line.heading}\n")
-            if self._cost + cost <= room and (line.heading, line.place) not in self._chosen:
-                self._chosen[line.heading, line.place] = line.text
-                self._headings.add(line.heading)
-                self._cost += cost
+            if not self._add(line, room):
+                left = room - self._cost - self._heading_cost(line) + self._costs.get((line.heading, line.place), 0)
+                if cut := _cut_at_sentence(line, left):
+                    self._add(cut, room)
+
+    def _add(self, line: _BlockLine, room: int) -> bool:
+        """Add a line if it fits; a longer one takes the place of the same line cut short."""
+        key = line.heading, line.place
+        known = self._costs.get(key, 0)
+        cost = line.cost - known + self._heading_cost(line)
+        if self._cost + cost > room:
+            return False
+        if line.cost > known:
+            self._chosen[key], self._costs[key] = line.text, line.cost
+            self._headings.add(line.heading)
+            self._cost += cost
+        return True
+
+    def _heading_cost(self, line: _BlockLine) -> int:
+        """What the heading of a line still costs. A blank line before each heading is counted, also of the first."""
+        return 0 if line.heading in self._headings else _cost(f"\n{line.heading}\n")
 
     def render(self) -> str:
         """The block as text."""
@@ -194,15 +225,9 @@ def _cost(text: str) -> int:
     return 3 * len(text) if text.isascii() else estimate_tokens(text * 10)
 
 
-def _rank(fact: Fact) -> tuple[bool, float, str]:
-    """Corrections first, then by confidence, then the newer; for sorting in reverse."""
-    confidence, correction, created = rank(fact)
-    return correction, confidence, created
-
-
-def _shown(rank: tuple[bool, float, str], place: int) -> tuple[bool, float, str, int]:
-    correction, confidence, created = rank
-    return not correction, -confidence, created, place
+def _corrects(fact: Fact) -> bool:
+    """Whether it says what was wrong before, whatever its category."""
+    return is_correction(fact) or bool(source_error(fact))
 
 
 def _summaries(document: Document, order: Sequence[tuple[str, str, str]]) -> Iterator[_BlockLine]:
@@ -212,7 +237,10 @@ def _summaries(document: Document, order: Sequence[tuple[str, str, str]]) -> Ite
 
 
 def fact_line(fact: Fact) -> str:
-    """One fact as a line of the block, in which nothing is a tag."""
+    """One fact as a line of the block, in which nothing is a tag; "" for a fact without words."""
+    content = _safe(content_of(fact))
+    if not content:
+        return ""
     person, relationship = map(_safe, subject_of(fact))
     about = ""
     if person:
@@ -222,7 +250,7 @@ def fact_line(fact: Fact) -> str:
     day = _DAY.match(_safe(valid_until(fact)))
     until = f" (until {day[0]})" if day else ""
     category = category_of(fact) if _CATEGORY.fullmatch(category_of(fact)) else DEFAULT_CATEGORY
-    return f"- [{category} | {confidence_of(fact):.2f}] {about}{_safe(content_of(fact))}{avoid}{until}"
+    return f"- [{category} | {confidence_of(fact):.2f}] {about}{content}{avoid}{until}"
 
 
 def _pending_lines(messages: Sequence[str]) -> list[_BlockLine]:
@@ -232,6 +260,17 @@ def _pending_lines(messages: Sequence[str]) -> list[_BlockLine]:
 
 def _line(heading: str, place: int, text: str) -> _BlockLine:
     return _BlockLine(heading, place, text, _cost(text + "\n"))
+
+
+def _cut_at_sentence(line: _BlockLine, room: int) -> _BlockLine | None:
+    """The line up to the last sentence that fits into so many tenths of a token; None without any."""
+    end, cost = 0, _cost("\n")
+    for sentence in _END.finditer(line.text):
+        cost += _cost(line.text[end : sentence.end()])
+        if cost > room:
+            break
+        end = sentence.end()
+    return _line(line.heading, line.place, line.text[:end].rstrip()) if end else None
 
 
 def _cut(text: str) -> str:

@@ -1,49 +1,77 @@
-"""The memory that a reader sees: one document, or an agent's and the user's own as one."""
+"""The memory that a reader sees: one document, or an agent's and the user's own as one; what is over is left out."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import TYPE_CHECKING, Literal
 
 from memd.context import DEFAULT_AGENT
 from memd.memory.document import SECTIONS, Document, Fact, agent_of, facts_of, summary
-from memd.memory.facts import content_of, id_of, replaces
+from memd.memory.facts import content_of, id_of, replaces, valid_until
 from memd.memory.text import normal_key
+from memd.push.times import moment
 
 if TYPE_CHECKING:
     from memd.recall.pending import Pending
 
+Kind = Literal["fact", "pending"]
+"""What can be found: a fact, a message that is not extracted yet."""
+
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """A document to read, and for each of its facts the agent whose memory has it ("": the user's own).
+    """A document to read, without the facts whose time is over, and what can be found besides its facts.
 
-    `pending`: the facts from this place on are pending messages.
+    `agents`: for each fact of the document the agent whose memory has it ("": the user's own). `good_until`: when the
+    next fact's time is over; None when no fact has an end.
     """
 
     document: Document
     agents: tuple[str, ...]
-    pending: int
+    good_until: datetime | None = None
+    pending: tuple[Pending, ...] = ()
+    found: list[Fact] = field(init=False)
+    """All that can be found, as facts: the facts, then the pending messages."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "found", [*self.facts, *(message.as_fact() for message in self.pending)])
 
     @property
     def facts(self) -> list[Fact]:
         """The facts, in the order of `agents`."""
         return facts_of(self.document)
 
+    def kind_of(self, place: int) -> Kind:
+        """The kind of what is at this place of `found`."""
+        return "fact" if place < len(self.agents) else "pending"
 
-def alone(document: Document) -> Memory:
-    """The memory of one document."""
-    count = len(facts_of(document))
-    return Memory(document, (agent_of(document),) * count, count)
+    def agent_of(self, place: int) -> str:
+        """The agent whose memory has what is at this place of `found`."""
+        if place < len(self.agents):
+            return self.agents[place]
+        return self.pending[place - len(self.agents)].bucket.agent_name
+
+    def is_good_at(self, now: datetime) -> bool:
+        """Whether no fact has ended since."""
+        return self.good_until is None or now < self.good_until
 
 
-def merged(own: Document, of_agent: Document) -> Memory:
+def alone(document: Document, now: datetime) -> Memory:
+    """The memory of one document, as it is at `now`."""
+    current, good_until = _current(document, now)
+    return Memory(current, (agent_of(document),) * len(facts_of(current)), good_until)
+
+
+def merged(own: Document, of_agent: Document, now: datetime) -> Memory:
     """The user's own document and an agent's as one memory. Of two facts that say the same, the agent's is kept.
 
     A fact of the user's that the agent's memory replaced is left out. Each summary is both texts on one line, the
     user's first.
     """
+    own, until_own = _current(own, now)
+    of_agent, until_agent = _current(of_agent, now)
     theirs = facts_of(of_agent)
     known = {normal_key(content_of(fact)) for fact in theirs}
     gone = {fact_id for fact in theirs for fact_id in replaces(fact)}
@@ -53,11 +81,21 @@ def merged(own: Document, of_agent: Document) -> Memory:
         texts = dict.fromkeys(filter(None, (summary(own, name), summary(of_agent, name))))
         document[section][name] = {"summary": " ".join(texts)}
     agents = (DEFAULT_AGENT,) * len(ours) + (agent_of(of_agent),) * len(theirs)
-    return Memory(document, agents, len(agents))
+    ends = [until for until in (until_own, until_agent) if until is not None]
+    return Memory(document, agents, min(ends, default=None))
 
 
 def with_pending(memory: Memory, messages: Sequence[Pending]) -> Memory:
     """The memory with pending messages after its facts."""
-    facts = [*memory.facts, *(pending.as_fact() for pending in messages)]
-    agents = (*memory.agents, *(pending.bucket.agent_name for pending in messages))
-    return Memory({**memory.document, "facts": facts}, agents, memory.pending)
+    return replace(memory, pending=tuple(messages))
+
+
+def _current(document: Document, now: datetime) -> tuple[Document, datetime | None]:
+    """The document without the facts whose time is over, and when the next one ends. The drain archives them later."""
+    ends = {place: end for place, fact in enumerate(facts_of(document)) if (end := moment(valid_until(fact)))}
+    over = {place for place, end in ends.items() if end <= now}
+    good_until = min((end for place, end in ends.items() if place not in over), default=None)
+    if not over:
+        return document, good_until
+    facts = [fact for place, fact in enumerate(facts_of(document)) if place not in over]
+    return {**document, "facts": facts}, good_until

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from memd.config import RecallSettings
 from memd.memory.document import Document
-from memd.recall.index import Index, similarities
-from memd.recall.inject import inject
+from memd.recall.inject import Lines, inject
 from memd.recall.memories import alone
-from memd.recall.search import everything, places, rank
+from memd.recall.ranking import Indexed
+from memd.recall.search import everything, rank
 
 
-def injection(document: Document, settings: RecallSettings, query: str | None = None) -> str:
-    """The block for the next prompt at the default budget, facts that match a query first. Raises Rejected."""
+def injection(document: Document, settings: RecallSettings, now: datetime, query: str | None = None) -> str:
+    """The block for the next prompt at `now`, at the default budget, what answers a query first. Raises Rejected."""
+    memory = alone(document, now)
+    lines = Lines(memory.document, settings)
     if not query:
-        return inject(document, settings)
-    memory = alone(document)
-    hits = rank(memory, similarities(query, [Index(memory.facts)]), everything(query))
-    return inject(document, settings, first=list(places(hits, memory)))
+        return inject(lines, settings)
+    search, indexed = everything(query), Indexed(memory)
+    hits = rank(memory, indexed.answering(search.query), search, indexed.times)
+    return inject(lines, settings, first=[hit.place for hit in hits])

@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from functools import cached_property
 from sys import getsizeof
 from typing import TYPE_CHECKING, Any
@@ -23,12 +24,12 @@ from memd.memory.parsing import broken_fields
 from memd.memory.store.cache import CachedReader
 from memd.memory.store.json_store import open_store
 from memd.memory.store.protocol import load_to_read
-from memd.recall.index import Index, similarities
 from memd.recall.inject import Injection, Lines, inject, versioned
-from memd.recall.memories import Memory, alone, merged, with_pending
+from memd.recall.memories import Memory, alone, merged
 from memd.recall.pending import Pending, PendingMessages
-from memd.recall.search import Found, check, everything, places, rank
-from memd.recall.vectors import Vectors, fused, load_embedder
+from memd.recall.ranking import Indexed
+from memd.recall.search import Found, Search, check, everything, rank
+from memd.recall.vectors import Vectors, load_embedder
 from memd.recall.why import why
 
 if TYPE_CHECKING:
@@ -48,8 +49,8 @@ class _Cached:
     blocks: dict[int | None, Injection] = field(default_factory=dict)
 
     @cached_property
-    def index(self) -> Index:
-        return Index(self.memory.facts)
+    def indexed(self) -> Indexed:
+        return Indexed(self.memory)
 
     @cached_property
     def lines(self) -> Lines:
@@ -58,7 +59,7 @@ class _Cached:
     def size(self) -> int:
         """The bytes of the values derived so far, by estimate."""
         size = sum(getsizeof(block.text) for block in list(self.blocks.values()))
-        size += self.index.bytes_taken if "index" in vars(self) else 0
+        size += self.indexed.bytes_taken if "indexed" in vars(self) else 0
         return size + (self.lines.bytes_taken if "lines" in vars(self) else 0)
 
     def is_of(self, documents: tuple[Document, ...]) -> bool:
@@ -91,10 +92,7 @@ class Reader:
         cached = self._read(bucket)
         if search is None and not include_pending:
             return self._block(bucket, cached, max_tokens)
-        first: list[int] = []
-        if search is not None:
-            similar = self._similarities(search.query, cached.memory, [cached.index])
-            first = list(places(rank(cached.memory, similar, search), cached.memory))
+        first = [hit.place for hit in self._ranked(cached.indexed, search)] if search is not None else []
         pending = [message.text for message in self._pending_of(bucket)] if include_pending else []
         block = versioned(inject(cached.lines, self._recall, max_tokens, first=first, pending=pending))
         self._keep(bucket, cached)
@@ -104,7 +102,7 @@ class Reader:
         """The cached block if nothing has changed since, else None; costs a `stat`. Raises StoreUnavailable."""
         cached = self._documents.derived(bucket)
         block = cached.blocks.get(max_tokens) if cached else None
-        if cached is None or block is None:
+        if cached is None or block is None or not cached.memory.is_good_at(datetime.now(UTC)):
             return None
         documents = map(self._documents.at_hand, self._buckets(bucket))
         same = all(current is ours for current, ours in zip(documents, cached.documents, strict=True))
@@ -124,13 +122,11 @@ class Reader:
         """The facts that match, best first. Raises Rejected, StoreUnavailable, DocumentDamaged, EmbedderFailed."""
         search = check(query, limit, categories, since, until)
         cached = self._read(bucket)
-        memory, indexes = cached.memory, [cached.index]
+        indexed = cached.indexed
         if include_pending:
-            memory = with_pending(memory, self._pending_of(bucket))
-            indexes.append(Index(memory.facts[memory.pending :], like=cached.index))
-        similar = self._similarities(search.query, memory, indexes)
+            indexed = indexed.with_pending(self._pending_of(bucket))
+        hits = self._ranked(indexed, search)[: search.limit]
         self._keep(bucket, cached)
-        hits = rank(memory, similar, search)[: search.limit]
         self._touch(bucket, hits)
         return hits
 
@@ -151,12 +147,13 @@ class Reader:
         name = self._recall.embedder
         return Vectors(load_embedder(name)) if name else None
 
-    def _similarities(self, query: str, memory: Memory, indexes: Sequence[Index]) -> dict[int, float]:
-        """Similarities by words; with an embedder, fused with those by vectors."""
-        by_words = similarities(query, indexes)
-        if self._vectors is None:
-            return by_words
-        return fused([by_words, self._vectors.similarities(query, list(map(content_of, memory.facts)))])
+    def _ranked(self, indexed: Indexed, search: Search) -> list[Found]:
+        """What answers a search, by words and, with an embedder, by vectors."""
+        cosines: dict[int, float] = {}
+        if self._vectors is not None:
+            texts = list(map(content_of, indexed.memory.facts))
+            cosines = dict(enumerate(self._vectors.cosines(search.query, texts)))
+        return rank(indexed.memory, indexed.answering(search.query, cosines), search, indexed.times)
 
     def _block(self, bucket: Bucket, cached: _Cached, max_tokens: int | None) -> Injection:
         block = cached.blocks.get(max_tokens)
@@ -179,16 +176,17 @@ class Reader:
         """Record in each memory's reading notes the facts that were found."""
         now = time.time()
         for part in self._buckets(bucket):
-            ids = [id_of(hit.fact) for hit in hits if hit.agent_name == part.agent_name and not hit.pending]
+            ids = [id_of(hit.fact) for hit in hits if hit.agent_name == part.agent_name and hit.kind == "fact"]
             if ids and self._store.reading_notes.note(part, ids, now) and self._store.mark(part) is None:
                 self._store.reading_notes.forget(*part)  # forgotten meanwhile: erase the note as well
 
     def _read(self, bucket: Bucket) -> _Cached:
         documents = tuple(map(self._documents.read, self._buckets(bucket)))
         cached = self._documents.derived(bucket)
-        if cached is not None and cached.is_of(documents):
+        now = datetime.now(UTC)
+        if cached is not None and cached.is_of(documents) and cached.memory.is_good_at(now):
             return cached
-        memory = merged(*documents) if len(documents) > 1 else alone(documents[0])
+        memory = merged(*documents, now) if len(documents) > 1 else alone(documents[0], now)
         return _Cached(documents, memory, self._recall)
 
     def _buckets(self, bucket: Bucket) -> tuple[Bucket, ...]:

@@ -1,19 +1,22 @@
-"""Search: ranks the facts that match a query. Pure: `reader` does the reading.
+"""Search: checks a search, and gives what answers it its score and its place in one list. Pure.
 
-score = 0.5 similarity + 0.3 confidence + 0.2 scope. A replaced fact never ranks above its replacement.
+score = 0.5 similarity + 0.3 confidence + 0.2 scope, within what `order` allows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from memd.errors import Rejected
 from memd.memory.document import Fact
-from memd.memory.facts import category_of, confidence_of, created_at, id_of, replaces, scope_of, updated_at
+from memd.memory.facts import category_of, confidence_of, created_at, scope_of, updated_at
 from memd.push.times import moment
-from memd.recall.memories import Memory
+from memd.recall import order
+from memd.recall.memories import Kind, Memory
+from memd.recall.order import inherit
+from memd.recall.ranking import Answering
 
 WEIGHTS = (0.5, 0.3, 0.2)
 """Weights of similarity, confidence and scope in the score."""
@@ -29,9 +32,9 @@ MAX_LIMIT = 500
 class Found:
     """One fact that matches a query.
 
-    `fact`: as in the document; shared with the cache, so it must not be changed. `score`: see the module; a replaced
-    fact has at most the score of its replacement. `similarity`, `confidence`, `scope`: the factors, 0 to 1. `pending`:
-    it is a message not extracted yet. `agent_name`: the agent whose memory has it ("": the user's own).
+    `fact`: as in the document; shared with the cache, so it must not be changed. `score`: see the module; `order` may
+    have lowered or raised it. `similarity`, `confidence`, `scope`: the factors, 0 to 1. `place`: its place in the
+    memory. `agent_name`: the agent whose memory has it ("": the user's own).
     """
 
     fact: Fact
@@ -39,8 +42,14 @@ class Found:
     similarity: float
     confidence: float
     scope: float
-    pending: bool = False
+    place: int
+    kind: Kind = "fact"
     agent_name: str = ""
+
+    @property
+    def pending(self) -> bool:
+        """Whether it is a message that is not extracted yet."""
+        return self.kind == "pending"
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,72 +101,29 @@ def check_query(query: object) -> str:
     return query
 
 
-def rank(memory: Memory, similarities: Mapping[int, float], search: Search) -> list[Found]:
-    """The facts with a similarity, best first; equals keep the order of the memory."""
-    known = dict(similarities)
-    successors = _inherit(memory, known)
-    hits = {place: _hit(memory, place, similarity) for place, similarity in known.items()}
-    for old, news in successors.items():
-        if old in hits:
-            ceiling = min(hits[new].score for new in news)
-            hits[old] = replace(hits[old], score=min(hits[old].score, ceiling))
-    order = sorted(hits, key=lambda place: (-hits[place].score, len(successors.get(place, ())), place))
-    return [hits[place] for place in order if search.takes(memory.facts[place])]
+def rank(memory: Memory, answering: Mapping[int, Answering], search: Search, times: Sequence[float]) -> list[Found]:
+    """What answers a query, best first; equals keep the memory's order. `times`: when each was said, in seconds."""
+    known = dict(answering)
+    replaced = inherit(memory.facts, known)
+    hits = {place: _hit(memory, place, answer.similarity) for place, answer in known.items()}
+    scores = {place: hit.score for place, hit in hits.items()}
+    order.replaced_below(scores, replaced)
+    order.newer_first(scores, known, memory.facts, times, replaced)
+    ranked = sorted(scores, key=lambda place: (-scores[place], len(replaced.get(place, ())), place))
+    return [replace(hits[place], score=scores[place]) for place in ranked if search.takes(memory.found[place])]
 
 
 def _hit(memory: Memory, place: int, similarity: float) -> Found:
-    fact = memory.facts[place]
+    fact = memory.found[place]
     confidence = confidence_of(fact)
     scope = SCOPES.get(scope_of(fact), SCOPES["user"])
     score = score_of(similarity, confidence, scope)
-    return Found(fact, score, similarity, confidence, scope, place >= memory.pending, memory.agents[place])
+    return Found(fact, score, similarity, confidence, scope, place, memory.kind_of(place), memory.agent_of(place))
 
 
 def score_of(similarity: float, confidence: float, scope: float) -> float:
     """The score of these factors."""
     return WEIGHTS[0] * similarity + WEIGHTS[1] * confidence + WEIGHTS[2] * scope
-
-
-def _inherit(memory: Memory, similarities: dict[int, float]) -> dict[int, set[int]]:
-    """For each replaced fact that is still there, all facts that replaced it, directly or in several steps.
-
-    They match whatever the replaced fact matches: they get at least its similarity.
-    """
-    newer = _newer(memory)
-    later = {old: _reachable(old, newer) for old in newer}
-    # Facts that replace each other in a circle, which only a hand-edited file can contain, are equals.
-    successors = {old: {new for new in news if old not in later.get(new, ())} for old, news in later.items()}
-    for old, news in successors.items():
-        for new in news:
-            if old in similarities:
-                similarities[new] = max(similarities.get(new, 0.0), similarities[old])
-    return {old: news for old, news in successors.items() if news}
-
-
-def _reachable(start: int, newer: Mapping[int, list[int]]) -> set[int]:
-    """The places reachable from `start`, in one or several steps."""
-    reached: set[int] = set()
-    queue = [start]
-    while queue:
-        for new in newer.get(queue.pop(), ()):
-            if new not in reached:
-                reached.add(new)
-                queue.append(new)
-    return reached
-
-
-def _newer(memory: Memory) -> dict[int, list[int]]:
-    """For each replaced fact, the places of the facts that replace it."""
-    newer: dict[int, list[int]] = {}
-    replacing = [(place, names) for place, fact in enumerate(memory.facts) if (names := replaces(fact))]
-    if not replacing:
-        return newer
-    places = {id_of(fact): place for place, fact in enumerate(memory.facts)}
-    for new, names in replacing:
-        for name in names:
-            if name in places:
-                newer.setdefault(places[name], []).append(new)
-    return newer
 
 
 def _time_of(fact: Fact) -> datetime | None:
@@ -172,9 +138,3 @@ def _time(name: str, value: object) -> datetime | None:
     if time is None or time.tzinfo:
         return time
     return time.replace(tzinfo=UTC)
-
-
-def places(hits: Iterable[Found], memory: Memory) -> Iterator[int]:
-    """The places of the facts in the memory."""
-    known = {id(fact): place for place, fact in enumerate(memory.facts)}
-    return (known[id(hit.fact)] for hit in hits)

@@ -1,14 +1,14 @@
 """Vectors: search by meaning, where an app names a function that turns a text into a vector.
 
 The app provides the function (`recall.embedder`, a dotted path): a local model, an API, a table. It is called again
-only for texts whose vector is no longer cached. Its ranking is fused with the word ranking by reciprocal rank.
+only for texts whose vector is no longer cached. `ranking` adds the cosines to the scores of the words.
 """
 
 from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from memd.config import dotted
@@ -17,12 +17,6 @@ from memd.errors import ConfigError, EmbedderFailed
 if TYPE_CHECKING:
     import numpy
     from numpy.typing import NDArray
-
-RANK_OFFSET = 60
-"""The constant of reciprocal rank fusion (Cormack, Clarke and Buettcher 2009)."""
-
-NEAREST = 50
-"""Most facts that vectors contribute, the nearest ones."""
 
 VECTORS_KEPT = 20_000
 """Vectors cached, the least recently used evicted: 30 MB at 384 dimensions."""
@@ -58,18 +52,17 @@ class Vectors:
         self._lock = threading.Lock()
         self._kept: OrderedDict[str, NDArray[numpy.float32]] = OrderedDict()
 
-    def similarities(self, query: str, texts: Sequence[str]) -> dict[int, float]:
-        """The cosines above 0 of the texts nearest to the query, by place. Raises EmbedderFailed."""
+    def cosines(self, query: str, texts: Sequence[str]) -> list[float]:
+        """The cosine of each text to the query; 0 for a zero vector. Raises EmbedderFailed."""
         if not texts:
-            return {}
+            return []
         np = self._numpy
         target = self._vector(query)
         rows = [self._vector(text) for text in texts]
         if any(row.shape != target.shape for row in rows):
             raise EmbedderFailed("recall.embedder returns vectors of different lengths")
-        cosines = np.stack(rows) @ target
-        nearest = np.argsort(-cosines, kind="stable")[:NEAREST]
-        return {int(place): float(cosines[place]) for place in nearest if cosines[place] > 0}
+        found: list[float] = (np.stack(rows) @ target).tolist()
+        return found
 
     def _vector(self, text: str) -> NDArray[numpy.float32]:
         with self._lock:
@@ -96,16 +89,3 @@ class Vectors:
         length = float(np.linalg.norm(vector))
         unit: NDArray[numpy.float32] = vector / length if length > 0 else vector
         return unit
-
-
-def fused(rankings: Sequence[Mapping[int, float]]) -> dict[int, float]:
-    """The rankings fused by reciprocal rank: 1 for the first of all rankings; equals share the better rank."""
-    scores: dict[int, float] = {}
-    for ranking in rankings:
-        rank: dict[float, int] = {}
-        for number, value in enumerate(sorted(ranking.values(), reverse=True), 1):
-            rank.setdefault(value, number)
-        for place, value in ranking.items():
-            scores[place] = scores.get(place, 0.0) + 1 / (RANK_OFFSET + rank[value])
-    whole = len(rankings) / (RANK_OFFSET + 1)
-    return {place: score / whole for place, score in scores.items()}

@@ -1,15 +1,21 @@
-"""Words: the terms of a text for the index. Stems of words, and pairs of characters where words have no spaces.
+"""Words: the roots of a text for the index. Stems of words, and pairs of characters where words have no spaces.
 
-Queries and facts are split alike, so that both sides agree. Nothing in a query is an operator.
+Queries and facts are split alike, so that both sides agree. Nothing in a query is an operator. The roots of a word are
+reckoned once and kept. `words/` has the grammar, irregular forms and number words of each language.
 """
 
 from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterable
 from functools import lru_cache
+from operator import add
+from pathlib import Path
+from typing import Any
 
 from memd.memory.text import fold
+from memd.yaml_text import read
 
 _UNSPACED = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
@@ -17,67 +23,103 @@ _UNSPACED = (
 )
 """Thai, Lao, Burmese, Khmer, kana, Han, Hangul: words are not separated by spaces, or carry their endings."""
 
-BEGINNING = "^"
-"""Marks the beginning of a word as a term; no word contains it."""
+BEGINNINGS = (3, 5)
+"""Lengths, in letters, of the beginnings by which related words are found."""
 
-_BEGINNINGS = (3, 5)
-"""Lengths of the beginnings, in letters."""
+_KEPT = 32_768
+"""Words whose roots are kept: some 6 MB. Beyond it they are reckoned anew, which only costs time."""
 
 _LETTER = f"[^\\W_{_UNSPACED}]"
 # Marks belong to the letter before them; "+" and "#" to the name they end ("C++", "C#").
 _TOKEN = re.compile(f"[{_UNSPACED}]+|{_LETTER}(?:{_LETTER}|[\u0300-\u036f\u0900-\u0dff]|['’](?=[a-z]))*[+#]*")
 _FIRST_UNSPACED = "\u0e00"
+# ASCII text is split at everything that no word contains, twenty times as fast as by the regex.
+_BETWEEN = {code: " " for code in range(128) if not (chr(code).isalnum() or chr(code) in "'+#")}
 
-_ENGLISH = (
-    "a about after again all also am an and any anything are as at be been being both but by can could did do does "
-    "doing done dont each for from get gets give gives go goes had has have having he her here hers him his how i if "
-    "in into is it its itself just know known let may me might more most much must my no nor not now of off on once "
-    "one only or other our out over own please same shall she should so some something still such tell than that "
-    "thats the their theirs them then there these they thing things this those through to too under until up use "
-    "user users very was we were what whats when where which while who whom whose why will with without would you "
-    "your yours"
-)
-_FUNCTION_WORDS = frozenset(_ENGLISH.split())
-_FUNCTION_CHARACTERS = frozenset(
-    "的了吗嗎呢吧啊呀是在有和与與跟或我你您他她它们們这這那哪什么麼麽怎谁誰几幾多少会會能要想请請告诉訴把被让讓给給也都就还還很不没沒"
-    "个個些里裡上下时時候用户戶对對关關于於一とのはをがにでたますか"
-)
+_FOLDER = Path(__file__).with_suffix("")
+_ENGLISH: dict[str, Any] = read(_FOLDER / "en.yaml")
+_CHINESE: dict[str, Any] = read(_FOLDER / "zh.yaml")
+_FUNCTION_WORDS = frozenset(_ENGLISH["function_words"])
+_NUMBERS: dict[str, str] = _ENGLISH["numbers"]
+_IRREGULAR = {form: plain for plain, forms in _ENGLISH["irregular"].items() for form in forms}
+_FUNCTION_CHARACTERS = frozenset(_CHINESE["function_characters"])
+_NUMERALS: dict[str, str] = _CHINESE["numerals"]
+
+Roots = tuple[str, ...]
 
 
-def terms(text: str) -> list[str]:
-    """The terms of a text in order, with repetitions. Function words count only when there are no other words.
+def roots(text: str) -> list[str]:
+    """The roots of a text in order, with repetitions. Function words count only when there are no other words.
 
-    For example, "Does she like teas?" has lik ^lik tea ^tea; the beginnings (^) relate insurer to insurance.
-    "喜欢绿茶" has 喜 喜欢 欢 欢绿 绿 绿茶 茶.
+    For example, "Does she like teas?" has lik tea, "bought two" has buy 2, and
+    "喜欢绿茶" has 喜欢 喜 欢绿 欢 绿茶 绿 茶.
     """
-    tokens = _TOKEN.findall(fold(text))
-    return _terms(tokens, keep=False) or _terms(tokens, keep=True)
+    found: list[str] = []
+    plain = fold(text)
+    if plain.isascii():
+        for word in plain.translate(_BETWEEN).split():
+            found += _WORDS[word]
+    else:
+        for token in _TOKEN.findall(plain):
+            found += _characters(token) if _is_unspaced(token) else _WORDS[token]
+    return found or _grammar(plain)
 
 
-def _terms(tokens: list[str], *, keep: bool) -> list[str]:
-    result: list[str] = []
-    for token in tokens:
-        if token[0] >= _FIRST_UNSPACED and token[0] != "’":
-            result += _pieces(token, keep=keep)
-        elif (word := _plain(token)) and (keep or word not in _FUNCTION_WORDS):
-            root = stem(word)
-            result.append(root)
-            if root.isalpha():
-                result += [BEGINNING + root[:size] for size in _BEGINNINGS if len(root) >= size]
-    return result
+def _is_unspaced(token: str) -> bool:
+    return token[0] >= _FIRST_UNSPACED and token[0] != "’"
 
 
-def _pieces(run: str, *, keep: bool) -> list[str]:
-    """Characters and pairs of neighbouring characters, without those that are only grammar."""
-    result: list[str] = []
-    before = ""
-    for char in run:
-        if before and (keep or not (before in _FUNCTION_CHARACTERS and char in _FUNCTION_CHARACTERS)):
-            result.append(before + char)
-        if keep or char not in _FUNCTION_CHARACTERS:
-            result.append(char)
-        before = char
-    return result
+def _characters(run: str) -> list[str]:
+    """Pairs of neighbouring characters, each before its first character; without those that are only grammar."""
+    found: list[str] = []
+    for pair in map(add, run, run[1:]):
+        found += _PAIRS[pair]
+    found += _PAIRS[run[-1]]
+    return found
+
+
+def _grammar(plain: str) -> list[str]:
+    """The roots of a text that has only function words."""
+    found: list[str] = []
+    for token in _TOKEN.findall(plain):
+        found += [*map(add, token, token[1:]), *token] if _is_unspaced(token) else (stem(_plain(token)),)
+    return [root for root in found if root]
+
+
+class _Kept(dict[str, Roots]):
+    """The roots of each word met so far. Two threads may reckon the same word at once, which is harmless."""
+
+    def _reckoned(self, word: str) -> Iterable[str]:
+        raise NotImplementedError
+
+    def __missing__(self, word: str) -> Roots:
+        found = tuple(self._reckoned(word))
+        if len(self) >= _KEPT:
+            self.clear()
+        self[word] = found
+        return found
+
+
+class _Words(_Kept):
+    """The roots of what stands between two spaces: mostly one word, "c++" or "it's" included."""
+
+    def _reckoned(self, word: str) -> Iterable[str]:
+        words = map(_plain, _TOKEN.findall(word))
+        return [stem(part) for part in words if part and part not in _FUNCTION_WORDS]
+
+
+class _Pairs(_Kept):
+    """The roots of a pair of characters, or of a last single one: the pair, and its first character."""
+
+    def _reckoned(self, word: str) -> Iterable[str]:
+        first = word[0]
+        if len(word) == 2 and not _FUNCTION_CHARACTERS.issuperset(word):
+            yield word
+        if first not in _FUNCTION_CHARACTERS:
+            yield _NUMERALS.get(first, first)
+
+
+_WORDS, _PAIRS = _Words(), _Pairs()
 
 
 def _plain(word: str) -> str:
@@ -88,10 +130,18 @@ def _plain(word: str) -> str:
     return unicodedata.normalize("NFC", bare).replace("’", "'").replace("'s", "").replace("'", "")
 
 
-@lru_cache(maxsize=32_768)
+@lru_cache(maxsize=_KEPT)
 def stem(word: str) -> str:
-    """A word without English inflection: likes, liked, liking and like have one stem."""
-    if len(word) < 4 or not word.isalpha() or not word.isascii():
+    """A word without English inflection: likes, liked, liking and like have one stem, as go and went; two is 2."""
+    if len(word) < 3 or not word.isalpha() or not word.isascii():
+        return word
+    if word in _NUMBERS:
+        return _NUMBERS[word]
+    return _regular(_IRREGULAR.get(word, word))
+
+
+def _regular(word: str) -> str:
+    if len(word) < 4:
         return word
     if word.endswith("ies"):
         word = word[:-3] + "y"

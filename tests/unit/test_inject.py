@@ -128,6 +128,34 @@ def test_corrections_are_in_whatever_the_query() -> None:
     assert "Lives in Porto (avoid: Lisbon)" in lines(inject(memory, SETTINGS, 60, first=list(range(30))))
 
 
+def test_corrections_beyond_their_part_compete_by_confidence() -> None:
+    """Many uncertain corrections do not push certain preferences out; what corrects an error is one in any category."""
+    corrections = [
+        fact(f"c{number}", f"Correction {number} " + "x" * 80, 0.7, category="context", sourceError="Wrong")
+        for number in range(18)
+    ]
+    certain = [fact(f"p{number}", f"Prefers number {number} " + "x" * 80, 0.99) for number in range(18)]
+    block = inject(document(*corrections, *certain), RecallSettings(correction_tokens=100), 600)
+    assert block.count("Prefers") > 2 * block.count("Correction") > 0
+    assert lines(inject(document(*certain, corrections[0]), SETTINGS))[0].startswith("Correction")
+
+
+def test_a_fact_without_words_has_no_line() -> None:
+    """Whatever it was that a person left in the file."""
+    memory = document(fact("a", " \n"), fact("b", "\x07"), fact("c", "Likes tea"))
+    assert lines(inject(memory, SETTINGS, first=[0, 1])) == ["Likes tea"]
+
+
+def test_a_summary_that_is_too_long_ends_with_a_sentence() -> None:
+    """In English and Chinese; a point inside a number ends none."""
+    work = "Works at Acme since version 1.5 shipped. Leads four people. " + "Then " + "on and on " * 200 + "."
+    assert "shipped. Leads four people.\n" in inject(document(workContext=work), SETTINGS, 100)
+    assert (
+        inject(document(workContext="做后端。" + "很忙" * 200 + "。"), SETTINGS, 100).splitlines()[2]
+        == "- Work: 做后端。"
+    )
+
+
 @pytest.mark.parametrize("query", ["x" * 20_001, "绿茶" * 50_000])
 def test_a_query_that_is_too_long_is_refused(data_dir: Path, query: str) -> None:
     """With the code and the limit."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +16,14 @@ from memd.context import Bucket
 from memd.errors import ConfigError, EmbedderFailed, Rejected
 from memd.evaluation import retrieval
 from memd.memory.document import Document
-from memd.recall.index import Index, similarities
+from memd.push.times import iso
 from memd.recall.memories import alone
+from memd.recall.ranking import Indexed
 from memd.recall.search import WEIGHTS, Found, check, rank
-from memd.recall.vectors import fused
-from memd.recall.words import stem, terms
+from memd.recall.words import roots, stem
 
 ROOT = Path(__file__).parents[2]
+NOW = datetime(2026, 11, 1, tzinfo=UTC)
 
 
 def ids(found: list[Found]) -> list[str]:
@@ -31,7 +33,8 @@ def ids(found: list[Found]) -> list[str]:
 def found_in(memory: Document, query: str, **wanted: Any) -> list[Found]:
     """The search without files."""
     checked = check(query, 500, **{"categories": (), "since": None, "until": None} | wanted)
-    return rank(alone(memory), similarities(query, [Index(memory["facts"])]), checked)
+    indexed = Indexed(alone(memory, NOW))
+    return rank(indexed.memory, indexed.answering(query), checked, indexed.times)
 
 
 # --- words ---------------------------------------------------------------------------------------------------------
@@ -39,25 +42,25 @@ def found_in(memory: Document, query: str, **wanted: Any) -> list[Found]:
 
 def test_words_without_their_endings_and_pairs_of_characters() -> None:
     """English loses inflection and grammar, Chinese becomes pairs of characters, "C++" keeps its signs."""
-    assert [term for term in terms("Does she like teas?") if term[0] != "^"] == ["lik", "tea"]
+    assert roots("Does she like teas?") == ["lik", "tea"]
     assert {stem(word) for word in ("like", "likes", "liked", "liking")} == {"lik"}
-    assert {"绿", "绿茶", "茶"} <= set(terms("我喜欢喝绿茶。"))
-    assert "的" not in terms("他的茶")
-    assert {"c++", "c#"} <= set(terms("C++ and C#"))
-    assert terms("ＰＯＲＴＯ") == terms("Porto")
-    assert terms("Málaga") == terms("malaga")
+    assert {"绿", "绿茶", "茶"} <= set(roots("我喜欢喝绿茶。"))
+    assert "的" not in roots("他的茶")
+    assert {"c++", "c#"} <= set(roots("C++ and C#"))
+    assert roots("ＰＯＲＴＯ") == roots("Porto")
+    assert roots("Málaga") == roots("malaga")
 
 
 def test_a_query_of_grammar_alone_is_still_a_query() -> None:
     """Function words count when there are no others."""
-    assert "who" in terms("Who is it?")
-    assert "谁" in terms("谁？")
+    assert "who" in roots("Who is it?")
+    assert "谁" in roots("谁？")
 
 
 @given(st.text(max_size=300))
 def test_any_text_has_terms_without_complaint(text: str) -> None:
     """Any text has terms, surrogates and any script included."""
-    assert all(terms(text))
+    assert all(roots(text))
 
 
 # --- ranking -------------------------------------------------------------------------------------------------------
@@ -88,12 +91,12 @@ def test_what_holds_more_and_rarer_words_is_more_similar() -> None:
 
 
 def test_a_word_that_only_begins_alike_counts_little() -> None:
-    """Related words are found, with a similarity that says how sure that is."""
+    """Related words are found, after the word itself."""
     memory = document(fact("a", "Her health insurance is with Medis"), fact("b", "Has an insured parcel on the way"))
-    near = found_in(memory, "insurer")
-    assert {one.fact["id"] for one in near} == {"a", "b"}
-    assert all(one.similarity < 0.5 for one in near)
-    assert found_in(memory, "health insurance")[0].similarity == 1.0
+    assert {one.fact["id"] for one in found_in(memory, "insurer")} == {"a", "b"}
+    best, near = found_in(memory, "insurance")
+    assert (best.fact["id"], best.similarity) == ("a", 1.0)
+    assert near.similarity < 0.5
 
 
 @pytest.mark.parametrize(
@@ -131,6 +134,81 @@ def test_a_ring_of_which_only_one_fact_matches_is_searched() -> None:
     """Facts in a ring are equals: none of them inherits what another one matches."""
     ring = (fact("a", "Porto", replaces=["c"]), fact("b", "tea", replaces=["a"]), fact("c", "Porto", replaces=["b"]))
     assert ids(found_in(document(*ring, fact("d", "Porto", replaces=["b"])), "tea")) == ["d", "b"]
+
+
+ALIKE = [
+    ("The rent is 900 euros", "The rent is 1,050 euros now", "how much rent?"),
+    ("The dentist is Dr Weber in Mainz", "The dentist is Dr Sahin in Mainz", "who is the dentist?"),
+    ("用户住在北京", "用户住在上海", "用户住在哪里？"),
+    ("用户每天跑3公里", "用户每天跑5公里", "每天跑几公里？"),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "query"), ALIKE)
+def test_of_two_facts_that_differ_in_a_number_or_a_name_the_newer_stands_first(old: str, new: str, query: str) -> None:
+    """Whatever their confidence and their place in the file; facts about different persons are left alone."""
+    days = {"saidAt": "2026-01-01T00:00:00Z"}, {"saidAt": "2026-05-01T00:00:00Z"}
+    memory = document(fact("new", new, 0.7, **days[1]), fact("old", old, 1.0, **days[0]))
+    assert ids(found_in(memory, query)) == ["new", "old"]
+    ana = {"subject": {"person": "Ana", "relationship": "sister"}}
+    memory = document(fact("new", new, 0.7, **days[1], **ana), fact("old", old, 1.0, **days[0]))
+    assert ids(found_in(memory, query))[0] == "old"
+
+
+@pytest.mark.parametrize(
+    ("query", "content"),
+    [
+        ("what did she buy", "Bought a bicycle"),
+        ("how many children", "Has 3 children"),
+        ("the child", "Has 3 children"),
+        ("three", "Has 3 children"),
+        ("teach", "Taught at a school"),
+        ("养了两只猫", "用户有2只猫"),
+    ],
+)
+def test_irregular_forms_and_numbers_in_words_are_found(query: str, content: str) -> None:
+    """As their plain forms and their digits are."""
+    assert ids(found_in(document(fact("a", content), fact("b", "Lives in Porto")), query)) == ["a"]
+
+
+def test_a_name_outranks_common_words() -> None:
+    """A fact about the person named stands before facts that merely share the other words of the query."""
+    ana = {"subject": {"person": "Ana", "relationship": "sister"}}
+    others = [fact(f"o{number}", f"Works at the office on day {number}", 1.0) for number in range(6)]
+    memory = document(*others, fact("ana", "Is employed by a bakery", 0.7, **ana))
+    assert ids(found_in(memory, "where does Ana work, at the office?"))[0] == "ana"
+    assert ids(found_in(memory, "which office does my sister work at?"))[0] == "ana"
+
+
+@pytest.mark.parametrize(
+    ("phone", "job", "query"),
+    [
+        ("Her phone is 555-0133", "Works at a bakery", "Whoever's phone is 555-0133, where do they work?"),
+        ("电话是5550133", "在面包店工作", "电话是5550133的人在哪里工作？"),
+    ],
+)
+def test_who_is_only_described_is_found_by_the_description(phone: str, job: str, query: str) -> None:
+    """The best fact names the person; the fact about them that has the other words follows it."""
+    ana, ben = ({"subject": {"person": name, "relationship": "friend"}} for name in ("Ana", "Ben"))
+    memory = document(
+        fact("ben", job.replace("面包店", "书店").replace("bakery", "bookshop"), 0.9, **ben),
+        fact("me", job.replace("面包店", "医院").replace("bakery", "clinic"), 0.9),
+        fact("ana", job, 0.8, **ana),
+        fact("phone", phone, 0.8, **ana),
+    )
+    assert ids(found_in(memory, query))[:2] == ["phone", "ana"]
+
+
+def test_what_is_over_is_not_found_and_not_shown(data_dir: Path) -> None:
+    """From its very last moment on, though no drain has archived it yet."""
+    now = datetime.now(UTC)
+    ended, ends = (iso(now + timedelta(seconds=seconds)) for seconds in (-1, 3600))
+    write(data_dir, document(fact("a", "Tea until noon", validUntil=ended), fact("b", "Tea at five", validUntil=ends)))
+    app = reader(data_dir)
+    assert ids(app.search("ana", "tea")) == ["b"]
+    for block in (app.inject("ana"), app.inject("ana", query="tea")):
+        assert "noon" not in block
+        assert "five" in block
 
 
 FACTS = st.lists(
@@ -310,13 +388,19 @@ def test_vectors_find_what_words_do_not(data_dir: Path) -> None:
     assert ids(with_vectors.search("ana", "instrument")) == ["c"]
 
 
-def test_reciprocal_ranks_are_fused() -> None:
-    """First in all is 1; equals share the better rank; one ranking alone gives half."""
-    both = fused([{0: 3.0, 1: 2.0}, {0: 0.5, 2: 0.5}])
-    assert both[0] == pytest.approx(1.0)
-    assert both[2] == pytest.approx(0.5)
-    assert both[1] == pytest.approx(0.5 * 61 / 62)
-    assert fused([{}, {}]) == {}
+def test_a_vector_adds_to_the_words_and_does_not_outrank_them(data_dir: Path) -> None:
+    """The only fact about the subject stands before those that merely lie near it; what is far is no answer."""
+    write(
+        data_dir,
+        document(
+            *(fact(f"r{number}", f"Writes Rust number {number}", 0.7 + number / 20) for number in range(5)),
+            fact("v", "Is vegetarian", 0.7),
+            fact("p", "Has a home in Porto"),
+        ),
+    )
+    found = reader(data_dir, recall__embedder="support.recall_support.one_hot").search("ana", "vegetarian meat")
+    assert ids(found) == ["v"]
+    assert found[0].similarity == 1.0
 
 
 @pytest.mark.parametrize("name", ["nowhere.embed", "math.pi", "nodots", "support.recall_support.nothing"])

@@ -1,0 +1,176 @@
+"""Ranking: how well each fact, excerpt and pending message of a memory answers a query, by words, names and vectors.
+
+One list for all of them. Pure: `reader` does the reading, `order` knows what must never stand above what.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
+
+from memd.memory.facts import content_of, source_of, subject_of
+from memd.recall.fields import Around, entry_of, names_of, said_on
+from memd.recall.index import Index, Match, Wanted, wanted
+from memd.recall.memories import Memory, with_pending
+from memd.recall.words import roots
+
+if TYPE_CHECKING:
+    from memd.recall.pending import Pending
+
+COVERED, THREAD, NAMED, HOP = 0.6, 0.15, 0.4, 0.4
+"""What is added to the words' score, of which the best is 1: for the share of the query's words that an entry has (by
+weight), for the best entry of its thread, for being about somebody whom the query names, and for being about the person
+whom the best entry is about while it has the words that the best entry lacks."""
+
+VECTORS = 0.5
+"""What the nearest vector adds, the farthest adding nothing."""
+
+FLOOR = 0.3
+"""The cosine below which a fact that shares no word with the query is no answer."""
+
+FEEDBACK, FEEDBACK_FROM = 0.3, 3
+"""Weight of the roots that a Chinese query borrows, relative to its own, and how many of the best entries lend them."""
+
+_FIRST_UNSPACED = "\u0e00"
+
+
+class Answering(NamedTuple):
+    """How well a place answers: from 0 to 1, and the query's roots among its own words, as bits."""
+
+    similarity: float
+    covered: int
+
+
+@dataclass(frozen=True)
+class Indexed:
+    """A memory with its index and all that its ranking asks for. Built once, never changed."""
+
+    memory: Memory
+    around: Sequence[Around] = ()
+    """What was said around each of `memory.found`; shorter where nothing is known of the others."""
+
+    base: Indexed | None = None
+    """The same memory without pending messages, whose index is used."""
+
+    def with_pending(self, messages: Sequence[Pending]) -> Indexed:
+        """The same with pending messages."""
+        return Indexed(with_pending(self.memory, messages), (), self)
+
+    @cached_property
+    def indexes(self) -> Sequence[Index]:
+        """The indexes of all that can be found, in the order of `memory.found`."""
+        if self.base is None:
+            known = [*self.around, *[Around()] * (len(self.memory.found) - len(self.around))]
+            return (Index(list(map(entry_of, self.memory.found, known))),)
+        pending = self.memory.found[len(self.base.memory.found) :]
+        return (*self.base.indexes, Index([entry_of(fact, Around()) for fact in pending], self.base.indexes[0]))
+
+    @cached_property
+    def names(self) -> Mapping[str, set[int]]:
+        """The places of the facts about each person."""
+        return names_of(self.memory.facts)
+
+    @cached_property
+    def threads(self) -> Sequence[str]:
+        """The thread of each of `memory.found`; "" when it has none."""
+        return [source_of(fact) for fact in self.memory.found]
+
+    @cached_property
+    def times(self) -> Sequence[float]:
+        """When each of `memory.found` was said, in seconds; 0 when that is not known."""
+        times = map(said_on, self.memory.found)
+        return [time.timestamp() if time else 0.0 for time in times]
+
+    @property
+    def bytes_taken(self) -> int:
+        """The bytes that its index takes, by estimate."""
+        return sum(index.bytes_taken for index in self.indexes) if "indexes" in vars(self) else 0
+
+    def answering(self, query: str, cosines: Mapping[int, float] | None = None) -> dict[int, Answering]:
+        """All places that answer a query. The best has similarity 1; what shares nothing with the query is left out.
+
+        `cosines`: how near the vector of each fact is to the query's.
+        """
+        asked = wanted(roots(query), self.indexes)
+        matches = self._matches(asked)
+        values = self._by_words(asked, matches)
+        if cosines:
+            values = _with_vectors(values, cosines)
+        best = max(values.values(), default=1.0)
+        nothing = Match(0.0, 0.0, 0)
+        return {place: Answering(value / best, matches.get(place, nothing).covered) for place, value in values.items()}
+
+    def _matches(self, asked: Wanted) -> dict[int, Match]:
+        matches: dict[int, Match] = {}
+        start = 0
+        for index in self.indexes:
+            matches.update((start + place, match) for place, match in index.matches(asked))
+            start += index.size
+        return matches
+
+    def _by_words(self, asked: Wanted, matches: Mapping[int, Match]) -> dict[int, float]:
+        if not matches:
+            return {}
+        scores = {place: match.score for place, match in matches.items()}
+        self._add_feedback(asked, scores)
+        best, whole = max(scores.values()), sum(asked.weights.values()) or 1.0
+        threads: dict[str, float] = {}
+        for place, score in scores.items():
+            thread = self.threads[place]
+            threads[thread] = max(score, threads.get(thread, 0.0))
+        threads[""] = 0.0
+        held = {place: match.held / whole for place, match in matches.items()}
+        values = {
+            place: (score + THREAD * threads[self.threads[place]]) / best + COVERED * held.get(place, 0.0)
+            for place, score in scores.items()
+        }
+        self._add_names(asked, matches, values)
+        return values
+
+    def _add_feedback(self, asked: Wanted, scores: dict[int, float]) -> None:
+        """Where words have no spaces, the best entries lend the query the words with which they say the same."""
+        unspaced = sum(root[0] >= _FIRST_UNSPACED for root in asked.weights)
+        if 2 * unspaced <= len(asked.weights):
+            return
+        best = sorted(scores, key=lambda place: -scores[place])[:FEEDBACK_FROM]
+        lent = [
+            root
+            for place in best
+            for root in set(roots(content_of(self.memory.found[place])))
+            if len(root) > 1 and root not in asked.weights
+        ]
+        borrowed = wanted(lent, self.indexes)
+        weights = {root: FEEDBACK / FEEDBACK_FROM * weight for root, weight in borrowed.weights.items()}
+        for place, match in self._matches(Wanted(weights, dict.fromkeys(weights, 0), {})).items():
+            if place in scores:
+                scores[place] += match.score
+
+    def _add_names(self, asked: Wanted, matches: Mapping[int, Match], values: dict[int, float]) -> None:
+        """Whoever is named outranks common words; whoever is only described is named by the best entry."""
+        named = [self.names[root] for root in asked.weights if root in self.names]
+        if named:
+            for place in set().union(*named) & values.keys():
+                values[place] += NAMED
+            return
+        best = max(values, key=lambda place: values[place])
+        if best >= len(self.memory.facts):
+            return
+        lacked = sum(asked.bits.values()) & ~matches[best].covered if best in matches else 0
+        same = set().union(*(self.names.get(root, ()) for root in roots(subject_of(self.memory.facts[best])[0])))
+        for place in same & values.keys():
+            if place != best and place in matches and matches[place].covered & lacked:
+                values[place] += HOP
+
+
+def _with_vectors(values: Mapping[int, float], cosines: Mapping[int, float]) -> dict[int, float]:
+    """Words plus VECTORS times the cosine, which is spread from 0 (the farthest) to 1 (the nearest)."""
+    lowest, highest = min(cosines.values()), max(cosines.values())
+    spread = (highest - lowest) or 1.0
+    best = max(values.values(), default=1.0)
+    fused = {place: value / best for place, value in values.items()}
+    for place, cosine in cosines.items():
+        if place in fused or cosine >= FLOOR:
+            fused[place] = fused.get(place, 0.0) + VECTORS * (cosine - lowest) / spread
+    return fused
