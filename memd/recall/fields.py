@@ -12,7 +12,7 @@ from typing import NamedTuple
 from memd.memory.document import Fact
 from memd.memory.facts import backstory_of, content_of, created_at, quotes_of, source_error, subject_of
 from memd.push.times import moment
-from memd.recall.index import Entry
+from memd.recall.index import IndexEntry
 from memd.recall.words import roots
 
 MESSAGE, BEFORE, AFTER, DAY, SUBJECT, ASIDE = 0.5, 0.2, 0.1, 0.4, 1.0, 0.4
@@ -37,7 +37,7 @@ class Around(NamedTuple):
     speaker: str = ""
 
 
-def entry_of(fact: Fact, around: Around) -> Entry:
+def entry_of(fact: Fact, around: Around) -> IndexEntry:
     """What is indexed of a fact. Without a message its quotes stand in for it."""
     person, relationship = subject_of(fact)
     message = around.message or " ".join(dict.fromkeys(quotes_of(fact)))
@@ -49,7 +49,7 @@ def entry_of(fact: Fact, around: Around) -> Entry:
         (SUBJECT, f"{person} {relationship}"),
         (ASIDE, f"{backstory_of(fact)} {source_error(fact)}"),
     )
-    return Entry(roots(content_of(fact)), [(weight, roots(text)) for weight, text in texts if text.strip()])
+    return IndexEntry(roots(content_of(fact)), [(weight, roots(text)) for weight, text in texts if text.strip()])
 
 
 def said_on(fact: Fact) -> datetime | None:

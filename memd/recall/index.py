@@ -21,14 +21,14 @@ K1, B = 0.8, 0.5
 """BM25's saturation and length weight, at the low end of their usual range (Robertson and Zaragoza 2009): facts are
 short."""
 
-BEGINNING_WEIGHT = 0.5
+BEGINNING_WEIGHT = 0.3
 """Weight of a match by the beginning of a word, relative to a match of the whole word."""
 
 MAX_TIMES = 3
 """A repeated word of the query counts at most this often: the query may be a whole message."""
 
 
-class Entry(NamedTuple):
+class IndexEntry(NamedTuple):
     """What is indexed of one fact or excerpt: the roots of its own words, and of other fields with their weights."""
 
     own: Sequence[str]
@@ -60,7 +60,7 @@ class Index:
     `like`: an index whose average length is used, so that the scores of both can be compared.
     """
 
-    def __init__(self, entries: Sequence[Entry], like: Index | None = None) -> None:
+    def __init__(self, entries: Sequence[IndexEntry], like: Index | None = None) -> None:
         counted = [_counted(entry) for entry in entries]
         lengths = [sum(counts.values()) for counts in counted]
         average = sum(lengths) / len(lengths) if any(lengths) else 1.0
@@ -141,7 +141,7 @@ class Index:
         best: dict[int, float] = {}
         for root in self._by_beginning.get(beginning, ()):
             for code, share in self._postings(root):
-                if share > best.get(code >> 1, 0.0):
+                if code & 1 and share > best.get(code >> 1, 0.0):
                     best[code >> 1] = share
         return best
 
@@ -172,7 +172,7 @@ def wanted(query: Sequence[str], indexes: Sequence[Index]) -> Wanted:
     )
 
 
-def _counted(entry: Entry) -> dict[str, float]:
+def _counted(entry: IndexEntry) -> dict[str, float]:
     """How often each root occurs in an entry, by weight; its own roots first."""
     counts: dict[str, float] = {}
     for root in entry.own:

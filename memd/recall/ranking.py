@@ -30,7 +30,7 @@ VECTORS = 0.5
 FLOOR = 0.3
 """The cosine below which a fact that shares no word with the query is no answer."""
 
-FEEDBACK, FEEDBACK_FROM = 0.3, 3
+FEEDBACK, FEEDBACK_FROM = 0.15, 3
 """Weight of the roots that a Chinese query borrows, relative to its own, and how many of the best entries lend them."""
 
 _FIRST_UNSPACED = "\u0e00"

@@ -186,7 +186,7 @@ class Reader:
         now = datetime.now(UTC)
         if cached is not None and cached.is_of(documents) and cached.memory.is_good_at(now):
             return cached
-        memory = merged(*documents, now) if len(documents) > 1 else alone(documents[0], now)
+        memory = merged(documents[0], documents[1], now) if len(documents) > 1 else alone(documents[0], now)
         return _Cached(documents, memory, self._recall)
 
     def _buckets(self, bucket: Bucket) -> tuple[Bucket, ...]:
