@@ -15,7 +15,7 @@ from functools import cached_property
 from sys import getsizeof
 from typing import NamedTuple
 
-from memd.recall.words import BEGINNINGS
+from memd.recall.words import beginnings
 
 K1, B = 0.8, 0.5
 """BM25's saturation and length weight, at the low end of their usual range (Robertson and Zaragoza 2009): facts are
@@ -92,10 +92,8 @@ class Index:
         """The roots that begin alike."""
         found: dict[str, list[str]] = {}
         for root in self._starts:
-            if root.isalpha():
-                for size in BEGINNINGS:
-                    if len(root) >= size and root.isascii():
-                        found.setdefault(root[:size], []).append(root)
+            for begin in beginnings(root):
+                found.setdefault(begin, []).append(root)
         return found
 
     @cached_property
@@ -103,8 +101,8 @@ class Index:
         """The bytes that the index takes, by estimate."""
         arrays = getsizeof(self._codes) + getsizeof(self._shares)
         roots = sum(map(getsizeof, self._starts)) + 2 * sum(map(getsizeof, self._ends.values()))
-        beginnings = sum(getsizeof(found) for found in self._by_beginning.values())
-        return arrays + roots + 2 * getsizeof(self._starts) + getsizeof(self._by_beginning) + beginnings
+        lists = sum(map(getsizeof, self._by_beginning.values()))
+        return arrays + roots + 2 * getsizeof(self._starts) + getsizeof(self._by_beginning) + lists
 
     def frequency(self, root: str) -> int:
         """How many entries contain the root."""
@@ -159,15 +157,13 @@ def wanted(query: Sequence[str], indexes: Sequence[Index]) -> Wanted:
         root: rarity(sum(index.frequency(root) for index in indexes)) * min(count, MAX_TIMES)
         for root, count in times.items()
     }
-    beginnings = Counter(
-        root[:size] for root in times if root.isascii() and root.isalpha() for size in BEGINNINGS if len(root) >= size
-    )
+    begun = Counter(begin for root in times for begin in beginnings(root))
     return Wanted(
         weights,
         {root: 1 << number for number, root in enumerate(weights)},
         {
             begin: BEGINNING_WEIGHT * rarity(sum(index.frequency_of_beginning(begin) for index in indexes)) * count
-            for begin, count in beginnings.items()
+            for begin, count in begun.items()
         },
     )
 

@@ -65,6 +65,11 @@ def roots(text: str) -> list[str]:
     return found or _grammar(plain)
 
 
+def beginnings(root: str) -> list[str]:
+    """The beginnings of a root by which related words are found; none of a number or of characters."""
+    return [root[:size] for size in BEGINNINGS if len(root) >= size] if root.isascii() and root.isalpha() else []
+
+
 def _is_unspaced(token: str) -> bool:
     return token[0] >= _FIRST_UNSPACED and token[0] != "’"
 

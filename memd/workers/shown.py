@@ -18,7 +18,7 @@ from memd.memory import merging
 from memd.memory.document import Document, Fact
 from memd.memory.facts import category_of, content_of, evidence_of, id_of, readable_facts, subject_of
 from memd.memory.text import CJK, fold
-from memd.recall.words import terms
+from memd.recall.words import beginnings, roots
 
 ENOUGH = 100
 """Facts that a request shows; a memory of no more is shown whole."""
@@ -97,7 +97,8 @@ def _order(category: str) -> float:
 
 @lru_cache(maxsize=8_192)
 def _terms(text: str) -> frozenset[str]:
-    return frozenset(terms(text))
+    words = frozenset(roots(text))
+    return words.union(f"^{begin}" for word in words for begin in beginnings(word))
 
 
 @lru_cache(maxsize=8_192)
