@@ -185,6 +185,13 @@ class ApplySettings(Section, frozen=True):
     ledger_cap: Annotated[int, Meta(ge=100, le=1_000_000)] = 20_000
 
 
+class SaidSettings(Section, frozen=True):
+    enabled: bool = True
+    days: Annotated[int, Meta(ge=1, le=36_500)] = 180
+    max_bytes: Annotated[int, Meta(ge=16_384, le=16_777_216)] = 2_097_152
+    max_turns: Annotated[int, Meta(ge=10, le=50_000)] = 4_000
+
+
 class StoreSettings(Section, frozen=True):
     class_: str = field(default="memd.memory.store.JsonStore", name="class")
     options: Mapping[str, Any] = field(default_factory=dict)
@@ -236,6 +243,7 @@ class Settings(Section, frozen=True):
     budget: BudgetSettings = BudgetSettings()
     extraction: ExtractionSettings = ExtractionSettings()
     apply: ApplySettings = ApplySettings()
+    said: SaidSettings = SaidSettings()
     store: StoreSettings = StoreSettings()
     recall: RecallSettings = RecallSettings()
     http: HttpSettings = HttpSettings()

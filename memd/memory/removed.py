@@ -35,6 +35,12 @@ def hashes(document: Document) -> frozenset[str]:
     return frozenset(tombstone["hash"] for tombstone in tombstones_of(document))
 
 
+def turn_hashes(document: Document) -> frozenset[str]:
+    """The hashes (`turn_hash`) of the turns that were removed with a fact, and that no append or import brings back."""
+    entries = (tombstone.get("turns") for tombstone in tombstones_of(document))
+    return frozenset(name for names in entries if isinstance(names, list) for name in names if isinstance(name, str))
+
+
 def refusal(removed: frozenset[str], content: str, person: str = "") -> str | None:
     """`removed` when a person took this fact about this person out; the first argument is what `hashes` returns."""
     return "removed" if removed and not removed.isdisjoint(_hashes_of(content, person)) else None

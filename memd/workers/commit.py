@@ -14,10 +14,14 @@ from memd.extraction.protocol import MALFORMED, TOO_MANY
 from memd.forget import Forgetting
 from memd.inbox import verbs
 from memd.inbox.connection import send
-from memd.memory import ledger
+from memd.memory import ledger, removed
 from memd.memory.apply import Applied, Origin, apply
+from memd.memory.document import said_file_of
 from memd.memory.facts import by_id
+from memd.memory.said.changes import SaidChange
+from memd.memory.said.taking import took_in, turns_of
 from memd.memory.store.protocol import Identities, Loaded, Wish
+from memd.memory.store.said_reader import keeps_said
 from memd.workers.outcome import Lost, Overtaken, Stored
 from memd.workers.resources import Resources
 from memd.workers.steps import Answered, Opened, Part, Work
@@ -72,7 +76,8 @@ class Documents:
         for _ in range(ROUNDS):
             applied = self._apply(answered, loaded)
             try:
-                self._store.commit(key.bucket, loaded, applied.document, lambda: self._still_ours(work), taken)
+                said = self._said(work, loaded)
+                self._store.commit(key.bucket, loaded, applied.document, lambda: self._still_ours(work), taken, said)
             except Conflict:
                 loaded = self._store.load(key.bucket, asked)
                 forgotten = loaded.generation != work.loaded.generation
@@ -95,6 +100,21 @@ class Documents:
             self._settings.apply,
             maintenance=work.maintenance,
             recent_use=self._recent_use(work.part, loaded),
+        )
+
+    def _said(self, work: Work, loaded: Loaded) -> SaidChange | None:
+        """What the said layer takes in."""
+        settings, key = self._settings, work.part.claim.key
+        if not keeps_said(settings):
+            return None
+        new = ledger.fresh(loaded.known, work.said)
+        turns = turns_of(new, self._ledger_name(key), removed.turn_hashes(loaded.document))
+        return took_in(
+            said_file_of(loaded.document),
+            lambda: self._store.read_said(key.bucket, loaded.document),
+            turns,
+            settings.said,
+            datetime.now(UTC),
         )
 
     def _ledger_name(self, key: Key) -> str:

@@ -148,12 +148,14 @@ def choose(opened: Opened, settings: Settings, now: datetime) -> Work | Unread |
     said = without_acknowledgements(new, [m for m in claim.messages if m.identity not in forgotten | part.guilty])
     reason = _nothing_to_read(new, said, settings)
     redacted: Counter[str] = Counter()
+    clean = {message.identity: _redacted(message, redacted) for message in said or new}
     work = Work(
         part,
         loaded,
-        new=tuple(_redacted(message, redacted) for message in said or new),
+        new=tuple(clean.values()),
         before=_context(part, said or new, forgotten, settings.extraction.context_messages),
         taken=alive,
+        said=tuple(clean.get(message.identity) or _redacted(message, Counter()) for message in new),
         maintenance=maintenance_due(loaded.document, now, settings.apply),
         redacted=dict(redacted),
     )

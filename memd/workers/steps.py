@@ -64,6 +64,9 @@ class Work:
     taken: tuple[Message, ...]
     """The messages that the ledger holds afterwards, the already known ones included."""
 
+    said: tuple[Message, ...]
+    """All new messages, acknowledgements too, as the said layer keeps them."""
+
     maintenance: Maintenance
     """Questions about the document itself."""
 

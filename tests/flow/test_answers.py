@@ -10,6 +10,8 @@ from support import MakeSettings, daemon
 
 from memd.client import Memd
 from memd.config import Settings
+from memd.context import Bucket
+from memd.memory.store.json_store import open_store
 from memd.testing import ModelServer
 
 pytestmark = pytest.mark.timing
@@ -45,6 +47,10 @@ def test_the_drain_decides_about_a_bare_yes(asking: MakeSettings, model: ModelSe
         assert asked.index("allergic to nuts") < asked.index("Yes!")
         assert pushed(app, window) == ("skipped", "already_known")
         assert len(model.requests) == 1
+    store = open_store(settings)
+    kept = store.read_said(Bucket("ana"), store.load(Bucket("ana")).document).turns
+    texts = ["Yes!", "Are you allergic to nuts?", "Yes!"]
+    assert [turn.text for turn in kept] == texts, "what the model is not asked about is kept too, once"
 
 
 BEFORE = ["My laptop:  is that enough?", "Yes. Do you compile?", "I do, at night.", "Good.", "#include"]

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import os
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from support import make_settings
 from support.stores import ALICE, options, ours
 
+from memd.config import SaidSettings
+from memd.context import Message
 from memd.errors import ClaimLost, Conflict
-from memd.memory.document import said_file_of
-from memd.memory.said.changes import SaidChange, append, rewrite
+from memd.memory.document import SaidFile, said_file_of
+from memd.memory.said.changes import Append, Rewrite, SaidChange, append, rewrite
+from memd.memory.said.taking import took_in, turn_hash, turns_of
 from memd.memory.said.turns import NOTHING_SAID, Mark, Said, Turn, decode, encode, line_of, without
 from memd.memory.store.json_store import JsonStore
+from memd.memory.store.said_reader import read_said
 
 FULL = Turn(
     "i1", "t", "user", "I live in Lisbon", "2026-11-01T10:00:00.000Z", "2026-11-01T10:00:05.000Z", "ana", ((0, 16),), 3
@@ -223,3 +229,59 @@ def test_a_document_names_only_a_said_file_of_its_folder(store: JsonStore, name:
     document = {**store.load(ALICE).document, "said": {"file": name, "bytes": 10}}
     assert said_file_of(document).file == ""
     assert store.read_said(ALICE, document) is not None
+
+
+# --- bounds and days -------------------------------------------------------------------------------------------------
+
+LIMITS = SaidSettings(max_turns=20, max_bytes=16_384)
+NOW = datetime(2026, 3, 1, tzinfo=UTC)
+
+
+def many(count: int, first: int = 0, text: str = "x") -> list[Turn]:
+    """Turns of two threads, all of the day before."""
+    return [
+        Turn(f"n{number}", "tu"[number % 2], "user", text, at="2026-02-28T00:00:00Z")
+        for number in range(first, first + count)
+    ]
+
+
+@pytest.mark.parametrize(("held", "new", "text", "kept"), [(18, 3, "x", 15), (0, 25, "x", 15), (5, 2, "x" * 2600, 4)])
+def test_the_oldest_go_down_to_three_quarters(held: int, new: int, text: str, kept: int) -> None:
+    """Whatever their thread; the layer is read only then."""
+    old = decode(encode([*many(held, text=text), Mark("n0", "over"), Mark("n17", "over")]))
+    file = SaidFile("f", len(encode(old.turns)), held)
+    change = took_in(file, lambda: old, many(new, held, text), LIMITS, NOW)
+    assert isinstance(change, Rewrite)
+    left = decode(change.lines)
+    assert [turn.id for turn in left.turns] == [f"n{number}" for number in range(held + new - kept, held + new)]
+    assert set(left.over) <= {turn.id for turn in left.turns}
+    assert (change.turns, len(change.lines) <= LIMITS.max_bytes) == (kept, True)
+
+
+def test_up_to_the_bounds_nothing_is_read() -> None:
+    """An append knows the size of the layer from its document."""
+    change = took_in(SaidFile("f", 100, 17), lambda: pytest.fail("read"), many(3), LIMITS, NOW)
+    assert isinstance(change, Append)
+    assert change.turns == 3
+
+
+def test_a_removed_turn_is_not_taken_in_again() -> None:
+    """The document keeps its hash."""
+    messages = [Message("user", "a", identity="i1"), Message("user", "b", identity="i2", name="Bo")]
+    kept = turns_of(messages, "t", {turn_hash("i1")})
+    assert kept == [Turn("i2", "t", "user", "b", name="Bo")]
+
+
+def test_turns_past_their_days_are_not_shown(store: JsonStore, tmp_path: Path) -> None:
+    """Whether or not they are removed from the disk by now; what came at an unknown time stays."""
+    old, unknown, young = (Turn(name, "t", "user", name, at=at) for name, at in OLD.items())
+    commit(store, append([old, unknown, young], [Mark("old", "over")]))
+    document = store.load(ALICE).document
+    for days, texts_left in ((30, ["unknown", "young"]), (90, ["old", "unknown", "young"])):
+        settings = make_settings(tmp_path, None, said={"days": days})
+        assert [turn.id for turn in read_said(store, ALICE, document, settings, NOW).turns] == texts_left
+    off = make_settings(tmp_path, None, said={"enabled": False})
+    assert read_said(store, ALICE, document, off, NOW) is NOTHING_SAID
+
+
+OLD = {"old": "2026-01-10T00:00:00.000Z", "unknown": "", "young": "2026-02-10T00:00:00.000Z"}

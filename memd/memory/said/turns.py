@@ -74,6 +74,13 @@ class Said:
         """The turns by their identities, in order."""
         return {turn.id: turn for turn in self.turns}
 
+    def only(self, kept: Iterable[bool]) -> Said:
+        """The layer with only those turns, in order, for which `kept` is true, and their marks."""
+        pairs = [pair for pair, keep in zip(zip(self.turns, self.lines, strict=True), kept, strict=True) if keep]
+        names = {turn.id for turn, _ in pairs}
+        marks = [mark for mark in self.marks if mark.mark in names]
+        return Said([turn for turn, _ in pairs], [line for _, line in pairs], marks, self.damaged)
+
     def of_thread(self, thread: str) -> Sequence[Turn]:
         """The turns of a thread, given by its name in the ledger, oldest first."""
         return self._threads.get(thread, ())
@@ -145,8 +152,4 @@ def encode(entries: Iterable[Turn | Mark]) -> bytes:
 def without(said: Said, gone: Iterable[str]) -> Said:
     """The layer without the turns of these identities and their marks; the same object when it has none of them."""
     left_out = frozenset(gone)
-    if left_out.isdisjoint(said.by_id):
-        return said
-    kept = [(turn, line) for turn, line in zip(said.turns, said.lines, strict=True) if turn.id not in left_out]
-    marks = [mark for mark in said.marks if mark.mark not in left_out]
-    return Said([turn for turn, _ in kept], [line for _, line in kept], marks, said.damaged)
+    return said if left_out.isdisjoint(said.by_id) else said.only(turn.id not in left_out for turn in said.turns)

@@ -1,0 +1,91 @@
+"""Taking in: the turns that messages become, and the change of the layer that keeps it within its bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Iterable, Sequence
+from datetime import datetime, timedelta
+
+from memd.config import SaidSettings
+from memd.context import Message, digest
+from memd.memory.document import SaidFile
+from memd.memory.said.changes import Append, Rewrite, append, rewrite
+from memd.memory.said.turns import MAX_TURN_CHARS, NOTHING_SAID, Mark, Said, Turn, line_of
+from memd.push.limits import shorten_redacted
+from memd.push.times import iso
+
+ROOM = 0.75
+"""Share of the bounds that a compaction fills: the next one is a quarter of the layer away."""
+
+
+def turn_hash(identity: str) -> str:
+    """The hash by which the document remembers a turn that was removed."""
+    return digest("removed turn", identity, size=8)
+
+
+def turns_of(messages: Iterable[Message], thread: str, removed: Container[str] = ()) -> list[Turn]:
+    """The turns of redacted messages. `thread`: its name in the ledger; `removed`: hashes of turns that stay away."""
+    return [
+        Turn(
+            message.identity,
+            thread,
+            message.role,
+            shorten_redacted(message.content, MAX_TURN_CHARS),
+            message.said_at,
+            message.at,
+            message.name or "",
+        )
+        for message in messages
+        if turn_hash(message.identity) not in removed
+    ]
+
+
+def took_in(
+    held: SaidFile,
+    read: Callable[[], Said],
+    turns: Sequence[Turn],
+    settings: SaidSettings,
+    now: datetime,
+    marks: Sequence[Mark] = (),
+) -> Append | Rewrite | None:
+    """The change that adds turns and marks: an append, or a compaction where a bound would be passed.
+
+    `held`: the layer's file. `read`: reads the layer, which only a compaction does.
+    """
+    change = append(turns, marks)
+    if change is None:
+        return None
+    size, count = held.bytes + len(change.lines), held.turns + change.turns
+    if size <= settings.max_bytes and count <= settings.max_turns:
+        return change
+    said = young(read() if held.file else NOTHING_SAID, settings, now)
+    return _compacted(said, turns, marks, settings)
+
+
+def young(said: Said, settings: SaidSettings, now: datetime) -> Said:
+    """The layer without the turns that arrived more than `said.days` ago; the same object when there are none.
+
+    A turn of unknown arrival counts as young: the bounds remove it.
+    """
+    first = first_kept(settings, now)
+    if not any("" < turn.at < first for turn in said.turns):
+        return said
+    return said.only(not "" < turn.at < first for turn in said.turns)
+
+
+def first_kept(settings: SaidSettings, now: datetime) -> str:
+    """Turns that arrived before this time (ISO 8601) are past their days."""
+    return iso(now - timedelta(days=settings.days))
+
+
+def _compacted(said: Said, turns: Sequence[Turn], marks: Sequence[Mark], settings: SaidSettings) -> Rewrite:
+    """The layer with the further turns and marks, without its oldest turns: within `ROOM` of the bounds."""
+    lines = [*said.lines, *map(line_of, turns)]
+    room = settings.max_bytes * ROOM - sum(len(line_of(mark)) for mark in (*said.marks, *marks))
+    first = max(0, len(lines) - int(settings.max_turns * ROOM))
+    size = sum(map(len, lines[first:]))
+    while size > room and first < len(lines):
+        size -= len(lines[first])
+        first += 1
+    old = len(said.lines)
+    left = said.only(place >= first for place in range(old))
+    return rewrite(left, turns[max(0, first - old) :], marks)
