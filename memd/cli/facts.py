@@ -6,6 +6,7 @@ import sys
 from typing import Annotated, Any, get_args
 
 import typer
+from msgspec import to_builtins
 
 from memd.cli.common import Agent, DryRun, FactId, Json, User, completes, echo, echo_json, nothing, settings, warn
 from memd.cli.memory import warn_of_damage
@@ -29,7 +30,7 @@ from memd.memory.facts import (
 from memd.memory.hand.by_hand import bucket_of
 from memd.memory.hand.editing import Change, Editing
 from memd.memory.hand.steps import checked_category
-from memd.printable import printable
+from memd.printable import counted, printable
 
 MAX_STDIN_CHARS = 100_000
 """Most characters read from stdin; far above the limit of a fact, so a longer text is refused by that limit."""
@@ -149,12 +150,16 @@ def edit(
 def remove(user: User, fact_id: FactId, agent: Agent = "", dry_run: DryRun = False, as_json: Json = False) -> None:
     """Remove a fact for good, from the archive too. Only `memd facts add` can bring it back, no conversation.
 
-    Sentences of the summaries that repeat it are removed too, as far as words, names and numbers tell.
+    Sentences of the summaries that repeat it are removed too, as far as words, names and numbers tell, and the messages
+    that prove it or say the same (docs/guarantees.md). With --dry-run they are listed.
 
-    Example: memd facts rm ana fact_0badcafe
+    Example: memd facts rm ana fact_0badcafe --dry-run
     """
     editing, bucket = _editing(user, agent)
-    _tell(editing.remove(bucket, fact_id, dry_run=dry_run), "removed", dry_run, as_json)
+    change = editing.remove(bucket, fact_id, dry_run=dry_run)
+    _tell(change, "removed", dry_run, as_json)
+    if not as_json:
+        _tell_turns(change, dry_run)
     document = editing.load(bucket).document
     if any(_is_summarised(document, name) for name in ("user", "history")):
         warn("a summary may still say it in other words: check with `memd show`")
@@ -172,7 +177,9 @@ def _content(content: str) -> str:
 
 def _tell(change: Change, done: str, dry_run: bool, as_json: bool) -> None:
     if as_json:
-        fields = {"before": change.before, "after": change.after}
+        fields: dict[str, Any] = {"before": change.before, "after": change.after}
+        if dry_run and change.turns:
+            fields["turns"] = [{"agent": agent, **to_builtins(turn)} for agent, turn in change.turns]
         echo_json({"id": change.fact_id, "changed": change.changed, "dry_run": dry_run, **fields})
         return
     if not change.changed:
@@ -182,6 +189,16 @@ def _tell(change: Change, done: str, dry_run: bool, as_json: bool) -> None:
     for sign, fact in (("-", change.before), ("+", change.after)):
         if fact is not None:
             echo(f"  {sign} [{printable(category_of(fact))}] {printable(content_of(fact))}")
+
+
+def _tell_turns(change: Change, dry_run: bool) -> None:
+    """The messages that go with a fact: all of them before it is done, afterwards only their number."""
+    if change.turns:
+        number = counted(len(change.turns), "message")
+        echo(f"{number} of what was said {'would go' if dry_run else 'went'} with it")
+    for agent, turn in change.turns if dry_run else ():
+        where = f"{printable(agent)}, " if agent else ""
+        echo(f"  - {where}{printable(turn.said_at[:10] or '?')} {turn.role}: {printable(turn.text)}")
 
 
 def _table(rows: list[dict[str, Any]]) -> None:

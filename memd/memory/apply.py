@@ -180,8 +180,9 @@ class _Steps:
         return proposal.confidence
 
     def _prove(self, fact_id: str, evidence: list[Evidence], confidence: float) -> None:
-        """Turn an agent's note that the user now says too into a proven fact."""
+        """Note what proves a fact again; an agent's note that the user now says too becomes a proven fact."""
         draft = self._draft
+        draft.proved(fact_id, self._messages.identities(evidence))
         if not is_note(draft.facts[fact_id]):
             return
         draft.change(
@@ -196,6 +197,7 @@ class _Steps:
         draft = self._draft
         fact_id = new_id(draft.old, draft.revision, content, index, draft.used)
         draft.put(new_fact(fact_id, proposal, content, confidence, evidence, draft.origin, self._settings), index)
+        draft.proved(fact_id, self._messages.identities(evidence))
         self._contents.put(draft.facts[fact_id])
         return fact_id
 

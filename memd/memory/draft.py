@@ -30,6 +30,8 @@ from memd.memory.facts import (
     id_of,
     ids_in_use,
     is_manual,
+    proven_by,
+    with_proofs,
 )
 from memd.memory.new_facts import Origin
 from memd.push.times import iso
@@ -101,6 +103,10 @@ class Draft:
         """Set fields of a fact; None removes one."""
         fact = {**self.facts[fact_id], **fields}
         self.facts[fact_id] = {name: value for name, value in fact.items() if value is not None}
+
+    def proved(self, fact_id: str, identities: Iterable[str]) -> None:
+        """Note the messages that prove or confirm a fact: they go with it when a person removes it."""
+        self.change(fact_id, provenBy=with_proofs([*proven_by(self.facts[fact_id]), *identities]))
 
     def confirm(self, fact_id: str) -> None:
         """Count one confirmation, once an update."""

@@ -60,6 +60,11 @@ class UserMessages:
         named = {entry["message"] for entry in evidence}
         return any(signal in m.signals for m in self._messages.values() if (m.id or m.identity) in named)
 
+    def identities(self, evidence: Sequence[Evidence]) -> list[str]:
+        """The identities of the messages that these entries quote."""
+        named = {entry["message"] for entry in evidence}
+        return [message.identity for message in self._messages.values() if (message.id or message.identity) in named]
+
     def _entry(self, place: int, quote: str) -> Evidence:
         message = self._messages[place]
         return {

@@ -26,6 +26,9 @@ DEFAULT_CATEGORY = "context"
 DEFAULT_CONFIDENCE = 0.5
 """Confidence of a fact without a usable one (as the established system reads it)."""
 
+MAX_PROOFS = 50
+"""Identities of proving turns that a fact keeps; the first ones go."""
+
 ArchiveReason = Literal["replaced", "retired", "evicted", "expired", "stale", "merged", "edited"]
 
 Evidence = dict[str, Any]
@@ -206,6 +209,17 @@ def quotes_of(fact: Fact) -> list[str]:
 def threads_of(fact: Fact) -> list[str]:
     """The threads of its evidence."""
     return [entry["thread"] for entry in evidence_of(fact) if isinstance(entry.get("thread"), str)]
+
+
+def proven_by(fact: Fact) -> list[str]:
+    """The identities of the turns that proved or confirmed it, the latest last."""
+    names = fact.get("provenBy")
+    return [name for name in names if isinstance(name, str)] if isinstance(names, list) else []
+
+
+def with_proofs(proofs: Iterable[str]) -> list[str]:
+    """The value of `provenBy` for these identities: each once, the last MAX_PROOFS."""
+    return list(dict.fromkeys(proofs))[-MAX_PROOFS:]
 
 
 def quotes_any(fact: Fact, thread_id: str, names: Container[str]) -> bool:

@@ -24,7 +24,9 @@ from memd.memory.facts import (
     is_mergeable,
     last_confirmed_at,
     person_of,
+    proven_by,
     source_of,
+    with_proofs,
 )
 from memd.memory.gates.refusal import content_refusal
 from memd.memory.new_facts import base_fact, new_id
@@ -90,6 +92,8 @@ def _merge(draft: Draft, content: str, sources: Sequence[str], index: int) -> No
     }
     if count := sum(map(confirmations_of, facts)):
         merged["confirmations"] = count
+    if proofs := with_proofs(name for fact in facts for name in proven_by(fact)):
+        merged["provenBy"] = proofs
     for source in sources:
         draft.archive(source, "merged", replaced_by=fact_id)
     draft.put(merged)

@@ -49,18 +49,22 @@ TEXTS: dict[str, Rule] = {
     **{f"{section}.{name}.summary": "sentences" for name, section in SECTIONS.items()},
     **{f"{field}.{path}": rule for field in ("facts", "archive") for path, rule in _FACT_TEXTS.items()},
     "quarantine.note": "drop",
+    "turns.text": "whole",
 }
-"""The fields that hold text, by path; the entries of lists are not numbered."""
+"""The fields that hold text, by path; the entries of lists are not numbered. `turns`: those of the said layer, of which
+`said.removal` takes whole ones out."""
 
 _FACT_NO_TEXT = (
     "id", "category", "createdAt", "updatedAt", "lastConfirmedAt", "reviewedAt", "validUntil", "source", "scope",
-    "replaces", "origin", "archivedAt", "archiveReason", "archivedBy", "replacedBy", "evidence.thread",
+    "replaces", "origin", "provenBy", "archivedAt", "archiveReason", "archivedBy", "replacedBy", "evidence.thread",
     "evidence.message",
 )  # fmt: skip
 NO_TEXT = frozenset((
     "version", "lastUpdated", "userId", "agentName", "ledger", "ledgerFormer", "ledgerFormerRules", "removed", "said",
     *(f"{section}.{name}.updatedAt" for name, section in SECTIONS.items()),
     *(f"{field}.{name}" for field in ("facts", "archive") for name in _FACT_NO_TEXT),
+    *(f"turns.{name}" for name in ("id", "thread", "role", "saidAt", "at", "name")),
+    *(f"marks.{name}" for name in ("mark", "as", "why", "at")),
     *(f"quarantine.{name}" for name in ("fact", "wanted", "why", "at", "source")),
 ))  # fmt: skip
 """The fields that hold ids, hashes, times and names of settings; of objects named here also all fields inside."""
@@ -77,7 +81,7 @@ class Words:
         self._kept = [frozenset(tokens(content_of(fact))) - _COMMON for fact in kept]
         known = frozenset[str]().union(*(tokens(content_of(fact)) for fact in kept))
         contents = list(map(content_of, removed))
-        self._marks = [marks for text in contents if (marks := _names(text) - known)]
+        self._marks = [marks for text in contents if (marks := names_in(text) - known)]
         self._words = [words for text in contents if (words := frozenset(tokens(text)))]
         known_words = frozenset[str]().union(*self._kept)
         self._own = [(words - _COMMON, words - _COMMON - known_words) for words in self._words]
@@ -146,6 +150,11 @@ def _is_lost(entry: Any, path: str, words: Words) -> bool:
     return TEXTS.get(f"{path}.quote") == "quote" and isinstance(quote, str) and words.in_quote(quote)
 
 
-def _names(text: str) -> frozenset[str]:
+def content_words(text: str) -> frozenset[str]:
+    """The tokens that say something by themselves."""
+    return frozenset(tokens(text)) - _COMMON
+
+
+def names_in(text: str) -> frozenset[str]:
     """The tokens of names and numbers: words with a capital that do not begin the sentence, and those with a digit."""
     return frozenset(token for name in _NAME.findall(text) for token in tokens(name))

@@ -1,12 +1,12 @@
 """Removed facts: a fact that a person removed never returns by extraction or import; only a person may add it again.
 
-The document keeps a tombstone for each: `{"hash", "removedAt", "threads"}`, oldest first, without the text. It holds
-for facts about the same person. Hashes of older versions name nobody: they hold for facts about everybody.
+The document keeps a tombstone for each: `{"hash", "removedAt", "threads", "turns"}`, oldest first, without the text. It
+holds for facts about the same person. Hashes of older versions name nobody: they hold for facts about everybody.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from memd.context import digest
 from memd.memory.document import Document, Fact, Tombstone, tombstones_of
@@ -46,15 +46,28 @@ def refusal(removed: frozenset[str], content: str, person: str = "") -> str | No
     return "removed" if removed and not removed.isdisjoint(_hashes_of(content, person)) else None
 
 
-def buried(document: Document, facts: Iterable[Fact], now: str) -> list[Tombstone]:
-    """The tombstones after these facts were removed; the oldest go when there are too many."""
+def buried(document: Document, facts: Iterable[Fact], now: str, turns: Sequence[str] = ()) -> list[Tombstone]:
+    """The tombstones after these facts were removed; the oldest go when there are too many.
+
+    `turns`: the hashes of the turns that went with them, or that proved them; the last tombstone keeps them.
+    """
     new: dict[str, Tombstone] = {}
     for fact in facts:
         name = fact_hash(content_of(fact), person_of(fact))
         threads = [*new.get(name, {}).get("threads", ()), *threads_of(fact)]
         new[name] = {"hash": name, "removedAt": now, "threads": list(dict.fromkeys(threads))}
+    if new and turns:
+        new[next(reversed(new))]["turns"] = list(turns)
     kept = [tombstone for tombstone in tombstones_of(document) if tombstone["hash"] not in new]
     return [*kept, *new.values()][-MAX_REMOVED:]
+
+
+def turns_buried(document: Document, turns: Sequence[str], now: str) -> list[Tombstone]:
+    """The tombstones after turns were removed for a fact of another memory of the user, which this one may keep."""
+    return [
+        *tombstones_of(document),
+        {"hash": digest("removed turns", *turns), "removedAt": now, "turns": list(turns)},
+    ][-MAX_REMOVED:]
 
 
 def imported(document: Document, facts: Iterable[Fact], tombstones: Iterable[Tombstone]) -> list[Tombstone]:

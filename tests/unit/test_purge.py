@@ -9,6 +9,7 @@ from typing import Any
 
 import orjson
 import pytest
+from msgspec import to_builtins
 from support import make_settings
 from support.recall_support import document, fact, write
 from support.stores import options
@@ -17,7 +18,13 @@ from memd.client import Memd
 from memd.context import Bucket
 from memd.memory.document import SECTIONS, Document
 from memd.memory.hand import edits
+from memd.memory.hand.editing import Editing
 from memd.memory.purge import NO_TEXT, TEXTS
+from memd.memory.removed import turn_hashes
+from memd.memory.said.changes import append
+from memd.memory.said.removal import remove_turns
+from memd.memory.said.taking import turn_hash
+from memd.memory.said.turns import Mark, Turn, decode, encode
 from memd.memory.store.json_store import JsonStore
 
 CANARY = "Zyxmoor77"
@@ -172,3 +179,73 @@ def test_a_name_that_another_fact_has_takes_no_sentence_along() -> None:
     made = document(*facts, workContext="Lives in Berlin. Hates parks in Berlin.")
     text = edits.remove(made, "gone", NOW).document["user"]["workContext"]["summary"]
     assert text == "Lives in Berlin."
+
+
+# --- what was said ---------------------------------------------------------------------------------------------------
+
+TURNS = [
+    Turn("i1", "t", "user", f"We bought a cabin in {CANARY}", "2026-01-01T00:00:00Z", "2026-01-01T00:00:00Z"),
+    Turn("i2", "t", "assistant", f"A cabin in {CANARY}, how nice."),
+    Turn("i3", "t", "user", "Yes, at last."),
+    Turn("i4", "t", "user", "I work as a nurse."),
+]
+
+
+def told(data_dir: Path, agent: str = "") -> JsonStore:
+    """A memory with the full document, and a said layer with the canary; the third turn only confirmed it."""
+    store, bucket = JsonStore(data_dir, options()), Bucket("ana", agent)
+    made = full() | {"agentName": agent}
+    made["facts"][0]["provenBy"] = ["i1", "i3"]
+    loaded = store.load(bucket)
+    store.commit(bucket, loaded, {**loaded.document, **made, "revision": 1}, lambda: True, said=append(TURNS))
+    return store
+
+
+def said_by(store: JsonStore, agent: str = "") -> list[str]:
+    """The identities of the turns in a memory's layer."""
+    bucket = Bucket("ana", agent)
+    return [turn.id for turn in store.read_said(bucket, store.load(bucket).document).turns]
+
+
+def test_every_field_of_a_turn_is_in_the_registry() -> None:
+    """Those of marks too."""
+    turn = to_builtins(Turn("i", "t", "user", "x", "s", "a", "n", ((0, 1),), 1))
+    paths = {path for path, _ in texts({"turns": [turn], "marks": [to_builtins(Mark("i", "over", "w", "a"))]})}
+    assert paths <= {*TEXTS, *NO_TEXT}
+
+
+def test_a_removal_takes_what_was_said_in_all_memories_of_the_user(app: Memd, data_dir: Path) -> None:
+    """The turns that proved or confirmed the fact, and in every memory those of both roles with its names."""
+    store = told(data_dir)
+    told(data_dir, "chef")
+    editing = Editing(app.settings)
+    listed = editing.remove(Bucket("ana"), "fact_1", dry_run=True).turns
+    assert [(agent, turn.id) for agent, turn in listed] == [
+        ("chef", "i1"), ("chef", "i2"), ("chef", "i3"), ("", "i1"), ("", "i2"), ("", "i3"),
+    ]  # fmt: skip
+    assert said_by(store) == said_by(store, "chef") == ["i1", "i2", "i3", "i4"]
+
+    assert editing.remove(Bucket("ana"), "fact_1").turns == listed
+    assert said_by(store) == said_by(store, "chef") == ["i4"]
+    assert not any(CANARY in path.read_text() for path in data_dir.rglob("said-*"))
+    for agent in ("", "chef"):
+        document = store.load(Bucket("ana", agent)).document
+        assert {turn_hash(name) for name in ("i1", "i2", "i3")} <= turn_hashes(document)
+    assert [one["id"] for one in app.facts("ana", "chef")] == ["fact_1", "fact_2", "fact_4"]
+
+
+@pytest.mark.parametrize(
+    ("content", "text", "goes"),
+    [
+        ("User is allergic to peanuts", "I have been allergic to peanuts since I was five.", True),
+        ("User is allergic to peanuts", "My sister is allergic to cats.", False),
+        ("用户喜欢绿茶", "我一直喜欢绿茶。", True),
+        ("用户喜欢绿茶", "我喜欢跑步。", False),
+        ("User lives in Berlin since 2019", "I moved to Berlin in 2021", False),
+        ("User lives in Berlin since 2019", "2019 was the year of Berlin", True),
+    ],
+)
+def test_which_turns_say_the_same(content: str, text: str, goes: bool) -> None:
+    """All names and numbers, or, without any, most of the words."""
+    said = decode(encode([Turn("i1", "t", "user", text)]))
+    assert bool(remove_turns(said, [fact("fact_1", content)]).turns) is goes

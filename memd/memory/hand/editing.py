@@ -6,18 +6,21 @@ does not need the server.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Protocol, TypeVar
 
 from memd.config import Settings
-from memd.context import Bucket
+from memd.context import DEFAULT_AGENT, Bucket
 from memd.errors import Conflict, Rejected
 from memd.memory.document import Document, Fact, Withheld, archive_of, facts_of, revision_of, withheld_of
 from memd.memory.facts import archive_reason, with_id
 from memd.memory.hand import edits
+from memd.memory.hand.edits import RemovedFact
 from memd.memory.hand.steps import Edited
+from memd.memory.said.changes import SaidChange
+from memd.memory.said.turns import Turn
 from memd.memory.store.json_store import open_store
 from memd.memory.store.protocol import FileStore, Loaded, Store
 
@@ -33,6 +36,11 @@ class Result(Protocol):
         """The document after the edit."""
         ...
 
+    @property
+    def said(self) -> SaidChange | None:
+        """The change of the said layer that belongs to it."""
+        ...
+
 
 R = TypeVar("R", bound=Result)
 Step = Callable[[Document, datetime], R]
@@ -41,12 +49,16 @@ Step = Callable[[Document, datetime], R]
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """The outcome of an edit: the id of the fact, whether anything changed, and the fact before and after."""
+    """The outcome of an edit: the id of the fact, whether anything changed, and the fact before and after.
+
+    `turns`: the turns that a removal takes out of what was said, with the agent in whose memory each was.
+    """
 
     fact_id: str
     changed: bool
     before: Fact | None
     after: Fact | None
+    turns: tuple[tuple[str, Turn], ...] = ()
 
 
 class Editing:
@@ -94,8 +106,35 @@ class Editing:
         )
 
     def remove(self, bucket: Bucket, fact_id: str, *, dry_run: bool = False) -> Change:
-        """Remove a fact for good. Raises FactUnknown."""
-        return self._one(bucket, lambda document, now: edits.remove(document, fact_id, now), dry_run)
+        """Remove a fact for good, with the turns that say it in all memories of the user. Raises FactUnknown.
+
+        One write for each memory, that of the fact last: a removal that was cut short can be repeated.
+        """
+
+        def step(document: Document, now: datetime) -> RemovedFact:
+            return edits.remove(document, fact_id, now, self._store.read_said(bucket, document))
+
+        before, removal = self.change(bucket, step, dry_run=True)
+        turns: list[tuple[str, Turn]] = []
+        for agent in self._other_agents(bucket):
+            gone = self._remove_from_said(Bucket(bucket.user_id, agent), removal.facts, dry_run=dry_run)
+            turns += ((agent, turn) for turn in gone)
+        if not dry_run:
+            before, removal = self.change(bucket, step)
+        turns += ((bucket.agent_name, turn) for turn in removal.turns)
+        return Change(fact_id, True, with_id(facts_of(before), fact_id), None, tuple(turns))
+
+    def _other_agents(self, bucket: Bucket) -> list[str]:
+        """The agents of the user's other memories, the user's own among them."""
+        if self._settings.store.shared:
+            return []
+        return [name for name in (DEFAULT_AGENT, *self.agents(bucket.user_id)) if name != bucket.agent_name]
+
+    def _remove_from_said(self, bucket: Bucket, facts: Sequence[Fact], *, dry_run: bool) -> tuple[Turn, ...]:
+        def step(document: Document, now: datetime) -> RemovedFact:
+            return edits.remove_from_said(document, facts, now, self._store.read_said(bucket, document))
+
+        return self.change(bucket, step, dry_run=dry_run)[1].turns
 
     def agents(self, user_id: str) -> list[str]:
         """The agents with a memory of this user."""
@@ -120,7 +159,7 @@ class Editing:
             if dry_run or not has_changed(loaded.document, result):
                 return loaded.document, result
             try:
-                self._store.commit(bucket, loaded, result.document, lambda: self._is_free(bucket))
+                self._store.commit(bucket, loaded, result.document, lambda: self._is_free(bucket), said=result.said)
             except Conflict:  # nothing was written: the edit is applied again to the newer document
                 continue
             return loaded.document, result
@@ -128,8 +167,8 @@ class Editing:
 
     def _one(self, bucket: Bucket, step: Step[Edited], dry_run: bool) -> Change:
         before, edited = self.change(bucket, step, dry_run=dry_run)
-        facts = (with_id(facts_of(document), edited.fact_id) for document in (before, edited.document))
-        return Change(edited.fact_id, has_changed(before, edited), *facts)
+        old, new = (with_id(facts_of(document), edited.fact_id) for document in (before, edited.document))
+        return Change(edited.fact_id, has_changed(before, edited), old, new)
 
     def _is_free(self, bucket: Bucket) -> bool:
         """Called under the lock: an edit during an unfinished forgetting would be erased with the rest."""

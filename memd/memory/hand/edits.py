@@ -5,6 +5,8 @@ An edited fact has source `manual` and confidence 1.0; the model cannot change i
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
 
 from memd.config import ApplySettings
@@ -25,6 +27,8 @@ from memd.memory.facts import (
 from memd.memory.hand import steps
 from memd.memory.hand.steps import Author, Edited
 from memd.memory.purge import purge
+from memd.memory.said.removal import remove_turns
+from memd.memory.said.turns import NOTHING_SAID, Said, Turn
 from memd.push.times import iso
 
 PERSON = Author(MANUAL, 1.0)
@@ -67,8 +71,18 @@ def edit(
     return _rewritten(document, fact, clean, steps.checked_category(category, settings), iso(now), settings)
 
 
-def remove(document: Document, fact_id: str, now: datetime) -> Edited:
+@dataclass(frozen=True, slots=True)
+class RemovedFact(Edited):
+    """The document after a removal. `facts`: all that went with the fact; `turns`: the turns that went."""
+
+    facts: tuple[Fact, ...] = ()
+    turns: tuple[Turn, ...] = ()
+
+
+def remove(document: Document, fact_id: str, now: datetime, said: Said = NOTHING_SAID) -> RemovedFact:
     """Remove a fact with all its versions in the archive, and leave a tombstone. Raises Rejected, FactUnknown.
+
+    `said`: the document's said layer, which loses the turns that proved the fact or say the same.
 
     Facts that say the same of the same person are removed with it, and merges that it went into or was made of. Its
     content is purged from all other texts (`memory.purge`), so that no copy is left.
@@ -88,9 +102,20 @@ def remove(document: Document, fact_id: str, now: datetime) -> Edited:
     old, entries = _parted(archive, ids, keys)
     alive = _keys(kept)
     dead = [fact for fact in (*gone, *old) if key_of(fact) not in alive]
-    tombstones = removed.buried(document, dead, iso(now))
+    turns = remove_turns(said, dead)
+    tombstones = removed.buried(document, dead, iso(now), turns.hashes)
     left = revised(document, iso(now), facts=kept, archive=entries, removed=tombstones)
-    return Edited(purge(left, dead, iso(now)), fact_id)
+    return RemovedFact(purge(left, dead, iso(now)), fact_id, turns.change, tuple(dead), turns.turns)
+
+
+def remove_from_said(document: Document, facts: Sequence[Fact], now: datetime, said: Said) -> RemovedFact:
+    """Take the turns of facts that were removed from another memory of the user out of this one's said layer."""
+    turns = remove_turns(said, facts)
+    if not turns.turns:
+        return RemovedFact(document, "")
+    document = complete(document)
+    tombstones = removed.turns_buried(document, turns.hashes, iso(now))
+    return RemovedFact(revised(document, iso(now), removed=tombstones), "", turns.change, (), turns.turns)
 
 
 def _rewritten(

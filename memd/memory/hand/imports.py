@@ -53,6 +53,7 @@ from memd.memory.gates.refusal import sentence_refusal, summary_refusal
 from memd.memory.gates.uploads import without_upload_events
 from memd.memory.hand.formats import Parcel
 from memd.memory.new_facts import aside, base_fact, new_id
+from memd.memory.said.changes import SaidChange
 from memd.memory.text import one_line
 from memd.push.redaction import redact
 from memd.push.times import iso, moment
@@ -75,6 +76,7 @@ class MergedDocument:
     summaries: int
     archived: int
     refused: dict[str, int]
+    said: SaidChange | None = None
 
 
 def merge(document: Document, parcel: Parcel, user_id: str, now: datetime, settings: ApplySettings) -> MergedDocument:

@@ -19,9 +19,10 @@ from memd.memory.facts import (
 )
 from memd.memory.gates.refusal import sentence_refusal
 from memd.memory.new_facts import base_fact, new_id
+from memd.memory.said.changes import SaidChange
 from memd.memory.text import one_line
 
-PROVEN_ONLY = ("evidence", "origin", "confirmations", "lastConfirmedAt")
+PROVEN_ONLY = ("evidence", "provenBy", "origin", "confirmations", "lastConfirmedAt")
 """Fields about a fact's old words; they go to the archive with them."""
 
 
@@ -50,6 +51,7 @@ class Edited:
 
     document: Document
     fact_id: str
+    said: SaidChange | None = None
 
 
 def existing(document: Document, fact_id: str) -> Fact:

@@ -1,0 +1,60 @@
+"""Which turns go when facts are removed: those that proved them, and those of either role that say the same."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from memd.context import identity_of_id
+from memd.memory.document import Fact
+from memd.memory.duplicates import tokens
+from memd.memory.facts import content_of, evidence_of, proven_by
+from memd.memory.purge import content_words, names_in
+from memd.memory.said.changes import Rewrite, rewrite
+from memd.memory.said.taking import turn_hash
+from memd.memory.said.turns import Said, Turn, without
+
+SHARE = 0.6
+"""Of a fact without names and numbers, this share of its words makes a turn say the same."""
+
+
+@dataclass(frozen=True, slots=True)
+class TurnsGone:
+    """Turns that go, the layer without them (None: as it is), and the hashes that keep them and the proofs away."""
+
+    turns: tuple[Turn, ...]
+    change: Rewrite | None
+    hashes: tuple[str, ...]
+
+
+def remove_turns(said: Said, facts: Sequence[Fact]) -> TurnsGone:
+    """Take the turns of removed facts out of a layer."""
+    proofs = {name for fact in facts for name in _proofs(fact)}
+    tests = [_Test(content_of(fact)) for fact in facts]
+    turns = tuple(turn for turn in said.turns if turn.id in proofs or any(test.holds(turn.text) for test in tests))
+    gone = {turn.id for turn in turns}
+    hashes = dict.fromkeys(map(turn_hash, sorted(proofs | gone)))
+    return TurnsGone(turns, rewrite(without(said, gone)) if gone else None, tuple(hashes))
+
+
+class _Test:
+    """What a turn must hold to say the same as a fact."""
+
+    def __init__(self, content: str) -> None:
+        self._names = names_in(content)
+        self._words = content_words(content)
+
+    def holds(self, text: str) -> bool:
+        if self._names:
+            return self._names.issubset(tokens(text))
+        return bool(self._words) and len(self._words & content_words(text)) >= SHARE * len(self._words)
+
+
+def _proofs(fact: Fact) -> Iterable[str]:
+    """The identities of the turns that proved or confirmed a fact; older versions named only the quoted ones."""
+    yield from proven_by(fact)
+    for entry in evidence_of(fact):
+        thread, message = entry.get("thread"), entry.get("message")
+        if isinstance(thread, str) and isinstance(message, str):
+            yield message
+            yield identity_of_id(thread, message)
