@@ -21,7 +21,8 @@ from memd.memory.facts import by_id
 from memd.memory.said.changes import SaidChange
 from memd.memory.said.taking import took_in, turns_of
 from memd.memory.store.protocol import Identities, Loaded, Wish
-from memd.memory.store.said_reader import keeps_said
+from memd.memory.store.said_reader import keeps_said, read_said
+from memd.workers.before import TAIL_BYTES, earlier, may_stand_before
 from memd.workers.outcome import Lost, Overtaken, Stored
 from memd.workers.resources import Resources
 from memd.workers.steps import Answered, Opened, Part, Work
@@ -51,7 +52,7 @@ class Documents:
         if loaded.tombstone is not None and loaded.tombstone.open:
             self._finish_forgetting(loaded.tombstone.open)
             return Lost("forgotten")
-        return Opened(part, loaded)
+        return Opened(part, loaded, self._earlier(part, loaded))
 
     def probe(self, part: Part) -> None:
         """Find out whether the store takes writes. Raises StoreUnavailable."""
@@ -116,6 +117,15 @@ class Documents:
             settings.said,
             datetime.now(UTC),
         )
+
+    def _earlier(self, part: Part, loaded: Loaded) -> tuple[Message, ...]:
+        """What was said before a claim that begins with a new message. Raises StoreUnavailable."""
+        claim, most = part.claim, self._settings.extraction.context_messages
+        if not most or not may_stand_before(loaded.document, self._places(claim.key), claim.messages, loaded.known):
+            return ()
+        now = datetime.now(UTC)
+        said = read_said(self._store, claim.key.bucket, loaded.document, self._settings, now, last_bytes=TAIL_BYTES)
+        return earlier(said, self._ledger_name(claim.key), claim.messages[0])[-most:]
 
     def _ledger_name(self, key: Key) -> str:
         return ledger.name_of(key.thread_id, key.user_id, shared=self._settings.store.shared)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -22,6 +23,7 @@ from memd.memory.store.protocol import Tombstone
 from memd.push.answers import without_acknowledgements
 from memd.push.redaction import redact
 from memd.workers.ask import Asking, has_paid_answer
+from memd.workers.before import within_tokens
 from memd.workers.commit import Documents
 from memd.workers.halving import Parts
 from memd.workers.outcome import (
@@ -133,8 +135,8 @@ class Remembering:
 def choose(opened: Opened, settings: Settings, now: datetime) -> Work | Unread | Skipped:
     """The new messages of a part, which the ledger does not hold, with context; or the reason to skip the part.
 
-    Context is the last `context_messages` messages of the claim before the first new one. A bare "yes" is new only with
-    its question directly before it.
+    Context is the last `context_messages` messages before the first new one, of the claim or of the said layer. A bare
+    "yes" is new only with its question directly before it.
     """
     part, loaded, tombstone = opened.part, opened.loaded, opened.loaded.tombstone
     claim = part.claim
@@ -145,7 +147,8 @@ def choose(opened: Opened, settings: Settings, now: datetime) -> Work | Unread |
     new = ledger.fresh(loaded.known | formerly, alive)
     if not new:
         return ALREADY_KNOWN if alive else Skipped("forgotten")
-    said = without_acknowledgements(new, [m for m in claim.messages if m.identity not in forgotten | part.guilty])
+    usable = [*opened.earlier, *(m for m in claim.messages if m.identity not in forgotten | part.guilty)]
+    said = without_acknowledgements(new, usable)
     reason = _nothing_to_read(new, said, settings)
     redacted: Counter[str] = Counter()
     clean = {message.identity: _redacted(message, redacted) for message in said or new}
@@ -153,7 +156,7 @@ def choose(opened: Opened, settings: Settings, now: datetime) -> Work | Unread |
         part,
         loaded,
         new=tuple(clean.values()),
-        before=_context(part, said or new, forgotten, settings.extraction.context_messages),
+        before=_context(usable, said or new, settings.extraction.context_messages),
         taken=alive,
         said=tuple(clean.get(message.identity) or _redacted(message, Counter()) for message in new),
         maintenance=maintenance_due(loaded.document, now, settings.apply),
@@ -179,13 +182,11 @@ def _nothing_to_read(new: tuple[Message, ...], said: tuple[Message, ...], settin
     return None
 
 
-def _context(part: Part, new: tuple[Message, ...], forgotten: set[str], most: int) -> tuple[Message, ...]:
-    """Up to `most` messages of the claim right before the first new one."""
-    unusable = forgotten | part.guilty
-    usable = [message for message in part.claim.messages if message.identity not in unusable]
+def _context(usable: Sequence[Message], new: Sequence[Message], most: int) -> tuple[Message, ...]:
+    """Up to `most` messages right before the first new one."""
     fresh = {message.identity for message in new}
     start = next(place for place, message in enumerate(usable) if message.identity in fresh)
-    return tuple(_redacted(message, Counter()) for message in usable[max(0, start - most) : start])
+    return within_tokens([_redacted(message, Counter()) for message in usable[max(0, start - most) : start]])
 
 
 def _redacted(message: Message, counts: Counter[str]) -> Message:

@@ -47,10 +47,11 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """A part and the bucket's document."""
+    """A part and the bucket's document. `earlier`: the turns of the thread before the claim's messages, if needed."""
 
     part: Part
     loaded: Loaded
+    earlier: tuple[Message, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

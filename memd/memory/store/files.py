@@ -28,8 +28,8 @@ _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _NO_LINKS = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK})
 
 
-def read(file: Path, sibling: Path | None = None) -> bytes | None:
-    """The bytes of a regular file; None when there is no file.
+def read(file: Path, sibling: Path | None = None, *, start: int = 0) -> bytes | None:
+    """The bytes of a regular file from `start` on; None when there is no file.
 
     `sibling`: the only second name allowed (a commit links the old version to a second name for a moment).
     Raises DocumentDamaged for links, devices, FIFOs and files over 32 MB, StoreUnavailable when it cannot be read.
@@ -45,7 +45,9 @@ def read(file: Path, sibling: Path | None = None) -> bytes | None:
     try:
         status = os.fstat(descriptor)
         _check(status, sibling)
-        return _read_all(descriptor, status.st_size)
+        if start:
+            os.lseek(descriptor, start, os.SEEK_SET)
+        return _read_all(descriptor, max(0, status.st_size - start))
     except OSError as error:
         raise unavailable(error) from None
     finally:

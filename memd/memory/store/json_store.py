@@ -134,7 +134,7 @@ class JsonStore:
                 said_file.sweep(file.parent, document)
         return Loaded(document, document["revision"], document_file.hash_of(data), tombstone=loaded.tombstone)
 
-    def read_said(self, bucket: Bucket, document: Document) -> Said:
+    def read_said(self, bucket: Bucket, document: Document, last_bytes: int | None = None) -> Said:
         """The said layer that a document names. Raises StoreUnavailable.
 
         The file may be gone because a commit replaced it since the document was read: then the present one is read.
@@ -142,7 +142,7 @@ class JsonStore:
         folder = self._file(self._owner(bucket)).parent
         said = said_file_of(document)
         for _ in range(ROUNDS):
-            data = said_file.read(folder, said)
+            data = said_file.read(folder, said, last_bytes)
             if data is not None:
                 return decode(data)
             before, said = said, said_file_of(self.peek(bucket).document)

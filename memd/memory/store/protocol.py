@@ -280,9 +280,10 @@ class Store(Protocol):
         """
         ...
 
-    def read_said(self, bucket: Bucket, document: Document) -> Said:
+    def read_said(self, bucket: Bucket, document: Document, last_bytes: int | None = None) -> Said:
         """The said layer that belongs to a document as loaded; an empty one when it has none.
 
+        `last_bytes`: only what stands whole in so many bytes at its end, which is all that is read; None: all of it.
         Where a commit has replaced the layer since, it may be that of the newer document. Raises StoreUnavailable.
         """
         ...

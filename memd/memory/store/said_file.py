@@ -24,16 +24,20 @@ _NO_FILE = frozenset({errno.ENOENT, errno.ELOOP, errno.EISDIR, errno.ENXIO})
 _FLAGS = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
-def read(folder: Path, said: SaidFile) -> bytes | None:
+def read(folder: Path, said: SaidFile, last: int | None = None) -> bytes | None:
     """The lines that a document names; fewer after a power cut. None when the file is gone or is no regular file.
 
-    Raises StoreUnavailable.
+    `last`: only the lines that stand whole in so many bytes at the end. Raises StoreUnavailable.
     """
+    start = 0 if last is None else max(0, said.bytes - last)
     try:
-        data = files.read(folder / said.file) if said.file else b""
+        data = files.read(folder / said.file, start=start) if said.file else b""
     except DocumentDamaged:  # `memd audit` reports it; the next change of the layer starts another file
         return None
-    return None if data is None else data[: said.bytes]
+    if data is None:
+        return None
+    data = data[: said.bytes - start]
+    return data[data.find(b"\n") + 1 :] if start else data
 
 
 def write(folder: Path, before: Document, after: Document, change: SaidChange | None) -> Document:

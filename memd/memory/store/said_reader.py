@@ -17,11 +17,19 @@ def keeps_said(settings: Settings) -> bool:
     return settings.said.enabled and not settings.store.shared
 
 
-def read_said(store: Store, bucket: Bucket, document: Document, settings: Settings, now: datetime) -> Said:
+def read_said(
+    store: Store,
+    bucket: Bucket,
+    document: Document,
+    settings: Settings,
+    now: datetime,
+    *,
+    last_bytes: int | None = None,
+) -> Said:
     """The turns that belong to a document as loaded, without those past their days, removed from disk or not.
 
-    Raises StoreUnavailable.
+    `last_bytes`: only what stands whole in so many bytes at the end of the layer, and reads no more. Raises StoreUnavailable.
     """
     if not keeps_said(settings) or "said" not in document:
         return NOTHING_SAID
-    return young(store.read_said(bucket, document), settings.said, now)
+    return young(store.read_said(bucket, document, last_bytes), settings.said, now)
