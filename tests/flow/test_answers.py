@@ -47,9 +47,13 @@ def test_the_drain_decides_about_a_bare_yes(asking: MakeSettings, model: ModelSe
         assert asked.index("allergic to nuts") < asked.index("Yes!")
         assert pushed(app, window) == ("skipped", "already_known")
         assert len(model.requests) == 1
+        assert pushed(app, turns("And to sesame?", first="assistant"), "alone") == ("skipped", "no_user_turn")
+        assert pushed(app, [{"role": "user", "content": "Yes!", "id": "m9"}], "alone")[0] == "stored"
+        asked = orjson.dumps(model.requests[1].body).decode()
+        assert asked.index("assistant: And to sesame?\\n</before>") < asked.index("<messages>") < asked.rindex("Yes!")
     store = open_store(settings)
     kept = store.read_said(Bucket("ana"), store.load(Bucket("ana")).document).turns
-    texts = ["Yes!", "Are you allergic to nuts?", "Yes!"]
+    texts = ["Yes!", "Are you allergic to nuts?", "Yes!", "And to sesame?", "Yes!"]
     assert [turn.text for turn in kept] == texts, "what the model is not asked about is kept too, once"
 
 

@@ -28,7 +28,7 @@ def read_said(
 ) -> Said:
     """The turns that belong to a document as loaded, without those past their days, removed from disk or not.
 
-    `last_bytes`: only what stands whole in so many bytes at the end of the layer, and reads no more. Raises StoreUnavailable.
+    `last_bytes`: only what stands whole in so many bytes at the layer's end; no more is read. Raises StoreUnavailable.
     """
     if not keeps_said(settings) or "said" not in document:
         return NOTHING_SAID
