@@ -400,7 +400,8 @@ def test_up_gives_back_what_a_killed_worker_held(data_dir: Path, model: ModelSer
         with frozen(family(slow)):
             os.kill(victim, signal.SIGKILL)
             wait_for(lambda: model.calls == 3, "its claim is in work again", 60)
-            wait_for(lambda: len(pids(app)) == 2 and victim not in pids(app), "no ghost is shown", 60)
+            # The frozen one is not heard of, so a slow machine may not see it any more.
+            wait_for(lambda: victim not in (now := pids(app)) and now - both, "a new worker, and no ghost", 60)
             assert client.hget(stats, "released:died") == b"1"
         model.go_on()
         assert ended(app) == {"stored": 2}

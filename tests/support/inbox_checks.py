@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import redis
 from hypothesis.stateful import RuleBasedStateMachine, invariant
+from msgspec.structs import replace
 
 from memd.config import Settings
 from memd.context import Bucket, Key
@@ -173,7 +174,10 @@ class CheckedMachine(RuleBasedStateMachine):
         assert claim.key == due[0]
         assert claim.key.bucket not in {taken.key.bucket for taken in self._model.claims.values()}
         taken = self._model.claim(claim.id, claim.key)
-        assert claim.messages == taken.messages
+        assert tuple(replace(m, order=0, at="", said_at="") for m in claim.messages) == taken.messages
+        orders = [message.order for message in claim.messages]
+        assert orders == sorted(set(orders))
+        assert all(message.at and message.said_at for message in claim.messages)
         assert (claim.attempts, claim.delays, claim.suspect) == (taken.attempts, taken.delays, taken.suspect)
         assert claim.bad is None
 

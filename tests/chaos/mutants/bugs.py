@@ -182,7 +182,7 @@ BUGS = (
     ),
     Bug(
         "claim buried for one message",
-        (Edit("memd/inbox/claim.py", "    if refused and not rows:\n", "    if refused:\n"),),
+        (Edit("memd/inbox/claim.py", "    if refused and not messages:\n", "    if refused:\n"),),
         test="flow/test_bad_content.py::test_one_bad_message_does_not_take_the_others_along",
     ),
     Bug(
