@@ -28,13 +28,15 @@ Withheld = dict[str, Any]
 class SaidFile(NamedTuple):
     """The file of the said layer, beside the document: its name ("" without one), and how many of its bytes count.
 
-    `turns`: how many turns they hold. `since`: when the oldest of them arrived (ISO 8601; "" when not known).
+    `turns`: how many turns they hold. `since`: when the oldest of them arrived (ISO 8601; "" when not known). `gates`:
+    the lowest version of the gates that judged one of them.
     """
 
     file: str = ""
     bytes: int = 0
     turns: int = 0
     since: str = ""
+    gates: int = 0
 
 
 SAID_FILE = re.compile(r"said-[0-9a-f]{16}\.jsonl")
@@ -149,9 +151,11 @@ def said_file_of(document: Document) -> SaidFile:
     name = field.get("file") if isinstance(field, dict) else None
     if not isinstance(field, dict) or not isinstance(name, str) or not SAID_FILE.fullmatch(name):
         return SaidFile()
-    size, turns = (value if type(value := field.get(key)) is int and value >= 0 else 0 for key in ("bytes", "turns"))
+    size, turns, gates = (
+        value if type(value := field.get(key)) is int and value >= 0 else 0 for key in ("bytes", "turns", "gates")
+    )
     since = field.get("since")
-    return SaidFile(name, size, turns, since if isinstance(since, str) else "")
+    return SaidFile(name, size, turns, since if isinstance(since, str) else "", gates)
 
 
 def with_said_file(document: Document, said: SaidFile) -> Document:

@@ -26,6 +26,7 @@ from memd.scheduler.duty import Duty
 from memd.scheduler.intake import Intake
 from memd.scheduler.rescue import Rescue
 from memd.scheduler.unread import UnreadLists
+from memd.scheduler.upkeep import Upkeep
 from memd.scheduler.watch import Watch
 
 GRACE_MS = 8
@@ -61,6 +62,7 @@ class Scheduler:
             Intake(settings, self._client),
             UnreadLists(settings, self._client),
             Budgets(self._client, self._store),
+            Upkeep(settings, self._store),
         ]
         self._next = dict.fromkeys(range(len(self._duties)), 0.0)
         self._endpoint = endpoint(settings.extraction)

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from support import make_settings
+from support import make_settings, wait_for
 from support.stores import ALICE, options, ours
 
 from memd.config import SaidSettings
@@ -15,10 +15,13 @@ from memd.context import Message
 from memd.errors import ClaimLost, Conflict
 from memd.memory.document import SaidFile, said_file_of
 from memd.memory.said.changes import Append, Rewrite, SaidChange, append, rewrite
+from memd.memory.said.excerpts import GATES_VERSION
 from memd.memory.said.taking import took_in, turn_hash, turns_of
 from memd.memory.said.turns import NOTHING_SAID, Mark, Said, Turn, decode, encode, line_of, without
 from memd.memory.store.json_store import JsonStore
 from memd.memory.store.said_reader import read_said
+from memd.push.times import iso
+from memd.scheduler.upkeep import Upkeep
 
 FULL = Turn(
     "i1", "t", "user", "I live in Lisbon", "2026-11-01T10:00:00.000Z", "2026-11-01T10:00:05.000Z", "ana", ((0, 16),), 3
@@ -141,7 +144,7 @@ def test_appended_turns_are_read_back(store: JsonStore, folder: Path) -> None:
     assert files_of(folder) == [file]
     assert texts(store) == ["turn 0", "turn 1", "turn 2"]
     assert layer(store).over == {"i0": ""}
-    assert said_file_of(store.load(ALICE).document) == (file.name, file.stat().st_size, 3, "2026-01-01")
+    assert said_file_of(store.load(ALICE).document) == SaidFile(file.name, file.stat().st_size, 3, "2026-01-01")
 
 
 def test_a_refused_commit_adds_nothing(store: JsonStore) -> None:
@@ -285,3 +288,47 @@ def test_turns_past_their_days_are_not_shown(store: JsonStore, tmp_path: Path) -
 
 
 OLD = {"old": "2026-01-10T00:00:00.000Z", "unknown": "", "young": "2026-02-10T00:00:00.000Z"}
+
+
+# --- the daily upkeep ------------------------------------------------------------------------------------------------
+
+
+def kept_long(tmp_path: Path, store: JsonStore) -> None:
+    """A user who says nothing any more, with a turn past its days, and a file that a killed commit left."""
+    now = iso(datetime.now(UTC))
+    later = line_of(Turn("new", "t", "user", "I live in Porto.", at=now)).replace(b"}\n", b',"mood":"good"}\n')
+    old = line_of(Turn("old", "t", "user", "I live in Oslo.", at=OLD["old"]))
+    loaded = store.load(ALICE)
+    change = Append(old + later, 2, OLD["old"], 0)
+    store.commit(ALICE, loaded, {**loaded.document, "revision": 1}, ours, said=change)
+    (tmp_path / "data" / "users" / ALICE.user_id / "said-0123456789abcdef.jsonl").write_text("left")
+
+
+def test_the_upkeep_reaches_idle_users_and_judges_anew(store: JsonStore, folder: Path, tmp_path: Path) -> None:
+    """What is past its days goes from the disk, and other turns get the excerpts of the present gates."""
+    kept_long(tmp_path, store)
+    upkeep = Upkeep(make_settings(tmp_path / "data", None), store)
+    upkeep.run()
+    (turn,) = layer(store).turns
+    assert (turn.id, turn.gates, turn.excerpts) == ("new", GATES_VERSION, ((0, 16),))
+    (file,) = files_of(folder)
+    assert b'"mood":"good"' in file.read_bytes()
+    revision = store.load(ALICE).revision
+    upkeep.run()
+    assert store.load(ALICE).revision == revision, "there was nothing left to do"
+
+
+def test_switched_off_the_upkeep_removes_the_files(store: JsonStore, folder: Path, tmp_path: Path) -> None:
+    """A round begins with the scheduler."""
+    kept_long(tmp_path, store)
+    upkeep = Upkeep(make_settings(tmp_path / "data", None, said={"enabled": False}), store)
+    upkeep.tick()
+    wait_for(lambda: not files_of(folder), "the files are removed")
+    wait_for(lambda: "said" not in store.load(ALICE).document, "the document names none")
+
+
+def test_forgetting_takes_the_identities_of_turns(store: JsonStore, folder: Path) -> None:
+    """Also of those that the ledger no longer has: nothing that is pushed or imported later brings them back."""
+    commit(store, append([turn(0)]))
+    assert store.erase(ALICE.user_id, None).identities == {"i0"}
+    assert not folder.exists()

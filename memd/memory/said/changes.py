@@ -12,6 +12,7 @@ from memd.memory.said.turns import Mark, Said, Turn, encode
 class Append:
     """Lines at the end. `turns`: how many are turns. `since`: when the oldest of them arrived, "" when not known.
 
+    `gates`: the lowest version of the gates that judged one of the turns; None without any turn.
     `durable`: the lines must survive a power cut together with the document. Plain turns need not: they are lost at
     most, while a lost mark would show what was hidden.
     """
@@ -19,6 +20,7 @@ class Append:
     lines: bytes
     turns: int
     since: str = ""
+    gates: int | None = None
     durable: bool = False
 
 
@@ -29,6 +31,7 @@ class Rewrite:
     lines: bytes
     turns: int
     since: str = ""
+    gates: int | None = None
 
 
 SaidChange = Append | Rewrite
@@ -39,7 +42,7 @@ def append(turns: Iterable[Turn], marks: Iterable[Mark] = ()) -> Append | None:
     turns, marks = list(turns), list(marks)
     if not turns and not marks:
         return None
-    return Append(encode([*turns, *marks]), len(turns), oldest(turns), durable=bool(marks))
+    return Append(encode([*turns, *marks]), len(turns), oldest(turns), lowest(turns), durable=bool(marks))
 
 
 def rewrite(said: Said, turns: Iterable[Turn] = (), marks: Iterable[Mark] = ()) -> Rewrite:
@@ -49,9 +52,14 @@ def rewrite(said: Said, turns: Iterable[Turn] = (), marks: Iterable[Mark] = ()) 
     alive = [mark for mark in (*said.marks, *marks) if mark.mark in known]
     lines = b"".join((*said.lines, encode(turns), encode(alive)))
     every = (*said.turns, *turns)
-    return Rewrite(lines, len(every), oldest(every))
+    return Rewrite(lines, len(every), oldest(every), lowest(every))
 
 
 def oldest(turns: Iterable[Turn]) -> str:
     """When the first of these turns arrived; "" when that is not known of any."""
     return min((turn.at for turn in turns if turn.at), default="")
+
+
+def lowest(turns: Iterable[Turn]) -> int | None:
+    """The lowest version of the gates that judged one of these turns; None without any."""
+    return min((turn.gates for turn in turns), default=None)

@@ -81,6 +81,12 @@ class Said:
         marks = [mark for mark in self.marks if mark.mark in names]
         return Said([turn for turn, _ in pairs], [line for _, line in pairs], marks, self.damaged)
 
+    def replaced(self, turns: Sequence[Turn]) -> Said:
+        """The layer with these turns, one for each of its own; the lines of those that stay the same stay too."""
+        both = zip(self.turns, turns, self.lines, strict=True)
+        lines = [line if old == new else _merged(line, new) for old, new, line in both]
+        return Said(turns, lines, self.marks, self.damaged)
+
     def of_thread(self, thread: str) -> Sequence[Turn]:
         """The turns of a thread, given by its name in the ledger, oldest first."""
         return self._threads.get(thread, ())
@@ -142,6 +148,14 @@ def decode(data: bytes) -> Said:
         except (msgspec.DecodeError, UnicodeDecodeError):  # not a line of ours, or one that was cut off
             damaged += 1
     return Said(turns, lines, marks, damaged)
+
+
+def _merged(line: bytes, turn: Turn) -> bytes:
+    """The line of a changed turn, with the fields of later versions that its old line has."""
+    fields = msgspec.json.decode(line)
+    ours = {field.encode_name for field in msgspec.structs.fields(Turn)}
+    later = {name: value for name, value in fields.items() if name not in ours}
+    return _ENCODER.encode(msgspec.to_builtins(turn) | later) + b"\n"
 
 
 def encode(entries: Iterable[Turn | Mark]) -> bytes:

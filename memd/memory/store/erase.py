@@ -11,6 +11,8 @@ from pathlib import Path
 import orjson
 
 from memd.errors import DocumentDamaged, StoreUnavailable
+from memd.memory.document import SAID_FILE
+from memd.memory.said.turns import decode
 from memd.memory.store import files, paths
 from memd.memory.store.lock import locked
 from memd.memory.store.protocol import Erased
@@ -65,11 +67,20 @@ def _files(folder: Path, *, whole: bool) -> Iterator[Path]:
 
 
 def _ledger(file: Path) -> set[str]:
-    """The identities in the ledger of a document or of an old version; none when it cannot be read."""
+    """The identities in a ledger (of a document or an old version) or a said file; none when it cannot be read."""
+    if SAID_FILE.fullmatch(file.name):
+        return _said(file)
     if not file.name.startswith("memory."):
         return set()
     try:
         ledger = orjson.loads(files.read(file, sibling=file) or b"{}").get("ledger")
         return {name for thread in ledger.values() for name in thread if isinstance(name, str)}
     except (DocumentDamaged, orjson.JSONDecodeError, AttributeError, TypeError):
+        return set()
+
+
+def _said(file: Path) -> set[str]:
+    try:
+        return {turn.id for turn in decode(files.read(file) or b"").turns}
+    except DocumentDamaged:
         return set()

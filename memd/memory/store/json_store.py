@@ -150,6 +150,22 @@ class JsonStore:
                 break
         return NOTHING_SAID
 
+    def sweep_said(self, bucket: Bucket) -> int:
+        """Remove said files that killed commits left and no document names. Raises StoreUnavailable."""
+        owner = self._owner(bucket)
+        folder = self._file(owner).parent
+        try:
+            present = {file.name for file in said_file.present(folder)}
+        except OSError as error:
+            raise files.unavailable(error) from None
+        if present <= {said_file_of(self.peek(bucket).document).file}:
+            return 0
+        with locked(paths.bucket_lock(self._data_dir, owner)):
+            try:
+                return said_file.sweep(folder, self._read(owner).document)
+            except (DocumentDamaged, DocumentTooNew):  # nobody knows what it names
+                return 0
+
     def sync(self, bucket: Bucket) -> None:
         """Make the bucket's file durable when another process renamed it and died before the fsync of the folder.
 

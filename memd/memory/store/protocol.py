@@ -383,6 +383,10 @@ class FileStore(Protocol):
         """
         ...
 
+    def sweep_said(self, bucket: Bucket) -> int:
+        """Remove what killed commits left of the said layer; returns how many files. Raises StoreUnavailable."""
+        ...
+
     def entries(self) -> Iterator[Entry]:
         """The files and folders of the store, in no order. Raises OSError."""
         ...

@@ -109,7 +109,8 @@ def _appended(folder: Path, old: SaidFile, change: Append) -> SaidFile | None:
     finally:
         os.close(descriptor)
     since = min(filter(None, (old.since, change.since)), default="")
-    return SaidFile(old.file, end + len(change.lines), old.turns + change.turns, since)
+    gates = old.gates if change.gates is None else min(old.gates, change.gates)
+    return SaidFile(old.file, end + len(change.lines), old.turns + change.turns, since, gates)
 
 
 def _written(folder: Path, change: Append | Rewrite) -> SaidFile:
@@ -127,7 +128,7 @@ def _written(folder: Path, change: Append | Rewrite) -> SaidFile:
         raise
     finally:
         os.close(descriptor)
-    return SaidFile(name, len(change.lines), change.turns, change.since)
+    return SaidFile(name, len(change.lines), change.turns, change.since, change.gates or 0)
 
 
 def _write_all(descriptor: int, data: bytes, place: int) -> None:
