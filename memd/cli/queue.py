@@ -95,7 +95,9 @@ def receipt(
         echo_json(asdict(outcome))
         return
     refused = ", ".join(f"{count} {reason}" for reason, count in outcome.refused.items())
-    echo(_outcome(outcome) + (f"; refused: {refused}" if refused else ""))
+    not_kept = ", ".join(f"{count} {reason}" for reason, count in outcome.not_kept.items())
+    told = (f"; refused: {refused}" if refused else "", f"; not kept: {not_kept}" if not_kept else "")
+    echo(_outcome(outcome) + "".join(told))
 
 
 def _outcome(outcome: Outcome) -> str:

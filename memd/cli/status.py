@@ -79,6 +79,7 @@ def rows(figures: dict[str, Any]) -> Iterator[tuple[str, str]]:
         ("cut blocks", "cut"),
         ("refused facts", "refused"),
         ("redacted", "redacted"),
+        ("not kept", "not_kept"),
         ("mended replies", "mended"),
     ):
         if figures[key]:

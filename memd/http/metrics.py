@@ -74,6 +74,7 @@ class _Figures(Collector):
         yield _counter("memd_cut_blocks", "Blocks that filtering cut out of turns", "kind", status.cut)
         yield _counter("memd_refused_facts", "Proposed facts that were refused", "reason", status.refused)
         yield _counter("memd_redacted", "Secrets cut out before the model saw them", "kind", status.redacted)
+        yield _counter("memd_not_kept_messages", "Messages not kept, as asked", "reason", status.not_kept)
         yield _counter("memd_mended_replies", "Repairs of the form of the model's replies", "kind", status.mended)
         yield _counter("memd_facts", "Facts by change", "change", status.facts)
         tokens = {name.removesuffix("_tokens"): n for name, n in status.usage.items() if name.endswith("_tokens")}

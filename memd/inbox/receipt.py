@@ -71,6 +71,9 @@ class Outcome:
     fact_ids: tuple[str, ...] = ()
     counts: dict[str, int] = field(default_factory=dict)
     refused: dict[str, int] = field(default_factory=dict)
+    not_kept: dict[str, int] = field(default_factory=dict)
+    """Messages that the user asked not to keep, and the replies to them, by reason."""
+
     due_at: datetime | None = None
 
     @property
@@ -150,14 +153,17 @@ def explain(outcome: Outcome, rationed_until: datetime | None) -> Outcome:
 def _worst(ended: list[Range]) -> Outcome:
     record = max((part.record for part in ended), key=_badness)
     refused: Counter[str] = Counter()
+    not_kept: Counter[str] = Counter()
     for part in ended:
         refused.update(part.record.get("refused", {}))
+        not_kept.update(part.record.get("not_kept", {}))
     return Outcome(
         state=record["state"],
         reason=record.get("reason"),
         fact_ids=tuple(fact for part in ended for fact in part.record.get("facts", ())),
         counts=dict(Counter(part.record["state"] for part in ended)),
         refused=dict(refused),
+        not_kept=dict(not_kept),
     )
 
 

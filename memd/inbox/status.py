@@ -31,6 +31,9 @@ class Status(InboxFigures):
     cut: dict[str, int]
     refused: dict[str, int]
     redacted: dict[str, int]
+    not_kept: dict[str, int]
+    """Messages of stored pushes that their users asked not to keep, with the replies to them, by reason."""
+
     mended: dict[str, int]
     """Repairs of the form of the model's replies, by kind."""
 
@@ -60,6 +63,7 @@ def read_status(client: redis.Redis, settings: Settings) -> Status:
         cut=_named(stats, "cut:"),
         refused=_named(stats, "refused:"),
         redacted=_named(stats, "redacted:"),
+        not_kept=_named(stats, "not_kept:"),
         mended=_named(stats, "mended:"),
         facts={name: stats.get(f"facts_{name}", 0) for name in ("added", "confirmed", "retired")},
         usage={name: stats.get(name, 0) for name in USAGE},

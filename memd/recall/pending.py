@@ -1,7 +1,7 @@
 """Pending: the user's messages not extracted yet, read from the inbox without changing it.
 
-Assistant messages are left out, as they prove nothing, and so are forgotten and applied messages. Secrets are removed
-as they are before a model sees a text.
+Assistant messages are left out, as they prove nothing, and so are forgotten and applied messages, and those that the
+user asked not to keep. Secrets are removed as they are before a model sees a text.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from memd.memory import ledger
 from memd.memory.document import Fact
 from memd.memory.facts import DEFAULT_CONFIDENCE
 from memd.memory.new_facts import base_fact
+from memd.memory.said.may_keep import may_keep
 from memd.memory.store.protocol import Store, Tombstone, load_to_read
 from memd.memory.text import one_line
 from memd.push.redaction import redact
@@ -97,9 +98,10 @@ class PendingMessages:
                 identities[place].append(row.identity)
         known = load_to_read(self._store, bucket, identities).known
         now = datetime.now(UTC)
-        for row in rows:
-            message = self._message(row)
-            if message is None or row.identity in known:
+        said = [(row, message) for row in rows if (message := self._message(row))]
+        not_kept = _not_kept(said)
+        for row, message in said:
+            if row.identity in known or row.identity in not_kept:
                 continue
             text = one_line(redact(message.content)[0])
             if text:
@@ -114,6 +116,14 @@ class PendingMessages:
         if message.role != "user":
             return None
         return Message(message.role, message.content, message.id, message.created_at, identity=row.identity)
+
+
+def _not_kept(said: Iterable[tuple[Waiting, Message]]) -> set[str]:
+    """The identities of messages that the user asked not to keep."""
+    threads: defaultdict[str, list[Message]] = defaultdict(list)
+    for row, message in sorted(said, key=lambda pair: pair[0].order):
+        threads[row.thread_id].append(message)
+    return {identity for messages in threads.values() for identity in may_keep(messages).not_kept}
 
 
 def _is_forgotten(row: Waiting, bucket: Bucket, grave: Tombstone | None) -> bool:

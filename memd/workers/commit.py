@@ -166,6 +166,7 @@ def _stored(answered: Answered, applied: Applied) -> Stored:
         retired=len(applied.retired),
         refused=dict(+refused),
         redacted=work.redacted,
+        not_kept=work.not_kept,
         mended=dict(extraction.mended),
         malformed=extraction.malformed,
     )

@@ -40,6 +40,9 @@ class Stored:
     redacted: dict[str, int] = field(default_factory=dict)
     """Secrets removed from the messages, by kind."""
 
+    not_kept: dict[str, int] = field(default_factory=dict)
+    """Messages that the user asked not to keep, and the replies to them, by reason."""
+
     mended: dict[str, int] = field(default_factory=dict)
     """Repairs of the reply's form, by kind."""
 
@@ -58,6 +61,7 @@ class Stored:
             self.retired + other.retired,
             dict(Counter(self.refused) + Counter(other.refused)),
             dict(Counter(self.redacted) + Counter(other.redacted)),
+            dict(Counter(self.not_kept) + Counter(other.not_kept)),
             dict(Counter(self.mended) + Counter(other.mended)),
             self.malformed + other.malformed,
         )

@@ -19,6 +19,7 @@ from memd.memory import ledger
 from memd.memory.apply import maintenance_due
 from memd.memory.document import facts_of
 from memd.memory.facts import id_of, quotes_any
+from memd.memory.said.may_keep import Kept, may_keep
 from memd.memory.store.protocol import Tombstone
 from memd.push.answers import without_acknowledgements
 from memd.push.redaction import redact
@@ -47,7 +48,7 @@ from memd.workers.steps import NOTHING, Answered, Opened, Part, Unread, Work
 
 ALREADY_KNOWN = Skipped("already_known")
 
-NOTED = frozenset({"no_user_turn", "acknowledgement"})
+NOTED = frozenset({"no_user_turn", "acknowledgement", "forget_wish", "off_the_record"})
 """Reasons to skip messages that the ledger takes in all the same: nothing that comes later changes what they say."""
 
 
@@ -147,9 +148,12 @@ def choose(opened: Opened, settings: Settings, now: datetime) -> Work | Unread |
     new = ledger.fresh(loaded.known | formerly, alive)
     if not new:
         return ALREADY_KNOWN if alive else Skipped("forgotten")
+    kept = may_keep([*opened.earlier, *(m for m in claim.messages if m.identity not in forgotten)])
     usable = [*opened.earlier, *(m for m in claim.messages if m.identity not in forgotten | part.guilty)]
-    said = without_acknowledgements(new, usable)
-    reason = _nothing_to_read(new, said, settings)
+    told = without_acknowledgements(new, usable)
+    said = tuple(message for message in told if message.identity not in kept.no_quotes)
+    usable = [message for message in usable if message.identity not in kept.no_quotes]
+    reason = _nothing_to_read(new, said, kept, settings)
     redacted: Counter[str] = Counter()
     clean = {message.identity: _redacted(message, redacted) for message in said or new}
     work = Work(
@@ -158,7 +162,8 @@ def choose(opened: Opened, settings: Settings, now: datetime) -> Work | Unread |
         new=tuple(clean.values()),
         before=_context(usable, said or new, settings.extraction.context_messages),
         taken=alive,
-        said=tuple(clean.get(message.identity) or _redacted(message, Counter()) for message in new),
+        said=tuple(clean.get(m.identity) or _redacted(m, Counter()) for m in new if m.identity not in kept.not_kept),
+        kept=kept,
         maintenance=maintenance_due(loaded.document, now, settings.apply),
         redacted=dict(redacted),
     )
@@ -172,10 +177,13 @@ def _is_forgotten(tombstone: Tombstone, bucket: Bucket, message: Message) -> boo
     return any(tombstone.holds(bucket, name) for name in (message.identity, *message.former))
 
 
-def _nothing_to_read(new: tuple[Message, ...], said: tuple[Message, ...], settings: Settings) -> str | None:
-    """The reason to skip these new messages, or None. `said`: those that are no mere acknowledgements."""
+def _nothing_to_read(new: tuple[Message, ...], said: tuple[Message, ...], kept: Kept, settings: Settings) -> str | None:
+    """The reason to skip these new messages, or None. `said`: those that say something and may be read."""
     roles = {message.role for message in said}
     if "user" not in roles:
+        unread = (message for message in new if message.role == "user" and message.identity in kept.no_quotes)
+        if asked_not_to := next(unread, None):
+            return kept.not_kept[asked_not_to.identity]
         return "acknowledgement" if any(message.role == "user" for message in new) else "no_user_turn"
     if settings.filtering.require_reply and "assistant" not in roles:
         return "no_reply"
@@ -183,9 +191,9 @@ def _nothing_to_read(new: tuple[Message, ...], said: tuple[Message, ...], settin
 
 
 def _context(usable: Sequence[Message], new: Sequence[Message], most: int) -> tuple[Message, ...]:
-    """Up to `most` messages right before the first new one."""
+    """Up to `most` messages right before the first new one; none where no new one is usable."""
     fresh = {message.identity for message in new}
-    start = next(place for place, message in enumerate(usable) if message.identity in fresh)
+    start = next((place for place, message in enumerate(usable) if message.identity in fresh), 0)
     return within_tokens([_redacted(message, Counter()) for message in usable[max(0, start - most) : start]])
 
 

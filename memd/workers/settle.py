@@ -121,12 +121,17 @@ def _pushes(claim: Claim) -> int:
 def _record(stored: Stored) -> dict[str, object]:
     """The record of the claim for receipts."""
     record: dict[str, object] = {"state": "stored", "facts": stored.fact_ids}
-    return record | {"refused": stored.refused} if stored.refused else record
+    counts = {"refused": stored.refused, "not_kept": stored.not_kept}
+    return record | {name: count for name, count in counts.items() if count}
 
 
 def _told(stored: Stored) -> dict[str, Any]:
-    """The fields of the log line. The form of the reply is named only where it was not as asked."""
-    form = {"mended": stored.mended, "malformed": stored.malformed[:MOST_PLACES]}
+    """The fields of the log line: what was not kept, and the form of the reply where it was not as asked."""
+    form = {
+        "not_kept": stored.not_kept,
+        "mended": stored.mended,
+        "malformed": stored.malformed[:MOST_PLACES],
+    }
     fields = {"messages": stored.messages, "facts": len(stored.fact_ids), "refused": stored.refused}
     return fields | {name: value for name, value in form.items() if value}
 
@@ -140,6 +145,7 @@ def _stats(claim: Claim, stored: Stored) -> dict[str, int]:
         "facts_retired": stored.retired,
         **{f"refused:{reason}": count for reason, count in stored.refused.items()},
         **{f"redacted:{kind}": count for kind, count in stored.redacted.items()},
+        **{f"not_kept:{reason}": count for reason, count in stored.not_kept.items()},
         **{f"mended:{kind}": count for kind, count in stored.mended.items()},
     }
     return {name: count for name, count in stats.items() if count}

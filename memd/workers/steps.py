@@ -8,6 +8,7 @@ Part ──load──► Opened ──choose──► Work ──ask──► An
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from datetime import date
 
@@ -16,6 +17,7 @@ from memd.errors import ContentTooLong
 from memd.extraction.protocol import Extraction, Maintenance, Request, Usage
 from memd.extraction.update import Update
 from memd.inbox.claim import Claim
+from memd.memory.said.may_keep import Kept
 from memd.memory.store.protocol import Loaded
 from memd.workers.progress import Progress
 
@@ -66,7 +68,10 @@ class Work:
     """The messages that the ledger holds afterwards, the already known ones included."""
 
     said: tuple[Message, ...]
-    """All new messages, acknowledgements too, as the said layer keeps them."""
+    """The new messages that may be kept, acknowledgements too, as the said layer keeps them."""
+
+    kept: Kept
+    """Which messages of the claim may be kept, and which prove nothing; the extractor does not see the latter."""
 
     maintenance: Maintenance
     """Questions about the document itself."""
@@ -82,6 +87,11 @@ class Work:
 
     repair: str = ""
     """The error of the reply to this same request, which is repeated once."""
+
+    @property
+    def not_kept(self) -> dict[str, int]:
+        """The part's messages that may not be kept, by reason."""
+        return dict(Counter(why for message in self.part.messages if (why := self.kept.not_kept.get(message.identity))))
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -1,0 +1,42 @@
+"""Asked not to keep: from push to document, what the user wants forgotten or off the record leaves no trace."""
+
+from __future__ import annotations
+
+import orjson
+import pytest
+from support import MakeSettings, daemon
+
+from memd.client import Memd
+from memd.testing import ModelServer
+
+pytestmark = pytest.mark.timing
+
+
+def test_what_is_off_the_record_reaches_no_model_and_no_document(asking: MakeSettings, model: ModelServer) -> None:
+    """The turn, its reply and what it points back to are counted and left out; the rest is read as ever."""
+    settings = asking()
+    said = ["I live in Porto.", "Off the record: Karl was fired.", "I earn 90k.", "Forget what I just told you."]
+    turns = [
+        {"role": role, "content": text, "id": f"{role}{number}"}
+        for number, words in enumerate(said)
+        for role, text in (("user", words), ("assistant", f"I see: {words[-9:]}"))
+    ]
+    with daemon(settings), Memd(settings) as app:
+        receipt = app.push(turns, thread_id="t", user_id="ana")
+        assert "Porto" in app.inject("ana", include_pending=True)
+        assert "Karl" not in app.inject("ana", include_pending=True)
+        app.flush(wait=True)
+        outcome = app.receipt(receipt.id or "")
+        assert (outcome.state, outcome.not_kept) == ("stored", {"off_the_record": 2, "forget_wish": 4})
+        [request] = model.requests
+        asked = orjson.dumps(request.body).decode()
+        assert "Porto" in asked
+        assert not any(word in asked for word in ("Karl", "fired", "90k"))
+        document = orjson.dumps(app.document("ana")).decode()
+        assert not any(word in document for word in ("Karl", "90k"))
+        assert app.status().not_kept == {"forget_wish": 4, "off_the_record": 2}
+        alone = app.push(turns[2:4], thread_id="alone", user_id="ana", now=True)
+        app.flush(wait=True)
+        outcome = app.receipt(alone.id or "")
+        assert (outcome.state, outcome.reason) == ("skipped", "off_the_record")
+        assert len(model.requests) == 1
