@@ -29,6 +29,9 @@ from memd.push.redaction import redact
 
 __all__ = ["Applied", "Origin", "Refusal", "apply", "maintenance_due"]
 
+HIDING = frozenset({"not_descriptive", "instruction", "markup", "secret", "removed"})
+"""Reasons to refuse a fact for which the messages that it quotes are hidden."""
+
 NOTHING_READ: Mapping[str, float] = MappingProxyType({})
 
 
@@ -169,8 +172,15 @@ class _Steps:
                 reason = "rate"
         if reason:
             self._draft.refuse(reason, "newFacts", index)
+            self._hide_refused(reason, proposal)
             return []
         return evidence
+
+    def _hide_refused(self, reason: str, proposal: NewFact) -> None:
+        """Hide the messages that prove what no memory may hold, so that they are not shown as said either."""
+        if reason in HIDING:
+            for identity in self._messages.identities(self._messages.evidence(proposal.evidence)):
+                self._draft.hide(identity)
 
     def _confidence(self, proposal: NewFact, evidence: Sequence[Evidence]) -> float:
         """The confidence of a new fact; a correction in so many words gets at least EXPLICIT_CONFIDENCE."""

@@ -14,15 +14,14 @@ from memd.extraction.protocol import MALFORMED, TOO_MANY
 from memd.forget import Forgetting
 from memd.inbox import verbs
 from memd.inbox.connection import send
-from memd.memory import ledger, removed
+from memd.memory import ledger
 from memd.memory.apply import Applied, Origin, apply
-from memd.memory.document import said_file_of
 from memd.memory.facts import by_id
 from memd.memory.said.changes import SaidChange
-from memd.memory.said.taking import took_in, turns_of
 from memd.memory.store.protocol import Identities, Loaded, Wish
 from memd.memory.store.said_reader import keeps_said, read_said
 from memd.workers.before import TAIL_BYTES, earlier, may_stand_before
+from memd.workers.keeping import Keeping
 from memd.workers.outcome import Lost, Overtaken, Stored
 from memd.workers.resources import Resources
 from memd.workers.steps import Answered, Opened, Part, Work
@@ -77,7 +76,7 @@ class Documents:
         for _ in range(ROUNDS):
             applied = self._apply(answered, loaded)
             try:
-                said = self._said(work, loaded)
+                said, not_kept = self._said(work, loaded, applied)
                 self._store.commit(key.bucket, loaded, applied.document, lambda: self._still_ours(work), taken, said)
             except Conflict:
                 loaded = self._store.load(key.bucket, asked)
@@ -85,7 +84,7 @@ class Documents:
                 if forgotten or ledger.fresh(loaded.known, work.new) != work.new:
                     return Overtaken()
             else:
-                return _stored(answered, applied)
+                return _stored(answered, applied, not_kept)
         return Overtaken()
 
     def _apply(self, answered: Answered, loaded: Loaded) -> Applied:
@@ -103,20 +102,13 @@ class Documents:
             recent_use=self._recent_use(work.part, loaded),
         )
 
-    def _said(self, work: Work, loaded: Loaded) -> SaidChange | None:
-        """What the said layer takes in."""
-        settings, key = self._settings, work.part.claim.key
-        if not keeps_said(settings):
-            return None
-        new = ledger.fresh(loaded.known, work.said)
-        turns = turns_of(new, self._ledger_name(key), removed.turn_hashes(loaded.document))
-        return took_in(
-            said_file_of(loaded.document),
-            lambda: self._store.read_said(key.bucket, loaded.document),
-            turns,
-            settings.said,
-            datetime.now(UTC),
-        )
+    def _said(self, work: Work, loaded: Loaded, applied: Applied) -> tuple[SaidChange | None, dict[str, int]]:
+        """What changes in the said layer, and what is not kept, by reason."""
+        if not keeps_said(self._settings):
+            return None, work.not_kept
+        key = work.part.claim.key
+        keeping = Keeping(self._settings, self._store, key.bucket, self._ledger_name(key))
+        return keeping.change(work, loaded, applied)
 
     def _earlier(self, part: Part, loaded: Loaded) -> tuple[Message, ...]:
         """What was said before a claim that begins with a new message. Raises StoreUnavailable."""
@@ -155,7 +147,7 @@ def _identities(names: Iterable[str], messages: Sequence[Message]) -> Identities
     return dict.fromkeys(names, identities)
 
 
-def _stored(answered: Answered, applied: Applied) -> Stored:
+def _stored(answered: Answered, applied: Applied, not_kept: dict[str, int]) -> Stored:
     work, extraction = answered.work, answered.extraction
     refused = Counter(refusal.reason for refusal in applied.refusals)
     refused.update({MALFORMED: len(extraction.malformed), TOO_MANY: extraction.over})
@@ -166,7 +158,7 @@ def _stored(answered: Answered, applied: Applied) -> Stored:
         retired=len(applied.retired),
         refused=dict(+refused),
         redacted=work.redacted,
-        not_kept=work.not_kept,
+        not_kept=not_kept,
         mended=dict(extraction.mended),
         malformed=extraction.malformed,
     )

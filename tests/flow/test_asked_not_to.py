@@ -7,9 +7,19 @@ import pytest
 from support import MakeSettings, daemon
 
 from memd.client import Memd
+from memd.config import Settings
+from memd.context import Bucket
+from memd.memory.said.turns import Said
+from memd.memory.store.json_store import open_store
 from memd.testing import ModelServer
 
 pytestmark = pytest.mark.timing
+
+
+def layer(settings: Settings) -> Said:
+    """What was said by the user."""
+    store = open_store(settings)
+    return store.read_said(Bucket("ana"), store.load(Bucket("ana")).document)
 
 
 def test_what_is_off_the_record_reaches_no_model_and_no_document(asking: MakeSettings, model: ModelServer) -> None:
@@ -35,8 +45,14 @@ def test_what_is_off_the_record_reaches_no_model_and_no_document(asking: MakeSet
         document = orjson.dumps(app.document("ana")).decode()
         assert not any(word in document for word in ("Karl", "90k"))
         assert app.status().not_kept == {"forget_wish": 4, "off_the_record": 2}
+        assert [turn.text for turn in layer(settings).turns] == [said[0], "I see: in Porto."]
+        assert layer(settings).turns[0].excerpts == ((0, 16),)
+        app.push([{"role": "user", "content": "forget that", "id": "later"}], thread_id="t", user_id="ana", now=True)
+        app.flush(wait=True)
+        assert not layer(settings).turns
+        before = len(model.requests)
         alone = app.push(turns[2:4], thread_id="alone", user_id="ana", now=True)
         app.flush(wait=True)
         outcome = app.receipt(alone.id or "")
         assert (outcome.state, outcome.reason) == ("skipped", "off_the_record")
-        assert len(model.requests) == 1
+        assert len(model.requests) == before

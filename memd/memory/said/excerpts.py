@@ -60,10 +60,10 @@ def prepare() -> None:
     _patterns()
 
 
-def judged(turn: Turn, user_names: Collection[str]) -> Turn:
+def judged(turn: Turn, user_names: Collection[str] = ()) -> Turn:
     """The turn with its excerpts, and the version of the gates that chose them.
 
-    `user_names`: the names by which the user speaks, besides none at all.
+    `user_names`: the names by which the user speaks, besides none at all; in a claim the user has no name.
     """
     return structs.replace(turn, excerpts=excerpts_of(turn, user_names=user_names), gates=GATES_VERSION)
 

@@ -1,0 +1,93 @@
+"""Keeping: what the said layer takes in with a commit, and what a commit hides, ends or takes out of it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+
+from memd.config import Settings
+from memd.context import Bucket
+from memd.memory import ledger, removed
+from memd.memory.apply import Applied
+from memd.memory.document import archive_of, facts_of, said_file_of
+from memd.memory.facts import by_id, content_of, id_of
+from memd.memory.said.changes import Rewrite, SaidChange, rewrite
+from memd.memory.said.echo import without_echo
+from memd.memory.said.excerpts import judged
+from memd.memory.said.marking import changed_facts, hidden_marks, over_marks
+from memd.memory.said.may_keep import Kept
+from memd.memory.said.taking import took_in, turns_of
+from memd.memory.said.turns import Mark, Said, Turn, without
+from memd.memory.store.protocol import Loaded, Store
+from memd.push.times import iso
+from memd.workers.steps import Work
+
+
+class Keeping:
+    """The said layer's part in the commit of one claim."""
+
+    def __init__(self, settings: Settings, store: Store, bucket: Bucket, thread: str) -> None:
+        """`thread`: its name in the ledger."""
+        self._settings = settings
+        self._store = store
+        self._bucket = bucket
+        self._thread = thread
+
+    def change(self, work: Work, loaded: Loaded, applied: Applied) -> tuple[SaidChange | None, dict[str, int]]:
+        """What changes in the layer, and what is not kept, by reason. Raises StoreUnavailable.
+
+        Only a commit that retires facts, or with a wish to forget, reads the layer.
+        """
+        now = datetime.now(UTC)
+        turns, counts = self._turns(work, loaded)
+        marks = hidden_marks(applied.hidden, iso(now))
+        held = said_file_of(loaded.document)
+        said: Said | None = None
+        if held.file and (applied.retired or work.kept.not_kept):
+            said = self._store.read_said(self._bucket, loaded.document)
+            marks += self._over(said, work, loaded, applied, iso(now))
+            if gone := set(taken_along(work.kept, said, self._thread)):
+                return _without(said, gone, turns, marks), counts
+        marks = [mark for mark in marks if held.file or any(turn.id == mark.mark for turn in turns)]
+        layer = self._settings.said
+        return took_in(held, lambda: said or self._read(loaded), turns, layer, now, marks), counts
+
+    def _turns(self, work: Work, loaded: Loaded) -> tuple[list[Turn], dict[str, int]]:
+        """The turns to keep, with their excerpts, and the counts of those that are not kept."""
+        new = ledger.fresh(loaded.known, work.said)
+        contents = [content_of(fact) for fact in facts_of(loaded.document)]
+        turns, counts = [], Counter(work.not_kept)
+        for turn in turns_of(new, self._thread, removed.turn_hashes(loaded.document)):
+            kept = without_echo(judged(turn), contents) if turn.role == "user" else turn
+            if kept is None:
+                counts["echo"] += 1
+            else:
+                turns.append(kept)
+        return turns, dict(counts)
+
+    def _over(self, said: Said, work: Work, loaded: Loaded, applied: Applied, now: str) -> list[Mark]:
+        """Marks on the turns that say what this commit has ended."""
+        ids = set(applied.retired)
+        archive = (entry for entry in archive_of(applied.document) if id_of(entry) in ids)
+        changes = list(changed_facts(by_id(loaded.document), archive, by_id(applied.document)))
+        return over_marks(said, changes, now, max((message.said_at for message in work.new), default=""))
+
+    def _read(self, loaded: Loaded) -> Said:
+        return self._store.read_said(self._bucket, loaded.document)
+
+
+def taken_along(kept: Kept, said: Said, thread: str) -> Iterator[str]:
+    """The identities of stored turns that a wish takes along: by name, and those that it points back to."""
+    yield from kept.not_kept
+    turns = said.of_thread(thread)
+    if kept.before == "thread":
+        yield from (turn.id for turn in turns)
+    elif kept.before == "turn":
+        last = max((place for place, turn in enumerate(turns) if turn.role == "user"), default=len(turns))
+        yield from (turn.id for turn in turns[last:])
+
+
+def _without(said: Said, gone: set[str], turns: Iterable[Turn], marks: Iterable[Mark]) -> Rewrite:
+    """The layer without these turns, with the new ones."""
+    return rewrite(without(said, gone), turns, [mark for mark in marks if mark.mark not in gone])
