@@ -51,6 +51,7 @@ GROUPS = {
         "doctor": ("checks", "Check everything memd depends on, and say what to do."),
         "audit": ("checks", "Find what should not be in a memory."),
         "try": ("trying", "Try one conversation: see what is dropped, proposed, stored and refused."),
+        "reextract": ("reextract", "Show what today's prompt or model would make of what was said."),
         "eval": ("evaluate", "Measure memories on labelled conversations, with your model or saved replies."),
         "config": ("setup", "Show every setting in force, and its origin."),
         "acl": ("access", "Print the accounts for your own server."),
