@@ -59,7 +59,8 @@ class Keeping:
         contents = [content_of(fact) for fact in facts_of(loaded.document)]
         turns, counts = [], Counter(work.not_kept)
         for turn in turns_of(new, self._thread, removed.turn_hashes(loaded.document)):
-            kept = without_echo(judged(turn), contents) if turn.role == "user" else turn
+            seen = judged(turn)
+            kept = without_echo(seen, contents) if turn.role == "user" else seen
             if kept is None:
                 counts["echo"] += 1
             else:

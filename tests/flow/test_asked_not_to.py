@@ -9,6 +9,7 @@ from support import MakeSettings, daemon
 from memd.client import Memd
 from memd.config import Settings
 from memd.context import Bucket
+from memd.memory.said.excerpts import GATES_VERSION
 from memd.memory.said.turns import Said
 from memd.memory.store.json_store import open_store
 from memd.testing import ModelServer
@@ -46,7 +47,10 @@ def test_what_is_off_the_record_reaches_no_model_and_no_document(asking: MakeSet
         assert not any(word in document for word in ("Karl", "90k"))
         assert app.status().not_kept == {"forget_wish": 4, "off_the_record": 2}
         assert [turn.text for turn in layer(settings).turns] == [said[0], "I see: in Porto."]
-        assert layer(settings).turns[0].excerpts == ((0, 16),)
+        assert [(turn.excerpts, turn.gates) for turn in layer(settings).turns] == [
+            (((0, 16),), GATES_VERSION),
+            ((), GATES_VERSION),
+        ]
         app.push([{"role": "user", "content": "forget that", "id": "later"}], thread_id="t", user_id="ana", now=True)
         app.flush(wait=True)
         assert not layer(settings).turns
