@@ -133,7 +133,9 @@ class LongTermMemory:
         found = (
             hit
             for keyword in keywords
-            for hit in self._memd.search(self._user_id, keyword, agent_name=self._agent_name, limit=limit)
+            for hit in self._memd.search(
+                self._user_id, keyword, agent_name=self._agent_name, limit=limit, include_said=False
+            )
         )
         return list({id_of(hit.fact): hit for hit in found}.values())
 

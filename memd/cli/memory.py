@@ -74,6 +74,9 @@ def inject(
         int | None, typer.Option("--max-tokens", min=1, help="Estimated tokens of the block, at most.")
     ] = None,
     query: Annotated[str | None, typer.Option("--query", help="The facts that match it best come first.")] = None,
+    thread: Annotated[
+        str | None, typer.Option("--thread", help="The conversation that asks; its last turns give no excerpts.")
+    ] = None,
     include_pending: Pending = False,
 ) -> None:
     """Print the <memory> block for the next prompt. Without any memory it prints nothing on stdout.
@@ -82,7 +85,14 @@ def inject(
     """
     with Memd(settings()) as memd:
         warn_of_damage(memd, user, agent)
-        block = memd.inject(user, agent_name=agent, max_tokens=max_tokens, query=query, include_pending=include_pending)
+        block = memd.inject(
+            user,
+            agent_name=agent,
+            max_tokens=max_tokens,
+            query=query,
+            thread_id=thread,
+            include_pending=include_pending,
+        )
     if block:
         echo(block)
     else:

@@ -203,6 +203,7 @@ class RecallSettings(Section, frozen=True):
     injection_enabled: bool = True
     max_injection_tokens: Annotated[int, Meta(ge=100, le=8_000)] = 2_000
     correction_tokens: Annotated[int, Meta(ge=0, le=8_000)] = 500
+    excerpt_tokens: Annotated[int, Meta(ge=0, le=4_000)] = 1_000
     order: Literal["stable", "established"] = "stable"
     with_user_memory: bool = True
     embedder: str | None = None

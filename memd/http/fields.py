@@ -28,6 +28,7 @@ MAX_BODY_BYTES = 1024 * 1024
 MAX_QUERY_FIELDS = 32
 MAX_TOKENS = 100_000
 PENDING = "Include messages from which no facts have been extracted yet."
+OWN_THREAD = "The conversation that asks: its last turns give no excerpts."
 
 ID_PATTERN = (
     r"^[^\s\u0000-\u001f\u007f-\u009f]([^\u0000-\u001f\u007f-\u009f\u2028\u2029]*[^\s\u0000-\u001f\u007f-\u009f])?$"
@@ -180,6 +181,7 @@ class InjectQuery(OneMemory):
 
     max_tokens: Annotated[Tokens, BeforeValidator(partial(_from_query, kind=int))] | None = None
     query: Query | None = Field(None, description="Facts that match this text come first.")
+    thread_id: ThreadId | None = Field(None, description=OWN_THREAD)
     include_pending: Bool = Field(False, description=PENDING)
 
 
@@ -188,6 +190,7 @@ class Inject(OneMemory):
 
     max_tokens: Annotated[Tokens, BeforeValidator(_integer)] | None = None
     query: Query | None = Field(None, description="Facts that match this text come first.")
+    thread_id: ThreadId | None = Field(None, description=OWN_THREAD)
     include_pending: bool = Field(False, description=PENDING)
 
 

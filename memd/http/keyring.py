@@ -26,10 +26,10 @@ from memd.memory.store.lock import locked
 from memd.push.times import iso
 from memd.push.validation import check_identifier
 
-Scope = Literal["read", "write", "admin", "status"]
+Scope = Literal["read", "write", "admin", "status", "said"]
 SCOPES: tuple[Scope, ...] = get_args(Scope)
 """read: memory, inject, search, facts, receipts, pending. write: push, flush, facts. admin: users, export, forget.
-status: figures.
+status: figures. said: with read, also excerpts of what was said.
 """
 
 DEFAULT_SCOPES: tuple[Scope, ...] = ("read", "write")

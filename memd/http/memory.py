@@ -58,7 +58,9 @@ async def _injection(request: HttpRequest, fields: InjectQuery | Inject) -> Inje
             agent_name=fields.agent_name,
             max_tokens=fields.max_tokens,
             query=fields.query,
+            thread_id=fields.thread_id,
             include_pending=fields.include_pending,
+            include_said="said" in request.token.scopes,
         )
 
     pool = request.service.inbox if fields.include_pending else request.service.files
@@ -79,6 +81,7 @@ async def search(request: HttpRequest) -> Response:
             since=body.since,
             until=body.until,
             include_pending=body.include_pending,
+            include_said="said" in request.token.scopes,
         )
 
     results = await request.service.run(request.service.inbox if body.include_pending else request.service.files, work)

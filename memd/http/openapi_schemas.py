@@ -93,7 +93,7 @@ FOUND: Schema = {
                 "properties": {
                     "fact": {"type": "object", "required": ["content"]},
                     "score": _SHARE,
-                    "kind": {"type": "string", "enum": ["fact", "pending"]},
+                    "kind": {"type": "string", "enum": ["fact", "excerpt", "pending"]},
                     "pending": {"type": "boolean", "description": "A message not extracted yet: not verified."},
                     "agent_name": _TEXT,
                     "explain": {"type": "object", "required": [*_NAMES], "properties": dict.fromkeys(_NAMES, _SHARE)},

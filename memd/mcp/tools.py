@@ -65,6 +65,7 @@ class Tools:
                 limit=limit,
                 categories=[category] if category else (),
                 include_pending=include_pending,
+                include_said=False,
             )
         return search_block(found) or "Nothing is remembered that has to do with this."
 

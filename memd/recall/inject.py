@@ -29,11 +29,13 @@ from memd.memory.facts import (
     valid_until,
 )
 from memd.memory.text import one_line
+from memd.recall.layers import Excerpt
 
 _FACTS = "Facts:"
 _USER, _HISTORY, _NOW = "User Context:", "History:", "Now:"
 _PENDING = "Pending (said just now, not verified):"
-_HEADINGS = (_USER, _HISTORY, _FACTS, _NOW, _PENDING)
+_SAID = "Said (not verified):"
+_HEADINGS = (_USER, _HISTORY, _FACTS, _NOW, _PENDING, _SAID)
 _ESTABLISHED = (
     (_USER, "workContext", "Work"),
     (_USER, "personalContext", "Personal"),
@@ -108,6 +110,10 @@ class Lines:
         texts = (*(text for text, _ in self._facts), *(line.text for line in self.summaries))
         return sum(map(getsizeof, texts)) + LINE_BYTES * len(texts)
 
+    def holds(self, place: int) -> bool:
+        """Whether the fact at this place has a line: one without words has none."""
+        return bool(self._facts[place][0])
+
     def facts(self, first: Sequence[int]) -> tuple[list[_BlockLine], list[_BlockLine]]:
         """The corrections, and all facts, each in the order of choice, `first` before the others.
 
@@ -115,9 +121,8 @@ class Lines:
         before it unchanged.
         """
         ahead = set(first)
-        asked = [place for place in first if self._facts[place][0]]
-        chosen = [*asked, *(place for place in self._chosen if place not in ahead)]
-        shown = [*asked, *(place for place in self._shown if place not in ahead)]
+        chosen = [*first, *(place for place in self._chosen if place not in ahead)]
+        shown = [*first, *(place for place in self._shown if place not in ahead)]
         number = {place: at for at, place in enumerate(shown)}
         lines = [_BlockLine(_FACTS, number[place], *self._facts[place]) for place in chosen]
         return [line for line, place in zip(lines, chosen, strict=True) if place in self._corrections], lines
@@ -137,25 +142,28 @@ def inject(
     settings: RecallSettings,
     max_tokens: int | None = None,
     *,
-    first: Sequence[int] = (),
+    first: Sequence[int | Excerpt] = (),
     pending: Sequence[str] = (),
 ) -> str:
     """The block, at most `max_tokens` by `estimate_tokens` (None: the setting); "" when nothing is known.
 
-    `first`: the places of facts to choose before all others, in this order. `pending`: messages not extracted yet,
-    oldest first. A fact is included whole or not at all; when a long line does not fit, shorter lines after it may.
+    `first`: what to choose before all other facts, in this order: the places of facts, and excerpts, which get
+    `recall.excerpt_tokens` and half of the block at most. `pending`: messages not extracted yet, oldest first.
+    A fact is included whole or not at all; when a long line does not fit, shorter lines after it may.
     A summary that does not fit is cut at the end of a sentence.
     """
     if not settings.injection_enabled:
         return ""
     lines = document if isinstance(document, Lines) else Lines(document, settings)
     budget = settings.max_injection_tokens if max_tokens is None else max_tokens
-    corrections, facts = lines.facts(first)
+    first = [answer for answer in first if not isinstance(answer, int) or lines.holds(answer)]
+    corrections, facts = lines.facts([place for place in first if isinstance(place, int)])
 
     block = _Block(budget)
     block.fill(corrections, block.used + settings.correction_tokens)
     block.fill_texts(lines.summaries, block.used + (budget - block.used) // 2)
     block.fill(reversed(_pending_lines(pending)), block.used + budget // PENDING_SHARE)
+    block.fill_ranked(_ranked(first, facts), budget, min(settings.excerpt_tokens, budget // 2))
     block.fill(facts, budget)
     block.fill_texts(lines.summaries, budget)
     return block.render()
@@ -180,6 +188,15 @@ class _Block:
         """Add the lines that fit while the block stays within `limit` tokens."""
         for line in lines:
             self._add(line, 10 * min(limit, self._budget))
+
+    def fill_ranked(self, lines: Iterable[_BlockLine], limit: int, excerpts: int) -> None:
+        """Add the lines that fit, in this order; those of excerpts take `excerpts` tokens at most."""
+        left = 10 * excerpts
+        for line in lines:
+            before = self._cost
+            if line.heading != _SAID or line.cost + self._heading_cost(line) <= left:
+                self._add(line, 10 * min(limit, self._budget))
+                left -= self._cost - before if line.heading == _SAID else 0
 
     def fill_texts(self, lines: Iterable[_BlockLine], limit: int) -> None:
         """Add the lines while the block stays within `limit` tokens; one that does not fit is cut at a sentence.
@@ -251,6 +268,23 @@ def fact_line(fact: Fact) -> str:
     until = f" (until {day[0]})" if day else ""
     category = category_of(fact) if _CATEGORY.fullmatch(category_of(fact)) else DEFAULT_CATEGORY
     return f"- [{category} | {confidence_of(fact):.2f}] {about}{content}{avoid}{until}"
+
+
+def _ranked(first: Sequence[int | Excerpt], facts: Sequence[_BlockLine]) -> Iterator[_BlockLine]:
+    """The lines of `first`, of which the facts are the first of `facts`."""
+    of_facts = iter(facts)
+    for number, answer in enumerate(first):
+        if isinstance(answer, int):
+            yield next(of_facts)
+        else:
+            yield _line(_SAID, number, excerpt_line(answer))
+
+
+def excerpt_line(excerpt: Excerpt) -> str:
+    """One excerpt as a line of the block, in which nothing is a tag, with the day on which it was said."""
+    day = _DAY.match(excerpt.said_at)
+    said = f"said {day[0]}" if day else "said"
+    return f"- [{said}{', since changed' if excerpt.over else ''} | not verified] {_safe(excerpt.text)}"
 
 
 def _pending_lines(messages: Sequence[str]) -> list[_BlockLine]:

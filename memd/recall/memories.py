@@ -14,10 +14,11 @@ from memd.memory.text import normal_key
 from memd.push.times import moment
 
 if TYPE_CHECKING:
+    from memd.recall.layers import Excerpt
     from memd.recall.pending import Pending
 
-Kind = Literal["fact", "pending"]
-"""What can be found: a fact, a message that is not extracted yet."""
+Kind = Literal["fact", "excerpt", "pending"]
+"""What can be found: a fact, an excerpt of what was said, a message that is not extracted yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,12 +32,14 @@ class Memory:
     document: Document
     agents: tuple[str, ...]
     good_until: datetime | None = None
+    excerpts: tuple[Excerpt, ...] = ()
     pending: tuple[Pending, ...] = ()
     found: list[Fact] = field(init=False)
-    """All that can be found, as facts: the facts, then the pending messages."""
+    """All that can be found, as facts: the facts, then the excerpts, then the pending messages."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "found", [*self.facts, *(message.as_fact() for message in self.pending)])
+        as_facts = (*(excerpt.as_fact() for excerpt in self.excerpts), *(message.as_fact() for message in self.pending))
+        object.__setattr__(self, "found", [*self.facts, *as_facts])
 
     @property
     def facts(self) -> list[Fact]:
@@ -45,13 +48,18 @@ class Memory:
 
     def kind_of(self, place: int) -> Kind:
         """The kind of what is at this place of `found`."""
-        return "fact" if place < len(self.agents) else "pending"
+        if place < len(self.agents):
+            return "fact"
+        return "excerpt" if place < len(self.agents) + len(self.excerpts) else "pending"
 
     def agent_of(self, place: int) -> str:
         """The agent whose memory has what is at this place of `found`."""
         if place < len(self.agents):
             return self.agents[place]
-        return self.pending[place - len(self.agents)].bucket.agent_name
+        excerpts = place - len(self.agents)
+        if excerpts < len(self.excerpts):
+            return self.excerpts[excerpts].agent_name
+        return self.pending[excerpts - len(self.excerpts)].bucket.agent_name
 
     def is_good_at(self, now: datetime) -> bool:
         """Whether no fact has ended since."""
@@ -85,8 +93,13 @@ def merged(own: Document, of_agent: Document, now: datetime) -> Memory:
     return Memory(document, agents, min(ends, default=None))
 
 
+def with_excerpts(memory: Memory, excerpts: Sequence[Excerpt]) -> Memory:
+    """The memory with what was said and no fact rests on after its facts."""
+    return replace(memory, excerpts=tuple(excerpts))
+
+
 def with_pending(memory: Memory, messages: Sequence[Pending]) -> Memory:
-    """The memory with pending messages after its facts."""
+    """The memory with pending messages after all else."""
     return replace(memory, pending=tuple(messages))
 
 

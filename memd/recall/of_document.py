@@ -18,6 +18,5 @@ def injection(document: Document, settings: RecallSettings, now: datetime, query
     lines = Lines(memory.document, settings)
     if not query:
         return inject(lines, settings)
-    search, indexed = everything(query), Indexed(memory)
-    hits = rank(memory, indexed.answering(search.query), search, indexed.times)
+    hits = rank(Indexed(memory), everything(query))
     return inject(lines, settings, first=[hit.place for hit in hits])

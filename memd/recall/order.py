@@ -1,12 +1,13 @@
 """Order: what never stands above what, whatever the scores say.
 
 What was replaced stands below what replaced it, and of two facts that say the same of different things or times the
-newer stands first. Scores are changed in place.
+newer stands first; an excerpt stands below every later fact that has its words. Scores are changed in place.
 """
 
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence, Set
 from typing import NamedTuple
 
@@ -80,6 +81,39 @@ def newer_first(
                 scores[newer] = max(scores[newer], scores[place])
                 scores[place] = scores[newer] - _STEP
         words[place] = mine
+
+
+def excerpts_below(
+    scores: dict[int, float],
+    answering: Mapping[int, Answering],
+    times: Sequence[float],
+    facts: int,
+    names: int,
+) -> None:
+    """An excerpt stands below each fact that was said later and has all words of the query that it has.
+
+    `facts`: places below this are facts. `names`: the bits of roots that are names; to share only those is nothing.
+    """
+    known = sorted(
+        ((times[place], answering[place].covered, score) for place, score in scores.items() if place < facts),
+        reverse=True,
+    )
+    lowest: dict[int, list[tuple[float, float]]] = {}
+    for time, covered, of_fact in known:
+        least = min(of_fact, lowest[covered][-1][1]) if covered in lowest else of_fact
+        lowest.setdefault(covered, []).append((time, least))
+    for place, score in scores.items():
+        own = answering[place].covered & ~names
+        if place < facts or not own:
+            continue
+        below = score
+        for covered, later in lowest.items():
+            if not own & ~covered:
+                # The facts come latest first: the last one that is late enough knows the least score so far.
+                end = bisect_right(later, -times[place], key=lambda pair: -pair[0])
+                if end:
+                    below = min(below, later[end - 1][1] - _STEP)
+        scores[place] = below
 
 
 def _words(fact: Fact) -> _Words:

@@ -5,7 +5,7 @@ One list for all of them. Pure: `reader` does the reading, `order` knows what mu
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
@@ -72,6 +72,11 @@ class Indexed:
         """The places of the facts about each person."""
         return names_of(self.memory.facts)
 
+    def names_in(self, query: str) -> int:
+        """The bits of the query's roots that are names of persons."""
+        bits = wanted(roots(query), ()).bits
+        return sum(bit for root, bit in bits.items() if root in self.names)
+
     @cached_property
     def threads(self) -> Sequence[str]:
         """The thread of each of `memory.found`; "" when it has none."""
@@ -88,13 +93,26 @@ class Indexed:
         """The bytes that its index takes, by estimate."""
         return sum(index.bytes_taken for index in self.indexes) if "indexes" in vars(self) else 0
 
-    def answering(self, query: str, cosines: Mapping[int, float] | None = None) -> dict[int, Answering]:
+    def left_out(self, turns: Container[str], *, past: bool) -> frozenset[int]:
+        """The places of the excerpts that are not for a query: those of these turns, and what has changed since unless
+        the query is about the past.
+        """
+        first = len(self.memory.facts)
+        return frozenset(
+            place
+            for place, excerpt in enumerate(self.memory.excerpts, first)
+            if excerpt.turn.id in turns or (excerpt.over and not past)
+        )
+
+    def answering(
+        self, query: str, cosines: Mapping[int, float] | None = None, without: frozenset[int] = frozenset()
+    ) -> dict[int, Answering]:
         """All places that answer a query. The best has similarity 1; what shares nothing with the query is left out.
 
-        `cosines`: how near the vector of each fact is to the query's.
+        `cosines`: how near the vector of each fact is to the query's. `without`: places that are no answer.
         """
         asked = wanted(roots(query), self.indexes)
-        matches = self._matches(asked)
+        matches = {place: match for place, match in self._matches(asked).items() if place not in without}
         values = self._by_words(asked, matches)
         if cosines:
             values = _with_vectors(values, cosines)

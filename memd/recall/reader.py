@@ -17,15 +17,18 @@ from msgspec.structs import replace
 
 from memd.config import RecallSettings, Settings
 from memd.context import DEFAULT_AGENT, Bucket
-from memd.memory.document import Document
+from memd.memory import ledger
+from memd.memory.document import Document, facts_of
 from memd.memory.facts import content_of, id_of
 from memd.memory.hand.editing import load_unrepaired
 from memd.memory.parsing import broken_fields
 from memd.memory.store.cache import CachedReader
 from memd.memory.store.json_store import open_store
 from memd.memory.store.protocol import load_to_read
+from memd.memory.store.said_reader import read_said
 from memd.recall.inject import Injection, Lines, inject, versioned
-from memd.recall.memories import Memory, alone, merged
+from memd.recall.layers import Excerpt, Layer, around_excerpts, around_facts, excerpts_of, of_last_turns
+from memd.recall.memories import Memory, alone, merged, with_excerpts
 from memd.recall.pending import Pending, PendingMessages
 from memd.recall.ranking import Indexed
 from memd.recall.search import Found, Search, check, everything, rank
@@ -38,6 +41,12 @@ if TYPE_CHECKING:
 MAX_BLOCKS = 8
 """Most cached blocks of one memory; each budget has its own block."""
 
+LAYER_BYTES = 3
+"""Bytes that a parsed turn, its line, its excerpts and what is known of them take for each byte of its line."""
+
+OWN_TURNS = 20
+"""Turns of the conversation that asks, the last ones, that give it no excerpts: it still has them before it."""
+
 
 @dataclass
 class _Cached:
@@ -46,11 +55,26 @@ class _Cached:
     documents: tuple[Document, ...]
     memory: Memory
     settings: RecallSettings
+    read_layers: Callable[[], list[Layer]]
+    """Reads what was said; only a query asks for it."""
+
     blocks: dict[int | None, Injection] = field(default_factory=dict)
 
     @cached_property
+    def layers(self) -> list[Layer]:
+        return self.read_layers()
+
+    @cached_property
     def indexed(self) -> Indexed:
-        return Indexed(self.memory)
+        every = [fact for document in self.documents for fact in facts_of(document)]
+        excerpts = excerpts_of(self.layers, every) if self.settings.excerpt_tokens else ()
+        around = [*around_facts(self.layers, self.memory.facts), *around_excerpts(self.layers, excerpts)]
+        return Indexed(with_excerpts(self.memory, excerpts), around)
+
+    @cached_property
+    def indexed_facts(self) -> Indexed:
+        """Without excerpts, for a reader that may not read what was said. The turns around a fact still find it."""
+        return Indexed(self.memory, around_facts(self.layers, self.memory.facts))
 
     @cached_property
     def lines(self) -> Lines:
@@ -59,7 +83,10 @@ class _Cached:
     def size(self) -> int:
         """The bytes of the values derived so far, by estimate."""
         size = sum(getsizeof(block.text) for block in list(self.blocks.values()))
-        size += self.indexed.bytes_taken if "indexed" in vars(self) else 0
+        for name in ("indexed", "indexed_facts"):
+            size += getattr(self, name).bytes_taken if name in vars(self) else 0
+        if "layers" in vars(self):
+            size += sum(LAYER_BYTES * sum(map(len, layer.said.lines)) for layer in self.layers)
         return size + (self.lines.bytes_taken if "lines" in vars(self) else 0)
 
     def is_of(self, documents: tuple[Document, ...]) -> bool:
@@ -82,9 +109,16 @@ class Reader:
         self._pending = PendingMessages(settings, server, self._store)
 
     def injection(
-        self, bucket: Bucket, max_tokens: int | None, query: str | None, *, include_pending: bool
+        self,
+        bucket: Bucket,
+        max_tokens: int | None,
+        query: str | None,
+        thread_id: str | None,
+        *,
+        include_pending: bool,
+        include_said: bool,
     ) -> Injection:
-        """The block for the next prompt, facts that match first.
+        """The block for the next prompt, what answers the query first.
 
         Raises Rejected, StoreUnavailable, DocumentDamaged.
         """
@@ -92,7 +126,11 @@ class Reader:
         cached = self._read(bucket)
         if search is None and not include_pending:
             return self._block(bucket, cached, max_tokens)
-        first = [hit.place for hit in self._ranked(cached.indexed, search)] if search is not None else []
+        first: list[int | Excerpt] = []
+        if search is not None:
+            indexed = cached.indexed if include_said else cached.indexed_facts
+            own = self._own_turns(bucket, thread_id, cached)
+            first = [_shown(hit, indexed) for hit in self._ranked(indexed, search, own)]
         pending = [message.text for message in self._pending_of(bucket)] if include_pending else []
         block = versioned(inject(cached.lines, self._recall, max_tokens, first=first, pending=pending))
         self._keep(bucket, cached)
@@ -118,11 +156,15 @@ class Reader:
         until: object,
         *,
         include_pending: bool,
+        include_said: bool,
     ) -> list[Found]:
-        """The facts that match, best first. Raises Rejected, StoreUnavailable, DocumentDamaged, EmbedderFailed."""
+        """The facts and excerpts that match, best first.
+
+        Raises Rejected, StoreUnavailable, DocumentDamaged, EmbedderFailed.
+        """
         search = check(query, limit, categories, since, until)
         cached = self._read(bucket)
-        indexed = cached.indexed
+        indexed = cached.indexed if include_said else cached.indexed_facts
         if include_pending:
             indexed = indexed.with_pending(self._pending_of(bucket))
         hits = self._ranked(indexed, search)[: search.limit]
@@ -147,13 +189,20 @@ class Reader:
         name = self._recall.embedder
         return Vectors(load_embedder(name)) if name else None
 
-    def _ranked(self, indexed: Indexed, search: Search) -> list[Found]:
-        """What answers a search, by words and, with an embedder, by vectors."""
+    def _own_turns(self, bucket: Bucket, thread_id: str | None, cached: _Cached) -> frozenset[str]:
+        """The last turns of the conversation that asks."""
+        if thread_id is None:
+            return frozenset()
+        name = ledger.name_of(thread_id, bucket.user_id, shared=self._settings.store.shared)
+        return of_last_turns(cached.layers, name, OWN_TURNS)
+
+    def _ranked(self, indexed: Indexed, search: Search, own: frozenset[str] = frozenset()) -> list[Found]:
+        """What answers a search, by words and, with an embedder, by vectors. `own`: turns that are no answer."""
         cosines: dict[int, float] = {}
         if self._vectors is not None:
             texts = list(map(content_of, indexed.memory.facts))
             cosines = dict(enumerate(self._vectors.cosines(search.query, texts)))
-        return rank(indexed.memory, indexed.answering(search.query, cosines), search, indexed.times)
+        return rank(indexed, search, cosines, indexed.left_out(own, past=False))
 
     def _block(self, bucket: Bucket, cached: _Cached, max_tokens: int | None) -> Injection:
         block = cached.blocks.get(max_tokens)
@@ -187,10 +236,23 @@ class Reader:
         if cached is not None and cached.is_of(documents) and cached.memory.is_good_at(now):
             return cached
         memory = merged(documents[0], documents[1], now) if len(documents) > 1 else alone(documents[0], now)
-        return _Cached(documents, memory, self._recall)
+        return _Cached(documents, memory, self._recall, lambda: self._layers(bucket, documents, now))
+
+    def _layers(self, bucket: Bucket, documents: Sequence[Document], now: datetime) -> list[Layer]:
+        """What was said, of each document."""
+        parts = zip(self._buckets(bucket), documents, strict=True)
+        return [
+            Layer(read_said(self._store, part, document, self._settings, now), part.agent_name)
+            for part, document in parts
+        ]
 
     def _buckets(self, bucket: Bucket) -> tuple[Bucket, ...]:
         """The buckets that a reader of this one sees, the user's own first."""
         if bucket.agent_name == DEFAULT_AGENT or not self._recall.with_user_memory:
             return (bucket,)
         return Bucket(bucket.user_id), bucket
+
+
+def _shown(hit: Found, indexed: Indexed) -> int | Excerpt:
+    """A hit as `inject` takes it."""
+    return indexed.memory.excerpts[hit.place - len(indexed.memory.facts)] if hit.kind == "excerpt" else hit.place

@@ -44,17 +44,27 @@ class Reading:
         agent_name: str = DEFAULT_AGENT,
         max_tokens: int | None = None,
         query: str | None = None,
+        thread_id: str | None = None,
         include_pending: bool = False,
+        include_said: bool = True,
     ) -> str:
         """The `<memory>` block for the next prompt, within `max_tokens` (estimated); empty when nothing is known.
 
         `agent_name`: that agent's memory of the user, together with the user's own (`recall.with_user_memory`).
-        `query`: facts that match it come first; an empty query is ignored. `include_pending`: also show messages that
-        are not extracted yet; this asks the server. The same memory gives the same bytes.
+        `query`: facts that match it come first, among them excerpts of what was said, marked as not verified
+        (`include_said` False: none); an empty query is ignored. `thread_id`: the conversation that asks, whose last
+        turns give no excerpts. `include_pending`: also show messages that are not extracted yet; this asks the
+        server. The same memory gives the same bytes.
         Raises Rejected, StoreUnavailable, DocumentDamaged; with `include_pending` InboxUnavailable and NotReady.
         """
         return self.injection(
-            user_id, agent_name=agent_name, max_tokens=max_tokens, query=query, include_pending=include_pending
+            user_id,
+            agent_name=agent_name,
+            max_tokens=max_tokens,
+            query=query,
+            thread_id=thread_id,
+            include_pending=include_pending,
+            include_said=include_said,
         ).text
 
     def injection(
@@ -64,17 +74,21 @@ class Reading:
         agent_name: str = DEFAULT_AGENT,
         max_tokens: int | None = None,
         query: str | None = None,
+        thread_id: str | None = None,
         include_pending: bool = False,
+        include_said: bool = True,
     ) -> Injection:
         """The block of `inject` with its version, which is equal exactly when the text is: an ETag."""
         bucket = bucket_of(user_id, agent_name)
-        return self._reader.injection(bucket, max_tokens, query, include_pending=include_pending)
+        return self._reader.injection(
+            bucket, max_tokens, query, thread_id, include_pending=include_pending, include_said=include_said
+        )
 
     def injection_at_hand(self, bucket: Bucket, *, max_tokens: int | None = None) -> Injection | None:
         """The cached block if its memory has not changed, else None: for an event loop, which must not wait."""
         return self._reader.at_hand(bucket, max_tokens)
 
-    def search(
+    def search(  # noqa: PLR0913  (each is a filter or a switch of one search)
         self,
         user_id: str,
         query: str,
@@ -85,14 +99,24 @@ class Reading:
         since: Time = None,
         until: Time = None,
         include_pending: bool = False,
+        include_said: bool = True,
     ) -> list[Found]:
-        """The facts that match a query, best first, at most `limit` (1 to 500).
+        """The facts and excerpts (see `Found.kind`) that match a query, best first, at most `limit` (1 to 500).
 
         `categories`: only facts of these. `since`, `until`: only facts learned or changed in this period, its end
-        excluded. `agent_name`, `include_pending`: as in `inject`. Raises as `inject`.
+        excluded. `agent_name`, `include_pending`, `include_said`: as in `inject`. Raises as `inject`.
         """
         bucket = bucket_of(user_id, agent_name)
-        return self._reader.search(bucket, query, limit, categories, since, until, include_pending=include_pending)
+        return self._reader.search(
+            bucket,
+            query,
+            limit,
+            categories,
+            since,
+            until,
+            include_pending=include_pending,
+            include_said=include_said,
+        )
 
     def document(self, user_id: str, *, agent_name: str = DEFAULT_AGENT) -> Document:
         """The whole memory document of the user, or of one agent, as the store has it."""

@@ -5,7 +5,7 @@ score = 0.5 similarity + 0.3 confidence + 0.2 scope, within what `order` allows.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
@@ -16,7 +16,7 @@ from memd.push.times import moment
 from memd.recall import order
 from memd.recall.memories import Kind, Memory
 from memd.recall.order import inherit
-from memd.recall.ranking import Answering
+from memd.recall.ranking import Indexed
 
 WEIGHTS = (0.5, 0.3, 0.2)
 """Weights of similarity, confidence and scope in the score."""
@@ -101,14 +101,22 @@ def check_query(query: object) -> str:
     return query
 
 
-def rank(memory: Memory, answering: Mapping[int, Answering], search: Search, times: Sequence[float]) -> list[Found]:
-    """What answers a query, best first; equals keep the memory's order. `times`: when each was said, in seconds."""
-    known = dict(answering)
+def rank(
+    indexed: Indexed,
+    search: Search,
+    cosines: Mapping[int, float] | None = None,
+    without: frozenset[int] = frozenset(),
+) -> list[Found]:
+    """What answers a query, best first; equals keep the memory's order. `cosines`, `without`: `Indexed.answering`."""
+    memory, times = indexed.memory, indexed.times
+    known = indexed.answering(search.query, cosines, without)
     replaced = inherit(memory.facts, known)
     hits = {place: _hit(memory, place, answer.similarity) for place, answer in known.items()}
     scores = {place: hit.score for place, hit in hits.items()}
     order.replaced_below(scores, replaced)
     order.newer_first(scores, known, memory.facts, times, replaced)
+    if memory.excerpts:
+        order.excerpts_below(scores, known, times, len(memory.facts), indexed.names_in(search.query))
     ranked = sorted(scores, key=lambda place: (-scores[place], len(replaced.get(place, ())), place))
     return [replace(hits[place], score=scores[place]) for place in ranked if search.takes(memory.found[place])]
 

@@ -33,8 +33,7 @@ def ids(found: list[Found]) -> list[str]:
 def found_in(memory: Document, query: str, **wanted: Any) -> list[Found]:
     """The search without files."""
     checked = check(query, 500, **{"categories": (), "since": None, "until": None} | wanted)
-    indexed = Indexed(alone(memory, NOW))
-    return rank(indexed.memory, indexed.answering(query), checked, indexed.times)
+    return rank(Indexed(alone(memory, NOW)), checked)
 
 
 # --- words ---------------------------------------------------------------------------------------------------------

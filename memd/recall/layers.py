@@ -1,0 +1,148 @@
+"""Excerpts: what the user said and no fact rests on, and what was said around each fact. Pure.
+
+Only sentences that passed the gates give excerpts, hidden turns give nothing at all, and what has changed since is
+found only by questions about the past.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from memd.context import identity_of_id
+from memd.memory.document import Fact
+from memd.memory.facts import content_of, evidence_of
+from memd.memory.said.excerpts import GATES_VERSION
+from memd.memory.said.turns import Said, Turn
+from memd.memory.text import normal_key, normal_keys
+from memd.recall.fields import Around
+
+CONFIDENCE = 0.7
+"""Confidence of an excerpt in the score: that of the least certain facts, as nothing has verified it."""
+
+CATEGORY = "said"
+"""What stands in place of a category."""
+
+MAX_CHARS = 400
+"""Characters of an excerpt at most: neighbouring sentences of a turn are one excerpt up to this length."""
+
+
+class Excerpt(NamedTuple):
+    """Sentences of one turn. `over`: what they say has changed since. `agent_name`: the agent that was told."""
+
+    turn: Turn
+    text: str
+    over: bool
+    agent_name: str
+
+    @property
+    def said_at(self) -> str:
+        """When it was said, or arrived where that is all that is known (ISO 8601)."""
+        return self.turn.said_at or self.turn.at
+
+    def as_fact(self) -> Fact:
+        """The excerpt as a fact, so that it can be ranked among facts."""
+        return {
+            "id": f"said_{self.turn.id}",
+            "content": self.text,
+            "category": CATEGORY,
+            "confidence": CONFIDENCE,
+            "createdAt": self.turn.at,
+            "saidAt": self.said_at,
+            "source": self.turn.thread,
+        }
+
+
+@dataclass(frozen=True)
+class Layer:
+    """The said layer of one document. `agent_name`: the agent whose memory it is ("": the user's own)."""
+
+    said: Said
+    agent_name: str
+
+
+def excerpts_of(layers: Sequence[Layer], facts: Sequence[Fact]) -> tuple[Excerpt, ...]:
+    """The excerpts of these layers, oldest first within each; marks of any hide in all, and equal ones come once.
+
+    `facts`: what rests on their turns; a sentence that says the same as a fact, or holds its quote, is no excerpt.
+    """
+    hidden = frozenset[str]().union(*(layer.said.hidden for layer in layers))
+    over = frozenset[str]().union(*(layer.said.over for layer in layers))
+    quotes: dict[str, list[str]] = {}
+    for fact in facts:
+        for entry in evidence_of(fact):
+            for identity in _identities(entry):
+                quotes.setdefault(identity, []).append(str(entry.get("quote", "")))
+    seen = set(normal_keys([content_of(fact) for fact in facts]))
+    found: list[Excerpt] = []
+    for layer in layers:
+        for turn in layer.said.turns:
+            if turn.excerpts and turn.gates == GATES_VERSION and turn.id not in hidden:
+                for text in _texts(turn, quotes.get(turn.id, ())):
+                    key = normal_key(text)
+                    if key not in seen:
+                        seen.add(key)
+                        found.append(Excerpt(turn, text, turn.id in over, layer.agent_name))
+    return tuple(found)
+
+
+def around_facts(layers: Sequence[Layer], facts: Sequence[Fact]) -> list[Around]:
+    """What was said around each fact: around the last turn that proves it and is still kept."""
+    hidden = frozenset[str]().union(*(layer.said.hidden for layer in layers))
+    return [_around_fact(layers, fact, hidden) for fact in facts]
+
+
+def around_excerpts(layers: Sequence[Layer], excerpts: Sequence[Excerpt]) -> list[Around]:
+    """What was said around each excerpt."""
+    hidden = frozenset[str]().union(*(layer.said.hidden for layer in layers))
+    of_agent = {layer.agent_name: layer.said for layer in layers}
+    return [_around(of_agent[excerpt.agent_name], excerpt.turn, hidden) for excerpt in excerpts]
+
+
+def of_last_turns(layers: Sequence[Layer], thread: str, count: int) -> frozenset[str]:
+    """The identities of the last turns of a thread, given by its name in the ledger."""
+    return frozenset(turn.id for layer in layers for turn in layer.said.of_thread(thread)[-count:])
+
+
+def _around_fact(layers: Sequence[Layer], fact: Fact, hidden: frozenset[str]) -> Around:
+    for entry in reversed(evidence_of(fact)):
+        for identity in _identities(entry):
+            for layer in layers:
+                turn = layer.said.by_id.get(identity)
+                if turn is not None and identity not in hidden:
+                    return _around(layer.said, turn, hidden)
+    return Around()
+
+
+def _around(said: Said, turn: Turn, hidden: frozenset[str]) -> Around:
+    before, after = said.before(turn.id, 1), said.after(turn.id, 1)
+    return Around(turn.text, _shown(before, hidden), _shown(after, hidden), turn.name)
+
+
+def _shown(turns: Sequence[Turn], hidden: frozenset[str]) -> str:
+    return turns[0].text if turns and turns[0].id not in hidden else ""
+
+
+def _identities(entry: dict[str, object]) -> Iterator[str]:
+    """The identities that the message of an evidence may have: its evidence names it by its id or its identity."""
+    thread, message = entry.get("thread"), entry.get("message")
+    if isinstance(message, str):
+        yield message
+        if isinstance(thread, str):
+            yield identity_of_id(thread, message)
+
+
+def _texts(turn: Turn, quotes: Sequence[str]) -> Iterator[str]:
+    """The excerpts of a turn, neighbours joined, without those that hold a quote of a fact or stand inside one."""
+    joined = ""
+    for start, end in turn.excerpts:
+        text = turn.text[start:end]
+        if any(quote and (quote in text or text in quote) for quote in quotes):
+            text = ""
+        if joined and (not text or len(joined) + len(text) >= MAX_CHARS):
+            yield joined
+            joined = ""
+        joined = f"{joined} {text}".strip()
+    if joined:
+        yield joined
