@@ -76,6 +76,7 @@ class _Commands:
         *,
         thread_id: str,
         user_id: str | None = None,
+        user_name: str | None = None,
         agent_name: str = DEFAULT_AGENT,
         signals: Iterable[str] = (),
         now: bool = False,
@@ -83,12 +84,15 @@ class _Commands:
         """Push a conversation in one round trip. Pushing the same messages again changes only the due time.
 
         `messages`: all turns so far, or only the new ones (then each needs an `id` or `created_at`), in the shapes that
-        docs/wire.md lists. `now`: due at once, for example before a summary replaces the messages.
+        docs/wire.md lists. `user_name`: what the user is called. A message whose `name` is neither this nor `user_id`
+        is somebody else's. `now`: due at once, for example before a summary replaces the messages.
         Raises Rejected (nothing was stored), InboxFull, NotReady.
         """
         push: dict[str, Any] = {"thread_id": thread_id, "messages": _listed(messages), "now": now}
         if user_id is not None:
             push["user_id"] = user_id
+        if user_name is not None:
+            push["user_name"] = user_name
         if agent_name:
             push["agent_name"] = agent_name
         if signals:

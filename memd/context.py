@@ -14,8 +14,11 @@ from msgspec import Struct, field
 
 Role = Literal["user", "assistant"]
 
-WIRE_VERSION = 1
-"""Version of the formats of `RPUSH` and `FCALL memd_push` (docs/wire.md)."""
+WIRE_VERSION = 2
+"""Version of the formats of `RPUSH` and `FCALL memd_push` (docs/wire.md). Version 2 names speakers."""
+
+FUNCTIONS_VERSION = 1
+"""In the names of the inbox's functions, and the argument of its bells: workers of all versions share them."""
 
 SIGNALS: tuple[str, ...] = ("correction", "reinforcement", "preference", "identity", "goal", "decision")
 """The signals that a message can carry, found in its text or named by the producer."""
@@ -102,6 +105,15 @@ class Context(Struct, frozen=True):
 
     cut: dict[str, int] = field(default_factory=dict)
     """The blocks that filtering cut out of turns of user and assistant, counted by kind."""
+
+    user_name: str | None = None
+    """What the user is called: the user's own messages may carry this name."""
+
+    @property
+    def wire(self) -> int:
+        """The lowest version of the wire format that can carry it."""
+        named = self.user_name is not None or any(message.name is not None for message in self.messages)
+        return WIRE_VERSION if named else 1
 
 
 def identify(thread_id: str, messages: Iterable[Message]) -> tuple[Message, ...]:

@@ -45,6 +45,7 @@ def rows(figures: dict[str, Any]) -> Iterator[tuple[str, str]]:
     """The figures as names and texts, for people."""
     server = figures["server"]
     yield "server", f"{server['version']}, {server['durability']}"
+    yield "wire", str(figures["wire"])
     for problem in server["unfit"]:
         yield "  unfit", problem
     yield "workers", _workers(figures["workers"])

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from memd.context import WIRE_VERSION
+from memd.context import FUNCTIONS_VERSION
 from memd.inbox.connection import Call
 from memd.inbox.decoding import text
 from memd.inbox.verbs import P, flat, jitter
@@ -31,7 +31,7 @@ def defer(claim_id: str, batch_id: str, endpoint: str, fingerprint: str) -> Call
 
     `fingerprint`: see `extraction.batch.results.fingerprint`.
     """
-    return Call(("FCALL", f"memd_defer_{WIRE_VERSION}", 1, P, claim_id, batch_id, endpoint, fingerprint), bool)
+    return Call(("FCALL", f"memd_defer_{FUNCTIONS_VERSION}", 1, P, claim_id, batch_id, endpoint, fingerprint), bool)
 
 
 def poll(endpoint: str, limit: int = 10) -> Call[list[Polled]]:
@@ -40,7 +40,7 @@ def poll(endpoint: str, limit: int = 10) -> Call[list[Polled]]:
     def parse(reply: list[Any]) -> list[Polled]:
         return [Polled(text(name), int(age), int(requests)) for name, age, requests in reply]
 
-    return Call(("FCALL", f"memd_poll_{WIRE_VERSION}", 1, P, endpoint, limit, jitter()), parse)
+    return Call(("FCALL", f"memd_poll_{FUNCTIONS_VERSION}", 1, P, endpoint, limit, jitter()), parse)
 
 
 def answer(batch_id: str, request_id: str, raw: bytes, stats: Mapping[str, int]) -> Call[str]:
@@ -60,4 +60,4 @@ def again(batch_id: str, request_id: str = "", *, urgent: bool = False) -> Call[
 
 
 def _answer(*arguments: Any) -> Call[str]:
-    return Call(("FCALL", f"memd_answer_{WIRE_VERSION}", 1, P, *arguments), text)
+    return Call(("FCALL", f"memd_answer_{FUNCTIONS_VERSION}", 1, P, *arguments), text)

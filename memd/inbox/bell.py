@@ -11,11 +11,11 @@ from rq import Queue
 from rq.job import Job
 from rq.serializers import JSONSerializer
 
-from memd.context import WIRE_VERSION
+from memd.context import FUNCTIONS_VERSION
 from memd.inbox.verbs import BELLS
 
 FUNCTION = "workers.drain.drain"
-ARGUMENT = str(WIRE_VERSION)
+ARGUMENT = str(FUNCTIONS_VERSION)
 DATA: bytes = JSONSerializer.dumps((FUNCTION, None, (ARGUMENT,), {}))  # type: ignore[no-untyped-call]  # RQ's gap
 """What RQ stores of a bell: the function, no instance, and its arguments."""
 

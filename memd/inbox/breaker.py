@@ -16,7 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from memd.context import WIRE_VERSION
+from memd.context import FUNCTIONS_VERSION
 from memd.errors import ModelUnavailable
 from memd.inbox.connection import Call
 from memd.inbox.decoding import text
@@ -80,4 +80,4 @@ def _call(endpoint: str, *arguments: Any) -> Call[Breaker]:
         state, pause_ms, code = reply
         return Breaker(text(state), int(pause_ms) / 1000, text(code))
 
-    return Call(("FCALL", f"memd_breaker_{WIRE_VERSION}", 1, P, endpoint, *arguments), parse)
+    return Call(("FCALL", f"memd_breaker_{FUNCTIONS_VERSION}", 1, P, endpoint, *arguments), parse)

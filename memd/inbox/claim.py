@@ -16,7 +16,7 @@ from memd.context import Key, Message, identity_of_id, user_hash
 from memd.errors import Rejected
 from memd.inbox.decoding import message_value, moment, text
 from memd.push.times import iso, said_at
-from memd.push.validation import check_identifier, parse_wire_message
+from memd.push.validation import check_identifier, check_name, parse_wire_message
 
 _IDENTITY_WITHOUT_ID = re.compile("n[0-9a-f]{36}")
 
@@ -93,6 +93,7 @@ def read_claim(settings: Settings, row: list[Any]) -> Claim:
     claim_id, flat = row
     fields = dict(zip(flat[::2], flat[1::2], strict=True))
     key, bad = _key(fields)
+    user_names, wrong = _user_names(fields)
     messages: list[Message] = []
     refused: list[tuple[str, str]] = []
     for name, value in fields.items():
@@ -102,13 +103,9 @@ def read_claim(settings: Settings, row: list[Any]) -> Claim:
             messages.append(_message(settings, key.thread_id, name, value))
         except Rejected as error:  # this message goes to the dead with its bytes unchanged
             refused.append((text(name[2:]), error.code))
-        except (
-            ValueError,
-            OverflowError,
-        ):  # the inbox's own part of the value: only a writer that bypasses the functions can break it
+        except (ValueError, OverflowError):  # the inbox's own part of the value: no function of ours wrote it so
             refused.append((name[2:].decode(errors="replace"), "E_MESSAGE_TYPE"))
     messages.sort(key=lambda message: message.order)
-    user_names = tuple(text(fields.get(b".user_names", b"")).splitlines())
     if refused and not messages:
         bad = bad or refused[0][1]
     return Claim(
@@ -124,7 +121,7 @@ def read_claim(settings: Settings, row: list[Any]) -> Claim:
         urgent=b".urgent" in fields,
         answer=PaidAnswer(text(fields[b".print"]), fields[b".answer"]) if b".answer" in fields else None,
         formless=orjson.loads(fields.get(b".formless", b"{}")),
-        bad=bad,
+        bad=bad or wrong,
         refused=tuple(refused),
     )
 
@@ -142,6 +139,15 @@ def _key(fields: dict[bytes, bytes]) -> tuple[Key, str | None]:
     computed = (key.hash, key.bucket.hash, user_hash(key.user_id))
     received = tuple(text(fields[name]) for name in (b".key", b".bucket", b".owner"))
     return key, None if computed == received else "E_HEADER_HASH"
+
+
+def _user_names(fields: dict[bytes, bytes]) -> tuple[tuple[str, ...], str | None]:
+    """The names of a claim's user, or the code for what a trusted client sent instead."""
+    try:
+        names = text(fields.get(b".user_names", b"")).split("\n")
+        return tuple(name for name in names if check_name("user_name", name)), None
+    except (Rejected, UnicodeDecodeError) as error:  # buried by the drain with this code
+        return (), error.code if isinstance(error, Rejected) else "E_USER_NAME"
 
 
 def _message(settings: Settings, thread_id: str, name: bytes, value: bytes) -> Message:

@@ -43,6 +43,9 @@ MAX_SOCKET_BYTES = 103
 OWN_ACCOUNT = "memd-daemon"
 """The account of memd's own processes on the embedded server when it has a port."""
 
+UPDATE = "`name` of a message and `user_name` need version 2: update memd on the server, or push without them"
+"""What to do where the server's functions are older than a push."""
+
 _STATES = {
     "LOADING": "is still loading its data",
     "BUSY": "is busy with a script that does not end",
@@ -256,7 +259,7 @@ def translated(error: redis.RedisError, client: HasPool) -> MemdError:
         text = text.rpartition(" of pipeline caused error: ")[2]
     if text.startswith("MEMDREJECTED "):
         code, _, sentence = text.removeprefix("MEMDREJECTED ").partition(": ")
-        return Rejected(code, sentence)
+        return Rejected(code, f"{sentence}; {UPDATE}" if code == "E_VERSION" else sentence)
     if isinstance(error, redis.OutOfMemoryError) or text.startswith(("MEMDFULL", "OOM")):
         return InboxFull("the server is near its memory limit; push again when the backlog has drained")
     if text.startswith("MEMDNOTREADY") or "Function not found" in text:

@@ -8,7 +8,7 @@ from importlib import resources
 import redis
 
 from memd.config import Settings
-from memd.context import WIRE_VERSION
+from memd.context import FUNCTIONS_VERSION, WIRE_VERSION
 from memd.errors import OtherStore
 from memd.inbox.connection import translate
 from memd.inbox.decoding import text
@@ -16,7 +16,7 @@ from memd.inbox.verbs import P
 from memd.memory.store.protocol import Store
 from memd.push.answers import MAX_TOKENS
 
-BUILD = 19
+BUILD = 20
 """Grows with every change of the Lua; an older build never replaces a newer one."""
 
 FIRST_WITH_LINES = 16
@@ -78,7 +78,7 @@ def mark_full(client: redis.Redis, headroom: float) -> None:
         full = limit > 0 and int(memory["used_memory"]) > headroom * limit
         was = client.hget(f"{P}:config", "full") == b"1"
         if full != was:
-            client.fcall(f"memd_full_{WIRE_VERSION}", 1, P, int(full))
+            client.fcall(f"memd_full_{FUNCTIONS_VERSION}", 1, P, int(full))
     except redis.RedisError as error:
         translate(error, client)
 
@@ -87,7 +87,7 @@ def mark_full(client: redis.Redis, headroom: float) -> None:
 def libraries() -> dict[str, str]:
     """The source of each function library, by its name on the server."""
     shared = "".join(map(_part, SHARED))
-    drain = f"memd_drain_{WIRE_VERSION}"
+    drain = f"memd_drain_{FUNCTIONS_VERSION}"
     return {
         "memd_push": f"#!lua name=memd_push\n{shared}{_part('push')}",
         drain: f"#!lua name={drain}\n{shared}{''.join(map(_part, DRAIN))}",
@@ -123,13 +123,14 @@ def _line_up(client: redis.Redis) -> None:
     """Give the pending keys of an older build their places in line; repeating it does no harm."""
     for row in ("due", "rationed", "batched", "busy"):
         cursor = "0"
-        while (cursor := text(client.fcall(f"memd_line_up_{WIRE_VERSION}", 1, P, row, cursor))) != "0":
+        while (cursor := text(client.fcall(f"memd_line_up_{FUNCTIONS_VERSION}", 1, P, row, cursor))) != "0":
             pass
 
 
 def _config(settings: Settings) -> dict[str, int]:
     return {
         "build": BUILD,
+        "wire": WIRE_VERSION,
         "enabled": int(settings.enabled),
         "quiet_ms": int(settings.scheduler.quiet_s * 1000),
         "max_wait_ms": int(settings.scheduler.max_wait_s * 1000),

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import orjson
 
-from memd.context import Context
+from memd.context import WIRE_VERSION, Context
 from memd.errors import Rejected
 from memd.inbox.connection import Call
 from memd.inbox.decoding import moment, text
@@ -27,7 +27,7 @@ class Receipt:
     """The result of a push. `status`: queued, merged, skipped (see `reason`), disabled.
 
     `messages`: how many were kept. `dropped`: turns by the reason why they were not, or (`truncated`) not whole.
-    `cut`: blocks cut out of turns, by kind.
+    `cut`: blocks cut out of turns, by kind. `wire`: the version of the wire format that this door takes.
     """
 
     status: str
@@ -37,6 +37,7 @@ class Receipt:
     messages: int
     dropped: dict[str, int] = field(default_factory=dict)
     cut: dict[str, int] = field(default_factory=dict)
+    wire: int = WIRE_VERSION
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,9 @@ import redis
 
 from memd.config import Settings
 from memd.inbox import server_check
+from memd.inbox.connection import execute
 from memd.inbox.figures import InboxFigures, read_figures
-from memd.inbox.verbs import raw_lists
+from memd.inbox.verbs import P, raw_lists
 
 USAGE = ("model_calls", "input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "unused_answers")
 
@@ -40,6 +41,8 @@ class Status(InboxFigures):
     facts: dict[str, int]
     usage: dict[str, int]
     server: dict[str, Any]
+    wire: int
+    """The version of the wire format that the inbox takes (docs/wire.md)."""
 
     def as_dict(self) -> dict[str, Any]:
         """The figures as plain values, for JSON."""
@@ -50,6 +53,8 @@ def read_status(client: redis.Redis, settings: Settings) -> Status:
     """Read all figures. Raises InboxUnavailable."""
     server = server_check.examine(client)
     figures = read_figures(client, raw_lists(settings))
+    pipeline = client.pipeline(transaction=False)
+    pipeline.hget(f"{P}:config", "wire")
     stats = figures.stats
     return Status(
         **{field.name: getattr(figures, field.name) for field in fields(InboxFigures)},
@@ -68,6 +73,7 @@ def read_status(client: redis.Redis, settings: Settings) -> Status:
         facts={name: stats.get(f"facts_{name}", 0) for name in ("added", "confirmed", "retired")},
         usage={name: stats.get(name, 0) for name in USAGE},
         server={"version": server.version, "durability": server.durability, "unfit": list(server.problems)},
+        wire=int(execute(pipeline)[0] or 1),
     )
 
 

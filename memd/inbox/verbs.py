@@ -103,8 +103,8 @@ def digest_sha1(raw: bytes) -> str:
 
 def _merge_arguments(context: Context, since_ms: int | None = None) -> tuple[bytes, ...]:
     unique = {message.identity: message for message in context.messages}
-    header = {
-        "v": WIRE_VERSION,
+    header: dict[str, Any] = {
+        "v": context.wire,
         "key": context.key.hash,
         "bucket": context.key.bucket.hash,
         "owner": user_hash(context.key.user_id),
@@ -112,6 +112,8 @@ def _merge_arguments(context: Context, since_ms: int | None = None) -> tuple[byt
         "gen": os.urandom(4).hex(),
         "m": [[m.identity, estimate_tokens(m.content), ",".join(sorted(m.signals)) or "-"] for m in unique.values()],
     }
+    if context.user_name is not None:
+        header["user_name"] = context.user_name
     if context.now:
         header["now"] = True
     if since_ms is not None:
@@ -145,7 +147,8 @@ def claim(settings: Settings, room: int, holding: int, worker: str, endpoint: st
         return Claims(int(now), _moment(ahead), int(suspects), text(breaker), claims)
 
     nonce = os.urandom(12).hex()
-    return Call(("FCALL", "memd_claim_1", 1, P, room, holding, nonce, worker, endpoint), parse)
+    command = ("FCALL", "memd_claim_1", 1, P, room, holding, nonce, worker, endpoint, WIRE_VERSION)
+    return Call(command, parse)
 
 
 def extend(claims: Iterable[str]) -> Call[list[bool]]:

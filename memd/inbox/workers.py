@@ -11,7 +11,7 @@ import socket
 
 import redis
 
-from memd.context import WIRE_VERSION
+from memd.context import FUNCTIONS_VERSION
 from memd.inbox.connection import Call, execute, send
 from memd.inbox.decoding import text
 from memd.inbox.verbs import BELLS, P, death_record
@@ -45,7 +45,7 @@ def registration(name: str) -> str:
 def died(name: str) -> Call[int]:
     """The worker is dead for certain: its claims go back at once, marked as suspects. Returns how many."""
     code, sentence, record = death_record()
-    return Call(("FCALL", f"memd_died_{WIRE_VERSION}", 1, P, name, code, sentence, record), int)
+    return Call(("FCALL", f"memd_died_{FUNCTIONS_VERSION}", 1, P, name, code, sentence, record), int)
 
 
 def bury_worker(client: redis.Redis, name: str) -> int:

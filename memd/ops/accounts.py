@@ -12,7 +12,7 @@ import secrets
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from memd.context import WIRE_VERSION
+from memd.context import FUNCTIONS_VERSION
 from memd.errors import ConfigError
 from memd.inbox.verbs import BELLS, RAW, P
 
@@ -35,8 +35,8 @@ DAEMON = (
 
 APP = "ping time multi exec"
 APP_KEYS = (
-    (f"~{P}", f"fcall|memd_push fcall|memd_receipt_{WIRE_VERSION} fcall|memd_flush_{WIRE_VERSION}"),
-    (f"~{P}", f"fcall|memd_pending_{WIRE_VERSION}"),
+    (f"~{P}", f"fcall|memd_push fcall|memd_receipt_{FUNCTIONS_VERSION} fcall|memd_flush_{FUNCTIONS_VERSION}"),
+    (f"~{P}", f"fcall|memd_pending_{FUNCTIONS_VERSION}"),
     (f"%R~{P}:config %R~{P}:taken", "hget hgetall"),
     (f"~{P}:ctx:*", "hget hmget hkeys hscan hset hdel"),
     (f"~{P}:ctx:* ~{P}:wrong:*", "rename"),

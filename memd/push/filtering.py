@@ -64,12 +64,14 @@ def to_context(push: RawPush, patterns: Patterns) -> Context:
     reasons = _reasons(turns)
     signals = {index: patterns.detect(turns[index].text) for index in _searched(turns, reasons)}
     kept, orphaned = _keep(turns, reasons, signals)
+    if not push.reads_names:
+        kept = [replace(message, name=None) for message in kept]
     others = _pass_on(kept, push.signals | orphaned)
     if kept and others:  # no user message is left: they stay with the push, though a reply proves nothing
         kept[-1] = replace(kept[-1], signals=kept[-1].signals | others)
     messages = _with_formers(identify(push.key.thread_id, kept), push, reasons)
     fitting, cut = fit(_with_times(messages, turns), push.limits)  # identities are of the whole texts in the whole list
-    return Context(push.key, fitting, push.now, _dropped(reasons) | cut, _cut(turns))
+    return Context(push.key, fitting, push.now, _dropped(reasons) | cut, _cut(turns), push.user_name)
 
 
 def _with_formers(messages: tuple[Message, ...], push: RawPush, reasons: Sequence[str | None]) -> tuple[Message, ...]:
@@ -208,4 +210,4 @@ def _keep_questions(turns: Sequence[RawTurn], reasons: list[str | None]) -> None
 
 def _message(turn: RawTurn, signals: frozenset[str]) -> Message:
     role: Role = "user" if turn.kind == "user" else "assistant"
-    return Message(role, turn.text, as_text(turn.id), as_text(turn.created_at), signals)
+    return Message(role, turn.text, as_text(turn.id), as_text(turn.created_at), signals, name=turn.name or None)

@@ -23,7 +23,7 @@ _ASSISTANT = frozenset({"assistant", "ai", "model", "aimessagechunk"})
 _ROLES: dict[object, Role] = {"user": "user", "human": "user", "assistant": "assistant", "ai": "assistant"}
 """The roles of the fast path."""
 
-_PLAIN = frozenset({"role", "content", "id", "created_at"})
+_PLAIN = frozenset({"role", "content", "id", "created_at", "name"})
 _TEXT_BLOCKS = frozenset({"text", "input_text", "output_text"})
 _CALL_BLOCKS = frozenset({"tool_use", "server_tool_use", "mcp_tool_use", "tool_call", "function_call"})
 

@@ -34,7 +34,7 @@ NEAR = REACH // 2
 """Characters on the kept side of a cut in which secrets are redacted. Nothing farther from a cut needs the words behind
 it to be recognised: the words that name a secret are at most some hundred characters away."""
 
-CHAR_BYTES, FIELDS_BYTES = 4, 768
+CHAR_BYTES, FIELDS_BYTES = 4, 1_040
 """The most bytes on the wire of a character, and of the fields of a message besides its content."""
 
 

@@ -50,7 +50,7 @@ MAX_ROLE_CHARS = 64
 UNKNOWN = "unknown_block"
 """The kind under which blocks are counted that memd does not know: they are not read."""
 
-_PLAIN = frozenset({"role", "type", "content", "id", "created_at"})
+_PLAIN = frozenset({"role", "type", "content", "id", "created_at", "name"})
 """The fields of a message that is only text, as most are."""
 
 
@@ -64,6 +64,9 @@ class RawTurn(NamedTuple):
     has_files: bool
     id: Any
     created_at: Any
+    name: Any = None
+    """Who speaks, where the message says so."""
+
     cut: tuple[tuple[str, str], ...] = ()
     """The blocks that were cut out, each with its kind; of an unknown block not its content, but its type."""
 
@@ -100,18 +103,26 @@ def kind_of(message: Mapping[str, Any]) -> Kind:
     return kind
 
 
+def name_in(message: Mapping[str, Any], kind: Kind) -> Any:
+    """The speaker's name in an unwrapped message of the user or the assistant. Elsewhere `name` is that of a tool."""
+    speaks = kind == "user" or (kind == "assistant" and not str(message.get("type")).endswith(CALL))
+    return message.get("name") if speaks else None
+
+
 def to_turn(message: Mapping[str, Any]) -> RawTurn:
     """The turn of a validated message. Raises Rejected for a role that memd does not know."""
     content = message.get("content")
     if isinstance(content, str) and _PLAIN.issuperset(message):  # and so not wrapped
+        kind = kind_of(message)
         return RawTurn(
-            kind_of(message),
+            kind,
             content,
             calls_tools=False,
             hidden=False,
             has_files=False,
             id=message.get("id"),
             created_at=message.get("created_at"),
+            name=name_in(message, kind) if "name" in message else None,
         )
     message = unwrapped(message)
     kind = kind_of(message)
@@ -127,6 +138,7 @@ def to_turn(message: Mapping[str, Any]) -> RawTurn:
         has_files="file" in sorts,
         id=message.get("id"),
         created_at=message.get("created_at"),
+        name=name_in(message, kind),
         cut=tuple(
             (UNKNOWN, str(block.get("type"))[:MAX_ROLE_CHARS]) for block in blocks if sort_of(block) == "unknown"
         ),

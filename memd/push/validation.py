@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from memd.config import ClientSettings
 from memd.context import SIGNALS, WIRE_VERSION, Key, Message
 from memd.errors import Rejected
-from memd.push.shapes import kind_of, unwrapped
+from memd.push.shapes import kind_of, name_in, unwrapped
 from memd.push.strict_json import check_values, parse_json, refuse
 from memd.push.times import read_created_at
 
@@ -27,7 +27,7 @@ MAX_NAME_CHARS = 64
 MAX_THREAD_BYTES = MAX_ID_BYTES - 65
 """The limit for an app with a namespace: the name of an app has up to 64 characters, and a slash follows it."""
 
-_FIELDS = frozenset({"v", "thread_id", "user_id", "agent_name", "messages", "signals", "now"})
+_FIELDS = frozenset({"v", "thread_id", "user_id", "user_name", "agent_name", "messages", "signals", "now"})
 _BIDI = "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
 _NONCHARACTERS = "\ufdd0-\ufdef\ufffe\uffff" + "".join(
     f"{chr(plane * 0x10000 + 0xFFFE)}{chr(plane * 0x10000 + 0xFFFF)}" for plane in range(1, 17)
@@ -50,6 +50,12 @@ class RawPush(Struct, frozen=True):
     limits: ClientSettings
     """The limits for what filtering leaves."""
 
+    user_name: str | None = None
+    """What the user is called."""
+
+    reads_names: bool = True
+    """Whether `name` of a message says who speaks; version 1 did not read it."""
+
     former_thread: str = ""
     """The thread's name before raw lists had namespaces; empty where nothing has changed."""
 
@@ -71,8 +77,11 @@ def check_push(value: object, limits: ClientSettings, *, scanned: bool = False) 
         if name not in _FIELDS:
             refuse("E_UNKNOWN_FIELD", "a push has an unknown field; docs/wire.md lists the known ones")
     version = value.get("v", WIRE_VERSION)
-    if version is True or version != WIRE_VERSION:
-        refuse("E_VERSION", f"v must be {WIRE_VERSION}", "v")
+    if version is True or version not in (1, WIRE_VERSION):
+        refuse("E_VERSION", f"v must be 1 or {WIRE_VERSION}", "v")
+    reads_names = version != 1
+    if not reads_names and value.get("user_name") is not None:
+        refuse("E_VERSION", f"user_name needs version {WIRE_VERSION}: leave v out, or set it to that", "user_name")
     user = value.get("user_id")
     if user is None and limits.default_user is None:
         refuse("E_USER_ID_MISSING", "user_id is required, unless the setting client.default_user names one", "user_id")
@@ -84,8 +93,10 @@ def check_push(value: object, limits: ClientSettings, *, scanned: bool = False) 
     now = value.get("now", False)
     if not isinstance(now, bool):
         refuse("E_NOW_TYPE", "now must be true or false", "now")
-    messages = _messages(value.get("messages"))
-    return RawPush(key, messages, _signals(value.get("signals")), now, limits)
+    messages = _messages(value.get("messages"), reads_names=reads_names)
+    user_name = check_name("user_name", value.get("user_name"))
+    signals = _signals(value.get("signals"))
+    return RawPush(key, messages, signals, now, limits, user_name=user_name, reads_names=reads_names)
 
 
 def in_namespace(push: RawPush, app: str) -> RawPush:
@@ -203,17 +214,17 @@ def wire_message(message: Message) -> bytes:
     return orjson.dumps(fields)
 
 
-def _messages(value: object) -> tuple[dict[str, Any], ...]:
+def _messages(value: object, *, reads_names: bool) -> tuple[dict[str, Any], ...]:
     if not isinstance(value, (list, tuple)):
         refuse("E_MESSAGES_TYPE", "messages must be a list", "messages")
     if not value:
         refuse("E_MESSAGES_EMPTY", "a push carries at least one message", "messages")
     for message in value:
-        _check_message(message)
+        _check_message(message, reads_names=reads_names)
     return tuple(value)
 
 
-def _check_message(message: object) -> None:
+def _check_message(message: object, *, reads_names: bool) -> None:
     if not isinstance(message, dict):
         refuse("E_MESSAGE_TYPE", "a message must be an object", "messages")
     message = unwrapped(message)
@@ -222,12 +233,15 @@ def _check_message(message: object) -> None:
         refuse("E_CONTENT_TYPE", "content must be text or a list of blocks", "content")
     if parts is not None and not isinstance(parts, list):
         refuse("E_CONTENT_TYPE", "parts must be a list", "parts")
-    if kind_of(message) == "user" and "content" not in message and "parts" not in message:
+    kind = kind_of(message)
+    if kind == "user" and "content" not in message and "parts" not in message:
         refuse("E_CONTENT_MISSING", "a user's message needs content or parts", "content")
     if (name := message.get("id")) is not None:
         check_message_id(name)
     if (time := message.get("created_at")) is not None:
         read_created_at(time)
+    if reads_names and "name" in message:
+        check_name("name", name_in(message, kind))
 
 
 def _signals(value: object) -> frozenset[str]:

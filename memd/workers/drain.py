@@ -10,7 +10,7 @@ from contextlib import suppress
 
 from memd import config
 from memd.config import Settings
-from memd.context import WIRE_VERSION
+from memd.context import FUNCTIONS_VERSION
 from memd.errors import MemdError
 from memd.events import Event, logger
 from memd.extraction import endpoint
@@ -51,9 +51,9 @@ def prepare() -> None:
     instructions.prepare()
 
 
-def drain(wire: str) -> None:
-    """The function of a bell. `wire`: the inbox version of the bell; workers of that version handle other versions."""
-    if wire != str(WIRE_VERSION):
+def drain(version: str) -> None:
+    """The function of a bell. `version`: of the inbox functions that its worker must know; others leave it alone."""
+    if version != str(FUNCTIONS_VERSION):
         return
     settings = _settings or config.load().settings
     asyncio.run(Drain(settings, _worker or own_name()).run())

@@ -110,10 +110,11 @@ end
 
 -- Whether a due key can be claimed, or another due key of its bucket that comes before it. One that cannot leaves due: it
 -- is parked while it waits for its bucket or for that key, and set aside while its budget is used up, except if its
--- answer has been paid for.
-local function candidate(P, cfg, key, now)
-  local bucket, suspect, size, owner, batch, delays = fields_of(P, key, '.bucket', '.suspect', '.size', '.owner',
-    '.batch', '.delays')
+-- answer has been paid for. One that this worker cannot read stays where it is, and so do those behind it.
+-- -> the candidate, or nil and whether it was left to other workers. wire: the version that the worker takes
+local function candidate(P, cfg, key, wire, now)
+  local bucket, suspect, size, owner, batch, delays, needs = fields_of(P, key, '.bucket', '.suspect', '.size', '.owner',
+    '.batch', '.delays', '.wire')
   if not bucket then
     call('ZREM', P .. ':due', key)
     return nil
@@ -124,9 +125,12 @@ local function candidate(P, cfg, key, now)
   end
   local first, row = first_in_line(P, bucket, key, delays, now)
   if first ~= key then
+    suspect, size, owner, batch, needs = fields_of(P, first, '.suspect', '.size', '.owner', '.batch', '.wire')
+  end
+  if (tonumber(needs) or 1) > wire then return nil, true end
+  if first ~= key then
     park(P, key, bucket)
     if row ~= 'due' then bring_back(P, row, first, now) end
-    suspect, size, owner, batch = fields_of(P, first, '.suspect', '.size', '.owner', '.batch')
   end
   local answered = batch and call('HEXISTS', P .. ':ctx:' .. first, '.answer') == 1
   local moment = not answered and rationed_until(P, cfg, owner, now)
@@ -139,7 +143,33 @@ local function candidate(P, cfg, key, now)
   }
 end
 
--- memd_claim_1: KEYS P; ARGV room, holding, nonce, worker, endpoint; sent again it returns the same claims
+local PAGE_BEYOND = 256 -- due keys that a claim looks at besides those that it has room for: some are only parked
+local PASSED_OVER = 5000 -- most due keys that one claim passes over because only newer workers can read them
+
+-- Claims due keys until the room is taken -> claims, suspects waiting, keys left to newer workers
+local function claim_due(P, cfg, by, room, holding, now)
+  local claims, suspects, passed = {}, 0, 0
+  repeat
+    local page = call('ZRANGEBYSCORE', P .. ':due', '-inf', now, 'LIMIT', passed, room + PAGE_BEYOND)
+    local before = passed
+    for _, key in ipairs(page) do
+      if #claims >= room then break end
+      local c, newer = candidate(P, cfg, key, by.wire, now)
+      if newer then
+        passed = passed + 1
+      elseif c and c.suspect and holding + #claims > 0 then
+        suspects = suspects + 1
+      elseif c then
+        claims[#claims + 1] = take(P, cfg, c, by.nonce .. '-' .. #claims, by, now)
+        if c.suspect then return claims, suspects, passed end -- a suspect is worked on alone
+      end
+    end
+  until #page == 0 or passed - before < #page or passed >= PASSED_OVER
+  return claims, suspects, passed
+end
+
+-- memd_claim_1: KEYS P; ARGV room, holding, nonce, worker, endpoint, wire version that the worker takes (missing: 1); sent
+-- again it returns the same claims
 -- -> { now, next due or -1, suspects waiting, state of the breaker, claim... }
 local function memd_claim(keys, argv)
   local P, now = keys[1], clock()
@@ -157,22 +187,13 @@ local function memd_claim(keys, argv)
   local state, moment, names = states(P, endpoint, host, now)
   if state == 'open' or state == 'probing' then return { now, moment, 0, state } end
   if state == 'half-open' then room = 1 end
-  local claims, suspects, by = {}, 0, { worker = worker, endpoint = endpoint }
-  bring_back_late(P, now, room + 256)
-  for _, key in ipairs(call('ZRANGEBYSCORE', P .. ':due', '-inf', now, 'LIMIT', 0, room + 256)) do
-    if #claims >= room then break end
-    local c = candidate(P, cfg, key, now)
-    if c and c.suspect and holding + #claims > 0 then
-      suspects = suspects + 1
-    elseif c then
-      claims[#claims + 1] = take(P, cfg, c, nonce .. '-' .. #claims, by, now)
-      if c.suspect then break end -- a suspect is worked on alone
-    end
-  end
+  bring_back_late(P, now, room + PAGE_BEYOND)
+  local by = { worker = worker, endpoint = endpoint, nonce = nonce, wire = tonumber(argv[6]) or 1 }
+  local claims, suspects, passed = claim_due(P, cfg, by, room, holding, now)
   for _, name in ipairs(#claims > 0 and names or {}) do
     call('HSET', P .. ':breaker:' .. name, 'probe', claims[1][1], 'probe_until', now + cfg.lease_ms)
   end
-  local ahead = call('ZRANGE', P .. ':due', 0, 0, 'WITHSCORES')
+  local ahead = call('ZRANGE', P .. ':due', passed, passed, 'WITHSCORES') -- of what it may claim
   return { now, tonumber(ahead[2]) or -1, suspects, state, unpack(claims) }
 end
 

@@ -18,6 +18,9 @@
 --        .after                        ms before which it is not due, whatever is pushed
 --        .now .suspect                 it was flushed; its lease ran out, or its worker died
 --        .parked                       where it waits if not in due: 1 (for its bucket), rationed or batched
+--        .wire                         2: its messages or pushes have fields of version 2 of the wire format, so no
+--                                      worker that takes version 1 alone may claim it
+--        .user_names                   what its pushes called the user, the newest last, joined by line ends
 --        .urgent                       it was pushed or flushed to be done now, and goes into no batch
 --        .batch .sent .print           its request in a batch: the id, the order of its last message, what it asked for
 --        .answer                       the answer to that request, until a claim takes it; or, in a claim, an answer
@@ -168,10 +171,30 @@ local function message_value(order, seq, tokens, signals, text, at)
   return order .. ' ' .. seq .. ' ' .. tokens .. ' ' .. signals .. ' ' .. text
 end
 
--- The earlier of two times at which a message was accepted; '' is unknown, and so the earliest
+-- The earlier of two times at which a message was accepted; '' is unknown, and so the earliest. The lower figure counts,
+-- with a minus if either has one: then it may have come at any time before.
 local function earlier(a, b)
   if a == '' or b == '' then return '' end
-  return math.min(a, b)
+  a, b = tonumber(a), tonumber(b)
+  local first = math.min(math.abs(a), math.abs(b))
+  return (a < 0 or b < 0) and -first or first
+end
+
+local MOST_NAMES = 8 -- of one user, in one key
+
+-- The names in either list, those of the second one last, each once; the newest stay.
+local function join_names(a, b)
+  local names = {}
+  for name in string.gmatch(a .. '\n' .. b, '[^\n]+') do
+    for i, other in ipairs(names) do
+      if other == name then
+        table.remove(names, i)
+        break
+      end
+    end
+    names[#names + 1] = name
+  end
+  return table.concat(names, '\n', math.max(1, #names - MOST_NAMES + 1))
 end
 
 -- The signals in either of two lists

@@ -1,5 +1,5 @@
 -- The header of a push: JSON, made by the client (memd/inbox/verbs.py) or by the scheduler for a raw push. Its fields:
---   v version, key bucket owner (hashes), ids { thread, user, agent }, gen (of the receipt), m { { identity, tokens,
+--   v version: 2 where a message has a name, or with user_name (what the user is called); key bucket owner (hashes), ids { thread, user, agent }, gen (of the receipt), m { { identity, tokens,
 --   signals } for each message }, now (true: due at once), dropped (counters of turns that were filtered out), cut (of blocks
 --   cut out of turns)
 -- Counts, sizes and forms are checked here; the drain checks again what the messages say.
@@ -30,6 +30,16 @@ local function ids_error(h)
   return nil
 end
 
+local function user_name_error(h)
+  local name = h.user_name
+  if name == nil then return nil end
+  if h.v < 2 then return 'E_VERSION: user_name needs version 2 of the wire format' end
+  if type(name) ~= 'string' or #name == 0 or #name > 256 or string.find(name, '%c') then
+    return 'E_USER_NAME: user_name is text of 1 to 64 characters'
+  end
+  return nil
+end
+
 local function counters_error(counters, field)
   local wrong = 'E_' .. string.upper(field) .. ': ' .. field .. ' is a list of counters'
   if counters == nil then return nil end
@@ -55,8 +65,10 @@ end
 
 -- What is wrong with a push whose messages begin at argv[at], as "<code>: <sentence>"; nil when nothing is.
 local function push_error(cfg, h, argv, at)
-  if type(h) ~= 'table' or h.v ~= 1 then return 'E_VERSION: this server takes version 1 of the wire format' end
-  local wrong = ids_error(h)
+  if type(h) ~= 'table' or (h.v ~= 1 and h.v ~= 2) then
+    return 'E_VERSION: this server takes versions 1 and 2 of the wire format'
+  end
+  local wrong = ids_error(h) or user_name_error(h)
   if wrong then return wrong end
   if type(h.m) ~= 'table' then return 'E_MESSAGES_EMPTY: a push carries at least one message' end
   if #h.m > cfg.max_messages then

@@ -84,7 +84,7 @@ local function place(pending, push, m, text)
   local order, seq, old_tokens, old_signals, old_text, at = parts(old)
   local all = union(old_signals, signals)
   if text == old_text and all == old_signals then
-    if at ~= '' and earlier(at, push.at) < tonumber(at) then -- a raw push that came before this one, and waited in its list
+    if at ~= '' and earlier(at, push.at) ~= tonumber(at) then -- a raw push that came before this one, and waited in its list
       local value = message_value(order, seq, old_tokens, all, text, earlier(at, push.at))
       call('HSET', pending.ctx, 'm:' .. identity, value)
     end
@@ -101,7 +101,7 @@ local function weigh(P, cfg, h, argv, at, pending, accepted, now)
   for i, m in ipairs(h.m) do ids[i] = m[1] end
   local known, died = hints(P, cfg, h.key, ids, now)
   local gone = forgotten(P, h.owner, h.bucket, ids)
-  local push = { at = accepted, new = {}, changed = {}, kept = 0, counted = 0, forgotten = 0, size = 0, tokens = 0 }
+  local push = { at = accepted, now = now, new = {}, changed = {}, kept = 0, counted = 0, forgotten = 0, size = 0, tokens = 0 }
   for i, m in ipairs(h.m) do
     if gone and gone[i] then
       push.forgotten = push.forgotten + 1
@@ -131,6 +131,9 @@ local function number(P, h, pending, push)
     pending.gen = call('HGET', outcome, '.gen')
   end
   local order = call('INCRBY', P .. ':order', #push.new) - #push.new
+  if order == 0 then -- the first of all: a server that has lost its data does not begin below what documents hold
+    order = call('INCRBY', P .. ':order', math.floor(push.now)) - #push.new
+  end
   for i, m in ipairs(push.new) do
     put(push.changed, 'm:' .. m.identity, message_value(order + i, pending.seq, m.tokens, m.signals, m.text, push.at))
   end
@@ -177,6 +180,11 @@ local function save(P, h, pending, push)
       '.thread', h.ids[1], '.user', h.ids[2], '.agent', h.ids[3], '.bucket', h.bucket, '.owner', h.owner,
     }
     call('SADD', P .. ':user:' .. h.owner, h.key)
+  end
+  if h.v > 1 then put(fields, '.wire', h.v) end
+  if h.user_name then
+    local before = not pending.fresh and call('HGET', pending.ctx, '.user_names')
+    put(fields, '.user_names', join_names(before or '', h.user_name))
   end
   if h.now then
     put(fields, '.now', 1)

@@ -81,8 +81,10 @@ local function memd_bury(keys, argv)
   return 1
 end
 
-local LETTER_FIELDS =
-  { '.key', '.thread', '.user', '.agent', '.bucket', '.owner', '.gen', '.first', '.last', '.attempts' }
+local LETTER_FIELDS = {
+  '.key', '.thread', '.user', '.agent', '.bucket', '.owner', '.gen', '.first', '.last', '.attempts', '.wire',
+  '.user_names',
+}
 
 -- memd_part_1: KEYS P; ARGV claim, code, error, record, identity... -> how many of the claim's messages went to the
 -- dead. The rest stays claimed: the drain has halved the messages until those that fail were alone.
@@ -131,7 +133,7 @@ local function put_message_back(ctx, field, value)
 end
 
 local KEPT = { ['.urgent'] = true, ['.batch'] = true, ['.sent'] = true, ['.print'] = true, ['.answer'] = true,
-  ['.formless'] = true }
+  ['.formless'] = true, ['.wire'] = true }
 
 -- Puts the fields of a claim or a letter into a key that has new messages.
 local function merge_back(source, ctx)
@@ -148,6 +150,8 @@ local function merge_back(source, ctx)
       call('HSET', ctx, field, math.max(newest or 0, tonumber(value)))
     elseif field == '.tokens' then
       tokens = tonumber(value)
+    elseif field == '.user_names' then
+      call('HSET', ctx, field, join_names(value, call('HGET', ctx, field) or ''))
     elseif KEPT[field] then
       call('HSET', ctx, field, value)
     end

@@ -10,7 +10,7 @@ from typing import Any
 import redis
 
 from memd import __version__
-from memd.context import WIRE_VERSION
+from memd.context import FUNCTIONS_VERSION
 from memd.extraction import endpoint
 from memd.inbox import endpoints, library
 from memd.inbox.breaker import UNFIT, UNFIT_HELP
@@ -50,13 +50,13 @@ def functions(checkup: Checkup) -> Verdict:
     if build is None:
         return bad("the inbox is not set up: start memd up or memd scheduler once on this server")
     loaded = checkup.ask(_library_names)
-    missing = {"memd_push", f"memd_drain_{WIRE_VERSION}"} - loaded
+    missing = {"memd_push", f"memd_drain_{FUNCTIONS_VERSION}"} - loaded
     if missing:
         return bad(f"{', '.join(sorted(missing))} is not loaded: start a scheduler of this version")
     if int(build) != library.BUILD:
         what = "newer: upgrade this memd" if int(build) > library.BUILD else "older: restart the scheduler"
         return warn(f"the functions are of build {int(build)} and this memd's of {library.BUILD}; they are {what}")
-    others = sorted(loaded - {"memd_push", f"memd_drain_{WIRE_VERSION}"})
+    others = sorted(loaded - {"memd_push", f"memd_drain_{FUNCTIONS_VERSION}"})
     return ok(f"build {int(build)}" + (f"; of other versions: {', '.join(others)}" if others else ""))
 
 
