@@ -29,7 +29,7 @@ from memd.context import DEFAULT_AGENT
 from memd.errors import MemdError, Rejected
 from memd.events import Event
 from memd.push.shapes import is_hidden
-from memd.push.validation import check_identifier
+from memd.push.validation import check_identifier, check_name
 from memd.recall.search import MAX_QUERY_CHARS
 
 _log = logging.getLogger("memd")
@@ -47,17 +47,19 @@ class MemdState(AgentState[Any]):
 
 
 class _Run(NamedTuple):
-    """The user and the thread of a run."""
+    """The user and the thread of a run, and what the user is called, if the run says so."""
 
     user_id: str
     thread_id: str
+    user_name: str | None
 
 
 class MemdMiddleware(AgentMiddleware[MemdState, Any, Any]):
     """Memory for a LangChain agent, sync and async.
 
     The run names its user and thread as `user_id` and `thread_id` in `context` (a mapping or an object) or in
-    `config["configurable"]`. A run without them is refused with Rejected before the model is called.
+    `config["configurable"]`. A run without them is refused with Rejected before the model is called. Where the run also
+    has a `user_name`, messages are pushed with the `name` of their speaker; others than the user may speak then.
 
     `memd`: the client; None creates one from config.yaml and the environment. `user_id`: the only user that this agent
     serves; the run's `user_id` is then ignored. `max_tokens`: budget of the block; None: the setting. `resent`: the app
@@ -126,6 +128,7 @@ class MemdMiddleware(AgentMiddleware[MemdState, Any, Any]):
         return _Run(
             check_identifier("user_id", user_id),
             check_identifier("thread_id", _named(runtime, "thread_id")),
+            check_name("user_name", _named(runtime, "user_name")),
         )
 
     def _block(self, run: _Run, request: ModelRequest[Any]) -> str:
@@ -179,7 +182,8 @@ class MemdMiddleware(AgentMiddleware[MemdState, Any, Any]):
 
     def _push(self, waiting: Sequence[AnyMessage], run: _Run, *, now: bool) -> bool:
         """Push the messages. Returns False when they could not be pushed and have to wait."""
-        turns = [_turn(message, with_id=not self._resent) for message in waiting]
+        named = run.user_name is not None
+        turns = [_turn(message, with_id=not self._resent, named=named) for message in waiting]
         try:
             for batch in self._batches(turns):
                 self._push_batch(batch, run, now=now)
@@ -243,13 +247,15 @@ def _last_user_text(messages: Sequence[AnyMessage]) -> str | None:
     return next(texts, "")[:MAX_QUERY_CHARS].strip() or None
 
 
-def _turn(message: AnyMessage, *, with_id: bool) -> dict[str, Any]:
+def _turn(message: AnyMessage, *, with_id: bool, named: bool) -> dict[str, Any]:
     """Convert a message for `Memd.push`. Pictures and files are reduced to their type."""
     content = [message.content] if isinstance(message.content, str) else message.content
     turn: dict[str, Any] = {
         "role": "user" if isinstance(message, HumanMessage) else "assistant",
         "content": [_part(part) for part in content],
     }
+    if named and message.name:
+        turn["name"] = message.name
     return {**turn, "id": message.id} if with_id and message.id else turn
 
 

@@ -36,6 +36,8 @@ class Answer:
 class LongTermMemory:
     """The long-term memory of one user, for one thread of an agent.
 
+    `user_name`: the name of the user's messages, where others speak to the agent too; without it everything said to the
+    agent counts as the user's.
     `mode`: static (`record` and `retrieve` work, there are no tools), agent (only the tools), or both. `response`:
     makes a tool's result from `content=[…]`; pass AgentScope's `ToolResponse`, the only type its Toolkit accepts.
     `max_tokens`: budget of the block that `retrieve` returns; None: the setting. A class may inherit from this one and
@@ -48,6 +50,7 @@ class LongTermMemory:
         *,
         user_id: str,
         thread_id: str,
+        user_name: str | None = None,
         agent_name: str = DEFAULT_AGENT,
         mode: Mode = "both",
         max_tokens: int | None = None,
@@ -59,6 +62,7 @@ class LongTermMemory:
         self._memd = memd
         self._user_id = user_id
         self._thread_id = thread_id
+        self._user_name = user_name
         self._agent_name = agent_name
         self._static = mode in {"static", "static_control", "both"}
         self._by_agent = mode in {"agent", "agent_control", "both"}
@@ -72,11 +76,12 @@ class LongTermMemory:
         `msgs`: AgentScope's Msg, or mappings with role and content; None is skipped. Messages with the result of
         `retrieve` are skipped too. Raises Rejected, InboxUnavailable, InboxFull, NotReady.
         """
-        turns = _turns(msgs) if self._static else []
+        turns = _turns(msgs, named=self._user_name is not None) if self._static else []
         if turns:
             await asyncio.to_thread(
                 self._memd.push,
-                turns, thread_id=self._thread_id, user_id=self._user_id, agent_name=self._agent_name,
+                turns, thread_id=self._thread_id, user_id=self._user_id, user_name=self._user_name,
+                agent_name=self._agent_name,
             )  # fmt: skip
 
     async def retrieve(self, msg: Any, limit: int = 5, **_: Any) -> str:
@@ -147,13 +152,15 @@ class LongTermMemory:
         return self._response(content=[{"type": "text", "text": text}])
 
 
-def _turns(msgs: Iterable[Any]) -> list[dict[str, Any]]:
-    """Convert the messages for `Memd.push`, each id once."""
+def _turns(msgs: Iterable[Any], *, named: bool) -> list[dict[str, Any]]:
+    """Convert the messages for `Memd.push`, each id once. `named`: with the names of their speakers."""
     turns: dict[Any, dict[str, Any]] = {}
     for number, msg in enumerate(msgs):
         if msg is None or (_field(msg, "name") == RETRIEVED and _field(msg, "role") == "user"):
             continue
         turn = {"role": _field(msg, "role"), "content": _content(msg)}
+        if named and (name := _field(msg, "name")):
+            turn["name"] = name
         message_id = _field(msg, "id")
         turns[message_id or number] = {**turn, "id": message_id} if message_id else turn
     return list(turns.values())

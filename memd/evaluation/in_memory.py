@@ -20,7 +20,7 @@ from memd.config import Settings
 from memd.context import Context, Key, Message, estimate_tokens
 from memd.errors import ExtractionFailed
 from memd.extraction.protocol import Extraction, Request, Usage
-from memd.inbox.claim import Claim
+from memd.inbox.claim import Claim, taken_in, unnamed
 from memd.memory import ledger
 from memd.memory.apply import Applied, Origin, apply
 from memd.memory.document import Document, ledger_of, revision_of
@@ -82,6 +82,7 @@ class InMemory:
         self._settings = settings
         self._patterns = patterns
         self._answers = answers
+        self._orders = count(1)
 
     def context(self, key: Key, pushes: Iterable[Sequence[dict[str, Any]]]) -> Context:
         """These pushes, filtered and merged as the inbox merges them. Raises Rejected."""
@@ -103,16 +104,19 @@ class InMemory:
     async def remember(self, context: Context, document: Document, now: datetime, name: str) -> Remembered:
         """The document after this context. `name` names its requests: `name.1`, `name.2` ..."""
         result = Remembered(document, document, context.dropped)
-        if not context.messages:
+        names = {context.key.user_id, context.user_name or context.key.user_id}
+        arrived = (taken_in(message, now, next(self._orders)) for message in context.messages)
+        said = tuple(map(unnamed(names), arrived))
+        if not said:
             result.skipped = "nothing_left"
-        names = (f"{name}.{number}" for number in count(1))
-        for messages in _claims(context.messages, self._settings.drain.claim_tokens):
+        requests = (f"{name}.{number}" for number in count(1))
+        for messages in _claims(said, self._settings.drain.claim_tokens):
             # As on the last attempt: a refused part is halved at once, and a reply that is no update is repaired once.
             formless = dict.fromkeys((message.identity for message in messages), MOST - PER_CLAIM)
             attempts = self._settings.drain.max_attempts
             parts = Parts(Claim("", context.key, messages, attempts - 1, 0, 0, 0, formless=formless), attempts)
             for part in parts:
-                parts.end(await self._step(part, result, now, names))
+                parts.end(await self._step(part, result, now, requests))
         return result
 
     async def _step(self, part: Part, result: Remembered, now: datetime, names: Iterator[str]) -> Any:

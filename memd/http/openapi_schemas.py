@@ -8,14 +8,14 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from memd.config import ClientSettings, Settings
-from memd.context import SIGNALS
+from memd.context import SIGNALS, WIRE_VERSION
 from memd.forget import Forgotten
 from memd.http.fields import ID_SCHEMA
 from memd.inbox.receipt import Outcome
 from memd.memory.document import SECTIONS
 from memd.push.shapes import CALL, ITEMS, MAX_ROLE_CHARS, OUTPUT, ROLES
 from memd.push.times import CREATED_AT_MAX, CREATED_AT_MIN
-from memd.push.validation import MAX_THREAD_BYTES
+from memd.push.validation import MAX_NAME_CHARS, MAX_THREAD_BYTES
 
 Schema = dict[str, Any]
 
@@ -149,9 +149,14 @@ def push(settings: Settings) -> Schema:
         "description": "A push, in the format of the raw list; see docs/wire.md.",
         "required": ["thread_id", "messages", *(() if limits.default_user is not None else ("user_id",))],
         "properties": {
-            "v": {"const": 1},
+            "v": {"const": WIRE_VERSION, "description": "1 means version 1, which had neither names nor user_name."},
             "thread_id": thread,
             "user_id": user,
+            "user_name": {
+                "anyOf": _NAME,
+                "description": "What the user is called. A message whose name is neither this nor user_id is somebody "
+                "else's, and proves only facts about that person.",
+            },
             "agent_name": optional,
             "messages": {
                 "type": "array",
@@ -165,6 +170,14 @@ def push(settings: Settings) -> Schema:
         },
         "additionalProperties": False,
     }
+
+
+_NAME: list[Schema] = [
+    {**ID_SCHEMA, "maxLength": MAX_NAME_CHARS},
+    {"type": "string", "maxLength": 0},
+    {"type": "null"},
+]
+"""The name of a speaker."""
 
 
 def _message(limits: ClientSettings) -> Schema:
@@ -212,15 +225,17 @@ def _plain_message(limits: ClientSettings) -> Schema:
 
 
 def _speakers() -> Iterator[Schema]:
-    """Who may speak, named by a role or a type; a user's message needs content or parts."""
-    others = [name for name, kind in ROLES.items() if kind != "user"]
+    """Who may speak, by role or type; a user's message needs content or parts. A tool's name is no speaker's."""
+    users, replies = ([name for name, kind in ROLES.items() if kind == wanted] for wanted in ("user", "assistant"))
+    others = [name for name, kind in ROLES.items() if kind not in ("user", "assistant")]
     items = [*map(_any_case, ITEMS), f".{{1,48}}({CALL}|{OUTPUT})"]
     no_role: Schema = {"role": {"enum": [None, ""]}}
     for field, more, absent in (("role", [], {}), ("type", items, no_role)):
-        every = {field: _names([*ROLES], more), **absent}
+        named = {**absent, "name": {"anyOf": _NAME}}
         yield {"required": [field], "properties": {field: _names(others, more), **absent}}
-        yield {"required": [field, "content"], "properties": every}
-        yield {"required": [field, "parts"], "properties": every}
+        yield {"required": [field], "properties": {field: _names(replies, []), **named}}
+        yield {"required": [field, "content"], "properties": {field: _names(users, []), **named}}
+        yield {"required": [field, "parts"], "properties": {field: _names(users, []), **named}}
 
 
 def _names(roles: list[str], others: list[str]) -> Schema:

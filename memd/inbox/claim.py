@@ -111,7 +111,7 @@ def read_claim(settings: Settings, row: list[Any]) -> Claim:
     return Claim(
         id=text(claim_id),
         key=key,
-        messages=tuple(map(_unnamed({key.user_id, *user_names}), messages)),
+        messages=tuple(map(unnamed({key.user_id, *user_names}), messages)),
         attempts=int(fields.get(b".attempts", 0)),
         delays=int(fields.get(b".delays", 0)),
         first=int(fields[b".from"]),
@@ -158,18 +158,23 @@ def _message(settings: Settings, thread_id: str, name: bytes, value: bytes) -> M
     identity = text(name[2:])
     _check_identity(identity, thread_id, message.id)
     arrival = datetime.now(UTC) if stored.at_ms is None else moment(stored.at_ms)
+    return taken_in(replace(message, signals=signals, identity=identity), arrival, stored.order)
+
+
+def taken_in(message: Message, arrival: datetime, order: int) -> Message:
+    """A message as a claim has it: with its arrival, when it was said, and its place in the inbox's order."""
     said = said_at(message.created_at, arrival)
-    return replace(message, signals=signals, identity=identity, order=stored.order, at=iso(arrival), said_at=iso(said))
+    return replace(message, at=iso(arrival), said_at=iso(said), order=order)
 
 
-def _unnamed(names: Container[str]) -> Callable[[Message], Message]:
+def unnamed(names: Container[str]) -> Callable[[Message], Message]:
     """Removes the name from the user's own messages: without one, or with one of these names, a turn is the user's."""
 
-    def unnamed(message: Message) -> Message:
+    def without(message: Message) -> Message:
         own = message.role == "user" and message.name is not None and message.name in names
         return replace(message, name=None) if own else message
 
-    return unnamed
+    return without
 
 
 def _check_identity(identity: str, thread_id: str, message_id: str | None) -> None:

@@ -15,15 +15,27 @@ from memd.context import Message
 from memd.extraction.protocol import Maintenance
 from memd.extraction.short_ids import with_full_ids
 from memd.extraction.update import ConfirmedFact, NewFact, RetiredFact, Update
-from memd.memory import eviction, ledger, merging, removed, review
-from memd.memory.document import SECTIONS, Document, archive_of
+from memd.memory import eviction, late, ledger, merging, removed, review
+from memd.memory.document import SECTIONS, Document, Fact, archive_of
 from memd.memory.draft import Applied, Draft, Refusal
 from memd.memory.duplicates import Contents, says_more
 from memd.memory.evidence import UserMessages
-from memd.memory.facts import Evidence, content_of, created_at, id_of, is_note, replaces, source_of
+from memd.memory.facts import (
+    Evidence,
+    content_of,
+    created_at,
+    evidence_of,
+    id_of,
+    is_note,
+    person_of,
+    replaces,
+    source_of,
+    valid_until,
+)
 from memd.memory.gates.refusal import fact_refusal, summary_refusal
 from memd.memory.gates.uploads import without_upload_events
-from memd.memory.new_facts import EXPLICIT_CONFIDENCE, Origin, aside, new_fact, new_id
+from memd.memory.new_facts import EXPLICIT_CONFIDENCE, Origin, aside, new_fact, new_id, said_at
+from memd.memory.sayings import Saying, earlier, of_fact, of_summary, said_in
 from memd.memory.text import fold, one_line
 from memd.push.redaction import redact
 
@@ -91,12 +103,13 @@ class _Steps:
     def confirm(self, confirmed: Iterable[ConfirmedFact]) -> None:
         """Count facts that the user stated again."""
         for index, item in enumerate(confirmed):
-            if item.id not in self._draft.facts:
+            fact = self._draft.facts.get(item.id)
+            if fact is None:
                 self._draft.refuse("unknown_id", "confirmedFacts", index)
-            elif not (evidence := self._messages.quote(item.quote)):
-                self._draft.refuse("quote_not_found", "confirmedFacts", index)
+            elif not (evidence := self._messages.quote(item.quote, person_of(fact))):
+                self._draft.refuse(self._messages.why_not([item.quote]), "confirmedFacts", index)
             else:
-                self._draft.confirm(item.id)
+                self._draft.confirm(item.id, said_in(evidence))
                 self._prove(item.id, evidence, 0.0)
 
     def add(self, proposed: Sequence[NewFact]) -> None:
@@ -110,23 +123,34 @@ class _Steps:
     def retire(self, retired: Iterable[RetiredFact]) -> None:
         """Archive facts that the user said are over."""
         for index, item in enumerate(retired):
-            if item.id not in self._draft.facts or item.id in self._draft.added:
+            fact = self._draft.facts.get(item.id)
+            if fact is None or item.id in self._draft.added:
                 self._draft.refuse("unknown_id", "retiredFacts", index)
-            elif not self._messages.hold(item.quote):
-                self._draft.refuse("quote_not_found", "retiredFacts", index)
+            elif not (evidence := self._messages.quote(item.quote, person_of(fact))):
+                self._draft.refuse(self._messages.why_not([item.quote]), "retiredFacts", index)
+            elif earlier(said_in(evidence), of_fact(fact)):
+                self._draft.refuse("said_earlier", "retiredFacts", index)
             else:
                 note = redact(aside(item.reason))[0]
-                self._draft.retire(item.id, "retired", "retiredFacts", index, note=note)
+                over = said_in(evidence)
+                self._draft.retire(item.id, "retired", "retiredFacts", index, note=note, over=over)
 
     def rewrite(self, summaries: Mapping[str, str]) -> None:
-        """Rewrite the summaries that are named."""
+        """Rewrite the summaries that are named, unless newer words of the user are in them."""
+        said = self._messages.last_own()
         for index, (name, text) in enumerate(summaries.items()):
             clean = without_upload_events(one_line(text))
-            known = "" if name in SECTIONS else "unknown_summary"
-            if reason := known or summary_refusal(text, clean):
-                self._draft.refuse(reason, "summaries", index)
+            if name not in SECTIONS:
+                reason: str | None = "unknown_summary"
+            elif said is None:
+                reason = "other_speaker"
             else:
-                self._draft.rewrite(name, clean)
+                late = earlier(said, of_summary(self._draft.old, name))
+                reason = "said_earlier" if late else summary_refusal(text, clean)
+            if reason or said is None:
+                self._draft.refuse(reason or "other_speaker", "summaries", index)
+            else:
+                self._draft.rewrite(name, clean, said)
 
     def hide(self, numbers: Iterable[int], sent: Sequence[Message]) -> None:
         """Hide messages; hiding needs no proof, for it takes nothing away that a fact says."""
@@ -150,24 +174,58 @@ class _Steps:
             old_ids = (*old_ids, near)
         elif near is not None:
             same = near
+        said = said_in(evidence)
         if same is None:
-            same = self._put(index, proposal, content, confidence, evidence)
+            fact = self._made(index, proposal, content, confidence, evidence)
+            if self._is_late(index, fact, said, old_ids):
+                return
+            self._draft.put(fact, index)
+            self._draft.proved(id_of(fact), self._messages.identities(evidence))
+            self._contents.put(fact)
+            same = id_of(fact)
         elif same in self._draft.added:
             self._draft.refuse("repeated", "newFacts", index)
             return
         else:
-            self._draft.confirm(same)
+            self._draft.confirm(same, said)
             self._prove(same, evidence, confidence)
-        self._replace(same, old_ids, index)
+        self._replace(same, old_ids, index, said)
+
+    def _is_late(self, index: int, fact: Fact, said: Saying, old_ids: Sequence[str]) -> bool:
+        """Whether a new fact is over by what was said later or by its own date. It then goes to the archive at once."""
+        draft = self._draft
+        later = late.successor(draft, content_of(fact), person_of(fact), said, old_ids)
+        if later is None and late.is_over(draft, fact, said):
+            draft.refuse("said_earlier", "newFacts", index)  # the archive has it already
+            return True
+        ended = "" < valid_until(fact) < draft.now
+        if later is None and not ended:
+            return False
+        draft.put(fact)
+        draft.proved(id_of(fact), self._messages.identities(evidence_of(fact)))
+        if later is None:
+            draft.archive(id_of(fact), "expired")
+            draft.refuse("expired", "newFacts", index)
+            return True
+        over = of_fact(draft.facts[later])
+        draft.archive(id_of(fact), "replaced", replaced_by=later, over=over)
+        draft.refuse("said_earlier", "newFacts", index)
+        self._replace(later, [old_id for old_id in old_ids if self._was_said_before(old_id, said)], index, said)
+        return True
+
+    def _was_said_before(self, fact_id: str, said: Saying) -> bool:
+        fact = self._draft.facts.get(fact_id)
+        return fact is not None and not earlier(said, of_fact(fact))
 
     def _proof(self, index: int, proposal: NewFact, content: str, person: str) -> list[Evidence]:
         """The evidence of a fact that passes every gate; empty when it is refused."""
         evidence: list[Evidence] = []
         reason = fact_refusal(proposal, content, self._settings) or removed.refusal(self._removed, content, person)
         if not reason:
-            evidence = self._messages.evidence(proposal.evidence)
+            evidence = self._messages.evidence(proposal.evidence, person)
             if not evidence:
-                reason = "quote_not_found" if proposal.evidence else "no_evidence"
+                quotes = [item.quote for item in proposal.evidence]
+                reason = self._messages.why_not(quotes) if quotes else "no_evidence"
             elif self._thread_is_full():
                 reason = "rate"
         if reason:
@@ -200,18 +258,16 @@ class _Steps:
             source=draft.origin.source,
             confidence=max(confidence, self._settings.confidence_threshold),
             evidence=evidence,
+            saidAt=said_at(evidence) or None,
             origin=draft.origin.fields,
         )
 
-    def _put(self, index: int, proposal: NewFact, content: str, confidence: float, evidence: list[Evidence]) -> str:
+    def _made(self, index: int, proposal: NewFact, content: str, confidence: float, evidence: list[Evidence]) -> Fact:
         draft = self._draft
         fact_id = new_id(draft.old, draft.revision, content, index, draft.used)
-        draft.put(new_fact(fact_id, proposal, content, confidence, evidence, draft.origin, self._settings), index)
-        draft.proved(fact_id, self._messages.identities(evidence))
-        self._contents.put(draft.facts[fact_id])
-        return fact_id
+        return new_fact(fact_id, proposal, content, confidence, evidence, draft.origin, self._settings)
 
-    def _replace(self, fact_id: str, old_ids: Sequence[str], index: int) -> None:
+    def _replace(self, fact_id: str, old_ids: Sequence[str], index: int, said: Saying) -> None:
         """Retire what the fact replaces and note it there; the fact stays even where an old one must stay too."""
         draft, gone = self._draft, []
         for old_id in dict.fromkeys(old_ids):
@@ -219,7 +275,9 @@ class _Steps:
                 continue
             if old_id not in draft.known or old_id not in draft.facts:
                 draft.refuse("unknown_id", "newFacts", index)
-            elif draft.retire(old_id, "replaced", "newFacts", index, replaced_by=fact_id):
+            elif earlier(said, of_fact(draft.facts[old_id])):
+                draft.refuse("said_earlier", "newFacts", index)
+            elif draft.retire(old_id, "replaced", "newFacts", index, replaced_by=fact_id, over=said):
                 gone.append(old_id)
                 self._contents.drop(old_id)
         if gone:

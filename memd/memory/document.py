@@ -188,7 +188,10 @@ def summaries_of(document: Document) -> Iterator[tuple[str, str]]:
     return ((name, text) for name in SECTIONS if (text := summary(document, name)))
 
 
-def with_summary(document: Document, name: str, text: str, now: str) -> Document:
-    """A copy in which one summary has this text."""
+def with_summary(
+    document: Document, name: str, text: str, now: str, last_said: dict[str, Any] | None = None
+) -> Document:
+    """A copy in which one summary has this text. `last_said`: when the newest of the words behind it were said."""
     section = SECTIONS[name]
-    return {**document, section: {**document[section], name: {"summary": text, "updatedAt": now}}}
+    entry = {"summary": text, "updatedAt": now, **({"lastSaid": last_said} if last_said else {})}
+    return {**document, section: {**document[section], name: entry}}

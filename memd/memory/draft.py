@@ -30,10 +30,12 @@ from memd.memory.facts import (
     id_of,
     ids_in_use,
     is_manual,
+    last_confirmed_at,
     proven_by,
     with_proofs,
 )
 from memd.memory.new_facts import Origin
+from memd.memory.sayings import UNKNOWN, Saying, earlier, of_fact
 from memd.push.times import iso
 
 Part = Literal["newFacts", "confirmedFacts", "retiredFacts", "reviewedFacts", "mergedFacts", "summaries", "hide"]
@@ -83,7 +85,7 @@ class Draft:
         self.archived: list[Fact] = []
         self.used = ids_in_use(self.old)
         """Ids that no new fact may have."""
-        self._summaries: dict[str, str] = {}
+        self._summaries: dict[str, tuple[str, Saying]] = {}
         self._budget = _retirement_budget(len(self.facts), settings)
         self._confirmed: dict[str, None] = {}
         self._retired: dict[str, None] = {}
@@ -108,18 +110,32 @@ class Draft:
         """Note the messages that prove or confirm a fact: they go with it when a person removes it."""
         self.change(fact_id, provenBy=with_proofs([*proven_by(self.facts[fact_id]), *identities]))
 
-    def confirm(self, fact_id: str) -> None:
-        """Count one confirmation, once an update."""
+    def confirm(self, fact_id: str, said: Saying) -> None:
+        """Count one confirmation, once an update. `said`: when the user said it again."""
         if fact_id in self._confirmed:
             return
         self._confirmed[fact_id] = None
-        count = confirmations_of(self.facts[fact_id]) + 1
-        self.change(fact_id, confirmations=count, lastConfirmedAt=self.now)
+        fact = self.facts[fact_id]
+        count, at = confirmations_of(fact) + 1, said.at or self.now
+        self.change(fact_id, confirmations=count, lastConfirmedAt=max(at, last_confirmed_at(fact)))
+        if said.at and not earlier(said, of_fact(fact)):
+            self.change(fact_id, lastSaid=said.fields)
 
     def retire(
-        self, fact_id: str, reason: ArchiveReason, part: Part, index: int, *, note: str = "", replaced_by: str = ""
+        self,
+        fact_id: str,
+        reason: ArchiveReason,
+        part: Part,
+        index: int,
+        *,
+        note: str = "",
+        replaced_by: str = "",
+        over: Saying = UNKNOWN,
     ) -> bool:
-        """Archive a fact, within the update's budget; one that must stay is refused, and the wish is withheld."""
+        """Archive a fact, within the update's budget; one that must stay is refused, and the wish is withheld.
+
+        `over`: when it was said that the fact is over.
+        """
         why = "manual" if is_manual(self.facts[fact_id]) else "too_many_retired" if self._budget <= 0 else ""
         if why:
             self.refuse(why, part, index)
@@ -128,20 +144,23 @@ class Draft:
             return False
         self._budget -= 1
         self._retired[fact_id] = None
-        self.archive(fact_id, reason, note=note, replaced_by=replaced_by)
+        self.archive(fact_id, reason, note=note, replaced_by=replaced_by, over=over)
         return True
 
     def is_retired(self, fact_id: str) -> bool:
         """Whether this update has retired the fact."""
         return fact_id in self._retired
 
-    def archive(self, fact_id: str, reason: ArchiveReason, *, note: str = "", replaced_by: str = "") -> None:
+    def archive(
+        self, fact_id: str, reason: ArchiveReason, *, note: str = "", replaced_by: str = "", over: Saying = UNKNOWN
+    ) -> None:
         """Move a fact to the archive, whatever the budget."""
-        self.archived.append(archived(self.facts.pop(fact_id), reason, self.now, note=note, replaced_by=replaced_by))
+        entry = archived(self.facts.pop(fact_id), reason, self.now, note=note, replaced_by=replaced_by)
+        self.archived.append({**entry, "overSince": over.fields} if over.at else entry)
 
-    def rewrite(self, name: str, text: str) -> None:
-        """Give one of the six summaries this text."""
-        self._summaries[name] = text
+    def rewrite(self, name: str, text: str, said: Saying) -> None:
+        """Give one of the six summaries this text. `said`: when the newest of the words behind it were said."""
+        self._summaries[name] = text, said
 
     def hide(self, identity: str) -> None:
         """Note that nothing of this message may be shown later as what the user said."""
@@ -154,8 +173,8 @@ class Draft:
     def finish(self, messages: Iterable[Message]) -> Applied:
         """The new document with its ledger, and what was done."""
         document = self.old
-        for name, text in self._summaries.items():
-            document = with_summary(document, name, text, self.now)
+        for name, (text, said) in self._summaries.items():
+            document = with_summary(document, name, text, self.now, said.fields if said.at else None)
         identities = (message.identity for message in messages)
         name = self.origin.ledger_name or self.origin.thread_id
         document = revised(

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from memd.context import Message
 from memd.extraction.update import Evidence as Quoted
+from memd.memory import sayings
 from memd.memory.facts import Evidence
+from memd.memory.sayings import Saying
 from memd.memory.text import CJK, fold
 
 MAX_QUOTE_CHARS = 500
@@ -33,27 +35,39 @@ class UserMessages:
         self._folded: dict[int, str] = {}
 
     def hold(self, quote: str) -> bool:
-        """Whether any of the messages contains the quote."""
-        return self._place(quote, -1) is not None
+        """Whether any of the messages contains the quote, whoever said it."""
+        return self._place(quote, -1, None) is not None
 
-    def evidence(self, quoted: Sequence[Quoted]) -> list[Evidence]:
-        """The quotes that are verbatim, as the document keeps them.
+    def last_own(self) -> Saying | None:
+        """When the last of the user's own messages was said; None where only others spoke."""
+        own = [m for m in self._messages.values() if m.name is None]
+        if self._messages and not own:
+            return None
+        return sayings.latest(sayings.of_message(m, self._thread_id) for m in own)
 
-        A quote from another user message than the one named counts: only the number was wrong.
+    def evidence(self, quoted: Sequence[Quoted], person: str = "") -> list[Evidence]:
+        """The quotes that are verbatim, as the document keeps them. `person`: whom the fact is about, folded.
+
+        A quote from another user message than the one named counts: only the number was wrong. The words of another
+        speaker than the user count for facts about that speaker.
         """
         entries: list[Evidence] = []
         for item in quoted:
-            place = self._place(item.quote, item.message) if len(entries) < MAX_EVIDENCE else None
+            place = self._place(item.quote, item.message, person) if len(entries) < MAX_EVIDENCE else None
             if place is not None:
                 entry = self._entry(place, item.quote)
                 if entry not in entries:
                     entries.append(entry)
         return entries
 
-    def quote(self, quote: str) -> list[Evidence]:
-        """The evidence that a quote of any message gives."""
-        place = self._place(quote, -1)
+    def quote(self, quote: str, person: str = "") -> list[Evidence]:
+        """The evidence that a quote of any message gives. `person`: as for `evidence`."""
+        place = self._place(quote, -1, person)
         return [] if place is None else [self._entry(place, quote)]
+
+    def why_not(self, quotes: Iterable[str]) -> str:
+        """Why quotes are no evidence: they are not verbatim, or only somebody else than the person said them."""
+        return "other_speaker" if any(map(self.hold, quotes)) else "quote_not_found"
 
     def signalled(self, evidence: Sequence[Evidence], signal: str) -> bool:
         """Whether a message that these entries quote carries the signal."""
@@ -67,24 +81,40 @@ class UserMessages:
 
     def _entry(self, place: int, quote: str) -> Evidence:
         message = self._messages[place]
-        return {
+        entry: Evidence = {
             "thread": self._thread_id,
             "message": message.id or message.identity,
             "quote": quote[:MAX_QUOTE_CHARS],
         }
+        if message.said_at:
+            entry |= {"saidAt": message.said_at, "order": message.order}
+        return entry
 
-    def _place(self, quote: str, expected: int) -> int | None:
+    def _place(self, quote: str, expected: int, person: str | None) -> int | None:
+        """The message that contains a quote. `person`: whom the fact is about; None: whoever said it."""
         text = fold(quote)
         if not any(map(str.isalnum, text)):
             return None
-        if expected in self._messages and proves(text, self._text(expected)):
+        heard = [i for i, message in self._messages.items() if person is None or may_prove(message.name, person)]
+        if expected in heard and proves(text, self._text(expected)):
             return expected
-        return next((i for i in self._messages if proves(text, self._text(i))), None)
+        return next((i for i in heard if proves(text, self._text(i))), None)
 
     def _text(self, index: int) -> str:
         if index not in self._folded:
             self._folded[index] = fold(self._messages[index].content)
         return self._folded[index]
+
+
+def may_prove(name: str | None, person: str) -> bool:
+    """Whether the words of this speaker (None: the user) prove facts about this person (folded; "": the user).
+
+    The user speaks of everybody, others only of themselves; "Ben" and "Ben Carter" may be one.
+    """
+    if name is None:
+        return True
+    words, others = set(fold(name).split()), set(person.split())
+    return bool(others) and (words <= others or others <= words)
 
 
 def proves(quote: str, message: str) -> bool:

@@ -32,7 +32,7 @@ MAX_PROOFS = 50
 ArchiveReason = Literal["replaced", "retired", "evicted", "expired", "stale", "merged", "edited"]
 
 Evidence = dict[str, Any]
-"""One proof of a fact: `thread`, `message` (id or identity), and `quote`, verbatim."""
+"""One proof of a fact: `thread`, `message` (id or identity), `quote`, verbatim, `saidAt` and `order` (in the inbox)."""
 
 
 def _text_field(name: str) -> Callable[[dict[str, Any]], str]:
@@ -106,6 +106,12 @@ valid_until = _text_field("validUntil")
 
 archived_at = _text_field("archivedAt")
 """When it went to the archive."""
+
+
+def said_at_of(fact: Fact) -> str:
+    """When the latest of its quotes was said; of a fact without such a time, when it was added."""
+    value = fact.get("saidAt")
+    return value if isinstance(value, str) and value else created_at(fact)
 
 
 def is_archived(fact: Fact) -> bool:

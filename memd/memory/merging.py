@@ -25,11 +25,13 @@ from memd.memory.facts import (
     last_confirmed_at,
     person_of,
     proven_by,
+    said_at_of,
     source_of,
     with_proofs,
 )
 from memd.memory.gates.refusal import content_refusal
 from memd.memory.new_facts import base_fact, new_id
+from memd.memory.sayings import latest, of_fact
 from memd.memory.text import one_line
 
 MAX_SOURCES = 8
@@ -90,6 +92,8 @@ def _merge(draft: Draft, content: str, sources: Sequence[str], index: int) -> No
         "origin": draft.origin.fields,
         **{name: newest[name] for name in ("subject", "lastConfirmedAt") if name in newest},
     }
+    if (last := latest(map(of_fact, facts))).order:
+        merged |= {"saidAt": max(map(said_at_of, facts)), "lastSaid": last.fields}
     if count := sum(map(confirmations_of, facts)):
         merged["confirmations"] = count
     if proofs := with_proofs(name for fact in facts for name in proven_by(fact)):

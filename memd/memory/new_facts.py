@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -11,8 +11,9 @@ from memd.context import digest
 from memd.extraction.update import NewFact
 from memd.memory.document import Document, Fact, agent_of, user_of
 from memd.memory.facts import AGENT, DEFAULT_CATEGORY, MANUAL, UNKNOWN, Evidence
+from memd.memory.sayings import of_evidence
 from memd.memory.text import one_line
-from memd.push.times import iso
+from memd.push.times import iso, moment
 
 MAX_ASIDE_CHARS = 500
 """Characters of a fact's asides: what was wrong, backstory, person, relationship."""
@@ -61,14 +62,21 @@ def new_fact(
     if proposed.source_error and (error := aside(proposed.source_error)):
         fact["sourceError"] = error
     fact["evidence"] = evidence
+    if said := said_at(evidence):
+        fact["saidAt"] = said
     if proposed.subject and (person := aside(proposed.subject.person)):
         fact["subject"] = {"person": person, "relationship": aside(proposed.subject.relationship)}
     if proposed.backstory and (backstory := aside(proposed.backstory)):
         fact["backstory"] = backstory
     if proposed.valid_days is not None:
-        fact["validUntil"] = iso(origin.now + timedelta(days=proposed.valid_days))
+        fact["validUntil"] = iso((moment(said) or origin.now) + timedelta(days=proposed.valid_days))
     fact["origin"] = origin.fields
     return fact
+
+
+def said_at(evidence: Iterable[Evidence]) -> str:
+    """The `saidAt` of a fact: when the last of its quotes was said; "" when that is not known."""
+    return max((of_evidence(entry).at for entry in evidence), default="")
 
 
 def base_fact(fact_id: str, content: str, category: str, confidence: float, created: str, source: str) -> Fact:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
-from memd.memory.document import SECTIONS, Document, Fact, facts_of, summary, with_summary, withheld_of
+from memd.memory.document import SECTIONS, Document, Fact, facts_of, summary, summary_entry, with_summary, withheld_of
 from memd.memory.duplicates import tokens
 from memd.memory.facts import content_of, id_of, quotes_of
 from memd.memory.text import fold
@@ -55,13 +55,13 @@ TEXTS: dict[str, Rule] = {
 `said.removal` takes whole ones out."""
 
 _FACT_NO_TEXT = (
-    "id", "category", "createdAt", "updatedAt", "lastConfirmedAt", "reviewedAt", "validUntil", "source", "scope",
-    "replaces", "origin", "provenBy", "archivedAt", "archiveReason", "archivedBy", "replacedBy", "evidence.thread",
-    "evidence.message",
+    "id", "category", "createdAt", "updatedAt", "lastConfirmedAt", "saidAt", "lastSaid", "reviewedAt", "validUntil",
+    "source", "scope", "replaces", "origin", "provenBy", "archivedAt", "archiveReason", "archivedBy",
+    "replacedBy", "evidence.thread", "evidence.message", "evidence.saidAt", "evidence.order", "overSince",
 )  # fmt: skip
 NO_TEXT = frozenset((
     "version", "lastUpdated", "userId", "agentName", "ledger", "ledgerFormer", "ledgerFormerRules", "removed", "said",
-    *(f"{section}.{name}.updatedAt" for name, section in SECTIONS.items()),
+    *(f"{section}.{name}.{field}" for name, section in SECTIONS.items() for field in ("updatedAt", "lastSaid")),
     *(f"{field}.{name}" for field in ("facts", "archive") for name in _FACT_NO_TEXT),
     *(f"turns.{name}" for name in ("id", "thread", "role", "saidAt", "at", "name")),
     *(f"marks.{name}" for name in ("mark", "as", "why", "at")),
@@ -126,7 +126,7 @@ def purge(document: Document, removed: Iterable[Fact], now: str) -> Document:
         text = summary(document, name)
         kept = "".join(part for part in _SENTENCE.findall(text) if not words.in_sentence(part)).strip()
         if kept != text.strip():
-            document = with_summary(document, name, kept, now)
+            document = with_summary(document, name, kept, now, summary_entry(document, name).get("lastSaid"))
     return {name: _purged(value, name, words) for name, value in document.items()}
 
 

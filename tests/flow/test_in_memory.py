@@ -39,9 +39,13 @@ TALKS: list[list[dict[str, Any]]] = [
 
 def timeless(document: Document) -> Document:
     """The document without what depends on the clock."""
-    facts = [{name: value for name, value in fact.items() if not name.endswith("At")} for fact in document["facts"]]
+
+    def without(fields: dict[str, Any]) -> dict[str, Any]:
+        return {name: value for name, value in fields.items() if name != "order" and not name.endswith("At")}
+
+    facts = [without(fact) for fact in document["facts"]]
     return {
-        "facts": facts,
+        "facts": [{**fact, "evidence": [without(entry) for entry in fact["evidence"]]} for fact in facts],
         "ledger": document["ledger"],
         "revision": document["revision"],
         "archive": document["archive"],

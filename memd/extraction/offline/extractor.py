@@ -41,7 +41,7 @@ class RulesExtractor:
         """Read the user's messages. Never raises; anything but a plain statement is ignored."""
         builder = _UpdateBuilder(request.document)
         for index, message in enumerate(request.messages):
-            if message.role == "user":
+            if message.role == "user" and message.name is None:  # it makes facts about the user only
                 for statement, quote in read(message.content):
                     builder.take(statement, Evidence(index, quote))
         return Extraction(builder.update(), Usage(), self.name, RULES_VERSION)

@@ -22,7 +22,7 @@ from memd.memory.new_facts import base_fact, new_id
 from memd.memory.said.changes import SaidChange
 from memd.memory.text import one_line
 
-PROVEN_ONLY = ("evidence", "provenBy", "origin", "confirmations", "lastConfirmedAt")
+PROVEN_ONLY = ("evidence", "provenBy", "origin", "confirmations", "lastConfirmedAt", "saidAt", "lastSaid")
 """Fields about a fact's old words; they go to the archive with them."""
 
 
