@@ -28,10 +28,11 @@ def reextract(
     setting: Setting = None,
     as_json: Json = False,
 ) -> None:
-    """Show what today's prompt, or another model, would make of what was said, beside the memory as it is.
+    """Show what today's prompt or model would make of what was said.
 
-    Every turn that is kept is sent to the model again, which costs money. Nothing is written; without --dry-run nothing
-    is done, either.
+    It is printed beside the memory as it is: facts that do not come again, new ones, and those in other words. Every
+    turn that is kept is sent to the model again, which costs money. Nothing is written; without --dry-run nothing is
+    done, either.
 
     Example: memd reextract ana --dry-run --model claude-haiku-5-5
     """

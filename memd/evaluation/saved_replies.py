@@ -24,6 +24,8 @@ from memd.extraction import envelope
 from memd.extraction.prompt import INSTRUCTIONS, PROMPT_VERSION, build
 from memd.extraction.protocol import Extraction, Request, Usage
 from memd.extraction.update import json_schema
+from memd.memory.document import Document, facts_of
+from memd.memory.facts import id_of
 
 
 class Unanswered(MemdError):
@@ -154,7 +156,7 @@ def extraction(saved: SavedReply, request: Request, model: str) -> Extraction:
     """A saved reply as the extractor would have returned it. Raises ExtractionFailed."""
     text = saved.text
     if text is None:
-        text = json.dumps(with_ids(saved.reply, request.document), ensure_ascii=False)
+        text = json.dumps(with_ids(saved.reply, _seen(request)), ensure_ascii=False)
     body = {
         "content": [{"type": "text", "text": text}],
         "stop_reason": saved.stop_reason,
@@ -163,6 +165,14 @@ def extraction(saved: SavedReply, request: Request, model: str) -> Extraction:
     reply, usage = envelope.read(json.dumps(body).encode(), "application/json", request.messages)
     mended, malformed = saved.mended or reply.mended, saved.malformed or reply.malformed
     return Extraction(reply.update, usage, model, PROMPT_VERSION, mended, malformed)
+
+
+def _seen(request: Request) -> Document:
+    """The document with the facts that the request shows: no model names a fact that it has not seen."""
+    if request.shown is None:
+        return request.document
+    seen = [fact for fact in facts_of(request.document) if id_of(fact) in request.shown]
+    return {**request.document, "facts": seen}
 
 
 def saved_from(name: str, answered: Extraction) -> SavedReply:

@@ -74,6 +74,15 @@ def test_a_known_fact_in_slightly_other_words_is_found(tmp_path: Path) -> None:
     assert stale(tmp_path / "set.jsonl", saved) == Rate(0, 1)
 
 
+def test_a_replay_names_no_fact_that_its_request_does_not_show() -> None:
+    """No model could: of a memory that is not shown whole, a reference to another fact is lost."""
+    facts = [{"id": f"fact_{n}", "content": f"The user owns boat {n}.", "category": "context"} for n in range(2)]
+    row = SavedReply("r", reply=update(LISBON | {"replaces": [{"fact": fact["content"]} for fact in facts]}))
+    request = Request({"facts": facts}, (Message("user", "We moved to Lisbon."),), shown={"fact_1"})
+    [replayed] = extraction(row, request, "model").update.new_facts
+    assert replayed.replaces == ("fact_1",)
+
+
 def test_a_wrong_id_stays_wrong(tmp_path: Path) -> None:
     """What a model made up is refused in the replay, as it was."""
     saved = replies(update(PORTO), update(LISBON | {"replaces": ["ffff"]}))
