@@ -24,7 +24,7 @@ BLIND = Path(__file__).parents[1] / "data" / "blind"
 
 WRONG = [
     ("tuning", {"before": 1, "quotable": 3}),
-    ("held_out", {"miss": 15, "false alarm": 7, "before": 4, "quotable": 4}),
+    ("held_out", {"miss": 11, "false alarm": 7, "before": 6, "quotable": 6}),
 ]
 """Most errors of each kind in each half."""
 
@@ -69,7 +69,7 @@ def test_wishes_are_found_and_little_else(half: str, most: dict[str, int]) -> No
     assert found <= Counter(most)
 
 
-@pytest.mark.parametrize(("half", "missed", "useless"), [("tuning", 1, 8), ("held_out", 6, 27)])
+@pytest.mark.parametrize(("half", "missed", "useless"), [("tuning", 1, 0), ("held_out", 8, 16)])
 def test_excerpts_are_statements(half: str, missed: int, useless: int) -> None:
     """Statements that give no excerpt, and excerpts that state nothing of the user's own."""
     misses = others = 0

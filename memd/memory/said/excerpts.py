@@ -30,7 +30,11 @@ GATES_VERSION = 1
 MAX_CHARS = 400
 """Characters of an excerpt at most; a longer run without an end is no sentence."""
 
-_MARKUP = re.compile(r"</?[A-Za-z][^<>\n]{0,200}>|^[ \t]*(?:```|~~~)|\[/?(?:system|user|assistant|inst)\]", re.M | re.I)
+_MARKUP = re.compile(
+    r"</?[A-Za-z][^<>\n]{0,200}>|<!--|<\||^[ \t]*(?:```|~~~)|^[ \t]{0,3}#{1,6} |\[/?[A-Za-z_]{1,20}\]|\{\{|\{\s*\"\w"
+    r"|^[ \t]*(?:system|assistant|user|human) ?:",
+    re.M | re.I,
+)
 _QUOTED = re.compile(r"\"[^\"\n]+\"|“[^”\n]+”|「[^」\n]+」|『[^』\n]+』|«[^»\n]+»")
 _BULLET = re.compile(r"[\s\-*•·#>]*(?:\d{1,2}[.)、]\s+)?")
 _WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
@@ -43,7 +47,7 @@ LEAST_WORDS = 3
 LEAST_CJK = 4
 """Characters of an excerpt without spaces between words at least."""
 
-_OF_TURN = ("orders", "permissions", "fiction")
+_OF_TURN = ("orders", "permissions", "fiction", "secrets")
 _OF_SENTENCE = ("addressed", "questions", "requests", "hypothetical", "bare")
 
 
@@ -103,6 +107,8 @@ def _sentences(own: str) -> Iterator[tuple[int, int]]:
 
 def _states(sentence: str) -> bool:
     """Whether a sentence states something in the user's own words."""
+    if sentence.endswith((":", "：")):  # it announces what is shown
+        return False
     cjk = len(_CJK.findall(sentence))
     if cjk < LEAST_CJK and len(_WORD.findall(_CJK.sub(" ", sentence))) + cjk / 2 < LEAST_WORDS:
         return False
