@@ -53,8 +53,8 @@ def why(
 ) -> None:
     """Show where a fact comes from.
 
-    It prints each quote with its thread, time, model and prompt version, and the facts it replaced. Archived facts have
-    ids, too.
+    It prints each quote with its thread, time, model and prompt version, the messages around it as far as they are
+    kept, and the facts it replaced. Archived facts have ids, too.
 
     Example: memd why ana fact_0badcafe
     """

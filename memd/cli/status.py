@@ -9,8 +9,10 @@ import typer
 
 from memd.cli.common import Json, echo, echo_json, settings, when
 from memd.client import Memd
+from memd.config import Settings
 from memd.inbox.breaker import UNFIT, UNFIT_HELP
 from memd.inbox.cost import Cost, ModelCost
+from memd.memory.store.said_reader import keeps_said
 from memd.printable import counted, noun, printable
 
 WIDE = ("input", "output", "cache read", "cache write", "USD")
@@ -37,8 +39,15 @@ def status(
         for line in _cost_lines(figures):
             echo(line)
     else:
-        for name, value in rows(figures.as_dict()):
+        for name, value in (*rows(figures.as_dict()), ("what was said", kept_line(memd.settings))):
             echo(f"{name:<18}{value}")
+
+
+def kept_line(settings: Settings) -> str:
+    """One line on whether messages are kept, how long, and how to stop it."""
+    if not keeps_said(settings):
+        return "messages are not kept"
+    return f"messages are kept for {counted(settings.said.days, 'day')}, redacted; said.enabled: false stops it"
 
 
 def rows(figures: dict[str, Any]) -> Iterator[tuple[str, str]]:

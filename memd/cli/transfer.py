@@ -89,6 +89,7 @@ def _print(memory: ImportedMemory, dry_run: bool) -> None:
         (memory.known, f"{noun(memory.known, 'fact')} known already"),
         (memory.summaries, noun(memory.summaries, "summary", "summaries")),
         (memory.archived, f"archived {noun(memory.archived, 'fact')}"),
+        (memory.turns, f"{noun(memory.turns, 'message')} of what was said"),
     ):
         echo(f"  {count:>6}  {name}")
     for reason, count in sorted(memory.refused.items()):

@@ -29,7 +29,7 @@ from memd.push.validation import check_identifier
 Scope = Literal["read", "write", "admin", "status", "said"]
 SCOPES: tuple[Scope, ...] = get_args(Scope)
 """read: memory, inject, search, facts, receipts, pending. write: push, flush, facts. admin: users, export, forget.
-status: figures. said: with read, also excerpts of what was said.
+status: figures. said: with read, also excerpts of what was said; with admin, also the messages of an export.
 """
 
 DEFAULT_SCOPES: tuple[Scope, ...] = ("read", "write")

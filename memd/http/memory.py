@@ -17,8 +17,8 @@ from memd.recall.search import Found
 PRIVATE = "private, no-cache"
 """A client may store the response, but must revalidate it each time."""
 
-HIDDEN = ("ledger",)
-"""Fields of a document that are memd's own bookkeeping: hashes of messages. An export has them."""
+HIDDEN = ("ledger", "said")
+"""Fields of a document that are memd's own bookkeeping: hashes of messages, and a file. An export has their content."""
 
 
 async def document(request: HttpRequest) -> Response:
@@ -144,11 +144,15 @@ async def users(request: HttpRequest) -> Response:
 
 
 async def export(request: HttpRequest) -> Response:
-    """Everything memd keeps about a user: every agent's memory, or that of one agent."""
+    """Everything memd keeps about a user: every agent's memory, or that of one agent. Messages need the scope said."""
     query: Export = request.query
 
     def work() -> bytes:
-        return orjson.dumps(request.service.memd.export(query.user_id, agent_name=query.agent_name))
+        found = request.service.memd.export(query.user_id, agent_name=query.agent_name)
+        if "said" not in request.token.scopes:
+            for memory in found["memories"]:
+                memory.pop("said", None)
+        return orjson.dumps(found)
 
     return json_response(await request.service.run(request.service.long, work))
 

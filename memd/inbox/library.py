@@ -53,6 +53,14 @@ def bind_store(client: redis.Redis, store: Store) -> None:
     require_store(client, store)
 
 
+def note_first_said(client: redis.Redis) -> bool:
+    """Note that turns are kept; returns whether this is the first start that keeps them. Raises InboxFull."""
+    try:
+        return bool(client.hsetnx(f"{P}:config", "said", "1"))
+    except redis.RedisError as error:
+        translate(error, client)
+
+
 def require_store(client: redis.Redis, store: Store) -> None:
     """Refuse a store that is not the inbox's. An inbox without a recorded store accepts any.
 

@@ -33,7 +33,7 @@ from memd.recall.pending import Pending, PendingMessages
 from memd.recall.ranking import Indexed
 from memd.recall.search import Found, Search, check, everything, rank
 from memd.recall.vectors import Vectors, load_embedder
-from memd.recall.why import why
+from memd.recall.why import why, with_turns
 
 if TYPE_CHECKING:
     import redis
@@ -181,8 +181,11 @@ class Reader:
         return list(broken_fields(load_unrepaired(self._store, bucket).document))
 
     def why(self, bucket: Bucket, fact_id: str) -> dict[str, Any]:
-        """Where a fact comes from. Raises FactUnknown, StoreUnavailable, DocumentDamaged."""
-        return why(load_unrepaired(self._store, bucket).document, fact_id)
+        """Where a fact comes from, its quotes in their turns. Raises FactUnknown, StoreUnavailable, DocumentDamaged."""
+        document = load_unrepaired(self._store, bucket).document
+        return with_turns(
+            why(document, fact_id), read_said(self._store, bucket, document, self._settings, datetime.now(UTC))
+        )
 
     @cached_property
     def _vectors(self) -> Vectors | None:

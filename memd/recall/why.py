@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import Any
 
+from memd.context import identity_of_id
 from memd.errors import FactUnknown
 from memd.memory.document import Document, Fact, archive_of, facts_of
 from memd.memory.facts import (
@@ -32,8 +33,15 @@ from memd.memory.facts import (
     updated_at,
     with_id,
 )
+from memd.memory.said.turns import Said
 from memd.printable import printable
 from memd.recall.view import details
+
+TURNS_BEFORE, TURNS_AFTER = 2, 1
+"""Turns that are shown around a quote."""
+
+MAX_CHARS = 400
+"""Characters of a turn that a terminal gets."""
 
 REASONS = {
     "replaced": "replaced by what the user said later",
@@ -64,6 +72,22 @@ def why(document: Document, fact_id: str) -> dict[str, Any]:
         account["replacedBy"] = _named(chain(active, archived), successor)
     account["earlier"] = [_version(version) for version in versions[1:]]
     return account
+
+
+def with_turns(account: dict[str, Any], said: Said) -> dict[str, Any]:
+    """The account with the turn of each quote and the turns around it, under `turns`, as far as they are kept."""
+    for version in (account, *account["earlier"]):
+        version["evidence"] = [_in_its_turn(entry, said) for entry in version["evidence"]]
+    return account
+
+
+def _in_its_turn(entry: dict[str, Any], said: Said) -> dict[str, Any]:
+    thread, message = str(entry.get("thread")), str(entry.get("message"))
+    turn = said.by_id.get(message) or said.by_id.get(identity_of_id(thread, message))
+    if turn is None:
+        return entry
+    around = (*said.before(turn.id, TURNS_BEFORE), turn, *said.after(turn.id, TURNS_AFTER))
+    return {**entry, "turns": [{"role": one.role, "text": one.text, "saidAt": one.said_at} for one in around]}
 
 
 def why_text(account: dict[str, Any]) -> str:
@@ -115,6 +139,7 @@ def _about(version: dict[str, Any]) -> Iterator[str]:
     yield from ("  " + line for line in details(version))
     for entry in version["evidence"]:
         yield from _quote(entry)
+        yield from _around(entry)
     if not version["evidence"]:
         yield "  no quote proves it"
     if count := confirmations_of(version):
@@ -141,9 +166,18 @@ def _origin(version: dict[str, Any]) -> str:
 def _quote(entry: dict[str, Any]) -> Iterator[str]:
     """A quote, its message, and any further fields of the evidence."""
     yield f'  said: "{printable(entry.get("quote"))}"'
-    rest = [name for name in entry if name not in ("quote", "thread", "message")]
+    rest = [name for name in entry if name not in ("quote", "thread", "message", "turns")]
     known = [name for name in ("thread", "message", *rest) if entry.get(name) is not None]
     yield "    " + ", ".join(f"{name} {printable(entry[name])}" for name in known)
+
+
+def _around(entry: dict[str, Any]) -> Iterator[str]:
+    """The turns around a quote, each on a line."""
+    for turn in entry.get("turns", ()):
+        text = printable(turn["text"])
+        yield f"    {printable(turn['saidAt'][:10] or '?')} {turn['role']}: {text[:MAX_CHARS]}" + "…" * (
+            len(text) > MAX_CHARS
+        )
 
 
 def _content(fact: dict[str, Any]) -> str:

@@ -20,6 +20,7 @@ from memd.inbox.outage import Outage
 from memd.inbox.verbs import Tick
 from memd.inbox.wake import WakeList
 from memd.memory.store.json_store import open_store
+from memd.memory.store.said_reader import keeps_said
 from memd.scheduler.bells import Bells
 from memd.scheduler.budgets import Budgets
 from memd.scheduler.duty import Duty
@@ -102,6 +103,8 @@ class Scheduler:
         try:
             library.install(self._client, self._settings)
             library.bind_store(self._client, self._store)
+            if keeps_said(self._settings) and library.note_first_said(self._client):
+                self._log.warning(Event.SAID_KEPT, days=self._settings.said.days, off="said.enabled: false")
         except InboxFull:
             # The functions loaded earlier serve until there is room. Waiting would leave the raw lists full forever.
             if not library.installed(self._client):

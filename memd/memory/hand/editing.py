@@ -20,9 +20,10 @@ from memd.memory.hand import edits
 from memd.memory.hand.edits import RemovedFact
 from memd.memory.hand.steps import Edited
 from memd.memory.said.changes import SaidChange
-from memd.memory.said.turns import Turn
+from memd.memory.said.turns import Said, Turn
 from memd.memory.store.json_store import open_store
 from memd.memory.store.protocol import FileStore, Loaded, Store
+from memd.memory.store.said_reader import read_said
 
 ROUNDS = 50
 """How often an edit is retried because another writer was faster; each time that writer made progress."""
@@ -135,6 +136,15 @@ class Editing:
             return edits.remove_from_said(document, facts, now, self._store.read_said(bucket, document))
 
         return self.change(bucket, step, dry_run=dry_run)[1].turns
+
+    def said(self, bucket: Bucket, document: Document) -> Said:
+        """The turns that belong to a document as loaded. Raises StoreUnavailable."""
+        return read_said(self._store, bucket, document, self._settings, datetime.now(UTC))
+
+    def forgotten(self, bucket: Bucket) -> Callable[[str], bool]:
+        """Whether a message was forgotten, by its identity. Raises StoreUnavailable, DocumentDamaged."""
+        grave = self._store.tombstones.find(bucket.user_id)
+        return lambda identity: grave is not None and grave.holds(bucket, identity)
 
     def agents(self, user_id: str) -> list[str]:
         """The agents with a memory of this user."""

@@ -40,6 +40,7 @@ class Parcel:
     archive: tuple[Fact, ...] = ()
     ledger: dict[str, list[str]] = field(default_factory=dict)
     removed: tuple[dict[str, Any], ...] = ()
+    said: object = None
     refused: Counter[str] = field(default_factory=Counter)
 
 
@@ -133,6 +134,7 @@ def _document(value: object, place: str, source: Format) -> Parcel:
         tuple(archive_of(document)) if own else (),
         ledger_of(document) if own else {},
         tuple(tombstones_of(document)) if own else (),
+        document.get("said") if own else None,
     )
 
 

@@ -77,6 +77,7 @@ class MergedDocument:
     archived: int
     refused: dict[str, int]
     said: SaidChange | None = None
+    turns: int = 0
 
 
 def merge(document: Document, parcel: Parcel, user_id: str, now: datetime, settings: ApplySettings) -> MergedDocument:

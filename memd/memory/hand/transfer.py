@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -10,11 +11,13 @@ from memd.config import Settings
 from memd.context import DEFAULT_AGENT, Bucket
 from memd.errors import Rejected
 from memd.memory import ledger
-from memd.memory.document import Document
+from memd.memory.document import Document, revised, revision_of
 from memd.memory.facts import by_id, content_of
 from memd.memory.hand.editing import Editing, has_changed
 from memd.memory.hand.formats import Format, Parcel, envelope, read
 from memd.memory.hand.imports import MergedDocument, merge
+from memd.memory.hand.said_transfer import exported, imported
+from memd.memory.store.said_reader import keeps_said
 from memd.push.times import iso
 
 
@@ -33,6 +36,8 @@ class ImportedMemory:
     archived: int
     refused: dict[str, int]
     changed: bool
+    turns: int = 0
+    """Messages of what was said."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +59,11 @@ class Transfer:
         """The documents of a user, of every agent or of one; memories that were never written are left out."""
         names = [DEFAULT_AGENT, *self.editing.agents(user_id)] if agent_name is None else [agent_name]
         loaded = [self.editing.load(Bucket(user_id, name)) for name in names]
-        documents: list[Document] = [memory.document for memory in loaded if memory.content_hash is not None]
+        documents: list[Document] = [
+            exported(memory.document, self.editing.said(Bucket(user_id, name), memory.document))
+            for name, memory in zip(names, loaded, strict=True)
+            if memory.content_hash is not None
+        ]
         return envelope(user_id, documents, iso(datetime.now(UTC)))
 
     def import_(
@@ -72,7 +81,8 @@ class Transfer:
     def _merged(self, bucket: Bucket, parcel: Parcel, dry_run: bool) -> ImportedMemory:
         def step(document: Document, now: datetime) -> MergedDocument:
             entries = ledger.renamed(parcel.ledger, bucket.user_id, shared=self._settings.store.shared)
-            return merge(document, replace(parcel, ledger=entries), bucket.user_id, now, self._settings.apply)
+            merged = merge(document, replace(parcel, ledger=entries), bucket.user_id, now, self._settings.apply)
+            return self._with_said(merged, bucket, parcel, document, now)
 
         before, merged = self.editing.change(bucket, step, dry_run=dry_run)
         facts = by_id(merged.document)
@@ -85,7 +95,24 @@ class Transfer:
             merged.archived,
             merged.refused,
             has_changed(before, merged),
+            merged.turns,
         )
+
+    def _with_said(
+        self, merged: MergedDocument, bucket: Bucket, parcel: Parcel, document: Document, now: datetime
+    ) -> MergedDocument:
+        """The result with the turns of an export of this same memory."""
+        own = (parcel.user_id, parcel.agent_name) == (bucket.user_id, bucket.agent_name)
+        if parcel.said is None or not own or not keeps_said(self._settings):
+            return merged
+        said = self.editing.said(bucket, document)
+        found = imported(parcel.said, merged.document, said, self._settings.said, now, self.editing.forgotten(bucket))
+        refused = dict(Counter(merged.refused) + found.refused)
+        if found.change is None:
+            return replace(merged, refused=refused)
+        changed = revision_of(merged.document) != revision_of(document)
+        new = merged.document if changed else revised(merged.document, iso(now))
+        return replace(merged, document=new, refused=refused, said=found.change, turns=found.turns)
 
 
 def _for_agent(parcels: list[Parcel], agent_name: str) -> Parcel:

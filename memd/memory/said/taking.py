@@ -58,7 +58,7 @@ def took_in(
     if size <= settings.max_bytes and count <= settings.max_turns:
         return change
     said = young(read() if held.file else NOTHING_SAID, settings, now)
-    return _compacted(said, turns, marks, settings)
+    return bounded(said, turns, marks, settings)
 
 
 def young(said: Said, settings: SaidSettings, now: datetime) -> Said:
@@ -77,10 +77,13 @@ def first_kept(settings: SaidSettings, now: datetime) -> str:
     return iso(now - timedelta(days=settings.days))
 
 
-def _compacted(said: Said, turns: Sequence[Turn], marks: Sequence[Mark], settings: SaidSettings) -> Rewrite:
-    """The layer with the further turns and marks, without its oldest turns: within `ROOM` of the bounds."""
+def bounded(said: Said, turns: Sequence[Turn], marks: Sequence[Mark], settings: SaidSettings) -> Rewrite:
+    """The layer with the further turns and marks; where a bound is passed, without its oldest turns: within `ROOM`."""
     lines = [*said.lines, *map(line_of, turns)]
-    room = settings.max_bytes * ROOM - sum(len(line_of(mark)) for mark in (*said.marks, *marks))
+    extra = sum(len(line_of(mark)) for mark in (*said.marks, *marks))
+    if len(lines) <= settings.max_turns and sum(map(len, lines)) + extra <= settings.max_bytes:
+        return rewrite(said, turns, marks)
+    room = settings.max_bytes * ROOM - extra
     first = max(0, len(lines) - int(settings.max_turns * ROOM))
     size = sum(map(len, lines[first:]))
     while size > room and first < len(lines):

@@ -30,6 +30,7 @@ from memd.memory.gates.instructions import text_refusal
 from memd.memory.gates.refusal import content_refusal
 from memd.memory.gates.uploads import is_upload_event
 from memd.memory.parsing import broken_fields
+from memd.memory.said.turns import Said
 from memd.memory.text import normal_key, one_line, same_key
 from memd.push.answers import strength_of
 from memd.push.redaction import find, holds_secret, redact
@@ -86,6 +87,15 @@ Rule = Callable[[Document, datetime, ApplySettings], Iterator[Finding]]
 def audit(document: Document, now: datetime, settings: ApplySettings) -> list[Finding]:
     """The findings of all rules, in the order of `RULES`."""
     return [finding for rule in RULES.values() for finding in rule(document, now, settings)]
+
+
+def audit_said(said: Said) -> Iterator[Finding]:
+    """Turns with a secret that today's redaction would have removed, and lines that cannot be read."""
+    for number, turn in enumerate(said.turns):
+        if kinds := {kind for *_, kind in find(turn.text)}:
+            yield Finding("secret", f"said[{number}].text", "", " and ".join(sorted(kinds)), redact(turn.text)[0])
+    if said.damaged:
+        yield Finding("malformed", "said", "", f"{said.damaged} lines cannot be read; the rest is used", "")
 
 
 def _junk(document: Document, _: datetime, settings: ApplySettings) -> Iterator[Finding]:

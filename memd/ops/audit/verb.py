@@ -12,7 +12,7 @@ from memd.context import DEFAULT_AGENT, Bucket
 from memd.errors import DocumentDamaged
 from memd.memory.document import facts_of
 from memd.memory.hand.editing import Editing
-from memd.ops.audit.rules import Finding, audit
+from memd.ops.audit.rules import Finding, audit, audit_said
 
 UNREADABLE = "unreadable"
 """The rule of the finding for a document that cannot be read."""
@@ -71,7 +71,9 @@ def inspect(
             continue
         memories += 1
         facts += len(facts_of(loaded.document))
-        findings += [Audited(*bucket, finding) for finding in audit(loaded.document, datetime.now(UTC), settings.apply)]
+        now = datetime.now(UTC)
+        findings += [Audited(*bucket, finding) for finding in audit(loaded.document, now, settings.apply)]
+        findings += [Audited(*bucket, finding) for finding in audit_said(editing.said(bucket, loaded.document))]
     return Report(memories, facts, tuple(findings))
 
 
