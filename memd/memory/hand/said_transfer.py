@@ -23,7 +23,7 @@ from memd.memory.said.changes import SaidChange
 from memd.memory.said.excerpts import judged
 from memd.memory.said.may_keep import may_keep
 from memd.memory.said.taking import bounded, first_kept, turn_hash
-from memd.memory.said.turns import MAX_TURN_CHARS, NOTHING_SAID, Mark, Said, Turn
+from memd.memory.said.turns import MAX_TURN_CHARS, Mark, Said, Turn, line_of
 from memd.push.limits import shorten_redacted
 from memd.push.redaction import redact
 from memd.push.times import iso, moment
@@ -83,8 +83,8 @@ def imported(
         return ImportedSaid(refused=+refused)
     names = {turn.id for turn in kept}
     marks = [mark for entry in _entries(value, "marks") if (mark := _mark(entry)) and mark.mark in names]
-    older = bounded(NOTHING_SAID, [*kept, *said.turns], [*marks, *said.marks], settings)
-    return ImportedSaid(older, len(kept), +refused)
+    both = Said([*kept, *said.turns], [*map(line_of, kept), *said.lines], [*marks, *said.marks])
+    return ImportedSaid(bounded(both, (), (), settings), len(kept), +refused)
 
 
 def _kept(turns: Sequence[Turn]) -> list[Turn]:
