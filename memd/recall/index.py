@@ -88,13 +88,13 @@ class Index:
             self._ends[root] = len(self._codes)
 
     @cached_property
-    def _by_beginning(self) -> dict[str, list[str]]:
-        """The roots that begin alike."""
+    def _by_beginning(self) -> dict[str, tuple[str, ...]]:
+        """The roots that begin alike. As tuples: the garbage collector looks at tuples of texts only once."""
         found: dict[str, list[str]] = {}
         for root in self._starts:
             for begin in beginnings(root):
                 found.setdefault(begin, []).append(root)
-        return found
+        return {begin: tuple(alike) for begin, alike in found.items()}
 
     @cached_property
     def bytes_taken(self) -> int:

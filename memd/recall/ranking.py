@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from memd.memory.facts import content_of, source_of, subject_of
+from memd.recall.domains import Limits
 from memd.recall.fields import Around, entry_of, names_of, said_on
 from memd.recall.index import Index, Match, Wanted, wanted
 from memd.recall.memories import Memory, with_pending
@@ -23,6 +24,9 @@ COVERED, THREAD, NAMED, HOP = 0.6, 0.15, 0.4, 0.4
 """What is added to the words' score, of which the best is 1: for the share of the query's words that an entry has (by
 weight), for the best entry of its thread, for being about somebody whom the query names, and for being about the person
 whom the best entry is about while it has the words that the best entry lacks."""
+
+LIMITING = 0.6
+"""What is added, of the best score, for a constraint that limits what a request asks for."""
 
 VECTORS = 0.5
 """What the nearest vector adds, the farthest adding nothing."""
@@ -72,6 +76,11 @@ class Indexed:
         """The places of the facts about each person."""
         return names_of(self.memory.facts)
 
+    @cached_property
+    def limits(self) -> Limits:
+        """The facts that limit requests."""
+        return Limits(self.memory.facts)
+
     def names_in(self, query: str) -> int:
         """The bits of the query's roots that are names of persons."""
         bits = wanted(roots(query), ()).bits
@@ -114,6 +123,7 @@ class Indexed:
         asked = wanted(roots(query), self.indexes)
         matches = {place: match for place, match in self._matches(asked).items() if place not in without}
         values = self._by_words(asked, matches)
+        self._add_limits(query, values)
         if cosines:
             values = _with_vectors(values, cosines)
         best = max(values.values(), default=1.0)
@@ -180,6 +190,14 @@ class Indexed:
         for place in same & values.keys():
             if place != best and place in matches and matches[place].covered & lacked:
                 values[place] += HOP
+
+    def _add_limits(self, query: str, values: dict[int, float]) -> None:
+        """A request that names no fact brings the constraints of its domain, of persons whom it names before others."""
+        limits = self.limits.of(query)
+        best = max(values.values(), default=1.0)
+        named = set().union(*(self.names.get(root, ()) for root in roots(query)))
+        for place in limits:
+            values[place] = values.get(place, 0.0) + best * (LIMITING + (NAMED if place in named else 0.0))
 
 
 def _with_vectors(values: Mapping[int, float], cosines: Mapping[int, float]) -> dict[int, float]:

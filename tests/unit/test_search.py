@@ -198,6 +198,28 @@ def test_who_is_only_described_is_found_by_the_description(phone: str, job: str,
     assert ids(found_in(memory, query))[:2] == ["phone", "ana"]
 
 
+@pytest.mark.parametrize(
+    ("query", "content"),
+    [
+        ("Book me dinner for Friday", "Is seriously allergic to peanuts"),
+        ("Please order a birthday cake", "Tom, her son, has coeliac disease"),
+        ("Get two tickets for the cable tower tour", "Is afraid of heights"),
+        ("帮我订个餐厅", "用户的女儿对芒果过敏"),
+        ("周末给孩子准备点零食", "外甥对花生严重过敏"),
+    ],
+)
+def test_a_request_brings_what_limits_it(query: str, content: str) -> None:
+    """It shares no word with it; what limits another domain stays away, and a question of knowledge brings nothing."""
+    memory = document(
+        fact("other", "Sits on the parish council"),
+        fact("limit", content, 0.8, category="constraint"),
+        fact("c", "懂手语"),
+    )
+    assert ids(found_in(memory, query))[:1] == ["limit"]
+    assert ids(found_in(memory, "Book me a slot for the next meeting")) == []
+    assert "limit" not in ids(found_in(memory, "What did we cook on Friday?"))
+
+
 def test_what_is_over_is_not_found_and_not_shown(data_dir: Path) -> None:
     """From its very last moment on, though no drain has archived it yet."""
     now = datetime.now(UTC)
