@@ -66,7 +66,7 @@ def shown(
         for fact in facts
     ]
     scores = _scores(facts, said, new, before)
-    order = sorted(range(len(facts)), key=lambda place: (not always[place], -scores[place], place))
+    order = sorted(range(len(facts)), key=lambda place: (not always[place], -scores[place], -place))  # then the newest
     return frozenset(id_of(facts[place]) for place in order[: min(MOST, max(ENOUGH, sum(always)))])
 
 
