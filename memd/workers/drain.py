@@ -18,6 +18,7 @@ from memd.inbox import verbs
 from memd.inbox.claim import Claim, Claims
 from memd.inbox.workers import own_name
 from memd.memory.gates import instructions
+from memd.memory.said import excerpts, wishes
 from memd.push import redaction
 from memd.workers.batch.collect import BatchCollector
 from memd.workers.remember import Remembering
@@ -48,6 +49,8 @@ def configure(settings: Settings, worker: str) -> None:
 def prepare() -> None:
     """Compile patterns once in the parent instead of in each forked drain, where it costs a quarter of a second."""
     redaction.prepare()
+    wishes.prepare()
+    excerpts.prepare()
     instructions.prepare()
 
 

@@ -22,7 +22,8 @@ from memd.memory.said.own_words import own_words
 from memd.memory.said.turns import MAX_TURN_CHARS, Turn
 from memd.push.answers import strength_of
 from memd.push.marks import MARK
-from memd.push.patterns import compiled, load
+from memd.push.patterns import load
+from memd.push.prefilter import Prefilter
 
 GATES_VERSION = 1
 """The version of these gates. It grows whenever fewer sentences pass, and then older lines are judged anew."""
@@ -52,16 +53,28 @@ _OF_SENTENCE = ("addressed", "questions", "requests", "hypothetical", "bare")
 
 
 @cache
-def _patterns() -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """What spoils a whole turn, and what spoils a sentence."""
+def _patterns() -> tuple[Prefilter[str], Prefilter[str]]:
+    """The sources of the patterns that spoil a whole turn, and of those that spoil a sentence."""
     sources = load(Path(__file__).parent / "statements")
-    of_turn = [source for name in _OF_TURN for source in sources[name]]
-    return compiled(of_turn), compiled(source for name in _OF_SENTENCE for source in sources[name])
+    of_turn, of_sentence = (
+        Prefilter((source, source) for name in names for source in sources[name]) for names in (_OF_TURN, _OF_SENTENCE)
+    )
+    return of_turn, of_sentence
+
+
+_compiled = cache(re.compile)
+
+
+def _matches(patterns: Prefilter[str], text: str) -> bool:
+    """Whether any of the patterns matches a folded text."""
+    return any(_compiled(source).search(text) for source in patterns.select(text))
 
 
 def prepare() -> None:
     """Compile all patterns now, for this process and its future children."""
-    _patterns()
+    for patterns in _patterns():
+        for source in patterns.all():
+            _compiled(source)
 
 
 def judged(turn: Turn, user_names: Collection[str] = ()) -> Turn:
@@ -85,7 +98,7 @@ def excerpts_in(text: str) -> list[tuple[int, int]]:
     if strength_of(text) or MARK.search(text) or _MARKUP.search(text):
         return []
     own = own_words(text)
-    if _patterns()[0].search(_folded(own)) or holds_order(text):
+    if _matches(_patterns()[0], _folded(own)) or holds_order(text):
         return []
     stated = [(start, end) for start, end in _sentences(own) if _states(own[start:end])]
     if _pass("\n".join(own[start:end] for start, end in stated)):
@@ -114,7 +127,7 @@ def _states(sentence: str) -> bool:
         return False
     if any(_is_speech(quoted[0]) for quoted in _QUOTED.finditer(sentence)):
         return False
-    return not _patterns()[1].search(_folded(sentence))
+    return not _matches(_patterns()[1], _folded(sentence))
 
 
 def _is_speech(quoted: str) -> bool:
