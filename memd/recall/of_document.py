@@ -8,6 +8,7 @@ from memd.config import RecallSettings
 from memd.memory.document import Document
 from memd.recall.inject import Lines, inject
 from memd.recall.memories import alone
+from memd.recall.periods import period_of
 from memd.recall.ranking import Indexed
 from memd.recall.search import everything, rank
 
@@ -18,5 +19,5 @@ def injection(document: Document, settings: RecallSettings, now: datetime, query
     lines = Lines(memory.document, settings)
     if not query:
         return inject(lines, settings)
-    hits = rank(Indexed(memory), everything(query))
+    hits = rank(Indexed(memory), everything(query), period=period_of(query, now))
     return inject(lines, settings, first=[hit.place for hit in hits])

@@ -15,6 +15,7 @@ from memd.recall.domains import Limits
 from memd.recall.fields import Around, entry_of, names_of, said_on
 from memd.recall.index import Index, Match, Wanted, wanted
 from memd.recall.memories import Memory, with_pending
+from memd.recall.periods import NO_PERIOD, Period
 from memd.recall.words import roots
 
 if TYPE_CHECKING:
@@ -24,6 +25,9 @@ COVERED, THREAD, NAMED, HOP = 0.6, 0.15, 0.4, 0.4
 """What is added to the words' score, of which the best is 1: for the share of the query's words that an entry has (by
 weight), for the best entry of its thread, for being about somebody whom the query names, and for being about the person
 whom the best entry is about while it has the words that the best entry lacks."""
+
+THEN = 0.4
+"""What is added for being said in the period that the query names."""
 
 LIMITING = 0.6
 """What is added, of the best score, for a constraint that limits what a request asks for."""
@@ -114,16 +118,23 @@ class Indexed:
         )
 
     def answering(
-        self, query: str, cosines: Mapping[int, float] | None = None, without: frozenset[int] = frozenset()
+        self,
+        query: str,
+        cosines: Mapping[int, float] | None = None,
+        without: frozenset[int] = frozenset(),
+        period: Period = NO_PERIOD,
     ) -> dict[int, Answering]:
         """All places that answer a query. The best has similarity 1; what shares nothing with the query is left out.
 
         `cosines`: how near the vector of each fact is to the query's. `without`: places that are no answer.
+        `period`: what was said then is preferred.
         """
         asked = wanted(roots(query), self.indexes)
         matches = {place: match for place, match in self._matches(asked).items() if place not in without}
         values = self._by_words(asked, matches)
         self._add_limits(query, values)
+        for place in values:
+            values[place] += THEN * (self.times[place] in period)
         if cosines:
             values = _with_vectors(values, cosines)
         best = max(values.values(), default=1.0)

@@ -16,6 +16,7 @@ from memd.push.times import moment
 from memd.recall import order
 from memd.recall.memories import Kind, Memory
 from memd.recall.order import inherit
+from memd.recall.periods import NO_PERIOD, Period
 from memd.recall.ranking import Indexed
 
 WEIGHTS = (0.5, 0.3, 0.2)
@@ -106,15 +107,17 @@ def rank(
     search: Search,
     cosines: Mapping[int, float] | None = None,
     without: frozenset[int] = frozenset(),
+    period: Period = NO_PERIOD,
 ) -> list[Found]:
-    """What answers a query, best first; equals keep the memory's order. `cosines`, `without`: `Indexed.answering`."""
+    """What answers a query, best first; equals keep the memory's order. The rest: `Indexed.answering`."""
     memory, times = indexed.memory, indexed.times
-    known = indexed.answering(search.query, cosines, without)
+    known = indexed.answering(search.query, cosines, without, period)
     replaced = inherit(memory.facts, known)
     hits = {place: _hit(memory, place, answer.similarity) for place, answer in known.items()}
     scores = {place: hit.score for place, hit in hits.items()}
     order.replaced_below(scores, replaced)
-    order.newer_first(scores, known, memory.facts, times, replaced)
+    if not period.past:
+        order.newer_first(scores, known, memory.facts, times, replaced)
     if memory.excerpts:
         order.excerpts_below(scores, known, times, len(memory.facts), indexed.names_in(search.query))
     ranked = sorted(scores, key=lambda place: (-scores[place], len(replaced.get(place, ())), place))

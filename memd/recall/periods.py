@@ -1,0 +1,165 @@
+"""Periods: the time that a question is about, such as "at the beginning of November" or 去年, from the words in it.
+
+`periods/` has the patterns of each language. Without a period nothing is preferred; what is to come has none.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from memd.memory.text import fold
+from memd.yaml_text import read
+
+MAX_CHARS = 2_000
+"""Characters of a query in which a period is looked for: its beginning."""
+
+SLACK = timedelta(days=1)
+"""How far what was said may lie beside the period: people say "yesterday" the day after."""
+
+_DAYS = {"day": 1, "week": 7, "month": 30, "year": 365, "天": 1, "周": 7, "星期": 7, "月": 30, "年": 365}
+_PARTS = {
+    **dict.fromkeys(("beginning", "start", "early", "初"), (0, 10)),
+    **dict.fromkeys(("middle", "mid", "中旬", "中"), (9, 21)),
+    **dict.fromkeys(("end", "late", "底", "末"), (20, 31)),
+}
+_YEARS = {"今年": 0, "去年": 1, "前年": 2}
+_FEW = {"a": 1, "an": 1, "few": 3, "a few": 3, "couple of": 2, "a couple of": 2}
+
+
+class Period(NamedTuple):
+    """When it was said, in seconds since 1970; `past`: the question is about what held then, not about today."""
+
+    since: float = 0.0
+    until: float = 0.0
+    past: bool = False
+
+    def __contains__(self, time: object) -> bool:
+        return isinstance(time, float) and self.since <= time < self.until
+
+
+NO_PERIOD = Period()
+"""A question about today, or about no time."""
+
+
+class _Language(NamedTuple):
+    periods: tuple[re.Pattern[str], ...]
+    names: Mapping[str, list[str]]
+    future: re.Pattern[str]
+    past: re.Pattern[str]
+
+
+@cache
+def _languages() -> tuple[_Language, ...]:
+    found = []
+    for file in sorted(Path(__file__).with_suffix("").glob("*.yaml")):
+        tree: dict[str, Any] = read(file)
+        lists = {name: "|".join(sorted(names, key=len, reverse=True)) for name, names in tree["names"].items()}
+        patterns = []
+        for source in tree["periods"]:
+            for name, alternatives in lists.items():
+                source = source.replace("{" + name + "}", alternatives)  # noqa: PLW2901  (one list after the other)
+            patterns.append(re.compile(source))
+        found.append(_Language(tuple(patterns), tree["names"], re.compile(tree["future"]), re.compile(tree["past"])))
+    return tuple(found)
+
+
+def period_of(query: str, now: datetime) -> Period:
+    """The period that a question names, as it is asked at `now`."""
+    text = fold(query[:MAX_CHARS])
+    for language in _languages():
+        if language.future.search(text):
+            return NO_PERIOD
+        for pattern in language.periods:
+            if match := pattern.search(text):
+                ends = _ends({name: value for name, value in match.groupdict().items() if value}, language, now)
+                if ends is not None and ends[0] + SLACK < now:
+                    return Period(ends[0].timestamp(), ends[1].timestamp(), ends[1] < now)
+        if language.past.search(text):
+            return Period(past=True)
+    return NO_PERIOD
+
+
+def _ends(found: Mapping[str, str], language: _Language, now: datetime) -> tuple[datetime, datetime] | None:
+    """The beginning and the end of the period, with SLACK; None for a day that no calendar has."""
+    today = now.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+    try:
+        ends = _relative(found, language, today) or _of_calendar(found, language, today)
+        return (ends[0] - SLACK, ends[1] + SLACK) if ends else None
+    except (ValueError, OverflowError):  # 31 June, or before the year 1
+        return None
+
+
+def _relative(found: Mapping[str, str], language: _Language, today: datetime) -> tuple[datetime, datetime] | None:
+    for back in range(3):
+        if f"days{back}" in found:
+            return _span(today - timedelta(days=back), 1)
+    if "weekday" in found:
+        day = language.names["weekday"].index(found["weekday"])
+        back = (today.weekday() - day) % 7 or 7
+        # 上周三 is the Wednesday of the week before, "on Wednesday" the last one.
+        begin = today - timedelta(days=back if found["weekday"].isascii() else today.weekday() + 7 - day)
+        return _span(begin, 1)
+    if "count" in found:
+        days = _number(found["count"], language) * _DAYS[found["unit"]]
+        return today - timedelta(days=days), today + timedelta(days=1)
+    if "ago" in found:
+        unit = _DAYS[found["unit"]]
+        middle = today - timedelta(days=_number(found["ago"], language) * unit)
+        return middle - timedelta(days=unit // 2), middle + timedelta(days=unit // 2 + 1)
+    if "unit" in found:
+        return _unit(_DAYS[found["unit"]], 1 if "back1" in found else 0, today)
+    return None
+
+
+def _unit(days: int, back: int, today: datetime) -> tuple[datetime, datetime]:
+    """This week, month or year, or the one before."""
+    if days == _DAYS["week"]:
+        return _span(today - timedelta(days=today.weekday() + 7 * back), 7)
+    if days == _DAYS["month"]:
+        return _months(today.year, today.month - back, 1)
+    return _months(today.year - back, 1, 12)
+
+
+def _of_calendar(found: Mapping[str, str], language: _Language, today: datetime) -> tuple[datetime, datetime] | None:
+    year = int(found["year"]) if "year" in found else None
+    if "years" in found:
+        year = today.year - _YEARS[found["years"]]
+    if "season" in found:
+        first = 3 + 3 * language.names["season"].index(found["season"])
+        at = year if year is not None else today.year - (_months(today.year, first, 3)[1] > today)
+        return _months(at, first, 3)
+    month = int(found["monthno"]) if "monthno" in found else 0
+    if "month" in found:
+        month = language.names["month"].index(found["month"]) + 1
+    if not month:
+        return _months(year, 1, 12) if year is not None else None
+    at = year if year is not None else today.year - (month > today.month)
+    begin, end = _months(at, month, 1)
+    if "day" in found:
+        return _span(begin.replace(day=int(found["day"])), 1)
+    if "part" in found:
+        first, last = _PARTS[found["part"]]
+        return begin + timedelta(days=first), min(end, begin + timedelta(days=last))
+    return begin, end
+
+
+def _months(year: int, month: int, count: int) -> tuple[datetime, datetime]:
+    """So many months from this one on; month 0 is the December before."""
+    first, last = (year * 12 + month - 1 + more for more in (0, count))
+    begin, end = (datetime(at // 12, at % 12 + 1, 1, tzinfo=UTC) for at in (first, last))
+    return begin, end
+
+
+def _span(begin: datetime, days: int) -> tuple[datetime, datetime]:
+    return begin, begin + timedelta(days=days)
+
+
+def _number(text: str, language: _Language) -> int:
+    if text.isdigit():
+        return int(text)
+    return _FEW[text] if text in _FEW else language.names["number"].index(text) + 1
