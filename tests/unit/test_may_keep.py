@@ -69,7 +69,7 @@ def test_wishes_are_found_and_little_else(half: str, most: dict[str, int]) -> No
     assert found <= Counter(most)
 
 
-@pytest.mark.parametrize(("half", "missed", "useless"), [("tuning", 1, 0), ("held_out", 8, 16)])
+@pytest.mark.parametrize(("half", "missed", "useless"), [("tuning", 1, 0), ("held_out", 8, 14)])
 def test_excerpts_are_statements(half: str, missed: int, useless: int) -> None:
     """Statements that give no excerpt, and excerpts that state nothing of the user's own."""
     misses = others = 0
