@@ -110,7 +110,8 @@ class Evaluation:
         document = empty_document(Bucket(user.user))
         for session in user.sessions:
             try:
-                context = self._memory.context(Key(session.thread or session.id, user.user), session.pushes())
+                key = Key(session.thread or session.id, user.user)
+                context = self._memory.context(key, session.pushes(), user_name=user.user_name)
                 done = await self._memory.remember(context, document, session.at, f"{user.user}.{session.id}")
             except Rejected as error:
                 raise line.wrong(f"session {user.sessions.index(session) + 1}: {error}") from None

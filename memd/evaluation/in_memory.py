@@ -84,18 +84,23 @@ class InMemory:
         self._answers = answers
         self._orders = count(1)
 
-    def context(self, key: Key, pushes: Iterable[Sequence[dict[str, Any]]]) -> Context:
+    def context(self, key: Key, pushes: Iterable[Sequence[dict[str, Any]]], *, user_name: str | None = None) -> Context:
         """These pushes, filtered and merged as the inbox merges them. Raises Rejected."""
         merged: dict[str, Message] = {}
         dropped: Counter[str] = Counter()
         cut: Counter[str] = Counter()
         for messages in pushes:
-            push = {"thread_id": key.thread_id, "user_id": key.user_id, "messages": list(messages)}
+            push = {
+                "thread_id": key.thread_id,
+                "user_id": key.user_id,
+                "user_name": user_name,
+                "messages": list(messages),
+            }
             context = self.context_of(check_push(push, self._settings.client))
             merged |= {message.identity: message for message in context.messages}
             dropped.update(context.dropped)
             cut.update(context.cut)
-        return Context(key, tuple(merged.values()), dropped=dict(dropped), cut=dict(cut))
+        return Context(key, tuple(merged.values()), dropped=dict(dropped), cut=dict(cut), user_name=user_name)
 
     def context_of(self, push: RawPush) -> Context:
         """One push, filtered. Raises Rejected."""

@@ -94,6 +94,8 @@ class LabelledUser(Struct, frozen=True, forbid_unknown_fields=True):
     about: str
     sessions: Annotated[tuple[Session, ...], Meta(min_length=1)]
     questions: Annotated[tuple[Question, ...], Meta(max_length=10)]
+    user_name: str | None = None
+    """What the pushes call the user, where messages have the names of their speakers."""
 
     def problems(self) -> Iterator[str]:
         """Broken rules about several fields, a sentence each."""
