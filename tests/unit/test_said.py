@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -332,3 +334,24 @@ def test_forgetting_takes_the_identities_of_turns(store: JsonStore, folder: Path
     commit(store, append([turn(0)]))
     assert store.erase(ALICE.user_id, None).identities == {"i0"}
     assert not folder.exists()
+
+
+def test_a_reader_beside_rewrites_always_finds_a_whole_layer(store: JsonStore, folder: Path) -> None:
+    """And a forgetting beside commits leaves no file, whichever comes first."""
+    commit(store, append([turn(0), turn(1)]))
+
+    def rewrites() -> None:
+        for _ in range(30):
+            with suppress(Conflict):
+                commit(store, rewrite(layer(store)))
+
+    with ThreadPoolExecutor(2) as pool:
+        writing = pool.submit(rewrites)
+        while not writing.done():
+            assert texts(store) == ["turn 0", "turn 1"]
+        writing.result()
+        writing = pool.submit(rewrites)
+        store.erase(ALICE.user_id, None)
+        writing.result()
+    store.erase(ALICE.user_id, None)
+    assert files_of(folder) == []
