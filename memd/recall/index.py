@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from sys import getsizeof
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from memd.recall.words import beginnings
 
@@ -66,7 +66,7 @@ class Index:
         average = sum(lengths) / len(lengths) if any(lengths) else 1.0
         self.average: float = like.average if like else average
         self.size = len(entries)
-        postings: dict[str, list[float]] = {}
+        postings: dict[str, list[Any]] = {}
         for place, (counts, entry) in enumerate(zip(counted, entries, strict=True)):
             norm = K1 * (1 - B + B * lengths[place] / self.average)
             own, code = len(set(entry.own)), 2 * place + 1
@@ -83,7 +83,7 @@ class Index:
         self._starts: dict[str, int] = {}
         for root, flats in postings.items():
             self._starts[root] = len(self._codes)
-            self._codes.extend(map(int, flats[::2]))
+            self._codes.extend(flats[::2])
             self._shares.extend(flats[1::2])
             self._ends[root] = len(self._codes)
 

@@ -94,10 +94,10 @@ def around_facts(layers: Sequence[Layer], facts: Sequence[Fact]) -> list[Around]
 
 
 def around_excerpts(layers: Sequence[Layer], excerpts: Sequence[Excerpt]) -> list[Around]:
-    """What was said around each excerpt."""
+    """What was said around each excerpt; the rest of its own turn is in other excerpts."""
     hidden = frozenset[str]().union(*(layer.said.hidden for layer in layers))
     of_agent = {layer.agent_name: layer.said for layer in layers}
-    return [_around(of_agent[excerpt.agent_name], excerpt.turn, hidden) for excerpt in excerpts]
+    return [_around(of_agent[excerpt.agent_name], excerpt.turn, hidden)._replace(message="") for excerpt in excerpts]
 
 
 def of_last_turns(layers: Sequence[Layer], thread: str, count: int) -> frozenset[str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from heapq import nlargest
 from typing import TYPE_CHECKING, NamedTuple
 
 from memd.memory.facts import content_of, source_of, subject_of
@@ -31,6 +32,9 @@ THEN = 0.4
 
 LIMITING = 0.6
 """What is added, of the best score, for a constraint that limits what a request asks for."""
+
+EXCERPTS = 100
+"""Excerpts that answer one query at most, the best by words; a block has room for some 30."""
 
 VECTORS = 0.5
 """What the nearest vector adds, the farthest adding nothing."""
@@ -137,9 +141,20 @@ class Indexed:
             values[place] += THEN * (self.times[place] in period)
         if cosines:
             values = _with_vectors(values, cosines)
+        values = self._without_weak_excerpts(values)
         best = max(values.values(), default=1.0)
         nothing = Match(0.0, 0.0, 0)
         return {place: Answering(value / best, matches.get(place, nothing).covered) for place, value in values.items()}
+
+    def _without_weak_excerpts(self, values: dict[int, float]) -> dict[int, float]:
+        """Without the excerpts beyond the best ones, of which no block has room."""
+        first = len(self.memory.facts)
+        last = first + len(self.memory.excerpts)
+        excerpts = [place for place in values if first <= place < last]
+        if len(excerpts) <= EXCERPTS:
+            return values
+        weak = set(excerpts) - set(nlargest(EXCERPTS, excerpts, key=lambda place: values[place]))
+        return {place: value for place, value in values.items() if place not in weak}
 
     def _matches(self, asked: Wanted) -> dict[int, Match]:
         matches: dict[int, Match] = {}

@@ -168,7 +168,7 @@ class Reader:
         indexed = cached.indexed if include_said else cached.indexed_facts
         if include_pending:
             indexed = indexed.with_pending(self._pending_of(bucket))
-        hits = self._ranked(indexed, search)[: search.limit]
+        hits = self._ranked(indexed, search)
         self._keep(bucket, cached)
         self._touch(bucket, hits)
         return hits

@@ -6,8 +6,9 @@ score = 0.5 similarity + 0.3 confidence + 0.2 scope, within what `order` allows.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import islice
 
 from memd.errors import Rejected
 from memd.memory.document import Fact
@@ -113,23 +114,29 @@ def rank(
     memory, times = indexed.memory, indexed.times
     known = indexed.answering(search.query, cosines, without, period)
     replaced = inherit(memory.facts, known)
-    hits = {place: _hit(memory, place, answer.similarity) for place, answer in known.items()}
-    scores = {place: hit.score for place, hit in hits.items()}
+    scores = {place: _score(memory.found[place], answer.similarity) for place, answer in known.items()}
     order.replaced_below(scores, replaced)
     if not period.past:
         order.newer_first(scores, known, memory.facts, times, replaced)
     if memory.excerpts:
         order.excerpts_below(scores, known, times, len(memory.facts), indexed.names_in(search.query))
     ranked = sorted(scores, key=lambda place: (-scores[place], len(replaced.get(place, ())), place))
-    return [replace(hits[place], score=scores[place]) for place in ranked if search.takes(memory.found[place])]
+    taken = (place for place in ranked if search.takes(memory.found[place]))
+    return [_hit(memory, place, known[place].similarity, scores[place]) for place in islice(taken, search.limit)]
 
 
-def _hit(memory: Memory, place: int, similarity: float) -> Found:
+def _score(fact: Fact, similarity: float) -> float:
+    return score_of(similarity, confidence_of(fact), _scope(fact))
+
+
+def _scope(fact: Fact) -> float:
+    return SCOPES.get(scope_of(fact), SCOPES["user"])
+
+
+def _hit(memory: Memory, place: int, similarity: float, score: float) -> Found:
     fact = memory.found[place]
-    confidence = confidence_of(fact)
-    scope = SCOPES.get(scope_of(fact), SCOPES["user"])
-    score = score_of(similarity, confidence, scope)
-    return Found(fact, score, similarity, confidence, scope, place, memory.kind_of(place), memory.agent_of(place))
+    kind, agent = memory.kind_of(place), memory.agent_of(place)
+    return Found(fact, score, similarity, confidence_of(fact), _scope(fact), place, kind, agent)
 
 
 def score_of(similarity: float, confidence: float, scope: float) -> float:
