@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from heapq import nlargest
 from typing import TYPE_CHECKING, NamedTuple
 
 from memd.memory.facts import content_of, source_of, subject_of
@@ -153,7 +152,7 @@ class Indexed:
         excerpts = [place for place in values if first <= place < last]
         if len(excerpts) <= EXCERPTS:
             return values
-        weak = set(excerpts) - set(nlargest(EXCERPTS, excerpts, key=lambda place: values[place]))
+        weak = set(sorted(excerpts, key=values.__getitem__, reverse=True)[EXCERPTS:])
         return {place: value for place, value in values.items() if place not in weak}
 
     def _matches(self, asked: Wanted) -> dict[int, Match]:
