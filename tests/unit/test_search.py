@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -429,6 +430,17 @@ def test_an_embedder_that_cannot_be_loaded_is_said(data_dir: Path, name: str) ->
     """One sentence that names the setting."""
     with pytest.raises(ConfigError, match=r"setting recall\.embedder"):
         reader(data_dir, recall__embedder=name).search("ana", "tea")
+
+
+def test_the_local_embedder_finds_what_words_do_not(data_dir: Path) -> None:
+    """Where its packages are installed, without a network; else the setting and what is missing are named."""
+    write(data_dir, document(fact("a", "Her brother is called Tom"), fact("b", "Lives in Porto")))
+    app = reader(data_dir, recall__embedder="memd.adapters.wordllama.embed")
+    if importlib.util.find_spec("wordllama") and importlib.util.find_spec("tokenizers"):
+        assert ids(app.search("ana", "Does she have any siblings?")) == ["a"]
+    else:
+        with pytest.raises(ConfigError, match=r"setting recall\.embedder"):
+            app.search("ana", "Does she have any siblings?")
 
 
 @pytest.mark.parametrize("name", ["broken", "crooked"])
