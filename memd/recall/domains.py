@@ -63,9 +63,7 @@ class Limits:
                     limited[place] = category_of(fact) != "constraint", -matched, place
 
     def of(self, query: str) -> list[int]:
-        """The places of the facts that limit what a request asks for, the surest first; none for what is no request."""
-        if not _is_request(query):
-            return []
+        """The places of the facts that limit what a request asks for, the surest first."""
         asked = frozenset(roots(query))
         found: dict[int, tuple[bool, int, int]] = {}
         for (asks, _), limited in zip(_domains(), self._by_domain, strict=True):
@@ -74,7 +72,7 @@ class Limits:
         return sorted(found, key=found.__getitem__)[:MOST]
 
 
-def _is_request(query: str) -> bool:
+def is_request(query: str) -> bool:
     """Whether a clause of the query asks for something to be done."""
     clauses = _FIRST_SENTENCES.split(fold(query[:500]))
     return any(_request().match(clause) for clause in clauses if clause)

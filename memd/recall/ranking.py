@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from memd.memory.facts import content_of, source_of, subject_of
-from memd.recall.domains import Limits
+from memd.recall.domains import Limits, is_request
 from memd.recall.fields import Around, entry_of, names_of, said_on
 from memd.recall.index import Index, Match, Wanted, wanted
 from memd.recall.memories import Memory, with_pending
@@ -218,6 +218,8 @@ class Indexed:
 
     def _add_limits(self, query: str, values: dict[int, float]) -> None:
         """A request that names no fact brings the constraints of its domain, of persons whom it names before others."""
+        if not is_request(query):
+            return
         limits = self.limits.of(query)
         best = max(values.values(), default=1.0)
         named = set().union(*(self.names.get(root, ()) for root in roots(query)))
