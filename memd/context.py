@@ -26,6 +26,7 @@ SIGNALS: tuple[str, ...] = ("correction", "reinforcement", "preference", "identi
 DEFAULT_AGENT = ""
 """The agent name of the user's own memory, for a push that names no agent."""
 
+_IDENTITY = re.compile("[in][0-9a-f]{36}")
 _CJK = re.compile("[\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\uff00-\uffef\U00020000-\U0003ffff]")
 
 
@@ -152,6 +153,11 @@ def identify(thread_id: str, messages: Iterable[Message]) -> tuple[Message, ...]
 def identity_of_id(thread_id: str, message_id: str) -> str:
     """The identity of a message that has an id."""
     return "i" + digest(thread_id, message_id, size=18)
+
+
+def is_identity(name: str) -> bool:
+    """Whether a text has the form of an identity."""
+    return _IDENTITY.fullmatch(name) is not None
 
 
 def is_single(identity: str) -> bool:

@@ -108,7 +108,8 @@ class Draft:
 
     def proved(self, fact_id: str, identities: Iterable[str]) -> None:
         """Note the messages that prove or confirm a fact: they go with it when a person removes it."""
-        self.change(fact_id, provenBy=with_proofs([*proven_by(self.facts[fact_id]), *identities]))
+        fact = self.facts[fact_id]
+        self.facts[fact_id] = with_proofs(fact, [*proven_by(fact), *identities])
 
     def confirm(self, fact_id: str, said: Saying) -> None:
         """Count one confirmation, once an update. `said`: when the user said it again."""

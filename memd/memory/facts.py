@@ -6,10 +6,11 @@ and `content` are certain: `parsing` checks them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from operator import itemgetter
 from typing import Any, Literal
 
+from memd.context import identity_of_id, is_identity
 from memd.memory.document import Document, Fact, archive_of, facts_of
 from memd.memory.text import fold
 
@@ -27,7 +28,7 @@ DEFAULT_CONFIDENCE = 0.5
 """Confidence of a fact without a usable one (as the established system reads it)."""
 
 MAX_PROOFS = 50
-"""Identities of proving turns that a fact keeps; the first ones go."""
+"""Identities of proving turns that a fact keeps besides those that its evidence quotes; the first ones go."""
 
 ArchiveReason = Literal["replaced", "retired", "evicted", "expired", "stale", "merged", "edited"]
 
@@ -218,14 +219,28 @@ def threads_of(fact: Fact) -> list[str]:
 
 
 def proven_by(fact: Fact) -> list[str]:
-    """The identities of the turns that proved or confirmed it, the latest last."""
+    """The identities of the turns that proved or confirmed it: those that its evidence quotes, then the others."""
     names = fact.get("provenBy")
-    return [name for name in names if isinstance(name, str)] if isinstance(names, list) else []
+    others = [name for name in names if isinstance(name, str)] if isinstance(names, list) else []
+    return list(dict.fromkeys([*_quoted(fact), *others]))
 
 
-def with_proofs(proofs: Iterable[str]) -> list[str]:
-    """The value of `provenBy` for these identities: each once, the last MAX_PROOFS."""
-    return list(dict.fromkeys(proofs))[-MAX_PROOFS:]
+def with_proofs(fact: Fact, proofs: Iterable[str]) -> Fact:
+    """The fact with these identities in `provenBy`, the last MAX_PROOFS: its evidence names the others."""
+    quoted = frozenset(_quoted(fact))
+    others = [name for name in dict.fromkeys(proofs) if name not in quoted][-MAX_PROOFS:]
+    rest = {name: value for name, value in fact.items() if name != "provenBy"}
+    return {**rest, "provenBy": others} if others else rest
+
+
+def _quoted(fact: Fact) -> Iterator[str]:
+    """The identities of the messages that its evidence quotes; of a message without an id it keeps the identity."""
+    for entry in evidence_of(fact):
+        thread, message = entry.get("thread"), entry.get("message")
+        if isinstance(thread, str) and isinstance(message, str):
+            yield identity_of_id(thread, message)
+            if is_identity(message):
+                yield message
 
 
 def quotes_any(fact: Fact, thread_id: str, names: Container[str]) -> bool:

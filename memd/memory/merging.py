@@ -96,8 +96,7 @@ def _merge(draft: Draft, content: str, sources: Sequence[str], index: int) -> No
         merged |= {"saidAt": max(map(said_at_of, facts)), "lastSaid": last.fields}
     if count := sum(map(confirmations_of, facts)):
         merged["confirmations"] = count
-    if proofs := with_proofs(name for fact in facts for name in proven_by(fact)):
-        merged["provenBy"] = proofs
+    merged = with_proofs(merged, (name for fact in facts for name in proven_by(fact)))
     for source in sources:
         draft.archive(source, "merged", replaced_by=fact_id)
     draft.put(merged)

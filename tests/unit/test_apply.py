@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from memd.config import ApplySettings
-from memd.context import Bucket, Message, identify, identity_of_id
+from memd.context import Bucket, Message, identify
 from memd.extraction.update import ConfirmedFact, Evidence, NewFact, RetiredFact, Subject, Update
 from memd.memory.apply import Applied, Origin, apply
 from memd.memory.document import Document, Fact, empty_document
@@ -82,7 +82,6 @@ def test_a_fact_that_the_user_said_is_stored_with_its_proof() -> None:
         "createdAt": "2026-11-20T10:30:15.250Z",
         "source": "thread-1",
         "evidence": [{"thread": "thread-1", "message": "m1", "quote": "I live in Porto"}],
-        "provenBy": [identity_of_id("thread-1", "m1")],
         "origin": {"model": "claude-haiku-5-5", "promptVersion": "1"},
     }
     assert applied.document["revision"] == 1

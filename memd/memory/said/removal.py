@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from memd.context import identity_of_id
 from memd.memory.document import Fact
 from memd.memory.duplicates import tokens
-from memd.memory.facts import content_of, evidence_of, proven_by
+from memd.memory.facts import content_of, proven_by
 from memd.memory.purge import content_words, names_in
 from memd.memory.said.changes import Rewrite, rewrite
 from memd.memory.said.taking import turn_hash
@@ -29,7 +28,7 @@ class TurnsGone:
 
 def remove_turns(said: Said, facts: Sequence[Fact]) -> TurnsGone:
     """Take the turns of removed facts out of a layer."""
-    proofs = {name for fact in facts for name in _proofs(fact)}
+    proofs = {name for fact in facts for name in proven_by(fact)}
     tests = [_Test(content_of(fact)) for fact in facts]
     turns = tuple(turn for turn in said.turns if turn.id in proofs or any(test.holds(turn.text) for test in tests))
     gone = {turn.id for turn in turns}
@@ -48,13 +47,3 @@ class _Test:
         if self._names:
             return self._names.issubset(tokens(text))
         return bool(self._words) and len(self._words & content_words(text)) >= SHARE * len(self._words)
-
-
-def _proofs(fact: Fact) -> Iterable[str]:
-    """The identities of the turns that proved or confirmed a fact; older versions named only the quoted ones."""
-    yield from proven_by(fact)
-    for entry in evidence_of(fact):
-        thread, message = entry.get("thread"), entry.get("message")
-        if isinstance(thread, str) and isinstance(message, str):
-            yield message
-            yield identity_of_id(thread, message)
