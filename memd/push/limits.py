@@ -35,20 +35,19 @@ NEAR = REACH // 2
 it to be recognised: the words that name a secret are at most some hundred characters away."""
 
 CHAR_BYTES, FIELDS_BYTES = 4, 1_040
-"""The most bytes on the wire of a character, and of the fields of a message besides its content."""
+"""The most bytes on the wire of a character, and of the fields of any message besides its content."""
 
 
 def fit(messages: Sequence[Message], limits: ClientSettings) -> tuple[tuple[Message, ...], dict[str, int]]:
     """The newest messages that fit together, each within the limit of one; and how many were cut, by reason."""
     sizes = [len(message.content) for message in messages]
-    most = min(limits.max_message_chars, (limits.max_push_bytes - FIELDS_BYTES) // CHAR_BYTES)
-    at_most = sum(sizes) * CHAR_BYTES + len(sizes) * FIELDS_BYTES
-    if at_most <= limits.max_push_bytes and len(sizes) <= limits.max_messages and max(sizes, default=0) <= most:
+    fits = sum(sizes) * CHAR_BYTES + len(sizes) * FIELDS_BYTES <= limits.max_push_bytes
+    if fits and len(sizes) <= limits.max_messages and max(sizes, default=0) <= limits.max_message_chars:
         return tuple(messages), {}  # the fast path: nearly every push
     kept: list[Message] = []
     truncated, room = 0, limits.max_push_bytes
     for message in reversed(messages[-limits.max_messages :]):
-        short = _shortened(message, most)
+        short = _shortened(message, limits)
         room -= len(wire_message(short))
         if room < 0:
             break
@@ -73,7 +72,9 @@ def shorten_redacted(text: str, most: int) -> str:
     return _ends(text, *_rooms(most), [(*found.span(), found[1]) for found in MARK.finditer(text)])
 
 
-def _shortened(message: Message, most: int) -> Message:
+def _shortened(message: Message, limits: ClientSettings) -> Message:
+    fields = len(wire_message(replace(message, content="")))
+    most = max(len(GAP) + 1, min(limits.max_message_chars, (limits.max_push_bytes - fields) // CHAR_BYTES))
     return message if len(message.content) <= most else replace(message, content=shorten(message.content, most))
 
 

@@ -11,11 +11,13 @@ from hypothesis import strategies as st
 from memd.adapters.agent_memory import NOTE, search_block, with_note
 from memd.config import ClientSettings, RecallSettings
 from memd.context import Context
+from memd.memory.said.turns import Turn
 from memd.push.answers import strength_of
 from memd.push.filtering import to_context
 from memd.push.signals import load_patterns
 from memd.push.validation import check_push
 from memd.recall.inject import _HEADINGS, inject
+from memd.recall.layers import Excerpt
 from memd.recall.search import Found
 
 PATTERNS = load_patterns()
@@ -117,6 +119,7 @@ def test_memds_own_block_never_comes_back() -> None:
     assert found.dropped == {"hidden": 1}
 
 
+SAID = (("2026-11-22T10:00:00.000Z", False), ("", True))
 WHOLE = inject(
     {
         "user": {name: {"summary": "At Acme."} for name in ("workContext", "personalContext", "topOfMind")},
@@ -127,6 +130,7 @@ WHOLE = inject(
         ],
     },
     RecallSettings(),
+    first=[Excerpt(Turn("i1", "t", "user", "I row.", at), "I row.", over, agent_name="") for at, over in SAID],
     pending=["I row."],
 )
 FOUND = search_block(

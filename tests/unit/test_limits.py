@@ -90,6 +90,15 @@ def test_one_message_always_fits(text: str) -> None:
     assert GAP in taken.messages[0].content
 
 
+def test_a_named_message_fits_too() -> None:
+    """The name of who speaks takes room from the text, and none from messages without one."""
+    least = {"max_push_bytes": 1_024, "max_message_chars": 100_000, "max_read_bytes": 8_192}
+    taken = context([{**user("x" * 5_000, id="1" * 256), "name": "😀" * 64}], **least)
+    assert sum(map(len, verbs.push(taken).command[5:])) <= 1_024
+    assert taken.dropped == {"truncated": 1}
+    assert GAP in taken.messages[0].content
+
+
 def test_a_changed_limit_changes_no_identity() -> None:
     """Identities are those of the whole texts in the whole list, so what one limit took in another one knows."""
     said = [user(f"{n} {LINE * 20}") for n in range(9)]
