@@ -194,7 +194,7 @@ class _Steps:
     def _is_late(self, index: int, fact: Fact, said: Saying, old_ids: Sequence[str]) -> bool:
         """Whether a new fact is over by what was said later or by its own date. It then goes to the archive at once."""
         draft = self._draft
-        later = late.successor(draft, content_of(fact), person_of(fact), said, old_ids)
+        later = late.successor(draft, self._contents, fact, said, old_ids)
         if later is None and late.is_over(draft, fact, said):
             draft.refuse("said_earlier", "newFacts", index)  # the archive has it already
             return True

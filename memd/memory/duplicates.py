@@ -86,13 +86,17 @@ class Contents:
             return None
         best, nearest = self._threshold, None
         alike = Alike(content, best)
-        for fact_id, ((other_person, key), other) in self._facts.items():
-            if other_person != person or not alike.may_be(key):
+        for fact_id, key in self.about(person):
+            if not alike.may_be(key):
                 continue
-            score = alike.to(other, best)
+            score = alike.to(self._facts[fact_id][1], best)
             if score > best or (score == best and nearest is None):
                 best, nearest = score, fact_id
         return nearest
+
+    def about(self, person: str) -> Iterator[tuple[str, str]]:
+        """The ids of the facts about a person, each with its normalised text."""
+        return ((fact_id, key) for fact_id, ((other, key), _) in self._facts.items() if other == person)
 
 
 def _text_key(content: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from memd.memory.duplicates import similarity
+from memd.memory.duplicates import Alike
 from memd.memory.text import CJK, normal_key
 
 _NEGATION = re.compile(
@@ -18,13 +18,30 @@ LEAST = 0.9
 """The least similarity of what both say; less and they are about different things."""
 
 
+class Opposite:
+    """Finds what denies a content, or is denied by it. A few substring searches rule most contents out."""
+
+    def __init__(self, content: str) -> None:
+        key = normal_key(content)
+        self._negated = _is_negated(key)
+        self._alike = Alike(_affirmed(key), LEAST)
+
+    def of(self, key: str) -> bool:
+        """Whether the content with this `normal_key` is an opposite."""
+        return (
+            self._alike.may_be(key)
+            and self._negated != _is_negated(key)
+            and self._alike.to(_affirmed(key), LEAST) >= LEAST
+        )
+
+
 def opposes(content: str, other: str) -> bool:
     """Whether one of two contents denies what the other says."""
-    first, second = normal_key(content), normal_key(other)
-    negated = _NEGATION.search(first) is not None
-    if negated == (_NEGATION.search(second) is not None):
-        return False
-    return similarity(_affirmed(first), _affirmed(second), LEAST) >= LEAST
+    return Opposite(content).of(normal_key(other))
+
+
+def _is_negated(key: str) -> bool:
+    return _NEGATION.search(key) is not None
 
 
 def _affirmed(key: str) -> str:

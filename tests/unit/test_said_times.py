@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import count, permutations
@@ -159,6 +160,28 @@ def test_opposites(content: str, other: str, expected: bool) -> None:
     """One denies what the other says, and they differ in nothing else."""
     assert opposes(content, other) is expected
     assert opposes(other, content) is expected
+
+
+def test_a_backlog_costs_no_more_than_what_is_new() -> None:
+    """A memory that was written after a message was said is not read anew for each fact of the message."""
+    verbs, things = ("owns", "likes"), ("boat", "lamp", "desk")
+    topics = [f"The user {verb} {thing} number {number}." for number in range(50) for verb in verbs for thing in things]
+    known, new = topics[:200], topics[200:]
+    parts = tuple(map(fact, known))
+    message = said("\n".join(known), NOW - 9 * DAY)
+    old, young = (
+        apply(EMPTY, Update(new_facts=parts), [message], [message], Origin("t", now, "m", "1"), ApplySettings())
+        for now in (NOW - 9 * DAY, NOW)
+    )
+
+    def spent(document: Document) -> float:
+        message, parts = said("\n".join(new), NOW - DAY), tuple(map(fact, new))
+        began = time.thread_time()
+        assert len(run(document, message, new_facts=parts).added) == len(new)
+        return time.thread_time() - began
+
+    backlog, fresh = (min(spent(applied.document) for _ in range(5)) for applied in (young, old))
+    assert backlog < 1.5 * fresh
 
 
 def test_what_has_ended_by_its_own_date_is_archived() -> None:
