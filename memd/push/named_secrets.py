@@ -100,16 +100,19 @@ class NamedSecrets:
         """The secrets in a text. `lowered` is the text in lower case, with all characters in the same places."""
         found = self._words.find(lowered)
         found["password"] = _merged(found["password"], found["code"])
-        yield from self._near_words(found, text)
         named = sorted({*found["password"], *found["key"]})
-        if len(named) > MAX_NAMED:
-            yield from _lines_after(named[MAX_NAMED:], text)
+        cut = list(_lines_after(named[MAX_NAMED:], text))
+        yield from ((first, last, "password") for first, last in cut)
+        yield from self._near_words(found, text, cut)
+        if cut:
             found = {kind: places[: bisect_left(places, named[MAX_NAMED])] for kind, places in found.items()}
         yield from self._named(found, text, lowered)
 
-    def _near_words(self, found: dict[str, list[Place]], text: str) -> Iterator[Span]:
-        """The secrets near words of their kind."""
-        windows = {kind: _windows(places, text, lines=kind == "recovery") for kind, places in found.items()}
+    def _near_words(self, found: dict[str, list[Place]], text: str, cut: list[Place]) -> Iterator[Span]:
+        """The secrets near words of their kind, but for what is cut anyway."""
+        windows = {
+            kind: _outside(_windows(places, text, lines=kind == "recovery"), cut) for kind, places in found.items()
+        }
         for near in self._near:
             for first, last in windows[near.word]:
                 for match in near.values.finditer(text, first, last):
@@ -153,8 +156,8 @@ class NamedSecrets:
 
 
 def _merged(some: list[Place], others: list[Place]) -> list[Place]:
-    if not others:
-        return some
+    if not some or not others:
+        return some or others
     places: list[Place] = []
     for place in sorted({*some, *others}):
         add(place, places)
@@ -180,13 +183,37 @@ def _windows(words: list[Place], text: str, *, lines: bool) -> list[Place]:
     return windows
 
 
-def _lines_after(words: list[Place], text: str) -> Iterator[Span]:
-    """What follows each word in its line, whatever it is."""
+def _lines_after(words: list[Place], text: str) -> Iterator[Place]:
+    """What follows each word in its line, whatever it is; stretches that meet as one."""
+    first = last = 0
     for _, end in words:
         line_end = text.find("\n", end, end + NEAR)
+        if end > last:
+            if last > first:
+                yield first, last
+            first = end
         last = min(end + NEAR, len(text)) if line_end < 0 else line_end
-        if last > end:
-            yield end, last, "password"
+    if last > first:
+        yield first, last
+
+
+def _outside(windows: list[Place], cut: list[Place]) -> list[Place]:
+    """The parts of the windows that are not cut; both in order."""
+    parts: list[Place] = []
+    nearest = 0
+    for window, last in windows:
+        first = window
+        while nearest < len(cut) and cut[nearest][1] <= first:
+            nearest += 1
+        for start, stop in map(cut.__getitem__, range(nearest, len(cut))):
+            if start >= last:
+                break
+            if start > first:
+                parts.append((first, start))
+            first = max(first, stop)
+        if first < last:
+            parts.append((first, last))
+    return parts
 
 
 def _is_quoted(group: str, value: str, link: str) -> bool:

@@ -66,7 +66,7 @@ class Shortened:
 
     def original(self, start: int, end: int) -> tuple[int, int]:
         """The place in the original text of a span of the shortened one."""
-        return self._one(start), self._one(end - 1) + 1
+        return (self._one(start), self._one(end - 1) + 1) if self._way_back[0] else (start, end)
 
     def _one(self, place: int) -> int:
         places, shifts = self._way_back

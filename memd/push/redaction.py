@@ -128,7 +128,7 @@ def find(text: str) -> list[Span]:
     if "[redacted:" in text:  # the mark of a secret is neither a word nor a value
         text = MARK.sub(lambda found: "\n" * len(found[0]), text)
     plain = plain_text(text)
-    return merged((*plain.original(start, end), kind) for start, end, kind in _spans(plain.text))
+    return [(*plain.original(start, end), kind) for start, end, kind in merged(_spans(plain.text))]
 
 
 def private_keys(text: str) -> list[Span]:
