@@ -215,6 +215,7 @@ class CheckedMachine(RuleBasedStateMachine):
             "breaker",
             "breakers",
             "learnt",
+            "round",
             "dead",
             "deadraw",
             "died",

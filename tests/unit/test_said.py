@@ -9,12 +9,16 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+import redis
 from support import make_settings, wait_for
 from support.stores import ALICE, options, ours
 
 from memd.config import SaidSettings
 from memd.context import Message
 from memd.errors import ClaimLost, Conflict
+from memd.inbox import rounds
+from memd.inbox.connection import send
+from memd.inbox.verbs import P
 from memd.memory.document import SaidFile, said_file_of
 from memd.memory.said.changes import Append, Rewrite, SaidChange, append, rewrite
 from memd.memory.said.excerpts import GATES_VERSION
@@ -306,24 +310,47 @@ def kept_long(tmp_path: Path, store: JsonStore) -> None:
     (tmp_path / "data" / "users" / ALICE.user_id / "said-0123456789abcdef.jsonl").write_text("left")
 
 
-def test_the_upkeep_reaches_idle_users_and_judges_anew(store: JsonStore, folder: Path, tmp_path: Path) -> None:
+def test_the_upkeep_reaches_idle_users_and_judges_anew(
+    store: JsonStore, folder: Path, tmp_path: Path, client: redis.Redis
+) -> None:
     """What is past its days goes from the disk, and other turns get the excerpts of the present gates."""
     kept_long(tmp_path, store)
-    upkeep = Upkeep(make_settings(tmp_path / "data", None), store)
+    upkeep = Upkeep(make_settings(tmp_path / "data", None), client, store)
     upkeep.run()
     (turn,) = layer(store).turns
     assert (turn.id, turn.gates, turn.excerpts) == ("new", GATES_VERSION, ((0, 16),))
     (file,) = files_of(folder)
     assert b'"mood":"good"' in file.read_bytes()
     revision = store.load(ALICE).revision
+    client.delete(*client.keys(f"{P}:round:*"))
     upkeep.run()
     assert store.load(ALICE).revision == revision, "there was nothing left to do"
 
 
-def test_switched_off_the_upkeep_removes_the_files(store: JsonStore, folder: Path, tmp_path: Path) -> None:
+def test_one_of_all_schedulers_does_the_upkeep_once_a_day(
+    store: JsonStore, tmp_path: Path, client: redis.Redis
+) -> None:
+    """One that keeps being killed does not read all memories at each start; what was cut short is done later."""
+    kept_long(tmp_path, store)
+    upkeep = Upkeep(make_settings(tmp_path / "data", None), client, store)
+    assert send(client, rounds.take(upkeep.what, 600_000)), "another scheduler is at it, or died at it"
+    upkeep.run()
+    assert len(layer(store).turns) == 2
+    client.delete(*client.keys(f"{P}:round:*"))  # its time is over
+    upkeep.run()
+    assert len(layer(store).turns) == 1
+    [name] = client.keys(f"{P}:round:*")
+    assert client.pttl(name) > 80_000_000
+    shorter = Upkeep(make_settings(tmp_path / "data", None, said={"days": 1}), client, store)
+    assert send(client, rounds.take(shorter.what, 1)), "other settings wait for no day to pass"
+
+
+def test_switched_off_the_upkeep_removes_the_files(
+    store: JsonStore, folder: Path, tmp_path: Path, client: redis.Redis
+) -> None:
     """A round begins with the scheduler."""
     kept_long(tmp_path, store)
-    upkeep = Upkeep(make_settings(tmp_path / "data", None, said={"enabled": False}), store)
+    upkeep = Upkeep(make_settings(tmp_path / "data", None, said={"enabled": False}), client, store)
     upkeep.tick()
     wait_for(lambda: not files_of(folder), "the files are removed")
     wait_for(lambda: "said" not in store.load(ALICE).document, "the document names none")
