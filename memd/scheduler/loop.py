@@ -63,7 +63,7 @@ class Scheduler:
             Intake(settings, self._client),
             UnreadLists(settings, self._client),
             Budgets(self._client, self._store),
-            Upkeep(settings, self._client, self._store),
+            Upkeep(settings, self._store),
         ]
         self._next = dict.fromkeys(range(len(self._duties)), 0.0)
         self._endpoint = endpoint(settings.extraction)

@@ -14,7 +14,7 @@ from memd.context import DEFAULT_AGENT, Bucket
 from memd.errors import MemdError
 from memd.events import Event, logger
 from memd.inbox import rounds
-from memd.inbox.connection import send
+from memd.inbox.connection import connect, send
 from memd.memory.store.protocol import Store
 from memd.memory.store.said_reader import keeps_said
 
@@ -35,9 +35,8 @@ class Upkeep:
 
     name = "upkeep"
 
-    def __init__(self, settings: Settings, client: redis.Redis, store: Store) -> None:
+    def __init__(self, settings: Settings, store: Store) -> None:
         self._settings = settings
-        self._client = client
         self._store = store
         self._round: threading.Thread | None = None
         self._log = logger(duty=self.name)
@@ -55,9 +54,10 @@ class Upkeep:
         Killed, nothing is lost.
         """
         try:
-            if send(self._client, rounds.take(self.what, _ms(TAKEN_S))):
-                self._walk()
-                send(self._client, rounds.keep(self.what, _ms(DAY_S)))
+            with connect(self._settings) as client:  # of its own, so that the scheduler keeps no second connection
+                if send(client, rounds.take(self.what, _ms(TAKEN_S))):
+                    self._walk(client)
+                    send(client, rounds.keep(self.what, _ms(DAY_S)))
         except MemdError as error:  # the inbox is away: what is left of the round is done by the next one
             self._log.warning(Event.DUTY_FAILED, code=type(error).__name__)
         except Exception as error:  # noqa: BLE001  (the thread ends; a later look begins the round anew)
@@ -71,13 +71,13 @@ class Upkeep:
         days = self._settings.said.days if keeps_said(self._settings) else 0
         return f"said-{GATES_VERSION}-{days}"
 
-    def _walk(self) -> None:
+    def _walk(self, client: redis.Redis) -> None:
         renew = time.monotonic() + TAKEN_S / 2
         for bucket in self._buckets():
             self._tend(bucket)
             time.sleep(PAUSE_S)
             if time.monotonic() > renew:
-                send(self._client, rounds.keep(self.what, _ms(TAKEN_S)))
+                send(client, rounds.keep(self.what, _ms(TAKEN_S)))
                 renew = time.monotonic() + TAKEN_S / 2
 
     def _buckets(self) -> Iterator[Bucket]:

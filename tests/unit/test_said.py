@@ -311,11 +311,11 @@ def kept_long(tmp_path: Path, store: JsonStore) -> None:
 
 
 def test_the_upkeep_reaches_idle_users_and_judges_anew(
-    store: JsonStore, folder: Path, tmp_path: Path, client: redis.Redis
+    store: JsonStore, folder: Path, tmp_path: Path, client: redis.Redis, server_url: str
 ) -> None:
     """What is past its days goes from the disk, and other turns get the excerpts of the present gates."""
     kept_long(tmp_path, store)
-    upkeep = Upkeep(make_settings(tmp_path / "data", None), client, store)
+    upkeep = Upkeep(make_settings(tmp_path / "data", server_url), store)
     upkeep.run()
     (turn,) = layer(store).turns
     assert (turn.id, turn.gates, turn.excerpts) == ("new", GATES_VERSION, ((0, 16),))
@@ -328,11 +328,11 @@ def test_the_upkeep_reaches_idle_users_and_judges_anew(
 
 
 def test_one_of_all_schedulers_does_the_upkeep_once_a_day(
-    store: JsonStore, tmp_path: Path, client: redis.Redis
+    store: JsonStore, tmp_path: Path, client: redis.Redis, server_url: str
 ) -> None:
     """One that keeps being killed does not read all memories at each start; what was cut short is done later."""
     kept_long(tmp_path, store)
-    upkeep = Upkeep(make_settings(tmp_path / "data", None), client, store)
+    upkeep = Upkeep(make_settings(tmp_path / "data", server_url), store)
     assert send(client, rounds.take(upkeep.what, 600_000)), "another scheduler is at it, or died at it"
     upkeep.run()
     assert len(layer(store).turns) == 2
@@ -341,16 +341,16 @@ def test_one_of_all_schedulers_does_the_upkeep_once_a_day(
     assert len(layer(store).turns) == 1
     [name] = client.keys(f"{P}:round:*")
     assert client.pttl(name) > 80_000_000
-    shorter = Upkeep(make_settings(tmp_path / "data", None, said={"days": 1}), client, store)
+    shorter = Upkeep(make_settings(tmp_path / "data", server_url, said={"days": 1}), store)
     assert send(client, rounds.take(shorter.what, 1)), "other settings wait for no day to pass"
 
 
 def test_switched_off_the_upkeep_removes_the_files(
-    store: JsonStore, folder: Path, tmp_path: Path, client: redis.Redis
+    store: JsonStore, folder: Path, tmp_path: Path, client: redis.Redis, server_url: str
 ) -> None:
     """A round begins with the scheduler."""
     kept_long(tmp_path, store)
-    upkeep = Upkeep(make_settings(tmp_path / "data", None, said={"enabled": False}), client, store)
+    upkeep = Upkeep(make_settings(tmp_path / "data", server_url, said={"enabled": False}), store)
     upkeep.tick()
     wait_for(lambda: not files_of(folder), "the files are removed")
     wait_for(lambda: "said" not in store.load(ALICE).document, "the document names none")
