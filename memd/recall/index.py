@@ -108,6 +108,11 @@ class Index:
         """How many entries contain the root."""
         return self._ends.get(root, 0) - self._starts.get(root, 0)
 
+    def places(self, root: str) -> set[int]:
+        """The places of the entries that contain the root."""
+        start, end = self._starts.get(root, 0), self._ends.get(root, 0)
+        return {code >> 1 for code in self._codes[start:end]}
+
     def frequency_of_beginning(self, beginning: str) -> int:
         """How many entries contain a word that begins so, at most."""
         return min(self.size, sum(map(self.frequency, self._by_beginning.get(beginning, ()))))

@@ -6,9 +6,9 @@ from datetime import datetime
 
 from memd.config import RecallSettings
 from memd.memory.document import Document
+from memd.recall.edges import period_of
 from memd.recall.inject import Lines, inject
 from memd.recall.memories import alone
-from memd.recall.periods import period_of
 from memd.recall.ranking import Indexed
 from memd.recall.search import everything, rank
 
@@ -19,5 +19,6 @@ def injection(document: Document, settings: RecallSettings, now: datetime, query
     lines = Lines(memory.document, settings)
     if not query:
         return inject(lines, settings)
-    hits = rank(Indexed(memory), everything(query), period=period_of(query, now))
+    indexed = Indexed(memory)
+    hits = rank(indexed, everything(query), period=period_of(query, now, indexed))
     return inject(lines, settings, first=[hit.place for hit in hits])

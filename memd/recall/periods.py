@@ -1,6 +1,7 @@
 """Periods: the time that a question is about, such as "at the beginning of November" or 去年, from the words in it.
 
 `periods/` has the patterns of each language. Without a period nothing is preferred; what is to come has none.
+`edges` knows the periods that an event begins or ends.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from memd.memory.text import fold
+from memd.recall.words import roots
 from memd.yaml_text import read
 
 MAX_CHARS = 2_000
@@ -21,14 +23,9 @@ MAX_CHARS = 2_000
 SLACK = timedelta(days=1)
 """How far what was said may lie beside the period: people say "yesterday" the day after."""
 
-_DAYS = {"day": 1, "week": 7, "month": 30, "year": 365, "天": 1, "周": 7, "星期": 7, "月": 30, "年": 365}
-_PARTS = {
-    **dict.fromkeys(("beginning", "start", "early", "初"), (0, 10)),
-    **dict.fromkeys(("middle", "mid", "中旬", "中"), (9, 21)),
-    **dict.fromkeys(("end", "late", "底", "末"), (20, 31)),
-}
-_YEARS = {"今年": 0, "去年": 1, "前年": 2}
-_FEW = {"a": 1, "an": 1, "few": 3, "a few": 3, "couple of": 2, "a couple of": 2}
+_DAYS = {"day": 1, "week": 7, "month": 30, "year": 365}
+_PARTS = {"early": (0, 10), "middle": (9, 21), "late": (20, 31)}
+"""Days of a month, from the first to the one after the last."""
 
 
 class Period(NamedTuple):
@@ -46,32 +43,61 @@ NO_PERIOD = Period()
 """A question about today, or about no time."""
 
 
-class _Language(NamedTuple):
+class Language(NamedTuple):
+    """The rules of one language. `tables`: what its names mean. `small`, `daily`: roots that make no event, or one of
+    every day. `kinds`: the phrases of the events that people name in several ways.
+    """
+
     periods: tuple[re.Pattern[str], ...]
-    names: Mapping[str, list[str]]
+    tables: Mapping[str, Mapping[str, Any]]
     future: re.Pattern[str]
     past: re.Pattern[str]
+    events: tuple[re.Pattern[str], ...]
+    plans: re.Pattern[str]
+    small: frozenset[str]
+    daily: frozenset[str]
+    kinds: Mapping[str, list[str]]
 
 
 @cache
-def _languages() -> tuple[_Language, ...]:
-    found = []
-    for file in sorted(Path(__file__).with_suffix("").glob("*.yaml")):
-        tree: dict[str, Any] = read(file)
-        lists = {name: "|".join(sorted(names, key=len, reverse=True)) for name, names in tree["names"].items()}
-        patterns = []
-        for source in tree["periods"]:
-            for name, alternatives in lists.items():
-                source = source.replace("{" + name + "}", alternatives)  # noqa: PLW2901  (one list after the other)
-            patterns.append(re.compile(source))
-        found.append(_Language(tuple(patterns), tree["names"], re.compile(tree["future"]), re.compile(tree["past"])))
-    return tuple(found)
+def languages() -> tuple[Language, ...]:
+    """The rules of each language."""
+    return tuple(_language(read(file)) for file in sorted(Path(__file__).with_suffix("").glob("*.yaml")))
+
+
+def _language(tree: dict[str, Any]) -> Language:
+    tables: dict[str, dict[str, Any]] = {
+        name: {form: place for place, forms in enumerate(names) for form in str(forms).split("|")}
+        for name, names in tree["names"].items()
+    }
+    for name, groups in (("unit", tree["units"]), ("part", tree["parts"])):
+        tables[name] = {form: group for group, forms in groups.items() for form in forms}
+    for name in ("few", "years"):
+        tables[name] = tree.get(name, {})
+    tables["count"] = {**{form: place + 1 for form, place in tables["number"].items()}, **tables["few"]}
+    lists = {name: "|".join(map(re.escape, sorted(table, key=len, reverse=True))) for name, table in tables.items()}
+    patterns = []
+    for source in tree["periods"]:
+        for name, alternatives in lists.items():
+            source = source.replace("{" + name + "}", alternatives)  # noqa: PLW2901  (one list after the other)
+        patterns.append(re.compile(source))
+    return Language(
+        tuple(patterns),
+        tables,
+        re.compile(tree["future"]),
+        re.compile(tree["past"]),
+        tuple(map(re.compile, tree["events"])),
+        re.compile(tree["plans"]),
+        frozenset(root for word in tree["small"] for root in roots(word)),
+        frozenset(root for word in tree["daily"] for root in roots(word)),
+        tree["kinds"],
+    )
 
 
 def period_of(query: str, now: datetime) -> Period:
     """The period that a question names, as it is asked at `now`."""
     text = fold(query[:MAX_CHARS])
-    for language in _languages():
+    for language in languages():
         if language.future.search(text):
             return NO_PERIOD
         for pattern in language.periods:
@@ -84,7 +110,7 @@ def period_of(query: str, now: datetime) -> Period:
     return NO_PERIOD
 
 
-def _ends(found: Mapping[str, str], language: _Language, now: datetime) -> tuple[datetime, datetime] | None:
+def _ends(found: Mapping[str, str], language: Language, now: datetime) -> tuple[datetime, datetime] | None:
     """The beginning and the end of the period, with SLACK; None for a day that no calendar has."""
     today = now.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
     try:
@@ -94,26 +120,25 @@ def _ends(found: Mapping[str, str], language: _Language, now: datetime) -> tuple
         return None
 
 
-def _relative(found: Mapping[str, str], language: _Language, today: datetime) -> tuple[datetime, datetime] | None:
+def _relative(found: Mapping[str, str], language: Language, today: datetime) -> tuple[datetime, datetime] | None:
     for back in range(3):
         if f"days{back}" in found:
             return _span(today - timedelta(days=back), 1)
-    if "weekday" in found:
-        day = language.names["weekday"].index(found["weekday"])
-        back = (today.weekday() - day) % 7 or 7
+    if "weekday" in found or "weekday_before" in found:
         # 上周三 is the Wednesday of the week before, "on Wednesday" the last one.
-        begin = today - timedelta(days=back if found["weekday"].isascii() else today.weekday() + 7 - day)
-        return _span(begin, 1)
+        day = language.tables["weekday"][found.get("weekday") or found["weekday_before"]]
+        back = (today.weekday() - day) % 7 or 7
+        return _span(today - timedelta(days=back if "weekday" in found else today.weekday() + 7 - day), 1)
+    if "unit" not in found:
+        return None
+    unit = _DAYS[language.tables["unit"][found["unit"]]]
     if "count" in found:
-        days = _number(found["count"], language) * _DAYS[found["unit"]]
+        days = _number(found["count"], language) * unit
         return today - timedelta(days=days), today + timedelta(days=1)
     if "ago" in found:
-        unit = _DAYS[found["unit"]]
         middle = today - timedelta(days=_number(found["ago"], language) * unit)
         return middle - timedelta(days=unit // 2), middle + timedelta(days=unit // 2 + 1)
-    if "unit" in found:
-        return _unit(_DAYS[found["unit"]], 1 if "back1" in found else 0, today)
-    return None
+    return _unit(unit, 1 if "back1" in found else 0, today)
 
 
 def _unit(days: int, back: int, today: datetime) -> tuple[datetime, datetime]:
@@ -125,17 +150,17 @@ def _unit(days: int, back: int, today: datetime) -> tuple[datetime, datetime]:
     return _months(today.year - back, 1, 12)
 
 
-def _of_calendar(found: Mapping[str, str], language: _Language, today: datetime) -> tuple[datetime, datetime] | None:
+def _of_calendar(found: Mapping[str, str], language: Language, today: datetime) -> tuple[datetime, datetime] | None:
     year = int(found["year"]) if "year" in found else None
     if "years" in found:
-        year = today.year - _YEARS[found["years"]]
+        year = today.year - language.tables["years"][found["years"]]
     if "season" in found:
-        first = 3 + 3 * language.names["season"].index(found["season"])
+        first = 3 + 3 * language.tables["season"][found["season"]]
         at = year if year is not None else today.year - (_months(today.year, first, 3)[1] > today)
         return _months(at, first, 3)
     month = int(found["monthno"]) if "monthno" in found else 0
     if "month" in found:
-        month = language.names["month"].index(found["month"]) + 1
+        month = language.tables["month"][found["month"]] + 1
     if not month:
         return _months(year, 1, 12) if year is not None else None
     at = year if year is not None else today.year - (month > today.month)
@@ -143,7 +168,7 @@ def _of_calendar(found: Mapping[str, str], language: _Language, today: datetime)
     if "day" in found:
         return _span(begin.replace(day=int(found["day"])), 1)
     if "part" in found:
-        first, last = _PARTS[found["part"]]
+        first, last = _PARTS[language.tables["part"][found["part"]]]
         return begin + timedelta(days=first), min(end, begin + timedelta(days=last))
     return begin, end
 
@@ -159,7 +184,5 @@ def _span(begin: datetime, days: int) -> tuple[datetime, datetime]:
     return begin, begin + timedelta(days=days)
 
 
-def _number(text: str, language: _Language) -> int:
-    if text.isdigit():
-        return int(text)
-    return _FEW[text] if text in _FEW else language.names["number"].index(text) + 1
+def _number(text: str, language: Language) -> int:
+    return int(text) if text.isdigit() else int(language.tables["count"][text])

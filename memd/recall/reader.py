@@ -26,11 +26,11 @@ from memd.memory.store.cache import CachedReader
 from memd.memory.store.json_store import open_store
 from memd.memory.store.protocol import load_to_read
 from memd.memory.store.said_reader import read_said
+from memd.recall.edges import period_of
 from memd.recall.inject import Injection, Lines, inject, versioned
 from memd.recall.layers import Excerpt, Layer, around_excerpts, around_facts, excerpts_of, of_last_turns
 from memd.recall.memories import Memory, alone, merged, with_excerpts
 from memd.recall.pending import Pending, PendingMessages
-from memd.recall.periods import period_of
 from memd.recall.ranking import Indexed
 from memd.recall.search import Found, Search, check, everything, rank
 from memd.recall.vectors import Vectors, load_embedder
@@ -206,7 +206,7 @@ class Reader:
         if self._vectors is not None:
             texts = list(map(content_of, indexed.memory.facts))
             cosines = dict(enumerate(self._vectors.cosines(search.query, texts)))
-        period = period_of(search.query, datetime.now(UTC))
+        period = period_of(search.query, datetime.now(UTC), indexed)
         return rank(indexed, search, cosines, indexed.left_out(own, past=period.past), period)
 
     def _block(self, bucket: Bucket, cached: _Cached, max_tokens: int | None) -> Injection:
