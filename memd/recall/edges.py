@@ -36,7 +36,7 @@ OLDEST = timedelta(days=3_650)
 """An event further back is none of the life that the memory has seen ("born in 1985")."""
 
 
-class Event(NamedTuple):
+class Happening(NamedTuple):
     """An event that a question names. `wanted`: its words, each as alternatives, which are sets of roots."""
 
     side: str
@@ -57,7 +57,7 @@ def period_of(query: str, now: datetime, indexed: Indexed) -> Period:
     return Period(since.timestamp(), until.timestamp(), period.past or event.side in {"before", "around"})
 
 
-def _event_of(query: str) -> Event | None:
+def _event_of(query: str) -> Happening | None:
     """The first event that a question names; none in a question about what is to come, nor one of every day."""
     text = fold(query[:MAX_CHARS])
     for language in languages():
@@ -72,16 +72,16 @@ def _event_of(query: str) -> Event | None:
     return None
 
 
-def _event(side: str, words: str, language: Language) -> Event | None:
+def _event(side: str, words: str, language: Language) -> Happening | None:
     held = _roots(words) - language.small
     if not held or held <= language.daily:
         return None
     known = [phrases for phrases in _kinds() if any(phrase <= held for phrase in phrases)]
     rest = held - {root for phrases in known for phrase in phrases if phrase <= held for root in phrase}
-    return Event(side, [*known, *((frozenset((root,)),) for root in sorted(rest))], held, bool(known))
+    return Happening(side, [*known, *((frozenset((root,)),) for root in sorted(rest))], held, bool(known))
 
 
-def _edge(event: Event, indexed: Indexed) -> datetime | None:
+def _edge(event: Happening, indexed: Indexed) -> datetime | None:
     """When the event was, by the fact or excerpt that has most of its words: the last one that is called an event, else
     the first.
     """
@@ -93,7 +93,7 @@ def _edge(event: Event, indexed: Indexed) -> datetime | None:
     return days[-1 if events else 0] if days else None
 
 
-def _candidates(event: Event, indexed: Indexed) -> Iterator[tuple[float, bool, int]]:
+def _candidates(event: Happening, indexed: Indexed) -> Iterator[tuple[float, bool, int]]:
     """What may be the event: the share of its words, negative; whether it is none by its category; and the place."""
     weights = wanted(sorted(event.roots), indexed.indexes).weights
     whole = sum(weights.values())
