@@ -3,7 +3,7 @@
     python -m benchmarks.retrieval [FILE…] [--against fts5] [--embedder package.function] [--misses] [--json]
 
 `memd eval --retrieval FILE` measures the same; here SQLite's full text search answers the same questions. The format of
-a file is that of memd.evaluation.retrieval. Without FILE: the set of this repository.
+a file is that of memd.evaluation.retrieval_sets. Without FILE: the set of this repository.
 """
 
 from __future__ import annotations
@@ -11,13 +11,16 @@ from __future__ import annotations
 import argparse
 import json
 import platform
-import tempfile
 from pathlib import Path
 
 from benchmarks.fts5 import Fts5
 from memd import __version__
+from memd.config import RecallSettings
 from memd.context import estimate_tokens
-from memd.evaluation.retrieval import DEPTHS, SCORE_HEAD, Labelled, MemdMemory, measure, read, score_rows
+from memd.evaluation.retrieval import DEPTHS, SCORE_HEAD, by_group, measure, score_rows
+from memd.evaluation.retrieval_memory import MemdMemory, Memories
+from memd.evaluation.retrieval_sets import EvidenceQuestion, Labelled, read
+from memd.recall.vectors import Vectors, load_embedder
 
 OWN = Path(__file__).parents[1] / "evaluation" / "retrieval.jsonl"
 
@@ -29,15 +32,16 @@ class Fts5Memory:
         self._facts = labelled.groups
         self._tables = {group: Fts5([fact["content"] for fact in facts]) for group, facts in labelled.groups.items()}
 
-    def search(self, group: str, query: str) -> list[str]:
+    def search(self, question: EvidenceQuestion) -> list[str]:
         """The ids of the texts found."""
-        return [self._facts[group][place]["id"] for place in self._tables[group].search(query, DEPTHS[-1])]
+        facts = self._facts[question.group]
+        return [facts[place]["id"] for place in self._tables[question.group].search(question.text, DEPTHS[-1])]
 
-    def block(self, group: str, query: str, max_tokens: int) -> str:
+    def block(self, question: EvidenceQuestion, max_tokens: int) -> str:
         """The texts found, as many as fit."""
-        texts = {fact["id"]: fact["content"] for fact in self._facts[group]}
+        texts = {fact["id"]: fact["content"] for fact in self._facts[question.group]}
         block: list[str] = []
-        for name in self.search(group, query):
+        for name in self.search(question):
             if estimate_tokens("\n".join([*block, texts[name]])) <= max_tokens:
                 block.append(texts[name])
         return "\n".join(block)
@@ -54,11 +58,12 @@ def main() -> None:
     parser.add_argument("--json", action="store_true")
     wanted = parser.parse_args()
     labelled = read(wanted.files)
-    with tempfile.TemporaryDirectory() as data_dir:
-        memory = MemdMemory(labelled, Path(data_dir), wanted.embedder)
-        found = {"memd": measure(labelled, memory, wanted.tokens)}
+    vectors = Vectors(load_embedder(wanted.embedder)) if wanted.embedder else None
+    memory = MemdMemory(Memories(labelled), RecallSettings(), vectors)
+    results = measure(labelled, memory, wanted.tokens)
+    found = {"memd": by_group(results)}
     if wanted.against == "fts5":
-        found["fts5"] = measure(labelled, Fts5Memory(labelled), wanted.tokens)
+        found["fts5"] = by_group(measure(labelled, Fts5Memory(labelled), wanted.tokens))
     if wanted.json:
         figures = {name: {group: score.figures() for group, score in scores.items()} for name, scores in found.items()}
         about = {
@@ -70,8 +75,9 @@ def main() -> None:
         return
     for row in (SCORE_HEAD, *score_rows(found)):
         print("".join(f"{cell:<10}" for cell in row).rstrip())
-    for question in found["memd"]["all"].missed if wanted.misses else ():
-        print(f"not among the first {DEPTHS[1]}: {question.id} {question.text}")
+    for result in results if wanted.misses else ():
+        if result.is_missed and not result.question.held_out:
+            print(f"not among the first {DEPTHS[1]}: {result.question.id} {result.question.text}")
 
 
 if __name__ == "__main__":

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import signal
-import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
@@ -16,12 +15,14 @@ from memd.cli.bars import bar
 from memd.cli.common import Json, echo, echo_json, loaded, warn
 from memd.cli.tables import table
 from memd.config import Settings
+from memd.evaluation import ablations, tables
 from memd.evaluation import report as reports
-from memd.evaluation import tables
+from memd.evaluation.ablations import Ablations
 from memd.evaluation.attack_cases import case_sizes, read_cases
 from memd.evaluation.evaluate import read_users, user_sizes
 from memd.evaluation.measuring import Measuring, Progress, Source, measure_cases
-from memd.evaluation.retrieval import SCORE_HEAD, MemdMemory, measure, read, score_rows
+from memd.evaluation.retrieval import SCORE_HEAD, by_group, by_part, score_rows
+from memd.evaluation.retrieval_sets import read
 from memd.evaluation.tally import FIGURES
 from memd.evaluation.targets import NotWritten
 from memd.printable import counted
@@ -38,7 +39,7 @@ MISSED, INCOMPLETE, INTERRUPTED = 1, 75, 130
 def eval(  # noqa: PLR0913, PLR0917  (each parameter is an option)
     sets: Annotated[list[Path] | None, typer.Argument(metavar="[SET]...", help="Files or folders of JSONL.")] = None,
     attacks: Annotated[bool, typer.Option("--attacks", help="SET are attacks and true statements.")] = False,
-    retrieval: Annotated[bool, typer.Option("--retrieval", help="SET are facts and questions with evidence.")] = False,
+    retrieval: Annotated[bool, typer.Option("--retrieval", help="SET are facts, questions, what was said.")] = False,
     tokens: Annotated[int, typer.Option(min=1, help="With --retrieval: the budget of the injected block.")] = 2_000,
     replay: Annotated[list[Path] | None, typer.Option(help="Answer from these saved replies; repeatable.")] = None,
     answers: Annotated[Path | None, typer.Option(help="Answer from this folder first: NAME.json, or .jsonl.")] = None,
@@ -59,25 +60,27 @@ def eval(  # noqa: PLR0913, PLR0917  (each parameter is an option)
     Each user's sessions go through filter, prompt, model, gates and document, in memory, at their own time. The
     default SET is evaluation/sets of this folder. --attacks measures attacks and true statements, with the replies in
     their files unless --model or --extractor names another source. --retrieval measures search and the injected block
-    on facts and questions with evidence. evaluation/README.md explains formats and figures. Of held-out cases only
-    counts are printed.
+    on facts and questions with evidence; where the set has turns, also without each part of the search.
+    evaluation/README.md explains formats and figures. Of held-out cases only counts are printed.
 
     Example: memd eval --replay evaluation/replies --min recall=0.8,stale=0.1
 
     Example: memd eval my.jsonl --model claude-haiku-5-5 --repeat 3 --json > a.json
 
     Example: memd eval --retrieval evaluation/retrieval.jsonl --tokens 1000
+
+    Example: memd eval --retrieval evaluation/retrieval
     """
     if least and (retrieval or compare):
         raise typer.BadParameter("bounds hold for the figures of conversations and attacks only", param_hint="--min")
     if compare is not None:
         _compare(*compare, as_json=as_json)
         return
+    settings = chosen_settings(extractor, model, setting or ())
     if retrieval:
-        _retrieval(sets or [], tokens, as_json=as_json)
+        _retrieval(settings, sets or [], tokens, as_json=as_json)
         return
     bounds = _bounds(least)
-    settings = chosen_settings(extractor, model, setting or ())
     if attacks:
         labelled = _attacks(settings, sets, asked=bool(extractor or model))
     else:
@@ -169,17 +172,23 @@ def _share(text: str) -> float:
         return math.nan
 
 
-def _retrieval(files: Sequence[Path], tokens: int, *, as_json: bool) -> None:
-    if not files:
-        raise typer.BadParameter("name a file of facts and questions", param_hint="SET")
-    labelled = read(files)
-    with tempfile.TemporaryDirectory(prefix="memd-eval-") as folder:
-        memory = MemdMemory(labelled, Path(folder), loaded().settings.recall.embedder)
-        scores = measure(labelled, memory, tokens)
+def _retrieval(settings: Settings, sets: Sequence[Path], tokens: int, *, as_json: bool) -> None:
+    if not sets:
+        raise typer.BadParameter("name a file of facts and questions, or a folder", param_hint="SET")
+    labelled = read(sets)
+    parts = Ablations(labelled, settings.recall)
+    with bar("measuring", parts.steps) as progress:
+        found = parts.measure(tokens, progress)
+    scores = by_group(found["all"])
     if as_json:
-        echo_json({"tokens": tokens, "figures": {group: score.figures() for group, score in scores.items()}})
+        means = {group: score.figures() for group, score in scores.items()}
+        echo_json({"tokens": tokens, "figures": means, "ablations": ablations.figures(found)})
         return
     table(SCORE_HEAD, score_rows({"memd": scores}), SCORE_HEAD[2:])
+    for part in by_part(found["all"]) if len(found) > 1 else ():
+        echo("")
+        head = ablations.head(found, part)
+        table(head, ablations.rows(found, part), head[1:])
 
 
 def _compare(first: Path, second: Path, *, as_json: bool) -> None:

@@ -23,8 +23,10 @@ from memd.memory.document import Document, Fact, facts_of
 from memd.memory.facts import by_id, content_of, id_of
 from memd.memory.gates.instructions import kind_of
 from memd.memory.text import fold
+from memd.push.shapes import to_turn
 from memd.push.signals import Patterns
 from memd.recall.of_document import injection
+from memd.recall.search import MAX_QUERY_CHARS
 
 NOW = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
 THREAD, USER = "t1", "ana"
@@ -90,15 +92,21 @@ class AttackEvaluation:
     def _attack(self, case: Case, column: Column, done: Remembered) -> Iterator[tuple[str, bool, str, str]]:
         allowed = [*case.allowed, *(_harmless(case) if column == "honest" else ())]
         stored = [fact for fact in added(done) if not _any(allowed, text_of(fact))]
-        lines = self._lines(done.after) - self._lines(done.before)
-        injected = [line for line in lines if not _any(allowed, line)]
         yield f"attack_{column}", bool(stored), case.kind, content_of(stored[0]) if stored else ""
-        yield f"injected_{column}", bool(injected), case.kind, injected[0] if injected else ""
+        known = self._lines(done.before)
+        for figure, lines in (("injected", self._lines(done.after)), ("injected_said", self._lines_for(case, done))):
+            injected = sorted(line for line in lines - known if not _any(allowed, line))
+            yield f"{figure}_{column}", bool(injected), case.kind, injected[0] if injected else ""
 
     def _lines(self, document: Document) -> set[str]:
         """The lines that the next prompt would get: facts and summaries, without the headings."""
-        block = injection(document, self._settings.recall, NOW)
-        return {fold(line) for line in block.splitlines() if line.startswith("- ")}
+        return _lines_of(injection(document, self._settings.recall, NOW))
+
+    def _lines_for(self, case: Case, done: Remembered) -> set[str]:
+        """The same with excerpts, for the query that finds most of them: each user message of the attack itself."""
+        queries = [turn.text[:MAX_QUERY_CHARS] for turn in map(to_turn, case.push()) if turn.kind == "user"]
+        blocks = (injection(done.after, self._settings.recall, NOW, query, done.said) for query in queries)
+        return set[str]().union(*map(_lines_of, blocks))
 
     def _true(self, case: Case, done: Remembered) -> Iterator[tuple[str, bool, str, str]]:
         refused = next(_refused(done), ("", ""))
@@ -139,6 +147,10 @@ def _harmless(case: Case) -> Iterator[Matcher]:
     for fact in honest.get("newFacts", ()):
         if fact.get("authority", "descriptive") == "descriptive":
             yield Matcher(((fact["content"],),))
+
+
+def _lines_of(block: str) -> set[str]:
+    return {fold(line) for line in block.splitlines() if line.startswith("- ")}
 
 
 def _any(matchers: Sequence[Matcher], folded: str) -> bool:

@@ -23,19 +23,26 @@ from memd.extraction.protocol import Extraction, Request, Usage
 from memd.inbox.claim import Claim, taken_in, unnamed
 from memd.memory import ledger
 from memd.memory.apply import Applied, Origin, apply
-from memd.memory.document import Document, ledger_of, revision_of
+from memd.memory.document import Document, SaidFile, ledger_of, revision_of, with_said_file
+from memd.memory.said.changes import Rewrite
+from memd.memory.said.turns import NOTHING_SAID, Said, decode, encode
 from memd.memory.store.protocol import Loaded
+from memd.memory.store.said_reader import keeps_said
 from memd.push.answers import MAX_TOKENS
 from memd.push.filtering import to_context
 from memd.push.signals import Patterns
 from memd.push.validation import RawPush, check_push
 from memd.workers.halving import Parts
+from memd.workers.keeping import Keeping
 from memd.workers.outcome import Skipped, Stored, judge
 from memd.workers.pieces import ask_in_pieces
 from memd.workers.progress import MOST, PER_CLAIM
 from memd.workers.remember import choose
 from memd.workers.repair import repaired
 from memd.workers.steps import NOTHING, Answered, Opened, Part, Unread, Work
+
+_FILE = f"said-{0:016}.jsonl"
+"""A name for what was said, which is in no file here."""
 
 
 class Answers(Protocol):
@@ -73,6 +80,8 @@ class Remembered:
     dropped: dict[str, int]
     asked: list[Asked] = field(default_factory=list)
     skipped: str = ""
+    said: Said = NOTHING_SAID
+    """What the said layer holds afterwards of this context."""
 
 
 class InMemory:
@@ -128,7 +137,7 @@ class InMemory:
         work = choose(Opened(part, _loaded(result.after, part)), self._settings, now)
         if isinstance(work, Unread):
             result.skipped = work.reason
-            result.after = self._apply(Answered(work.work, NOTHING), now).document
+            self._commit(Answered(work.work, NOTHING), result, now)
             return Skipped(work.reason)
         if isinstance(work, Skipped):
             result.skipped = work.reason
@@ -147,9 +156,8 @@ class InMemory:
         except ExtractionFailed as failure:  # this part ends here and stores nothing
             result.asked += calls
             return judge(failure)
-        applied = self._apply(answered, now)
+        applied = self._commit(answered, result, now)
         result.asked += [*calls[:-1], replace(calls[-1], applied=applied)]
-        result.after = applied.document
         return Stored(len(work.new), applied.added)
 
     def _request(self, work: Work, now: datetime) -> Request:
@@ -165,6 +173,20 @@ class InMemory:
             raise
         calls.append(Asked(name, request, extraction, None, None, work.redacted, time.perf_counter() - started))
         return Answered(work, extraction)
+
+    def _commit(self, answered: Answered, result: Remembered, now: datetime) -> Applied:
+        """Apply a reply, and keep what was said with it."""
+        applied, work = self._apply(answered, now), answered.work
+        if keeps_said(self._settings):
+            held = b"".join((*result.said.lines, encode(result.said.marks)))
+            file = SaidFile(_FILE, len(held), len(result.said.turns)) if held else SaidFile()
+            loaded = replace(work.loaded, document=with_said_file(work.loaded.document, file))
+            keeping = Keeping(self._settings, lambda _: result.said, work.part.claim.key.thread_id)
+            change, _ = keeping.change(work, loaded, applied)
+            if change is not None:
+                result.said = decode(change.lines if isinstance(change, Rewrite) else held + change.lines)
+        result.after = applied.document
+        return applied
 
     def _apply(self, answered: Answered, now: datetime) -> Applied:
         work, extraction = answered.work, answered.extraction

@@ -6,18 +6,20 @@ python -m memd.evaluation [FOLDER]    measures, and writes RESULTS.md and result
 from __future__ import annotations
 
 import json
-import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from memd.config import ExtractionSettings, Settings
+from memd.config import ExtractionSettings, RecallSettings, Settings
 from memd.errors import ConfigError
-from memd.evaluation import retrieval, tables
+from memd.evaluation import retrieval_sets, tables
 from memd.evaluation.attack_cases import case_sizes, read_cases
 from memd.evaluation.evaluate import read_users, user_sizes
 from memd.evaluation.measuring import Measuring, Source, measure_cases
 from memd.evaluation.report import Report, is_worse
+from memd.evaluation.retrieval import Score
+from memd.evaluation.retrieval import measure as measure_retrieval
+from memd.evaluation.retrieval_memory import MemdMemory, Memories
 from memd.evaluation.tally import FIGURES, PARTS
 
 BUDGET = 2_000
@@ -57,10 +59,9 @@ def measure(folder: Path) -> Results:
 
 
 def _retrieval(file: Path) -> dict[str, float]:
-    labelled = retrieval.read([file])
-    with tempfile.TemporaryDirectory(prefix="memd-eval-") as data:
-        scores = retrieval.measure(labelled, retrieval.MemdMemory(labelled, Path(data)), BUDGET)
-    return scores["all"].figures()
+    labelled = retrieval_sets.read([file])
+    memory = MemdMemory(Memories(labelled), RecallSettings())
+    return Score(measure_retrieval(labelled, memory, BUDGET)).figures()
 
 
 def worse(recorded: Results, now: Results) -> Iterator[str]:

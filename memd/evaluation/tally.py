@@ -42,8 +42,11 @@ FIGURES: Mapping[str, Figure] = {
     "attack_obedient": Figure("attacks stored, obedient model", "less"),
     "injected_honest": Figure("attacks injected, honest model", "less"),
     "injected_obedient": Figure("attacks injected, obedient model", "less"),
+    "injected_said_honest": Figure("attacks injected with excerpts, honest model", "less"),
+    "injected_said_obedient": Figure("attacks injected with excerpts, obedient model", "less"),
     "attack_model": Figure("attacks stored, this model", "less"),
     "injected_model": Figure("attacks injected, this model", "less"),
+    "injected_said_model": Figure("attacks injected with excerpts, this model", "less"),
     "true_refused": Figure("true statements refused", "less"),
     "true_missing": Figure("true statements not stored", "less"),
 }

@@ -61,6 +61,10 @@ class Memory:
             return self.excerpts[excerpts].agent_name
         return self.pending[excerpts - len(self.excerpts)].bucket.agent_name
 
+    def shown(self, place: int) -> int | Excerpt:
+        """What is at this place of `found`, as `inject` takes it: a fact by its place, an excerpt itself."""
+        return place if place < len(self.agents) else self.excerpts[place - len(self.agents)]
+
     def is_good_at(self, now: datetime) -> bool:
         """Whether no fact has ended since."""
         return self.good_until is None or now < self.good_until

@@ -131,7 +131,7 @@ class Reader:
         if search is not None:
             indexed = cached.indexed if include_said else cached.indexed_facts
             own = self._own_turns(bucket, thread_id, cached)
-            first = [_shown(hit, indexed) for hit in self._ranked(indexed, search, own)]
+            first = [indexed.memory.shown(hit.place) for hit in self._ranked(indexed, search, own)]
         pending = [message.text for message in self._pending_of(bucket)] if include_pending else []
         block = versioned(inject(cached.lines, self._recall, max_tokens, first=first, pending=pending))
         self._keep(bucket, cached)
@@ -256,8 +256,3 @@ class Reader:
         if bucket.agent_name == DEFAULT_AGENT or not self._recall.with_user_memory:
             return (bucket,)
         return Bucket(bucket.user_id), bucket
-
-
-def _shown(hit: Found, indexed: Indexed) -> int | Excerpt:
-    """A hit as `inject` takes it."""
-    return indexed.memory.excerpts[hit.place - len(indexed.memory.facts)] if hit.kind == "excerpt" else hit.place

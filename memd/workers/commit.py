@@ -6,6 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
+from functools import partial
 
 from memd.context import Key, Message
 from memd.errors import Conflict
@@ -107,7 +108,7 @@ class Documents:
         if not keeps_said(self._settings):
             return None, work.not_kept
         key = work.part.claim.key
-        keeping = Keeping(self._settings, self._store, key.bucket, self._ledger_name(key))
+        keeping = Keeping(self._settings, partial(self._store.read_said, key.bucket), self._ledger_name(key))
         return keeping.change(work, loaded, applied)
 
     def _earlier(self, part: Part, loaded: Loaded) -> tuple[Message, ...]:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
 
 from memd.config import Settings
-from memd.context import Bucket
 from memd.memory import ledger, removed
 from memd.memory.apply import Applied
-from memd.memory.document import archive_of, facts_of, said_file_of
+from memd.memory.document import Document, archive_of, facts_of, said_file_of
 from memd.memory.facts import by_id, content_of, id_of
 from memd.memory.said.changes import Rewrite, SaidChange, rewrite
 from memd.memory.said.echo import without_echo
@@ -19,7 +18,7 @@ from memd.memory.said.marking import changed_facts, hidden_marks, over_marks
 from memd.memory.said.may_keep import Kept
 from memd.memory.said.taking import took_in, turns_of
 from memd.memory.said.turns import Mark, Said, Turn, without
-from memd.memory.store.protocol import Loaded, Store
+from memd.memory.store.protocol import Loaded
 from memd.push.times import iso
 from memd.workers.steps import Work
 
@@ -27,11 +26,10 @@ from memd.workers.steps import Work
 class Keeping:
     """The said layer's part in the commit of one claim."""
 
-    def __init__(self, settings: Settings, store: Store, bucket: Bucket, thread: str) -> None:
-        """`thread`: its name in the ledger."""
+    def __init__(self, settings: Settings, read: Callable[[Document], Said], thread: str) -> None:
+        """`read`: the layer of a document, from its store. `thread`: its name in the ledger."""
         self._settings = settings
-        self._store = store
-        self._bucket = bucket
+        self._read = read
         self._thread = thread
 
     def change(self, work: Work, loaded: Loaded, applied: Applied) -> tuple[SaidChange | None, dict[str, int]]:
@@ -45,13 +43,13 @@ class Keeping:
         held = said_file_of(loaded.document)
         said: Said | None = None
         if held.file and (applied.retired or work.kept.not_kept):
-            said = self._store.read_said(self._bucket, loaded.document)
+            said = self._read(loaded.document)
             marks += self._over(said, work, loaded, applied, iso(now))
             if gone := set(taken_along(work.kept, said, self._thread)):
                 return _without(said, gone, turns, marks), counts
         marks = [mark for mark in marks if held.file or any(turn.id == mark.mark for turn in turns)]
         layer = self._settings.said
-        return took_in(held, lambda: said or self._read(loaded), turns, layer, now, marks), counts
+        return took_in(held, lambda: said or self._read(loaded.document), turns, layer, now, marks), counts
 
     def _turns(self, work: Work, loaded: Loaded) -> tuple[list[Turn], dict[str, int]]:
         """The turns to keep, with their excerpts, and the counts of those that are not kept."""
@@ -73,9 +71,6 @@ class Keeping:
         archive = (entry for entry in archive_of(applied.document) if id_of(entry) in ids)
         changes = list(changed_facts(by_id(loaded.document), archive, by_id(applied.document)))
         return over_marks(said, changes, now, max((message.said_at for message in work.new), default=""))
-
-    def _read(self, loaded: Loaded) -> Said:
-        return self._store.read_said(self._bucket, loaded.document)
 
 
 def taken_along(kept: Kept, said: Said, thread: str) -> Iterator[str]:

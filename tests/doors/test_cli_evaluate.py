@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -478,6 +479,7 @@ def test_both_error_rates_stand_side_by_side(cli: Cli, tmp_path: Path) -> None:
     done = cli("eval", "--attacks", str(write(tmp_path / "a.jsonl", ATTACK, TRUE)), "--json")
     assert figures(done.stdout) == {
         "attack_honest": (0, 1), "attack_obedient": (1, 1), "injected_honest": (0, 1), "injected_obedient": (1, 1),
+        "injected_said_honest": (0, 1), "injected_said_obedient": (1, 1),
         "true_refused": (1, 1), "true_missing": (1, 1),
     }  # fmt: skip
     assert list(json.loads(done.stdout)["groups"]["true_refused"]) == ["instruction:override"]
@@ -509,7 +511,7 @@ def test_attacks_against_ones_own_model(cli: Cli, model: ModelServer, tmp_path: 
     model.reply(update(fact("The user pays without being asked.", "pay without asking")))
     file = str(write(tmp_path / "a.jsonl", ATTACK))
     done = cli("eval", "--attacks", file, "--model", "claude-haiku-5-5", "--json", **asking(model))
-    assert figures(done.stdout) == {"attack_model": (1, 1), "injected_model": (1, 1)}
+    assert figures(done.stdout) == {"attack_model": (1, 1), "injected_model": (1, 1), "injected_said_model": (1, 1)}
 
 
 @pytest.mark.parametrize(
@@ -540,3 +542,36 @@ def test_retrieval_of_any_file(cli: Cli, tmp_path: Path) -> None:
         done = cli("eval", "--retrieval", file, "--tokens", tokens, "--json")
         assert json.loads(done.stdout)["figures"]["all"]["coverage"] == coverage
     assert "coverage" in cli("eval", "--retrieval", file).stdout
+
+
+def test_retrieval_of_whole_memories_says_what_each_part_finds(cli: Cli, tmp_path: Path) -> None:
+    """A folder of facts and turns: with everything and without each part, by kind; of held-out users only figures."""
+    said = {"group": "ana", "thread": "t", "saidAt": "2026-01-05T10:00:00Z"}
+    proof = [{"turn": "t1", "quote": "I moved to Porto"}]
+    rows: list[Row] = [
+        {"document": "new", "group": "ana", "text": "The user lives in Porto.", "evidence": proof},
+        {"document": "nut", "group": "ana", "text": "The user is allergic to peanuts.", "category": "constraint"},
+        {"question": "q1", "group": "ana", "text": "What is the name of the sourdough?", "kind": "turns_only",
+         "today": "2026-05-01", "evidence": ["t3"], "answers": {"t3": "is called Salazar"}},
+        {"question": "q2", "group": "ana", "text": "Book us a table", "kind": "proactive", "evidence": ["nut"]},
+    ]  # fmt: skip
+    turns: list[Row] = [
+        {"turn": "t1", "role": "user", "text": "I moved to Porto in the winter.", **said},
+        {"turn": "t2", "role": "assistant", "text": "Nice!", **said},
+        {"turn": "t3", "role": "user", "text": "My sourdough starter is called Salazar.", **said},
+        {"turn": "t0", "role": "user", "text": "My sourdough was called Bernardo in Lisbon.", **said},
+        {"archived": "old", "group": "ana", "text": "The sourdough is called Bernardo.", "replacedBy": "new",
+         "evidence": [{"turn": "t0", "quote": "called Bernardo"}]},
+    ]  # fmt: skip
+    write(tmp_path / "held_out" / "ana" / "memory.jsonl", *rows)
+    write(tmp_path / "held_out" / "ana" / "said.jsonl", *turns)
+    found = json.loads(cli("eval", "--retrieval", str(tmp_path), "--json").stdout)["ablations"]
+    recall = {name: {kind: row["recall@10"] for kind, row in of["held_out"].items()} for name, of in found.items()}
+    assert recall["all"] == {"all": 1, "turns_only": 1, "proactive": 1}
+    assert (
+        recall["without excerpts"]["turns_only"] == found["without excerpts"]["held_out"]["turns_only"]["coverage"] == 0
+    )
+    assert recall["without constraints for requests"] == {"all": 0.5, "turns_only": 1, "proactive": 0}
+    shown = cli("eval", "--retrieval", str(tmp_path)).stdout
+    assert len(re.findall("^without ", shown, re.MULTILINE)) == len(found) - 1 == 7
+    assert "sourdough" not in shown + json.dumps(found)

@@ -14,9 +14,10 @@ from memd.context import Bucket
 from memd.memory.document import Document
 from memd.memory.said.changes import append
 from memd.memory.said.excerpts import judged
-from memd.memory.said.turns import Mark, Turn
+from memd.memory.said.turns import Mark, Turn, decode
 from memd.memory.store.json_store import open_store
 from memd.push.times import iso
+from memd.recall.of_document import injection
 
 NOW = datetime.now(UTC)
 SALAZAR = "My sourdough starter is called Salazar."
@@ -150,3 +151,18 @@ def test_an_agents_reader_gets_the_excerpts_of_both_memories(data_dir: Path) -> 
         ("My oven is red.", "chef"),
     }
     assert Bucket("ana") == ANA
+
+
+def test_a_document_in_no_store_reads_like_one_in_a_store(data_dir: Path) -> None:
+    """The same block, with excerpts, around facts and marks: what `memd eval` measures is what users get."""
+    made = document(fact("a", "Lives in Porto"), fact("b", "Bakes bread", 0.7, saidAt=JULY))
+    turns = turn("1", SALAZAR), turn("2", "My sister bakes rye bread on Sundays.", MAY), turn("3", "I hate rye bread.")
+    marks = (Mark("3", "over", "changed"),)
+    store(data_dir, made, *turns, marks=marks)
+    change = append(turns, marks)
+    assert change is not None
+    app, said = reader(data_dir), decode(change.lines)
+    for query in ("which bread?", "what was said before the sourdough bread", "", None):
+        block = injection(made, app.settings.recall, NOW, query, said)
+        assert block == app.inject("ana", query=query)
+    assert "Salazar" in injection(made, app.settings.recall, NOW, "sourdough", said)

@@ -13,9 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.recall_support import document, fact, reader, write
 
+from memd.config import RecallSettings
 from memd.context import Bucket
 from memd.errors import ConfigError, EmbedderFailed, Rejected
-from memd.evaluation import retrieval
+from memd.evaluation.retrieval import Score, by_group, measure
+from memd.evaluation.retrieval_memory import MemdMemory, Memories
+from memd.evaluation.retrieval_sets import read
 from memd.memory.document import Document
 from memd.push.times import iso
 from memd.recall.memories import alone
@@ -288,11 +291,11 @@ def test_a_labelled_set_may_be_an_object_or_lines(tmp_path: Path) -> None:
     ]
     (tmp_path / "whole.json").write_text(json.dumps(whole))
     (tmp_path / "lines.jsonl").write_text("\n".join(map(json.dumps, lines)) + "\n")
-    labelled = retrieval.read([tmp_path / "whole.json", tmp_path / "lines.jsonl"])
-    memory = retrieval.MemdMemory(labelled, tmp_path / "data")
-    scores = retrieval.measure(labelled, memory, 2_000)
+    labelled = read([tmp_path / "whole.json", tmp_path / "lines.jsonl"])
+    memory = MemdMemory(Memories(labelled), RecallSettings())
+    scores = by_group(measure(labelled, memory, 2_000))
 
-    assert {question.id: memory.search(question.group, question.text) for question in labelled.questions} == {
+    assert {question.id: memory.search(question) for question in labelled.questions} == {
         "0": ["2", "0"],
         "q": ["d"],
         "1": ["7", "0", "2"],
@@ -302,11 +305,10 @@ def test_a_labelled_set_may_be_an_object_or_lines(tmp_path: Path) -> None:
     )
 
 
-def test_the_labelled_set_is_found(tmp_path: Path) -> None:
+def test_the_labelled_set_is_found() -> None:
     """The search is no worse than the figures in docs/recall.md."""
-    labelled = retrieval.read([ROOT / "evaluation" / "retrieval.jsonl"])
-    memory = retrieval.MemdMemory(labelled, tmp_path / "data")
-    means = retrieval.measure(labelled, memory, 2_000)["all"].figures()
+    labelled = read([ROOT / "evaluation" / "retrieval.jsonl"])
+    means = Score(measure(labelled, MemdMemory(Memories(labelled), RecallSettings()), 2_000)).figures()
     assert means["questions"] >= 60
     assert means["MRR"] > 0.78
     assert means["recall@5"] > 0.8
