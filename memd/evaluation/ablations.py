@@ -51,7 +51,7 @@ class _NoDay(MemdMemory):
 
 
 class _NoPeriods(MemdMemory):
-    def period(self, query: str, now: datetime) -> Period:
+    def period(self, query: str, now: datetime, memory: Indexed) -> Period:
         return NO_PERIOD
 
 

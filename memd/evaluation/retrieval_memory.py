@@ -12,9 +12,10 @@ from memd.memory.document import Document, empty_document, facts_of
 from memd.memory.facts import content_of, evidence_of, id_of
 from memd.memory.said.marking import Changed, over_marks
 from memd.memory.said.turns import Mark, Said, line_of
+from memd.recall.edges import period_of
 from memd.recall.inject import Lines, inject
 from memd.recall.of_document import indexed, ranked, shown
-from memd.recall.periods import Period, period_of
+from memd.recall.periods import Period
 from memd.recall.ranking import Indexed
 from memd.recall.search import Found
 from memd.recall.vectors import Vectors
@@ -67,9 +68,9 @@ class MemdMemory:
         """The memory as it is searched."""
         return memory
 
-    def period(self, query: str, now: datetime) -> Period:
+    def period(self, query: str, now: datetime, memory: Indexed) -> Period:
         """The time that a question is about."""
-        return period_of(query, now)
+        return period_of(query, now, memory)
 
     def ranked(self, memory: Indexed, query: str, period: Period, cosines: Mapping[int, float] | None) -> list[Found]:
         """What answers a question about this period."""
@@ -92,7 +93,7 @@ class MemdMemory:
         cosines = None
         if self._vectors is not None:
             cosines = dict(enumerate(self._vectors.cosines(query, list(map(content_of, memory.memory.facts)))))
-        return self.ranked(memory, query, self.period(query, now), cosines)
+        return self.ranked(memory, query, self.period(query, now, memory), cosines)
 
 
 def _document(labelled: Labelled, group: str) -> Document:
