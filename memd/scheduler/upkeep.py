@@ -55,17 +55,17 @@ class Upkeep:
         """
         try:
             with connect(self._settings) as client:  # of its own, so that the scheduler keeps no second connection
-                if send(client, rounds.take(self.what, _ms(TAKEN_S))):
+                if send(client, rounds.take(self.round_name, _ms(TAKEN_S))):
                     self._walk(client)
-                    send(client, rounds.keep(self.what, _ms(DAY_S)))
+                    send(client, rounds.keep(self.round_name, _ms(DAY_S)))
         except MemdError as error:  # the inbox is away: what is left of the round is done by the next one
             self._log.warning(Event.DUTY_FAILED, code=type(error).__name__)
         except Exception as error:  # noqa: BLE001  (the thread ends; a later look begins the round anew)
             self._log.error(Event.DUTY_FAILED, exc_info=error)
 
     @property
-    def what(self) -> str:
-        """The name of the round: what it would do, so that other gates or other days are not kept waiting."""
+    def round_name(self) -> str:
+        """The name of the round in the inbox: by gates and days, as a change of these must not wait."""
         from memd.memory.said.excerpts import GATES_VERSION  # noqa: PLC0415  (as in `_tend`)
 
         days = self._settings.said.days if keeps_said(self._settings) else 0
@@ -77,7 +77,7 @@ class Upkeep:
             self._tend(bucket)
             time.sleep(PAUSE_S)
             if time.monotonic() > renew:
-                send(client, rounds.keep(self.what, _ms(TAKEN_S)))
+                send(client, rounds.keep(self.round_name, _ms(TAKEN_S)))
                 renew = time.monotonic() + TAKEN_S / 2
 
     def _buckets(self) -> Iterator[Bucket]:

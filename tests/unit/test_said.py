@@ -333,7 +333,7 @@ def test_one_of_all_schedulers_does_the_upkeep_once_a_day(
     """One that keeps being killed does not read all memories at each start; what was cut short is done later."""
     kept_long(tmp_path, store)
     upkeep = Upkeep(make_settings(tmp_path / "data", server_url), store)
-    assert send(client, rounds.take(upkeep.what, 600_000)), "another scheduler is at it, or died at it"
+    assert send(client, rounds.take(upkeep.round_name, 600_000)), "another scheduler is at it, or died at it"
     upkeep.run()
     assert len(layer(store).turns) == 2
     client.delete(*client.keys(f"{P}:round:*"))  # its time is over
@@ -342,7 +342,7 @@ def test_one_of_all_schedulers_does_the_upkeep_once_a_day(
     [name] = client.keys(f"{P}:round:*")
     assert client.pttl(name) > 80_000_000
     shorter = Upkeep(make_settings(tmp_path / "data", server_url, said={"days": 1}), store)
-    assert send(client, rounds.take(shorter.what, 1)), "other settings wait for no day to pass"
+    assert send(client, rounds.take(shorter.round_name, 1)), "other settings wait for no day to pass"
 
 
 def test_switched_off_the_upkeep_removes_the_files(
