@@ -13,7 +13,7 @@ from memd.cli.common import Agent, DryRun, Json, User, echo, echo_json, nothing,
 from memd.cli.evaluate import Extractor, Model, Setting, chosen_settings
 from memd.context import Bucket
 from memd.evaluation.reextracting import Diff, read_kept, run
-from memd.printable import printable
+from memd.printable import counted, printable
 
 EMPTY = 1
 """Exit code: no turns are kept of this memory."""
@@ -43,7 +43,7 @@ def reextract(
     if not kept.conversations:
         nothing("nothing is kept of what was said in such a memory")
         raise typer.Exit(EMPTY)
-    warn(f"{len(kept.said.turns)} turns in {len(kept.conversations)} conversations")
+    warn(f"{counted(len(kept.said.turns), 'turn')} in {counted(len(kept.conversations), 'conversation')}")
     with bar("extracting", len(kept.conversations)) as progress:
         diff, code = run(kept, settings, progress)
     if as_json:
@@ -64,15 +64,16 @@ def _told(diff: Diff) -> Iterator[str]:
         yield _line("~", pair["now"])
         yield _line(">", pair["again"])
     yield (
-        f"{diff['same']} facts the same, {len(diff['reworded'])} in other words, {len(diff['added'])} only now, "
-        f"{len(diff['gone'])} not again; {diff['not_compared']} rest on nothing that is kept"
+        f"{counted(diff['same'], 'fact')} the same, {len(diff['reworded'])} in other words, "
+        f"{len(diff['added'])} only now, {len(diff['gone'])} not again; "
+        f"{diff['not_compared']} rest on nothing that is kept"
     )
     for name in ("refused", "failures"):
         if diff[name]:
             yield f"{name}: " + ", ".join(f"{count} {reason}" for reason, count in diff[name].items())
     tokens = ", ".join(f"{count} {name.removesuffix('_tokens')}" for name, count in diff["tokens"].items())
     price = "price unknown" if diff["usd"] is None else f"${diff['usd']:.6f}"
-    yield f"{diff['requests']} requests; {tokens} tokens; {price}"
+    yield f"{counted(diff['requests'], 'request')}; {tokens} tokens; {price}"
 
 
 def _line(sign: str, fact: dict[str, Any]) -> str:

@@ -86,5 +86,5 @@ def test_it_is_told_for_people_and_refused_without_dry_run(cli: Cli, memory: byt
     broken = cli("reextract", "ana", "--dry-run", **asking(model))
     assert broken.returncode == 70
     assert "- [context | 0.90] The user is a nurse." in broken.stdout
-    assert "1 facts the same" in broken.stdout
+    assert "1 fact the same" in broken.stdout
     assert "later conversations are missing" in broken.stderr
