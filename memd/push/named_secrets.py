@@ -43,10 +43,11 @@ class Values:
         self.name_in_code = compiled(sources["name_in_code"])
         self._harmless = compiled(sources["harmless"])
         self._stand_in = compiled(sources["stand_in"])
+        self._stand_in_part = compiled(sources["stand_in_part"])
 
     def holds_a_place(self, value: str) -> bool:
         """Whether a value only stands for a secret: a mask, a variable, a type, "your-key-here"."""
-        return self._stand_in.search(value) is not None
+        return self._stand_in.match(value) is not None or self._stand_in_part.search(value) is not None
 
     def is_strong(self, value: str) -> bool:
         """Whether a value is a secret when a word for one is in its line."""
@@ -100,7 +101,7 @@ class NamedSecrets:
         """The secrets in a text. `lowered` is the text in lower case, with all characters in the same places."""
         found = self._words.find(lowered)
         found["password"] = _merged(found["password"], found["code"])
-        named = sorted({*found["password"], *found["key"]})
+        named = list(dict.fromkeys(sorted([*found["password"], *found["key"]])))
         cut = list(_lines_after(named[MAX_NAMED:], text))
         yield from ((first, last, "password") for first, last in cut)
         yield from self._near_words(found, text, cut)
@@ -159,7 +160,7 @@ def _merged(some: list[Place], others: list[Place]) -> list[Place]:
     if not some or not others:
         return some or others
     places: list[Place] = []
-    for place in sorted({*some, *others}):
+    for place in sorted([*some, *others]):  # two rows in order: sorting them takes linear time
         add(place, places)
     return places
 

@@ -51,15 +51,17 @@ def _cards_of(text: str, groups: list[tuple[int, int]]) -> Iterator[tuple[int, i
     places = [0, *accumulate(end - start for start, end in groups)]
     free = 0
     for number, (start, end) in enumerate(groups):
-        if number < free or end - start < 3 or text[start] not in "23456" or _tied(text, start - 1, ".,-"):
+        if number < free or end - start < 3 or text[start] not in "23456":
             continue
         first = places[number]
         for last in range(bisect_right(places, first + 19) - 1, number, -1):
             length, stop = places[last] - first, groups[last - 1][1]
             if length < 13:
                 break
-            passes = (sums[places[last] % 2][places[last]] - sums[places[last] % 2][first]) % 10 == 0
-            if passes and not _tied(text, stop, "-./_") and _is_card(digits[first : places[last]]):
+            luhn = sums[places[last] % 2]
+            if (luhn[places[last]] - luhn[first]) % 10 or _tied(text, start - 1, ".,-") or _tied(text, stop, "-./_"):
+                continue
+            if _is_card(digits[first : places[last]]):
                 yield start, stop
                 free = last
                 break

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import ahocorasick  # type: ignore[import-not-found, import-untyped, unused-ignore]  # an extension without types
 
@@ -23,10 +23,10 @@ class WordFinder:
     def __init__(self, sources: Iterable[tuple[str, str]]) -> None:
         """Take pairs of a kind and a regex. Raises ConfigError when a regex begins with no literal."""
         self._kinds: set[str] = set()
-        owners: dict[str, list[tuple[str, re.Pattern[str]]]] = defaultdict(list)
+        owners: dict[str, list[tuple[str, Callable[[str, int], re.Match[str] | None]]]] = defaultdict(list)
         for kind, source in sources:
             for literal in _shortest(first_literals(source)):
-                owners[literal].append((kind, re.compile(source)))
+                owners[literal].append((kind, re.compile(source).match))
             if not first_literals(source):
                 raise ConfigError(f"the pattern of a word must begin with a literal: {source}")
             self._kinds.add(kind)
@@ -39,8 +39,9 @@ class WordFinder:
         """The places of the words of each kind, in order and apart (see `add`)."""
         found: dict[str, list[Place]] = {kind: [] for kind in self._kinds}
         for last, (length, patterns) in self._automaton.iter(text):
-            for kind, pattern in patterns:
-                if match := pattern.match(text, last - length + 1):
+            start = last - length + 1
+            for kind, matches in patterns:
+                if match := matches(text, start):
                     add(match.span(), found[kind])
         return found
 
@@ -50,10 +51,14 @@ def add(place: Place, places: list[Place]) -> None:
 
     A word that the next one follows at once is left out too, so a text of nothing but words has few places.
     """
-    if not places or place[0] > places[-1][1] + AT_ONCE:
+    if not places:
         places.append(place)
-    elif place[0] >= places[-1][1] or place[0] <= places[-1][0]:
-        places[-1] = place if place[1] > places[-1][1] else places[-1]
+        return
+    start, (first, last) = place[0], places[-1]
+    if start > last + AT_ONCE:
+        places.append(place)
+    elif (start >= last or start <= first) and place[1] > last:
+        places[-1] = place
 
 
 def _shortest(literals: Literals) -> list[str]:
