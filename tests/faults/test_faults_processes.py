@@ -401,7 +401,7 @@ def test_a_worker_told_again_and_again_loses_nothing(
                 worker.send_signal(signal.SIGTERM)
                 return worker.poll() is not None
 
-            wait_for(has_ended, "it has ended", timeout_s=10)
+            wait_for(has_ended, "it has ended")
         with part("worker", configured(drain__lease_s=1)):
             assert ended(memd) == {"stored": 1}
     assert once(memd, range(1), 1)

@@ -190,7 +190,7 @@ def slow_end(settings: Settings) -> Iterator[int]:
         with frozen([old := parts.pop("server")]):
             process.kill()
             process.wait()
-            wait_for(lambda: not any(map(alive, parts.values())), "the parts have ended", timeout_s=10)
+            wait_for(lambda: not any(map(alive, parts.values())), "the parts have ended")
             yield old
 
 
@@ -215,7 +215,7 @@ def test_what_a_killed_supervisor_leaves_behind(embedded: Settings) -> None:
             assert client.info("server")["process_id"] == pids["server"]
         process.kill()
         process.wait()
-        wait_for(lambda: not any(map(alive, pids.values())), "all parts have ended, the server too", timeout_s=10)
+        wait_for(lambda: not any(map(alive, pids.values())), "all parts have ended, the server too")
 
 
 def test_an_unfit_server_stops_the_start(server_url: str, data_dir: Path) -> None:

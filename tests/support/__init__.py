@@ -45,7 +45,7 @@ SHORT = {
 }
 
 
-def wait_for(condition: Callable[[], T], name: str, timeout_s: float = 20) -> T:
+def wait_for(condition: Callable[[], T], name: str, timeout_s: float = 60) -> T:
     """The first truthy result of `condition`; fails with its name when the deadline passes.
 
     The deadline is for free cores; it grows in proportion to the load of the machine.

@@ -34,7 +34,10 @@ def busy_cores() -> Iterator[None]:
 def run_once(*words: str) -> tuple[int, list[str], str]:
     """One run of pytest: its exit code, the tests that failed with their first words, its last line."""
     command = [sys.executable, "-m", "pytest", "-c", "../pyproject.toml", "--rootdir=..", "-p", "no:cacheprovider"]
-    done = subprocess.run([*command, "-n", "4", *words], cwd=TESTS, capture_output=True, text=True, check=False)
+    wide = {**os.environ, "COLUMNS": "300"}  # pytest cuts the reason of a failure at the width of the terminal
+    done = subprocess.run(
+        [*command, "-n", "4", *words], cwd=TESTS, env=wide, capture_output=True, text=True, check=False
+    )
     lines = done.stdout.strip().splitlines() or done.stderr.strip().splitlines() or [""]
     return done.returncode, _FAILED.findall(done.stdout), lines[-1]
 
