@@ -135,7 +135,11 @@ class MemdMiddleware(AgentMiddleware[MemdState, Any, Any]):
         query = _last_user_text(request.messages) if self._relevant else None
         try:
             block = self._memd.inject(
-                run.user_id, agent_name=self._agent_name, max_tokens=self._max_tokens, query=query
+                run.user_id,
+                agent_name=self._agent_name,
+                max_tokens=self._max_tokens,
+                query=query,
+                thread_id=run.thread_id,
             )
         except MemdError as error:  # the agent goes on without its memory
             _log.warning("%s %s", Event.INJECT_FAILED, error)

@@ -95,6 +95,7 @@ class LongTermMemory:
         block = await asyncio.to_thread(
             self._memd.inject,
             self._user_id, agent_name=self._agent_name, max_tokens=self._max_tokens, query=_query(msg) or None,
+            thread_id=self._thread_id,
         )  # fmt: skip
         return with_note(block)
 

@@ -202,6 +202,7 @@ class SearchBody(OneMemory, title="Search"):
     categories: list[str] = Field([], max_length=100, description="Only facts of these categories.")
     since: Moment | None = Field(None, description="Only facts learned or changed at this time or later.")
     until: Moment | None = Field(None, description="Only facts learned or changed before this time.")
+    thread_id: ThreadId | None = Field(None, description=OWN_THREAD)
     include_pending: bool = Field(False, description=PENDING)
     explain: bool = Field(False, description="Include the factors of each score.")
 

@@ -11,6 +11,7 @@ from starlette.responses import Response
 from memd.context import Bucket
 from memd.http.fields import AddFact, Export, FactEdit, Forget, Inject, InjectQuery, OneMemory, SearchBody, UsersQuery
 from memd.http.operation import HttpRequest, json_response
+from memd.push.validation import thread_of
 from memd.recall.inject import Injection
 from memd.recall.search import Found
 
@@ -58,7 +59,7 @@ async def _injection(request: HttpRequest, fields: InjectQuery | Inject) -> Inje
             agent_name=fields.agent_name,
             max_tokens=fields.max_tokens,
             query=fields.query,
-            thread_id=fields.thread_id,
+            thread_id=_thread(request, fields.thread_id),
             include_pending=fields.include_pending,
             include_said="said" in request.token.scopes,
         )
@@ -80,12 +81,18 @@ async def search(request: HttpRequest) -> Response:
             categories=body.categories,
             since=body.since,
             until=body.until,
+            thread_id=_thread(request, body.thread_id),
             include_pending=body.include_pending,
             include_said="said" in request.token.scopes,
         )
 
     results = await request.service.run(request.service.inbox if body.include_pending else request.service.files, work)
     return json_response({"found": [_row(result, explain=body.explain) for result in results]})
+
+
+def _thread(request: HttpRequest, thread_id: str | None) -> str | None:
+    """The stored name of a thread of the token's app."""
+    return None if thread_id is None else thread_of(thread_id, request.token.app)
 
 
 async def facts(request: HttpRequest) -> Response:

@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from memd.memory.document import Fact
-from memd.memory.facts import backstory_of, content_of, created_at, quotes_of, source_error, subject_of
+from memd.memory.facts import backstory_of, content_of, created_at, quotes_of, source_error, subject_of, updated_at
 from memd.push.times import moment
 from memd.recall.index import IndexEntry
 from memd.recall.words import roots
@@ -53,8 +53,8 @@ def entry_of(fact: Fact, around: Around) -> IndexEntry:
 
 
 def said_on(fact: Fact) -> datetime | None:
-    """When a fact was said; when it was stored, if that is all that is known."""
-    return moment(fact.get("saidAt")) or moment(created_at(fact))
+    """When a fact was said; of one without such a time when its words were last changed by hand, or stored."""
+    return moment(fact.get("saidAt")) or moment(updated_at(fact)) or moment(created_at(fact))
 
 
 def day_text(time: datetime | None) -> str:

@@ -6,7 +6,7 @@ The next read sees every change: each read asks the store for the mark of every 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
@@ -74,8 +74,8 @@ class _Cached:
 
     @cached_property
     def indexed_facts(self) -> Indexed:
-        """Without excerpts, for a reader that may not read what was said. The turns around a fact still find it."""
-        return Indexed(self.memory, around_facts(self.layers, self.memory.facts))
+        """For a reader that may not read what was said: no turn is an answer, and none finds a fact."""
+        return Indexed(self.memory)
 
     @cached_property
     def lines(self) -> Lines:
@@ -99,6 +99,9 @@ class _Cached:
 
 class Reader:
     """Reads the memories of a data folder. Thread-safe. `server`: called only to read pending messages."""
+
+    check = staticmethod(check)
+    """Checks the arguments of a search."""
 
     def __init__(self, settings: Settings, server: Callable[[], redis.Redis]) -> None:
         self._settings = settings
@@ -130,7 +133,7 @@ class Reader:
         first: list[int | Excerpt] = []
         if search is not None:
             indexed = cached.indexed if include_said else cached.indexed_facts
-            own = self._own_turns(bucket, thread_id, cached)
+            own = self._own_turns(bucket, thread_id if include_said else None, cached)
             first = [indexed.memory.shown(hit.place) for hit in self._ranked(indexed, search, own)]
         pending = [message.text for message in self._pending_of(bucket)] if include_pending else []
         block = versioned(inject(cached.lines, self._recall, max_tokens, first=first, pending=pending))
@@ -150,25 +153,19 @@ class Reader:
     def search(
         self,
         bucket: Bucket,
-        query: str,
-        limit: int,
-        categories: Collection[str],
-        since: object,
-        until: object,
+        search: Search,
+        thread_id: str | None,
         *,
         include_pending: bool,
         include_said: bool,
     ) -> list[Found]:
-        """The facts and excerpts that match, best first.
-
-        Raises Rejected, StoreUnavailable, DocumentDamaged, EmbedderFailed.
-        """
-        search = check(query, limit, categories, since, until)
+        """The facts and excerpts that match, best first. Raises StoreUnavailable, DocumentDamaged, EmbedderFailed."""
         cached = self._read(bucket)
         indexed = cached.indexed if include_said else cached.indexed_facts
         if include_pending:
             indexed = indexed.with_pending(self._pending_of(bucket))
-        hits = self._ranked(indexed, search)
+        own = self._own_turns(bucket, thread_id if include_said else None, cached)
+        hits = self._ranked(indexed, search, own)
         self._keep(bucket, cached)
         self._touch(bucket, hits)
         return hits

@@ -51,10 +51,11 @@ class Reading:
         """The `<memory>` block for the next prompt, within `max_tokens` (estimated); empty when nothing is known.
 
         `agent_name`: that agent's memory of the user, together with the user's own (`recall.with_user_memory`).
-        `query`: facts that match it come first, among them excerpts of what was said, marked as not verified
-        (`include_said` False: none); an empty query is ignored. `thread_id`: the conversation that asks, whose last
-        turns give no excerpts. `include_pending`: also show messages that are not extracted yet; this asks the
-        server. The same memory gives the same bytes.
+        `query`: facts that match it come first, among them excerpts of what was said, marked as not verified; an empty
+        query is ignored. `include_said` False: no excerpts, and facts are found by their own words and quotes, not by
+        the turns around them. `thread_id`: the conversation that asks, whose last turns give no excerpts; of an app
+        with a list or token of its own `<app>/<thread_id>`, as in the `source` of facts. `include_pending`: also show
+        messages that are not extracted yet; this asks the server. The same memory gives the same bytes.
         Raises Rejected, StoreUnavailable, DocumentDamaged; with `include_pending` InboxUnavailable and NotReady.
         """
         return self.injection(
@@ -98,24 +99,19 @@ class Reading:
         categories: Collection[str] = (),
         since: Time = None,
         until: Time = None,
+        thread_id: str | None = None,
         include_pending: bool = False,
         include_said: bool = True,
     ) -> list[Found]:
         """The facts and excerpts (see `Found.kind`) that match a query, best first, at most `limit` (1 to 500).
 
         `categories`: only facts of these. `since`, `until`: only facts learned or changed in this period, its end
-        excluded. `agent_name`, `include_pending`, `include_said`: as in `inject`. Raises as `inject`.
+        excluded. `agent_name`, `thread_id`, `include_pending`, `include_said`: as in `inject`. Raises as `inject`.
         """
         bucket = bucket_of(user_id, agent_name)
+        search = self._reader.check(query, limit, categories, since, until)
         return self._reader.search(
-            bucket,
-            query,
-            limit,
-            categories,
-            since,
-            until,
-            include_pending=include_pending,
-            include_said=include_said,
+            bucket, search, thread_id, include_pending=include_pending, include_said=include_said
         )
 
     def document(self, user_id: str, *, agent_name: str = DEFAULT_AGENT) -> Document:

@@ -15,7 +15,9 @@ from typing import Any
 import pytest
 from support import ENDS_S, Cli, environment, make_settings, wait_for
 from support.http_support import ALL, Answer, Site, install, serving
+from support.recall_support import document, fact, store, turn
 
+from memd.context import Bucket
 from memd.errors import ConfigError, Rejected
 from memd.http import keyring
 from memd.http.keyring import SCOPES, Keyring, Users
@@ -151,6 +153,38 @@ def test_apps_have_threads_of_their_own(site: Site) -> None:
     )
     long = site.ask("POST", "/v1/push", {**body, "thread_id": "t" * 256}, token=shop)
     assert (long.code, long.json["field"], long.json["limit"]) == ("E_THREAD_ID_LENGTH", "thread_id", 191)
+
+
+def test_what_was_said_needs_a_scope_of_its_own(site: Site) -> None:
+    """Without it no excerpt, no turn of an export, and no word that only a turn has finds a fact; an app's thread has
+    the name that the app gave it.
+    """
+    evidence = [{"thread": "shop/t", "message": "1", "quote": "Since 2019"}]
+    store(
+        site.settings.data_dir,
+        document(fact("fact_a", "The user has been vegan since 2019", evidence=evidence), bucket=Bucket("eva")),
+        turn("1", "Since 2019, after that documentary on dolphins.", thread="shop/t"),
+        turn("2", "My canoe is blue.", thread="shop/t"),
+        turn("3", "My canoe leaks a little.", thread="shop/old"),
+    )
+    reads = site.give(scopes=("read", "admin"))
+    may = site.give(scopes=("read", "admin", "said"))
+
+    def found(token: str, query: str, **more: str) -> list[str]:
+        answer = site.ask("POST", "/v1/search", {"user_id": "eva", "query": query, **more}, token=token)
+        return [row["fact"]["content"] for row in answer.json["found"]]
+
+    assert found(may, "dolphins")[:1] == ["The user has been vegan since 2019"]
+    assert found(may, "canoe", thread_id="t")[0] == "My canoe leaks a little."
+    assert "My canoe is blue." not in found(may, "canoe", thread_id="t")
+    block = site.ask("GET", "/v1/inject?user_id=eva&query=canoe&thread_id=t", token=may).json["text"]
+    assert "leaks" in block
+    assert "blue" not in block
+    assert "blue" in site.ask("POST", "/v1/inject", {"user_id": "eva", "query": "canoe"}, token=may).json["text"]
+    assert (found(reads, "dolphins"), found(reads, "canoe")) == ([], [])
+    assert "canoe" not in site.ask("GET", "/v1/inject?user_id=eva&query=canoe", token=reads).json["text"]
+    assert "dolphins" in site.ask("GET", "/v1/export?user_id=eva", token=may).body.decode()
+    assert "dolphins" not in site.ask("GET", "/v1/export?user_id=eva", token=reads).body.decode()
 
 
 def test_a_receipt_is_for_who_may_name_its_user(site: Site, of_ana: str) -> None:

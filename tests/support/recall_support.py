@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,12 @@ import orjson
 from memd.client import Memd
 from memd.context import Bucket
 from memd.memory.document import SECTIONS, Document, empty_document
+from memd.memory.said.changes import append
+from memd.memory.said.excerpts import judged
+from memd.memory.said.turns import Mark, Turn
+from memd.memory.store.json_store import open_store
 from memd.memory.store.paths import FILE, folder
+from memd.push.times import iso
 from support import make_settings
 
 
@@ -37,6 +43,21 @@ def write(data_dir: Path, made: Document) -> None:
     file.parent.mkdir(parents=True, exist_ok=True)
     file.with_suffix(".new").write_bytes(orjson.dumps(made))
     file.with_suffix(".new").replace(file)
+
+
+def turn(identity: str, text: str, said_at: str = "2026-06-03T10:00:00Z", thread: str = "t1", **fields: Any) -> Turn:
+    """A turn that the gates have judged."""
+    role = fields.pop("role", "user")
+    return judged(Turn(identity, thread, role, text, said_at, iso(datetime.now(UTC)), **fields), ())
+
+
+def store(data_dir: Path, made: Document, *turns: Turn, marks: tuple[Mark, ...] = ()) -> None:
+    """A document with what was said, as a worker stores it."""
+    settings = make_settings(data_dir, None)
+    bucket = Bucket(made["userId"], made["agentName"])
+    files = open_store(settings)
+    loaded = files.load(bucket)
+    files.commit(bucket, loaded, {**loaded.document, **made, "revision": 1}, lambda: True, said=append(turns, marks))
 
 
 def reader(data_dir: Path, **changes: Any) -> Memd:

@@ -14,16 +14,28 @@ from typing import Protocol, TypeVar
 from memd.config import Settings
 from memd.context import DEFAULT_AGENT, Bucket
 from memd.errors import Conflict, Rejected
-from memd.memory.document import Document, Fact, Withheld, archive_of, facts_of, revision_of, withheld_of
+from memd.memory.document import (
+    Document,
+    Fact,
+    Withheld,
+    archive_of,
+    facts_of,
+    revision_of,
+    said_file_of,
+    withheld_of,
+)
 from memd.memory.facts import archive_reason, with_id
 from memd.memory.hand import edits
 from memd.memory.hand.edits import RemovedFact
 from memd.memory.hand.steps import Edited
 from memd.memory.said.changes import SaidChange
+from memd.memory.said.marking import edited_facts, over_marks
+from memd.memory.said.taking import took_in
 from memd.memory.said.turns import Said, Turn
 from memd.memory.store.json_store import open_store
 from memd.memory.store.protocol import FileStore, Loaded, Store
-from memd.memory.store.said_reader import read_said
+from memd.memory.store.said_reader import keeps_said, read_said
+from memd.push.times import iso
 
 ROUNDS = 50
 """How often an edit is retried because another writer was faster; each time that writer made progress."""
@@ -165,15 +177,26 @@ class Editing:
         """
         for _ in range(ROUNDS):
             loaded = self.load(bucket)
-            result = step(loaded.document, datetime.now(UTC))
+            now = datetime.now(UTC)
+            result = step(loaded.document, now)
             if dry_run or not has_changed(loaded.document, result):
                 return loaded.document, result
+            said = result.said or self._ended(bucket, loaded.document, result.document, now)
             try:
-                self._store.commit(bucket, loaded, result.document, lambda: self._is_free(bucket), said=result.said)
+                self._store.commit(bucket, loaded, result.document, lambda: self._is_free(bucket), said=said)
             except Conflict:  # nothing was written: the edit is applied again to the newer document
                 continue
             return loaded.document, result
         raise Conflict("E_CONFLICT: other writers were faster every time; nothing was changed, try again")
+
+    def _ended(self, bucket: Bucket, before: Document, after: Document, now: datetime) -> SaidChange | None:
+        """The marks on the turns that say what this edit has ended, as after a replacement."""
+        changes = list(edited_facts(before, after))
+        if not changes or not keeps_said(self._settings):
+            return None
+        said = self._store.read_said(bucket, before)
+        marks = over_marks(said, changes, iso(now))
+        return took_in(said_file_of(before), lambda: said, (), self._settings.said, now, marks)
 
     def _one(self, bucket: Bucket, step: Step[Edited], dry_run: bool) -> Change:
         before, edited = self.change(bucket, step, dry_run=dry_run)

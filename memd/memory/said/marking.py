@@ -6,13 +6,13 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from memd.memory.document import Fact
+from memd.memory.document import Document, Fact, archive_of
 from memd.memory.duplicates import tokens
-from memd.memory.facts import content_of, proven_by
+from memd.memory.facts import by_id, content_of, id_of, proven_by
 from memd.memory.purge import content_words, names_in
 from memd.memory.said.removal import SHARE
 from memd.memory.said.turns import Mark, Said, Turn
-from memd.memory.text import CJK
+from memd.memory.text import CJK, normal_key
 
 _CJK = re.compile(f"[{CJK}]")
 
@@ -30,6 +30,17 @@ def changed_facts(before: Mapping[str, Fact], archive: Iterable[Fact], after: Ma
         old = before.get(str(entry.get("id")))
         if old is not None:
             yield Changed(old, after.get(str(entry.get("replacedBy"))))
+
+
+def edited_facts(before: Document, after: Document) -> Iterator[Changed]:
+    """The change of each fact whose words somebody changed by hand, or which they archived; removed facts are none."""
+    facts, archive = by_id(after), {id_of(entry) for entry in archive_of(after)}
+    for fact_id, old in by_id(before).items():
+        new = facts.get(fact_id)
+        if new is None and fact_id in archive:
+            yield Changed(old, None)
+        elif new is not None and normal_key(content_of(new)) != normal_key(content_of(old)):
+            yield Changed(old, new)
 
 
 def hidden_marks(identities: Iterable[str], now: str, why: str = "update") -> list[Mark]:
