@@ -14,9 +14,10 @@ from memd.extraction.paragraphs import middle
 from memd.extraction.reply import BadReply
 from memd.extraction.reply import read as read_reply
 from memd.memory.gates.instructions import kind_of
+from memd.memory.quotes import QuotedText
 from memd.memory.said.excerpts import excerpts_in
 from memd.memory.said.wishes import wish_of
-from memd.memory.text import fold, normal_key
+from memd.memory.text import normal_key
 from memd.push import answers, tool_text
 from memd.push.filtering import to_context
 from memd.push.limits import shorten
@@ -79,7 +80,7 @@ def stages() -> dict[str, Search]:
         "paragraphs": lambda text: middle(text, 0, len(text)),
         "wishes": wish_of,
         "excerpts": excerpts_in,
-        "quotes": fold,
+        "quotes": lambda text: QuotedText(text).find(text[:500]),
         "keys of facts": normal_key,
         "replies of models": reply,
         "offline extractor": lambda text: list(read(text)),

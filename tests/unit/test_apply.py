@@ -143,22 +143,22 @@ def test_a_fact_is_refused_with_its_reason(changes: dict[str, Any], reason: str)
 
 
 @pytest.mark.parametrize(
-    ("quote", "index"),
+    ("quote", "index", "passage"),
     [
-        ("I live in Porto and", 0),
-        ("i LIVE in\tporto", 0),
-        ("喜欢喝Green茶", 0),
-        ("喜欢喝ｇｒｅｅｎ茶", 0),
-        ("I moved to Lisbon", 0),
-        ("I moved to Lisbon", 99),
+        ("I live in Porto and", 0, "I live in Porto and"),
+        ("i LIVE in\tporto", 0, "I live in Porto"),
+        ("喜欢喝Green茶", 0, "喜欢喝Ｇｒｅｅｎ茶"),
+        ("喜欢喝ｇｒｅｅｎ茶。", 0, "喜欢喝Ｇｒｅｅｎ茶。"),
+        ("I moved to Lisbon", 0, "I moved to Lisbon"),
+        ("I moved to Lisbon", 99, "I moved to Lisbon"),
     ],
 )
-def test_quotes_are_compared_without_space_width_and_case(quote: str, index: int) -> None:
-    """The quote is in some user message, whichever message the model names; it is stored as given."""
+def test_quotes_are_compared_without_space_width_and_case(quote: str, index: int, passage: str) -> None:
+    """The quote is in some user message, whichever message the model names; the user's own wording is stored."""
     applied = run(Update(new_facts=(wanted(evidence=(Evidence(index, quote),)),)))
 
     (fact,) = applied.document["facts"]
-    assert fact["evidence"][0]["quote"] == quote
+    assert fact["evidence"][0]["quote"] == passage
     assert fact["evidence"][0]["message"] == ("m3" if "Lisbon" in quote else "m1")
 
 

@@ -32,13 +32,22 @@ def proves(row: dict[str, Any]) -> bool:
     return UserMessages("thread-1", sent, {message.identity for message in sent}).hold(row["quote"])
 
 
-@pytest.mark.parametrize(("half", "good_refused", "bad_accepted"), [("open", 0, 0), ("heldout", 2, 1)])
+@pytest.mark.parametrize(("half", "good_refused", "bad_accepted"), [("open", 0, 0), ("heldout", 1, 0)])
 def test_quotes_are_judged_in_both_directions(half: str, good_refused: int, bad_accepted: int) -> None:
     """Good quotes differ in case, width, space and quotation marks; bad ones are changed or too short."""
     cases = [(row["ok"], proves(row)) for row in rows(f"quotes_blind/{half}.jsonl")]
     assert len(cases) >= 120
     assert sum(ok and not found for ok, found in cases) <= good_refused
     assert sum(found and not ok for ok, found in cases) <= bad_accepted
+
+
+@pytest.mark.parametrize(("half", "refused", "accepted"), [("open", 1, 0), ("held_out", 3, 0)])
+def test_loose_quotes_are_judged_in_both_directions(half: str, refused: int, accepted: int) -> None:
+    """Harmless copies are found, but for those without their accents; changed, stitched and invented ones are not."""
+    cases = [(row["match"], proves(row)) for row in rows("blind/quotes_loose.jsonl") if row["half"] == half]
+    assert len(cases) >= 45
+    assert sum(match and not found for match, found in cases) <= refused
+    assert sum(found and not match for match, found in cases) <= accepted
 
 
 def squeezed(text: str) -> str:

@@ -33,6 +33,35 @@ MESSAGES = [
     ("ฉันอยู่ที่เชียงใหม่", ["อยู่ที่เชียงใหม่"], ["ฉ", "ที"]),
     ("Vivo en Sevilla y soy celíaco", ["Vivo en Sevilla", "soy celíaco"], ["celíaco", "y", "o e"]),
 ]
+# What the user wrote, a loose copy of it, and the passage that is stored; None where the copy changes words.
+COPIES = [
+    ("I run **10 km** — most days.", "I run 10 km - most days", "I run **10 km** — most days"),
+    ("My stack:\n- Go 1.24\n- Postgres 16", "Go 1.24, Postgres 16.", "Go 1.24 - Postgres 16"),
+    ("Love it 🎉 we moved to Oslo!", "Love it, we moved to Oslo.", "Love it 🎉 we moved to Oslo"),
+    ("我在 Porto 住了 3 年，养猫。", "我在Porto住了3年,养猫", "我在 Porto 住了 3 年，养猫"),
+    ("They call me “Fen” at work", "\"They call me 'Fen' at work\"", "They call me “Fen” at work"),
+    ("Yes, after all that fuss, to Oslo in May.", "Yes … to Oslo in May", None),
+    (
+        "We moved, after all that fuss, to Oslo in May.",
+        "We moved ... to Oslo in May",
+        "We moved, after all that fuss, to Oslo in May",
+    ),
+    ("We moved, after all, to Oslo in May.", "to Oslo in May … We moved", None),
+    ("Well… we moved to Oslo", "Well... we moved to Oslo", "Well… we moved to Oslo"),
+    ("I pay 1.5 percent", "I pay 15 percent", None),
+    ("It costs $50 a month", "It costs €50 a month", None),
+    ("It was -5 degrees", "It was 5 degrees", None),
+    ("I can pay 1500 a month", "I can pay 15", None),
+    ("1. a Bernina 1008\n2. an overlocker", "a Bernina 1008, an overlocker", "a Bernina 1008 2. an overlocker"),
+    (
+        "See [Kettle](https://kettle.example), my shop :tada: in Hull",
+        "Kettle, my shop in Hull",
+        "Kettle](https://kettle.example), my shop :tada: in Hull",
+    ),
+    ("my C++ team", "my C team", None),
+    ("Cafe\u0301 du Nord is ours", "Café du Nord is ours", "Cafe\u0301 du Nord is ours"),
+    ("I go to the gym on Mondays.", "gymon", None),
+]
 GOOD = [(said, quote) for said, quotes, _ in MESSAGES for quote in quotes]
 BAD = [(said, quote) for said, _, quotes in MESSAGES for quote in quotes]
 
@@ -82,6 +111,20 @@ def test_two_words_three_characters_or_a_whole_message_prove(kind: str) -> None:
         result = applied(said, quote, kind)
         assert not result.refusals, (said, quote)
         assert result.added or result.confirmed or result.retired
+
+
+@pytest.mark.parametrize(("said", "quote", "passage"), COPIES)
+def test_a_loose_copy_proves_and_what_the_user_wrote_is_stored(said: str, quote: str, passage: str | None) -> None:
+    """Dashes, markdown, emoji, list marks and end marks do not count, an ellipsis is a gap; words and numbers count."""
+    facts = applied(said, quote, "add").document["facts"][1:]
+    assert [entry["quote"] for fact in facts for entry in fact["evidence"]] == ([] if passage is None else [passage])
+
+
+def test_a_gap_wider_than_a_quote_gives_both_its_parts() -> None:
+    """The passage between them would be cut to its beginning."""
+    said = "I keep bees" + ", and more" * 100 + ", and I sell honey"
+    (_, fact) = applied(said, "I keep bees ... I sell honey", "add").document["facts"]
+    assert [entry["quote"] for entry in fact["evidence"]] == ["I keep bees", "I sell honey"]
 
 
 def test_a_quote_is_looked_up_in_linear_time() -> None:

@@ -27,7 +27,6 @@ from memd.memory.document import (
     with_summary,
 )
 from memd.memory.duplicates import key_of
-from memd.memory.evidence import MAX_QUOTE_CHARS
 from memd.memory.facts import (
     DEFAULT_CATEGORY,
     UNKNOWN,
@@ -53,6 +52,7 @@ from memd.memory.gates.refusal import sentence_refusal, summary_refusal
 from memd.memory.gates.uploads import without_upload_events
 from memd.memory.hand.formats import Parcel
 from memd.memory.new_facts import aside, base_fact, new_id
+from memd.memory.quotes import MAX_QUOTE_CHARS
 from memd.memory.said.changes import SaidChange
 from memd.memory.text import one_line
 from memd.push.redaction import redact
