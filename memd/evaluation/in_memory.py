@@ -182,9 +182,10 @@ class InMemory:
             file = SaidFile(_FILE, len(held), len(result.said.turns)) if held else SaidFile()
             loaded = replace(work.loaded, document=with_said_file(work.loaded.document, file))
             keeping = Keeping(self._settings, lambda _: result.said, work.part.claim.key.thread_id)
-            change, _ = keeping.change(work, loaded, applied)
-            if change is not None:
+            kept = keeping.change(work, loaded, applied)
+            if (change := kept.said) is not None:
                 result.said = decode(change.lines if isinstance(change, Rewrite) else held + change.lines)
+            applied = replace(applied, document=kept.document)
         result.after = applied.document
         return applied
 

@@ -7,7 +7,7 @@ user asked not to keep. Secrets are removed as they are before a model sees a te
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -22,6 +22,7 @@ from memd.memory import ledger
 from memd.memory.document import Fact
 from memd.memory.facts import DEFAULT_CONFIDENCE
 from memd.memory.new_facts import base_fact
+from memd.memory.said import off_record
 from memd.memory.said.may_keep import may_keep
 from memd.memory.store.protocol import Store, Tombstone, load_to_read
 from memd.memory.text import one_line
@@ -92,14 +93,18 @@ class PendingMessages:
 
     def _of(self, bucket: Bucket, rows: Iterable[Waiting]) -> Iterator[tuple[int, Pending]]:
         identities: defaultdict[str, list[str]] = defaultdict(list)
+        names: dict[str, str] = {}
         for row in rows:
             name = ledger.name_of(row.thread_id, bucket.user_id, shared=self._settings.store.shared)
+            names[row.thread_id] = name
             for place in ledger.places(name):
                 identities[place].append(row.identity)
-        known = load_to_read(self._store, bucket, identities).known
+        loaded = load_to_read(self._store, bucket, identities)
+        known = loaded.known
         now = datetime.now(UTC)
         said = [(row, message) for row in rows if (message := self._message(row))]
-        not_kept = _not_kept(said)
+        off = {thread for thread, name in names.items() if off_record.is_off(loaded.document, name)}
+        not_kept = _not_kept(said, known, off)
         for row, message in said:
             if row.identity in known or row.identity in not_kept:
                 continue
@@ -118,12 +123,16 @@ class PendingMessages:
         return Message(message.role, message.content, message.id, message.created_at, identity=row.identity)
 
 
-def _not_kept(said: Iterable[tuple[Waiting, Message]]) -> set[str]:
-    """The identities of messages that the user asked not to keep."""
+def _not_kept(said: Iterable[tuple[Waiting, Message]], known: Container[str], off: Container[str]) -> set[str]:
+    """The identities of messages that the user asked not to keep. `off`: threads of which nothing new is kept."""
     threads: defaultdict[str, list[Message]] = defaultdict(list)
     for row, message in sorted(said, key=lambda pair: pair[0].order):
         threads[row.thread_id].append(message)
-    return {identity for messages in threads.values() for identity in may_keep(messages).not_kept}
+    not_kept: set[str] = set()
+    for thread, messages in threads.items():
+        first = next((place for place, message in enumerate(messages) if message.identity not in known), None)
+        not_kept |= may_keep(messages, first if thread in off else None).not_kept.keys()
+    return not_kept
 
 
 def _is_forgotten(row: Waiting, bucket: Bucket, grave: Tombstone | None) -> bool:

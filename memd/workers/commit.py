@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 
@@ -18,11 +19,12 @@ from memd.inbox.connection import send
 from memd.memory import ledger
 from memd.memory.apply import Applied, Origin, apply
 from memd.memory.facts import by_id
-from memd.memory.said.changes import SaidChange
+from memd.memory.said import off_record
 from memd.memory.store.protocol import Identities, Loaded, Wish
 from memd.memory.store.said_reader import keeps_said, read_said
+from memd.push.times import iso
 from memd.workers.before import TAIL_BYTES, earlier, may_stand_before
-from memd.workers.keeping import Keeping
+from memd.workers.keeping import Keeping, Written
 from memd.workers.outcome import Lost, Overtaken, Stored
 from memd.workers.resources import Resources
 from memd.workers.steps import Answered, Opened, Part, Work
@@ -77,15 +79,15 @@ class Documents:
         for _ in range(ROUNDS):
             applied = self._apply(answered, loaded)
             try:
-                said, not_kept = self._said(work, loaded, applied)
-                self._store.commit(key.bucket, loaded, applied.document, lambda: self._still_ours(work), taken, said)
+                kept = self._kept(work, loaded, applied)
+                self._store.commit(key.bucket, loaded, kept.document, lambda: self._still_ours(work), taken, kept.said)
             except Conflict:
                 loaded = self._store.load(key.bucket, asked)
                 forgotten = loaded.generation != work.loaded.generation
                 if forgotten or ledger.fresh(loaded.known, work.new) != work.new:
                     return Overtaken()
             else:
-                return _stored(answered, applied, not_kept)
+                return _stored(answered, applied, kept.not_kept)
         return Overtaken()
 
     def _apply(self, answered: Answered, loaded: Loaded) -> Applied:
@@ -103,13 +105,19 @@ class Documents:
             recent_use=self._recent_use(work.part, loaded),
         )
 
-    def _said(self, work: Work, loaded: Loaded, applied: Applied) -> tuple[SaidChange | None, dict[str, int]]:
-        """What changes in the said layer, and what is not kept, by reason."""
-        if not keeps_said(self._settings):
-            return None, work.not_kept
+    def _kept(self, work: Work, loaded: Loaded, applied: Applied) -> Written:
+        """The document to store, what changes in the said layer, and what is not kept, by reason."""
         key = work.part.claim.key
-        keeping = Keeping(self._settings, partial(self._store.read_said, key.bucket), self._ledger_name(key))
-        return keeping.change(work, loaded, applied)
+        name = self._ledger_name(key)
+        kept = Written(applied.document, None, work.not_kept)
+        if keeps_said(self._settings):
+            kept = Keeping(self._settings, partial(self._store.read_said, key.bucket), name).change(
+                work, loaded, applied
+            )
+        if not work.part.ends_claim:
+            return kept
+        now = iso(datetime.now(UTC))
+        return replace(kept, document=off_record.noted(kept.document, name, now, is_off=work.kept.is_off))
 
     def _earlier(self, part: Part, loaded: Loaded) -> tuple[Message, ...]:
         """What was said before a claim that begins with a new message. Raises StoreUnavailable."""

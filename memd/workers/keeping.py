@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import takewhile
 
 from memd.config import Settings
 from memd.memory import ledger, removed
@@ -15,12 +17,22 @@ from memd.memory.said.changes import Rewrite, SaidChange, rewrite
 from memd.memory.said.echo import without_echo
 from memd.memory.said.excerpts import judged
 from memd.memory.said.marking import changed_facts, hidden_marks, over_marks
+from memd.memory.said.matter import nearest
 from memd.memory.said.may_keep import Kept
-from memd.memory.said.taking import took_in, turns_of
+from memd.memory.said.taking import took_in, turn_hash, turns_of
 from memd.memory.said.turns import Mark, Said, Turn, without
 from memd.memory.store.protocol import Loaded
 from memd.push.times import iso
 from memd.workers.steps import Work
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What a commit keeps: its document, the change of the layer, and what is not kept, by reason."""
+
+    document: Document
+    said: SaidChange | None
+    not_kept: dict[str, int]
 
 
 class Keeping:
@@ -32,8 +44,8 @@ class Keeping:
         self._read = read
         self._thread = thread
 
-    def change(self, work: Work, loaded: Loaded, applied: Applied) -> tuple[SaidChange | None, dict[str, int]]:
-        """What changes in the layer, and what is not kept, by reason. Raises StoreUnavailable.
+    def change(self, work: Work, loaded: Loaded, applied: Applied) -> Written:
+        """What the commit writes of the layer and of its document. Raises StoreUnavailable.
 
         Only a commit that retires facts, or with a wish to forget, reads the layer.
         """
@@ -45,11 +57,14 @@ class Keeping:
         if held.file and (applied.retired or work.kept.not_kept):
             said = self._read(loaded.document)
             marks += self._over(said, work, loaded, applied, iso(now))
-            if gone := set(taken_along(work.kept, said, self._thread)):
-                return _without(said, gone, turns, marks), counts
+            if gone := said.by_id.keys() & set(taken_along(work.kept, said, self._thread)):
+                hashes = sorted(map(turn_hash, gone))
+                buried = {**applied.document, "removed": removed.turns_buried(applied.document, hashes, iso(now))}
+                return Written(buried, _without(said, gone, turns, marks), counts)
         marks = [mark for mark in marks if held.file or any(turn.id == mark.mark for turn in turns)]
         layer = self._settings.said
-        return took_in(held, lambda: said or self._read(loaded.document), turns, layer, now, marks), counts
+        change = took_in(held, lambda: said or self._read(loaded.document), turns, layer, now, marks)
+        return Written(applied.document, change, counts)
 
     def _turns(self, work: Work, loaded: Loaded) -> tuple[list[Turn], dict[str, int]]:
         """The turns to keep, with their excerpts, and the counts of those that are not kept."""
@@ -74,14 +89,33 @@ class Keeping:
 
 
 def taken_along(kept: Kept, said: Said, thread: str) -> Iterator[str]:
-    """The identities of stored turns that a wish takes along: by name, and those that it points back to."""
+    """The identities of stored turns that wishes take along: by name, where they point back to, and by what they name.
+
+    `thread`: the name of their thread in the ledger; what they name is looked for in all threads.
+    """
     yield from kept.not_kept
     turns = said.of_thread(thread)
     if kept.before == "thread":
         yield from (turn.id for turn in turns)
     elif kept.before == "turn":
-        last = max((place for place, turn in enumerate(turns) if turn.role == "user"), default=len(turns))
-        yield from (turn.id for turn in turns[last:])
+        rest = [turn for turn in turns if turn.id not in kept.not_kept]
+        users = [place for place, turn in enumerate(rest) if turn.role == "user"][-kept.count :]
+        yield from (turn.id for turn in (rest[users[0] :] if users else ()))
+    for matter in kept.matters:
+        held = [turn for turn in said.turns if matter.held_by(turn.text)]
+        if not held and matter in kept.unseen:
+            texts = ((place, turn.text) for place, turn in enumerate(turns) if turn.role == "user")
+            held = [turns[place] for place in [nearest(texts, [matter])] if place is not None]
+        for turn in held:
+            yield from _with_replies(said, turn)
+
+
+def _with_replies(said: Said, turn: Turn) -> Iterator[str]:
+    """The identities of a turn and, if the user said it, of the replies to it."""
+    yield turn.id
+    if turn.role == "user":
+        after = said.after(turn.id, len(said.turns))
+        yield from (reply.id for reply in takewhile(lambda other: other.role != "user", after))
 
 
 def _without(said: Said, gone: set[str], turns: Iterable[Turn], marks: Iterable[Mark]) -> Rewrite:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -19,6 +19,7 @@ from memd.memory import ledger
 from memd.memory.apply import maintenance_due
 from memd.memory.document import facts_of
 from memd.memory.facts import id_of, quotes_any
+from memd.memory.said import off_record
 from memd.memory.said.may_keep import Kept, may_keep
 from memd.memory.store.protocol import Tombstone
 from memd.push.answers import without_acknowledgements
@@ -148,7 +149,7 @@ def choose(opened: Opened, settings: Settings, now: datetime) -> Work | Unread |
     new = ledger.fresh(loaded.known | formerly, alive)
     if not new:
         return ALREADY_KNOWN if alive else Skipped("forgotten")
-    kept = may_keep([*opened.earlier, *(m for m in claim.messages if m.identity not in forgotten)])
+    kept = _asked(opened, forgotten, new, name)
     usable = [*opened.earlier, *(m for m in claim.messages if m.identity not in forgotten | part.guilty)]
     told = without_acknowledgements(new, usable)
     said = tuple(message for message in told if message.identity not in kept.no_quotes)
@@ -171,6 +172,15 @@ def choose(opened: Opened, settings: Settings, now: datetime) -> Work | Unread |
         facts = shown(loaded.document, claim.key.thread_id, work.new, work.before, work.maintenance)
         return replace(work, shown=facts)
     return Unread(replace(work, maintenance=Maintenance()), reason) if reason in NOTED else Skipped(reason)
+
+
+def _asked(opened: Opened, forgotten: Collection[str], new: Sequence[Message], name: str) -> Kept:
+    """What the user asks not to keep, of the claim and the turns before it. `name`: the thread's in the ledger."""
+    messages = [*opened.earlier, *(m for m in opened.part.claim.messages if m.identity not in forgotten)]
+    if not off_record.is_off(opened.loaded.document, name):
+        return may_keep(messages)
+    fresh = {message.identity for message in new}
+    return may_keep(messages, next(place for place, m in enumerate(messages) if m.identity in fresh))
 
 
 def _is_forgotten(tombstone: Tombstone, bucket: Bucket, message: Message) -> bool:

@@ -42,6 +42,11 @@ class Part:
         """Whether these are all messages of the claim."""
         return len(self.messages) == len(self.claim.messages)
 
+    @property
+    def ends_claim(self) -> bool:
+        """Whether its last message is the last of the claim."""
+        return self.messages[-1:] == self.claim.messages[-1:]
+
     def spend(self, model: str, usage: Usage, *, batch: bool) -> None:
         """Count one call. An unusable reply costs as much as any other."""
         self.progress.spent.update(usage_stats(model, usage, batch=batch))

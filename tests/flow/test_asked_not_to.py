@@ -9,6 +9,7 @@ from support import MakeSettings, daemon
 from memd.client import Memd
 from memd.config import Settings
 from memd.context import Bucket
+from memd.memory.removed import turn_hashes
 from memd.memory.said.excerpts import GATES_VERSION
 from memd.memory.said.turns import Said
 from memd.memory.store.json_store import open_store
@@ -60,3 +61,34 @@ def test_what_is_off_the_record_reaches_no_model_and_no_document(asking: MakeSet
         outcome = app.receipt(alone.id or "")
         assert (outcome.state, outcome.reason) == ("skipped", "off_the_record")
         assert len(model.requests) == before
+
+
+def test_what_a_wish_names_goes_from_every_thread_and_stays_away(asking: MakeSettings, model: ModelServer) -> None:
+    """Its turns and the replies to them, also when they were stored long before; their hashes keep imports out."""
+    settings = asking()
+    store = open_store(settings)
+
+    def tell(thread: str, text: str) -> None:
+        turn = {"role": "user", "content": text}
+        app.push([turn, {"role": "assistant", "content": f"I see: {text[-6:]}"}], thread_id=thread, user_id="ana")
+        app.flush(wait=True)
+
+    with daemon(settings), Memd(settings) as app:
+        tell("t", "Our hamster Zyx died.")
+        tell("t", "I work as a nurse.")
+        exported = app.export("ana")
+        tell("other", "Forget what I told you about the hamster.")
+        assert [turn.text for turn in layer(settings).turns] == ["I work as a nurse.", "I see: nurse."]
+        assert len(turn_hashes(store.load(Bucket("ana")).document)) == 2
+        assert not [path for path in settings.data_dir.rglob("said-*") if b"Zyx" in path.read_bytes()]
+        [back] = app.import_memory("ana", exported).memories
+        assert back.refused["removed_turn"] == 2
+        tell("t", "incognito on")
+        tell("t", "I am seeing Quixby.")
+        tell("u", "I coach football.")
+        tell("t", "incognito off")
+        tell("t", "I keep bees.")
+        assert [turn.text for turn in layer(settings).turns if turn.role == "user"][1:] == [
+            "I coach football.", "I keep bees.",
+        ]  # fmt: skip
+        assert "Quixby" not in str([request.body for request in model.requests])

@@ -23,8 +23,8 @@ BLIND = Path(__file__).parents[1] / "data" / "blind"
 
 
 WRONG = [
-    ("tuning", {"before": 1, "quotable": 3}),
-    ("held_out", {"miss": 11, "false alarm": 7, "before": 6, "quotable": 6}),
+    ("tuning", {"quotable": 1}),
+    ("held_out", {"miss": 9, "false alarm": 7, "before": 6, "quotable": 6}),
 ]
 """Most errors of each kind in each half."""
 
@@ -69,6 +69,19 @@ def test_wishes_are_found_and_little_else(half: str, most: dict[str, int]) -> No
     assert found <= Counter(most)
 
 
+@pytest.mark.parametrize(("half", "least", "most"), [("open", 32, 0), ("held_out", 16, 3)])
+def test_a_wish_takes_the_turns_along_that_hold_what_it_names(half: str, least: int, most: int) -> None:
+    """Earlier turns that go, as counts beside those that go wrongly; a third of the held-out ones share no word."""
+    right = wrong = 0
+    for row in rows("forget_matter", half):
+        kept = talk(*(turn["text"] for turn in row["earlier"]), row["text"])
+        gone = {turn["id"] for number, turn in enumerate(row["earlier"]) if f"u{number}" in kept.not_kept}
+        right += len(gone & set(row["goes"]))
+        wrong += len(gone - set(row["goes"]))
+    assert right >= least
+    assert wrong <= most
+
+
 @pytest.mark.parametrize(("half", "missed", "useless"), [("tuning", 1, 0), ("held_out", 8, 14)])
 def test_excerpts_are_statements(half: str, missed: int, useless: int) -> None:
     """Statements that give no excerpt, and excerpts that state nothing of the user's own."""
@@ -82,6 +95,22 @@ def test_excerpts_are_statements(half: str, missed: int, useless: int) -> None:
     assert others <= useless
 
 
+@pytest.mark.parametrize(
+    "request_",
+    [
+        "看一下附件里的合同。",
+        "这个报错，帮我看一下。",
+        "想请教一下报税的流程。",
+        "先试一下第二种写法。",
+        "求推荐一家川菜馆。",
+    ],
+)
+def test_a_request_in_chinese_is_no_statement(request_: str) -> None:
+    """A verb with 一下 and nobody who does it asks for something; with the user it tells."""
+    assert excerpts_in(request_) == []
+    assert excerpts_in("我昨天去医院查了一下血糖。") == [(0, 13)]
+
+
 def test_only_the_users_own_turns_give_excerpts() -> None:
     """The assistant and other named speakers give none; a name of the user is as good as none."""
     turn = Turn("n1", "t", "user", "I work as a nurse in Porto. Where do nurses park?")
@@ -90,6 +119,58 @@ def test_only_the_users_own_turns_give_excerpts() -> None:
     named = Turn("n1", "t", "user", turn.text, name="Ana")
     assert judged(named, ("Ana",)).excerpts == ((0, 27),)
     assert judged(named, ("Bo",)).excerpts == judged(Turn("n2", "t", "assistant", turn.text), ()).excerpts == ()
+
+
+HELD = (
+    "Our hamster died on Sunday.",
+    "I work at a bank.",
+    "My brother Emil owes taxes.",
+    "我家仓鼠周日死了",
+    "我哥哥欠税二十万",
+)
+
+
+@pytest.mark.parametrize(
+    ("wish", "goes"),
+    [
+        ("Forget what I told you about the hamster.", {"u0"}),
+        ("Forget everything about Emil.", {"u2"}),
+        ("don't remember anything I said about my brother's taxes", {"u2"}),
+        ("Please forget that my brother owes taxes.", {"u2"}),
+        ("The hamster thing: please don't store it.", {"u0"}),
+        ("What I said about Emil and the hamster is off the record.", {"u0", "u2"}),
+        ("Forget what I told you about the guinea pig.", set()),
+        ("忘掉我哥哥欠税的事", {"u4"}),
+        ("关于仓鼠的都别记", {"u3"}),
+        ("忘掉我姐姐离婚的事", set()),
+        ("Vergiss, was ich über den Hamster gesagt habe.", {"u0"}),
+    ],
+)
+def test_what_a_wish_names_goes_wherever_it_was_said(wish: str, goes: set[str]) -> None:
+    """Not the turn before the wish, unless it shares a word with what is named."""
+    kept = talk(*HELD, wish)
+    assert kept.not_kept.keys() == {f"{role}{name[1:]}" for name in {*goes, "u5"} for role in "ua"}
+    assert kept.no_quotes >= goes
+
+
+def test_of_turns_that_hold_only_part_of_it_the_nearest_goes() -> None:
+    """It shares most of the words; of turns that share as many the last one goes."""
+    kept = talk("I have a job at a bank.", "I like my job.", "I run.", "Forget what I said about my job interview.")
+    assert kept.not_kept.keys() == {"u1", "a1", "u3", "a3"}
+    assert (kept.before, len(kept.matters), kept.unseen) == ("", 1, ())
+
+
+def test_from_incognito_on_to_off_nothing_is_kept() -> None:
+    """Also where the switch was in an earlier claim; `off_from` is the first turn that came since."""
+    kept = talk("I keep bees.", "incognito mode on", "I see somebody.", "ok, incognito off", "I coach football.")
+    assert kept.not_kept.keys() == kept.no_quotes == {f"{role}{number}" for role in "ua" for number in (1, 2, 3)}
+    assert not kept.is_off
+    messages = [
+        Message("user", text, identity=text) for text in ("I bake.", "I see somebody.", "incognito off", "I run.")
+    ]
+    kept = may_keep(messages, 1)
+    assert (set(kept.not_kept), kept.is_off) == ({"I see somebody.", "incognito off"}, False)
+    assert talk("incognito on").is_off
 
 
 def test_a_wish_takes_its_reply_and_the_turn_it_points_to_along() -> None:
@@ -117,6 +198,14 @@ def test_a_wish_takes_its_reply_and_the_turn_it_points_to_along() -> None:
             {"u0", "a0", "u1", "a1"},
             {"u0", "a0", "u1", "a1"},
             "thread",
+        ),
+        (("dont save this but im looking for a job", "I run."), {"u0", "a0"}, {"u0", "a0"}, ""),
+        (("OTR: Karl was fired.", "I run."), {"u0", "a0"}, {"u0", "a0"}, ""),
+        (
+            ("I am 43.", "I owe 9k.", "Forget the last two things I said."),
+            {f"{r}{n}" for r in "ua" for n in (0, 1, 2)},
+            {"u0", "a0", "u1", "a1"},
+            "",
         ),
         (("> forget what I said", "```\nforget what I said\n```"), set(), set(), ""),
         (("我的工资是三万。", "刚才那句别记。", "我住在杭州。"), {"u0", "a0", "u1", "a1"}, {"u0", "a0"}, ""),

@@ -1,16 +1,18 @@
 """May keep: which messages may be kept, and which may prove a fact. A pure function.
 
 A user's wish to forget, or off the record, is not kept, nor is the reply to it. A wish that points back takes the
-user's turn before it along, with its reply; one that names what to forget takes nothing along and forbids no new fact.
+user's turn before it along, with its reply; one that names its matter takes the turns along that hold it, and forbids
+no new fact.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from memd.context import Message
+from memd.memory.said.matter import Matter, nearest
 from memd.memory.said.wishes import AskedNot, Why, wish_of
 
 
@@ -26,50 +28,120 @@ class Kept:
     """The identities of the messages that must prove nothing; all of them are among `not_kept`."""
 
     before: Literal["", "turn", "thread"] = ""
-    """What a wish takes along of the time before these messages: the thread's last turn of the user with its reply, or
-    all its turns. They are stored already, if anywhere."""
+    """What a wish takes along of the time before these messages: the thread's last turns of the user with their
+    replies, or all its turns. They are stored already, if anywhere."""
 
-    why_before: Why = "forget_wish"
+    count: int = 0
+    """How many turns `before` means."""
 
+    matters: tuple[Matter, ...] = ()
+    """What the wishes name: what is stored of it goes too."""
 
-def may_keep(messages: Sequence[Message]) -> Kept:
-    """What may be kept of messages of one thread, oldest first. Never raises."""
-    wishes = {place: wish for place, message in enumerate(messages) if (wish := _wish_of(message))}
-    if not wishes:
-        return Kept(tuple(messages), {}, frozenset())
-    not_kept: dict[str, Why] = {}
-    no_quotes: set[str] = set()
-    before: Literal["", "turn", "thread"] = ""
-    why_before: Why = "forget_wish"
-    for place, wish in wishes.items():
-        start, end = _reach(messages, place, wish)
-        if start < 0 and before != "thread":
-            before, why_before = "thread" if wish.reach == "thread" else "turn", wish.why
-        for index in range(max(0, start), end):
-            identity = messages[index].identity
-            not_kept[identity] = wish.why
-            if index < place or wish.own:
-                no_quotes.add(identity)
-    kept = tuple(message for message in messages if message.identity not in not_kept)
-    return Kept(kept, not_kept, frozenset(no_quotes), before, why_before)
+    unseen: tuple[Matter, ...] = ()
+    """Those of which no message here has a word: the stored turn of this thread that shares most goes, if none holds
+    it."""
+
+    is_off: bool = False
+    """Whether what comes next in the thread is not to be kept either ("incognito on")."""
 
 
-def _wish_of(message: Message) -> AskedNot | None:
-    return wish_of(message.content) if message.role == "user" else None
+class _Draft:
+    """The decisions on the messages of a thread in the making."""
+
+    def __init__(self, messages: Sequence[Message]) -> None:
+        self.messages = messages
+        self.not_kept: dict[str, Why] = {}
+        self.no_quotes: set[str] = set()
+        self.before: Literal["", "turn", "thread"] = ""
+        self.count = 0
+        self.matters: dict[Matter, bool] = {}
+        """Each with whether any message shares a word of it."""
+
+    def drop(self, places: Iterable[int], why: Why, *, quotable: bool = False) -> None:
+        """These messages are not kept."""
+        for place in places:
+            identity = self.messages[place].identity
+            self.not_kept[identity] = why
+            if not quotable:
+                self.no_quotes.add(identity)
+
+    def turn(self, place: int) -> range:
+        """A turn of the user with the replies to it."""
+        return range(place, next(self.users(range(place + 1, len(self.messages))), len(self.messages)))
+
+    def users(self, places: range) -> Iterator[int]:
+        """Those of these places where the user speaks."""
+        return (place for place in places if self.messages[place].role == "user")
+
+    def reach_back(self, place: int, count: int, why: Why) -> None:
+        """The user's last turns before a place go; those that are not among the messages are stored."""
+        turns = list(self.users(range(place)))[-count:]
+        for turn in turns:
+            self.drop(self.turn(turn), why)
+        if len(turns) < count and self.before != "thread":
+            self.before, self.count = "turn", max(self.count, count - len(turns))
+
+    def reach_matters(self, place: int, wish: AskedNot) -> None:
+        """The turns before a place that hold what the wish names; if none does, the one that shares most of it."""
+        missed = False
+        for matter in wish.matters:
+            held = [index for index in range(place) if matter.held_by(self.messages[index].content)]
+            if not held:
+                texts = ((index, self.messages[index].content) for index in self.users(range(place)))
+                held = [index for index in [nearest(texts, [matter])] if index is not None]
+            for index in held:
+                self.drop(self.turn(index) if self.messages[index].role == "user" else [index], wish.why)
+            self.matters[matter] = self.matters.get(matter, False) or bool(held)
+            missed = missed or not held
+        if missed and wish.reach == "earlier":
+            self.reach_back(place, 1, wish.why)
+
+    def kept(self, *, is_off: bool) -> Kept:
+        """The result."""
+        return Kept(
+            tuple(message for message in self.messages if message.identity not in self.not_kept),
+            self.not_kept,
+            frozenset(self.no_quotes),
+            self.before,
+            self.count,
+            tuple(self.matters),
+            tuple(matter for matter, seen in self.matters.items() if not seen),
+            is_off,
+        )
 
 
-def _reach(messages: Sequence[Message], place: int, wish: AskedNot) -> tuple[int, int]:
-    """The messages that go: from the first (-1: one before all of these) to the one after the last."""
-    if wish.reach == "thread":
-        return -1, len(messages)
-    end = next(_users(messages, range(place + 1, len(messages))), len(messages))
-    if wish.reach == "earlier":
-        return next(_users(messages, range(place - 1, -1, -1)), -1), end
-    if wish.reach == "next":
-        return place, next(_users(messages, range(end + 1, len(messages))), len(messages))
-    return place, end
+def may_keep(messages: Sequence[Message], off_from: int | None = None) -> Kept:
+    """What may be kept of messages of one thread, oldest first. Never raises.
+
+    `off_from`: the place from which on nothing is to be kept, because an earlier turn said so; None: from nowhere.
+    """
+    draft = _Draft(messages)
+    is_off = False
+    for place, message in enumerate(messages):
+        is_off = is_off or place == off_from
+        wish = wish_of(message.content) if message.role == "user" else None
+        if is_off or (wish is not None and wish.switch):
+            draft.drop([place], "off_the_record")
+        if wish is None:
+            continue
+        if wish.switch:
+            draft.drop(draft.turn(place), "off_the_record")
+            is_off = wish.switch == "on"
+        else:
+            _fulfil(draft, place, wish)
+    return draft.kept(is_off=is_off)
 
 
-def _users(messages: Sequence[Message], places: range) -> Iterator[int]:
-    """Those of these places where the user speaks."""
-    return (place for place in places if messages[place].role == "user")
+def _fulfil(draft: _Draft, place: int, wish: AskedNot) -> None:
+    """Drop what a wish is about, and the wish with the replies to it."""
+    turn, end = draft.turn(place), len(draft.messages)
+    draft.drop(turn, wish.why, quotable=not wish.own)
+    if wish.matters:
+        draft.reach_matters(place, wish)
+    elif wish.reach == "thread":
+        draft.drop(range(end), wish.why)
+        draft.before = "thread"
+    elif wish.reach == "earlier":
+        draft.reach_back(place, wish.turns, wish.why)
+    elif wish.reach == "next" and turn.stop < end:
+        draft.drop(draft.turn(turn.stop), wish.why)

@@ -11,6 +11,7 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Literal, NamedTuple
 
+from memd.memory.said.matter import Matter, matters_in
 from memd.memory.said.own_words import own_words
 from memd.push.patterns import compiled, load
 from memd.push.prefilter import Prefilter
@@ -21,13 +22,22 @@ Reach = Literal["", "turn", "earlier", "next", "thread"]
 turns of the thread.
 """
 
+Switch = Literal["", "on", "off"]
+
 _ORDER = ("thread", "next", "earlier", "back", "off", "unkept", "forget")
-"""The lists of wishes; of several in one turn the first in this order counts."""
+"""The lists of wishes; of several in one turn the first in this order counts, after `named`."""
+
+_COUNTS = {"two": 2, "three": 3, "four": 4}
+"""The lists of words that say how many turns back a wish reaches."""
 
 _QUOTED = re.compile(
     r"\"[^\"\n]{1,300}\"|(?<!\w)'[^'\n]{2,200}'(?!\w)|「[^」\n]{1,300}」|『[^』\n]{1,300}』|《[^》\n]{1,80}》|«[^»\n]{1,300}»"
 )
 _SENTENCE = re.compile(r"[^.!?。！？\n]+(?:\.(?=\w)[^.!?。！？\n]*)*[.!?。！？]*")
+_BREAK = re.compile(r"[,;:.!?，；：。！？\n–—]")
+_MAX_CLAUSE = 120
+"""Characters at most before and behind a wish that belong to its clause."""
+
 _QUOTES = str.maketrans({"‘": "'", "’": "'", "`": "'", **dict.fromkeys("“”„", '"')})
 _WORD = re.compile(r"[^\W_]+")
 _CJK = re.compile("[\u3400-\u9fff]")
@@ -43,6 +53,14 @@ class AskedNot(NamedTuple):
 
     why: Why
     reach: Reach
+    matters: tuple[Matter, ...] = ()
+    """What it names; with any, the turns that hold it go, and `reach` is for the case that none shares a word of it."""
+
+    turns: int = 1
+    """The user's turns before it that go, where it reaches them."""
+
+    switch: Switch = ""
+    """Whether from here on nothing is to be kept ("incognito on"), or no longer so."""
 
     @property
     def own(self) -> bool:
@@ -74,14 +92,15 @@ def _pattern(name: str) -> re.Pattern[str]:
 
 @cache
 def _prefilter() -> Prefilter[_Pattern]:
-    return Prefilter((source, _Pattern(name, source)) for name in _ORDER for source in _sources()[name])
+    names = ("named", "on", "off_again", *_ORDER)
+    return Prefilter((source, _Pattern(name, source)) for name in names for source in _sources()[name])
 
 
 def prepare() -> None:
     """Compile all patterns now, for this process and its future children; otherwise each is on first use."""
     for pattern in _prefilter().all():
         _ = pattern.compiled
-    for name in ("harmless", "excuses"):
+    for name in ("harmless", "excuses", "verbs", *_COUNTS):
         _pattern(name)
 
 
@@ -94,26 +113,78 @@ def wish_of(text: str) -> AskedNot | None:
     literals = prefilter.literals_in(words)
     if not prefilter.could_match(literals):
         return None
-    found: dict[str, tuple[int, int]] = {}
+    found: dict[str, _Found] = {}
     for sentence in _SENTENCE.finditer(words):
         tried = set(prefilter.select_part(literals, sentence[0]))
         likely = [pattern for pattern in tried if pattern.compiled.search(sentence[0])]
         said = _pattern("harmless").sub(_gap, sentence[0]) if likely else ""
         for pattern in likely:
-            if match := pattern.compiled.search(said):
-                found.setdefault(pattern.name, (sentence.start() + match.start(), sentence.start() + match.end()))
+            if (match := pattern.compiled.search(said)) and (one := _found(pattern.name, match, sentence.start())):
+                found[pattern.name] = found[pattern.name].with_(one) if pattern.name in found else one
+    return _wish(words, found)
+
+
+class _Found(NamedTuple):
+    """Where a list of patterns first matches a turn, and the matters that all of its matches name."""
+
+    start: int
+    end: int
+    matters: tuple[Matter, ...] = ()
+
+    def with_(self, other: _Found) -> _Found:
+        """This with the matters of another match; the place is that of the earlier one."""
+        first = min(self, other, key=lambda one: one.start)
+        return first._replace(matters=tuple(dict.fromkeys((*self.matters, *other.matters))))
+
+
+def _found(name: str, match: re.Match[str], start: int) -> _Found | None:
+    """A match in a sentence that begins at `start`; None for one of `named` that names no matter."""
+    matters: list[Matter] = []
+    if name == "named":
+        groups = match.groupdict()
+        named = groups.get("matter") or groups.get("clause") or ""
+        matters = matters_in(named, whole=not groups.get("matter"))
+        if not matters:
+            return None
+    return _Found(start + match.start(), start + match.end(), tuple(matters))
+
+
+def _wish(words: str, found: dict[str, _Found]) -> AskedNot | None:
+    """The wish in a turn with these words."""
+    switch: Switch = ""
+    if switches := {found[name].start: name for name in ("on", "off_again") if name in found}:
+        switch = "on" if switches[max(switches)] == "on" else "off"
+        return AskedNot("off_the_record", "turn", switch=switch)
+    named = found.get("named")
+    if named is not None and "next" not in found and not _is_wider(found.get("thread"), named):
+        return _about(words, found, named)
     name = next((name for name in _ORDER if name in found), None)
-    return None if name is None else _wish(name, words, found)
+    return None if name is None else _pointing(name, words, found)
 
 
-def _wish(name: str, words: str, found: dict[str, tuple[int, int]]) -> AskedNot:
+def _is_wider(thread: _Found | None, named: _Found) -> bool:
+    """Whether a wish for the whole thread is another one than that which names its matter."""
+    return thread is not None and (thread.end <= named.start or named.end <= thread.start)
+
+
+def _about(words: str, found: dict[str, _Found], named: _Found) -> AskedNot:
+    """The wish that names its matters; what this turn says of them before it must prove nothing either."""
+    why: Why = "off_the_record" if "off" in found else "forget_wish"
+    told = words[: named.start]
+    if any(matter.held_by(told) for matter in named.matters):
+        return AskedNot(why, "turn", named.matters)
+    return AskedNot(why, "earlier" if "earlier" in found else "", named.matters)
+
+
+def _pointing(name: str, words: str, found: dict[str, _Found]) -> AskedNot:
     """The wish of this list, in a turn with these words."""
-    start, end = found[name]
+    start, end, _ = found[name]
     before, after = _says_something(words[:start]), _says_something(words[end:])
     why: Why = "off_the_record" if "off" in found else "forget_wish"
     match name:
         case "forget":
-            return AskedNot("forget_wish", "")
+            named = _pattern("verbs").sub(_gap, words[_clause_start(words, start) : _clause_end(words, end)])
+            return AskedNot("forget_wish", "", tuple(matters_in(named, whole=False)))
         case "thread":
             return AskedNot(why, "thread")
         case "next":
@@ -124,7 +195,21 @@ def _wish(name: str, words: str, found: dict[str, tuple[int, int]]) -> AskedNot:
             return AskedNot(why, "turn")
         case "back" if before:
             return AskedNot(why, "turn")
-    return AskedNot(why, "earlier")
+    return AskedNot(why, "earlier", turns=_turns(words[start:end]))
+
+
+def _clause_start(words: str, place: int) -> int:
+    return max((match.end() for match in _BREAK.finditer(words, max(0, place - _MAX_CLAUSE), place)), default=0)
+
+
+def _clause_end(words: str, place: int) -> int:
+    found = _BREAK.search(words, place, place + _MAX_CLAUSE)
+    return found.start() if found else min(len(words), place + _MAX_CLAUSE)
+
+
+def _turns(wish: str) -> int:
+    """How many turns back a wish with these words reaches."""
+    return next((count for name, count in _COUNTS.items() if _pattern(name).search(wish)), 1)
 
 
 def _says_something(part: str) -> bool:
