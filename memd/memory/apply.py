@@ -35,6 +35,7 @@ from memd.memory.facts import (
 from memd.memory.gates.refusal import fact_refusal, summary_refusal
 from memd.memory.gates.uploads import without_upload_events
 from memd.memory.new_facts import EXPLICIT_CONFIDENCE, Origin, aside, new_fact, new_id, said_at
+from memd.memory.retiring import Ending
 from memd.memory.sayings import Saying, earlier, of_fact, of_summary, said_in
 from memd.memory.text import fold, one_line
 from memd.push.redaction import redact
@@ -132,8 +133,9 @@ class _Steps:
                 self._draft.refuse("said_earlier", "retiredFacts", index)
             else:
                 note = redact(aside(item.reason))[0]
-                over = said_in(evidence)
-                self._draft.retire(item.id, "retired", "retiredFacts", index, note=note, over=over)
+                proofs = self._messages.identities(evidence)
+                wish = Ending(item.id, "retired", note, over=said_in(evidence), proofs=proofs)
+                self._draft.retire(wish, "retiredFacts", index)
 
     def rewrite(self, summaries: Mapping[str, str]) -> None:
         """Rewrite the summaries that are named, unless newer words of the user are in them."""
@@ -189,7 +191,7 @@ class _Steps:
         else:
             self._draft.confirm(same, said)
             self._prove(same, evidence, confidence)
-        self._replace(same, old_ids, index, said)
+        self._replace(same, old_ids, index, evidence)
 
     def _is_late(self, index: int, fact: Fact, said: Saying, old_ids: Sequence[str]) -> bool:
         """Whether a new fact is over by what was said later or by its own date. It then goes to the archive at once."""
@@ -210,7 +212,8 @@ class _Steps:
         over = of_fact(draft.facts[later])
         draft.archive(id_of(fact), "replaced", replaced_by=later, over=over)
         draft.refuse("said_earlier", "newFacts", index)
-        self._replace(later, [old_id for old_id in old_ids if self._was_said_before(old_id, said)], index, said)
+        before = [old_id for old_id in old_ids if self._was_said_before(old_id, said)]
+        self._replace(later, before, index, evidence_of(fact))
         return True
 
     def _was_said_before(self, fact_id: str, said: Saying) -> bool:
@@ -267,9 +270,10 @@ class _Steps:
         fact_id = new_id(draft.old, draft.revision, content, index, draft.used)
         return new_fact(fact_id, proposal, content, confidence, evidence, draft.origin, self._settings)
 
-    def _replace(self, fact_id: str, old_ids: Sequence[str], index: int, said: Saying) -> None:
+    def _replace(self, fact_id: str, old_ids: Sequence[str], index: int, evidence: list[Evidence]) -> None:
         """Retire what the fact replaces and note it there; the fact stays even where an old one must stay too."""
         draft, gone = self._draft, []
+        said, proofs = said_in(evidence), self._messages.identities(evidence)
         for old_id in dict.fromkeys(old_ids):
             if old_id == fact_id or draft.is_retired(old_id):
                 continue
@@ -277,7 +281,9 @@ class _Steps:
                 draft.refuse("unknown_id", "newFacts", index)
             elif earlier(said, of_fact(draft.facts[old_id])):
                 draft.refuse("said_earlier", "newFacts", index)
-            elif draft.retire(old_id, "replaced", "newFacts", index, replaced_by=fact_id, over=said):
+            elif draft.retire(
+                Ending(old_id, "replaced", replaced_by=fact_id, over=said, proofs=proofs), "newFacts", index
+            ):
                 gone.append(old_id)
                 self._contents.drop(old_id)
         if gone:

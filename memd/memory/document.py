@@ -1,7 +1,7 @@
 """The memory document: its fields, read through the functions here; `facts` reads the fields of one fact.
 
 The established `memory.json` (version "1.0") with optional fields added: `revision`, `userId`, `agentName`, `archive`,
-`ledger`, `ledgerFormer`, `ledgerFormerRules`, `removed`, `quarantine`, `said`. Unknown fields are carried along
+`ledger`, `ledgerFormer`, `ledgerFormerRules`, `removed`, `withheld`, `said`. Unknown fields are carried along
 untouched. Documents are never changed in place.
 """
 
@@ -22,7 +22,10 @@ Tombstone = dict[str, Any]
 """A fact that a person removed: `hash`, `removedAt`, `threads`."""
 
 Withheld = dict[str, Any]
-"""A retirement that the budget held back: `fact`, `wanted` (archive reason), `why`, `at`, `source`, maybe `note`."""
+"""A retirement that is withheld: `fact`, `wanted` (archive reason), `why`, `at`, `source`.
+
+It may have a `note`, `by` (the id of the successor) and `proofs` (identities of the messages that say so).
+"""
 
 
 class SaidFile(NamedTuple):
@@ -64,8 +67,14 @@ def empty_document(bucket: Bucket) -> Document:
 
 
 def complete(document: Document) -> Document:
-    """A copy that has every field that memd relies on; the established format and edits by hand leave some out."""
+    """A copy that has every field that memd relies on; the established format and edits by hand leave some out.
+
+    `withheld` was called `quarantine` before.
+    """
     whole = dict(document)
+    if "quarantine" in whole:
+        former = whole.pop("quarantine")
+        whole.setdefault("withheld", former)
     whole.setdefault("revision", 0)
     for name in ("user", "history"):
         whole.setdefault(name, {})
@@ -140,9 +149,10 @@ def tombstones_of(document: Document) -> list[Tombstone]:
 
 
 def withheld_of(document: Document) -> list[Withheld]:
-    """The retirements that the budget held back; entries that are no objects are skipped."""
-    entries = document.get("quarantine")
-    return [entry for entry in entries if isinstance(entry, dict)] if isinstance(entries, list) else []
+    """The retirements that are withheld; entries that name no fact are skipped."""
+    entries = document.get("withheld")
+    wishes = (entry for entry in entries if isinstance(entry, dict)) if isinstance(entries, list) else ()
+    return [entry for entry in wishes if isinstance(entry.get("fact"), str)]
 
 
 def said_file_of(document: Document) -> SaidFile:

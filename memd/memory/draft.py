@@ -12,14 +12,12 @@ from memd.memory import ledger
 from memd.memory.document import (
     Document,
     Fact,
-    Withheld,
     archive_of,
     complete,
     ledger_of,
     revised,
     revision_of,
     with_summary,
-    withheld_of,
 )
 from memd.memory.facts import (
     ArchiveReason,
@@ -35,13 +33,11 @@ from memd.memory.facts import (
     with_proofs,
 )
 from memd.memory.new_facts import Origin
+from memd.memory.retiring import Ending, Retirements
 from memd.memory.sayings import UNKNOWN, Saying, earlier, of_fact
 from memd.push.times import iso
 
 Part = Literal["newFacts", "confirmedFacts", "retiredFacts", "reviewedFacts", "mergedFacts", "summaries", "hide"]
-
-MAX_WITHHELD = 100
-"""Withheld retirements that a document keeps; the oldest go."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,10 +82,9 @@ class Draft:
         self.used = ids_in_use(self.old)
         """Ids that no new fact may have."""
         self._summaries: dict[str, tuple[str, Saying]] = {}
-        self._budget = _retirement_budget(len(self.facts), settings)
+        self._budget = Retirements(self.old, len(self.facts), settings)
         self._confirmed: dict[str, None] = {}
         self._retired: dict[str, None] = {}
-        self._withheld: list[Withheld] = []
         self._refusals: list[Refusal] = []
         self._hidden: dict[str, None] = {}
 
@@ -122,31 +117,21 @@ class Draft:
         if said.at and not earlier(said, of_fact(fact)):
             self.change(fact_id, lastSaid=said.fields)
 
-    def retire(
-        self,
-        fact_id: str,
-        reason: ArchiveReason,
-        part: Part,
-        index: int,
-        *,
-        note: str = "",
-        replaced_by: str = "",
-        over: Saying = UNKNOWN,
-    ) -> bool:
-        """Archive a fact, within the update's budget; one that must stay is refused, and the wish is withheld.
-
-        `over`: when it was said that the fact is over.
-        """
-        why = "manual" if is_manual(self.facts[fact_id]) else "too_many_retired" if self._budget <= 0 else ""
-        if why:
+    def retire(self, wish: Ending, part: Part, index: int) -> bool:
+        """Archive a fact, within the update's budget; one that must stay is refused, and the wish is withheld."""
+        manual = is_manual(self.facts[wish.fact])
+        if manual or not self._budget.grants(wish):
+            why = "manual" if manual else "too_many_retired"
             self.refuse(why, part, index)
-            wish = {"fact": fact_id, "wanted": reason, "why": why, "at": self.now, "source": self.origin.thread_id}
-            self._withheld.append({**wish, "note": note} if note else wish)
+            self._budget.withhold(wish, why, self.now, self.origin.thread_id)
             return False
-        self._budget -= 1
-        self._retired[fact_id] = None
-        self.archive(fact_id, reason, note=note, replaced_by=replaced_by, over=over)
+        self.end(wish)
         return True
+
+    def end(self, wish: Ending) -> None:
+        """Archive a fact as retired, whatever the budget."""
+        self._retired[wish.fact] = None
+        self.archive(wish.fact, wish.reason, note=wish.note, replaced_by=wish.replaced_by, over=wish.over)
 
     def is_retired(self, fact_id: str) -> bool:
         """Whether this update has retired the fact."""
@@ -186,7 +171,7 @@ class Draft:
             ledger=ledger.taken(ledger_of(self.old), name, identities, self.settings.ledger_cap),
             ledgerFormer=ledger.former_marks(self.old, "ledgerFormer"),
             ledgerFormerRules=ledger.former_marks(self.old, "ledgerFormerRules"),
-            **self._withheld_field(),
+            **self._budget.fields(self.facts.keys(), self._confirmed.keys()),
         )
         confirmed = tuple(fact_id for fact_id in self._confirmed if fact_id in self.facts)
         return Applied(
@@ -197,15 +182,3 @@ class Draft:
             tuple(self._refusals),
             hidden=tuple(self._hidden),
         )
-
-    def _withheld_field(self) -> dict[str, list[Withheld]]:
-        """The retirements that are held back: one entry for each wish, while its fact is there."""
-        entries = [*withheld_of(self.old), *self._withheld]
-        wishes = {(entry.get("fact"), entry.get("wanted")): entry for entry in entries}
-        kept = [entry for entry in wishes.values() if entry.get("fact") in self.facts][-MAX_WITHHELD:]
-        return {"quarantine": kept} if kept or "quarantine" in self.old else {}
-
-
-def _retirement_budget(facts: int, settings: ApplySettings) -> int:
-    """How many facts one update may retire: the share, but at least one, and never more than the maximum."""
-    return min(settings.max_retired_facts, max(1, int(settings.max_retired_share * facts)))

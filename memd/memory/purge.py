@@ -48,7 +48,7 @@ _FACT_TEXTS: dict[str, Rule] = {
 TEXTS: dict[str, Rule] = {
     **{f"{section}.{name}.summary": "sentences" for name, section in SECTIONS.items()},
     **{f"{field}.{path}": rule for field in ("facts", "archive") for path, rule in _FACT_TEXTS.items()},
-    "quarantine.note": "drop",
+    "withheld.note": "drop",
     "turns.text": "whole",
 }
 """The fields that hold text, by path; the entries of lists are not numbered. `turns`: those of the said layer, of which
@@ -65,7 +65,7 @@ NO_TEXT = frozenset((
     *(f"{field}.{name}" for field in ("facts", "archive") for name in _FACT_NO_TEXT),
     *(f"turns.{name}" for name in ("id", "thread", "role", "saidAt", "at", "name")),
     *(f"marks.{name}" for name in ("mark", "as", "why", "at")),
-    *(f"quarantine.{name}" for name in ("fact", "wanted", "why", "at", "source")),
+    *(f"withheld.{name}" for name in ("fact", "wanted", "why", "at", "source", "by", "proofs")),
 ))  # fmt: skip
 """The fields that hold ids, hashes, times and names of settings; of objects named here also all fields inside."""
 
@@ -119,9 +119,9 @@ def purge(document: Document, removed: Iterable[Fact], now: str) -> Document:
     """The document without the content of these facts, which must have left its facts and archive already."""
     removed = list(removed)
     words, ids = Words(removed, facts_of(document)), set(map(id_of, removed))
-    if "quarantine" in document:
+    if "withheld" in document:
         wishes = [entry for entry in withheld_of(document) if entry.get("fact") not in ids]
-        document = {**document, "quarantine": wishes}
+        document = {**document, "withheld": wishes}
     for name in SECTIONS:
         text = summary(document, name)
         kept = "".join(part for part in _SENTENCE.findall(text) if not words.in_sentence(part)).strip()

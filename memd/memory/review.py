@@ -12,6 +12,7 @@ from memd.memory.document import Document, Fact, facts_of
 from memd.memory.draft import Draft
 from memd.memory.facts import created_at, id_of, is_correction, is_manual, touched_at, valid_until
 from memd.memory.gates.refusal import MAX_VALID_DAYS
+from memd.memory.retiring import Ending
 from memd.push.times import iso
 
 Why = Literal["ended", "stale"]
@@ -40,7 +41,10 @@ def review(draft: Draft, offered_ids: Collection[str], verdicts: Iterable[Review
         if why is None:
             draft.refuse("not_in_review", "reviewedFacts", index)
         elif verdict.verdict == "retire":
-            draft.retire(verdict.id, "expired" if why == "ended" else "stale", "reviewedFacts", index)
+            if why == "ended":
+                draft.end(Ending(verdict.id, "expired"))  # it has ended by itself, which costs no budget
+            else:
+                draft.retire(Ending(verdict.id, "stale"), "reviewedFacts", index)
         elif verdict.verdict == "extend":
             days = min(verdict.valid_days or draft.settings.stale_after_days or 1, MAX_VALID_DAYS)
             until = iso(draft.origin.now + timedelta(days=days))

@@ -16,7 +16,7 @@ from sys import getsizeof
 
 from memd.config import RecallSettings
 from memd.context import estimate_tokens
-from memd.memory.document import Document, Fact, facts_of, summary
+from memd.memory.document import Document, Fact, facts_of, summary, withheld_of
 from memd.memory.facts import (
     DEFAULT_CATEGORY,
     category_of,
@@ -68,6 +68,10 @@ PENDING_SHARE = 4
 PENDING_CHARS = 500
 """Characters of a pending message that are shown."""
 
+DOUBT = " (outdated?)"
+"""Ends the line of a fact that the user has said is over, where memd withheld its retirement: 4 tokens. Without it the
+line would contradict the newer one beside it."""
+
 LINE_BYTES = getsizeof(("", 0)) + 2 * getsizeof(1) + 4 * 8
 """Bytes of a line besides its text: the pair, its numbers, and its places in the lists and the set."""
 
@@ -96,7 +100,7 @@ class Lines:
     def __init__(self, document: Document, settings: RecallSettings) -> None:
         facts = facts_of(document)
         # Text and cost of each fact's line, as pairs: the garbage collector does not look at those again and again.
-        self._facts = [(text, _cost(text + "\n")) for text in map(fact_line, facts)]
+        self._facts = [(text, _cost(text + "\n")) for text in _fact_lines(document)]
         places = [place for place, (text, _) in enumerate(self._facts) if text]
         ranks = list(map(rank, facts))
         self._corrections = {place for place in places if _corrects(facts[place])}
@@ -251,6 +255,14 @@ def _summaries(document: Document, order: Sequence[tuple[str, str, str]]) -> Ite
     for place, (heading, name, label) in enumerate(order):
         if text := _safe(summary(document, name)):
             yield _line(heading, place, f"- {label}: {text}")
+
+
+def _fact_lines(document: Document) -> Iterator[str]:
+    """The line of each fact, with a doubt where the user has said that it is over."""
+    doubted = {entry.get("fact") for entry in withheld_of(document)}
+    for fact in facts_of(document):
+        line = fact_line(fact)
+        yield line + DOUBT if line and fact.get("id") in doubted else line
 
 
 def fact_line(fact: Fact) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 from memd.context import identity_of_id
 from memd.errors import FactUnknown
-from memd.memory.document import Document, Fact, archive_of, facts_of
+from memd.memory.document import Document, Fact, Withheld, archive_of, facts_of, withheld_of
 from memd.memory.facts import (
     MANUAL,
     UNKNOWN,
@@ -54,12 +54,18 @@ REASONS = {
 }
 """The archive reasons in words; any other reason is shown as it is."""
 
+WITHHELD = {
+    "manual": "a person wrote it, so only a person ends it",
+    "too_many_retired": "too many at once; the user's next word on it is followed",
+}
+"""Why a retirement is withheld, in words; any other reason is shown as it is."""
+
 
 def why(document: Document, fact_id: str) -> dict[str, Any]:
     """Everything the document knows about a fact: the newest version, and under `earlier` the versions before it.
 
     `state`: active or archived. `replaced` and `replacedBy` carry the contents too, None where the archive no longer
-    has them. Raises FactUnknown.
+    has them. `withheld`: the wishes that it ends which memd did not follow. Raises FactUnknown.
     """
     active, archived = facts_of(document), archive_of(document)[::-1]
     versions = [fact for fact in chain(active, archived) if id_of(fact) == fact_id]
@@ -70,6 +76,8 @@ def why(document: Document, fact_id: str) -> dict[str, Any]:
     account["replaced"] = [_named(chain(archived, active), name) for name in replaces(newest)]
     if successor := replaced_by(newest):
         account["replacedBy"] = _named(chain(active, archived), successor)
+    if wishes := [entry for entry in withheld_of(document) if entry.get("fact") == fact_id]:
+        account["withheld"] = [_withheld(entry, active) for entry in wishes]
     account["earlier"] = [_version(version) for version in versions[1:]]
     return account
 
@@ -116,6 +124,12 @@ def _named(facts: Iterable[Fact], fact_id: str) -> dict[str, Any]:
     return {"id": fact_id, "content": content_of(fact), **archival}
 
 
+def _withheld(entry: Withheld, active: Iterable[Fact]) -> dict[str, Any]:
+    """A withheld wish, with the content of the fact that was to replace this one."""
+    wish = {name: entry[name] for name in ("wanted", "why", "at", "source", "note") if name in entry}
+    return wish | {"by": _named(active, entry["by"])} if isinstance(entry.get("by"), str) else wish
+
+
 def _lines(account: dict[str, Any]) -> Iterator[str]:
     yield f"{printable(account['id'])}  {printable(account['content'])}"
     yield from _about(account)
@@ -124,9 +138,19 @@ def _lines(account: dict[str, Any]) -> Iterator[str]:
         yield f"  replaced {printable(old['id'])}{when}: {_content(old)}"
     if successor := account.get("replacedBy"):
         yield f"  replaced by {printable(successor['id'])}: {_content(successor)}"
+    for wish in account.get("withheld", ()):
+        yield from _wish(wish)
     for version in account["earlier"]:
         yield f"before: {printable(version['content'])}"
         yield from _about(version)
+
+
+def _wish(wish: dict[str, Any]) -> Iterator[str]:
+    note = f" ({printable(wish['note'])})" if wish.get("note") else ""
+    why = WITHHELD.get(wish["why"], printable(wish["why"])) if isinstance(wish.get("why"), str) else "?"
+    yield f"  withheld {printable(wish.get('at') or '?')}: to be {printable(wish.get('wanted') or '?')}{note}; {why}"
+    if "by" in wish:
+        yield f"    in its place {printable(wish['by']['id'])}: {_content(wish['by'])}"
 
 
 def _about(version: dict[str, Any]) -> Iterator[str]:

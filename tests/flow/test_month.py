@@ -94,7 +94,8 @@ def test_a_month_of_one_user(asking: Callable[..., Settings], shim: Path, model:
     check_the_past(document)
     check_nothing_secret_is_anywhere(played)
     check_sizes(played)
-    assert audit(document, END, settings.apply) == []
+    found = sorted((one.rule, one.fact_id) for one in audit(document, END, settings.apply))
+    assert found == sorted(("withheld", one["fact"]) for one in document["withheld"])
     assert played.again == {"already_known": len(CONVERSATIONS)}
     assert len(played.requests) == len(CONVERSATIONS)
 
@@ -118,7 +119,7 @@ def check_facts(played: Played) -> None:
 
 
 def check_refusals(played: Played) -> None:
-    """Receipts say what the script says, the daemon counts the same, and what was too much lies in quarantine."""
+    """Receipts say what the script says, the daemon counts the same, and what was too much is withheld."""
     assert played.refused == {talk.thread: talk.refused for talk in CONVERSATIONS}
     total: Counter[str] = Counter()
     for talk in CONVERSATIONS:
@@ -128,7 +129,7 @@ def check_refusals(played: Played) -> None:
     assert (played.status.stored, played.status.dead_so_far) == (len(CONVERSATIONS), 0)
     assert sum(played.status.redacted.values()) == sum(talk.redacted for talk in CONVERSATIONS)
     ids = dict(zip((fact["id"] for fact in played.document["facts"]), MEMORY, strict=True))
-    assert [ids[one["fact"]] for one in played.document["quarantine"]] == ["stars", "coldrink", "colveg"]
+    assert [ids[one["fact"]] for one in played.document["withheld"]] == ["stars", "coldrink", "colveg"]
 
 
 def check_the_past(document: Document) -> None:

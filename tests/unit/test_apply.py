@@ -255,7 +255,7 @@ def test_a_new_fact_never_takes_an_id_that_the_archive_holds() -> None:
 
 
 def test_an_update_that_retires_everything_is_capped() -> None:
-    """L6: at most the share and the number of the settings retire; the rest is refused."""
+    """L6: a fifth of the memory retires, 5 facts in a small one; what has a successor costs nothing."""
     document = holding(*(known(f"fact_{n:08x}", f"The user has cat number {n}") for n in range(20)))
     update = Update(
         new_facts=(wanted(replaces=tuple(f"fact_{n:08x}" for n in range(3))),),
@@ -263,10 +263,11 @@ def test_an_update_that_retires_everything_is_capped() -> None:
     )
 
     applied = run(update, document)
-    assert len(applied.retired) == 4  # a fifth of 20
+    assert len(applied.retired) == 3 + 5
     assert set(reasons(applied)) == {"unknown_id", "too_many_retired"}
-    assert len(run(update, document, max_retired_facts=2).retired) == 2
-    assert len(run(update, document, max_retired_share=0.0).retired) == 1
+    assert len(run(update, document, max_retired_facts=2).retired) == 2 + 2
+    assert len(run(update, document, max_retired_share=0.45).retired) == 3 + 9
+    assert len(run(update, document, max_retired_facts=0).retired) == 0
 
 
 def test_ids_of_other_documents_are_refused() -> None:
@@ -548,7 +549,10 @@ def test_caps_hold_and_ids_are_unique_and_reported(facts: list[Fact], update: Up
     assert len(archived) <= 5
     assert len(set(ids + archived)) == len(ids + archived)
     assert set(ids) == (before & set(ids)) | set(applied.added)
-    assert len(applied.retired) <= 3
+    reasons_of = {fact["id"]: fact["archiveReason"] for fact in document["archive"]}
+    for reason in ("replaced", "retired"):
+        assert [reasons_of[name] for name in applied.retired if name in reasons_of].count(reason) <= 3
+    assert len(applied.retired) <= 6
     assert set(applied.retired) <= before - set(ids)
     assert len(before) - len(applied.retired) <= len(ids) or len(ids) == 10
     assert set(applied.confirmed) <= before & set(ids)

@@ -5,12 +5,13 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import orjson
 import pytest
 from hypothesis import given
 from hypothesis import settings as settings_of
 from hypothesis import strategies as st
 
-from memd.config import ApplySettings
+from memd.config import ApplySettings, RecallSettings
 from memd.context import Bucket, Message, identify
 from memd.extraction.prompt import build
 from memd.extraction.protocol import Maintenance, Request
@@ -26,12 +27,16 @@ from memd.extraction.update import (
     Update,
 )
 from memd.memory.apply import Applied, Origin, apply, maintenance_due
-from memd.memory.document import Document, Fact, empty_document
+from memd.memory.document import Document, Fact, empty_document, withheld_of
 from memd.memory.duplicates import Alike, similarity
 from memd.memory.facts import is_manual, is_note
 from memd.memory.merging import neighbours
+from memd.memory.parsing import parse
 from memd.memory.text import normal_key, normal_keys
+from memd.ops.audit import audit
 from memd.push.times import iso
+from memd.recall.inject import inject
+from memd.recall.why import why, why_text
 
 NOW = datetime(2026, 11, 20, 10, 30, tzinfo=UTC)
 ORIGIN = Origin("t", NOW, "a-model", "3")
@@ -42,8 +47,8 @@ def ago(days: float) -> str:
     return iso(NOW - timedelta(days=days))
 
 
-def said(text: str = QUOTE, *signals: str) -> tuple[Message, ...]:
-    return tuple(identify("t", [Message("user", text, id="m1", signals=frozenset(signals))]))
+def said(text: str = QUOTE, *signals: str, name: str = "m1") -> tuple[Message, ...]:
+    return tuple(identify("t", [Message("user", text, id=name, signals=frozenset(signals))]))
 
 
 def fact(number: int, content: str, **fields: Any) -> Fact:
@@ -62,10 +67,15 @@ def new(content: str, **changes: Any) -> NewFact:
 
 
 def run(
-    document: Document, update: Update, *signals: str, recent_use: dict[str, float] | None = None, **changes: Any
+    document: Document,
+    update: Update,
+    *signals: str,
+    recent_use: dict[str, float] | None = None,
+    message: str = "m1",
+    **changes: Any,
 ) -> Applied:
     settings = ApplySettings(**changes)
-    turns = said(QUOTE, *signals)
+    turns = said(QUOTE, *signals, name=message)
     maintenance = maintenance_due(document, NOW, settings)
     return apply(document, update, turns, turns, ORIGIN, settings, maintenance=maintenance, recent_use=recent_use or {})
 
@@ -227,6 +237,9 @@ def test_a_thread_may_add_so_many_facts_a_day() -> None:
     assert len(run(holding(), update).added) == 5
 
 
+KINDS = ("green", "black", "white", "mint", "ginger", "jasmine", "oolong", "sage")
+
+
 # --- what a person wrote --------------------------------------------------------------------------------------------
 
 
@@ -243,8 +256,10 @@ def test_what_a_person_wrote_stays() -> None:
     applied = run(holding(mine, *others), update, max_facts=10)
     assert "The user lives in Leeds" in contents(applied)
     assert reasons(applied) == ["not_in_review", "manual", "manual", "bad_merge"]
-    wishes = [(one["fact"], one["wanted"], one["why"]) for one in applied.document["quarantine"]]
+    wishes = [(one["fact"], one["wanted"], one["why"]) for one in applied.document["withheld"]]
     assert wishes == [("fact_00000001", "replaced", "manual"), ("fact_00000001", "retired", "manual")]
+    again = run(applied.document, Update(retired_facts=update.retired_facts), message="m2")
+    assert reasons(again) == ["manual"]
 
 
 @pytest.mark.parametrize("thread", ["manual", "agent", "unknown"])
@@ -259,15 +274,77 @@ def test_a_thread_may_be_called_like_another_source(thread: str) -> None:
     assert stored["evidence"][0]["thread"] == thread
 
 
-def test_retirements_beyond_the_budget_are_withheld() -> None:
-    """A fifth of the memory may retire; the other wishes are withheld until their facts are gone."""
-    facts = [fact(number, f"The user owns boat number {number}") for number in range(20)]
-    wanted = tuple(RetiredFact(one["id"], "sold", QUOTE) for one in facts)
-    applied = run(holding(*facts), Update(retired_facts=wanted))
-    assert len(applied.retired) == 4
-    assert [one["why"] for one in applied.document["quarantine"]] == ["too_many_retired"] * 16
-    again = run(applied.document | {"ledger": {}}, Update(retired_facts=wanted[4:6]))
-    assert len(again.document["quarantine"]) == 14
+BOATS = [fact(number, f"The user owns boat number {number}") for number in range(20)]
+
+
+def test_bare_retirements_beyond_the_budget_are_withheld_until_the_user_says_it_again() -> None:
+    """A fifth of the memory may retire, 5 facts of a small one; what a later message says again is granted."""
+    wanted = tuple(RetiredFact(one["id"], "sold", QUOTE) for one in BOATS)
+    applied = run(holding(*BOATS), Update(retired_facts=wanted))
+    assert len(applied.retired) == 5
+    assert [one["why"] for one in applied.document["withheld"]] == ["too_many_retired"] * 15
+    again = run(applied.document | {"ledger": {}}, Update(retired_facts=wanted[5:11]))  # the same message once more
+    assert (len(again.retired), len(again.document["withheld"])) == (5, 10)
+    granted = run(applied.document, Update(retired_facts=wanted[5:]), message="m2")
+    assert (len(granted.retired), granted.document["withheld"]) == (15, [])
+    confirmed = run(applied.document, Update(confirmed_facts=(ConfirmedFact(BOATS[9]["id"], QUOTE),)), message="m2")
+    assert len(confirmed.document["withheld"]) == 14
+
+
+@settings_of(max_examples=60)
+@given(st.integers(1, 60), st.lists(st.integers(1, 3), max_size=10), st.integers(0, 5))
+def test_what_the_user_replaces_goes_whatever_the_size_of_the_memory(size: int, counts: list[int], bare: int) -> None:
+    """Up to 10 facts that others replace, 3 by each of these, and 5 that only end: none of them is withheld."""
+    facts = [fact(number, f"The user owns boat number {number}") for number in range(size)]
+    left = [one["id"] for one in facts]
+    replacing = []
+    for number, count in enumerate(counts):
+        room = min(count, 10 - sum(len(one.replaces) for one in replacing))
+        old, left = tuple(left[:room]), left[room:]
+        replacing.append(new(f"The user sails {KINDS[number % 8]} ship {number}", replaces=old))
+    retired = tuple(RetiredFact(name, "sold", QUOTE) for name in left[:bare])
+    applied = run(holding(*facts), Update(new_facts=tuple(replacing), retired_facts=retired))
+    assert reasons(applied) == []
+    assert len(applied.retired) == sum(len(one.replaces) for one in replacing) + len(retired)
+
+
+def test_replacements_beyond_what_one_fact_or_update_may_are_withheld() -> None:
+    """3 by one fact and 10 an update; the wish names the fact that was to take the place."""
+    ids = [one["id"] for one in BOATS]
+    greedy = run(holding(*BOATS), Update(new_facts=(new("The user owns a plane", replaces=tuple(ids[:5])),)))
+    assert len(greedy.retired) == 3
+    assert [(one["fact"], one["by"]) for one in greedy.document["withheld"]] == [
+        (ids[3], *greedy.added),
+        (ids[4], *greedy.added),
+    ]
+    planes = tuple(new(f"The user owns plane number {n}", replaces=(ids[n],)) for n in range(12))
+    many = run(holding(*BOATS), Update(new_facts=planes))
+    assert (len(many.retired), reasons(many)) == (10, ["too_many_retired"] * 2)
+
+
+def test_what_is_withheld_is_shown_where_the_fact_is() -> None:
+    """The audit names the wish, `why` also the fact that was to take the place, a block marks the line as doubtful."""
+    one = fact(1, "The user lives in Leeds", source="manual")
+    update = Update(new_facts=(new("The user lives in Porto", replaces=(one["id"],)),))
+    document = run(holding(one), update).document
+    (finding,) = [found for found in audit(document, NOW, ApplySettings()) if found.rule == "withheld"]
+    assert finding.fact_id == one["id"]
+    text = why_text(why(document, one["id"]))
+    assert "to be replaced; a person wrote it" in text
+    assert "The user lives in Porto" in text
+    block = inject(document, RecallSettings())
+    assert "The user lives in Leeds (outdated?)\n" in block
+    assert block.count("(outdated?)") == 1
+
+
+def test_the_former_name_of_what_is_withheld_is_read() -> None:
+    """A document of an older version has it as `quarantine`; the next one has it as `withheld` alone."""
+    wish = {"fact": BOATS[0]["id"], "wanted": "retired", "why": "too_many_retired", "at": ago(1), "source": "t"}
+    document = parse(orjson.dumps(holding(*BOATS) | {"quarantine": [wish]}), Bucket("ana"))
+    assert withheld_of(document) == [wish]
+    granted = run(document, Update(retired_facts=tuple(RetiredFact(one["id"], "", QUOTE) for one in BOATS[::-1])))
+    assert len(granted.retired) == 5 + 1
+    assert "quarantine" not in granted.document
 
 
 # --- review ---------------------------------------------------------------------------------------------------------
@@ -360,9 +437,6 @@ def test_without_a_verdict_the_ended_goes_and_the_stale_is_asked_later() -> None
 
 
 # --- merging --------------------------------------------------------------------------------------------------------
-
-
-KINDS = ("green", "black", "white", "mint", "ginger", "jasmine", "oolong", "sage")
 
 
 def tea(number: int, kind: str) -> Fact:

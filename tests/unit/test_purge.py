@@ -66,7 +66,7 @@ def full() -> Document:
         fact("fact_6", "User drinks black tea", archiveReason="retired", archivedBy="agent", **of_others, **archived),
     ]
     wish = {"fact": "fact_2", "wanted": "retired", "why": "manual", "at": "2026-01-01T00:00:00Z", "source": "t"}
-    made["quarantine"] = [{**wish, "note": f"The cabin in {CANARY} was sold"}]
+    made["withheld"] = [{**wish, "note": f"The cabin in {CANARY} was sold", "by": "fact_4", "proofs": ["i1"]}]
     made["ledger"] = {"t": ["i1"]}
     return made
 

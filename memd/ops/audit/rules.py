@@ -10,7 +10,7 @@ from itertools import groupby
 from operator import attrgetter
 
 from memd.config import ApplySettings
-from memd.memory.document import SECTIONS, Document, Fact, archive_of, facts_of, summaries_of
+from memd.memory.document import SECTIONS, Document, Fact, archive_of, facts_of, summaries_of, withheld_of
 from memd.memory.duplicates import similarity
 from memd.memory.facts import (
     asides_of,
@@ -192,6 +192,15 @@ def _stale(document: Document, now: datetime, settings: ApplySettings) -> Iterat
             yield _finding("stale", place, fact, f"not confirmed since {max(times).date()}")
 
 
+def _withheld(document: Document, _: datetime, __: ApplySettings) -> Iterator[Finding]:
+    """Facts whose end was wished by an update and withheld: a person decides, or the user says it again."""
+    wishes = {entry.get("fact"): entry for entry in withheld_of(document)}
+    for place, fact in _facts(document):
+        if wish := wishes.get(id_of(fact)):
+            by = f" by {wish['by']}" if wish.get("by") else ""
+            yield _finding("withheld", place, fact, f"to be {wish.get('wanted')}{by}: {wish.get('why')}")
+
+
 def _unevidenced(document: Document, _: datetime, __: ApplySettings) -> Iterator[Finding]:
     """Facts without a quote as proof; manual facts need none."""
     for place, fact in _facts(document):
@@ -228,6 +237,7 @@ RULES: dict[str, Rule] = {
     "echo": _echo,
     "secret": _secret,
     "stale": _stale,
+    "withheld": _withheld,
     "unevidenced": _unevidenced,
     "instruction": _instruction,
     "markup": _markup,
