@@ -126,7 +126,7 @@ def _named(facts: Iterable[Fact], fact_id: str) -> dict[str, Any]:
 
 def _withheld(entry: Withheld, active: Iterable[Fact]) -> dict[str, Any]:
     """A withheld wish, with the content of the fact that was to replace this one."""
-    wish = {name: entry[name] for name in ("wanted", "why", "at", "source", "note") if name in entry}
+    wish: dict[str, Any] = {name: entry[name] for name in ("wanted", "why", "at", "source", "note") if name in entry}
     return wish | {"by": _named(active, entry["by"])} if isinstance(entry.get("by"), str) else wish
 
 

@@ -297,7 +297,7 @@ def test_what_the_user_replaces_goes_whatever_the_size_of_the_memory(size: int, 
     """Up to 10 facts that others replace, 3 by each of these, and 5 that only end: none of them is withheld."""
     facts = [fact(number, f"The user owns boat number {number}") for number in range(size)]
     left = [one["id"] for one in facts]
-    replacing = []
+    replacing: list[NewFact] = []
     for number, count in enumerate(counts):
         room = min(count, 10 - sum(len(one.replaces) for one in replacing))
         old, left = tuple(left[:room]), left[room:]
