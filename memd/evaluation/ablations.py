@@ -10,6 +10,8 @@ from datetime import datetime
 from functools import cached_property
 from typing import Any
 
+from msgspec.structs import replace
+
 from memd.config import RecallSettings
 from memd.evaluation.retrieval import Score, SetResult, by_kind, by_part, measure
 from memd.evaluation.retrieval_memory import MemdMemory, Memories
@@ -47,7 +49,7 @@ class _WithoutDay(Indexed):
 
 class _NoDay(MemdMemory):
     def opened(self, memory: Indexed) -> Indexed:
-        return _WithoutDay(memory.memory, [around._replace(speaker="") for around in memory.around])
+        return _WithoutDay(memory.memory, [replace(around, speaker="") for around in memory.around])
 
 
 class _NoPeriods(MemdMemory):

@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from memd.context import identity_of_id, is_identity
 from memd.memory.document import Document, Fact, archive_of, facts_of
+from memd.memory.packed import unpacked
 from memd.memory.text import fold
 
 MANUAL = "manual"
@@ -86,7 +87,7 @@ source_of = _text_field("source")
 
 def origin_of(fact: Fact) -> dict[str, Any]:
     """The model and prompt version that extracted it, or where it was imported from."""
-    origin = fact.get("origin")
+    origin = unpacked(fact.get("origin"))
     return origin if isinstance(origin, dict) else {}
 
 
@@ -138,7 +139,7 @@ replaced_by = _text_field("replacedBy")
 
 def replaces(fact: Fact) -> list[str]:
     """The ids of the facts that it replaces."""
-    ids = fact.get("replaces")
+    ids = unpacked(fact.get("replaces"))
     return [fact_id for fact_id in ids if isinstance(fact_id, str)] if isinstance(ids, list) else []
 
 
@@ -159,7 +160,7 @@ def confirmations_of(fact: Fact) -> int:
 
 def subject_of(fact: Fact) -> tuple[str, str]:
     """The person it is about and their relationship to the user; both "" for the user."""
-    subject = fact.get("subject")
+    subject = unpacked(fact.get("subject"))
     return (_person(subject), _relationship(subject)) if isinstance(subject, dict) else ("", "")
 
 
@@ -178,7 +179,7 @@ backstory_of = _text_field("backstory")
 def asides_of(fact: Fact) -> dict[str, str]:
     """All texts of the fact besides its sentence and its quotes, by the path of the field."""
     asides: dict[str, Any] = {name: fact[name] for name in ("sourceError", "backstory", "archiveNote") if name in fact}
-    subject = fact.get("subject")
+    subject = unpacked(fact.get("subject"))
     if isinstance(subject, dict):
         asides |= {f"subject.{name}": value for name, value in subject.items()}
     return {path: value for path, value in asides.items() if isinstance(value, str)}
@@ -196,7 +197,7 @@ def readable_facts(document: Document) -> list[Fact]:
 
 def with_quotes(fact: Fact, change: Callable[[str], str]) -> Fact:
     """The fact with its quotes changed; evidence without a quote is left out."""
-    if not isinstance(fact.get("evidence"), list):
+    if not isinstance(unpacked(fact.get("evidence")), list):
         return {name: value for name, value in fact.items() if name != "evidence"}
     quoted = [entry for entry in evidence_of(fact) if isinstance(entry.get("quote"), str)]
     return {**fact, "evidence": [{**entry, "quote": change(entry["quote"])} for entry in quoted]}
@@ -204,7 +205,7 @@ def with_quotes(fact: Fact, change: Callable[[str], str]) -> Fact:
 
 def evidence_of(fact: Fact) -> list[Evidence]:
     """What proves it; entries that are no objects are skipped."""
-    entries = fact.get("evidence")
+    entries = unpacked(fact.get("evidence"))
     return [entry for entry in entries if isinstance(entry, dict)] if isinstance(entries, list) else []
 
 
@@ -220,7 +221,7 @@ def threads_of(fact: Fact) -> list[str]:
 
 def proven_by(fact: Fact) -> list[str]:
     """The identities of the turns that proved or confirmed it: those that its evidence quotes, then the others."""
-    names = fact.get("provenBy")
+    names = unpacked(fact.get("provenBy"))
     others = [name for name in names if isinstance(name, str)] if isinstance(names, list) else []
     return list(dict.fromkeys([*_quoted(fact), *others]))
 
@@ -255,7 +256,7 @@ def is_manual(fact: Fact) -> bool:
 
 def is_note(fact: Fact) -> bool:
     """Whether an agent wrote it and no quote proves it. (A thread may be called `agent`, too.)"""
-    return fact.get("source") == AGENT and not fact.get("evidence")
+    return fact.get("source") == AGENT and not unpacked(fact.get("evidence"))
 
 
 def is_mergeable(fact: Fact) -> bool:

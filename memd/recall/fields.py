@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from memd.memory.document import Fact
 from memd.memory.facts import backstory_of, content_of, created_at, quotes_of, source_error, subject_of, updated_at
@@ -28,7 +29,7 @@ _MONTHS = (
 )  # fmt: skip
 
 
-class Around(NamedTuple):
+class Around(Struct, frozen=True, gc=False):
     """What was said around a fact or an excerpt: the message itself, the turns before and after it, its speaker."""
 
     message: str = ""
@@ -62,11 +63,11 @@ def day_text(time: datetime | None) -> str:
     return f"{time.day} {_MONTHS[time.month - 1]} {time.year}" if time else ""
 
 
-def names_of(facts: Sequence[Fact]) -> dict[str, set[int]]:
+def names_of(facts: Sequence[Fact]) -> dict[str, tuple[int, ...]]:
     """The roots of the names of persons that facts are about, each with the places of those facts."""
-    names: dict[str, set[int]] = {}
+    names: dict[str, list[int]] = {}
     for place, fact in enumerate(facts):
         if "subject" in fact:
             for root in roots(" ".join(subject_of(fact))):
-                names.setdefault(root, set()).add(place)
-    return names
+                names.setdefault(root, []).append(place)
+    return {root: tuple(places) for root, places in names.items()}

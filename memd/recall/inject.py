@@ -100,7 +100,7 @@ class Lines:
     def __init__(self, document: Document, settings: RecallSettings) -> None:
         facts = facts_of(document)
         # Text and cost of each fact's line, as pairs: the garbage collector does not look at those again and again.
-        self._facts = [(text, _cost(text + "\n")) for text in _fact_lines(document)]
+        self._facts = tuple((text, _cost(text + "\n")) for text in _fact_lines(document))
         places = [place for place, (text, _) in enumerate(self._facts) if text]
         ranks = list(map(rank, facts))
         self._corrections = {place for place in places if _corrects(facts[place])}

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+
+from msgspec import Struct, structs
 
 from memd.context import identity_of_id
 from memd.memory.document import Fact
@@ -28,7 +29,7 @@ MAX_CHARS = 400
 """Characters of an excerpt at most: neighbouring sentences of a turn are one excerpt up to this length."""
 
 
-class Excerpt(NamedTuple):
+class Excerpt(Struct, frozen=True, gc=False):
     """Sentences of one turn. `over`: what they say has changed since. `agent_name`: the agent that was told."""
 
     turn: Turn
@@ -97,7 +98,8 @@ def around_excerpts(layers: Sequence[Layer], excerpts: Sequence[Excerpt]) -> lis
     """What was said around each excerpt; the rest of its own turn is in other excerpts."""
     hidden = frozenset[str]().union(*(layer.said.hidden for layer in layers))
     of_agent = {layer.agent_name: layer.said for layer in layers}
-    return [_around(of_agent[excerpt.agent_name], excerpt.turn, hidden)._replace(message="") for excerpt in excerpts]
+    around = (_around(of_agent[excerpt.agent_name], excerpt.turn, hidden) for excerpt in excerpts)
+    return [structs.replace(known, message="") for known in around]
 
 
 def of_last_turns(layers: Sequence[Layer], thread: str, count: int) -> frozenset[str]:

@@ -5,6 +5,7 @@ One list for all of them. Pure: `reader` does the reading, `order` knows what mu
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -79,7 +80,7 @@ class Indexed:
         return (*self.base.indexes, Index([entry_of(fact, Around()) for fact in pending], self.base.indexes[0]))
 
     @cached_property
-    def names(self) -> Mapping[str, set[int]]:
+    def names(self) -> Mapping[str, Sequence[int]]:
         """The places of the facts about each person."""
         return names_of(self.memory.facts)
 
@@ -96,13 +97,13 @@ class Indexed:
     @cached_property
     def threads(self) -> Sequence[str]:
         """The thread of each of `memory.found`; "" when it has none."""
-        return [source_of(fact) for fact in self.memory.found]
+        return tuple(map(source_of, self.memory.found))
 
     @cached_property
     def times(self) -> Sequence[float]:
         """When each of `memory.found` was said, in seconds; 0 when that is not known."""
         times = map(said_on, self.memory.found)
-        return [time.timestamp() if time else 0.0 for time in times]
+        return array("d", [time.timestamp() if time else 0.0 for time in times])
 
     @property
     def bytes_taken(self) -> int:

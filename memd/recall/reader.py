@@ -5,6 +5,7 @@ The next read sees every change: each read asks the store for the mark of every 
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -21,6 +22,7 @@ from memd.memory import ledger
 from memd.memory.document import Document, facts_of
 from memd.memory.facts import content_of, id_of
 from memd.memory.hand.editing import load_unrepaired
+from memd.memory.packed import unpack
 from memd.memory.parsing import broken_fields
 from memd.memory.store.cache import CachedReader
 from memd.memory.store.json_store import open_store
@@ -69,7 +71,7 @@ class _Cached:
     def indexed(self) -> Indexed:
         every = [fact for document in self.documents for fact in facts_of(document)]
         excerpts = excerpts_of(self.layers, every) if self.settings.excerpt_tokens else ()
-        around = [*around_facts(self.layers, self.memory.facts), *around_excerpts(self.layers, excerpts)]
+        around = (*around_facts(self.layers, self.memory.facts), *around_excerpts(self.layers, excerpts))
         return Indexed(with_excerpts(self.memory, excerpts), around)
 
     @cached_property
@@ -168,7 +170,7 @@ class Reader:
         hits = self._ranked(indexed, search, own)
         self._keep(bucket, cached)
         self._touch(bucket, hits)
-        return hits
+        return [dataclasses.replace(hit, fact=unpack(hit.fact)) for hit in hits]
 
     def document(self, bucket: Bucket) -> Document:
         """The whole document, read past the cache. Raises StoreUnavailable, DocumentDamaged."""

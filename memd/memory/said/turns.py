@@ -106,11 +106,11 @@ class Said:
         return ((), -1) if turn is None else (self.of_thread(turn.thread), self._places[identity])
 
     @cached_property
-    def _threads(self) -> dict[str, list[Turn]]:
+    def _threads(self) -> dict[str, tuple[Turn, ...]]:
         threads: dict[str, list[Turn]] = {}
         for turn in self.turns:
             threads.setdefault(turn.thread, []).append(turn)
-        return threads
+        return {thread: tuple(turns) for thread, turns in threads.items()}
 
     @cached_property
     def _places(self) -> dict[str, int]:

@@ -11,7 +11,8 @@ from typing import Any, Generic, TypeVar
 
 from memd.config import Settings
 from memd.context import Bucket
-from memd.memory.document import Document
+from memd.memory.document import Document, facts_of
+from memd.memory.packed import pack
 from memd.memory.store.protocol import Store, load_to_read
 
 SHARED_KEY_CHARS = 64
@@ -53,7 +54,8 @@ class CachedReader(Generic[D]):
     def read(self, bucket: Bucket) -> Document:
         """The bucket's document without ledger and archive, which are most of its size and which only writers need.
 
-        Callers must not change it, as all readers share it. Raises as `Store.load` does.
+        Its facts are packed (see `memd.memory.packed`). Callers must not change it, as all readers share it.
+        Raises as `Store.load` does.
         """
         # The mark is taken first: after a change in between, the next read loads again.
         mark = self._store.mark(bucket)
@@ -120,4 +122,5 @@ def size_of(value: Any) -> int:
 
 
 def _readable(document: Document) -> Document:
-    return {name: value for name, value in document.items() if name not in {"ledger", "archive"}}
+    read = {name: value for name, value in document.items() if name not in {"ledger", "archive"}}
+    return {**read, "facts": list(map(pack, facts_of(document)))}
