@@ -1,6 +1,6 @@
 """Apply: turns an update into the next document. A pure function: same input, same output, byte for byte.
 
-In order: reviews; facts are confirmed, added (a replacement is stored before what it replaces retires), retired,
+In order: facts are confirmed, added (a replacement is stored before what it replaces retires), retired, reviewed,
 merged; summaries are rewritten; messages are hidden; facts over the cap are evicted; the ledger takes the messages in.
 """
 
@@ -79,11 +79,12 @@ def apply(
     if new:
         maintenance, update = maintenance or Maintenance(), with_full_ids(update, draft.known)
         steps = _Steps(draft, UserMessages(origin.thread_id, sent, new))
-        review.expire(draft)
-        review.review(draft, maintenance.review, update.reviewed_facts)
         steps.confirm(update.confirmed_facts)
         steps.add(update.new_facts)
         steps.retire(update.retired_facts)
+        # What the user has just said comes first: a fact that they said again has not ended, whatever its date.
+        review.review(draft, maintenance.review, update.reviewed_facts)
+        review.expire(draft)
         merging.merge(draft, update.merged_facts, maintenance.merge)
         steps.rewrite(update.summaries)
         steps.hide(update.hide, sent)

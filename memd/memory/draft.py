@@ -30,9 +30,10 @@ from memd.memory.facts import (
     is_manual,
     last_confirmed_at,
     proven_by,
+    valid_until,
     with_proofs,
 )
-from memd.memory.new_facts import Origin
+from memd.memory.new_facts import Origin, renewed_end
 from memd.memory.retiring import Ending, Retirements
 from memd.memory.sayings import UNKNOWN, Saying, earlier, of_fact
 from memd.push.times import iso
@@ -107,13 +108,15 @@ class Draft:
         self.facts[fact_id] = with_proofs(fact, [*proven_by(fact), *identities])
 
     def confirm(self, fact_id: str, said: Saying) -> None:
-        """Count one confirmation, once an update. `said`: when the user said it again."""
+        """Count one confirmation, once an update. `said`: when the user said it again. What had ended lasts anew."""
         if fact_id in self._confirmed:
             return
         self._confirmed[fact_id] = None
         fact = self.facts[fact_id]
         count, at = confirmations_of(fact) + 1, said.at or self.now
         self.change(fact_id, confirmations=count, lastConfirmedAt=max(at, last_confirmed_at(fact)))
+        if "" < valid_until(fact) < self.now:
+            self.change(fact_id, validUntil=renewed_end(fact, at))
         if said.at and not earlier(said, of_fact(fact)):
             self.change(fact_id, lastSaid=said.fields)
 
@@ -132,6 +135,10 @@ class Draft:
         """Archive a fact as retired, whatever the budget."""
         self._retired[wish.fact] = None
         self.archive(wish.fact, wish.reason, note=wish.note, replaced_by=wish.replaced_by, over=wish.over)
+
+    def is_confirmed(self, fact_id: str) -> bool:
+        """Whether the user has said the fact again in this update."""
+        return fact_id in self._confirmed
 
     def is_retired(self, fact_id: str) -> bool:
         """Whether this update has retired the fact."""

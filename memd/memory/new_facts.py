@@ -10,7 +10,8 @@ from memd.config import ApplySettings
 from memd.context import digest
 from memd.extraction.update import NewFact
 from memd.memory.document import Document, Fact, agent_of, user_of
-from memd.memory.facts import AGENT, DEFAULT_CATEGORY, MANUAL, UNKNOWN, Evidence
+from memd.memory.facts import AGENT, DEFAULT_CATEGORY, MANUAL, UNKNOWN, Evidence, said_at_of, valid_until
+from memd.memory.gates.refusal import MAX_VALID_DAYS
 from memd.memory.sayings import of_evidence
 from memd.memory.text import one_line
 from memd.push.times import iso, moment
@@ -77,6 +78,17 @@ def new_fact(
 def said_at(evidence: Iterable[Evidence]) -> str:
     """The `saidAt` of a fact: when the last of its quotes was said; "" when that is not known."""
     return max((of_evidence(entry).at for entry in evidence), default="")
+
+
+def renewed_end(fact: Fact, said: str) -> str | None:
+    """The `validUntil` of a fact that the user said again: it lasts as long as before, counted from then.
+
+    None, no end, where it is not known how long it lasted.
+    """
+    start, end, again = moment(said_at_of(fact)), moment(valid_until(fact)), moment(said)
+    if start is None or end is None or again is None or end <= start:
+        return None
+    return iso(max(end, again + min(end - start, timedelta(days=MAX_VALID_DAYS))))
 
 
 def base_fact(fact_id: str, content: str, category: str, confidence: float, created: str, source: str) -> Fact:

@@ -34,10 +34,16 @@ def offered(document: Document, now: datetime, settings: ApplySettings) -> dict[
 
 
 def review(draft: Draft, offered_ids: Collection[str], verdicts: Iterable[ReviewedFact]) -> None:
-    """Apply the verdicts. Of offered facts without one, those past their time go; the stale ones wait for later."""
+    """Apply the verdicts. Of offered facts without one, those past their time go; the stale ones wait for later.
+
+    Facts that this update has confirmed, replaced or retired are settled by the user's words; no verdict counts there.
+    """
     waiting = {fact_id: why for fact_id in offered_ids if (why := _still(draft, fact_id))}
+    settled = {fact_id for fact_id in offered_ids if fact_id not in waiting}
     for index, verdict in enumerate(verdicts):
         why = waiting.pop(verdict.id, None)
+        if verdict.id in settled:
+            continue
         if why is None:
             draft.refuse("not_in_review", "reviewedFacts", index)
         elif verdict.verdict == "retire":
@@ -68,7 +74,7 @@ def expire(draft: Draft) -> None:
 
 
 def _still(draft: Draft, fact_id: str) -> Why | None:
-    fact = draft.facts.get(fact_id)
+    fact = None if draft.is_confirmed(fact_id) else draft.facts.get(fact_id)
     return _Dates(draft.origin.now, draft.settings).why(fact) if fact else None
 
 

@@ -44,11 +44,12 @@ MEMORY = (
 """What is remembered at the end, by the names of the script."""
 
 ARCHIVE = (
-    ("age", "replaced"), ("limit", "retired"), ("offer", "replaced"), ("hotwater", "expired"), ("home", "replaced"),
-    ("leave", "replaced"), ("moveday", "replaced"), ("gym", "retired"), ("run", "replaced"), ("half", "retired"),
+    ("age", "replaced"), ("limit", "retired"), ("offer", "replaced"), ("home", "replaced"),
+    ("leave", "replaced"), ("moveday", "replaced"), ("gym", "retired"), ("hotwater", "expired"),
+    ("run", "replaced"), ("half", "retired"),
     ("tea", "replaced"), ("puns", "stale"), ("agecorr", "replaced"), ("short", "merged"), ("table", "merged"),
-    ("scope", "expired"), ("job", "retired"), ("stack", "retired"), ("cron", "retired"), ("team", "retired"),
-    ("office", "retired"), ("tram", "retired"), ("standup", "retired"), ("newjob", "replaced"),
+    ("job", "retired"), ("stack", "retired"), ("cron", "retired"), ("team", "retired"),
+    ("office", "retired"), ("tram", "retired"), ("standup", "retired"), ("scope", "expired"), ("newjob", "replaced"),
 )  # fmt: skip
 """What went, in that order, and why."""
 

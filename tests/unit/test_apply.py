@@ -352,13 +352,14 @@ def test_the_archive_is_capped() -> None:
 
 
 def test_a_fact_whose_time_is_over_is_archived() -> None:
-    """Without reviews it is archived by the next update, and can then be stated anew."""
+    """Without reviews the next update archives it, unless that one states it anew."""
     document = holding(known(content="The user lives in Porto", validUntil="2026-11-20T10:30:15.249Z"))
 
-    applied = run(Update(new_facts=(wanted(),)), document, review_max=0)
+    applied = run(Update(), document, review_max=0)
     assert applied.document["archive"][0]["archiveReason"] == "expired"
-    assert contents(applied.document) == ["The user lives in Porto"]
-    assert applied.document["facts"][0]["source"] == "thread-1"
+    assert contents(applied.document) == []
+    stated = run(Update(new_facts=(wanted(),)), document, review_max=0)
+    assert (stated.confirmed, contents(stated.document)) == (("fact_00000001",), ["The user lives in Porto"])
 
 
 def test_summaries_that_are_named_are_rewritten() -> None:

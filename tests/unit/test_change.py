@@ -255,7 +255,7 @@ def test_what_a_person_wrote_stays() -> None:
     )
     applied = run(holding(mine, *others), update, max_facts=10)
     assert "The user lives in Leeds" in contents(applied)
-    assert reasons(applied) == ["not_in_review", "manual", "manual", "bad_merge"]
+    assert reasons(applied) == ["manual", "manual", "not_in_review", "bad_merge"]
     wishes = [(one["fact"], one["wanted"], one["why"]) for one in applied.document["withheld"]]
     assert wishes == [("fact_00000001", "replaced", "manual"), ("fact_00000001", "retired", "manual")]
     again = run(applied.document, Update(retired_facts=update.retired_facts), message="m2")
@@ -434,6 +434,39 @@ def test_without_a_verdict_the_ended_goes_and_the_stale_is_asked_later() -> None
     assert contents(applied) == [STALE["content"]]
     assert gone(applied) == {ENDED["content"]: "expired"}
     assert maintenance_due(applied.document, NOW, ApplySettings()).review == {}
+
+
+@pytest.mark.parametrize("review_max", [0, 5])
+def test_what_the_user_says_again_has_not_ended(review_max: int) -> None:
+    """Confirmed or told anew, a fact past its time lasts anew, whatever the verdict; replaced, it is not expired."""
+    rented = {**ENDED, "createdAt": ago(31)}
+    again = Update(
+        confirmed_facts=(ConfirmedFact(ENDED["id"], QUOTE),),
+        reviewed_facts=(ReviewedFact(ENDED["id"], "retire"),),
+    )
+    for update in (again, Update(new_facts=(new("The user rents a car"),))):
+        applied = run(holding(rented), update, review_max=review_max)
+        assert (gone(applied), applied.confirmed) == ({}, (ENDED["id"],))
+        assert reasons(applied) == [] or review_max == 0
+        assert applied.document["facts"][0]["validUntil"] == iso(NOW + timedelta(days=30))
+    sold = run(
+        holding(ENDED), Update(new_facts=(new("The user owns a car", replaces=(ENDED["id"],)),)), review_max=review_max
+    )
+    assert gone(sold) == {ENDED["content"]: "replaced"}
+
+
+def test_verdicts_on_what_has_ended_are_free() -> None:
+    """They cost no budget, which is left for what the user says is over; a stale fact's retirement does."""
+    ended = [fact(n, f"The user rents boat number {n}", validUntil=ago(1)) for n in range(30, 40)]
+    over = [fact(n, f"The user owns boat number {n}") for n in range(20, 25)]
+    update = Update(
+        reviewed_facts=tuple(ReviewedFact(one["id"], "retire") for one in ended),
+        retired_facts=tuple(RetiredFact(one["id"], "sold", QUOTE) for one in over),
+    )
+    applied = run(holding(*ended, *over, STALE), update, review_max=20)
+    assert (len(applied.retired), reasons(applied)) == (15, [])
+    stale = Update(retired_facts=update.retired_facts, reviewed_facts=(ReviewedFact(STALE["id"], "retire"),))
+    assert reasons(run(holding(*over, STALE), stale)) == ["too_many_retired"]
 
 
 # --- merging --------------------------------------------------------------------------------------------------------
