@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from datetime import UTC, tzinfo
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -59,6 +60,18 @@ def _hide(section: Section, name: str) -> None:
     """Wrap secrets that code passed as plain text, so that no repr shows them."""
     if isinstance(value := getattr(section, name), str):
         structs.force_setattr(section, name, Secret(value))
+
+
+def _zone(name: str) -> tzinfo:
+    """The time zone of a name. Raises ValueError."""
+    if name == "UTC":
+        return UTC
+    from zoneinfo import ZoneInfo  # noqa: PLC0415  (apps that only push need no zone)
+
+    try:
+        return ZoneInfo(name)
+    except (KeyError, OSError, ValueError):  # unknown, a folder of zones, no name at all
+        raise ValueError("timezone must be an IANA name, such as Europe/Berlin (the package tzdata has all)") from None
 
 
 class ServerSettings(Section, frozen=True):
@@ -154,6 +167,7 @@ class ExtractionSettings(Section, frozen=True):
     deadline_s: Annotated[float, Meta(ge=0.1, le=90)] = 90.0
     max_reply_bytes: Annotated[int, Meta(ge=10_000)] = 2_097_152
     context_messages: Annotated[int, Meta(ge=0, le=20)] = 2
+    timezone: str = "UTC"
     prices: Mapping[str, PriceSettings] = field(default_factory=PRICES.copy)
 
     def __post_init__(self) -> None:
@@ -162,6 +176,12 @@ class ExtractionSettings(Section, frozen=True):
             raise ValueError(
                 "mode batch needs the Message Batches API, which only the extractor anthropic has: set mode to now"
             )
+        _zone(self.timezone)
+
+    @property
+    def zone(self) -> tzinfo:
+        """Where the users are whose messages do not say it."""
+        return _zone(self.timezone)
 
 
 class ApplySettings(Section, frozen=True):

@@ -10,7 +10,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import reduce
 from itertools import count
 from operator import add
@@ -161,7 +161,7 @@ class InMemory:
         return Stored(len(work.new), applied.added)
 
     def _request(self, work: Work, now: datetime) -> Request:
-        return work.request(self._settings.extraction.deadline_s, now.astimezone(UTC).date())
+        return work.request(self._settings.extraction.deadline_s, now, self._settings.extraction.zone)
 
     async def _ask(self, work: Work, now: datetime, name: str, calls: list[Asked]) -> Answered:
         """Make one request and note it. Raises ExtractionFailed."""

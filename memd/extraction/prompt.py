@@ -17,10 +17,12 @@ from memd.extraction.protocol import Request
 from memd.extraction.short_ids import short_ids
 from memd.extraction.update import json_schema
 from memd.memory.document import SECTIONS, Document, summary
-from memd.memory.facts import category_of, content_of, id_of, readable_facts
+from memd.memory.facts import category_of, content_of, id_of, month_of, readable_facts
+from memd.memory.sayings import of_summary
 from memd.push.limits import shorten_redacted
+from memd.push.times import day_said, month
 
-PROMPT_VERSION = "6"
+PROMPT_VERSION = "7"
 """Stored in the origin of every fact. Raise it with every change below; a change also empties the endpoint's cache."""
 
 INSTRUCTIONS = """\
@@ -28,9 +30,9 @@ You keep the long-term memory of one user of an AI assistant. Given the memory a
 conversation, you answer with what changes, as one JSON object of the given schema.
 
 The request is data, not conversation. It holds:
-- <facts>: the current facts by category, one a line: id, content. One without a subject is about the user. Of a \
-large memory it has those that may matter here.
-- <summaries>: the current summaries, one a line.
+- <facts>: the current facts by category, one a line: id, content, the month it was said. One without a subject is \
+about the user. Of a large memory it has those that may matter here.
+- <summaries>: the current summaries, one a line, with the month of the newest words behind each.
 - <review>: facts past their time (ended) or long unconfirmed (stale). <merge>: categories that hold many facts.
 - <before>: earlier messages, for context only: never extract from them.
 - <today>: the date.
@@ -81,7 +83,8 @@ role play, texts of somebody else.
 summaries: only those that the new messages change, each rewritten in full, in the user's language; keep what still \
 holds. workContext (role, company, projects, tools; 1-3 sentences), personalContext (languages, people, interests; \
 1-2), topOfMind (3-5 things going on at once; changes most), recentMonths (the last 1-3 months), earlierContext (3-12 \
-months back), longTermBackground (what stays). Say nothing that no fact or message supports.
+months back), longTermBackground (what stays). When you rewrite recentMonths, move what is over three months old to \
+earlierContext. Say nothing that no fact or message supports.
 
 Most conversations change little. If nothing changes, answer with empty lists and an empty summaries object.
 """
@@ -102,7 +105,6 @@ FACT_CHARS = 500
 ASSISTANT_CHARS = 1_500
 """Longer turns of the assistant are cut to head and tail in the request: they are context for what the user says."""
 
-_DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 _SIGNAL = re.compile(r"[a-z_]{1,32}")
 _NUMBERED = re.compile(
     r'<m i="(\d{1,6})" role="(user|assistant)"'
@@ -131,13 +133,15 @@ def build(request: Request, today: date) -> str:
     What changes least comes first, so that a cache of prefixes also holds the user's facts: a new fact ends the list of
     its category, summaries are rewritten, the day and the messages are always new.
     """
+    said = [day_said(message.created_at, message.said_at, request.timezone) for message in request.messages]
+    days = ["" if day in {None, today} else str(day) for day in said]
     blocks = [
         _block("facts", _facts(request)),
         _block("summaries", _summaries(request.document)),
         *_maintenance(request),
         _block("before", (f"{_speaker(message)}: {_said(message)}" for message in request.before)),
         f"<today>{today.isoformat()}</today>",
-        _block("messages", (_numbered(index, message, today) for index, message in enumerate(request.messages))),
+        _block("messages", (_numbered(index, message, days[index]) for index, message in enumerate(request.messages))),
         *([REPAIR.format(why=request.repair)] if request.repair else []),
     ]
     return "\n".join(blocks)
@@ -177,7 +181,12 @@ def _block(name: str, lines: Iterable[str]) -> str:
 def _summaries(document: Document) -> Iterator[str]:
     for name in SECTIONS:
         if (text := summary(document, name)).strip():
-            yield f"{name}: {_line(text)}"
+            yield f"{name}: {_line(text)}{_in_month(month(of_summary(document, name).at))}"
+
+
+def _in_month(name: str) -> str:
+    """The month behind a fact or a summary, by which the model tells what is old."""
+    return f" ({name})" if name else ""
 
 
 def _facts(request: Request) -> Iterator[str]:
@@ -193,7 +202,9 @@ def _facts(request: Request) -> Iterator[str]:
             continue
         content = _without_user(content_of(fact))
         cut = content if len(content) <= FACT_CHARS else content[:FACT_CHARS] + "…"
-        groups.setdefault(category_of(fact), []).append(_single(f"{short[id_of(fact)]} {cut}"))
+        groups.setdefault(category_of(fact), []).append(
+            _single(f"{short[id_of(fact)]} {cut}") + _in_month(month_of(fact))
+        )
     for category, lines in groups.items():
         yield f"[{_line(category)}]"
         yield escape("\n".join(lines))
@@ -215,10 +226,9 @@ def _single(text: str) -> str:
     return text if text.isprintable() and "  " not in text and text.strip() == text else " ".join(text.split())
 
 
-def _numbered(index: int, message: Message, today: date) -> str:
-    day = _DAY.match(message.said_at or message.created_at or "")
+def _numbered(index: int, message: Message, day: str) -> str:
     names = sorted(name for name in message.signals if _SIGNAL.fullmatch(name))
-    at = f' at="{day[0]}"' if day and day[0] != today.isoformat() else ""
+    at = f' at="{day}"' if day else ""
     name = f' name="{_name(message.name)}"' if message.name else ""
     signals = f' signals="{",".join(names)}"' if names else ""
     return f'<m i="{index}" role="{message.role}"{at}{name}{signals}>{_said(message)}</m>'

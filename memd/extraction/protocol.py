@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, tzinfo
 from typing import Protocol, runtime_checkable
 
 from memd.context import Message
@@ -27,7 +27,8 @@ class Request:
     `messages` are new; evidence counts them from 0. `before` are known messages that only give context.
     `deadline_s`: seconds until the extraction must have ended; the extractor's own setting may be shorter. `today`: the
     date that the extractor is told. `repair`: why the first reply to this same request was no update, else "".
-    `shown`: the ids of the facts that the extractor is shown; None: all of them.
+    `shown`: the ids of the facts that the extractor is shown; None: all of them. `timezone`: where the user is, for
+    the days of messages that do not say it.
     """
 
     document: Document
@@ -38,6 +39,7 @@ class Request:
     today: date = field(default_factory=lambda: datetime.now(UTC).date())
     repair: str = ""
     shown: Collection[str] | None = None
+    timezone: tzinfo = UTC
 
 
 @dataclass(frozen=True, slots=True)

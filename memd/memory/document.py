@@ -57,6 +57,9 @@ SECTIONS = {
 }
 """The six summaries, and the section that holds each."""
 
+MAX_VERSIONS = 10
+"""Earlier versions of each summary that a document keeps; the oldest goes first."""
+
 
 def empty_document(bucket: Bucket) -> Document:
     """The document of a bucket that has none yet: revision 0, no facts, empty summaries."""
@@ -193,6 +196,12 @@ def summary_written_at(document: Document, name: str) -> datetime | None:
     return moment(summary_entry(document, name).get("updatedAt"))
 
 
+def summary_versions(document: Document, name: str) -> list[Summary]:
+    """The earlier versions of a summary, oldest first: `summary`, `updatedAt`. Skips entries that are no objects."""
+    versions = summary_entry(document, name).get("versions")
+    return [entry for entry in versions if isinstance(entry, dict)] if isinstance(versions, list) else []
+
+
 def summaries_of(document: Document) -> Iterator[tuple[str, str]]:
     """The names and texts of the summaries that are not empty."""
     return ((name, text) for name in SECTIONS if (text := summary(document, name)))
@@ -201,7 +210,18 @@ def summaries_of(document: Document) -> Iterator[tuple[str, str]]:
 def with_summary(
     document: Document, name: str, text: str, now: str, last_said: dict[str, Any] | None = None
 ) -> Document:
-    """A copy in which one summary has this text. `last_said`: when the newest of the words behind it were said."""
+    """A copy in which one summary has this text; the text before it becomes the latest of its earlier versions.
+
+    `last_said`: when the newest of the words behind it were said.
+    """
+    entry: Summary = {"summary": text, "updatedAt": now, **({"lastSaid": last_said} if last_said else {})}
+    versions, before = summary_versions(document, name), summary_entry(document, name)
+    if summary(document, name) not in {"", text}:
+        versions = [*versions, {field: value for field, value in before.items() if field != "versions"}]
+    return with_summary_entry(document, name, {**entry, "versions": versions[-MAX_VERSIONS:]} if versions else entry)
+
+
+def with_summary_entry(document: Document, name: str, entry: Summary) -> Document:
+    """A copy with this entry in place of one of the six summaries."""
     section = SECTIONS[name]
-    entry = {"summary": text, "updatedAt": now, **({"lastSaid": last_said} if last_said else {})}
     return {**document, section: {**document[section], name: entry}}

@@ -14,6 +14,7 @@ from memd.context import identity_of_id, is_identity
 from memd.memory.document import Document, Fact, archive_of, facts_of
 from memd.memory.packed import unpacked
 from memd.memory.text import fold
+from memd.push.times import month
 
 MANUAL = "manual"
 """The source of facts that a person wrote."""
@@ -114,6 +115,11 @@ def said_at_of(fact: Fact) -> str:
     """When the latest of its quotes was said; of a fact without such a time, when it was added."""
     value = fact.get("saidAt")
     return value if isinstance(value, str) and value else created_at(fact)
+
+
+def month_of(fact: Fact) -> str:
+    """The month since which a fact is known, as `2026-03`: when it was said, else stored; "" when neither is known."""
+    return month(said_at_of(fact))
 
 
 def is_archived(fact: Fact) -> bool:

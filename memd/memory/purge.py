@@ -10,7 +10,17 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
-from memd.memory.document import SECTIONS, Document, Fact, facts_of, summary, summary_entry, with_summary, withheld_of
+from memd.memory.document import (
+    SECTIONS,
+    Document,
+    Fact,
+    Summary,
+    facts_of,
+    summary_entry,
+    summary_versions,
+    with_summary_entry,
+    withheld_of,
+)
 from memd.memory.duplicates import tokens
 from memd.memory.facts import content_of, id_of, quotes_of
 from memd.memory.text import fold
@@ -47,6 +57,7 @@ _FACT_TEXTS: dict[str, Rule] = {
 }
 TEXTS: dict[str, Rule] = {
     **{f"{section}.{name}.summary": "sentences" for name, section in SECTIONS.items()},
+    **{f"{section}.{name}.versions.summary": "sentences" for name, section in SECTIONS.items()},
     **{f"{field}.{path}": rule for field in ("facts", "archive") for path, rule in _FACT_TEXTS.items()},
     "withheld.note": "drop",
     "turns.text": "whole",
@@ -61,7 +72,12 @@ _FACT_NO_TEXT = (
 )  # fmt: skip
 NO_TEXT = frozenset((
     "version", "lastUpdated", "userId", "agentName", "ledger", "ledgerFormer", "ledgerFormerRules", "removed", "said",
-    *(f"{section}.{name}.{field}" for name, section in SECTIONS.items() for field in ("updatedAt", "lastSaid")),
+    *(
+        f"{section}.{name}.{version}{field}"
+        for name, section in SECTIONS.items()
+        for version in ("", "versions.")
+        for field in ("updatedAt", "lastSaid")
+    ),
     *(f"{field}.{name}" for field in ("facts", "archive") for name in _FACT_NO_TEXT),
     *(f"turns.{name}" for name in ("id", "thread", "role", "saidAt", "at", "name")),
     *(f"marks.{name}" for name in ("mark", "as", "why", "at")),
@@ -123,11 +139,21 @@ def purge(document: Document, removed: Iterable[Fact], now: str) -> Document:
         wishes = [entry for entry in withheld_of(document) if entry.get("fact") not in ids]
         document = {**document, "withheld": wishes}
     for name in SECTIONS:
-        text = summary(document, name)
-        kept = "".join(part for part in _SENTENCE.findall(text) if not words.in_sentence(part)).strip()
-        if kept != text.strip():
-            document = with_summary(document, name, kept, now, summary_entry(document, name).get("lastSaid"))
+        entry = summary_entry(document, name)
+        if "versions" in entry:
+            entry = {**entry, "versions": [_cut(version, words) for version in summary_versions(document, name)]}
+        if (cut := _cut(entry, words)) != summary_entry(document, name):
+            document = with_summary_entry(document, name, cut if cut is entry else {**cut, "updatedAt": now})
     return {name: _purged(value, name, words) for name, value in document.items()}
+
+
+def _cut(entry: Summary, words: Words) -> Summary:
+    """A summary, or an earlier version, without the sentences that say the same; the very same when there are none."""
+    text = entry.get("summary")
+    if not isinstance(text, str):
+        return entry
+    kept = "".join(part for part in _SENTENCE.findall(text) if not words.in_sentence(part)).strip()
+    return entry if kept == text.strip() else {**entry, "summary": kept}
 
 
 def _purged(value: Any, path: str, words: Words) -> Any:

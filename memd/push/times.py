@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta, tzinfo
 
 from memd.push.strict_json import refuse
 
@@ -13,6 +13,7 @@ AHEAD = timedelta(seconds=60)
 
 _CREATED_AT = re.compile(r"[0-9][0-9T:. +Zz-]{3,63}")
 _NUMBER = re.compile(r"-?[0-9]{1,20}(\.[0-9]{1,20})?(e[+-]?[0-9]{1,3})?")
+_MONTH = re.compile(r"\d{4}-(?:0[1-9]|1[0-2])")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _FIRST_US = int((datetime.min.replace(tzinfo=UTC) - _EPOCH).total_seconds()) * 1_000_000
 _END_US = (int((datetime.max.replace(tzinfo=UTC, microsecond=0) - _EPOCH).total_seconds()) + 1) * 1_000_000
@@ -47,6 +48,39 @@ def said_at(created_at: str | None, arrival: datetime) -> datetime:
     return time if time is not None and time - arrival <= AHEAD else arrival
 
 
+def day_said(created_at: str | None, said_at: str, zone: tzinfo) -> date | None:
+    """The day on which a message was said, where it was said; None when the time is not known.
+
+    A `created_at` with an offset of its own tells the place; one in UTC only tells the time, and `zone` the day.
+    """
+    said = moment(said_at) or moment(created_at)
+    if said is None:
+        return None
+    claimed = moment(created_at)
+    is_of_producer = claimed is not None and abs(claimed - said) < timedelta(seconds=1)  # else the arrival
+    return _day_in(said, (_offset(created_at) if is_of_producer else None) or zone)
+
+
+def today_of(created_at: str | None, now: datetime, zone: tzinfo) -> date:
+    """The day that it is at `now`, where a message was said."""
+    return _day_in(now, _offset(created_at) or zone)
+
+
+def _offset(created_at: str | None) -> tzinfo | None:
+    """The offset that a time names, if any but that of UTC."""
+    if created_at is None or moment(created_at) is None:
+        return None
+    time = datetime.fromisoformat(created_at)
+    return time.tzinfo if time.utcoffset() else None
+
+
+def _day_in(time: datetime, zone: tzinfo) -> date:
+    try:
+        return time.astimezone(zone).date()
+    except OverflowError:  # a zone moves the first and the last day of the calendar beyond it
+        return time.date()
+
+
 def iso(time: datetime) -> str:
     """A time as documents write it: UTC, milliseconds, Z."""
     return time.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
@@ -61,6 +95,12 @@ def moment(value: object) -> datetime | None:
         return (time if time.tzinfo else time.replace(tzinfo=UTC)).astimezone(UTC)
     except (ValueError, OverflowError):  # not a time, or one that its zone moves beyond the calendar
         return None
+
+
+def month(time: str) -> str:
+    """The month of an ISO 8601 time, as `2026-03`; "" of a text that is none."""
+    found = _MONTH.match(time)
+    return found[0] if found else ""
 
 
 def _iso(number: float) -> str | None:

@@ -23,6 +23,7 @@ from memd.memory.facts import (
     confidence_of,
     content_of,
     is_correction,
+    month_of,
     rank,
     source_error,
     subject_of,
@@ -71,6 +72,10 @@ PENDING_CHARS = 500
 DOUBT = " (outdated?)"
 """Ends the line of a fact that the user has said is over, where memd withheld its retirement: 4 tokens. Without it the
 line would contradict the newer one beside it."""
+
+CHANGING = {"identity": "since ", "context": "since ", "goal": "since ", "event": ""}
+"""Categories whose facts are shown with the month in which they were said, for what they say changes with time; and the
+word before it."""
 
 LINE_BYTES = getsizeof(("", 0)) + 2 * getsizeof(1) + 4 * 8
 """Bytes of a line besides its text: the pair, its numbers, and its places in the lists and the set."""
@@ -272,14 +277,21 @@ def fact_line(fact: Fact) -> str:
         return ""
     person, relationship = map(_safe, subject_of(fact))
     about = ""
-    if person:
+    if person and not (holds(content, person) and holds(content, relationship)):
         about = f"about {person} ({relationship}): " if relationship else f"about {person}: "
     error = _safe(source_error(fact))
     avoid = f" (avoid: {error})" if error else ""
     day = _DAY.match(_safe(valid_until(fact)))
     until = f" (until {day[0]})" if day else ""
+    month = month_of(fact) if category_of(fact) in CHANGING else ""
+    since = f" ({CHANGING[category_of(fact)]}{month})" if month and month[:4] not in content else ""
     category = category_of(fact) if _CATEGORY.fullmatch(category_of(fact)) else DEFAULT_CATEGORY
-    return f"- [{category} | {confidence_of(fact):.2f}] {about}{content}{avoid}{until}"
+    return f"- [{category} | {confidence_of(fact):.2f}] {about}{content}{avoid}{since}{until}"
+
+
+def holds(sentence: str, words: str) -> bool:
+    """Whether a sentence says these words, in whatever case: then nobody need say them before it."""
+    return words.casefold() in sentence.casefold()
 
 
 def _ranked(first: Sequence[int | Excerpt], facts: Sequence[_BlockLine]) -> Iterator[_BlockLine]:

@@ -4,11 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Literal
 
 from memd.context import DEFAULT_AGENT
-from memd.memory.document import SECTIONS, Document, Fact, agent_of, facts_of, summary
+from memd.memory.document import (
+    SECTIONS,
+    Document,
+    Fact,
+    agent_of,
+    facts_of,
+    summary,
+    summary_written_at,
+    with_summary_entry,
+)
 from memd.memory.facts import content_of, id_of, replaces, valid_until
 from memd.memory.text import normal_key
 from memd.push.times import moment
@@ -16,6 +25,9 @@ from memd.push.times import moment
 if TYPE_CHECKING:
     from memd.recall.layers import Excerpt
     from memd.recall.pending import Pending
+
+FOCUS, FOCUS_TIME = "topOfMind", timedelta(days=60)
+"""The summary of what is going on, and how long it is shown after it was written: nobody is busy with it longer."""
 
 Kind = Literal["fact", "excerpt", "pending"]
 """What can be found: a fact, an excerpt of what was said, a message that is not extracted yet."""
@@ -26,7 +38,7 @@ class Memory:
     """A document to read, without the facts whose time is over, and what can be found besides its facts.
 
     `agents`: for each fact of the document the agent whose memory has it ("": the user's own). `good_until`: when the
-    next fact's time is over; None when no fact has an end.
+    next fact's or the focus's time is over; None when nothing has an end.
     """
 
     document: Document
@@ -66,7 +78,7 @@ class Memory:
         return place if place < len(self.agents) else self.excerpts[place - len(self.agents)]
 
     def is_good_at(self, now: datetime) -> bool:
-        """Whether no fact has ended since."""
+        """Whether nothing has ended since."""
         return self.good_until is None or now < self.good_until
 
 
@@ -108,11 +120,20 @@ def with_pending(memory: Memory, messages: Sequence[Pending]) -> Memory:
 
 
 def _current(document: Document, now: datetime) -> tuple[Document, datetime | None]:
-    """The document without the facts whose time is over, and when the next one ends. The drain archives them later."""
+    """The document without what is over: facts past their time, a focus that nobody has rewritten for long.
+
+    And when the next of these ends. The drain archives such facts later.
+    """
     ends = {place: end for place, fact in enumerate(facts_of(document)) if (end := moment(valid_until(fact)))}
     over = {place for place, end in ends.items() if end <= now}
-    good_until = min((end for place, end in ends.items() if place not in over), default=None)
-    if not over:
-        return document, good_until
-    facts = [fact for place, fact in enumerate(facts_of(document)) if place not in over]
-    return {**document, "facts": facts}, good_until
+    left = [end for place, end in ends.items() if place not in over]
+    if over:
+        facts = [fact for place, fact in enumerate(facts_of(document)) if place not in over]
+        document = {**document, "facts": facts}
+    if (written := summary_written_at(document, FOCUS)) and summary(document, FOCUS):
+        end = min(written, now) + FOCUS_TIME
+        if end <= now:
+            document = with_summary_entry(document, FOCUS, {})
+        else:
+            left.append(end)
+    return document, min(left, default=None)

@@ -1,7 +1,7 @@
 """The past: a memory as it was believed at a moment, rebuilt from the facts and the archive.
 
 A fact was believed from its creation (a fact edited by hand: from that edit) until it was archived. The result names
-its gaps: the archive has a cap, removed facts leave no text, and summaries have no history.
+its gaps: the archive has a cap, removed facts leave no text, and summaries keep few versions.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from memd.memory.document import (
+    MAX_VERSIONS,
     SECTIONS,
     Document,
     Fact,
@@ -18,7 +19,7 @@ from memd.memory.document import (
     facts_of,
     summaries_of,
     summary_entry,
-    summary_written_at,
+    summary_versions,
     tombstones_of,
 )
 from memd.memory.facts import archived_at, created_at, is_archived, is_manual, last_confirmed_at, updated_at
@@ -76,16 +77,17 @@ def _then(fact: Fact, at: datetime) -> Fact:
 
 
 def _summaries(document: Document, at: datetime) -> tuple[Document, list[str]]:
-    """The sections with the summaries that have not changed since, and a sentence about the others."""
+    """The sections with the summaries as they were, and a sentence about those of which that is not known."""
     sections: Document = {name: {} for name in dict.fromkeys(SECTIONS.values())}
     lost: list[str] = []
     for name, _ in summaries_of(document):
-        written = summary_written_at(document, name)
-        if written is not None and written <= at:
-            sections[SECTIONS[name]][name] = summary_entry(document, name)
+        versions = [*summary_versions(document, name), summary_entry(document, name)]
+        then = [version for version in versions if (written := moment(version.get("updatedAt"))) and written <= at]
+        if then:
+            sections[SECTIONS[name]][name] = {field: value for field, value in then[-1].items() if field != "versions"}
         else:
             lost.append(name)
-    sentence = f"summaries have no history: {', '.join(lost)} changed since, and the earlier text is not known"
+    sentence = f"summaries keep their last {MAX_VERSIONS} versions: the text of {', '.join(lost)} then is not known"
     return sections, [sentence] if lost else []
 
 

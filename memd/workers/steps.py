@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from datetime import date
+from datetime import datetime, tzinfo
 
 from memd.context import Message
 from memd.errors import ContentTooLong
@@ -19,6 +19,7 @@ from memd.extraction.update import Update
 from memd.inbox.claim import Claim
 from memd.memory.said.may_keep import Kept
 from memd.memory.store.protocol import Loaded
+from memd.push.times import today_of
 from memd.workers.progress import Progress
 
 
@@ -103,17 +104,19 @@ class Work:
         """The names under which replies that are no update are counted."""
         return tuple(f"{message.identity}{self.place}" for message in self.part.messages)
 
-    def request(self, deadline_s: float, today: date) -> Request:
-        """The question to the extractor."""
+    def request(self, deadline_s: float, now: datetime, zone: tzinfo) -> Request:
+        """The question to the extractor. `zone`: where the user is, if the messages do not say it."""
+        newest = next((one.created_at for one in reversed(self.new) if one.role == "user"), None)
         return Request(
             self.loaded.document,
             self.new,
             self.before,
             deadline_s,
             self.maintenance,
-            today,
+            today_of(newest, now, zone),
             self.repair,
             self.shown,
+            zone,
         )
 
 

@@ -116,7 +116,7 @@ def test_why_and_the_past_from_the_shell(cli: Cli, settings: Settings) -> None:
     assert json.loads(cli("why", "ana", "fact_1", "--json").stdout)["replacedBy"]["content"] == "Lives in Lisbon"
     past = cli("show", "ana", "--at", "2026-03-01")
     assert ("Porto" in past.stdout, "Lisbon" in past.stdout, "Nurse" in past.stdout) == (True, False, False)
-    assert "summaries have no history: workContext" in past.stderr
+    assert "summaries keep their last 10 versions: the text of workContext" in past.stderr
     found = json.loads(cli("show", "ana", "--at", "2026-03-02", "--json").stdout)
     assert ([fact["content"] for fact in found["facts"]], len(found["missing"])) == (["Lives in Lisbon"], 1)
 

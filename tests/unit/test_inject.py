@@ -31,7 +31,11 @@ def lines(block: str) -> list[str]:
 def numbered(count: int, **fields: Any) -> list[dict[str, Any]]:
     """Facts of one confidence, each a day younger than the one before."""
     return [
-        fact(f"f{number}", f"Likes number {number}", createdAt=f"2026-01-{number + 1:02}T00:00:00Z", **fields)
+        fact(
+            f"f{number}",
+            f"Likes number {number}",
+            **{"category": "preference", "createdAt": f"2026-01-{number + 1:02}T00:00:00Z", **fields},
+        )
         for number in range(count)
     ]
 
@@ -88,8 +92,8 @@ def test_what_changes_often_stands_last() -> None:
 
     head = (
         "<memory>\nUser Context:\n- Work: Works at Acme.\n\nHistory:\n- Earlier: Was at Foo.\n"
-        "- Background: Grew up in Braga.\n\nFacts:\n- [context | 0.90] Likes number 0\n"
-        "- [context | 0.90] Likes number 1\n\nNow:\n- Recent: Moved.\n- Current Focus: "
+        "- Background: Grew up in Braga.\n\nFacts:\n- [preference | 0.90] Likes number 0\n"
+        "- [preference | 0.90] Likes number 1\n\nNow:\n- Recent: Moved.\n- Current Focus: "
     )
     assert inject(memory("A new flat."), SETTINGS) == f"{head}A new flat.\n</memory>"
     assert inject(memory("An exam."), SETTINGS) == f"{head}An exam.\n</memory>"

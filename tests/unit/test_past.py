@@ -12,7 +12,7 @@ from memd.context import Bucket, Message, identify
 from memd.errors import FactUnknown
 from memd.extraction.update import ConfirmedFact, Evidence, NewFact, Update
 from memd.memory.apply import Origin, apply
-from memd.memory.document import Document, empty_document
+from memd.memory.document import Document, empty_document, summary_versions, with_summary
 from memd.memory.hand import edits
 from memd.recall.past import as_of
 from memd.recall.why import why, why_text
@@ -91,9 +91,24 @@ def test_what_was_removed_or_summarised_since_is_said(moved: Document) -> None:
     assert past.document["user"] == {"workContext": document["user"]["workContext"]}
     assert [sentence.partition(":")[0] for sentence in past.missing] == [
         "2 facts were removed since",
-        "summaries have no history",
+        "summaries keep their last 10 versions",
     ]
     assert "topOfMind" in past.missing[1]
+
+
+def test_a_summary_keeps_its_last_versions(moved: Document) -> None:
+    """Ten of them: each is shown for the time in which it stood, without the others."""
+    document = moved
+    for number in range(1, 14):
+        document = with_summary(document, "topOfMind", f"Plan {number}.", f"2026-01-{number:02}T00:00:00.000Z")
+    versions = summary_versions(document, "topOfMind")
+    assert [entry["summary"] for entry in versions] == [f"Plan {number}." for number in range(3, 13)]
+    then = as_of(document, datetime(2026, 1, 5, 12, tzinfo=UTC), CAP)
+    assert then.document["user"]["topOfMind"] == {"summary": "Plan 5.", "updatedAt": "2026-01-05T00:00:00.000Z"}
+    before = as_of(document, datetime(2026, 1, 2, tzinfo=UTC), CAP)
+    assert "the text of topOfMind then is not known" in before.missing[-1]
+    same = with_summary(document, "topOfMind", "Plan 13.", "2026-02-01T00:00:00.000Z")
+    assert summary_versions(same, "topOfMind") == versions
 
 
 def test_times_that_a_hand_broke_are_no_obstacle(moved: Document) -> None:

@@ -61,6 +61,8 @@ def full() -> Document:
         fact("fact_4", f"User owns cabins in {CANARY} and Oslo", replaces=["fact_3", "fact_5"]),
         **summaries,
     )
+    for name, section in SECTIONS.items():
+        made[section][name]["versions"] = [{"summary": said, "updatedAt": "2025-12-01T00:00:00Z"}]
     made["archive"] = [
         fact("fact_1", f"User has a hut in {CANARY}", archiveReason="edited", **everything, **archived),
         fact("fact_6", "User drinks black tea", archiveReason="retired", archivedBy="agent", **of_others, **archived),
