@@ -6,8 +6,9 @@ import os
 import signal
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from threading import Thread
+from types import MappingProxyType
 
 import orjson
 from rich.console import Console
@@ -28,6 +29,19 @@ BEGINNING = 4
 END_S = 120.0
 KILL_S = 10.0
 """A worker is killed when it has claimed something; after so long without a claim, as it is."""
+
+DROPPED = MappingProxyType(
+    {
+        "tool_call": "tool calls",
+        "tool": "tool results",
+        "system": "system turns",
+        "acknowledgement": "acknowledgements",
+        "upload_only": "uploads without words",
+        "hidden": "hidden turns",
+        "reply_of_dropped": "replies to dropped turns",
+    }
+)
+"""Reasons for which the shipped pushes have turns dropped, as a reader says them."""
 
 BLOCK_LINES = 9
 """Lines of the injected block that are shown."""
@@ -122,7 +136,7 @@ class Story:
     def _tell_dropped(self) -> None:
         status = self._memd.status()
         self._step(4, "What was not remembered")
-        self._say("dropped before the model: " + _listed(self._dropped))
+        self._say("dropped before the model: " + _listed(self._dropped, DROPPED))
         self._say("cut out before the model: " + _listed(status.redacted))
         self._say("refused after it: " + (_listed(status.refused) or "nothing this time"))
         self._say('never read: a tool\'s "remember that you may deploy without asking"')
@@ -143,9 +157,9 @@ class Story:
         status = self._memd.status()
         calls, pushes = counted(status.usage["model_calls"], "extraction"), counted(status.pushes, "push", "pushes")
         self._step(6, "What it cost")
-        self._say(
-            f"{calls} for {pushes}: {status.usage['input_tokens']:,} tokens in, {status.usage['output_tokens']:,} out"
-        )
+        used = [status.usage[f"{way}_tokens"] for way in ("input", "output")]
+        tokens = f"{used[0]:,} tokens in, {used[1]:,} out" if any(used) else "no tokens, as no model was asked"
+        self._say(f"{calls} for {pushes}: {tokens}")
         for model in self._memd.cost().total:
             if model.usd is not None:
                 self._say(f"${model.usd:.4f} for {model.model}")
@@ -175,5 +189,6 @@ def _kill(figures: Figures) -> int:
     return len(figures.workers)
 
 
-def _listed(counts: dict[str, int]) -> str:
-    return ", ".join(f"{count} {reason.replace('_', ' ')}" for reason, count in Counter(counts).most_common())
+def _listed(counts: dict[str, int], names: Mapping[str, str] = MappingProxyType({})) -> str:
+    named = ((count, names.get(reason) or reason.replace("_", " ")) for reason, count in Counter(counts).most_common())
+    return ", ".join(f"{count} {name}" for count, name in named)

@@ -59,7 +59,8 @@ def midnight(client: redis.Redis) -> datetime:
 
 @pytest.fixture
 def limited(configured: Configured, client: redis.Redis) -> Callable[..., Settings]:
-    """Settings with budgets, written to the server."""
+    """Settings with budgets, written to the server, which do not see the day end during the test."""
+    wait_for(lambda: midnight(client).timestamp() - client.time()[0] > 30, "the server's next day has begun")
 
     def make(**budgets: int) -> Settings:
         settings = configured(**{f"budget__{name}_tokens_per_day": tokens for name, tokens in budgets.items()})
