@@ -72,7 +72,7 @@ def normal_keys(contents: Sequence[str]) -> list[str]:
     plain: list[int] = []
     others: list[int] = []
     for place, content in enumerate(contents):
-        (plain if content.isascii() else others).append(place)
+        (plain if content.isascii() and not _has_numbers(content) else others).append(place)
     for group in (plain, others):
         lines = _keys("\n".join([contents[place].replace("\n", " ") for place in group])).split("\n")
         for place, line in zip(group, lines, strict=False):

@@ -2,18 +2,19 @@
 
 It is built in memory in some milliseconds and queried in less than one, so it needs no server and no file of its own
 (docs/decisions/0007-an-index-in-memory.md). It never changes once built: any number of threads may query it. Its
-postings are two flat arrays, so that the garbage collector has next to nothing to look at.
+postings are flat arrays, so that the garbage collector has next to nothing to look at.
 """
 
 from __future__ import annotations
 
 import math
 from array import array
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
+from itertools import accumulate, chain
 from sys import getsizeof
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from memd.recall.words import beginnings
 
@@ -61,37 +62,34 @@ class Index:
     """
 
     def __init__(self, entries: Sequence[IndexEntry], like: Index | None = None) -> None:
-        counted = [_counted(entry) for entry in entries]
-        lengths = [sum(counts.values()) for counts in counted]
+        lengths = [len(entry.own) + sum(weight * len(found) for weight, found in entry.fields) for entry in entries]
         average = sum(lengths) / len(lengths) if any(lengths) else 1.0
         self.average: float = like.average if like else average
         self.size = len(entries)
-        postings: dict[str, list[Any]] = {}
-        for place, (counts, entry) in enumerate(zip(counted, entries, strict=True)):
-            norm = K1 * (1 - B + B * lengths[place] / self.average)
-            own, code = len(set(entry.own)), 2 * place + 1
-            for number, (root, count) in enumerate(counts.items()):
-                # The entry's own roots come first; the lowest bit of the code tells them from the others.
-                flat = (code if number < own else code - 1, count * (K1 + 1) / (count + norm))
-                if root in postings:
-                    postings[root] += flat
-                else:
-                    postings[root] = [*flat]
-        self._codes = array("I")
-        self._shares = array("f")
-        self._ends: dict[str, int] = {}
-        self._starts: dict[str, int] = {}
-        for root, flats in postings.items():
-            self._starts[root] = len(self._codes)
-            self._codes.extend(flats[::2])
-            self._shares.extend(flats[1::2])
-            self._ends[root] = len(self._codes)
+        self._norms = array("f", [K1 * (1 - B + B * length / self.average) for length in lengths])
+        # A posting is one number: the place of the entry, and the weight of the field that has the root, by its number.
+        # The own words of an entry come first and have number 0.
+        self._weights = (1.0, *sorted({weight for entry in entries for weight, _ in entry.fields}))
+        numbers = {weight: number for number, weight in enumerate(self._weights[1:], 1)}
+        postings = defaultdict[str, list[int]](list)
+        for place, entry in enumerate(entries):
+            posting = place * len(self._weights)
+            for of_root in map(postings.__getitem__, entry.own):
+                of_root.append(posting)
+            for weight, found in entry.fields:
+                of_field = posting + numbers[weight]
+                for of_root in map(postings.__getitem__, found):
+                    of_root.append(of_field)
+        self._postings = array("I", chain.from_iterable(postings.values()))
+        self._numbers = {root: number for number, root in enumerate(postings)}
+        self._ends = array("I", (0, *accumulate(map(len, postings.values()))))
+        self._frequencies = array("I", map(self._entries_in, postings.values()))
 
     @cached_property
     def _by_beginning(self) -> dict[str, tuple[str, ...]]:
         """The roots that begin alike. As tuples: the garbage collector looks at tuples of texts only once."""
         found: dict[str, list[str]] = {}
-        for root in self._starts:
+        for root in self._numbers:
             for begin in beginnings(root):
                 found.setdefault(begin, []).append(root)
         return {begin: tuple(alike) for begin, alike in found.items()}
@@ -99,19 +97,18 @@ class Index:
     @cached_property
     def bytes_taken(self) -> int:
         """The bytes that the index takes, by estimate."""
-        arrays = getsizeof(self._codes) + getsizeof(self._shares)
-        roots = sum(map(getsizeof, self._starts)) + 2 * sum(map(getsizeof, self._ends.values()))
-        lists = sum(map(getsizeof, self._by_beginning.values()))
-        return arrays + roots + 2 * getsizeof(self._starts) + getsizeof(self._by_beginning) + lists
+        arrays = sum(map(getsizeof, (self._norms, self._postings, self._ends, self._frequencies)))
+        roots = getsizeof(self._numbers) + sum(getsizeof(root) + getsizeof(1) for root in self._numbers)
+        return arrays + roots + getsizeof(self._by_beginning) + sum(map(getsizeof, self._by_beginning.values()))
 
     def frequency(self, root: str) -> int:
         """How many entries contain the root."""
-        return self._ends.get(root, 0) - self._starts.get(root, 0)
+        number = self._numbers.get(root)
+        return 0 if number is None else self._frequencies[number]
 
     def places(self, root: str) -> set[int]:
         """The places of the entries that contain the root."""
-        start, end = self._starts.get(root, 0), self._ends.get(root, 0)
-        return {code >> 1 for code in self._codes[start:end]}
+        return {posting // len(self._weights) for posting in self._postings_of(root)}
 
     def frequency_of_beginning(self, beginning: str) -> int:
         """How many entries contain a word that begins so, at most."""
@@ -124,28 +121,45 @@ class Index:
         covered = [0] * self.size
         for root, weight in wanted.weights.items():
             bit = wanted.bits[root]
-            for code, share in self._postings(root):
-                place = code >> 1
+            for place, share, is_own in self._shares(root):
                 scores[place] += weight * share
                 held[place] += weight
-                if code & 1:
+                if is_own:
                     covered[place] |= bit
         for beginning, weight in wanted.beginnings.items():
-            for place, share in self._postings_of_beginning(beginning).items():
+            for place, share in self._shares_of_beginning(beginning).items():
                 scores[place] += weight * share
         return ((place, Match(score, held[place], covered[place])) for place, score in enumerate(scores) if score > 0)
 
-    def _postings(self, root: str) -> Iterator[tuple[int, float]]:
-        start, end = self._starts.get(root, 0), self._ends.get(root, 0)
-        return zip(self._codes[start:end], self._shares[start:end], strict=True)
+    def _postings_of(self, root: str) -> Sequence[int]:
+        number = self._numbers.get(root)
+        return () if number is None else self._postings[self._ends[number] : self._ends[number + 1]]
 
-    def _postings_of_beginning(self, beginning: str) -> dict[int, float]:
+    def _entries_in(self, postings: Sequence[int]) -> int:
+        """How many entries these postings are of."""
+        fields = len(self._weights)
+        return len(postings) if len(postings) == 1 else len({posting // fields for posting in postings})
+
+    def _shares(self, root: str) -> Iterator[tuple[int, float, bool]]:
+        """Of each entry that contains the root: its place, its share of the score, and whether it has it itself."""
+        counts: dict[int, float] = {}
+        own: set[int] = set()
+        fields, weights = len(self._weights), self._weights
+        for posting in self._postings_of(root):
+            place, number = posting // fields, posting % fields
+            counts[place] = counts.get(place, 0.0) + weights[number]
+            if not number:
+                own.add(place)
+        norms = self._norms
+        return ((place, count * (K1 + 1) / (count + norms[place]), place in own) for place, count in counts.items())
+
+    def _shares_of_beginning(self, beginning: str) -> dict[int, float]:
         """The best share of a word that begins so, for each entry that has one among its own words."""
         best: dict[int, float] = {}
         for root in self._by_beginning.get(beginning, ()):
-            for code, share in self._postings(root):
-                if code & 1 and share > best.get(code >> 1, 0.0):
-                    best[code >> 1] = share
+            for place, share, is_own in self._shares(root):
+                if is_own and share > best.get(place, 0.0):
+                    best[place] = share
         return best
 
 
@@ -171,14 +185,3 @@ def wanted(query: Sequence[str], indexes: Sequence[Index]) -> Wanted:
             for begin, count in begun.items()
         },
     )
-
-
-def _counted(entry: IndexEntry) -> dict[str, float]:
-    """How often each root occurs in an entry, by weight; its own roots first."""
-    counts: dict[str, float] = {}
-    for root in entry.own:
-        counts[root] = counts.get(root, 0.0) + 1.0
-    for weight, roots in entry.fields:
-        for root in roots:
-            counts[root] = counts.get(root, 0.0) + weight
-    return counts

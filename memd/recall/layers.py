@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from msgspec import Struct, structs
+from msgspec import Struct
 
 from memd.context import identity_of_id
 from memd.memory.document import Fact
 from memd.memory.facts import content_of, evidence_of
 from memd.memory.said.excerpts import GATES_VERSION
 from memd.memory.said.turns import Said, Turn
-from memd.memory.text import normal_key, normal_keys
+from memd.memory.text import normal_keys
 from memd.recall.fields import Around
 
 CONFIDENCE = 0.7
@@ -75,17 +75,19 @@ def excerpts_of(layers: Sequence[Layer], facts: Sequence[Fact]) -> tuple[Excerpt
         for entry in evidence_of(fact):
             for identity in _identities(entry):
                 quotes.setdefault(identity, []).append(str(entry.get("quote", "")))
-    seen = set(normal_keys([content_of(fact) for fact in facts]))
-    found: list[Excerpt] = []
-    for layer in layers:
-        for turn in layer.said.turns:
-            if turn.excerpts and turn.gates == GATES_VERSION and turn.id not in hidden:
-                for text in _texts(turn, quotes.get(turn.id, ())):
-                    key = normal_key(text)
-                    if key not in seen:
-                        seen.add(key)
-                        found.append(Excerpt(turn, text, turn.id in over, layer.agent_name))
-    return tuple(found)
+    known = set(normal_keys([content_of(fact) for fact in facts]))
+    stated = [
+        Excerpt(turn, text, turn.id in over, layer.agent_name)
+        for layer in layers
+        for turn in layer.said.turns
+        if turn.excerpts and turn.gates == GATES_VERSION and turn.id not in hidden
+        for text in _texts(turn, quotes.get(turn.id, ()))
+    ]
+    found: dict[str, Excerpt] = {}
+    for excerpt, key in zip(stated, normal_keys([excerpt.text for excerpt in stated]), strict=True):
+        if key not in known:
+            found.setdefault(key, excerpt)
+    return tuple(found.values())
 
 
 def around_facts(layers: Sequence[Layer], facts: Sequence[Fact]) -> list[Around]:
@@ -98,8 +100,7 @@ def around_excerpts(layers: Sequence[Layer], excerpts: Sequence[Excerpt]) -> lis
     """What was said around each excerpt; the rest of its own turn is in other excerpts."""
     hidden = frozenset[str]().union(*(layer.said.hidden for layer in layers))
     of_agent = {layer.agent_name: layer.said for layer in layers}
-    around = (_around(of_agent[excerpt.agent_name], excerpt.turn, hidden) for excerpt in excerpts)
-    return [structs.replace(known, message="") for known in around]
+    return [_around(of_agent[excerpt.agent_name], excerpt.turn, hidden, "") for excerpt in excerpts]
 
 
 def of_last_turns(layers: Sequence[Layer], thread: str, count: int) -> frozenset[str]:
@@ -113,13 +114,13 @@ def _around_fact(layers: Sequence[Layer], fact: Fact, hidden: frozenset[str]) ->
             for layer in layers:
                 turn = layer.said.by_id.get(identity)
                 if turn is not None and identity not in hidden:
-                    return _around(layer.said, turn, hidden)
+                    return _around(layer.said, turn, hidden, turn.text)
     return Around()
 
 
-def _around(said: Said, turn: Turn, hidden: frozenset[str]) -> Around:
+def _around(said: Said, turn: Turn, hidden: frozenset[str], message: str) -> Around:
     before, after = said.before(turn.id, 1), said.after(turn.id, 1)
-    return Around(turn.text, _shown(before, hidden), _shown(after, hidden), turn.name)
+    return Around(message, _shown(before, hidden), _shown(after, hidden), turn.name)
 
 
 def _shown(turns: Sequence[Turn], hidden: frozenset[str]) -> str:

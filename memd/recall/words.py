@@ -10,6 +10,7 @@ import re
 import unicodedata
 from collections.abc import Iterable
 from functools import lru_cache
+from itertools import chain
 from operator import add
 from pathlib import Path
 from typing import Any
@@ -33,8 +34,8 @@ _LETTER = f"[^\\W_{_UNSPACED}]"
 # Marks belong to the letter before them; "+" and "#" to the name they end ("C++", "C#").
 _TOKEN = re.compile(f"[{_UNSPACED}]+|{_LETTER}(?:{_LETTER}|[\u0300-\u036f\u0900-\u0dff]|['’](?=[a-z]))*[+#]*")
 _FIRST_UNSPACED = "\u0e00"
-# ASCII text is split at everything that no word contains, twenty times as fast as by the regex.
-_BETWEEN = {code: " " for code in range(128) if not (chr(code).isalnum() or chr(code) in "'+#")}
+# ASCII text is split at everything that no word contains, much faster than by the regex; its case does not count.
+_BETWEEN = bytes(code if chr(code).isalnum() or chr(code) in "'+#" else 32 for code in range(128)).lower().ljust(256)
 
 _FOLDER = Path(__file__).with_suffix("")
 _ENGLISH: dict[str, Any] = read(_FOLDER / "en.yaml")
@@ -54,14 +55,13 @@ def roots(text: str) -> list[str]:
     For example, "Does she like teas?" has lik tea, "bought two" has buy 2, and
     "喜欢绿茶" has 喜欢 喜 欢绿 欢 绿茶 绿 茶.
     """
+    if text.isascii():
+        words = text.encode().translate(_BETWEEN).decode().split()
+        return list(chain.from_iterable(map(_WORDS.__getitem__, words))) or _grammar(fold(text))
     found: list[str] = []
     plain = fold(text)
-    if plain.isascii():
-        for word in plain.translate(_BETWEEN).split():
-            found += _WORDS[word]
-    else:
-        for token in _TOKEN.findall(plain):
-            found += _characters(token) if _is_unspaced(token) else _WORDS[token]
+    for token in _TOKEN.findall(plain):
+        found += _characters(token) if _is_unspaced(token) else _WORDS[token]
     return found or _grammar(plain)
 
 
@@ -76,11 +76,7 @@ def _is_unspaced(token: str) -> bool:
 
 def _characters(run: str) -> list[str]:
     """Pairs of neighbouring characters, each before its first character; without those that are only grammar."""
-    found: list[str] = []
-    for pair in map(add, run, run[1:]):
-        found += _PAIRS[pair]
-    found += _PAIRS[run[-1]]
-    return found
+    return [*chain.from_iterable(map(_PAIRS.__getitem__, map(add, run, run[1:]))), *_PAIRS[run[-1]]]
 
 
 def _grammar(plain: str) -> list[str]:
