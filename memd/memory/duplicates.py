@@ -112,7 +112,7 @@ def similarity(first: str, second: str, floor: float = 0.0) -> float:
     """
     left, right = tokens(first), tokens(second)
     shared, different = set(left) & set(right), set(left) ^ set(right)
-    if not shared or any(map(_changes_meaning, different)):
+    if not shared or any(map(changes_meaning, different)):
         return 0.0
     jaccard = len(shared) / (len(shared) + len(different))
     if (1 - SWAP) * jaccard + SWAP < floor:
@@ -127,7 +127,7 @@ class Alike:
     def __init__(self, content: str, floor: float) -> None:
         self._content = content
         words = set(tokens(content))
-        self._marks = tuple(_traces(filter(_changes_meaning, words)))
+        self._marks = tuple(_traces(filter(changes_meaning, words)))
         self._words = tuple(tuple(_traces([word])) for word in sorted(words, key=len, reverse=True))
         self._least = max(1, ceil(len(words) * (floor - SWAP) / (1 - SWAP)))  # so that the Jaccard index is enough
 
@@ -177,5 +177,5 @@ def _pairs(run: str) -> list[str]:
 
 
 @lru_cache(maxsize=4096)
-def _changes_meaning(token: str) -> bool:
+def changes_meaning(token: str) -> bool:
     return bool(_DIGIT.search(token)) or token in _TELLING or bool(_TELLING_CJK & set(token))

@@ -17,8 +17,10 @@ from memd.context import Bucket
 from memd.memory.document import Document, Fact, empty_document
 from memd.memory.parsing import parse
 from memd.ops.audit import RULES, audit
+from memd.ops.audit.contradictions import contradictions
 from memd.recall.inject import inject
 
+DATA = Path(__file__).parents[1] / "data" / "blind"
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 SETTINGS = ApplySettings()
 TOKEN = "sk-ant-" + "a1B2c3D4" * 4
@@ -117,6 +119,10 @@ PLANTED: dict[str, tuple[str, Fact]] = {
     "card": ("secret", fact(1, "Pays with 4111 1111 1111 1111")),
     "past its time": ("stale", fact(1, "Is in Berlin for a week", validUntil="2026-11-10T00:00:00.000Z")),
     "unconfirmed": ("stale", fact(1, "Learns Danish", createdAt="2025-01-01T00:00:00Z")),
+    "goal": ("stale", fact(1, "Wants a boat", category="goal", createdAt="2026-04-01T00:00:00Z")),
+    "current task": ("stale", fact(1, "Is preparing for an exam", createdAt="2026-04-01T00:00:00Z")),
+    "other city": ("contradiction", fact(1, "The user lives in Lisbon")),
+    "denial": ("contradiction", fact(1, "用户的母亲不是老师")),
     "withheld": ("withheld", fact(1, "Learns Danish")),
     "no evidence": ("unevidenced", fact(1, "Learns Danish", evidence=[])),
     "empty quote": ("unevidenced", fact(1, "Learns Danish", evidence=[{"thread": "t", "quote": " "}])),
@@ -146,6 +152,32 @@ def test_what_is_planted_is_found(kind: str) -> None:
     assert all("fact_planted" in (one.fact_id,) or f"facts[{len(document['facts']) - 1}]" in one.place for one in found)
     assert TOKEN not in str(found)
     assert "4111 1111" not in str(found)
+
+
+@pytest.mark.parametrize(
+    ("category", "content"),
+    [
+        ("identity", "Is a trained nurse"),
+        ("preference", "Likes rowing"),
+        ("constraint", "Must not eat nuts"),
+        ("event", "Moved to Porto in 2025"),
+        ("context", "Works in a bakery"),
+    ],
+)
+def test_what_does_not_age_is_not_stale(category: str, content: str) -> None:
+    """Unconfirmed for ten months, only goals, plans and current tasks are old."""
+    assert rules(holding(fact(1, content, category=category, createdAt="2026-01-20T00:00:00Z"))) == set()
+
+
+@pytest.mark.parametrize(("half", "found", "false_alarms"), [("open", 11, 0), ("held_out", 10, 2)])
+def test_contradictions_of_blind_cases(half: str, found: int, false_alarms: int) -> None:
+    """At least half of what is reported is right; what contradicts in other words is not found."""
+    lines = (DATA / "contradictions.jsonl").read_text(encoding="utf-8").splitlines()
+    cases = [row for row in map(json.loads, lines) if row["half"] == half]
+    reported = [(row["label"], list(contradictions([row["a"], row["b"]]))) for row in cases]
+    assert len(cases) >= 50
+    assert sum(label == "contradict" and bool(pairs) for label, pairs in reported) >= found
+    assert sum(label == "compatible" and bool(pairs) for label, pairs in reported) <= false_alarms
 
 
 def test_every_rule_is_planted() -> None:

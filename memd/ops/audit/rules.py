@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from itertools import groupby
 from operator import attrgetter
 
@@ -32,6 +32,8 @@ from memd.memory.gates.uploads import is_upload_event
 from memd.memory.parsing import broken_fields
 from memd.memory.said.turns import Said
 from memd.memory.text import normal_key, one_line, same_key
+from memd.ops.audit.aging import lifetime
+from memd.ops.audit.contradictions import contradictions
 from memd.push.answers import strength_of
 from memd.push.redaction import find, holds_secret, redact
 from memd.push.times import moment
@@ -179,8 +181,7 @@ def _secrets(passage: _Passage) -> str:
 
 
 def _stale(document: Document, now: datetime, settings: ApplySettings) -> Iterator[Finding]:
-    """Facts past their time, and facts unconfirmed for long."""
-    oldest = now - timedelta(days=settings.stale_after_days) if settings.stale_after_days else None
+    """Facts past their time, and facts unconfirmed for longer than those of their category stay true."""
     for place, fact in _facts(document):
         if is_manual(fact) or is_correction(fact):
             continue
@@ -188,8 +189,15 @@ def _stale(document: Document, now: datetime, settings: ApplySettings) -> Iterat
         times = [time for text in touched_at(fact) if (time := moment(text)) is not None]
         if until is not None and until < now:
             yield _finding("stale", place, fact, f"valid until {until.date()}")
-        elif times and oldest is not None and max(times) < oldest:
+        elif times and (longest := lifetime(fact, settings)) and max(times) < now - longest:
             yield _finding("stale", place, fact, f"not confirmed since {max(times).date()}")
+
+
+def _contradiction(document: Document, _: datetime, __: ApplySettings) -> Iterator[Finding]:
+    """Facts that an earlier one contradicts: another number or name, or its denial."""
+    facts = facts_of(document)
+    for place, other, kind in contradictions(facts):
+        yield _finding("contradiction", f"facts[{place}]", facts[place], f"by {kind}, of {id_of(facts[other])}")
 
 
 def _withheld(document: Document, _: datetime, __: ApplySettings) -> Iterator[Finding]:
@@ -237,6 +245,7 @@ RULES: dict[str, Rule] = {
     "echo": _echo,
     "secret": _secret,
     "stale": _stale,
+    "contradiction": _contradiction,
     "withheld": _withheld,
     "unevidenced": _unevidenced,
     "instruction": _instruction,
