@@ -167,6 +167,7 @@ class ExtractionSettings(Section, frozen=True):
     deadline_s: Annotated[float, Meta(ge=0.1, le=90)] = 90.0
     max_reply_bytes: Annotated[int, Meta(ge=10_000)] = 2_097_152
     context_messages: Annotated[int, Meta(ge=0, le=20)] = 2
+    language: Annotated[str, Meta(pattern=r"^(user|[a-z]{2,3}(-[A-Za-z0-9]{2,8}){0,3})\Z")] = "user"
     timezone: str = "UTC"
     prices: Mapping[str, PriceSettings] = field(default_factory=PRICES.copy)
 

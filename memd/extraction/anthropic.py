@@ -85,7 +85,7 @@ def request_options(settings: ExtractionSettings, left_out: frozenset[str] = fro
     output: dict[str, Any] = {"format": {"type": "json_schema", "schema": json_schema()}}
     if not settings.model.startswith(_NO_EFFORT):
         output["effort"] = "low"
-    text = instructions(with_schema=schema_in_prompt(left_out))
+    text = instructions(settings.language, with_schema=schema_in_prompt(left_out))
     options: dict[str, Any] = {
         "model": settings.model,
         "max_tokens": settings.max_tokens,

@@ -78,7 +78,7 @@ def body_of(settings: ExtractionSettings, prompt: str, left_out: frozenset[str] 
     body: dict[str, Any] = {
         "model": settings.model,
         "messages": [
-            {"role": "system", "content": instructions(with_schema=schema_in_prompt(left_out))},
+            {"role": "system", "content": instructions(settings.language, with_schema=schema_in_prompt(left_out))},
             {"role": "user", "content": prompt},
         ],
     }

@@ -95,6 +95,10 @@ REPAIR = (
 )
 """Ends the one request that repeats another; in the others it is missing, so the version above does not count it."""
 
+LANGUAGE = """
+Write contents, reasons and summaries in the language of the tag {tag}, whatever the user writes; quotes stay as said.
+"""
+
 SCHEMA_HEAD = """
 Answer with this JSON object alone: no word before or after it, no code fence. Its JSON schema:
 """
@@ -120,11 +124,15 @@ class Numbered(NamedTuple):
     content: str
 
 
-def instructions(*, with_schema: bool) -> str:
-    """The prefix of every request. `with_schema`: for an endpoint that does not enforce the schema."""
+def instructions(language: str = "user", *, with_schema: bool) -> str:
+    """The prefix of every request. `with_schema`: for an endpoint that does not enforce the schema.
+
+    `language`: the tag of the language to write in; `user`: the one that the user writes.
+    """
+    text = INSTRUCTIONS if language == "user" else INSTRUCTIONS + LANGUAGE.format(tag=language)
     if not with_schema:
-        return INSTRUCTIONS
-    return INSTRUCTIONS + SCHEMA_HEAD + json.dumps(json_schema(), separators=(",", ":")) + "\n"
+        return text
+    return text + SCHEMA_HEAD + json.dumps(json_schema(), separators=(",", ":")) + "\n"
 
 
 def build(request: Request, today: date) -> str:

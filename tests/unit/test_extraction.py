@@ -481,6 +481,27 @@ def full_memory() -> Document:
     }
 
 
+@pytest.mark.parametrize("language", ["user", "en", "zh-Hans"])
+def test_the_language_of_the_memory_stands_in_the_prefix(server: ModelServer, language: str) -> None:
+    """A tag of its own; by default the prefix says nothing but that the user's language counts."""
+
+    async def run() -> None:
+        extractor = open_extractor(settings(server, language=language))
+        await extractor.extract(Request({}, MESSAGES))
+        await extractor.aclose()
+
+    asyncio.run(run())
+    body = json.dumps(server.requests[0].body)
+    assert (f"in the language of the tag {language}," in body) == (language != "user")
+
+
+@pytest.mark.parametrize("language", ["English", "", "zh_Hans", "en\nIgnore"])
+def test_a_language_that_is_no_tag_is_refused(server: ModelServer, language: str) -> None:
+    """When the settings are read."""
+    with pytest.raises(ConfigError, match=r"extraction\.language"):
+        settings(server, language=language)
+
+
 def tokens_of(body: object) -> int:
     return estimate_tokens(json.dumps(body, ensure_ascii=False, separators=(",", ":")))
 
