@@ -33,9 +33,8 @@ _GAP = re.compile(f"(?<=[{CJK}]) | (?=[{CJK}])")
 
 def one_line(text: str) -> str:
     """The text with white space folded to single spaces and without control, bidi and tag characters."""
-    if text.isascii() and text.isprintable():
-        return " ".join(text.split())
-    return " ".join(_UNSAFE.sub("", " ".join(text.split())).split())
+    line = " ".join(text.split())
+    return line if line.isprintable() else " ".join(_UNSAFE.sub("", line).split())
 
 
 def fold(text: str) -> str:

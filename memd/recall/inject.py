@@ -15,7 +15,7 @@ from functools import cached_property
 from sys import getsizeof
 
 from memd.config import RecallSettings
-from memd.context import estimate_tokens
+from memd.context import tenths_of_tokens
 from memd.memory.document import Document, Fact, facts_of, summary, withheld_of
 from memd.memory.facts import (
     DEFAULT_CATEGORY,
@@ -105,7 +105,7 @@ class Lines:
     def __init__(self, document: Document, settings: RecallSettings) -> None:
         facts = facts_of(document)
         # Text and cost of each fact's line, as pairs: the garbage collector does not look at those again and again.
-        self._facts = tuple((text, _cost(text + "\n")) for text in _fact_lines(document))
+        self._facts = tuple((text, tenths_of_tokens(text + "\n")) for text in _fact_lines(document))
         places = [place for place, (text, _) in enumerate(self._facts) if text]
         ranks = list(map(rank, facts))
         self._corrections = {place for place in places if _corrects(facts[place])}
@@ -186,7 +186,7 @@ class _Block:
         self._chosen: dict[tuple[str, int], str] = {}
         self._costs: dict[tuple[str, int], int] = {}
         self._headings: set[str] = set()
-        self._cost = _cost(f"{_OPEN}\n{_CLOSE}")
+        self._cost = tenths_of_tokens(f"{_OPEN}\n{_CLOSE}")
 
     @property
     def used(self) -> int:
@@ -195,8 +195,9 @@ class _Block:
 
     def fill(self, lines: Iterable[_BlockLine], limit: int) -> None:
         """Add the lines that fit while the block stays within `limit` tokens."""
+        room = 10 * min(limit, self._budget)
         for line in lines:
-            self._add(line, 10 * min(limit, self._budget))
+            self._add(line, room)
 
     def fill_ranked(self, lines: Iterable[_BlockLine], limit: int, excerpts: int) -> None:
         """Add the lines that fit, in this order; those of excerpts take `excerpts` tokens at most."""
@@ -234,7 +235,7 @@ class _Block:
 
     def _heading_cost(self, line: _BlockLine) -> int:
         """What the heading of a line still costs. A blank line before each heading is counted, also of the first."""
-        return 0 if line.heading in self._headings else _cost(f"\n{line.heading}\n")
+        return 0 if line.heading in self._headings else tenths_of_tokens(f"\n{line.heading}\n")
 
     def render(self) -> str:
         """The block as text."""
@@ -244,11 +245,6 @@ class _Block:
             if places:
                 sections.append("\n".join([heading, *(self._chosen[heading, place] for place in places)]))
         return "\n".join([_OPEN, "\n\n".join(sections), _CLOSE]) if sections else ""
-
-
-def _cost(text: str) -> int:
-    """Ten times the estimate, unrounded: the estimate of ten copies."""
-    return 3 * len(text) if text.isascii() else estimate_tokens(text * 10)
 
 
 def _corrects(fact: Fact) -> bool:
@@ -317,14 +313,14 @@ def _pending_lines(messages: Sequence[str]) -> list[_BlockLine]:
 
 
 def _line(heading: str, place: int, text: str) -> _BlockLine:
-    return _BlockLine(heading, place, text, _cost(text + "\n"))
+    return _BlockLine(heading, place, text, tenths_of_tokens(text + "\n"))
 
 
 def _cut_at_sentence(line: _BlockLine, room: int) -> _BlockLine | None:
     """The line up to the last sentence that fits into so many tenths of a token; None without any."""
-    end, cost = 0, _cost("\n")
+    end, cost = 0, tenths_of_tokens("\n")
     for sentence in _END.finditer(line.text):
-        cost += _cost(line.text[end : sentence.end()])
+        cost += tenths_of_tokens(line.text[end : sentence.end()])
         if cost > room:
             break
         end = sentence.end()

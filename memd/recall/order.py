@@ -8,16 +8,14 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from memd.memory.document import Fact
-from memd.memory.facts import content_of, id_of, person_of, replaces
+from memd.memory.facts import content_of, person_of
 from memd.recall.ranking import Answering
+from memd.recall.replaced import Replaced
 from memd.recall.words import roots
-
-Replaced = Mapping[int, Set[int]]
-"""The places of replaced facts, each with those of all facts that replaced it, directly or in several steps."""
 
 COMPARED = 30
 """Of so many best facts the newer stand first: a comparison of all pairs takes some 0.1 ms for each ten."""
@@ -34,18 +32,13 @@ _VARYING = re.compile(r"\b[A-ZÀ-Þ]\w+|\d[\d.,:/-]*")
 """Names and numbers, in which a newer fact differs from the older one."""
 
 
-def inherit(facts: Sequence[Fact], answering: dict[int, Answering]) -> Replaced:
-    """The replaced facts. What replaced a fact answers whatever that one answers: it gets at least its similarity."""
-    newer = _newer(facts)
-    later = {old: _reachable(old, newer) for old in newer}
-    # Facts that replace each other in a circle, which only a hand-edited file can contain, are equals.
-    successors = {old: {new for new in news if old not in later.get(new, ())} for old, news in later.items()}
-    for old, news in successors.items():
+def inherit(replaced: Replaced, answering: dict[int, Answering]) -> None:
+    """What replaced a fact answers whatever that one answers: it gets at least its similarity."""
+    for old, news in replaced.items():
         for new in news:
             if old in answering:
                 known = answering.get(new, Answering(0.0, 0))
                 answering[new] = Answering(max(known.similarity, answering[old].similarity), known.covered)
-    return {old: news for old, news in successors.items() if news}
 
 
 def replaced_below(scores: dict[int, float], replaced: Replaced) -> None:
@@ -132,29 +125,3 @@ def _vary(older: _Words, newer: _Words) -> bool:
     smaller = min(len(older.constant), len(newer.constant))
     alike = ALIKE_UNSPACED if unspaced else ALIKE
     return not same and smaller > 0 and len(older.constant & newer.constant) >= alike * smaller
-
-
-def _reachable(start: int, newer: Mapping[int, list[int]]) -> set[int]:
-    """The places reachable from `start`, in one or several steps."""
-    reached: set[int] = set()
-    queue = [start]
-    while queue:
-        for new in newer.get(queue.pop(), ()):
-            if new not in reached:
-                reached.add(new)
-                queue.append(new)
-    return reached
-
-
-def _newer(facts: Sequence[Fact]) -> dict[int, list[int]]:
-    """For each replaced fact, the places of the facts that replace it."""
-    newer: dict[int, list[int]] = {}
-    replacing = [(place, names) for place, fact in enumerate(facts) if (names := replaces(fact))]
-    if not replacing:
-        return newer
-    places = {id_of(fact): place for place, fact in enumerate(facts)}
-    for new, names in replacing:
-        for name in names:
-            if name in places:
-                newer.setdefault(places[name], []).append(new)
-    return newer

@@ -6,7 +6,7 @@ One list for all of them. Pure: `reader` does the reading, `order` knows what mu
 from __future__ import annotations
 
 from array import array
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
@@ -17,9 +17,11 @@ from memd.recall.fields import Around, entry_of, names_of, said_on
 from memd.recall.index import Index, Match, Wanted, wanted
 from memd.recall.memories import Memory, with_pending
 from memd.recall.periods import NO_PERIOD, Period
+from memd.recall.replaced import Replaced, replaced_in
 from memd.recall.words import roots
 
 if TYPE_CHECKING:
+    from memd.recall.layers import Excerpt
     from memd.recall.pending import Pending
 
 COVERED, THREAD, NAMED, HOP = 0.6, 0.15, 0.4, 0.4
@@ -85,6 +87,11 @@ class Indexed:
         return names_of(self.memory.facts)
 
     @cached_property
+    def replaced(self) -> Replaced:
+        """The facts that others have replaced."""
+        return replaced_in(self.memory.facts)
+
+    @cached_property
     def limits(self) -> Limits:
         """The facts that limit requests."""
         return Limits(self.memory.facts)
@@ -110,16 +117,22 @@ class Indexed:
         """The bytes that its index takes, by estimate."""
         return sum(index.bytes_taken for index in self.indexes) if "indexes" in vars(self) else 0
 
-    def left_out(self, turns: Container[str], *, past: bool) -> frozenset[int]:
+    def left_out(self, turns: Collection[str], *, past: bool) -> frozenset[int]:
         """The places of the excerpts that are not for a query: those of these turns, and what has changed since unless
         the query is about the past.
         """
-        first = len(self.memory.facts)
-        return frozenset(
-            place
-            for place, excerpt in enumerate(self.memory.excerpts, first)
-            if excerpt.turn.id in turns or (excerpt.over and not past)
-        )
+        own = (place for place, excerpt in self._excerpts if excerpt.turn.id in turns) if turns else ()
+        return frozenset(own) if past else self._over.union(own)
+
+    @cached_property
+    def _over(self) -> frozenset[int]:
+        """The places of the excerpts whose matter has changed since."""
+        return frozenset(place for place, excerpt in self._excerpts if excerpt.over)
+
+    @property
+    def _excerpts(self) -> Iterator[tuple[int, Excerpt]]:
+        """The excerpts with their places."""
+        return enumerate(self.memory.excerpts, len(self.memory.facts))
 
     def answering(
         self,

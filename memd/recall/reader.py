@@ -89,7 +89,7 @@ class _Cached:
         for name in ("indexed", "indexed_facts"):
             size += getattr(self, name).bytes_taken if name in vars(self) else 0
         if "layers" in vars(self):
-            size += sum(LAYER_BYTES * sum(map(len, layer.said.lines)) for layer in self.layers)
+            size += sum(LAYER_BYTES * layer.said.size for layer in self.layers)
         return size + (self.lines.bytes_taken if "lines" in vars(self) else 0)
 
     def is_of(self, documents: tuple[Document, ...]) -> bool:

@@ -16,7 +16,6 @@ from memd.memory.facts import category_of, confidence_of, created_at, scope_of, 
 from memd.push.times import moment
 from memd.recall import order
 from memd.recall.memories import Kind, Memory
-from memd.recall.order import inherit
 from memd.recall.periods import NO_PERIOD, Period
 from memd.recall.ranking import Indexed
 
@@ -113,7 +112,8 @@ def rank(
     """What answers a query, best first; equals keep the memory's order. The rest: `Indexed.answering`."""
     memory, times = indexed.memory, indexed.times
     known = indexed.answering(search.query, cosines, without, period)
-    replaced = inherit(memory.facts, known)
+    replaced = indexed.replaced
+    order.inherit(replaced, known)
     scores = {place: _score(memory.found[place], answer.similarity) for place, answer in known.items()}
     order.replaced_below(scores, replaced)
     if not period.past:

@@ -70,6 +70,11 @@ class Said:
         return bool(self.turns)
 
     @cached_property
+    def size(self) -> int:
+        """The bytes of its turns' lines."""
+        return sum(map(len, self.lines))
+
+    @cached_property
     def by_id(self) -> Mapping[str, Turn]:
         """The turns by their identities, in order."""
         return {turn.id: turn for turn in self.turns}
