@@ -120,7 +120,7 @@ def test_the_turns_around_one_are_those_of_its_thread() -> None:
     assert [one.id for one in said.before("i2", 5)] == ["i0", "i1"]
     assert [one.id for one in said.after("i1", 9)] == ["i2", "i3"]
     assert [one.id for one in said.of_thread("u")] == ["i9"]
-    assert (said.before("i9", 2), said.after("i7", 2), said.of_thread("x")) == ([], (), ())
+    assert (said.before("i9", 2), said.after("i7", 2), said.of_thread("x")) == ((), (), ())
     assert not NOTHING_SAID
 
 
