@@ -82,7 +82,7 @@ def test_a_wish_takes_the_turns_along_that_hold_what_it_names(half: str, least: 
     assert wrong <= most
 
 
-@pytest.mark.parametrize(("half", "missed", "useless"), [("tuning", 1, 0), ("held_out", 8, 14)])
+@pytest.mark.parametrize(("half", "missed", "useless"), [("tuning", 1, 0), ("held_out", 8, 13)])
 def test_excerpts_are_statements(half: str, missed: int, useless: int) -> None:
     """Statements that give no excerpt, and excerpts that state nothing of the user's own."""
     misses = others = 0
@@ -109,6 +109,36 @@ def test_a_request_in_chinese_is_no_statement(request_: str) -> None:
     """A verb with 一下 and nobody who does it asks for something; with the user it tells."""
     assert excerpts_in(request_) == []
     assert excerpts_in("我昨天去医院查了一下血糖。") == [(0, 13)]
+
+
+def test_orders_dressed_as_statements_are_no_excerpts() -> None:
+    """Rules, consents and claims of rank in the form of a statement. The author's own, written before the rules."""
+    lines = (BLIND.parent / "orders_dressed_own.txt").read_text(encoding="utf-8").splitlines()
+    assert len(lines) == 153
+    assert sum(bool(excerpts_in(line)) for line in lines) <= 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I asked for a week to think.",
+        "I let my students use ChatGPT for outlines, never for the text itself.",
+        "I write the system prompts for our support bot at a furniture company.",
+        "My sister is a legal assistant and types faster than anyone.",
+        "He paid the refund to the wrong account in March.",
+        "We found a policy from 1990 in the drawer.",
+        "The physio says it's the meniscus.",
+        "House rules we settled on: shoes off, screens off from seven, whoever cooks doesn't clean.",
+        "I always check the stove twice before I leave.",
+        "我们上个月退款了两次。",
+        "退伍前是通信兵，密码本背得滚瓜烂熟。",
+        "她每次来都自带枕头，说我们家的太软。",
+        "Ich habe die Bestätigung vom Amt bekommen.",
+    ],
+)
+def test_reports_with_words_of_orders_are_excerpts(text: str) -> None:
+    """Who asked, paid or keeps something is no order, nor is a rule of the user's own home."""
+    assert excerpts_in(text) == [(0, len(text))]
 
 
 def test_only_the_users_own_turns_give_excerpts() -> None:

@@ -12,6 +12,7 @@ import unicodedata
 from collections.abc import Collection, Iterator
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 from msgspec import structs
 
@@ -50,17 +51,23 @@ LEAST_CJK = 4
 """Characters of an excerpt without spaces between words at least."""
 
 _OF_TURN = ("orders", "permissions", "fiction", "secrets")
-_OF_SENTENCE = ("addressed", "questions", "requests", "hypothetical", "bare")
+_OF_SENTENCE = ("addressed", "questions", "requests", "hypothetical", "bare", "standing", "waivers")
+
+
+class _Patterns(NamedTuple):
+    """The sources of the patterns: those that spoil a whole turn, or a sentence; what only a report may hold."""
+
+    of_turn: Prefilter[str]
+    of_sentence: Prefilter[str]
+    conduct: Prefilter[str]
+    reports: Prefilter[str]
 
 
 @cache
-def _patterns() -> tuple[Prefilter[str], Prefilter[str]]:
-    """The sources of the patterns that spoil a whole turn, and of those that spoil a sentence."""
+def _patterns() -> _Patterns:
     sources = load(Path(__file__).parent / "statements")
-    of_turn, of_sentence = (
-        Prefilter((source, source) for name in names for source in sources[name]) for names in (_OF_TURN, _OF_SENTENCE)
-    )
-    return of_turn, of_sentence
+    kinds = (_OF_TURN, _OF_SENTENCE, ("conduct",), ("reports",))
+    return _Patterns(*(Prefilter((source, source) for name in names for source in sources[name]) for names in kinds))
 
 
 _compiled = cache(re.compile)
@@ -99,7 +106,7 @@ def excerpts_in(text: str) -> list[tuple[int, int]]:
     if strength_of(text) or MARK.search(text) or _MARKUP.search(text):
         return []
     own = own_words(text)
-    if _matches(_patterns()[0], _folded(own)) or holds_order(text):
+    if _matches(_patterns().of_turn, _folded(own)) or holds_order(text):
         return []
     stated = [(start, end) for start, end in _sentences(own) if _states(own[start:end])]
     if _pass("\n".join(own[start:end] for start, end in stated)):
@@ -128,7 +135,21 @@ def _states(sentence: str) -> bool:
         return False
     if any(_is_speech(quoted[0]) for quoted in _QUOTED.finditer(sentence)):
         return False
-    return not _matches(_patterns()[1], _folded(sentence))
+    folded = _folded(sentence)
+    return not _matches(_patterns().of_sentence, folded) and _is_harmless(folded)
+
+
+def _is_harmless(folded: str) -> bool:
+    """Whether a sentence says nothing of what an assistant does or may do, or only reports of a person who did.
+
+    Shown for months to every agent, a rule dressed as a statement acts like an order.
+    """
+    patterns = _patterns()
+    if not _matches(patterns.conduct, folded):
+        return True
+    for source in patterns.reports.select(folded):
+        folded = _compiled(source).sub(" ", folded)
+    return not _matches(patterns.conduct, folded)
 
 
 def _is_speech(quoted: str) -> bool:
