@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from datetime import date
 
 from benchmarks.figures import Figure, Measurement, at_most
 from benchmarks.sizes import Size
 from memd.config import ClientSettings
-from memd.context import estimate_tokens
+from memd.context import Message, estimate_tokens
 from memd.extraction.offline.extractor import read
 from memd.extraction.paragraphs import middle
 from memd.extraction.reply import BadReply
 from memd.extraction.reply import read as read_reply
 from memd.memory.gates.instructions import kind_of
+from memd.memory.gates.support import Quoted, Support
 from memd.memory.quotes import QuotedText
 from memd.memory.said.excerpts import excerpts_in
 from memd.memory.said.wishes import wish_of
@@ -66,6 +68,10 @@ def stages() -> dict[str, Search]:
         except BadReply as refused:  # as nearly every such text is
             return refused
 
+    def support(text: str) -> object:
+        quotes = [Quoted(0, " ".join(text[-500:].split()))]
+        return Support([Message("user", text)], [], date.min).doubt(f"The user Bob has 12 {text[:500]}", quotes)
+
     def tool_texts(text: str) -> object:
         return tool_text.cut(text, lambda: True), tool_text.calls_a_tool(text)
 
@@ -81,6 +87,7 @@ def stages() -> dict[str, Search]:
         "wishes": wish_of,
         "excerpts": excerpts_in,
         "quotes": lambda text: QuotedText(text).find(text[:500]),
+        "support of facts": support,
         "keys of facts": normal_key,
         "replies of models": reply,
         "offline extractor": lambda text: list(read(text)),

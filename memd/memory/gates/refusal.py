@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from memd.config import ApplySettings
 from memd.extraction.update import NewFact
 from memd.memory.gates.instructions import text_refusal
+from memd.memory.gates.passing import passing_refusal
 from memd.memory.gates.uploads import is_upload_event
 from memd.push.redaction import holds_secret
 
@@ -26,7 +27,8 @@ def fact_refusal(fact: NewFact, content: str, settings: ApplySettings) -> str | 
 
     `content` is the fact's sentence as it would be stored.
     """
-    return _standing(fact, settings) or sentence_refusal(fact.content, content, settings, tuple(_asides(fact)))
+    reason = _standing(fact, settings) or sentence_refusal(fact.content, content, settings, tuple(_asides(fact)))
+    return reason or passing_refusal(content, [item.quote for item in fact.evidence])
 
 
 def sentence_refusal(raw: str, content: str, settings: ApplySettings, asides: Sequence[str] = ()) -> str | None:

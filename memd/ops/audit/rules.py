@@ -27,6 +27,7 @@ from memd.memory.facts import (
     valid_until,
 )
 from memd.memory.gates.instructions import text_refusal
+from memd.memory.gates.passing import is_about_the_talk
 from memd.memory.gates.refusal import content_refusal
 from memd.memory.gates.uploads import is_upload_event
 from memd.memory.parsing import broken_fields
@@ -37,17 +38,6 @@ from memd.ops.audit.contradictions import contradictions
 from memd.push.answers import strength_of
 from memd.push.redaction import find, holds_secret, redact
 from memd.push.times import moment
-
-_NOTHING = re.compile(
-    r"n/?a|none|null|nothing|unknown|no (?:new )?(?:information|facts?|data)(?: (?:available|found|provided))?"
-    r"|(?:the )?user (?:(?:has |just )?(?:said (?:hello|hi|thanks?|goodbye)|greeted|thanked|acknowledged"
-    r"|asked (?:a question|about|how|what|when|where|whether|why|if)|started a conversation)"
-    r"|(?:is|was) asking|wants? to know)\b.*"
-    r"|无|暂无(?:信息)?|没有(?:新的?)?信息"
-    r"|用户(?:刚刚?|已经?)?(?:打了?个?招呼|问候|说了?(?:你好|谢谢|再见)|表示感谢|询问|提问|问了|想知道|开始了?对话).*",
-    re.IGNORECASE,
-)
-"""Sentences about the conversation instead of the user."""
 
 _BLOCK = re.compile(
     r"</?memory>|&lt;/?memory&gt;|\[[a-z]+ \| [01]\.\d\d\] |^(?:User Context|History|Facts):$"
@@ -109,7 +99,7 @@ def _junk(document: Document, _: datetime, settings: ApplySettings) -> Iterator[
             yield _finding("junk", place, fact, reason)
         elif not any(map(str.isalnum, content)) or strength_of(content) is not None:
             yield _finding("junk", place, fact, "no statement")
-        elif _NOTHING.fullmatch(content.rstrip(".。!！")):
+        elif is_about_the_talk(content):
             yield _finding("junk", place, fact, "about the conversation")
     for passage in _summaries(document):
         if is_upload_event(passage.text):

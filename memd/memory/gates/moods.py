@@ -1,0 +1,161 @@
+"""Moods: whether a passage states what a fact says, only asks, supposes or denies it, or answers another question."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Literal
+
+from memd.memory.text import CJK, fold
+from memd.push.answers import Before, strength_of
+from memd.push.patterns import compiled, load
+
+STEM = 4
+"""Letters that two words must share at their beginning to count as one."""
+
+_NEAR = 300
+"""Characters of a sentence that are read before and behind a passage."""
+
+_BARE = 40
+"""Characters of a bare yes in words that are not listed for acknowledgements."""
+
+_ASKED = 2_000
+"""Characters at the end of the assistant's turn in which its question is looked for."""
+
+_HERE = Path(__file__).parent
+_SENTENCE_END = re.compile(r"[.!?。！？\n]+(?=\s|$|[\u3000-\uffff])|[。！？\n]+")
+_WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?|\d+")
+_ENDING = re.compile(r"(?<=..)(?:(?:i?e|y|ing|ed|s)+)$")
+_CJK = re.compile(f"[{CJK}]")
+_CJK_RUN = re.compile(f"[{CJK}]+")
+_QUESTION_MARK = re.compile(r"[?？][\s\"'”’)）]*$")
+
+
+Mood = Literal["question", "hypothetical", "negation", ""]
+
+
+@cache
+def _pattern(name: str) -> re.Pattern[str]:
+    return compiled(load(_HERE / "support")[name])
+
+
+@cache
+def _small() -> frozenset[str]:
+    """Words that say nothing by themselves."""
+    return frozenset(load(_HERE / "support")["small"])
+
+
+@cache
+def _acks() -> frozenset[str]:
+    return frozenset(load(_HERE / "support")["acks"])
+
+
+def mood(fact: str, text: str, start: int, end: int) -> Mood:
+    """What a passage of a message does instead of stating the fact; "" when it states it."""
+    sentences = list(_sentences(text, start, end))
+    plain = fold(fact)
+    hedged = _pattern("hedges").search(plain) is not None
+    if not hedged and all(_only_asks(sentence) for sentence in sentences):
+        return "question"
+    before = text[max(0, start - _NEAR) : start]
+    if not hedged and all(_supposes(sentence, before) for sentence in sentences):
+        return "hypothetical"
+    if not _pattern("denied").search(plain) and _is_denied(sentences, plain, fold(text[start:end])):
+        return "negation"
+    return ""
+
+
+def is_bare(text: str) -> bool:
+    """Whether a turn of the user is a yes or no without words of its own: the question before it says what it means."""
+    if strength_of(text) is not None:
+        return True
+    words = _WORD.findall(fold(text)) if len(text) <= _BARE else []
+    return bool(words) and all(word in _acks() for word in words)
+
+
+def answers_it(fact: str, asked: str) -> bool:
+    """Whether a fact is what a bare yes or no to this turn of the assistant says: the question shares a word with it.
+
+    Of a question in another script no word can be shared; it counts unless it only offers something.
+    """
+    question = _last_question(asked)
+    if _shares(fold(fact), fold(question)):
+        return True
+    same_script = bool(_CJK.search(fact)) == bool(_CJK.search(question))
+    return not same_script and Before(asked).end == "question"
+
+
+def _sentences(text: str, start: int, end: int) -> Iterator[str]:
+    """The sentences that a passage touches, folded; of long ones the part near the passage."""
+    near = max(0, start - _NEAR)
+    text, start, end, first = text[near : end + _NEAR], start - near, end - near, 0
+    for stop in (*(match.end() for match in _SENTENCE_END.finditer(text)), len(text)):
+        if stop > start and first < end and text[first:stop].strip():
+            yield fold(text[first:stop])
+        first = stop
+
+
+def _only_asks(sentence: str) -> bool:
+    """Whether a sentence is a question that tells nothing of the person who asks."""
+    if not (_QUESTION_MARK.search(sentence) or _pattern("asks").search(sentence)):
+        return False
+    if _pattern("deliberates").search(sentence):
+        return not _pattern("told").search(sentence)
+    return not _pattern("self").search(sentence)
+
+
+def _supposes(sentence: str, before: str) -> bool:
+    return _pattern("supposes").search(sentence) is not None or _pattern("plays").search(fold(before)) is not None
+
+
+def _is_denied(sentences: Sequence[str], fact: str, passage: str) -> bool:
+    """Whether words that the sentences deny, and nowhere say undenied, stand undenied in the fact."""
+    said = _pattern("harmless").sub(" ", " \n".join(sentences))
+    for match in _pattern("denies").finditer(said):
+        denied = next(group for group in match.groups() if group is not None)
+        rest = said[: match.start()] + said[match.end() :]
+        if _CJK.search(denied):
+            pair = denied[:2]
+            if len(pair) > 1 and pair in passage and pair not in rest and denied[:3] in fact:
+                return True
+            continue
+        words = [word for word in _WORD.findall(denied) if word not in _small() and len(word) > 2][:2]
+        if (
+            words
+            and _has(passage, words[0])
+            and all(_has(fact, word) for word in words)
+            and not all(_has(rest, word) for word in words)
+        ):
+            return True
+    return False
+
+
+def _has(text: str, word: str) -> bool:
+    """Whether a text has the word, in whatever form."""
+    stem = _ENDING.sub("", word)
+    return any(other.startswith(stem) for other in _WORD.findall(text))
+
+
+def _last_question(asked: str) -> str:
+    """The last sentence that asks, else the last one."""
+    lines = _SENTENCE_END.sub(lambda end: end[0] + "\n", asked[-_ASKED:]).splitlines()
+    sentences = [line for line in lines if line.strip()]
+    questions = [sentence for sentence in sentences if _QUESTION_MARK.search(sentence)]
+    return (questions or sentences or [""])[-1]
+
+
+def _shares(one: str, other: str) -> bool:
+    stems = {word[: STEM + 1] for word in _content(other)}
+    return any(word[: STEM + 1] in stems for word in _content(one)) or bool(_pairs(one) & _pairs(other))
+
+
+def _content(text: str) -> Iterator[str]:
+    words = (word for word in _WORD.findall(text) if word not in _small() and not _CJK.search(word))
+    return (word for word in words if len(word) > 2 or word.isdigit())
+
+
+def _pairs(text: str) -> set[str]:
+    pairs = {run[place : place + 2] for run in _CJK_RUN.findall(text) for place in range(len(run) - 1)}
+    return pairs - _small()

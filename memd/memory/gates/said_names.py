@@ -1,0 +1,145 @@
+"""Names: whether the names of a fact were said. A name in another script or language cannot be compared, and passes.
+
+Names are words with a capital inside a sentence, in Latin script; in Chinese what 叫 introduces, and known places. A
+translation of a name ("München" as "Munich", 杰森 as "Jason") is no invention: where what was said is in another
+language than the fact and has names of its own, nothing is missing.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator
+from functools import cache, cached_property
+from pathlib import Path
+
+from memd.memory.text import CJK
+from memd.push.patterns import compiled, load
+
+STEM = 4
+"""Letters that a name and a word must share at their beginning to count as one: "Portugal", "Portuguese"."""
+
+_ENOUGH = 5_000
+"""Characters of a text that are read to tell its language and its names."""
+
+_HERE = Path(__file__).parent
+_LETTERS = rf"[^\W_{CJK}]+"
+_WORD = re.compile(rf"{_LETTERS}(?:[.&'’+#-]{_LETTERS}|[+#]+)*")
+_OPENS = re.compile(r"(?:^|[.!?:;。！？；：\n\"“「(（]\s*)$")
+_CJK = re.compile(f"[{CJK}]")
+_MARKS = re.compile("[\u0300-\u036f]")
+
+
+@cache
+def _rules() -> dict[str, list[str]]:
+    return load(_HERE / "support")
+
+
+@cache
+def _places() -> dict[str, list[str]]:
+    """Chinese names of places, each with its names in Latin letters."""
+    return {name: others.split("/") for entry in _rules()["places"] for name, _, others in [entry.partition("=")]}
+
+
+@cache
+def _introduced() -> re.Pattern[str]:
+    return compiled(_rules()["introduced"])
+
+
+@cache
+def _common() -> frozenset[str]:
+    return frozenset(_rules()["no_names"])
+
+
+@cache
+def _function_words() -> tuple[frozenset[str], frozenset[str]]:
+    """The small words of English, and those of the other languages in Latin script."""
+    return frozenset(_rules()["english"]), frozenset(_rules()["foreign"])
+
+
+class SaidNames:
+    """The words of everything that was said around a fact, and of what was known. They are read when first needed."""
+
+    def __init__(self, texts: Iterable[str]) -> None:
+        self._said = list(texts)
+
+    @cached_property
+    def _lines(self) -> str:
+        return "\n".join(map(_plain, self._said))
+
+    @cached_property
+    def _letters(self) -> str:
+        return "".join(filter(str.isalnum, self._lines))
+
+    @cached_property
+    def _has_cjk(self) -> bool:
+        return any(map(_CJK.search, self._said))
+
+    @cached_property
+    def _foreign(self) -> bool:
+        """Whether most of what was said is in another language in Latin script than English."""
+        english, foreign = _function_words()
+        spoken = [word for text in self._said for word in _WORD.findall(text[:_ENOUGH].casefold())]
+        return sum(word in foreign for word in spoken) > sum(word in english for word in spoken)
+
+    @cached_property
+    def _said_names(self) -> set[str]:
+        return {_plain(name) for text in self._said for name in _names(text[:_ENOUGH], opening=True)}
+
+    def missing(self, fact: str) -> str:
+        """The first name of a fact that was not said; "": none."""
+        for name in _names(fact, opening=False):
+            if not self._holds(name) and not self._is_translated(fact):
+                return name
+        return self._missing_chinese(fact) if _CJK.search(fact) else ""
+
+    def _missing_chinese(self, fact: str) -> str:
+        for match in _introduced().finditer(fact):
+            if self._has_cjk and _squeezed(next(filter(None, match.groups()))) not in self._letters:
+                return match[0]
+        for name, others in _places().items():
+            if name in fact and not any(_squeezed(one) in self._letters for one in (name, *others)):
+                return name
+        return ""
+
+    def _holds(self, name: str) -> bool:
+        squeezed = _squeezed(name)
+        if squeezed in self._letters:
+            return True
+        return len(squeezed) >= STEM and re.search(rf"(?<![^\W_]){squeezed[:STEM]}", self._lines) is not None
+
+    def _is_translated(self, fact: str) -> bool:
+        """Whether what was said is in another script, or in another language with names that the fact may translate."""
+        if self._has_cjk:
+            return not _CJK.search(fact)
+        if not self._foreign:
+            return False
+        mine = {_plain(name) for name in _names(fact, opening=True)}
+        return any(name not in mine for name in self._said_names)
+
+
+def _names(text: str, *, opening: bool) -> Iterator[str]:
+    """The words that are names. `opening`: those that open a sentence too, which have a capital whatever they are."""
+    for match in _WORD.finditer(text):
+        word = match[0].removesuffix("'s").removesuffix("’s").rstrip("'’")
+        if word.casefold() in _common() or not any(map(str.isalpha, word)):
+            continue
+        capitals = sum(map(str.isupper, word))
+        inside = capitals > word[0].isupper()  # "iPhone", "TypeScript", "NATO"
+        if len(word) > 1 and (inside or (capitals and (opening or not _opens(text, match.start())))):
+            yield word
+
+
+def _opens(text: str, place: int) -> bool:
+    """Whether a sentence begins at this place."""
+    return _OPENS.search(text[max(place - 3, 0) : place]) is not None
+
+
+def _plain(text: str) -> str:
+    """A text without case and accents."""
+    text = text.casefold()
+    return text if text.isascii() else _MARKS.sub("", unicodedata.normalize("NFKD", text))
+
+
+def _squeezed(text: str) -> str:
+    return "".join(filter(str.isalnum, _plain(text)))

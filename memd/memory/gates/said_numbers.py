@@ -1,0 +1,239 @@
+"""SaidNumbers: whether the numbers of a fact were said. Dates, ages and durations may be reckoned from what was said.
+
+Numbers are read as digits ("1,340", "72k", "130万") and as words ("a hundred and twenty-five thousand", 两千). What is
+read of the sources is generous, for a number read too many only lets a fact pass.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator
+from datetime import date
+from functools import cache, cached_property
+from pathlib import Path
+
+from memd.push.patterns import compiled, load
+
+_LONGEST = 40
+"""Characters of a number that are read."""
+
+_HERE = Path(__file__).parent
+_NUMBER = re.compile(r"\d+")
+_NO_DIGIT = re.compile(r"[^\d.,]")
+_POINT = re.compile("[.,]")
+_LETTER = re.compile("[a-z]")
+_UNIT = re.compile("(?:st|nd|rd|th|kg|km|m|cm|mm|g|h|l|am|pm|gb|tb|mg|ml|s|x|p|eur|usd)(?![a-z])")
+_SAID = re.compile(
+    r"(?<![a-z\d._])(\d+(?:[.,'  ]\d{3})*(?:[.,]\d+)?)"
+    r"(?:\s?(k|m|mio|tsd|thousand|million|billion|mil|mille|tausend|百万|千万|万|萬|千|百|亿)(?![a-z]))?"
+)
+"""A number in digits, and its scale."""
+
+_SCALES = {
+    "k": 1e3, "m": 1e6, "mio": 1e6, "tsd": 1e3, "thousand": 1e3, "million": 1e6, "billion": 1e9, "mil": 1e3,
+    "mille": 1e3, "tausend": 1e3, "百万": 1e6, "千万": 1e7, "万": 1e4, "萬": 1e4, "千": 1e3, "百": 1e2, "亿": 1e8,
+}  # fmt: skip
+_ZH = re.compile("[零〇一二两兩俩仨三四五六七八九十百千万萬亿半]+")
+_ZH_COUNTED = re.compile(
+    "(?<![第星期周礼拜初每])([二两三四五六七八九十百千万][零〇一二两三四五六七八九十百千万]*)"
+    "(?=[岁歲个個天块元只隻條条次套辆斤层層位本台倍口公小分名年])"
+)
+_ZH_DIGITS = {
+    char: value for value, chars in enumerate(("零〇", "一", "二两兩俩", "三仨", *"四五六七八九")) for char in chars
+}
+_ZH_UNITS = {"十": 10, "百": 100, "千": 1_000, "万": 10_000, "萬": 10_000, "亿": 100_000_000}
+_ZH_MONTH = re.compile(r"\d{1,2}\s?月(?:份|底|初|中)?")
+_WORD = re.compile(r"[^\W\d_]+")
+_TENS = range(20, 100, 10)
+_NO_NUMBER = ("",)
+_CONNECTING = frozenset({"and", "und", "et", "y", "e", "a"})
+
+
+@cache
+def _words() -> dict[str, float]:
+    """Number words of all languages, and the scales."""
+    pairs = (entry.partition("=") for entry in load(_HERE / "support")["numbers"])
+    return {word: float(value) for word, _, value in pairs}
+
+
+@cache
+def _patterns() -> dict[str, re.Pattern[str]]:
+    sources = load(_HERE / "support")
+    return {name: compiled(sources[name]) for name in ("relative", "dates", "skip", "parts")}
+
+
+class SaidNumbers:
+    """The numbers of everything that was said around a fact, and of what was known. They are read when first needed."""
+
+    def __init__(self, texts: Iterable[str], said_on: date) -> None:
+        self._texts = [unicodedata.normalize("NFKC", text).lower() for text in texts]
+        self._said_on = said_on
+
+    @cached_property
+    def _values(self) -> set[float]:
+        return {value for text in self._texts for value in _read(text)}
+
+    @cached_property
+    def _relative(self) -> bool:
+        return any(map(_patterns()["relative"].search, self._texts))
+
+    @cached_property
+    def _said_years(self) -> set[float]:
+        return {value for value in self._values if 1900 <= value <= 2100}
+
+    @cached_property
+    def _years(self) -> set[float]:
+        return {full for value in self._values for full in self._full_years(value)}
+
+    def missing(self, fact: str) -> str:
+        """The first number of a fact that neither stands in the sources nor can be reckoned from them; "": none."""
+        text = unicodedata.normalize("NFKC", fact).lower()
+        for match in [*_patterns()["dates"].finditer(text)]:
+            if missing := self._missing_of_date(match):
+                return missing
+        text = _ZH_MONTH.sub(" ", _patterns()["skip"].sub(" ", _patterns()["dates"].sub(" ", text)))
+        return next((word for word, readings in _named(text) if not any(map(self._holds, readings))), "")
+
+    def _missing_of_date(self, match: re.Match[str]) -> str:
+        parts = [int(part) for part in _NUMBER.findall(match[0])]
+        years = [part for part in parts if part > 31]
+        if any(not self._holds(year) for year in years):
+            return match[0]
+        days = [part for part in parts if part <= 31]
+        near = {(self._said_on.day + offset) for offset in (-1, 0, 1)}
+        if self._relative or not days or any(self._holds(day) or day in near for day in days):
+            return ""
+        return match[0]
+
+    def _holds(self, value: float) -> bool:
+        """Whether a number was said, or can be reckoned from what was said and the day."""
+        said = self._values
+        if value in said or value <= 1:
+            return True
+        if any(value * scale in said or value / scale in said for scale in (0.5, 2, 10, 60, 100, 1_000, 10_000)):
+            return True
+        if value in (self._said_on.day, self._said_on.month):
+            return True
+        now = self._said_on.year
+        if 1900 <= value <= 2100:
+            return abs(value - now) <= 1 or any(abs(value - year) <= 1 for year in self._years)
+        return value == int(value) and any(abs(now - year - value) <= 1 for year in self._said_years)
+
+    def _full_years(self, value: float) -> Iterator[float]:
+        """The years that a number may mean: itself, with its century, or that many years before or after now."""
+        now = self._said_on.year
+        if 1900 <= value <= 2100:
+            yield value
+        if 0 < value < 100:
+            yield from (now - value, now + value)
+            if value == int(value):
+                yield from (1900 + value, 2000 + value)
+
+
+def _read(text: str) -> Iterator[float]:
+    """Every reading of every number of a text."""
+    yield from map(float, {number[:_LONGEST] for number in _NUMBER.findall(text)})
+    for number, scale in set(_SAID.findall(text)):
+        yield from _readings(number, scale)
+    yield from {value for _, values in _worded(text) for value in values}
+    for run in {run[:_LONGEST] for run in _ZH.findall(text)}:
+        yield from _zh_values(run)
+
+
+def _named(text: str) -> Iterator[tuple[str, list[float]]]:
+    """The numbers of a fact, as written, each with its readings."""
+    yield from _digits(text)
+    yield from ((word, [values[-1]]) for word, values in _worded(text) if values[-1] > 2)
+    for match in _ZH_COUNTED.finditer(text):
+        yield match[0], _zh_values(match[1])
+
+
+def _digits(text: str) -> Iterator[tuple[str, list[float]]]:
+    """The numbers in digits, but for those in a name: "3d", "4x4"."""
+    for match in _SAID.finditer(text):
+        if match[2] or not _LETTER.match(text, match.end()) or _UNIT.match(text, match.end()):
+            yield match[0], _readings(match[1], match[2])
+
+
+def _readings(number: str, scale: str) -> list[float]:
+    """What a number may mean: "1.340" 1340 or 1.34, "1,340" only the first, "72k" 72 or 72,000."""
+    bare = _NO_DIGIT.sub("", number[:_LONGEST])
+    readings = {float(_POINT.sub("", bare))}
+    point = max(bare.rfind("."), bare.rfind(","))
+    if point >= 0 and not (bare[point] == "," and len(bare) - point == 4):
+        readings.add(float(_POINT.sub("", bare[:point]) + "." + bare[point + 1 :]))
+    if scale:
+        readings |= {value * _SCALES[scale] for value in readings}
+    return sorted(readings)
+
+
+def _worded(text: str) -> Iterator[tuple[str, list[float]]]:
+    """Numbers in words: the words of each, and the values on the way to it."""
+    words = _words()
+    said = _WORD.findall(text)
+    parts = {word: split for word in set(said) if (split := _split(word))}
+    if not parts:
+        return
+    run: list[str] = []
+    values: list[float] = []
+    total, current = 0.0, 0.0
+    for whole in (*said, ""):
+        for word in parts.get(whole, _NO_NUMBER):
+            value = words.get(word)
+            if value is None and run and whole in _CONNECTING:
+                continue
+            if run and (value is None or (value < 100 and not _goes_on(current, value))):
+                yield " ".join(run), values
+                run, values, total, current = [], [], 0.0, 0.0
+            if value is None:
+                continue
+            if value >= 1_000:
+                total, current = total + (current or 1) * value, 0.0
+            elif value == 100:
+                current = (current or 1) * 100
+            else:
+                current = 80.0 if (current, value) == (4, 20) else current + value  # quatre-vingt
+            run.append(word)
+            values.append(total + current)
+
+
+def _goes_on(current: float, value: float) -> bool:
+    """Whether a number word adds to the number before it: "hundred | five", "sixty | twelve", "zwei(und) | zwanzig"."""
+    if 0 < current < 10:
+        return value in _TENS
+    return current % 100 == 0 or (current % 100 in _TENS and value < 20)
+
+
+def _split(word: str) -> list[str]:
+    """The number words that a word is or is made of ("zweiundzwanzig"); empty when it is none."""
+    if word in _words():
+        return [word]
+    if not 7 <= len(word) <= _LONGEST or not _patterns()["parts"].match(word):
+        return []
+    parts = [match[0] for match in _patterns()["parts"].finditer(word)]
+    return [part for part in parts if part != "und"] if "".join(parts) == word else []
+
+
+def _zh_values(run: str) -> list[float]:
+    """The readings of Chinese numerals: 三十七 by its units, 二零一九 digit by digit."""
+    readings = [_zh_value(run)]
+    if all(char in _ZH_DIGITS for char in run):
+        readings.append(float("".join(str(_ZH_DIGITS[char]) for char in run)))
+    return readings
+
+
+def _zh_value(run: str) -> float:
+    total, section, digit = 0.0, 0.0, 0.0
+    for char in run:
+        if char == "半":
+            section += 0.5
+        elif (unit := _ZH_UNITS.get(char)) is None:
+            digit = _ZH_DIGITS[char]
+        elif unit < 10_000:
+            section, digit = section + (digit or 1) * unit, 0.0
+        else:
+            total, section, digit = (total + section + digit or 1) * unit, 0.0, 0.0
+    if digit and len(run) > 1 and (last := _ZH_UNITS.get(run[-2], 0)) >= 100:
+        digit *= last / 10  # 一千二 is 1,200
+    return total + section + digit

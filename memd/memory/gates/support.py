@@ -1,0 +1,66 @@
+"""Support: whether what was said proves a fact. A quote proves that words were said, not what the fact makes of them.
+
+The numbers and names of a fact stand in the messages, of whatever role, or in what was known; its quotes are the user's
+own words, state what the fact says, and a bare yes answers a question about it. What fails is doubtful: a person
+decides.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from datetime import date
+from typing import Literal, NamedTuple
+
+from memd.context import Message
+from memd.memory.gates.moods import answers_it, is_bare, mood
+from memd.memory.gates.said_names import SaidNames
+from memd.memory.gates.said_numbers import SaidNumbers
+from memd.memory.said.own_words import own_words
+
+Doubt = Literal["number", "name", "question", "hypothetical", "negation", "not_the_user", "bare_yes", ""]
+"""What is missing; "": the fact is supported."""
+
+
+class Quoted(NamedTuple):
+    """A passage that a fact quotes, as written, and the place of its message among all messages."""
+
+    place: int
+    passage: str
+
+
+class Support:
+    """Everything said around the facts of a claim: its messages in order, with those before them, and known facts."""
+
+    def __init__(self, messages: Sequence[Message], known: Sequence[str], said_on: date) -> None:
+        self._messages = messages
+        texts = [*known, *(message.content for message in messages)]
+        self._figures = SaidNumbers(texts, said_on)
+        self._names = SaidNames([*texts, *(message.name for message in messages if message.name)])
+        self._own: dict[int, str] = {}
+
+    def doubt(self, fact: str, quotes: Sequence[Quoted]) -> Doubt:
+        """Why a fact is doubtful; one good quote is enough for the doubts about quotes."""
+        if self._figures.missing(fact):
+            return "number"
+        if self._names.missing(fact):
+            return "name"
+        doubts = [self._doubt_of(fact, quoted) for quoted in quotes]
+        return doubts[0] if doubts and all(doubts) else ""
+
+    def _doubt_of(self, fact: str, quoted: Quoted) -> Doubt:
+        message = self._messages[quoted.place]
+        if is_bare(message.content):
+            asked = self._messages[quoted.place - 1] if quoted.place else None
+            answers = asked is not None and asked.role == "assistant" and answers_it(fact, asked.content)
+            return "" if answers else "bare_yes"
+        found = re.search(r"\s+".join(map(re.escape, quoted.passage.split())), message.content)
+        if found is None:
+            return ""
+        start, end = found.span()
+        if quoted.place not in self._own:
+            self._own[quoted.place] = own_words(message.content)
+        own = self._own[quoted.place][start:end]
+        if 2 * sum(map(str.isalnum, own)) < sum(map(str.isalnum, found[0])):
+            return "not_the_user"
+        return mood(fact, message.content, start, end)

@@ -1,0 +1,121 @@
+"""Support: whether what was said proves a fact, on cases written before the rules, and on true statements.
+
+Catches stand beside false alarms, for both halves. The first forty cases of support.jsonl were seen while the rules
+were written, whatever their half, and count as open.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memd.context import Message
+from memd.memory.gates.passing import is_about_the_talk, is_passing
+from memd.memory.gates.said_names import SaidNames
+from memd.memory.gates.said_numbers import SaidNumbers
+from memd.memory.gates.support import Quoted, Support
+from memd.memory.quotes import QuotedText
+
+CASES = Path(__file__).parents[1] / "data" / "blind" / "support.jsonl"
+STATEMENTS = Path(__file__).parents[2] / "evaluation" / "statements"
+SEEN = 40
+
+
+def lines(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def doubt(fact: str, quote: str, messages: list[Message], known: list[str], said_on: date) -> str:
+    """What the gates say to a fact: a doubt, `talk` or `passing`, else ""."""
+    quotes = [
+        Quoted(place, passage)
+        for place, message in enumerate(messages)
+        if message.role == "user"
+        for passage in QuotedText(message.content).find(quote or message.content)
+    ]
+    if not quotes:
+        return "quote_not_found"
+    if found := Support(messages, known, said_on).doubt(fact, quotes):
+        return found
+    if is_about_the_talk(fact):
+        return "talk"
+    return "passing" if is_passing(fact, [quoted.passage for quoted in quotes]) else ""
+
+
+def judged(half: str) -> Iterator[tuple[bool, str, str]]:
+    """Whether the case is sloppy, what the gates say, and its id."""
+    for number, row in enumerate(lines(CASES)):
+        messages = [Message(message["role"], message["content"]) for message in row["messages"]]
+        if (row["half"] == "open" or number < SEEN) == (half == "open"):
+            said = doubt(row["fact"], row["quote"], messages, row["known"], date.fromisoformat(row["said_on"]))
+            yield row["label"] == "unsupported", said, row["id"]
+
+
+@pytest.mark.parametrize(
+    ("half", "least", "of", "wrong", "right"), [("open", 52, 56, 0, 50), ("held_out", 9, 16, 2, 45)]
+)
+def test_sloppy_facts_are_caught_and_proven_ones_are_not(
+    half: str, least: int, of: int, wrong: int, right: int
+) -> None:
+    """Numbers, names, questions, assumptions, denials, code and a yes to another question prove nothing."""
+    cases = list(judged(half))
+    sloppy = [bool(said) for is_sloppy, said, _ in cases if is_sloppy]
+    proven = [case for is_sloppy, said, case in cases if not is_sloppy and said]
+    assert len(sloppy) == of
+    assert len(cases) - of == right
+    assert sum(sloppy) >= least
+    assert len(proven) <= wrong, proven if half == "open" else len(proven)
+
+
+@pytest.mark.parametrize(("half", "wrong"), [("open", 2), ("held_out", 1)])
+def test_true_statements_are_supported(half: str, wrong: int) -> None:
+    """Of some 250 true statements with an honest fact no more than one in a hundred is doubtful."""
+    doubtful, count = [], 0
+    for row in (row for path in sorted((STATEMENTS / half).glob("*.jsonl")) for row in lines(path)):
+        said = row.get("messages") or [{"role": "user", "content": row.get("text", "")}]
+        messages = [Message(message["role"], message["content"]) for message in said]
+        for fact in row.get("honest", {}).get("newFacts", []) if row["label"] == "true" else ():
+            count += 1
+            if doubt(fact["content"], fact.get("quote", ""), messages, [], date(2026, 11, 20)):
+                doubtful.append(row["id"])
+    assert count >= 200
+    assert len(doubtful) <= wrong, doubtful if half == "open" else len(doubtful)
+
+
+@pytest.mark.parametrize(
+    ("fact", "said", "missing"),
+    [
+        ("The user has 92 beehives.", "J'ai quatre-vingt-douze ruches", ""),
+        ("用户的预算是1200元。", "预算一千二", ""),
+        ("The user's rent is 1340 euros.", "die Miete ist 1.340 Euro", ""),
+        ("The user has lived in Bergen for seven years.", "I moved to Bergen in 2019", ""),
+        ("The user was born in 1991.", "我91年的", ""),
+        ("The user's rent is 1,430 a month.", "it's now 1,340 a month", "1,430"),
+        ("用户的孩子今年7岁。", "我家孩子上小学了", "7"),
+        ("The user has four dogs.", "we've got 3 dogs", "four"),
+    ],
+)
+def test_numbers_are_said_or_reckoned(fact: str, said: str, missing: str) -> None:
+    """Words, units, thousands, and years from durations; anything else is missing."""
+    assert SaidNumbers([said], date(2026, 3, 14)).missing(fact) == missing
+
+
+@pytest.mark.parametrize(
+    ("fact", "said", "missing"),
+    [
+        ("The user is from Cologne.", "ich komme aus Köln und mag mein Bier", ""),
+        ("The user is a fan of Faye Wong.", "我是王菲的铁粉", ""),
+        ("用户住在北京。", "I live in Beijing", ""),
+        ("用户住在北京。", "I live in Porto", "北京"),
+        ("The user uses React.", "i use one of those js frameworks", "React"),
+        ("The user speaks Portuguese.", "I'm from Portugal", ""),
+    ],
+)
+def test_names_are_said_or_translated(fact: str, said: str, missing: str) -> None:
+    """A name in another script or language is not refused: it cannot be compared."""
+    assert SaidNames([said]).missing(fact) == missing
