@@ -12,6 +12,9 @@ from memd.config.settings import PriceSettings
 
 _UNKNOWN = re.compile("Object contains unknown field `(.*)`$")
 _PLACE = re.compile(r"(.*) - at (`key` in )?`\$\.?(.*)`", re.DOTALL)
+GONE = {"apply.eviction": "a full memory is trimmed by one rule"}
+"""Settings of older versions, and what took their place."""
+
 _INDEX = re.compile(r"\[[^\]]*\]")
 
 
@@ -27,7 +30,8 @@ def sentence(error: ValidationError, origins: Mapping[str, str], tree: dict[str,
     if unknown := _UNKNOWN.match(reason):
         name = ".".join(part for part in (name, unknown[1]) if part)
         name = next((known for known in origins if known.startswith(f"{name}.")), name)
-        return f"unknown setting {name}{_from(origins.get(name))}"
+        gone = f" is gone: {GONE[name]}; remove it (see CHANGELOG.md)" if name in GONE else ""
+        return f"{'' if gone else 'unknown '}setting {name}{_from(origins.get(name))}{gone}"
     if reason.startswith("Invalid enum value"):  # msgspec would quote the value
         reason = f"expected one of {', '.join(get_args(kinds[name]))}"
     reason = reason.replace("`", "")

@@ -201,7 +201,6 @@ class ApplySettings(Section, frozen=True):
     stale_after_days: Annotated[int, Meta(ge=0, le=36_500)] = 180
     review_max: Annotated[int, Meta(ge=0, le=50)] = 5
     consolidate_from: Annotated[int, Meta(ge=0, le=500)] = 8
-    eviction: Literal["confidence", "hybrid"] = "confidence"
     archive_cap: Annotated[int, Meta(ge=0, le=10_000)] = 200
     ledger_cap: Annotated[int, Meta(ge=100, le=1_000_000)] = 20_000
 

@@ -13,6 +13,7 @@ from memd.context import Key, Message
 from memd.errors import Conflict
 from memd.events import Event, logger
 from memd.extraction.protocol import MALFORMED, TOO_MANY
+from memd.extraction.update import Update
 from memd.forget import Forgetting
 from memd.inbox import verbs
 from memd.inbox.connection import send
@@ -102,7 +103,7 @@ class Documents:
             origin,
             self._settings.apply,
             maintenance=work.maintenance,
-            recent_use=self._recent_use(work.part, loaded),
+            recent_use=self._recent_use(work.part, loaded, extraction.update),
         )
 
     def _kept(self, work: Work, loaded: Loaded, applied: Applied) -> Written:
@@ -134,12 +135,13 @@ class Documents:
     def _places(self, key: Key) -> tuple[str, ...]:
         return ledger.places(self._ledger_name(key))
 
-    def _recent_use(self, part: Part, loaded: Loaded) -> dict[str, float]:
-        """Recent reads of each fact, for hybrid eviction; empty otherwise."""
-        if self._settings.apply.eviction != "hybrid":
+    def _recent_use(self, part: Part, loaded: Loaded, update: Update) -> dict[str, float]:
+        """Recent reads of each fact, where the memory may be too full; empty otherwise."""
+        facts = by_id(loaded.document)
+        if len(facts) + len(update.new_facts) <= self._settings.apply.max_facts:
             return {}
         accesses = self._store.reading_notes.read(part.claim.key.bucket, time.time())
-        return {fact_id: accesses.heat(fact_id) for fact_id in by_id(loaded.document)}
+        return {fact_id: accesses.heat(fact_id) for fact_id in facts}
 
     def _still_ours(self, work: Work) -> bool:
         """Called under the locks: no other worker has the claim."""

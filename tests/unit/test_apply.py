@@ -300,25 +300,29 @@ def test_a_confirmation_needs_the_users_words() -> None:
     assert (applied.confirmed, reasons(applied)) == (("fact_00000001",), ["quote_not_found"])
 
 
-def test_a_full_memory_loses_the_least_certain_and_keeps_corrections_and_the_newer() -> None:
-    """Confidence decides; of equals corrections stay, then the newer. Evicted facts are archived."""
+def test_a_full_memory_loses_what_was_said_longest_ago_and_keeps_corrections_and_the_newer() -> None:
+    """Confidence decides between equals only. Evicted facts are archived."""
     rows = [
-        known("fact_0000000a", "The user is rather sure", confidence=0.95),
+        known("fact_0000000a", "The user barely said this", confidence=0.7, createdAt="2026-11-01T00:00:00Z"),
         known("fact_0000000b", "The user corrected this", confidence=0.8, category="correction"),
-        known("fact_0000000c", "The user said this long ago", confidence=0.8),
-        known("fact_0000000d", "The user said this lately", confidence=0.8, createdAt="2026-11-01T00:00:00Z"),
-        known("fact_0000000e", "The user barely said this", confidence=0.7),
-        *(known(f"fact_{n:08x}", f"The user has cat number {n}") for n in range(7)),
+        known("fact_0000000c", "The user said so long ago", createdAt="2025-01-01T00:00:00Z", confidence=0.99),
+        *(
+            known(f"fact_{n:08x}", f"Has cat number {n}", confidence=0.9 - n / 100, createdAt="2026-11-01T00:00:00Z")
+            for n in range(7)
+        ),
     ]
 
-    applied = run(Update(new_facts=(wanted(),)), holding(*rows), max_facts=11)
-    assert [fact["id"] for fact in applied.document["archive"]] == ["fact_0000000e", "fact_0000000c"]
+    applied = run(Update(new_facts=(wanted(),)), holding(*rows), max_facts=10)
+    assert [fact["id"] for fact in applied.document["archive"]] == ["fact_0000000c"]
+    equals = [*rows[:2], *rows[3:], known("fact_0000000d", "The user rows", category="identity")]
+    applied = run(Update(new_facts=(wanted(),)), holding(*equals), max_facts=10)
+    assert [fact["id"] for fact in applied.document["archive"]] == ["fact_00000006"]
     assert {fact["archiveReason"] for fact in applied.document["archive"]} == {"evicted"}
 
 
 def test_a_new_fact_that_finds_no_room_is_counted_as_refused() -> None:
     """It is not reported as added; the archive has it."""
-    rows = [known(f"fact_{n:08x}", f"The user has cat number {n}") for n in range(10)]
+    rows = [known(f"fact_{n:08x}", f"The user has cat number {n}", category="identity") for n in range(10)]
 
     applied = run(Update(new_facts=(wanted(confidence=0.75),)), holding(*rows), max_facts=10)
     assert (applied.added, reasons(applied)) == ((), ["memory_full"])
@@ -326,8 +330,8 @@ def test_a_new_fact_that_finds_no_room_is_counted_as_refused() -> None:
 
 
 def test_a_replacement_in_a_full_memory_inherits_the_place() -> None:
-    """A less certain correction of a certain fact is not thrown out for a third fact."""
-    rows = [known(f"fact_{n:08x}", f"The user has cat number {n}") for n in range(10)]
+    """What replaces a fact that lasts is not thrown out for a third fact."""
+    rows = [known(f"fact_{n:08x}", f"The user has cat number {n}", category="identity") for n in range(10)]
     update = Update(
         new_facts=(
             wanted(confidence=0.75, replaces=("fact_00000003",)),

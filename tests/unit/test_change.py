@@ -537,36 +537,57 @@ def full(*facts: Fact) -> Document:
     )
 
 
-def test_by_confidence_the_least_certain_goes() -> None:
-    """The established rule; the archive says what it was worth."""
-    unsure = fact(1, "The user may like rowing", confidence=0.71, lastConfirmedAt=iso(NOW))
-    applied = run(full(unsure), Update(new_facts=(new("The user rides a bike"),)), max_facts=10)
-    (evicted,) = applied.document["archive"]
-    assert (evicted["content"], evicted["archiveNote"]) == (unsure["content"], "confidence 0.71")
+BIKE = Update(new_facts=(new("The user rides a bike"),))
 
 
-def test_the_mix_also_asks_when_it_was_said_and_whether_it_is_read() -> None:
-    """An old, unread fact is evicted before a slightly less certain one that is fresh or read."""
-    old = fact(1, "The user keeps bees", confidence=0.9, createdAt=ago(900))
-    fresh = fact(2, "The user may like rowing", confidence=0.75, createdAt=ago(1))
-    update = Update(new_facts=(new("The user rides a bike"),))
-    mixed = run(full(old, fresh), update, max_facts=10, eviction="hybrid")
-    assert list(gone(mixed)) == [old["content"]]
-    older = fact(2, "The user may like rowing", confidence=0.9, createdAt=ago(900))
-    read = run(full(old, older), update, max_facts=10, eviction="hybrid", recent_use={old["id"]: 1.0})
-    assert list(gone(read)) == [older["content"]]
-
-
-def test_the_mix_keeps_a_share_for_corrections() -> None:
-    """A tenth of the places, at least one, is reserved for the best corrections."""
-    corrections = [
-        fact(n, f"The user is not number {n}", category="correction", confidence=0.7 + n / 100, createdAt=ago(900))
-        for n in (1, 2)
+def test_what_goes_first_when_a_memory_is_full() -> None:
+    """Ended facts, then goals, events and decisions, then others; identity, constraints and corrections last."""
+    tiers = [
+        fact(1, "The user rents cars", category="correction", validUntil=ago(1), createdAt=ago(2)),
+        fact(2, "The user wants to see Oslo", category="goal", confidence=0.99),
+        fact(3, "The user keeps bees", confidence=0.7, createdAt=ago(20)),
+        fact(4, "The user is from Leeds", category="identity", confidence=0.6, createdAt=ago(50)),
+        fact(5, "The user must not eat nuts", category="constraint", confidence=0.6, createdAt=ago(200)),
+        fact(6, "The user is no vegetarian", category="correction", confidence=0.6, createdAt=ago(400)),
+        fact(7, "The user works at night", sourceError="by day", createdAt=ago(800)),
     ]
-    applied = run(
-        full(*corrections), Update(new_facts=(new("The user rides a bike"),)), max_facts=10, eviction="hybrid"
+    document = holding(
+        *tiers, *(fact(number, f"The user may eat {number}", source="manual") for number in range(50, 60))
     )
-    assert list(gone(applied)) == [corrections[0]["content"]]
+    order: list[str] = []
+    for room in range(16, 10, -1):
+        applied = run(document, Update(), max_facts=room, review_max=5)
+        order.append(sorted(set(gone(applied)) - set(order))[0])
+    assert order == [tiers[place]["content"] for place in (0, 1, 2, 6, 5, 4)]
+
+
+def test_within_a_tier_what_was_said_or_read_longest_ago_goes() -> None:
+    """A confirmation or a reading keeps a fact, however unsure the model was; the archive says what it was worth."""
+    old = fact(1, "The user keeps bees", confidence=0.99, createdAt=ago(900))
+    fresh = fact(2, "The user may like rowing", confidence=0.75, createdAt=ago(901), lastConfirmedAt=ago(1))
+    applied = run(full(old, fresh), BIKE, max_facts=10)
+    (evicted,) = applied.document["archive"]
+    assert (evicted["content"], evicted["archiveNote"]) == (old["content"], "preference, worth 0.25")
+    read = run(full(old, {**fresh, "lastConfirmedAt": ago(900)}), BIKE, max_facts=10, recent_use={old["id"]: 1.0})
+    assert list(gone(read)) == [fresh["content"]]
+
+
+def test_what_another_fact_nearly_says_goes_first_and_confidence_decides_between_equals() -> None:
+    """Of facts said at the same time those that resemble another one go; of two such the less certain."""
+    unsure = fact(1, "The user may like rowing", confidence=0.71)
+    assert "boat" in next(iter(gone(run(full(unsure), BIKE, max_facts=10))))
+    twins = [fact(1, "The user plays the cello", confidence=0.9), fact(2, "The user plays the viola", confidence=0.8)]
+    others = [fact(3, "The user grows leeks"), fact(4, "Mows lawns"), fact(5, "Knows Esperanto"), fact(6, "Likes fog")]
+    others += [fact(7, "Avoids lifts"), fact(8, "Reads Kafka"), fact(9, "Paints doors"), fact(10, "Owns a parrot")]
+    applied = run(holding(*twins, *others), BIKE, max_facts=10)
+    assert list(gone(applied)) == ["The user plays the viola"]
+
+
+def test_a_full_memory_takes_in_what_is_new() -> None:
+    """A new goal does not go at once for being a goal: it counts like the others, and is the freshest of them."""
+    goal = Update(new_facts=(new("The user wants a parrot", category="goal"),))
+    applied = run(full(), goal, max_facts=10)
+    assert "The user wants a parrot" in contents(applied)
 
 
 def test_each_revision_offers_other_facts_that_may_be_merged() -> None:

@@ -58,6 +58,8 @@ def test_later_layers_win_and_are_named(tmp_path: Path) -> None:
     [
         ("quite_s: 3", "unknown setting quite_s"),
         ("scheduler:\n  quite_s: 3", "unknown setting scheduler.quite_s"),
+        ("apply:\n  eviction: hybrid", "setting apply.eviction"),
+        ("apply:\n  eviction: hybrid", "is gone: a full memory is trimmed by one rule; remove it (see CHANGELOG.md)"),
         ("scheduler:\n  quiet_s: 3000", "setting scheduler.quiet_s"),
         ("scheduler:\n  quiet_s: soon", "setting scheduler.quiet_s"),
         ("scheduler:\n  quiet_s: 100\n  max_wait_s: 50", "max_wait_s (50) must not be shorter than quiet_s (100)"),
