@@ -372,6 +372,7 @@ class AsyncMemd:
     add_fact = in_thread(Memd.add_fact)
     edit_fact = in_thread(Memd.edit_fact)
     remove_fact = in_thread(Memd.remove_fact)
+    restore_fact = in_thread(Memd.restore_fact)
     export = in_thread(Memd.export)
     import_memory = in_thread(Memd.import_memory)
 

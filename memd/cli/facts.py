@@ -98,7 +98,9 @@ def archived(
 
 @facts.command()
 def withheld(user: User, agent: Agent = "", as_json: Json = False) -> None:
-    """List the retirements that the model asked for and memd withheld. `memd facts rm` or `edit` decides.
+    """List what memd holds back: retirements that the model asked for, and facts that a user may want forgotten.
+
+    The latter are neither injected nor found until `memd facts rm` or `restore` decides; of the former `rm` or `edit`.
 
     Example: memd facts withheld ana
     """
@@ -111,7 +113,8 @@ def withheld(user: User, agent: Agent = "", as_json: Json = False) -> None:
     for entry in found:
         fact_id, note = entry.get("fact"), entry.get("note")
         asked = ", ".join(printable(entry.get(name)) for name in ("wanted", "why", "at"))
-        echo(f"{printable(fact_id)}  {printable(contents.get(str(fact_id), '(gone)'))}")
+        content = entry.get("content") or contents.get(str(fact_id), "(gone)")
+        echo(f"{printable(fact_id)}  {printable(content)}")
         echo(f"    {asked}" + (f": {printable(note)}" if note else ""))
     if not found:
         nothing("nothing")
@@ -163,6 +166,16 @@ def remove(user: User, fact_id: FactId, agent: Agent = "", dry_run: DryRun = Fal
     document = editing.load(bucket).document
     if any(_is_summarised(document, name) for name in ("user", "history")):
         warn("a summary may still say it in other words: check with `memd show`")
+
+
+@facts.command()
+def restore(user: User, fact_id: FactId, agent: Agent = "", dry_run: DryRun = False, as_json: Json = False) -> None:
+    """Take back a fact that is suspended because the user may have asked to forget it (`memd facts withheld`).
+
+    Example: memd facts restore ana fact_0badcafe
+    """
+    editing, bucket = _editing(user, agent)
+    _tell(editing.restore(bucket, fact_id, dry_run=dry_run), "restored", dry_run, as_json)
 
 
 def _editing(user: str, agent: str) -> tuple[Editing, Any]:

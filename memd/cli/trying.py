@@ -20,6 +20,7 @@ _PARTS = {
     "newFacts": "new fact",
     "confirmedFacts": "confirmation",
     "retiredFacts": "retirement",
+    "forgottenFacts": "forgetting",
     "reviewedFacts": "review",
     "mergedFacts": "merge",
     "summaries": "summary",
@@ -114,7 +115,7 @@ def _proposed(update: dict[str, Any]) -> Iterator[str]:
             yield f'            quote of {evidence["message"]}: "{_cut(evidence["quote"])}"'
         if fact["replaces"]:
             yield f"            replaces {', '.join(map(printable, fact['replaces']))}"
-    for name in ("confirmedFacts", "retiredFacts", "reviewedFacts", "mergedFacts"):
+    for name in ("confirmedFacts", "retiredFacts", "forgottenFacts", "reviewedFacts", "mergedFacts"):
         for item in update[name]:
             words = item.get("quote") or item.get("content") or item.get("verdict") or ""
             yield f"  {_PARTS[name]:<9} {_cut(str(item.get('id', '')))} {_cut(words)}"

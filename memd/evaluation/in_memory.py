@@ -27,7 +27,7 @@ from memd.memory.document import Document, SaidFile, ledger_of, revision_of, wit
 from memd.memory.said.changes import Rewrite
 from memd.memory.said.turns import NOTHING_SAID, Said, decode, encode
 from memd.memory.store.protocol import Loaded
-from memd.memory.store.said_reader import keeps_said
+from memd.memory.to_forget import ToForget
 from memd.push.answers import MAX_TOKENS
 from memd.push.filtering import to_context
 from memd.push.signals import Patterns
@@ -176,22 +176,22 @@ class InMemory:
 
     def _commit(self, answered: Answered, result: Remembered, now: datetime) -> Applied:
         """Apply a reply, and keep what was said with it."""
-        applied, work = self._apply(answered, now), answered.work
-        if keeps_said(self._settings):
-            held = b"".join((*result.said.lines, encode(result.said.marks)))
-            file = SaidFile(_FILE, len(held), len(result.said.turns)) if held else SaidFile()
-            loaded = replace(work.loaded, document=with_said_file(work.loaded.document, file))
-            keeping = Keeping(self._settings, lambda _: result.said, work.part.claim.key.thread_id)
-            kept = keeping.change(work, loaded, applied)
-            if (change := kept.said) is not None:
-                result.said = decode(change.lines if isinstance(change, Rewrite) else held + change.lines)
-            applied = replace(applied, document=kept.document)
+        work = answered.work
+        held = b"".join((*result.said.lines, encode(result.said.marks)))
+        file = SaidFile(_FILE, len(held), len(result.said.turns)) if held else SaidFile()
+        loaded = replace(work.loaded, document=with_said_file(work.loaded.document, file))
+        keeping = Keeping(self._settings, lambda _: result.said, work.part.claim.key.thread_id)
+        applied = self._apply(answered, now, keeping.asked(work, loaded))
+        kept = keeping.change(work, loaded, applied)
+        if (change := kept.said) is not None:
+            result.said = decode(change.lines if isinstance(change, Rewrite) else held + change.lines)
+        applied = replace(applied, document=kept.document)
         result.after = applied.document
         return applied
 
-    def _apply(self, answered: Answered, now: datetime) -> Applied:
+    def _apply(self, answered: Answered, now: datetime, asked: ToForget) -> Applied:
         work, extraction = answered.work, answered.extraction
-        origin = Origin(work.part.claim.key.thread_id, now, extraction.model, extraction.prompt_version)
+        origin = Origin(work.part.claim.key.thread_id, now, extraction.model, extraction.prompt_version, asked=asked)
         return apply(
             work.loaded.document,
             extraction.update,

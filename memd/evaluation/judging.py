@@ -194,6 +194,8 @@ def refused_text(refusal: Refusal, asked: Asked) -> str:
             return list(update.summaries.values())[refusal.index]
         case "retiredFacts":
             return update.retired_facts[refusal.index].quote
+        case "forgottenFacts" if refusal.index >= 0:
+            return update.forgotten_facts[refusal.index].quote
         case "confirmedFacts":
             return update.confirmed_facts[refusal.index].quote
         case _:

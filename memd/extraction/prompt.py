@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator
 from datetime import date
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from memd.context import Message
 from memd.extraction.protocol import Request
@@ -71,6 +71,8 @@ confirmedFacts: current facts that the user states again, in whatever words, wit
 the signal `reinforcement`, the facts that the praise bears out, with the praise. Do not repeat them as new facts.
 retiredFacts: current facts that the user says are over, with nothing in their place; reason in a few words, and the \
 quote. Being unmentioned is no reason. Use only ids that stand in <facts>.
+forgottenFacts: current facts that the user asks to forget, with a quote of that wish, which is no fact itself; \
+"remember that ..." says what follows outright.
 
 reviewedFacts: a verdict on each fact of <review>: keep if it likely holds, extend if for validDays more, retire if it \
 is likely over. mergedFacts: only for a category in <merge>, at most one: 2 to 8 of its facts about one matter, said \
@@ -132,7 +134,14 @@ def instructions(language: str = "user", *, with_schema: bool) -> str:
     text = INSTRUCTIONS if language == "user" else INSTRUCTIONS + LANGUAGE.format(tag=language)
     if not with_schema:
         return text
-    return text + SCHEMA_HEAD + json.dumps(json_schema(), separators=(",", ":")) + "\n"
+    return text + SCHEMA_HEAD + json.dumps(_open(json_schema()), separators=(",", ":")) + "\n"
+
+
+def _open(schema: Any) -> Any:
+    """A schema without `additionalProperties`, which only an endpoint that enforces it needs: 60 tokens."""
+    if isinstance(schema, dict):
+        return {name: _open(value) for name, value in schema.items() if name != "additionalProperties"}
+    return [_open(value) for value in schema] if isinstance(schema, list) else schema
 
 
 def build(request: Request, today: date) -> str:

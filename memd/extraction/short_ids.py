@@ -54,6 +54,7 @@ def with_full_ids(update: Update, ids: Collection[str]) -> Update:
         new_facts=tuple(replace(fact, replaces=each(fact.replaces)) for fact in update.new_facts),
         confirmed_facts=tuple(replace(fact, id=full(fact.id)) for fact in update.confirmed_facts),
         retired_facts=tuple(replace(fact, id=full(fact.id)) for fact in update.retired_facts),
+        forgotten_facts=tuple(replace(fact, id=full(fact.id)) for fact in update.forgotten_facts),
         reviewed_facts=tuple(replace(fact, id=full(fact.id)) for fact in update.reviewed_facts),
         merged_facts=tuple(replace(fact, sources=each(fact.sources)) for fact in update.merged_facts),
     )

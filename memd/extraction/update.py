@@ -75,6 +75,13 @@ class RetiredFact(UpdatePart, frozen=True):
     quote: Text
 
 
+class ForgottenFact(UpdatePart, frozen=True):
+    """A fact of the document that the user asks to forget; `quote` is from the wish."""
+
+    id: Id
+    quote: Text
+
+
 class ReviewedFact(UpdatePart, frozen=True):
     """The verdict on a fact that was offered for review; `extend` lets it hold for `valid_days` more."""
 
@@ -100,6 +107,7 @@ class Update(UpdatePart, frozen=True):
     new_facts: Annotated[tuple[NewFact, ...], Meta(max_length=200)] = ()
     confirmed_facts: Annotated[tuple[ConfirmedFact, ...], Meta(max_length=500)] = ()
     retired_facts: Annotated[tuple[RetiredFact, ...], Meta(max_length=500)] = ()
+    forgotten_facts: Annotated[tuple[ForgottenFact, ...], Meta(max_length=500)] = ()
     reviewed_facts: Annotated[tuple[ReviewedFact, ...], Meta(max_length=500)] = ()
     merged_facts: Annotated[tuple[MergedFact, ...], Meta(max_length=50)] = ()
     hide: Annotated[tuple[Number, ...], Meta(max_length=5_000)] = ()

@@ -1,7 +1,8 @@
 """Apply: turns an update into the next document. A pure function: same input, same output, byte for byte.
 
 In order: facts are confirmed, added (a replacement is stored before what it replaces retires), retired, reviewed,
-merged; summaries are rewritten; messages are hidden; facts over the cap are evicted; the ledger takes the messages in.
+merged; summaries are rewritten; messages are hidden; facts over the cap are evicted; the ledger takes the messages in;
+and what the user asks to forget leaves the result.
 """
 
 from __future__ import annotations
@@ -9,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from types import MappingProxyType
+
+from msgspec.structs import replace
 
 from memd.config import ApplySettings
 from memd.context import Message
@@ -35,9 +38,11 @@ from memd.memory.facts import (
 from memd.memory.gates.refusal import fact_refusal, summary_refusal
 from memd.memory.gates.uploads import without_upload_events
 from memd.memory.new_facts import EXPLICIT_CONFIDENCE, Origin, aside, new_fact, new_id, said_at
+from memd.memory.outright import Outright
 from memd.memory.retiring import Ending
 from memd.memory.sayings import Saying, earlier, of_fact, of_summary, said_in
 from memd.memory.text import fold, one_line
+from memd.memory.unlearning import Wishes, fulfil
 from memd.push.redaction import redact
 
 __all__ = ["Applied", "Origin", "Refusal", "apply", "maintenance_due"]
@@ -76,9 +81,12 @@ def apply(
     if not new and not ledger.unknown(document, name, taken):
         return Applied(document, (), (), (), ())
     draft = Draft(document, origin, settings)
+    messages = UserMessages(origin.thread_id, sent, new)
+    wishes = Wishes(origin, sent, messages)
+    update = with_full_ids(update, draft.known)
     if new:
-        maintenance, update = maintenance or Maintenance(), with_full_ids(update, draft.known)
-        steps = _Steps(draft, UserMessages(origin.thread_id, sent, new))
+        maintenance = maintenance or Maintenance()
+        steps = _Steps(draft, messages, wishes, Outright(sent, messages))
         steps.confirm(update.confirmed_facts)
         steps.add(update.new_facts)
         steps.retire(update.retired_facts)
@@ -89,15 +97,17 @@ def apply(
         steps.rewrite(update.summaries)
         steps.hide(update.hide, sent)
         eviction.trim(draft, recent_use)
-    return draft.finish([*taken, *sent])
+    return fulfil(draft.finish([*taken, *sent]), draft, update.forgotten_facts if new else (), wishes)
 
 
 class _Steps:
     """The steps that need the user's words as proof."""
 
-    def __init__(self, draft: Draft, messages: UserMessages) -> None:
+    def __init__(self, draft: Draft, messages: UserMessages, wishes: Wishes, outright: Outright) -> None:
         self._draft = draft
         self._messages = messages
+        self._wishes = wishes
+        self._outright = outright
         self._settings = draft.settings
         self._contents = Contents(())
         self._removed = removed.hashes(draft.old)
@@ -167,6 +177,8 @@ class _Steps:
         """Add one fact, or confirm the one that says the same."""
         content = one_line(proposal.content)
         person = fold(aside(proposal.subject.person)) if proposal.subject else ""
+        if self._is_outright(proposal, person):
+            proposal = replace(proposal, confidence=EXPLICIT_CONFIDENCE)
         evidence = self._proof(index, proposal, content, person)
         if not evidence:
             return
@@ -193,6 +205,12 @@ class _Steps:
             self._draft.confirm(same, said)
             self._prove(same, evidence, confidence)
         self._replace(same, old_ids, index, evidence)
+
+    def _is_outright(self, proposal: NewFact, person: str) -> bool:
+        """Whether the user asks to remember it, so that a lesser confidence is the model's error."""
+        if not self._outright or proposal.confidence >= EXPLICIT_CONFIDENCE:
+            return False
+        return self._outright.holds(self._messages.evidence(proposal.evidence, person))
 
     def _is_late(self, index: int, fact: Fact, said: Saying, old_ids: Sequence[str]) -> bool:
         """Whether a new fact is over by what was said later or by its own date. It then goes to the archive at once."""
@@ -229,7 +247,9 @@ class _Steps:
             evidence = self._messages.evidence(proposal.evidence, person)
             if not evidence:
                 quotes = [item.quote for item in proposal.evidence]
-                reason = self._messages.why_not(quotes) if quotes else "no_evidence"
+                reason = self._wishes.why_not(quotes) if quotes else "no_evidence"
+            elif self._wishes.refuses(content, evidence):
+                reason = "asked_not_to"
             elif self._thread_is_full():
                 reason = "rate"
         if reason:

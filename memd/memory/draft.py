@@ -38,7 +38,9 @@ from memd.memory.retiring import Ending, Retirements
 from memd.memory.sayings import UNKNOWN, Saying, earlier, of_fact
 from memd.push.times import iso
 
-Part = Literal["newFacts", "confirmedFacts", "retiredFacts", "reviewedFacts", "mergedFacts", "summaries", "hide"]
+Part = Literal[
+    "newFacts", "confirmedFacts", "retiredFacts", "forgottenFacts", "reviewedFacts", "mergedFacts", "summaries", "hide"
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +56,8 @@ class Refusal:
 class Applied:
     """The new document, the ids of facts added, confirmed and retired (replaced ones too), and what was refused.
 
-    `hidden`: identities of messages of which nothing may be shown later as what the user said.
+    `hidden`: identities of messages of which nothing may be shown later as what the user said. `forgotten`: the facts
+    that the user asked to forget, with all their versions; `suspended`: the ids of those that a person decides on.
     """
 
     document: Document
@@ -63,6 +66,8 @@ class Applied:
     retired: tuple[str, ...]
     refusals: tuple[Refusal, ...]
     hidden: tuple[str, ...] = ()
+    forgotten: tuple[Fact, ...] = ()
+    suspended: tuple[str, ...] = ()
 
 
 class Draft:

@@ -11,6 +11,7 @@ from operator import itemgetter
 from typing import Any, Literal
 
 from memd.context import identity_of_id, is_identity
+from memd.memory import suspended
 from memd.memory.document import Document, Fact, archive_of, facts_of
 from memd.memory.packed import unpacked
 from memd.memory.text import fold
@@ -240,14 +241,44 @@ def with_proofs(fact: Fact, proofs: Iterable[str]) -> Fact:
     return {**rest, "provenBy": others} if others else rest
 
 
+def rests_on(fact: Fact, messages: Container[str]) -> bool:
+    """Whether nothing proves it but these messages, given by their identities."""
+    entries = evidence_of(fact)
+    return bool(entries) and all(_is_of(entry, messages) for entry in entries) and not _others(fact, messages)
+
+
+def without_proofs(fact: Fact, messages: Container[str]) -> Fact:
+    """The fact without what these messages prove of it; the same object when they prove nothing."""
+    evidence = [entry for entry in evidence_of(fact) if not _is_of(entry, messages)]
+    others = _others(fact, messages)
+    if len(evidence) == len(evidence_of(fact)) and len(others) == len(_others(fact, ())):
+        return fact
+    fields = {"evidence": evidence, "provenBy": others}
+    rest = {name: value for name, value in fact.items() if name not in fields}
+    return rest | {name: value for name, value in fields.items() if value}
+
+
+def _others(fact: Fact, but: Container[str]) -> list[str]:
+    """The identities in `provenBy`, without these."""
+    names = fact.get("provenBy")
+    return [one for one in names if isinstance(one, str) and one not in but] if isinstance(names, list) else []
+
+
+def _is_of(entry: Evidence, messages: Container[str]) -> bool:
+    return any(name in messages for name in _identities(entry))
+
+
 def _quoted(fact: Fact) -> Iterator[str]:
     """The identities of the messages that its evidence quotes; of a message without an id it keeps the identity."""
-    for entry in evidence_of(fact):
-        thread, message = entry.get("thread"), entry.get("message")
-        if isinstance(thread, str) and isinstance(message, str):
-            yield identity_of_id(thread, message)
-            if is_identity(message):
-                yield message
+    return (name for entry in evidence_of(fact) for name in _identities(entry))
+
+
+def _identities(entry: Evidence) -> Iterator[str]:
+    thread, message = entry.get("thread"), entry.get("message")
+    if isinstance(thread, str) and isinstance(message, str):
+        yield identity_of_id(thread, message)
+        if is_identity(message):
+            yield message
 
 
 def quotes_any(fact: Fact, thread_id: str, names: Container[str]) -> bool:
@@ -291,8 +322,9 @@ def with_id(facts: Iterable[Fact], fact_id: str) -> Fact | None:
 
 
 def ids_in_use(document: Document) -> set[str]:
-    """The ids of all facts, archived ones too: no new fact gets one of them."""
-    archived = {value for entry in archive_of(document) if isinstance(value := entry.get("id"), str)}
+    """The ids of all facts, archived and suspended ones too: no new fact gets one of them."""
+    apart = (*archive_of(document), *suspended.facts_of(document))
+    archived = {value for entry in apart if isinstance(value := entry.get("id"), str)}
     return archived | {fact["id"] for fact in facts_of(document)}
 
 

@@ -14,6 +14,7 @@ from memd.memory.facts import AGENT, DEFAULT_CATEGORY, MANUAL, UNKNOWN, Evidence
 from memd.memory.gates.refusal import MAX_VALID_DAYS
 from memd.memory.sayings import of_evidence
 from memd.memory.text import one_line
+from memd.memory.to_forget import NOTHING_TO_FORGET, ToForget
 from memd.push.times import iso, moment
 
 MAX_ASIDE_CHARS = 500
@@ -27,7 +28,7 @@ EXPLICIT_CONFIDENCE = 0.95
 class Origin:
     """The origin of an update. `now` has a time zone and is the time of everything that the update writes.
 
-    `ledger_name`: the thread's name in the ledger; empty: `thread_id`.
+    `ledger_name`: the thread's name in the ledger; empty: `thread_id`. `asked`: what its messages ask to forget.
     """
 
     thread_id: str
@@ -35,6 +36,7 @@ class Origin:
     model: str
     prompt_version: str
     ledger_name: str = ""
+    asked: ToForget = NOTHING_TO_FORGET
 
     @property
     def source(self) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 from memd.memory.document import (
     SECTIONS,
@@ -60,6 +60,7 @@ TEXTS: dict[str, Rule] = {
     **{f"{section}.{name}.versions.summary": "sentences" for name, section in SECTIONS.items()},
     **{f"{field}.{path}": rule for field in ("facts", "archive") for path, rule in _FACT_TEXTS.items()},
     "withheld.note": "drop",
+    **{f"suspended.{path}": "whole" for path in _FACT_TEXTS},
     "turns.text": "whole",
 }
 """The fields that hold text, by path; the entries of lists are not numbered. `turns`: those of the said layer, of which
@@ -72,13 +73,14 @@ _FACT_NO_TEXT = (
 )  # fmt: skip
 NO_TEXT = frozenset((
     "version", "lastUpdated", "userId", "agentName", "ledger", "ledgerFormer", "ledgerFormerRules", "removed", "said",
+    "offRecord", "suspended.suspendedAt", "suspended.suspendedWhy",
     *(
         f"{section}.{name}.{version}{field}"
         for name, section in SECTIONS.items()
         for version in ("", "versions.")
         for field in ("updatedAt", "lastSaid")
     ),
-    *(f"{field}.{name}" for field in ("facts", "archive") for name in _FACT_NO_TEXT),
+    *(f"{field}.{name}" for field in ("facts", "archive", "suspended") for name in _FACT_NO_TEXT),
     *(f"turns.{name}" for name in ("id", "thread", "role", "saidAt", "at", "name")),
     *(f"marks.{name}" for name in ("mark", "as", "why", "at")),
     *(f"withheld.{name}" for name in ("fact", "wanted", "why", "at", "source", "by", "proofs")),
@@ -131,32 +133,55 @@ class Words:
         return bool(text) and any(text in other or other in text for other in self._quotes)
 
 
+class Told(Protocol):
+    """What has to go, as a test of texts."""
+
+    def in_(self, sentence: str) -> bool:
+        """Whether a note or an aside says it."""
+        ...
+
+    def in_sentence(self, sentence: str) -> bool:
+        """Whether a sentence of a summary says it."""
+        ...
+
+    def in_quote(self, quote: str) -> bool:
+        """Whether a quote says it."""
+        ...
+
+
 def purge(document: Document, removed: Iterable[Fact], now: str) -> Document:
     """The document without the content of these facts, which must have left its facts and archive already."""
     removed = list(removed)
-    words, ids = Words(removed, facts_of(document)), set(map(id_of, removed))
+    if not removed:
+        return document
+    ids = set(map(id_of, removed))
     if "withheld" in document:
         wishes = [entry for entry in withheld_of(document) if entry.get("fact") not in ids]
         document = {**document, "withheld": wishes}
+    return purge_of(document, Words(removed, facts_of(document)), now)
+
+
+def purge_of(document: Document, told: Told, now: str) -> Document:
+    """The document without what says this: sentences of summaries, asides, notes and quotes."""
     for name in SECTIONS:
         entry = summary_entry(document, name)
         if "versions" in entry:
-            entry = {**entry, "versions": [_cut(version, words) for version in summary_versions(document, name)]}
-        if (cut := _cut(entry, words)) != summary_entry(document, name):
+            entry = {**entry, "versions": [_cut(version, told) for version in summary_versions(document, name)]}
+        if (cut := _cut(entry, told)) != summary_entry(document, name):
             document = with_summary_entry(document, name, cut if cut is entry else {**cut, "updatedAt": now})
-    return {name: _purged(value, name, words) for name, value in document.items()}
+    return {name: _purged(value, name, told) for name, value in document.items()}
 
 
-def _cut(entry: Summary, words: Words) -> Summary:
+def _cut(entry: Summary, told: Told) -> Summary:
     """A summary, or an earlier version, without the sentences that say the same; the very same when there are none."""
     text = entry.get("summary")
     if not isinstance(text, str):
         return entry
-    kept = "".join(part for part in _SENTENCE.findall(text) if not words.in_sentence(part)).strip()
+    kept = "".join(part for part in _SENTENCE.findall(text) if not told.in_sentence(part)).strip()
     return entry if kept == text.strip() else {**entry, "summary": kept}
 
 
-def _purged(value: Any, path: str, words: Words) -> Any:
+def _purged(value: Any, path: str, words: Told) -> Any:
     """A value without the fields and quotes that have to go."""
     if isinstance(value, list):
         return [_purged(entry, path, words) for entry in value if not _is_lost(entry, path, words)]
@@ -166,11 +191,11 @@ def _purged(value: Any, path: str, words: Words) -> Any:
     return value
 
 
-def _is_dropped(value: Any, path: str, words: Words) -> bool:
+def _is_dropped(value: Any, path: str, words: Told) -> bool:
     return TEXTS.get(path) == "drop" and isinstance(value, str) and words.in_(value)
 
 
-def _is_lost(entry: Any, path: str, words: Words) -> bool:
+def _is_lost(entry: Any, path: str, words: Told) -> bool:
     """Whether an entry of a list has a quote that has to go."""
     quote = entry.get("quote") if isinstance(entry, dict) else None
     return TEXTS.get(f"{path}.quote") == "quote" and isinstance(quote, str) and words.in_quote(quote)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from memd.memory import suspended
 from memd.memory.document import (
     Document,
     Fact,
@@ -91,7 +92,6 @@ def _fact(fact: Fact) -> Iterator[str]:
 
 
 def _withheld(document: Document) -> Iterator[str]:
-    count = len(withheld_of(document))
-    if count:
-        yield ""
-        yield f"Retirements withheld from the model: {count} (memd facts withheld)"
+    counts = (("Retirements withheld from the model", withheld_of), ("Facts suspended", suspended.facts_of))
+    lines = [f"{told}: {count} (memd facts withheld)" for told, of in counts if (count := len(of(document)))]
+    yield from ["", *lines] if lines else []

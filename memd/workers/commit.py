@@ -22,7 +22,8 @@ from memd.memory.apply import Applied, Origin, apply
 from memd.memory.facts import by_id
 from memd.memory.said import off_record
 from memd.memory.store.protocol import Identities, Loaded, Wish
-from memd.memory.store.said_reader import keeps_said, read_said
+from memd.memory.store.said_reader import read_said
+from memd.memory.to_forget import ToForget
 from memd.push.times import iso
 from memd.workers.before import TAIL_BYTES, earlier, may_stand_before
 from memd.workers.keeping import Keeping, Written
@@ -78,9 +79,10 @@ class Documents:
         asked = _identities(self._places(key), work.taken)
         taken = _identities((self._ledger_name(key),), work.taken)
         for _ in range(ROUNDS):
-            applied = self._apply(answered, loaded)
+            keeping = Keeping(self._settings, partial(self._store.read_said, key.bucket), self._ledger_name(key))
+            applied = self._apply(answered, loaded, keeping.asked(work, loaded))
             try:
-                kept = self._kept(work, loaded, applied)
+                kept = self._noted(work, keeping.change(work, loaded, applied))
                 self._store.commit(key.bucket, loaded, kept.document, lambda: self._still_ours(work), taken, kept.said)
             except Conflict:
                 loaded = self._store.load(key.bucket, asked)
@@ -91,10 +93,10 @@ class Documents:
                 return _stored(answered, applied, kept.not_kept)
         return Overtaken()
 
-    def _apply(self, answered: Answered, loaded: Loaded) -> Applied:
+    def _apply(self, answered: Answered, loaded: Loaded, asked: ToForget) -> Applied:
         work, extraction = answered.work, answered.extraction
         key, now = work.part.claim.key, datetime.now(UTC)
-        origin = Origin(key.thread_id, now, extraction.model, extraction.prompt_version, self._ledger_name(key))
+        origin = Origin(key.thread_id, now, extraction.model, extraction.prompt_version, self._ledger_name(key), asked)
         return apply(
             loaded.document,
             extraction.update,
@@ -106,19 +108,12 @@ class Documents:
             recent_use=self._recent_use(work.part, loaded, extraction.update),
         )
 
-    def _kept(self, work: Work, loaded: Loaded, applied: Applied) -> Written:
-        """The document to store, what changes in the said layer, and what is not kept, by reason."""
-        key = work.part.claim.key
-        name = self._ledger_name(key)
-        kept = Written(applied.document, None, work.not_kept)
-        if keeps_said(self._settings):
-            kept = Keeping(self._settings, partial(self._store.read_said, key.bucket), name).change(
-                work, loaded, applied
-            )
+    def _noted(self, work: Work, written: Written) -> Written:
+        """The same with the thread's present state, on or off the record, in its document."""
         if not work.part.ends_claim:
-            return kept
-        now = iso(datetime.now(UTC))
-        return replace(kept, document=off_record.noted(kept.document, name, now, is_off=work.kept.is_off))
+            return written
+        name, now = self._ledger_name(work.part.claim.key), iso(datetime.now(UTC))
+        return replace(written, document=off_record.noted(written.document, name, now, is_off=work.kept.is_off))
 
     def _earlier(self, part: Part, loaded: Loaded) -> tuple[Message, ...]:
         """What was said before a claim that begins with a new message. Raises StoreUnavailable."""
@@ -167,6 +162,8 @@ def _stored(answered: Answered, applied: Applied, not_kept: dict[str, int]) -> S
         fact_ids=applied.added,
         confirmed=len(applied.confirmed),
         retired=len(applied.retired),
+        forgotten=len(applied.forgotten),
+        suspended=len(applied.suspended),
         refused=dict(+refused),
         redacted=work.redacted,
         not_kept=not_kept,

@@ -19,9 +19,12 @@ from memd.memory.said.excerpts import judged
 from memd.memory.said.marking import changed_facts, hidden_marks, over_marks
 from memd.memory.said.matter import nearest
 from memd.memory.said.may_keep import Kept
+from memd.memory.said.removal import remove_turns
 from memd.memory.said.taking import took_in, turn_hash, turns_of
 from memd.memory.said.turns import Mark, Said, Turn, without
 from memd.memory.store.protocol import Loaded
+from memd.memory.store.said_reader import keeps_said
+from memd.memory.to_forget import NOTHING_TO_FORGET, ToForget
 from memd.push.times import iso
 from memd.workers.steps import Work
 
@@ -44,20 +47,38 @@ class Keeping:
         self._read = read
         self._thread = thread
 
+    def asked(self, work: Work, loaded: Loaded) -> ToForget:
+        """What the messages ask to forget, with the stored turns that go. Raises StoreUnavailable.
+
+        Only with a wish to forget it reads the layer.
+        """
+        kept = work.kept
+        if not kept.not_kept:
+            return NOTHING_TO_FORGET
+        gone = kept.no_quotes | self._stored(work, loaded)
+        unread = tuple(m for m in work.part.claim.messages if m.role == "user" and m.identity in kept.no_quotes)
+        return ToForget(gone, kept.matters, unread)
+
     def change(self, work: Work, loaded: Loaded, applied: Applied) -> Written:
         """What the commit writes of the layer and of its document. Raises StoreUnavailable.
 
-        Only a commit that retires facts, or with a wish to forget, reads the layer.
+        Only a commit that retires or forgets facts, or with a wish to forget, reads the layer.
         """
+        if not keeps_said(self._settings):
+            return Written(applied.document, None, work.not_kept)
         now = datetime.now(UTC)
         turns, counts = self._turns(work, loaded)
+        if applied.forgotten:
+            told = {turn.id for turn in remove_turns(Said(turns, [b""] * len(turns)), applied.forgotten).turns}
+            turns = [turn for turn in turns if turn.id not in told]
         marks = hidden_marks(applied.hidden, iso(now))
         held = said_file_of(loaded.document)
         said: Said | None = None
-        if held.file and (applied.retired or work.kept.not_kept):
+        if held.file and (applied.retired or applied.forgotten or work.kept.not_kept):
             said = self._read(loaded.document)
             marks += self._over(said, work, loaded, applied, iso(now))
-            if gone := said.by_id.keys() & set(taken_along(work.kept, said, self._thread)):
+            told = {turn.id for turn in remove_turns(said, applied.forgotten).turns}
+            if gone := told | self._stored(work, loaded):
                 hashes = sorted(map(turn_hash, gone))
                 buried = {**applied.document, "removed": removed.turns_buried(applied.document, hashes, iso(now))}
                 return Written(buried, _without(said, gone, turns, marks), counts)
@@ -65,6 +86,13 @@ class Keeping:
         layer = self._settings.said
         change = took_in(held, lambda: said or self._read(loaded.document), turns, layer, now, marks)
         return Written(applied.document, change, counts)
+
+    def _stored(self, work: Work, loaded: Loaded) -> frozenset[str]:
+        """The identities of the stored turns that wishes take along."""
+        if not work.kept.not_kept or not said_file_of(loaded.document).file or not keeps_said(self._settings):
+            return frozenset()
+        said = self._read(loaded.document)
+        return frozenset(said.by_id.keys() & set(taken_along(work.kept, said, self._thread)))
 
     def _turns(self, work: Work, loaded: Loaded) -> tuple[list[Turn], dict[str, int]]:
         """The turns to keep, with their excerpts, and the counts of those that are not kept."""

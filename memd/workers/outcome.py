@@ -36,6 +36,8 @@ class Stored:
     fact_ids: tuple[str, ...]
     confirmed: int = 0
     retired: int = 0
+    forgotten: int = 0
+    suspended: int = 0
     refused: dict[str, int] = field(default_factory=dict)
     redacted: dict[str, int] = field(default_factory=dict)
     """Secrets removed from the messages, by kind."""
@@ -59,6 +61,8 @@ class Stored:
             self.fact_ids + other.fact_ids,
             self.confirmed + other.confirmed,
             self.retired + other.retired,
+            self.forgotten + other.forgotten,
+            self.suspended + other.suspended,
             dict(Counter(self.refused) + Counter(other.refused)),
             dict(Counter(self.redacted) + Counter(other.redacted)),
             dict(Counter(self.not_kept) + Counter(other.not_kept)),

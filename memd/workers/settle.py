@@ -128,6 +128,8 @@ def _record(stored: Stored) -> dict[str, object]:
 def _told(stored: Stored) -> dict[str, Any]:
     """The fields of the log line: what was not kept, and the form of the reply where it was not as asked."""
     form = {
+        "forgotten": stored.forgotten,
+        "suspended": stored.suspended,
         "not_kept": stored.not_kept,
         "mended": stored.mended,
         "malformed": stored.malformed[:MOST_PLACES],
@@ -143,6 +145,8 @@ def _stats(claim: Claim, stored: Stored) -> dict[str, int]:
         "facts_added": len(stored.fact_ids),
         "facts_confirmed": stored.confirmed,
         "facts_retired": stored.retired,
+        "facts_forgotten": stored.forgotten,
+        "facts_suspended": stored.suspended,
         **{f"refused:{reason}": count for reason, count in stored.refused.items()},
         **{f"redacted:{kind}": count for kind, count in stored.redacted.items()},
         **{f"not_kept:{reason}": count for reason, count in stored.not_kept.items()},

@@ -26,6 +26,9 @@ def unescaped(reply: ReadReply, sent: Sequence[Message]) -> ReadReply:
                 structs.replace(one, quote=_quote(one.quote, sent)) for one in update.confirmed_facts
             ),
             retired_facts=tuple(structs.replace(one, quote=_quote(one.quote, sent)) for one in update.retired_facts),
+            forgotten_facts=tuple(
+                structs.replace(one, quote=_quote(one.quote, sent)) for one in update.forgotten_facts
+            ),
             merged_facts=tuple(structs.replace(one, content=unescape(one.content)) for one in update.merged_facts),
         ),
     )

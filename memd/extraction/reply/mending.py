@@ -22,6 +22,7 @@ from memd.extraction.update import (
     BadReply,
     ConfirmedFact,
     Evidence,
+    ForgottenFact,
     Id,
     NewFact,
     Number,
@@ -37,7 +38,7 @@ DEFAULTS = {(NewFact, "category"): "", (RetiredFact, "reason"): "", (Subject, "r
 ENTRIES: dict[str, Any] = {"evidence": Evidence, "replaces": Id}
 """The lists in a new fact that lose a bad entry and keep the others."""
 
-SAID = (NewFact, ConfirmedFact, RetiredFact)
+SAID = (NewFact, ConfirmedFact, RetiredFact, ForgottenFact)
 """The items that come from messages: those beyond the bound of their list are asked for again, in halves."""
 
 FILLERS = frozenset({"", "null", "none", "n/a", "undefined"})

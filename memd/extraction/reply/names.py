@@ -27,7 +27,12 @@ def fields_of(part: type) -> dict[str, types.Field]:
     return {plain(one.encode_name): one for one in info.fields}
 
 
-SYNONYMS: dict[tuple[type, str], str] = {(Evidence, "index"): "message", (Evidence, "text"): "quote"}
+SYNONYMS: dict[tuple[type, str], str] = {
+    (Evidence, "index"): "message",
+    (Evidence, "text"): "quote",
+    (Update, "forgotten"): "forgottenfacts",
+    (Update, "forgetfacts"): "forgottenfacts",
+}
 """Other names of fields that can mean nothing else there. No name is guessed that is not here."""
 
 _FACT_NAMES = frozenset(name for name, one in fields_of(NewFact).items() if one.required and name != "category")

@@ -51,7 +51,10 @@ class ByHand:
         return self._editing.archived(bucket_of(user_id, agent_name), reason)
 
     def withheld(self, user_id: str, agent_name: str = DEFAULT_AGENT) -> list[dict[str, Any]]:
-        """The retirements held back from the model: `fact`, `wanted`, `why`, `at`, `source` and maybe `note`."""
+        """What is held back from the model: `fact`, `wanted`, `why`, `at`, `source` and maybe `note`.
+
+        `wanted` is `forgotten` for a suspended fact, whose `content` the entry has: `remove_fact` or `restore_fact`.
+        """
         return self._editing.withheld(bucket_of(user_id, agent_name))
 
     def add_fact(
@@ -87,6 +90,12 @@ class ByHand:
     ) -> None:
         """Remove a fact for good: no conversation brings it back, only `add_fact` can. Raises FactUnknown."""
         self._editing.remove(bucket_of(user_id, agent_name), fact_id, dry_run=dry_run)
+
+    def restore_fact(
+        self, user_id: str, fact_id: str, *, agent_name: str = DEFAULT_AGENT, dry_run: bool = False
+    ) -> None:
+        """Take a suspended fact back, which the user may have asked to forget. Raises FactUnknown."""
+        self._editing.restore(bucket_of(user_id, agent_name), fact_id, dry_run=dry_run)
 
     def export(self, user_id: str, *, agent_name: str | None = None) -> dict[str, Any]:
         """Everything kept about a user, as JSON values: every agent's memory, or only that of `agent_name`."""

@@ -14,6 +14,7 @@ from typing import Protocol, TypeVar
 from memd.config import Settings
 from memd.context import DEFAULT_AGENT, Bucket
 from memd.errors import Conflict, Rejected
+from memd.memory import suspended
 from memd.memory.document import (
     Document,
     Fact,
@@ -95,8 +96,9 @@ class Editing:
         return [dict(entry) for entry in entries if reason in (None, archive_reason(entry))]
 
     def withheld(self, bucket: Bucket) -> list[Withheld]:
-        """The retirements held back: too many at once, or of a manual fact."""
-        return withheld_of(self.load(bucket).document)
+        """What is held back: retirements, too many at once or of a manual fact, and suspended facts (`forgotten`)."""
+        document = self.load(bucket).document
+        return [*withheld_of(document), *map(suspended.as_withheld, suspended.facts_of(document))]
 
     def add(self, bucket: Bucket, content: str, category: str | None = None, *, dry_run: bool = False) -> Change:
         """Add a fact by hand."""
@@ -118,6 +120,11 @@ class Editing:
             bucket, lambda document, now: edits.edit(document, fact_id, content, category, now, settings), dry_run
         )
 
+    def restore(self, bucket: Bucket, fact_id: str, *, dry_run: bool = False) -> Change:
+        """Take a suspended fact back. Raises FactUnknown."""
+        settings = self._settings.apply
+        return self._one(bucket, lambda document, now: edits.restore(document, fact_id, now, settings), dry_run)
+
     def remove(self, bucket: Bucket, fact_id: str, *, dry_run: bool = False) -> Change:
         """Remove a fact for good, with the turns that say it in all memories of the user. Raises FactUnknown.
 
@@ -135,7 +142,8 @@ class Editing:
         if not dry_run:
             before, removal = self.change(bucket, step)
         turns += ((bucket.agent_name, turn) for turn in removal.turns)
-        return Change(fact_id, True, with_id(facts_of(before), fact_id), None, tuple(turns))
+        known = with_id(facts_of(before), fact_id) or with_id(suspended.facts_of(before), fact_id)
+        return Change(fact_id, True, known, None, tuple(turns))
 
     def _other_agents(self, bucket: Bucket) -> list[str]:
         """The agents of the user's other memories, the user's own among them."""

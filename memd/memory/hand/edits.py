@@ -10,23 +10,11 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from memd.config import ApplySettings
-from memd.memory import removed
-from memd.memory.document import Document, Fact, archive_of, complete, facts_of, revised
-from memd.memory.duplicates import Key, key_of
-from memd.memory.facts import (
-    MANUAL,
-    archive_reason,
-    archived,
-    by_id,
-    content_of,
-    id_of,
-    is_manual,
-    person_of,
-    replaced_by,
-)
+from memd.memory import removed, suspended, taking_out
+from memd.memory.document import Document, Fact, complete, facts_of, revised
+from memd.memory.facts import MANUAL, archived, by_id, content_of, id_of, is_manual, person_of, with_id
 from memd.memory.hand import steps
 from memd.memory.hand.steps import Author, Edited
-from memd.memory.purge import purge
 from memd.memory.said.removal import remove_turns
 from memd.memory.said.turns import NOTHING_SAID, Said, Turn
 from memd.push.times import iso
@@ -89,23 +77,27 @@ def remove(document: Document, fact_id: str, now: datetime, said: Said = NOTHING
     """
     document = complete(document)
     steps.check_id(fact_id)
-    facts, archive = facts_of(document), archive_of(document)
-    named = [fact for fact in facts if id_of(fact) == fact_id]
-    keys = _keys(named)
-    if not named:
-        named = [entry for entry in archive if id_of(entry) == fact_id]
-        keys = _keys(named) - _keys(facts)
-    if not named:
+    left, dead, found = taking_out.take_out(document, {fact_id})
+    if not found:
         raise steps.unknown_fact()
-    ids = {fact_id} | _merges(archive, fact_id)
-    gone, kept = _parted(facts, ids, keys)
-    old, entries = _parted(archive, ids, keys)
-    alive = _keys(kept)
-    dead = [fact for fact in (*gone, *old) if key_of(fact) not in alive]
     turns = remove_turns(said, dead)
-    tombstones = removed.buried(document, dead, iso(now), turns.hashes)
-    left = revised(document, iso(now), facts=kept, archive=entries, removed=tombstones)
-    return RemovedFact(purge(left, dead, iso(now)), fact_id, turns.change, tuple(dead), turns.turns)
+    left = taking_out.buried(revised(left, iso(now)), dead, iso(now), turns.hashes)
+    return RemovedFact(left, fact_id, turns.change, dead, turns.turns)
+
+
+def restore(document: Document, fact_id: str, now: datetime, settings: ApplySettings) -> Edited:
+    """Take a suspended fact back. Raises Rejected, FactUnknown."""
+    document = complete(document)
+    steps.check_id(fact_id)
+    held = suspended.facts_of(document)
+    fact = with_id(held, fact_id)
+    if fact is None:
+        raise steps.unknown_fact()
+    steps.check_unsaid(document, content_of(fact), fact)
+    if len(facts_of(document)) >= settings.max_facts:
+        steps.refuse("E_MEMORY_FULL", f"the memory is full ({settings.max_facts} facts); remove one", "fact_id")
+    left = suspended.with_facts(document, [other for other in held if other is not fact])
+    return Edited(revised(left, iso(now), facts=[*facts_of(left), suspended.restored(fact)]), fact_id)
 
 
 def remove_from_said(document: Document, facts: Sequence[Fact], now: datetime, said: Said) -> RemovedFact:
@@ -128,24 +120,3 @@ def _rewritten(
         new = steps.without_proof(new)
     lifted = removed.lifted(document, content, person_of(fact))
     return steps.superseded(lifted, fact, new, archived(fact, "edited", now), now, settings)
-
-
-def _keys(facts: list[Fact]) -> set[Key]:
-    return set(map(key_of, facts))
-
-
-def _merges(archive: list[Fact], fact_id: str) -> set[str]:
-    """The ids of merges that contain a fact, and of facts that it was merged from, over several steps."""
-    merged = {(id_of(entry), replaced_by(entry)) for entry in archive if archive_reason(entry) == "merged"}
-    above, below = {fact_id}, {fact_id}
-    for _ in merged:
-        above |= {into for source, into in merged if source in above}
-        below |= {source for source, into in merged if into in below}
-    return above | below - {""}
-
-
-def _parted(facts: list[Fact], ids: set[str], keys: set[Key]) -> tuple[list[Fact], list[Fact]]:
-    """The facts with one of these ids or keys, and the others."""
-    gone = [fact for fact in facts if id_of(fact) in ids or key_of(fact) in keys]
-    taken = set(map(id, gone))
-    return gone, [fact for fact in facts if id(fact) not in taken]

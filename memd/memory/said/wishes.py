@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Sequence
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -100,33 +101,71 @@ def prepare() -> None:
     """Compile all patterns now, for this process and its future children; otherwise each is on first use."""
     for pattern in _prefilter().all():
         _ = pattern.compiled
-    for name in ("harmless", "excuses", "verbs", *_COUNTS):
+    for name in ("harmless", "excuses", "verbs", "reports", *_COUNTS):
         _pattern(name)
 
 
 def wish_of(text: str) -> AskedNot | None:
     """The wish in a turn of the user; None when there is none."""
+    words, found = _looked_at(text)
+    return _wish(words, _firsts(found))
+
+
+def says_more_than_a_wish(quote: str, turn: str) -> bool:
+    """Whether a quote of a turn says something besides the turn's wishes and what is to be forgotten of the turn."""
+    words, found = _looked_at(turn)
+    quoted = _folded(quote)
+    place = _folded(_ends(turn)).find(quoted)
+    return place < 0 or _says_something(_left_of(words, found)[place : place + len(quoted)])
+
+
+def _left_of(words: str, found: Sequence[_Found]) -> str:
+    """A turn's words without its wishes, and without the sentences before them that hold what they name."""
+    left = words
+    for one in found:
+        start, end = _clause_start(words, one.start), _clause_end(words, one.end)
+        left = left[:start] + " " * (end - start) + left[end:]
+        for told in _SENTENCE.finditer(words, 0, one.start) if one.matters else ():
+            if any(matter.held_by(told[0]) for matter in one.matters):
+                left = left[: told.start()] + " " * len(told[0]) + left[told.end() :]
+    return left
+
+
+def tells_of_a_wish(content: str) -> bool:
+    """Whether a fact's sentence only tells that the user wants something forgotten, or not kept."""
+    return _pattern("reports").search(_folded(content)) is not None
+
+
+def _looked_at(text: str) -> tuple[str, list[_Found]]:
+    """The user's own words in a turn, and every match of a wish in them."""
     prefilter = _prefilter()
     if not prefilter.finds(_folded(_ends(text))):
-        return None
+        return "", []
     words = _QUOTED.sub(_gap, _folded(_ends(own_words(text))))
     literals = prefilter.literals_in(words)
-    if not prefilter.could_match(literals):
-        return None
-    found: dict[str, _Found] = {}
-    for sentence in _SENTENCE.finditer(words):
+    found: list[_Found] = []
+    for sentence in _SENTENCE.finditer(words) if prefilter.could_match(literals) else ():
         tried = set(prefilter.select_part(literals, sentence[0]))
         likely = [pattern for pattern in tried if pattern.compiled.search(sentence[0])]
         said = _pattern("harmless").sub(_gap, sentence[0]) if likely else ""
         for pattern in likely:
             if (match := pattern.compiled.search(said)) and (one := _found(pattern.name, match, sentence.start())):
-                found[pattern.name] = found[pattern.name].with_(one) if pattern.name in found else one
-    return _wish(words, found)
+                found.append(one)
+    return words, found
+
+
+def _firsts(found: list[_Found]) -> dict[str, _Found]:
+    """By list the first match, with the matters of all of its matches."""
+    firsts: dict[str, _Found] = {}
+    for one in found:
+        firsts[one.name] = firsts[one.name].with_(one) if one.name in firsts else one
+    return firsts
 
 
 class _Found(NamedTuple):
-    """Where a list of patterns first matches a turn, and the matters that all of its matches name."""
+    """Where a list of patterns matches a turn, and the matters that it names."""
 
+    name: str
     start: int
     end: int
     matters: tuple[Matter, ...] = ()
@@ -146,7 +185,7 @@ def _found(name: str, match: re.Match[str], start: int) -> _Found | None:
         matters = matters_in(named, whole=not groups.get("matter"))
         if not matters:
             return None
-    return _Found(start + match.start(), start + match.end(), tuple(matters))
+    return _Found(name, start + match.start(), start + match.end(), tuple(matters))
 
 
 def _wish(words: str, found: dict[str, _Found]) -> AskedNot | None:
@@ -168,17 +207,17 @@ def _is_wider(thread: _Found | None, named: _Found) -> bool:
 
 
 def _about(words: str, found: dict[str, _Found], named: _Found) -> AskedNot:
-    """The wish that names its matters; what this turn says of them before it must prove nothing either."""
+    """The wish that names its matters; a turn that says nothing else than what they are must prove nothing."""
     why: Why = "off_the_record" if "off" in found else "forget_wish"
-    told = words[: named.start]
-    if any(matter.held_by(told) for matter in named.matters):
+    told = any(matter.held_by(words[: named.start]) for matter in named.matters)
+    if told and not _says_something(_left_of(words, list(found.values()))):
         return AskedNot(why, "turn", named.matters)
     return AskedNot(why, "earlier" if "earlier" in found else "", named.matters)
 
 
 def _pointing(name: str, words: str, found: dict[str, _Found]) -> AskedNot:
     """The wish of this list, in a turn with these words."""
-    start, end, _ = found[name]
+    _, start, end, _ = found[name]
     before, after = _says_something(words[:start]), _says_something(words[end:])
     why: Why = "off_the_record" if "off" in found else "forget_wish"
     match name:

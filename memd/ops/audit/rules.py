@@ -10,6 +10,7 @@ from itertools import groupby
 from operator import attrgetter
 
 from memd.config import ApplySettings
+from memd.memory import suspended
 from memd.memory.document import SECTIONS, Document, Fact, archive_of, facts_of, summaries_of, withheld_of
 from memd.memory.duplicates import similarity
 from memd.memory.facts import (
@@ -191,12 +192,17 @@ def _contradiction(document: Document, _: datetime, __: ApplySettings) -> Iterat
 
 
 def _withheld(document: Document, _: datetime, __: ApplySettings) -> Iterator[Finding]:
-    """Facts whose end was wished by an update and withheld: a person decides, or the user says it again."""
+    """Facts whose end was wished by an update and withheld: a person decides, or the user says it again.
+
+    And suspended facts, which the user may have asked to forget: a person decides.
+    """
     wishes = {entry.get("fact"): entry for entry in withheld_of(document)}
     for place, fact in _facts(document):
         if wish := wishes.get(id_of(fact)):
             by = f" by {wish['by']}" if wish.get("by") else ""
             yield _finding("withheld", place, fact, f"to be {wish.get('wanted')}{by}: {wish.get('why')}")
+    for number, fact in enumerate(suspended.facts_of(document)):
+        yield _finding("withheld", f"suspended[{number}]", fact, f"to be forgotten: {fact.get('suspendedWhy')}")
 
 
 def _unevidenced(document: Document, _: datetime, __: ApplySettings) -> Iterator[Finding]:
@@ -255,9 +261,10 @@ def _everything(document: Document) -> Iterator[_Passage]:
         yield from _texts(place, fact)
         yield from _quotes(place, fact)
     yield from _summaries(document)
-    for number, entry in enumerate(archive_of(document)):
-        yield from _texts(f"archive[{number}]", entry)
-        yield from _quotes(f"archive[{number}]", entry)
+    for name, entries in (("archive", archive_of(document)), ("suspended", suspended.facts_of(document))):
+        for number, entry in enumerate(entries):
+            yield from _texts(f"{name}[{number}]", entry)
+            yield from _quotes(f"{name}[{number}]", entry)
 
 
 def _active(document: Document) -> Iterator[_Passage]:

@@ -1,0 +1,62 @@
+"""Outright: what a user asks to remember ("remember that I am allergic to nuts", 记住我对坚果过敏) is sure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+
+from memd.context import Message
+from memd.memory.evidence import UserMessages
+from memd.memory.facts import Evidence
+from memd.memory.text import fold
+from memd.push.patterns import load
+from memd.push.prefilter import Prefilter
+
+_END = re.compile(r"[.!?。！？]")
+
+
+@cache
+def _patterns() -> Prefilter[str]:
+    return Prefilter((source, source) for source in load(Path(__file__).parent / "outright")["remember"])
+
+
+_compiled = cache(re.compile)
+
+
+def outright(text: str) -> list[tuple[int, int]]:
+    """The places in a folded text of what it asks to remember; none in a question."""
+    found: list[tuple[int, int]] = []
+    for source in _patterns().select(text):
+        for match in _compiled(source).finditer(text):
+            end = _END.search(text, match.end())
+            if end is None or end[0] not in "?？":
+                found.append((match.end(), end.start() if end else len(text)))
+    return found
+
+
+class Outright:
+    """The messages of an update in which the user asks to remember something."""
+
+    def __init__(self, sent: Sequence[Message], messages: UserMessages) -> None:
+        self._messages = messages
+        texts = {message.identity: fold(message.content) for message in sent if message.role == "user"}
+        self._asked = {name: (text, places) for name, text in texts.items() if (places := outright(text))}
+
+    def __bool__(self) -> bool:
+        """Whether there is any."""
+        return bool(self._asked)
+
+    def holds(self, evidence: Sequence[Evidence]) -> bool:
+        """Whether a quote stands in what the user asks to remember."""
+        return any(self._stands_in(entry) for entry in evidence)
+
+    def _stands_in(self, entry: Evidence) -> bool:
+        quote = fold(entry["quote"])
+        for name in self._messages.identities([entry]):
+            text, places = self._asked.get(name, ("", []))
+            start = text.find(quote)
+            if start >= 0 and any(start < last and first < start + len(quote) for first, last in places):
+                return True
+        return False

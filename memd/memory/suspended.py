@@ -1,0 +1,59 @@
+"""Suspended facts: the user may have asked to forget them, beyond what an update may remove by itself.
+
+They stand apart from the facts in the document's `suspended`, each whole, with `suspendedAt` and `suspendedWhy`.
+Nothing injects or searches them; a person removes them for good or takes them back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+from memd.memory.document import Document, Fact
+
+FIELD = "suspended"
+
+MAX_SUSPENDED = 20
+"""Suspended facts of a document: as many as a person will look through."""
+
+Why = Literal["too_many_forgotten", "manual"]
+
+
+def facts_of(document: Document) -> list[Fact]:
+    """The suspended facts, oldest first; entries without an id or a content are skipped."""
+    entries = document.get(FIELD)
+    if not isinstance(entries, list):
+        return []
+    return [
+        entry
+        for entry in entries
+        if isinstance(entry, dict) and isinstance(entry.get("content"), str) and isinstance(entry.get("id"), str)
+    ]
+
+
+def with_facts(document: Document, facts: Sequence[Fact]) -> Document:
+    """The document with these suspended facts."""
+    left = {name: value for name, value in document.items() if name != FIELD}
+    return {**left, FIELD: list(facts)} if facts else left
+
+
+def suspended(fact: Fact, why: Why, now: str) -> Fact:
+    """A fact as it is suspended."""
+    return {**fact, "suspendedAt": now, "suspendedWhy": why}
+
+
+def restored(fact: Fact) -> Fact:
+    """A suspended fact as it was before."""
+    return {name: value for name, value in fact.items() if name not in ("suspendedAt", "suspendedWhy")}
+
+
+def as_withheld(fact: Fact) -> dict[str, object]:
+    """A suspended fact in the form of a withheld retirement, with its `content`."""
+    return {
+        "fact": fact["id"],
+        "wanted": "forgotten",
+        "why": fact.get("suspendedWhy"),
+        "at": fact.get("suspendedAt"),
+        "source": fact.get("source"),
+        "content": fact["content"],
+    }

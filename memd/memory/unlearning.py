@@ -1,0 +1,169 @@
+"""Unlearning: the facts that a user asks to forget leave the document at once, with every copy of them.
+
+Which facts these are the model says, with a quote of the wish; and the messages say it themselves: facts that nothing
+proves but turns that a wish takes along, and facts that hold what a wish names. An update removes at most MOST; the
+others are suspended, and so are facts that a person wrote.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from memd.context import Message
+from memd.extraction.update import ForgottenFact
+from memd.memory import suspended, taking_out
+from memd.memory.document import Document, Fact, archive_of, facts_of
+from memd.memory.draft import Applied, Draft, Refusal
+from memd.memory.evidence import UserMessages
+from memd.memory.facts import (
+    Evidence,
+    by_id,
+    content_of,
+    id_of,
+    is_manual,
+    proven_by,
+    without_proofs,
+)
+from memd.memory.new_facts import Origin
+from memd.memory.purge import Words, purge, purge_of
+from memd.memory.said.matter import Matter
+from memd.memory.said.removal import remove_turns
+from memd.memory.said.turns import NOTHING_SAID
+from memd.memory.said.wishes import says_more_than_a_wish, tells_of_a_wish, wish_of
+from memd.memory.to_forget import ToForget
+
+MOST = 3
+"""Facts that one update may remove because the user asks for it; a model may err, and nothing brings them back."""
+
+
+NO_INDEX = -1
+"""The index of a refusal of what the messages ask for by themselves: it is no item of the update."""
+
+
+class Wishes:
+    """The wishes in the messages of an update, and what may not be made of them."""
+
+    def __init__(self, origin: Origin, sent: Sequence[Message], messages: UserMessages) -> None:
+        self._messages = messages
+        self._told = {m.identity: m.content for m in sent if m.role == "user" and m.name is None and wish_of(m.content)}
+        unread = origin.asked.unread
+        self._unread = UserMessages(origin.thread_id, unread, {message.identity for message in unread})
+
+    def why_not(self, quotes: Sequence[str]) -> str:
+        """Why quotes prove nothing; `asked_not_to` for what the user said off the record."""
+        return "asked_not_to" if any(map(self._unread.hold, quotes)) else self._messages.why_not(quotes)
+
+    def refuses(self, content: str, evidence: Sequence[Evidence]) -> bool:
+        """Whether a fact is only a wish: each of its quotes stands in one, or its sentence tells of one."""
+        wishes = [(entry, told) for entry in evidence if (told := self._of(entry)) is not None]
+        if not wishes:
+            return False
+        if tells_of_a_wish(content):
+            return True
+        return len(wishes) == len(evidence) and not any(
+            says_more_than_a_wish(entry["quote"], told) for entry, told in wishes
+        )
+
+    def refusal(self, quote: str) -> str | None:
+        """Why a quote is not of a wish; None when it is."""
+        if not self._messages.hold(quote):
+            return self.why_not([quote])
+        return None if any(self._of(entry) is not None for entry in self._messages.quote(quote)) else "no_wish"
+
+    def _of(self, entry: Evidence) -> str | None:
+        return next((self._told[name] for name in self._messages.identities([entry]) if name in self._told), None)
+
+
+def fulfil(applied: Applied, draft: Draft, named: Sequence[ForgottenFact], wishes: Wishes) -> Applied:
+    """The result of an update without the facts that its messages ask to forget. `named`: those of the extractor."""
+    asked = draft.origin.asked
+    if not named and not asked:
+        return applied
+    refusals: list[Refusal] = []
+    ids = dict.fromkeys([*_named(applied, draft, named, wishes, refusals), *_meant(applied, asked)])
+    facts = by_id(applied.document)
+    granted = [fact_id for fact_id in ids if fact_id not in facts or not is_manual(facts[fact_id])][:MOST]
+    left, dead = _taken_out(applied.document, [*granted, *_archived(applied.document, asked)])
+    facts = by_id(left)
+    held = suspended.facts_of(left)
+    waiting = [facts[fact_id] for fact_id in ids if fact_id in facts and fact_id not in granted]
+    room = max(0, suspended.MAX_SUSPENDED - len(held))
+    refusals += [Refusal("too_many_forgotten", "forgottenFacts", NO_INDEX) for _ in waiting[room:]]
+    waiting = waiting[:room]
+    gone = {id_of(fact) for fact in (*dead, *waiting)}
+    left = {**left, "facts": [fact for fact in facts_of(left) if id_of(fact) not in gone]}
+    if dead:
+        left = taking_out.buried(left, dead, draft.now, remove_turns(NOTHING_SAID, dead).hashes)
+    left = _without(purge(left, waiting, draft.now), asked, draft.now)
+    return replace(
+        applied,
+        document=suspended.with_facts(left, [*held, *(_suspended(fact, draft.now) for fact in waiting)]),
+        added=tuple(fact_id for fact_id in applied.added if fact_id not in gone),
+        refusals=(*applied.refusals, *refusals),
+        hidden=tuple(dict.fromkeys([*applied.hidden, *(name for fact in waiting for name in proven_by(fact))])),
+        forgotten=dead,
+        suspended=tuple(id_of(fact) for fact in waiting),
+    )
+
+
+def _named(
+    applied: Applied, draft: Draft, named: Sequence[ForgottenFact], wishes: Wishes, refusals: list[Refusal]
+) -> Iterator[str]:
+    """The ids that the extractor names with a quote of a wish; the others are refused."""
+    for index, item in enumerate(named):
+        reason = wishes.refusal(item.quote)
+        if item.id not in draft.known or item.id in applied.added:
+            reason = "unknown_id"
+        if reason:
+            refusals.append(Refusal(reason, "forgottenFacts", index))
+        else:
+            yield item.id
+
+
+def _meant(applied: Applied, asked: ToForget) -> Iterator[str]:
+    """The ids of facts that rest on nothing but what goes, or that hold what a wish names; none that are new."""
+    new = frozenset(applied.added)
+    return (id_of(fact) for fact in facts_of(applied.document) if id_of(fact) not in new and asked.means(fact))
+
+
+def _archived(document: Document, asked: ToForget) -> Iterator[str]:
+    """The same of facts that are over."""
+    active = by_id(document).keys()
+    return (id_of(one) for one in archive_of(document) if id_of(one) not in {"", *active} and asked.means(one))
+
+
+def _taken_out(document: Document, ids: Sequence[str]) -> tuple[Document, tuple[Fact, ...]]:
+    """The document without these facts, and without archived ones that say the same in other words."""
+    left, dead, _ = taking_out.take_out(document, ids)
+    if not dead:
+        return left, dead
+    words, active = Words(dead, facts_of(left)), by_id(left).keys()
+    same = [id_of(entry) for entry in archive_of(left) if id_of(entry) not in active and words.in_(content_of(entry))]
+    left, more, _ = taking_out.take_out(left, same)
+    return left, (*dead, *more)
+
+
+def _suspended(fact: Fact, now: str) -> Fact:
+    return suspended.suspended(fact, "manual" if is_manual(fact) else "too_many_forgotten", now)
+
+
+def _without(document: Document, asked: ToForget, now: str) -> Document:
+    """The document without the quotes of messages that go, and without other texts that hold what a wish names."""
+    if asked.gone:
+        lists = {"facts": facts_of(document), "archive": archive_of(document)}
+        proven = {name: [without_proofs(fact, asked.gone) for fact in facts] for name, facts in lists.items()}
+        document = {**document, **proven}
+    return purge_of(document, _Named(asked.matters), now) if asked.matters else document
+
+
+class _Named:
+    """What wishes name, as a test of texts."""
+
+    def __init__(self, matters: Sequence[Matter]) -> None:
+        self._matters = matters
+
+    def in_(self, sentence: str) -> bool:
+        return any(matter.held_by(sentence) for matter in self._matters)
+
+    in_sentence = in_quote = in_
