@@ -11,8 +11,10 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
 from itertools import product
 from math import prod
+from operator import itemgetter
 from typing import Generic, TypeVar
 
 import ahocorasick  # type: ignore[import-not-found, import-untyped, unused-ignore]  # an extension without types
@@ -42,6 +44,9 @@ _FOLDED_GROUP = re.compile(r"(?<!\\)\(\?i:")
 """Sound only where text and literals are folded."""
 
 _ENDLESS = "*+?{"
+
+_LITERAL = itemgetter(1)
+"""What the automaton returns besides the place."""
 
 Literals = frozenset[str]
 NOTHING: Literals = frozenset({""})
@@ -74,7 +79,7 @@ class Prefilter(Generic[V]):
     def literals_in(self, text: str) -> list[str]:
         """The required literals that occur in a text."""
         text = _as_bytes(_fold(text) if self._folded else text)
-        return list({literal for _, literal in self._automaton.iter(text)}) if self._owners else []
+        return list(set(map(_LITERAL, self._automaton.iter(text)))) if self._owners else []
 
     def could_match(self, literals: Sequence[str]) -> bool:
         """Whether any regex could match a text with these literals (of `literals_in`)."""
@@ -286,9 +291,12 @@ def _union(sets: Iterable[Literals]) -> Literals:
 
 
 def _cost(literals: Literals) -> float:
-    """The expected useless hits, plus the cost of the search: few long literals of rare letters are cheapest."""
-    return sum(
-        (0.05 if literal.strip() in _COMMON_WORDS else prod(0.25 if char in COMMON else 0.08 for char in literal))
-        + 0.001
-        for literal in literals
-    )
+    """The expected useless hits, plus a little for the search: few long literals of rare letters are cheapest."""
+    return sum(map(_frequency, literals)) + 0.0001 * len(literals)
+
+
+@cache
+def _frequency(literal: str) -> float:
+    if literal.strip() in _COMMON_WORDS:
+        return 0.05
+    return prod(0.25 if char in COMMON else 0.08 if char.isascii() else 0.01 for char in literal)

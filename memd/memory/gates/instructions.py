@@ -57,12 +57,16 @@ _CJK_GAP = re.compile(rf"(?<=[{CJK}])[^\S\n]+(?=[{CJK}])")
 _SPELLED = re.compile(r"(?<!\w)(?:[^\W\d_][ .*_-]{1,3}){7,}[^\W\d_](?!\w)")
 """Eight letters or more, spelled out one by one: no such sentence is worth storing."""
 
-_BASE64 = re.compile(r"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{20,}={0,2}")
-_HEX = re.compile(r"(?<![0-9A-Za-z])(?:[0-9A-Fa-f]{2}){10,}(?![0-9A-Za-z])")
+SHORTEST_ENCODED = 20
+"""Characters of an encoded run at least."""
+
+_BASE64 = re.compile(rf"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{{{SHORTEST_ENCODED},}}={{0,2}}")
+_HEX = re.compile(rf"(?<![0-9A-Za-z])(?:[0-9A-Fa-f]{{2}}){{{SHORTEST_ENCODED // 2},}}(?![0-9A-Za-z])")
 _ROT13 = re.compile(r"\b(?:gur|lbh|naq|nyy|hfre|jvgubhg|vtaber|cerivbhf|vafgehpgvbaf)\b")
 """English words in rot13 that are words of no language."""
 
 _DIGITS = re.compile(r"(?<![\w.@/])(?=\w*[a-z])(?=\w*[0134578])[a-z0134578]{3,}(?![\w.@/])")
+_STAND_IN = re.compile("[0134578]")
 _LETTERS = str.maketrans("0134578", "oieastb")
 """Letters for the digits that stand in for them in a word ("1gn0re")."""
 
@@ -117,20 +121,25 @@ def _kinds(patterns: Prefilter[_KindPattern], text: str) -> set[str]:
 
 
 def _hidden(text: str) -> str | None:
-    return "hidden" if _TAG.search(_FLAG.sub("", text)) or _SPELLED.search(text) else None
+    return "hidden" if _tags(text) or _SPELLED.search(text) else None
+
+
+def _tags(text: str) -> list[str]:
+    """The tag characters that are no part of a flag."""
+    return [] if text.isascii() else _TAG.findall(_FLAG.sub("", text))
 
 
 def _readings(text: str) -> Iterator[str]:
     """The text as it reads, and what is encoded in it."""
     plain = _plain(text)
     yield plain
-    if tags := _TAG.findall(_FLAG.sub("", text)):
+    if tags := _tags(text):
         yield _plain("".join(chr(ord(tag) - 0xE0000) for tag in tags))
     for decoded in _decoded(text):
         yield _plain(decoded)
     if _ROT13.search(plain):
         yield codecs.decode(plain, "rot13")
-    if _DIGITS.search(plain):
+    if _STAND_IN.search(plain) and _DIGITS.search(plain):
         yield _DIGITS.sub(lambda match: match[0].translate(_LETTERS), plain)
 
 
@@ -147,8 +156,9 @@ def _plain(text: str) -> str:
 
 def _decoded(text: str) -> Iterator[str]:
     count = 0
+    encoded = [run for run in text.split() if len(run) >= SHORTEST_ENCODED]
     for pattern, decode in ((_BASE64, _from_base64), (_HEX, bytes.fromhex)):
-        for match in pattern.finditer(text):
+        for match in pattern.finditer(" ".join(encoded)):
             count += 1
             if count > MAX_DECODED:
                 return

@@ -36,16 +36,23 @@ _GAP = re.compile(r"((?<=[.!?])\s+|(?<=[。！？]))")
 
 def is_upload_event(text: str) -> bool:
     """Whether every sentence of the text only says that something was uploaded, in English or Chinese."""
+    if not _names_upload(text):
+        return not text.strip()
     return all(_is_event(sentence) for sentence in _GAP.split(text)[::2] if sentence.strip())
 
 
 def without_upload_events(text: str) -> str:
     """The text without sentences that only report an upload."""
-    if not any(word in text.lower() for word in ("upload", "attached", "上传", "附上", "附加")):
+    if not _names_upload(text):
         return text
     parts = [*_GAP.split(text), ""]
     kept = [sentence + gap for sentence, gap in zip(parts[::2], parts[1::2], strict=True) if not _is_event(sentence)]
     return "".join(kept).strip()
+
+
+def _names_upload(text: str) -> bool:
+    lower = text.lower()
+    return any(word in lower for word in ("upload", "attached", "上传", "附上", "附加"))
 
 
 def _is_event(sentence: str) -> bool:
