@@ -20,7 +20,7 @@ from memd.memory.quotes import QuotedText
 from memd.memory.said.excerpts import excerpts_in
 from memd.memory.said.wishes import wish_of
 from memd.memory.text import normal_key
-from memd.push import answers, tool_text
+from memd.push import answers, personal, tool_text
 from memd.push.filtering import to_context
 from memd.push.limits import shorten
 from memd.push.redaction import find
@@ -80,6 +80,7 @@ def stages() -> dict[str, Search]:
         "tool text": tool_texts,
         "questions": lambda text: answers.says_nothing("yes", answers.Before(text)),
         "redaction": find,
+        "personal data": lambda text: list(personal.find(text)),
         "cut": lambda text: shorten(text, len(text) // 2),
         "gates": kind_of,
         "token estimate": estimate_tokens,

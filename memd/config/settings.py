@@ -97,6 +97,10 @@ class FilteringSettings(Section, frozen=True):
     require_reply: bool = False
 
 
+class RedactionSettings(Section, frozen=True):
+    pii: bool = False
+
+
 class SignalsSettings(Section, frozen=True):
     folder: Path | None = None
 
@@ -256,6 +260,7 @@ class Settings(Section, frozen=True):
     server: ServerSettings = ServerSettings()
     client: ClientSettings = ClientSettings()
     filtering: FilteringSettings = FilteringSettings()
+    redaction: RedactionSettings = RedactionSettings()
     signals: SignalsSettings = SignalsSettings()
     inbox: InboxSettings = InboxSettings()
     dead: DeadSettings = DeadSettings()

@@ -63,7 +63,7 @@ def tell(push: RawPush, document: Document | None, settings: Settings, now: date
     done = asyncio.run(_remembered(push, before, settings, patterns, now))
     return {
         "extractor": chosen(settings.extraction),
-        "turns": [_turn(turn) for turn in examine(push, patterns)],
+        "turns": [_turn(turn, settings) for turn in examine(push, patterns)],
         "skipped": done.skipped,
         "requests": [_request(asked, settings) for asked in done.asked],
         "memory": done.after,
@@ -78,8 +78,8 @@ async def _remembered(
         return await memory.remember(memory.context_of(push), document, now, NAME)
 
 
-def _turn(examined: Examined) -> Story:
-    text, secrets = redact(examined.turn.text)
+def _turn(examined: Examined, settings: Settings) -> Story:
+    text, secrets = redact(examined.turn.text, pii=settings.redaction.pii)
     return {
         "role": examined.turn.kind,
         "text": text,

@@ -14,6 +14,7 @@ from functools import cache, partial
 from importlib import import_module
 from typing import NamedTuple
 
+from memd.push import personal
 from memd.push.marks import MARK, mark
 from memd.push.named_secrets import NamedSecrets, Span, Values
 from memd.push.numbers import cards, seed_phrases, seed_words
@@ -99,9 +100,12 @@ def _detectors() -> Iterator[tuple[str, _Form]]:
         yield from ((pattern.pattern, _Form(kind, pattern, loose=False)) for pattern in patterns)
 
 
-def redact(text: str) -> tuple[str, Counter[str]]:
-    """The text with each secret replaced by `[redacted:<kind>]`, and the count of each kind. Idempotent."""
-    spans = find(text)
+def redact(text: str, *, pii: bool = False) -> tuple[str, Counter[str]]:
+    """The text with each secret replaced by `[redacted:<kind>]`, and the count of each kind. Idempotent.
+
+    `pii`: personal data too (`redaction.pii`).
+    """
+    spans = merged([*find(text), *personal.find(text)]) if pii else find(text)
     if not spans:
         return text, Counter()
     parts: list[str] = []

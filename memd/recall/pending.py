@@ -108,7 +108,7 @@ class PendingMessages:
         for row, message in said:
             if row.identity in known or row.identity in not_kept:
                 continue
-            text = one_line(redact(message.content)[0])
+            text = one_line(redact(message.content, pii=self._settings.redaction.pii)[0])
             if text:
                 yield row.order, Pending(bucket, row.thread_id, row.identity, text, now)
 

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 
 from msgspec import structs
 
-from memd.config import Settings
+from memd.config import RedactionSettings, Settings
 from memd.context import Bucket, Message
 from memd.errors import StoreUnavailable
 from memd.extraction.batch import results
@@ -156,14 +156,18 @@ def choose(opened: Opened, settings: Settings, now: datetime) -> Work | Unread |
     usable = [message for message in usable if message.identity not in kept.no_quotes]
     reason = _nothing_to_read(new, said, kept, settings)
     redacted: Counter[str] = Counter()
-    clean = {message.identity: _redacted(message, redacted) for message in said or new}
+    clean = {message.identity: _redacted(message, redacted, settings.redaction) for message in said or new}
     work = Work(
         part,
         loaded,
         new=tuple(clean.values()),
-        before=_context(usable, said or new, settings.extraction.context_messages),
+        before=_context(usable, said or new, settings),
         taken=alive,
-        said=tuple(clean.get(m.identity) or _redacted(m, Counter()) for m in new if m.identity not in kept.not_kept),
+        said=tuple(
+            clean.get(m.identity) or _redacted(m, Counter(), settings.redaction)
+            for m in new
+            if m.identity not in kept.not_kept
+        ),
         kept=kept,
         maintenance=maintenance_due(loaded.document, now, settings.apply),
         redacted=dict(redacted),
@@ -200,16 +204,17 @@ def _nothing_to_read(new: tuple[Message, ...], said: tuple[Message, ...], kept: 
     return None
 
 
-def _context(usable: Sequence[Message], new: Sequence[Message], most: int) -> tuple[Message, ...]:
-    """Up to `most` messages right before the first new one; none where no new one is usable."""
+def _context(usable: Sequence[Message], new: Sequence[Message], settings: Settings) -> tuple[Message, ...]:
+    """Up to `extraction.context_messages` right before the first new one; none where no new one is usable."""
     fresh = {message.identity for message in new}
     start = next((place for place, message in enumerate(usable) if message.identity in fresh), 0)
-    return within_tokens([_redacted(message, Counter()) for message in usable[max(0, start - most) : start]])
+    last = usable[max(0, start - settings.extraction.context_messages) : start]
+    return within_tokens([_redacted(message, Counter(), settings.redaction) for message in last])
 
 
-def _redacted(message: Message, counts: Counter[str]) -> Message:
+def _redacted(message: Message, counts: Counter[str], settings: RedactionSettings) -> Message:
     """The message without its secrets. It keeps its identity, a hash of the original text."""
-    content, secrets = redact(message.content)
+    content, secrets = redact(message.content, pii=settings.pii)
     counts.update(secrets)
     return structs.replace(message, content=content) if secrets else message
 

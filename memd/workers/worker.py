@@ -34,6 +34,7 @@ from memd.inbox.outage import Outage
 from memd.inbox.workers import died, own_name, registration
 from memd.memory.store.json_store import open_store
 from memd.memory.store.protocol import Store
+from memd.push import personal
 from memd.workers import drain, rq_log
 from memd.workers.job import BellJob
 
@@ -58,10 +59,13 @@ WORKER_TTL_S = BEAT_S + 15
 def run(settings: Settings) -> None:
     """Run bells until a signal says stop. Heavy imports happen here, once, before the first fork.
 
-    Raises ConfigError for a store or an extractor that cannot be loaded, and OtherStore at any time.
+    Raises ConfigError for a store, an extractor or a package of `redaction.pii` that cannot be loaded, and OtherStore
+    at any time.
     """
     open_store(settings).sweep()
     preload(settings.extraction)
+    if settings.redaction.pii:
+        personal.prepare()
     name = own_name()
     drain.configure(settings, name)
     log = logger(part="worker")

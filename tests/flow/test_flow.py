@@ -172,9 +172,9 @@ def test_users_and_agents_have_memories_of_their_own(memd: Memd, settings: Setti
 def test_secrets_reach_neither_the_model_nor_the_memory(configured: Configured, client: redis.Redis) -> None:
     """What is cut out is counted by kind; a fact that would need it is refused; the ledger knows the message."""
     with ModelServer() as model:
-        settings = model_settings(configured, model)
+        settings = model_settings(configured, model, redaction__pii=True)
         library_of(client, settings)
-        said = "My password is Tr0ub4dor&3. I live in Porto."
+        said = "My password is Tr0ub4dor&3. I live in Porto. Write to ana@mail.example."
         before = [{"role": "user", "content": "我的信用卡号是4111111111111111", "id": "b0"}]
         with Memd(settings) as app, daemon(settings):
             app.push(before, thread_id="t", user_id="ana", now=True)
@@ -185,9 +185,9 @@ def test_secrets_reach_neither_the_model_nor_the_memory(configured: Configured, 
             document = app.document("ana")
         asked = "".join(str(request.body) for request in model.requests)
     assert "[redacted:password]. I live in Porto." in asked
-    for secret in ("Tr0ub4dor", "4111111111111111"):
+    for secret in ("Tr0ub4dor", "4111111111111111", "ana@mail"):
         assert secret not in asked + str(document)
-    assert status.redacted == {"card": 1, "password": 1}
+    assert status.redacted == {"card": 1, "password": 1, "email": 1}
     assert status.refused == {"secret": 2}
     assert len(ledger_of(document)) == 2
 
