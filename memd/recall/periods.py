@@ -20,20 +20,32 @@ from memd.yaml_text import read
 MAX_CHARS = 2_000
 """Characters of a query in which a period is looked for: its beginning."""
 
+MAX_ASKING = 120
+"""Characters at most of a question that asks for nothing but a period."""
+
 SLACK = timedelta(days=1)
 """How far what was said may lie beside the period: people say "yesterday" the day after."""
 
+_WORD = re.compile(r"\w")
 _DAYS = {"day": 1, "week": 7, "month": 30, "year": 365}
 _PARTS = {"early": (0, 10), "middle": (9, 21), "late": (20, 31)}
 """Days of a month, from the first to the one after the last."""
 
 
 class Period(NamedTuple):
-    """When it was said, in seconds since 1970; `past`: the question is about what held then, not about today."""
+    """When it was said, in seconds since 1970; `past`: the question is about what held then, not about today; `alone`:
+    it asks for whatever was said then ("what did I say last week").
+    """
 
     since: float = 0.0
     until: float = 0.0
     past: bool = False
+    alone: bool = False
+
+    def strict(self) -> Period:
+        """Without SLACK, for a question that asks for all of it."""
+        slack = SLACK.total_seconds()
+        return self._replace(since=self.since + slack, until=self.until - slack)
 
     def __contains__(self, time: object) -> bool:
         return isinstance(time, float) and self.since <= time < self.until
@@ -44,14 +56,15 @@ NO_PERIOD = Period()
 
 
 class Language(NamedTuple):
-    """The rules of one language. `tables`: what its names mean. `small`, `daily`: roots that make no event, or one of
-    every day. `kinds`: the phrases of the events that people name in several ways.
+    """The rules of one language. `tables`: what its names mean. `asking`: words that only ask. `small`, `daily`: roots
+    that make no event, or one of every day. `kinds`: the phrases of the events that people name in several ways.
     """
 
     periods: tuple[re.Pattern[str], ...]
     tables: Mapping[str, Mapping[str, Any]]
     future: re.Pattern[str]
     past: re.Pattern[str]
+    asking: re.Pattern[str]
     events: tuple[re.Pattern[str], ...]
     plans: re.Pattern[str]
     small: frozenset[str]
@@ -86,6 +99,7 @@ def _language(tree: dict[str, Any]) -> Language:
         tables,
         re.compile(tree["future"]),
         re.compile(tree["past"]),
+        re.compile(tree["asking"]),
         tuple(map(re.compile, tree["events"])),
         re.compile(tree["plans"]),
         frozenset(root for word in tree["small"] for root in roots(word)),
@@ -104,7 +118,9 @@ def period_of(query: str, now: datetime) -> Period:
             if match := pattern.search(text):
                 ends = _ends({name: value for name, value in match.groupdict().items() if value}, language, now)
                 if ends is not None and ends[0] + SLACK < now:
-                    return Period(ends[0].timestamp(), ends[1].timestamp(), ends[1] < now)
+                    rest = language.asking.sub("", f"{text[: match.start()]} {text[match.end() :]}")
+                    alone = len(text) <= MAX_ASKING and not _WORD.search(rest)
+                    return Period(ends[0].timestamp(), ends[1].timestamp(), ends[1] < now, alone)
         if language.past.search(text):
             return Period(past=True)
     return NO_PERIOD

@@ -5,7 +5,7 @@ score = 0.5 similarity + 0.3 confidence + 0.2 scope, within what `order` allows.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import islice
@@ -110,6 +110,8 @@ def rank(
     period: Period = NO_PERIOD,
 ) -> list[Found]:
     """What answers a query, best first; equals keep the memory's order. The rest: `Indexed.answering`."""
+    if period.alone:
+        return list(islice(_said_in(period.strict(), indexed, search, without), search.limit))
     memory, times = indexed.memory, indexed.times
     known = indexed.answering(search.query, cosines, without, period)
     replaced = indexed.replaced
@@ -123,6 +125,17 @@ def rank(
     ranked = sorted(scores, key=lambda place: (-scores[place], len(replaced.get(place, ())), place))
     taken = (place for place in ranked if search.takes(memory.found[place]))
     return [_hit(memory, place, known[place].similarity, scores[place]) for place in islice(taken, search.limit)]
+
+
+def _said_in(period: Period, indexed: Indexed, search: Search, without: frozenset[int]) -> Iterator[Found]:
+    """What was said in a period, the newest first, whatever its words; no score is above the one before."""
+    memory, times = indexed.memory, indexed.times
+    then = (place for place, time in enumerate(times) if time in period and place not in without)
+    score = 1.0
+    for place in sorted(then, key=lambda place: (-times[place], place)):
+        if search.takes(memory.found[place]):
+            score = min(score, _score(memory.found[place], 1.0))
+            yield _hit(memory, place, 1.0, score)
 
 
 def _score(fact: Fact, similarity: float) -> float:

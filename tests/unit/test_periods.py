@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.recall_support import document, fact
+from support.recall_support import document, fact, turn
 
+from memd.memory.said.turns import Mark, Said
 from memd.recall import edges
 from memd.recall.memories import alone
+from memd.recall.of_document import indexed, ranked
 from memd.recall.periods import NO_PERIOD, Period, period_of
 from memd.recall.ranking import Indexed
 from memd.recall.search import everything, rank
@@ -124,6 +126,43 @@ def test_what_was_said_then_stands_first(query: str) -> None:
     found = [hit.fact["id"] for hit in rank(indexed, everything(query), period=period_of(query, NOW))]
     assert found[0] == ("long" if "two years" in query else "then")
     assert sorted(found) == ["long", "now", "then"]
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "what did I say last week",
+        "What did we talk about last week?",
+        "上周我说了什么",
+        "上周我跟你聊了些什么？",
+        "Was habe ich letzte Woche gesagt?",
+        "¿Qué dije la semana pasada?",
+        "Qu'est-ce que j'ai dit la semaine dernière ?",
+    ],
+)
+def test_a_question_of_nothing_but_a_period_brings_what_was_said_then(query: str) -> None:
+    """Facts and excerpts, the newest first, whatever their words, also what has changed since."""
+    june = [datetime(2026, 6, day, 10, tzinfo=UTC).isoformat() for day in range(20, 31)]
+    facts = [fact(f"f{day}", f"Cooks dish number {day}", 0.9 - day / 100, saidAt=june[day]) for day in range(11)]
+    turns = [turn(f"t{day}", f"My canoe has {day} holes.", june[day]) for day in (1, 4, 10)]
+    said = Said(turns, [b""] * 3, [Mark("t4", "over")])
+    memory = indexed(document(*facts), NOW, said)
+    period = period_of(query, NOW)
+    assert period.alone
+    hits = ranked(memory, query, period)
+    # The week of 30 June 2026 began on Monday, the 29th; the one before is 22 to 28 June.
+    assert [hit.fact["id"] for hit in hits] == ["f8", "f7", "f6", "f5", "f4", "said_t4", "f3", "f2"]
+    assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
+
+
+@pytest.mark.parametrize(
+    "query", ["what did I eat last week", "上周我吃了什么", "what did I say about my back on 12 February"]
+)
+def test_a_question_with_any_other_word_is_about_that(query: str) -> None:
+    """Then the period only prefers what was said in it."""
+    period = period_of(query, NOW)
+    assert period.until
+    assert not period.alone
 
 
 @pytest.mark.parametrize("query", ["9999-99-99", "0000-01-01", "on 0001-01-01", "9999-12-31", "next summer", "下周三"])
