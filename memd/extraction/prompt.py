@@ -51,8 +51,8 @@ true only for this task.
 - content: one self-contained sentence in the third person ("The user ..."), in the language the user writes, with \
 names and absolute dates instead of "she", "there" or "next week". One fact a sentence. Never a guess.
 - category: preference, knowledge (skills, expertise), context (circumstances, tools, projects), behavior (habits), \
-goal, correction (the user corrected the assistant or themselves), event, constraint (allergies, limits, rules they \
-live by), decision, identity (name, age, home, job, family, languages). If several fit, the later in this list.
+goal, event, constraint (allergies, limits, rules they live by), decision, identity (name, age, home, job, family, \
+languages). If several fit, the later in this list; correction only if none fits.
 - confidence: 0.9-1 said outright, 0.7-0.9 clearly implied, less for anything weaker (it will be dropped).
 - scope: user if it holds for the user everywhere; thread if only in this conversation; project if only in one project.
 - durability: temporary if it ends by itself within days (mood, travel today, a running task), else durable.
@@ -62,8 +62,8 @@ live by), decision, identity (name, age, home, job, family, languages). If sever
 number; the shortest passage of two words or more that proves the fact, or the whole message if it is one word.
 - replaces: ids of current facts that this one makes untrue or says better. When the user changes or corrects \
 something, write the new fact and name the old one here; do not retire it as well.
-- sourceError: with a correction, what was wrong and is to be avoided. The signal `correction` marks messages that \
-may hold one.
+- sourceError: whenever the user corrects the assistant or themselves, whatever the category: what was wrong and is \
+to be avoided. The signal `correction` marks messages that may hold one.
 - subject: when the fact is about someone else, their name and relationship to the user.
 - validDays: days until it ends, if it does. backstory: one sentence of circumstance, only if it changes the meaning.
 

@@ -266,7 +266,7 @@ class _Steps:
 
     def _confidence(self, proposal: NewFact, evidence: Sequence[Evidence]) -> float:
         """The confidence of a new fact; a correction in so many words gets at least EXPLICIT_CONFIDENCE."""
-        correction = proposal.category.strip().casefold() == "correction"
+        correction = proposal.category.strip().casefold() == "correction" or bool(proposal.source_error)
         if correction and self._messages.signalled(evidence, "correction"):
             return max(proposal.confidence, EXPLICIT_CONFIDENCE)
         return proposal.confidence

@@ -24,7 +24,6 @@ from memd.memory.facts import (
     person_of,
     rank,
     replaced_by,
-    source_error,
     updated_at,
     valid_until,
 )
@@ -95,7 +94,7 @@ def _tier(draft: Draft, fact: Fact) -> Tier:
     """The tier of a fact. What this update adds is never the first to go, or a full memory would learn nothing new."""
     if "" < valid_until(fact) < draft.now:
         return Tier.ENDED
-    if is_correction(fact) or source_error(fact):
+    if is_correction(fact):
         return Tier.LASTING
     tier = _TIERS.get(category_of(fact), Tier.OTHER)
     return max(tier, Tier.OTHER) if id_of(fact) in draft.added else tier

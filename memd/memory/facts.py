@@ -65,8 +65,8 @@ def category_of(fact: Fact) -> str:
 
 
 def is_correction(fact: Fact) -> bool:
-    """Whether its category is `correction`."""
-    return fact.get("category") == "correction"
+    """Whether it says what was wrong before (`sourceError`), in any category, or its category is `correction`."""
+    return fact.get("category") == "correction" or ("sourceError" in fact and bool(source_error(fact)))
 
 
 def confidence_of(fact: Fact) -> float:
@@ -301,14 +301,14 @@ def is_mergeable(fact: Fact) -> bool:
 
     A note merged with a proven fact would borrow its evidence.
     """
-    if fact.get("category") == "correction" or "validUntil" in fact:
+    if is_correction(fact) or "validUntil" in fact:
         return False
     return not is_manual(fact) and not is_note(fact)
 
 
 def rank(fact: Fact) -> tuple[float, bool, str]:
     """Sorts facts when there is no room for all: by confidence, then corrections first, then the newer."""
-    return confidence_of(fact), fact.get("category") == "correction", created_at(fact)
+    return confidence_of(fact), is_correction(fact), created_at(fact)
 
 
 def by_id(document: Document) -> dict[str, Fact]:

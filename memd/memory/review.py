@@ -15,13 +15,16 @@ from memd.memory.gates.refusal import MAX_VALID_DAYS
 from memd.memory.retiring import Ending
 from memd.push.times import iso
 
+CORRECTION_DAYS = 180
+"""Days without confirmation after which a correction is offered too; `apply.stale_after_days` where that is longer."""
+
 Why = Literal["ended", "stale"]
 
 
 def offered(document: Document, now: datetime, settings: ApplySettings) -> dict[str, Why]:
     """The facts to offer for review, and why: those past their time, then the stale ones, the longest waiting first.
 
-    Corrections and manual facts are never offered.
+    Corrections count as stale only after CORRECTION_DAYS; manual facts are never offered.
     """
     dates = _Dates(now, settings)
     whys: dict[str, Why] = {}
@@ -85,6 +88,7 @@ class _Dates:
         self._now = iso(now)
         days = settings.stale_after_days
         self._stale = iso(now - timedelta(days=days)) if days else ""
+        self._stale_correction = iso(now - timedelta(days=max(days, CORRECTION_DAYS))) if days else ""
 
     def why(self, fact: Fact) -> Why | None:
         """Why the fact is due for review; None when it is not."""
@@ -94,7 +98,7 @@ class _Dates:
                 return None
             if not "" < _last(fact) < self._stale:
                 return None
-        if is_manual(fact) or is_correction(fact):
+        if is_manual(fact) or (not ended and is_correction(fact) and _last(fact) >= self._stale_correction):
             return None
         return "ended" if ended else "stale"
 

@@ -108,7 +108,7 @@ class Lines:
         self._facts = tuple((text, tenths_of_tokens(text + "\n")) for text in _fact_lines(document))
         places = [place for place, (text, _) in enumerate(self._facts) if text]
         ranks = list(map(rank, facts))
-        self._corrections = {place for place in places if _corrects(facts[place])}
+        self._corrections = {place for place in places if is_correction(facts[place])}
         self._chosen = sorted(places, key=ranks.__getitem__, reverse=True)
         self._shown = sorted(places, key=lambda place: self._in_block(ranks[place], place))
         self.summaries = list(_summaries(document, _ESTABLISHED if settings.order == "established" else _STABLE))
@@ -245,11 +245,6 @@ class _Block:
             if places:
                 sections.append("\n".join([heading, *(self._chosen[heading, place] for place in places)]))
         return "\n".join([_OPEN, "\n\n".join(sections), _CLOSE]) if sections else ""
-
-
-def _corrects(fact: Fact) -> bool:
-    """Whether it says what was wrong before, whatever its category."""
-    return is_correction(fact) or bool(source_error(fact))
 
 
 def _summaries(document: Document, order: Sequence[tuple[str, str, str]]) -> Iterator[_BlockLine]:

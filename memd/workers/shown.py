@@ -16,7 +16,7 @@ from memd.context import Message
 from memd.extraction.protocol import Maintenance
 from memd.memory import merging
 from memd.memory.document import Document, Fact
-from memd.memory.facts import category_of, content_of, evidence_of, id_of, readable_facts, subject_of
+from memd.memory.facts import category_of, content_of, evidence_of, id_of, is_correction, readable_facts, subject_of
 from memd.memory.text import CJK, fold
 from memd.recall.words import beginnings, roots
 
@@ -84,7 +84,8 @@ def _scores(facts: Sequence[Fact], said: str, new: Sequence[Message], before: Se
     scores = []
     for fact, shared in zip(facts, held, strict=True):
         category = category_of(fact)
-        score = sum(rarity[term] for term in sorted(shared)) + SIGNAL_WEIGHT * (category in signals)
+        hinted = category in signals or ("correction" in signals and is_correction(fact))
+        score = sum(rarity[term] for term in sorted(shared)) + SIGNAL_WEIGHT * hinted
         scores.append(score or -_order(category))
     return scores
 

@@ -29,7 +29,7 @@ from memd.extraction.update import (
 from memd.memory.apply import Applied, Origin, apply, maintenance_due
 from memd.memory.document import Document, Fact, empty_document, withheld_of
 from memd.memory.duplicates import Alike, similarity
-from memd.memory.facts import is_manual, is_note
+from memd.memory.facts import is_correction, is_manual, is_mergeable, is_note, rank
 from memd.memory.merging import neighbours
 from memd.memory.parsing import parse
 from memd.memory.text import normal_key, normal_keys
@@ -211,9 +211,10 @@ def test_facts_about_others_are_never_merged_with_the_users() -> None:
 # --- corrections and praise -----------------------------------------------------------------------------------------
 
 
-def test_an_explicit_correction_is_nearly_certain() -> None:
+@pytest.mark.parametrize("category", ["correction", "context"])
+def test_an_explicit_correction_is_nearly_certain(category: str) -> None:
     """With the signal in the message it quotes, a correction has at least 0.95, and keeps what was wrong."""
-    wanted = new("The user means the second one", category="correction", confidence=0.7, source_error="Took the first")
+    wanted = new("The user means the second one", category=category, confidence=0.7, source_error="Took the first")
     (loud,) = run(holding(), Update(new_facts=(wanted,)), "correction").document["facts"]
     (quiet,) = run(holding(), Update(new_facts=(wanted,))).document["facts"]
     assert (loud["confidence"], quiet["confidence"]) == (0.95, 0.7)
@@ -353,12 +354,12 @@ def test_the_former_name_of_what_is_withheld_is_read() -> None:
 ENDED = fact(1, "The user rents a car", validUntil=ago(1))
 STALE = fact(2, "The user learns Danish", createdAt=ago(400))
 FRESH = fact(3, "The user likes rowing", createdAt=ago(400), lastConfirmedAt=ago(3))
-CORRECTED = fact(4, "The user is no vegetarian", category="correction", createdAt=ago(400), validUntil=ago(1))
+CORRECTED = fact(4, "The user is no vegetarian", sourceError="Assumed a vegetarian", createdAt=ago(170))
 OLDER = fact(5, "The user plays chess", createdAt=ago(500))
 
 
 def test_what_is_past_its_time_or_long_unconfirmed_is_asked_about() -> None:
-    """Ended facts first, then the longest unconfirmed; corrections are exempt; the request names them."""
+    """Ended facts first, then the longest unconfirmed; the request names them."""
     document = holding(STALE, ENDED, FRESH, CORRECTED, OLDER)
     maintenance = maintenance_due(document, NOW, ApplySettings())
     assert maintenance.review == {ENDED["id"]: "ended", OLDER["id"]: "stale", STALE["id"]: "stale"}
@@ -407,6 +408,19 @@ def test_handles_are_short_and_resolved_everywhere() -> None:
     assert applied.confirmed == (two["id"],)
     assert gone(applied) == {one["content"]: "retired", three["content"]: "replaced"}
     assert reasons(applied) == ["unknown_id"]
+
+
+@pytest.mark.parametrize("fields", [{"category": "correction"}, {"sourceError": "Assumed tea"}])
+def test_a_correction_is_asked_about_after_180_days(fields: dict[str, Any]) -> None:
+    """Whatever has a source error is a correction, in any category; it is also neither merged nor the first to go."""
+    settings = ApplySettings(stale_after_days=30)
+    young, old = (
+        fact(n, f"The user drinks no. {n}", createdAt=ago(days), **fields) for n, days in ((1, 170), (2, 190))
+    )
+    assert maintenance_due(holding(young, old), NOW, settings).review == {old["id"]: "stale"}
+    assert is_correction(young)
+    assert not is_mergeable(young)
+    assert rank(young) > rank({**young, "category": "context", "sourceError": "", "createdAt": NOW.isoformat()})
 
 
 def test_verdicts_are_followed() -> None:

@@ -10,11 +10,11 @@ from datetime import timedelta
 
 from memd.config import ApplySettings
 from memd.memory.document import Fact
-from memd.memory.facts import category_of, content_of
+from memd.memory.facts import category_of, content_of, is_correction
 from memd.ops.audit.telling import telling
 
 AGELESS = frozenset(("identity", "correction"))
-"""Categories that do not age by themselves."""
+"""Categories that do not age by themselves; nor does a correction of any other category."""
 
 AGES = {"goal": 1, "preference": 6, "constraint": 6}
 AGE = 3
@@ -28,4 +28,4 @@ def lifetime(fact: Fact, settings: ApplySettings) -> timedelta | None:
         return None
     if telling().passing.search(content_of(fact)):
         return timedelta(days=days)
-    return None if category in AGELESS else timedelta(days=days * AGES.get(category, AGE))
+    return None if category in AGELESS or is_correction(fact) else timedelta(days=days * AGES.get(category, AGE))
