@@ -11,7 +11,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from memd.extraction.offline import english
-from memd.memory.gates import instructions_en, instructions_zh
+from memd.memory.gates import instructions
+from memd.push.patterns import load
 from memd.push.prefilter import Prefilter, required_literals
 from memd.push.signals import load_patterns
 
@@ -86,10 +87,10 @@ def test_every_match_of_an_order_has_a_required_literal() -> None:
     """The same for what orders look like, over all labelled attacks and their look-alikes."""
     lines = [line for file in ATTACKS.rglob("*.jsonl") for line in file.read_text().splitlines()]
     rows = [text.lower() for line in lines for text in _texts(json.loads(line))]
-    kinds = (*instructions_en.PATTERNS.values(), *instructions_zh.PATTERNS.values())
-    patterns = [source for sources in kinds for source in sources]
+    kinds = load(Path(instructions.__file__).parent / "orders")
+    patterns = [source for sources in kinds.values() for source in sources]
     assert _matches(patterns, rows) > 300
-    assert all(map(required_literals, instructions_en.PATTERNS["command"]))
+    assert all(map(required_literals, kinds["override"]))
 
 
 ENGLISH = [

@@ -1,9 +1,9 @@
-"""Instructions: text that tells the assistant what to do instead of describing the user. It never becomes memory.
+"""Orders: text that gives a permission, sends data away or sets rules aside instead of describing the user.
 
-A memory is read at the start of every prompt, so one sentence that commands, permits, assigns a role or forges a tag
-would act in all of them. A wish about the way of answering ("wants short answers") describes the user; a wish that data
-leave, money moves or rules fall does not. The text is checked as a model would read it: without invisible characters,
-with look-alike letters replaced, and with base64, hex and entities decoded.
+A memory is read at the start of every prompt, so one such sentence would act in all of them. What harms is permission,
+exfiltration and override, whoever seems to say it; caution ("ask before touching production"), limits and wishes about
+the way of answering do not. `orders/*.yaml` has the patterns by language. The text is checked as a model would read it:
+without invisible characters, with look-alike letters replaced, and with base64, hex and entities decoded.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ import codecs
 import html
 import re
 import unicodedata
-from collections.abc import Iterator, Mapping
-from functools import cache, cached_property
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
+from pathlib import Path
 from types import MappingProxyType
 from urllib.parse import unquote
 
-from memd.memory.gates import instructions_en, instructions_zh
-from memd.memory.gates.addressed import addresses
 from memd.memory.text import CJK
+from memd.push.patterns import load
 from memd.push.prefilter import Prefilter
 
 LOOK_AT = 10_000
@@ -32,27 +32,25 @@ MAX_DECODED = 8
 
 KINDS: Mapping[str, str] = MappingProxyType(
     {
-        "forged_tag": "markup",
-        "forged_update": "markup",
-        "markup": "markup",
-        "hidden": "instruction",
-        "override": "instruction",
-        "role": "instruction",
-        "permission": "instruction",
-        "trigger": "instruction",
-        "exfiltration": "instruction",
-        "steering": "instruction",
-        "command": "instruction",
-        "addressed": "instruction",
+        **dict.fromkeys(("forged_tag", "forged_update", "markup"), "markup"),
+        **dict.fromkeys(
+            (
+                *("hidden", "override", "role", "permission", "trigger", "exfiltration", "hiding", "steering"),
+                *("command", "addressed"),
+            ),
+            "instruction",
+        ),
     }
 )
 """The kinds of text that are no statement, the most telling first, and the reason each is refused with."""
+
+HARMLESS = ("harmless", "spoken")
+"""The lists of what is cut out: the first for all kinds, the second for `addressed` alone."""
 
 _FLAG = re.compile("\U0001f3f4[\U000e0020-\U000e007e]+\U000e007f")
 """The flags of England, Scotland and Wales: the only legitimate use of tag characters."""
 
 _TAG = re.compile("[\U000e0000-\U000e007f]")
-_HAS_CJK = re.compile(f"[{CJK}]")
 _CJK_GAP = re.compile(rf"(?<=[{CJK}])[^\S\n]+(?=[{CJK}])")
 _SPELLED = re.compile(r"(?<!\w)(?:[^\W\d_][ .*_-]{1,3}){7,}[^\W\d_](?!\w)")
 """Eight letters or more, spelled out one by one: no such sentence is worth storing."""
@@ -92,32 +90,47 @@ def kind_of(text: str) -> str | None:
 def holds_order(text: str) -> bool:
     """Whether a text holds an order, a permission or markup anywhere; mere words to the assistant are none."""
     text = text[:LOOK_AT]
-    return any(map(_pattern_kind, _readings(text))) or _hidden(text) is not None
+    return any(_kinds(reading) - {"addressed"} for reading in _readings(text)) or _hidden(text) is not None
+
+
+def is_markup(text: str) -> bool:
+    """Whether a text holds tags, links or images as markup, or an update of the memory. Never raises."""
+    kinds = (_kinds(reading) for reading in _readings(text[:LOOK_AT]))
+    return any(KINDS[kind] == "markup" for found in kinds for kind in found)
 
 
 def prepare() -> None:
     """Compile all patterns now, for this process and its future children; otherwise each is compiled on first use."""
-    for patterns in _patterns():
-        for pattern in patterns.all():
-            _ = pattern.compiled
+    for _, source in _patterns().all():
+        _compiled(source)
 
 
 def _kind(text: str) -> str | None:
-    return _pattern_kind(text) or ("addressed" if addresses(text) else None)
+    found = _kinds(text)
+    return next((kind for kind in KINDS if kind in found), None)
 
 
-def _pattern_kind(text: str) -> str | None:
-    english, chinese = _patterns()
-    kinds = _kinds(english, text)
-    if _HAS_CJK.search(text):
-        kinds |= _kinds(chinese, text)
-    return next((kind for kind in KINDS if kind in kinds), None)
+def _kinds(text: str) -> set[str]:
+    """The kinds of all patterns that match a text without what is harmless in it."""
+    likely: dict[str, set[str]] = {}
+    for kind, source in _patterns().select(text):
+        likely.setdefault(kind, set()).add(source)
+    cut = [likely.pop(name, set()) for name in HARMLESS]
+    text = _without(text, cut[0])
+    found = {kind for kind, sources in likely.items() if _matches(text, sources)}
+    if found == {"addressed"} and not _matches(_without(text, cut[1]), likely["addressed"]):
+        return set()
+    return found
 
 
-def _kinds(patterns: Prefilter[_KindPattern], text: str) -> set[str]:
-    """The kinds of all patterns that match."""
-    likely = dict.fromkeys(patterns.select_part(patterns.literals_in(text), text))
-    return {pattern.kind for pattern in likely if pattern.compiled.search(text)}
+def _matches(text: str, sources: Iterable[str]) -> bool:
+    return any(_compiled(source).search(text) for source in sources)
+
+
+def _without(text: str, sources: Iterable[str]) -> str:
+    for source in sorted(sources):
+        text = _compiled(source).sub(" ", text)
+    return text
 
 
 def _hidden(text: str) -> str | None:
@@ -185,24 +198,11 @@ def _words(data: bytes) -> str:
     return text if text.replace("\n", "").isprintable() else ""
 
 
-class _KindPattern:
-    """A regex, compiled on first use, and the kind of the texts it matches."""
-
-    def __init__(self, kind: str, source: str) -> None:
-        self.kind = kind
-        self._source = source
-
-    @cached_property
-    def compiled(self) -> re.Pattern[str]:
-        return re.compile(self._source)
+_compiled = cache(re.compile)
 
 
 @cache
-def _patterns() -> tuple[Prefilter[_KindPattern], Prefilter[_KindPattern]]:
-    """The patterns for English, which include those for markup in any language, and for Chinese."""
-    return _prefilter(instructions_en.PATTERNS), _prefilter(instructions_zh.PATTERNS)
-
-
-def _prefilter(patterns: Mapping[str, tuple[str, ...]]) -> Prefilter[_KindPattern]:
-    sources = ((kind, source) for kind, listed in patterns.items() for source in listed)
-    return Prefilter(((source, _KindPattern(kind, source)) for kind, source in sources))
+def _patterns() -> Prefilter[tuple[str, str]]:
+    """The patterns of all languages, each with its kind."""
+    listed = load(Path(__file__).parent / "orders")
+    return Prefilter((source, (kind, source)) for kind, sources in listed.items() for source in sources)

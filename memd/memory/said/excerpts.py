@@ -26,7 +26,7 @@ from memd.push.marks import MARK
 from memd.push.patterns import load
 from memd.push.prefilter import Prefilter
 
-GATES_VERSION = 2
+GATES_VERSION = 3
 """The version of these gates. It grows whenever fewer sentences pass, and then older lines are judged anew."""
 
 MAX_CHARS = 400
