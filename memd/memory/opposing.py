@@ -1,18 +1,15 @@
-"""Opposites: two contents that say the same but for a "not" or "no longer"."""
+"""Opposites: two contents that say the same but for a "not" or "no longer". `opposing/` has the words by language."""
 
 from __future__ import annotations
 
 import re
+from functools import cache
+from pathlib import Path
 
 from memd.memory.duplicates import Alike
 from memd.memory.text import CJK, normal_key
+from memd.push.patterns import compiled, load
 
-_NEGATION = re.compile(
-    r"\b(?:no longer|any ?more|not|never|dont|doesnt|didnt|isnt|arent|wasnt|wont|cant|cannot)\b"
-    r"|不再|不|没|沒|别|勿"
-)
-_FILLER = re.compile(r"\b(?:do|does|did)\b")
-_ENDING = re.compile(r"\b(\w{3,}?)(?:ing|s)\b")
 _SPACED = re.compile(f"[^{CJK}]")
 LEAST = 0.9
 """The least similarity of what both say; less and they are about different things."""
@@ -41,11 +38,16 @@ def opposes(content: str, other: str) -> bool:
 
 
 def _is_negated(key: str) -> bool:
-    return _NEGATION.search(key) is not None
+    return _pattern("negations").search(key) is not None
+
+
+@cache
+def _pattern(name: str) -> re.Pattern[str]:
+    return compiled(load(Path(__file__).with_suffix(""))[name])
 
 
 def _affirmed(key: str) -> str:
     """The key without its negation and the auxiliary verb that goes with it."""
-    bare = _FILLER.sub(" ", _NEGATION.sub(" ", key))
+    bare = _pattern("fillers").sub(" ", _pattern("negations").sub(" ", key))
     bare = " ".join(bare.split())
-    return _ENDING.sub(r"\1", bare) if _SPACED.search(bare) else bare
+    return _pattern("endings").sub(r"\1", bare) if _SPACED.search(bare) else bare

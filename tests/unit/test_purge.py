@@ -15,7 +15,7 @@ from support.recall_support import document, fact, write
 from support.stores import options
 
 from memd.client import Memd
-from memd.context import Bucket
+from memd.context import Bucket, Message
 from memd.memory.document import SECTIONS, Document
 from memd.memory.hand import edits
 from memd.memory.hand.editing import Editing
@@ -23,7 +23,7 @@ from memd.memory.purge import NO_TEXT, TEXTS
 from memd.memory.removed import turn_hashes
 from memd.memory.said.changes import append
 from memd.memory.said.removal import remove_turns
-from memd.memory.said.taking import turn_hash
+from memd.memory.said.taking import turn_hash, turns_of
 from memd.memory.said.turns import Mark, Turn, decode, encode
 from memd.memory.store.json_store import JsonStore
 
@@ -234,6 +234,21 @@ def test_a_removal_takes_what_was_said_in_all_memories_of_the_user(app: Memd, da
         document = store.load(Bucket("ana", agent)).document
         assert {turn_hash(name) for name in ("i1", "i2", "i3")} <= turn_hashes(document)
     assert [one["id"] for one in app.facts("ana", "chef")] == ["fact_1", "fact_2", "fact_4"]
+
+
+def test_what_was_removed_is_not_kept_again_under_another_identity(app: Memd, data_dir: Path) -> None:
+    """Neither its sentence nor the quote, whatever stands beside it; the other words of its turn and a bare yes are."""
+    store = told(data_dir)
+    Editing(app.settings).remove(Bucket("ana"), "fact_1")
+    removed = turn_hashes(store.load(Bucket("ana")).document)
+    again = [
+        f"We bought a cabin in {CANARY}.",
+        f"As I said: hello!\nwe bought a CABIN in {CANARY.lower()}  ",
+        "Yes, at last.",
+        "I work as a nurse.",
+    ]
+    kept = turns_of([Message("user", text, identity=f"n{place}") for place, text in enumerate(again)], "t", removed)
+    assert [turn.text for turn in kept] == again[2:]
 
 
 @pytest.mark.parametrize(

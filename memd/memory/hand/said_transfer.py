@@ -22,7 +22,7 @@ from memd.memory.removed import turn_hashes
 from memd.memory.said.changes import SaidChange
 from memd.memory.said.excerpts import judged
 from memd.memory.said.may_keep import may_keep
-from memd.memory.said.taking import bounded, first_kept, turn_hash
+from memd.memory.said.taking import bounded, first_kept, stays_away
 from memd.memory.said.turns import MAX_TURN_CHARS, Mark, Said, Turn, line_of
 from memd.push.limits import shorten_redacted
 from memd.push.redaction import redact
@@ -69,7 +69,7 @@ def imported(
             refused["malformed_turn"] += 1
         elif turn.id in said.by_id:
             continue
-        elif turn_hash(turn.id) in removed:
+        elif stays_away(turn.id, turn.text, removed):
             refused["removed_turn"] += 1
         elif is_forgotten(turn.id):
             refused["forgotten_turn"] += 1

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 
 from memd.config import SaidSettings
 from memd.context import Message, digest
+from memd.extraction.offline.sentences import sentence_ends
 from memd.memory.document import SaidFile
 from memd.memory.said.changes import Append, Rewrite, append, rewrite
 from memd.memory.said.turns import MAX_TURN_CHARS, NOTHING_SAID, Mark, Said, Turn, line_of
+from memd.memory.text import normal_key
 from memd.push.limits import shorten_redacted
 from memd.push.times import iso
 
@@ -22,20 +24,34 @@ def turn_hash(identity: str) -> str:
     return digest("removed turn", identity, size=8)
 
 
-def turns_of(messages: Iterable[Message], thread: str, removed: Container[str] = ()) -> list[Turn]:
-    """The turns of redacted messages. `thread`: its name in the ledger; `removed`: hashes of turns that stay away."""
+def sentence_hash(sentence: str) -> str:
+    """The hash of a sentence that was removed; those that differ in width, case and punctuation share one."""
+    return digest("removed sentence", normal_key(sentence), size=8)
+
+
+def sentences_in(text: str) -> Iterator[str]:
+    """The sentences of a turn."""
+    start = 0
+    for end in sentence_ends(text):
+        if sentence := text[start:end].strip():
+            yield sentence
+        start = end
+
+
+def stays_away(identity: str, text: str, removed: Collection[str]) -> bool:
+    """Whether a turn was removed, or says again under another identity what was removed. `removed`: the hashes."""
+    if not removed:
+        return False
+    return turn_hash(identity) in removed or any(sentence_hash(one) in removed for one in sentences_in(text))
+
+
+def turns_of(messages: Iterable[Message], thread: str, removed: Collection[str] = ()) -> list[Turn]:
+    """The turns of redacted messages. `thread`: its name in the ledger; `removed`: hashes of what stays away."""
+    texts = ((message, shorten_redacted(message.content, MAX_TURN_CHARS)) for message in messages)
     return [
-        Turn(
-            message.identity,
-            thread,
-            message.role,
-            shorten_redacted(message.content, MAX_TURN_CHARS),
-            message.said_at,
-            message.at,
-            message.name or "",
-        )
-        for message in messages
-        if turn_hash(message.identity) not in removed
+        Turn(message.identity, thread, message.role, text, message.said_at, message.at, message.name or "")
+        for message, text in texts
+        if not stays_away(message.identity, text, removed)
     ]
 
 
