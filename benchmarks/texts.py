@@ -16,10 +16,12 @@ from memd.extraction.reply import BadReply
 from memd.extraction.reply import read as read_reply
 from memd.memory.gates.instructions import kind_of
 from memd.memory.gates.support import Quoted, Support
+from memd.memory.outright import outright
 from memd.memory.quotes import QuotedText
 from memd.memory.said.excerpts import excerpts_in
+from memd.memory.said.matter import Matter
 from memd.memory.said.wishes import wish_of
-from memd.memory.text import normal_key
+from memd.memory.text import fold, normal_key
 from memd.push import answers, personal, tool_text
 from memd.push.filtering import to_context
 from memd.push.limits import shorten
@@ -86,6 +88,8 @@ def stages() -> dict[str, Search]:
         "token estimate": estimate_tokens,
         "paragraphs": lambda text: middle(text, 0, len(text)),
         "wishes": wish_of,
+        "matters": Matter(frozenset({"divorc"}), ("仓鼠",)).held_by,
+        "remembering": lambda text: outright(fold(text)),
         "excerpts": excerpts_in,
         "quotes": lambda text: QuotedText(text).find(text[:500]),
         "support of facts": support,

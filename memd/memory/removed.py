@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from memd.context import digest
+from memd.memory import suspended
 from memd.memory.document import Document, Fact, Tombstone, tombstones_of
 from memd.memory.facts import content_of, person_of, threads_of
 from memd.memory.text import normal_key
@@ -31,8 +32,9 @@ def _hashes_of(content: str, person: str) -> frozenset[str]:
 
 
 def hashes(document: Document) -> frozenset[str]:
-    """The hashes of the facts that were removed from this document."""
-    return frozenset(tombstone["hash"] for tombstone in tombstones_of(document))
+    """The hashes of the facts that were removed from this document, or are suspended in it."""
+    held = (fact_hash(content_of(fact), person_of(fact)) for fact in suspended.facts_of(document))
+    return frozenset((*(tombstone["hash"] for tombstone in tombstones_of(document)), *held))
 
 
 def turn_hashes(document: Document) -> frozenset[str]:

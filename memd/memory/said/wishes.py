@@ -45,7 +45,7 @@ _CJK = re.compile("[\u3400-\u9fff]")
 _QUESTION = re.compile(r"\?\W*$|[吗嗎呢]\W*$")
 
 
-LOOK_AT = 10_000
+LOOK_AT = 7_000
 """Characters at each end of a text that are read for wishes; a longer one is mostly pasted."""
 
 
@@ -97,9 +97,14 @@ def _prefilter() -> Prefilter[_Pattern]:
     return Prefilter((source, _Pattern(name, source)) for name in names for source in _sources()[name])
 
 
+@cache
+def _inverted() -> tuple[_Pattern, ...]:
+    return tuple(_Pattern("named", source) for source in _sources()["inverted"])
+
+
 def prepare() -> None:
     """Compile all patterns now, for this process and its future children; otherwise each is on first use."""
-    for pattern in _prefilter().all():
+    for pattern in (*_prefilter().all(), *_inverted()):
         _ = pattern.compiled
     for name in ("harmless", "excuses", "verbs", "reports", *_COUNTS):
         _pattern(name)
@@ -146,10 +151,16 @@ def _looked_at(text: str) -> tuple[str, list[_Found]]:
     found: list[_Found] = []
     for sentence in _SENTENCE.finditer(words) if prefilter.could_match(literals) else ():
         tried = set(prefilter.select_part(literals, sentence[0]))
-        likely = [pattern for pattern in tried if pattern.compiled.search(sentence[0])]
+        if tried and not _pattern("verbs").search(sentence[0]):
+            tried = {pattern for pattern in tried if pattern.name != "named"}
+        likely = [(pattern, match) for pattern in tried if (match := pattern.compiled.search(sentence[0]))]
+        if likely:
+            turned = ((pattern, pattern.compiled.search(sentence[0])) for pattern in _inverted())
+            likely += [(pattern, match) for pattern, match in turned if match]
         said = _pattern("harmless").sub(_gap, sentence[0]) if likely else ""
-        for pattern in likely:
-            if (match := pattern.compiled.search(said)) and (one := _found(pattern.name, match, sentence.start())):
+        for pattern, first in likely:
+            match = first if said == sentence[0] else pattern.compiled.search(said)
+            if match and (one := _found(pattern.name, match, sentence.start())):
                 found.append(one)
     return words, found
 
