@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -152,7 +152,7 @@ def choose(opened: Opened, settings: Settings, now: datetime) -> Work | Unread |
     kept = _asked(opened, forgotten, new, name)
     usable = [*opened.earlier, *(m for m in claim.messages if m.identity not in forgotten | part.guilty)]
     told = without_acknowledgements(new, usable)
-    said = tuple(message for message in told if message.identity not in kept.no_quotes)
+    said = tuple(_readable(told, kept))
     usable = [message for message in usable if message.identity not in kept.no_quotes]
     reason = _nothing_to_read(new, said, kept, settings)
     redacted: Counter[str] = Counter()
@@ -176,6 +176,15 @@ def choose(opened: Opened, settings: Settings, now: datetime) -> Work | Unread |
         facts = shown(loaded.document, claim.key.thread_id, work.new, work.before, work.maintenance)
         return replace(work, shown=facts)
     return Unread(replace(work, maintenance=Maintenance()), reason) if reason in NOTED else Skipped(reason)
+
+
+def _readable(messages: Iterable[Message], kept: Kept) -> Iterator[Message]:
+    """Those that the extractor may see, without what is off the record."""
+    for message in messages:
+        if message.identity in kept.rests:
+            yield structs.replace(message, content=kept.rests[message.identity])
+        elif message.identity not in kept.no_quotes:
+            yield message
 
 
 def _asked(opened: Opened, forgotten: Collection[str], new: Sequence[Message], name: str) -> Kept:

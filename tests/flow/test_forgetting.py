@@ -141,10 +141,12 @@ def test_only_a_wish_forgets_and_no_wish_is_a_fact(asking: MakeSettings, model: 
         assert told.refused == {"asked_not_to": 2}
         assert [fact["content"] for fact in app.facts("ana")] == ["The user lives in Lisbon"]
         off = tell(
-            "I like tea.", "Off the record: Karl was fired.",
-            newFacts=[new_fact("Karl lost his job", "Karl was fired")],
+            "I like tea. Off the record: Karl was fired.",
+            newFacts=[new_fact("Karl lost his job", "Karl was fired"), new_fact("The user likes tea", "I like tea")],
         )  # fmt: skip
         assert off.refused == {"asked_not_to": 1}
+        assert [fact["content"] for fact in app.facts("ana")][1:] == ["The user likes tea"]
+        assert "Karl" not in str(model.requests[-1].body)
 
 
 def test_a_wish_that_points_back_forgets_what_only_that_turn_proves(asking: MakeSettings, model: ModelServer) -> None:

@@ -190,6 +190,23 @@ def test_of_turns_that_hold_only_part_of_it_the_nearest_goes() -> None:
     assert (kept.before, len(kept.matters), kept.unseen) == ("", 1, ())
 
 
+@pytest.mark.parametrize(
+    ("text", "rest"),
+    [
+        ("I moved to Porto. Off the record: I hate my boss.", "I moved to Porto."),
+        ("我搬到上海了。私下说，我怀孕了。", "我搬到上海了。"),
+        ("I hate my boss. That was off the record.", None),
+        ("Hi. Off the record: I hate my boss.", None),
+        ("I hate my boss, off the record. What now?", None),
+    ],
+)
+def test_the_sentences_before_what_is_off_the_record_may_be_read(text: str, rest: str | None) -> None:
+    """Where the wish opens its sentence and what it is about comes after; the turn is not kept all the same."""
+    kept = talk(text)
+    assert kept.not_kept.keys() == kept.no_quotes == {"u0", "a0"}
+    assert kept.rests == ({} if rest is None else {"u0": rest})
+
+
 def test_from_incognito_on_to_off_nothing_is_kept() -> None:
     """Also where the switch was in an earlier claim; `off_from` is the first turn that came since."""
     kept = talk("I keep bees.", "incognito mode on", "I see somebody.", "ok, incognito off", "I coach football.")

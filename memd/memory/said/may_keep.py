@@ -8,7 +8,7 @@ no new fact.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from memd.context import Message
@@ -26,6 +26,9 @@ class Kept:
 
     no_quotes: frozenset[str]
     """The identities of the messages that must prove nothing; all of them are among `not_kept`."""
+
+    rests: Mapping[str, str] = field(default_factory=dict)
+    """Of those with sentences before what is off the record: these sentences, which may be read and quoted."""
 
     before: Literal["", "turn", "thread"] = ""
     """What a wish takes along of the time before these messages: the thread's last turns of the user with their
@@ -52,6 +55,7 @@ class _Draft:
         self.messages = messages
         self.not_kept: dict[str, Why] = {}
         self.no_quotes: set[str] = set()
+        self.rests: dict[str, str] = {}
         self.before: Literal["", "turn", "thread"] = ""
         self.count = 0
         self.matters: dict[Matter, bool] = {}
@@ -62,6 +66,7 @@ class _Draft:
         for place in places:
             identity = self.messages[place].identity
             self.not_kept[identity] = why
+            self.rests.pop(identity, None)
             if not quotable:
                 self.no_quotes.add(identity)
 
@@ -102,6 +107,7 @@ class _Draft:
             tuple(message for message in self.messages if message.identity not in self.not_kept),
             self.not_kept,
             frozenset(self.no_quotes),
+            self.rests,
             self.before,
             self.count,
             tuple(self.matters),
@@ -136,6 +142,8 @@ def _fulfil(draft: _Draft, place: int, wish: AskedNot) -> None:
     """Drop what a wish is about, and the wish with the replies to it."""
     turn, end = draft.turn(place), len(draft.messages)
     draft.drop(turn, wish.why, quotable=not wish.own)
+    if wish.rest:
+        draft.rests[draft.messages[place].identity] = draft.messages[place].content[: wish.rest]
     if wish.matters:
         draft.reach_matters(place, wish)
     elif wish.reach == "thread":

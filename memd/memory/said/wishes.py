@@ -60,6 +60,9 @@ class AskedNot(NamedTuple):
     turns: int = 1
     """The user's turns before it that go, where it reaches them."""
 
+    rest: int = 0
+    """Characters at the turn's start that it is not about: sentences before one that opens with it."""
+
     switch: Switch = ""
     """Whether from here on nothing is to be kept ("incognito on"), or no longer so."""
 
@@ -113,7 +116,24 @@ def prepare() -> None:
 def wish_of(text: str) -> AskedNot | None:
     """The wish in a turn of the user; None when there is none."""
     words, found = _looked_at(text)
-    return _wish(words, _firsts(found))
+    wish = _wish(words, _firsts(found))
+    if wish is None or not wish.own or wish.reach != "turn" or wish.switch:
+        return wish
+    return wish._replace(rest=_rest(text, words, found))
+
+
+def _rest(text: str, words: str, found: Sequence[_Found]) -> int:
+    """The end of the sentences before the first wish, where it opens its sentence and what it is about comes after."""
+    first = min(found, key=lambda one: one.start)
+    if (
+        first.name not in ("off", "unkept", "next")
+        or len(words) != len(text)
+        or not _says_something(words[first.end :])
+    ):
+        return 0
+    start = max((one.end() for one in _SENTENCE.finditer(words, 0, first.start) if one.end() <= first.start), default=0)
+    opens = not any(map(str.isalnum, words[start : first.start]))
+    return start if opens and _says_something(words[:start]) else 0
 
 
 def says_more_than_a_wish(quote: str, turn: str) -> bool:
