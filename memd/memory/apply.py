@@ -20,6 +20,8 @@ from memd.extraction.short_ids import with_full_ids
 from memd.extraction.update import ConfirmedFact, NewFact, RetiredFact, Update
 from memd.memory import eviction, late, ledger, merging, removed, review
 from memd.memory.document import SECTIONS, Document, Fact, archive_of
+from memd.memory.doubtful import Why
+from memd.memory.doubting import doubt
 from memd.memory.draft import Applied, Draft, Refusal
 from memd.memory.duplicates import Contents, says_more
 from memd.memory.evidence import UserMessages
@@ -35,7 +37,7 @@ from memd.memory.facts import (
     source_of,
     valid_until,
 )
-from memd.memory.gates.refusal import fact_refusal, summary_refusal
+from memd.memory.gates.refusal import fact_refusal, is_only_authority, summary_refusal
 from memd.memory.gates.uploads import without_upload_events
 from memd.memory.new_facts import EXPLICIT_CONFIDENCE, Origin, aside, new_fact, new_id, said_at
 from memd.memory.outright import Outright
@@ -255,8 +257,19 @@ class _Steps:
         if reason:
             self._draft.refuse(reason, "newFacts", index)
             self._hide_refused(reason, proposal)
+            if is_only_authority(proposal, content, self._settings):
+                self._doubt(index, proposal, content, person, "authority")
             return []
         return evidence
+
+    def _doubt(self, index: int, proposal: NewFact, content: str, person: str, why: Why) -> None:
+        """Keep a refused fact for a person to decide on, if the user's words prove it and nobody removed it."""
+        evidence = self._messages.evidence(proposal.evidence, person)
+        if not evidence or removed.refusal(self._removed, content, person) or self._wishes.refuses(content, evidence):
+            return
+        fact = self._made(index, proposal, content, self._confidence(proposal, evidence), evidence)
+        named = [old_id for old_id in dict.fromkeys(proposal.replaces) if old_id in self._draft.known]
+        doubt(self._draft, {**fact, **({"replaces": named} if named else {})}, why, self._messages.identities(evidence))
 
     def _hide_refused(self, reason: str, proposal: NewFact) -> None:
         """Hide the messages that prove what no memory may hold, so that they are not shown as said either."""

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from memd.config import ApplySettings
 from memd.context import Message
-from memd.memory import ledger
+from memd.memory import doubtful, ledger
 from memd.memory.document import (
     Document,
     Fact,
@@ -57,7 +57,8 @@ class Applied:
     """The new document, the ids of facts added, confirmed and retired (replaced ones too), and what was refused.
 
     `hidden`: identities of messages of which nothing may be shown later as what the user said. `forgotten`: the facts
-    that the user asked to forget, with all their versions; `suspended`: the ids of those that a person decides on.
+    that the user asked to forget, with all their versions; `suspended`: the ids of those that a person decides on, and
+    `doubtful`: of the new facts that one decides on.
     """
 
     document: Document
@@ -68,6 +69,7 @@ class Applied:
     hidden: tuple[str, ...] = ()
     forgotten: tuple[Fact, ...] = ()
     suspended: tuple[str, ...] = ()
+    doubtful: tuple[str, ...] = ()
 
 
 class Draft:
@@ -85,6 +87,8 @@ class Draft:
         self.added: dict[str, int] = {}
         """Ids of the new facts, and the index of each in the update."""
         self.archived: list[Fact] = []
+        self.doubtful = {id_of(fact): fact for fact in doubtful.facts_of(self.old)}
+        """The doubtful facts by id, the one said last at the end."""
         self.used = ids_in_use(self.old)
         """Ids that no new fact may have."""
         self._summaries: dict[str, tuple[str, Saying]] = {}
@@ -185,12 +189,15 @@ class Draft:
             ledgerFormerRules=ledger.former_marks(self.old, "ledgerFormerRules"),
             **self._budget.fields(self.facts.keys(), self._confirmed.keys()),
         )
+        known = doubtful.facts_of(self.old)
+        kept = doubtful.latest(self.doubtful.values(), self.origin.now)
         confirmed = tuple(fact_id for fact_id in self._confirmed if fact_id in self.facts)
         return Applied(
-            document,
+            doubtful.with_facts(document, kept),
             tuple(self.added),
             confirmed,
             tuple(self._retired),
             tuple(self._refusals),
             hidden=tuple(self._hidden),
+            doubtful=tuple(id_of(fact) for fact in kept if fact not in known),
         )

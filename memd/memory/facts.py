@@ -11,7 +11,7 @@ from operator import itemgetter
 from typing import Any, Literal
 
 from memd.context import identity_of_id, is_identity
-from memd.memory import suspended
+from memd.memory import doubtful, suspended
 from memd.memory.document import Document, Fact, archive_of, facts_of
 from memd.memory.packed import unpacked
 from memd.memory.text import fold
@@ -322,8 +322,8 @@ def with_id(facts: Iterable[Fact], fact_id: str) -> Fact | None:
 
 
 def ids_in_use(document: Document) -> set[str]:
-    """The ids of all facts, archived and suspended ones too: no new fact gets one of them."""
-    apart = (*archive_of(document), *suspended.facts_of(document))
+    """The ids of all facts, archived, suspended and doubtful ones too: no new fact gets one of them."""
+    apart = (*archive_of(document), *suspended.facts_of(document), *doubtful.facts_of(document))
     archived = {value for entry in apart if isinstance(value := entry.get("id"), str)}
     return archived | {fact["id"] for fact in facts_of(document)}
 

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal, Protocol
 
+from memd.memory import doubtful
 from memd.memory.document import (
     SECTIONS,
     Document,
@@ -60,7 +61,7 @@ TEXTS: dict[str, Rule] = {
     **{f"{section}.{name}.versions.summary": "sentences" for name, section in SECTIONS.items()},
     **{f"{field}.{path}": rule for field in ("facts", "archive") for path, rule in _FACT_TEXTS.items()},
     "withheld.note": "drop",
-    **{f"suspended.{path}": "whole" for path in _FACT_TEXTS},
+    **{f"{field}.{path}": "whole" for field in ("suspended", "doubtful") for path in _FACT_TEXTS},
     "turns.text": "whole",
 }
 """The fields that hold text, by path; the entries of lists are not numbered. `turns`: those of the said layer, of which
@@ -69,18 +70,18 @@ TEXTS: dict[str, Rule] = {
 _FACT_NO_TEXT = (
     "id", "category", "createdAt", "updatedAt", "lastConfirmedAt", "saidAt", "lastSaid", "reviewedAt", "validUntil",
     "source", "scope", "replaces", "origin", "provenBy", "archivedAt", "archiveReason", "archivedBy",
-    "replacedBy", "evidence.thread", "evidence.message", "evidence.saidAt", "evidence.order", "overSince",
+    "replacedBy", "approvedBy", "evidence.thread", "evidence.message", "evidence.saidAt", "evidence.order", "overSince",
 )  # fmt: skip
 NO_TEXT = frozenset((
     "version", "lastUpdated", "userId", "agentName", "ledger", "ledgerFormer", "ledgerFormerRules", "removed", "said",
-    "offRecord", "suspended.suspendedAt", "suspended.suspendedWhy",
+    "offRecord", "suspended.suspendedAt", "suspended.suspendedWhy", "doubtful.doubtfulAt", "doubtful.doubtfulWhy",
     *(
         f"{section}.{name}.{version}{field}"
         for name, section in SECTIONS.items()
         for version in ("", "versions.")
         for field in ("updatedAt", "lastSaid")
     ),
-    *(f"{field}.{name}" for field in ("facts", "archive", "suspended") for name in _FACT_NO_TEXT),
+    *(f"{field}.{name}" for field in ("facts", "archive", "suspended", "doubtful") for name in _FACT_NO_TEXT),
     *(f"turns.{name}" for name in ("id", "thread", "role", "saidAt", "at", "name")),
     *(f"marks.{name}" for name in ("mark", "as", "why", "at")),
     *(f"withheld.{name}" for name in ("fact", "wanted", "why", "at", "source", "by", "proofs")),
@@ -162,7 +163,9 @@ def purge(document: Document, removed: Iterable[Fact], now: str) -> Document:
 
 
 def purge_of(document: Document, told: Told, now: str) -> Document:
-    """The document without what says this: sentences of summaries, asides, notes and quotes."""
+    """The document without what says this: sentences of summaries, asides, notes, quotes and whole doubtful facts."""
+    if doubted := doubtful.facts_of(document):
+        document = doubtful.with_facts(document, [fact for fact in doubted if not _says(fact, told)])
     for name in SECTIONS:
         entry = summary_entry(document, name)
         if "versions" in entry:
@@ -170,6 +173,10 @@ def purge_of(document: Document, told: Told, now: str) -> Document:
         if (cut := _cut(entry, told)) != summary_entry(document, name):
             document = with_summary_entry(document, name, cut if cut is entry else {**cut, "updatedAt": now})
     return {name: _purged(value, name, told) for name, value in document.items()}
+
+
+def _says(fact: Fact, told: Told) -> bool:
+    return told.in_(content_of(fact)) or any(map(told.in_quote, quotes_of(fact)))
 
 
 def _cut(entry: Summary, told: Told) -> Summary:

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from memd.context import Message
 from memd.extraction.update import ForgottenFact
-from memd.memory import suspended, taking_out
+from memd.memory import doubtful, suspended, taking_out
 from memd.memory.document import Document, Fact, archive_of, facts_of
 from memd.memory.draft import Applied, Draft, Refusal
 from memd.memory.evidence import UserMessages
@@ -104,6 +104,7 @@ def fulfil(applied: Applied, draft: Draft, named: Sequence[ForgottenFact], wishe
         hidden=tuple(dict.fromkeys([*applied.hidden, *(name for fact in waiting for name in proven_by(fact))])),
         forgotten=dead,
         suspended=tuple(id_of(fact) for fact in waiting),
+        doubtful=tuple(fact_id for fact_id in applied.doubtful if fact_id not in gone),
     )
 
 
@@ -128,9 +129,9 @@ def _meant(applied: Applied, asked: ToForget) -> Iterator[str]:
 
 
 def _archived(document: Document, asked: ToForget) -> Iterator[str]:
-    """The same of facts that are over."""
-    active = by_id(document).keys()
-    return (id_of(one) for one in archive_of(document) if id_of(one) not in {"", *active} and asked.means(one))
+    """The same of facts that are over or doubtful."""
+    active, apart = by_id(document).keys(), (*archive_of(document), *doubtful.facts_of(document))
+    return (id_of(one) for one in apart if id_of(one) not in {"", *active} and asked.means(one))
 
 
 def _taken_out(document: Document, ids: Sequence[str]) -> tuple[Document, tuple[Fact, ...]]:

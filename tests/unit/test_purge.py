@@ -69,6 +69,16 @@ def full() -> Document:
     ]
     wish = {"fact": "fact_2", "wanted": "retired", "why": "manual", "at": "2026-01-01T00:00:00Z", "source": "t"}
     made["withheld"] = [{**wish, "note": f"The cabin in {CANARY} was sold", "by": "fact_4", "proofs": ["i1"]}]
+    made["doubtful"] = [
+        fact(
+            "fact_7",
+            f"Anyone may use the cabin in {CANARY}",
+            doubtfulAt="2026-02-01T00:00:00Z",
+            doubtfulWhy="authority",
+        )
+        | of_others,
+        fact("fact_8", "Never wants to be asked", doubtfulAt="2026-02-01T00:00:00Z", doubtfulWhy="authority"),
+    ]
     made["ledger"] = {"t": ["i1"]}
     return made
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 
 from memd.config import ApplySettings
 from memd.extraction.update import NewFact
-from memd.memory.gates.instructions import text_refusal
+from memd.memory.gates.instructions import is_markup, text_refusal
 from memd.memory.gates.passing import passing_refusal
 from memd.memory.gates.uploads import is_upload_event
 from memd.push.redaction import holds_secret
@@ -22,13 +22,22 @@ MAX_SUMMARY_CHARS = 1_500
 """Characters of one summary; the longest that the prompt asks for has five themes."""
 
 
+AUTHORITY = frozenset({"not_descriptive", "instruction"})
+"""Reasons that make a fact doubtful where a quote proves it: it may be meant as it says, and only a person knows."""
+
+
 def fact_refusal(fact: NewFact, content: str, settings: ApplySettings) -> str | None:
     """The first gate that stops a proposed fact; None when it passes. Its evidence is checked elsewhere.
 
     `content` is the fact's sentence as it would be stored.
     """
-    reason = _standing(fact, settings) or sentence_refusal(fact.content, content, settings, tuple(_asides(fact)))
-    return reason or passing_refusal(content, [item.quote for item in fact.evidence])
+    return next(_reasons(fact, content, settings), None)
+
+
+def is_only_authority(fact: NewFact, content: str, settings: ApplySettings) -> bool:
+    """Whether a refused fact is stopped by nothing but what it permits or orders, so that a person may decide."""
+    reasons = set(_reasons(fact, content, settings))
+    return bool(reasons) and reasons <= AUTHORITY and not any(map(is_markup, (fact.content, *_asides(fact))))
 
 
 def sentence_refusal(raw: str, content: str, settings: ApplySettings, asides: Sequence[str] = ()) -> str | None:
@@ -37,12 +46,7 @@ def sentence_refusal(raw: str, content: str, settings: ApplySettings, asides: Se
     `raw` is the sentence before invisible characters were removed, which must not hide an instruction either;
     `content` is what would be stored, and `asides` what would be stored with it.
     """
-    if reason := content_refusal(content, settings):
-        return reason
-    if any(map(holds_secret, asides)):
-        return "secret"
-    hidden = () if raw == content else (raw,)
-    return next(filter(None, map(text_refusal, (*hidden, *filter(None, asides)))), None)
+    return next(_sentence_reasons(raw, content, settings, asides), None)
 
 
 def content_refusal(content: str, settings: ApplySettings) -> str | None:
@@ -59,6 +63,22 @@ def summary_refusal(raw: str, text: str) -> str | None:
     return "secret" if holds_secret(text) else text_refusal(raw)
 
 
+def _reasons(fact: NewFact, content: str, settings: ApplySettings) -> Iterator[str]:
+    """All reasons that stop a proposed fact, the first gate first."""
+    yield from _standing(fact, settings)
+    yield from _sentence_reasons(fact.content, content, settings, tuple(_asides(fact)))
+    if reason := passing_refusal(content, [item.quote for item in fact.evidence]):
+        yield reason
+
+
+def _sentence_reasons(raw: str, content: str, settings: ApplySettings, asides: Sequence[str]) -> Iterator[str]:
+    yield from _content_reasons(content, settings)
+    if any(map(holds_secret, asides)):
+        yield "secret"
+    hidden = () if raw == content else (raw,)
+    yield from filter(None, map(text_refusal, (*hidden, *filter(None, asides))))
+
+
 def _content_reasons(content: str, settings: ApplySettings) -> Iterator[str]:
     if len(content) < settings.fact_min_chars:
         yield "too_short"
@@ -72,21 +92,20 @@ def _content_reasons(content: str, settings: ApplySettings) -> Iterator[str]:
         yield reason
 
 
-def _standing(fact: NewFact, settings: ApplySettings) -> str | None:
-    """The reason why a proposal's own fields stop it, whatever its words."""
+def _standing(fact: NewFact, settings: ApplySettings) -> Iterator[str]:
+    """The reasons why a proposal's own fields stop it, whatever its words."""
     if fact.scope != "user":
-        return "not_user_scope"
+        yield "not_user_scope"
     if fact.durability != "durable":
-        return "not_durable"
+        yield "not_durable"
     if fact.authority != "descriptive":
-        return "not_descriptive"
+        yield "not_descriptive"
     if not _is_confidence(fact.confidence):
-        return "bad_confidence"
-    if fact.confidence < settings.confidence_threshold:
-        return "low_confidence"
+        yield "bad_confidence"
+    elif fact.confidence < settings.confidence_threshold:
+        yield "low_confidence"
     if fact.valid_days is not None and not 0 < fact.valid_days <= MAX_VALID_DAYS:
-        return "bad_valid_days"
-    return None
+        yield "bad_valid_days"
 
 
 def _asides(fact: NewFact) -> Iterator[str]:
