@@ -47,11 +47,11 @@ def messages(number: int) -> tuple[Message, ...]:
 
 def commit(store: JsonStore, number: int, *, keep: bool) -> None:
     """One context's commit, with or without its turns."""
-    loaded = store.load(BUCKET)
+    loaded, context = store.load(BUCKET), messages(number)
     said = None
     if keep:
         contents = [content_of(fact) for fact in facts_of(loaded.document)]
-        turns = [judged(turn) for turn in turns_of(may_keep(messages(number)).kept, "t")]
+        turns = [judged(turn) for turn in turns_of(may_keep(context).kept, "t")]
         turns = [seen for turn in turns if (seen := without_echo(turn, contents)) is not None]
         said = took_in(
             said_file_of(loaded.document), lambda: store.read_said(BUCKET, loaded.document), turns, LIMITS, NOW
