@@ -104,13 +104,13 @@ class Lines:
 
     def __init__(self, document: Document, settings: RecallSettings) -> None:
         facts = facts_of(document)
-        # Text and cost of each fact's line, as pairs: the garbage collector does not look at those again and again.
+        # As tuples of texts and numbers: the garbage collector does not look at those again and again.
         self._facts = tuple((text, tenths_of_tokens(text + "\n")) for text in _fact_lines(document))
         places = [place for place, (text, _) in enumerate(self._facts) if text]
         ranks = list(map(rank, facts))
         self._corrections = {place for place in places if is_correction(facts[place])}
-        self._chosen = sorted(places, key=ranks.__getitem__, reverse=True)
-        self._shown = sorted(places, key=lambda place: self._in_block(ranks[place], place))
+        self._chosen = tuple(sorted(places, key=ranks.__getitem__, reverse=True))
+        self._shown = tuple(sorted(places, key=lambda place: self._in_block(ranks[place], place)))
         self.summaries = list(_summaries(document, _ESTABLISHED if settings.order == "established" else _STABLE))
 
     @cached_property

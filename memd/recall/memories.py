@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Literal
@@ -33,6 +33,28 @@ Kind = Literal["fact", "excerpt", "pending"]
 """What can be found: a fact, an excerpt of what was said, a message that is not extracted yet."""
 
 
+class Findable:
+    """All that can be found in a memory, as facts: the facts, then the excerpts, then the pending messages.
+
+    The latter are made into facts when asked for: the garbage collector looks at each dict that is kept.
+    """
+
+    def __init__(self, facts: list[Fact], others: tuple[Excerpt | Pending, ...]) -> None:
+        self._facts = facts
+        self._others = others
+
+    def __len__(self) -> int:
+        return len(self._facts) + len(self._others)
+
+    def __iter__(self) -> Iterator[Fact]:
+        yield from self._facts
+        yield from (other.as_fact() for other in self._others)
+
+    def __getitem__(self, place: int) -> Fact:
+        facts = len(self._facts)
+        return self._facts[place] if place < facts else self._others[place - facts].as_fact()
+
+
 @dataclass(frozen=True, slots=True)
 class Memory:
     """A document to read, without the facts whose time is over, and what can be found besides its facts.
@@ -46,12 +68,10 @@ class Memory:
     good_until: datetime | None = None
     excerpts: tuple[Excerpt, ...] = ()
     pending: tuple[Pending, ...] = ()
-    found: list[Fact] = field(init=False)
-    """All that can be found, as facts: the facts, then the excerpts, then the pending messages."""
+    found: Findable = field(init=False)
 
     def __post_init__(self) -> None:
-        as_facts = (*(excerpt.as_fact() for excerpt in self.excerpts), *(message.as_fact() for message in self.pending))
-        object.__setattr__(self, "found", [*self.facts, *as_facts])
+        object.__setattr__(self, "found", Findable(self.facts, self.excerpts + self.pending))
 
     @property
     def facts(self) -> list[Fact]:

@@ -78,8 +78,8 @@ class Indexed:
         if self.base is None:
             known = [*self.around, *[Around()] * (len(self.memory.found) - len(self.around))]
             return (Index(list(map(entry_of, self.memory.found, known))),)
-        pending = self.memory.found[len(self.base.memory.found) :]
-        return (*self.base.indexes, Index([entry_of(fact, Around()) for fact in pending], self.base.indexes[0]))
+        pending = [entry_of(message.as_fact(), Around()) for message in self.memory.pending]
+        return (*self.base.indexes, Index(pending, self.base.indexes[0]))
 
     @cached_property
     def names(self) -> Mapping[str, Sequence[int]]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable
-from functools import lru_cache
 from itertools import chain
 from operator import add
 from pathlib import Path
@@ -131,7 +130,6 @@ def _plain(word: str) -> str:
     return unicodedata.normalize("NFC", bare).replace("’", "'").replace("'s", "").replace("'", "")
 
 
-@lru_cache(maxsize=_KEPT)
 def stem(word: str) -> str:
     """A word without English inflection: likes, liked, liking and like have one stem, as go and went; two is 2."""
     if len(word) < 3 or not word.isalpha() or not word.isascii():

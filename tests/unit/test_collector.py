@@ -42,26 +42,34 @@ def turns(count: int) -> list[Turn]:
     return [turn(identity, text, thread=thread) for identity, text, thread in said]
 
 
-def looked_at(app: Memd, user: str) -> int:
-    """How many objects more the collector looks at once this user's memory is injected and searched."""
-    for _ in range(3):  # what holds only texts and numbers is left alone once the collector has seen it
-        gc.collect()
-    before = len(gc.get_objects())
+def looked_at(app: Memd, user: str) -> tuple[int, int]:
+    """How many objects more the collector looks at, and references that it follows, once this user's memory is read."""
+
+    def known() -> tuple[int, int]:
+        for _ in range(3):  # what holds only texts and numbers is left alone once the collector has seen it
+            gc.collect()
+        objects = gc.get_objects()
+        return len(objects), sum(len(gc.get_referents(one)) for one in objects)
+
+    before = known()
     app.inject(user)
     assert len({hit.kind for hit in app.search(user, "tea", limit=500)}) == 2
-    for _ in range(3):
-        gc.collect()
-    return len(gc.get_objects()) - before
+    after = known()
+    return after[0] - before[0], after[1] - before[1]
 
 
 def test_the_collector_looks_at_no_object_of_a_fact_or_turn(data_dir: Path) -> None:
-    """A memory of many facts and excerpts has as many objects for the collector as one of few."""
-    for user, count in (("first", FEW), ("few", FEW), ("many", MANY)):
+    """A memory of many facts and excerpts has as many objects for the collector as one of few.
+
+    It follows one reference for each fact, and none for an excerpt.
+    """
+    for user, count in (("first", MANY), ("few", FEW), ("many", MANY)):
         store(data_dir, document(*facts(count), bucket=Bucket(user)), *turns(count))
     app = reader(data_dir)
     looked_at(app, "first")
     few, many = looked_at(app, "few"), looked_at(app, "many")
-    assert many - few < (MANY - FEW) / 10
+    assert many[0] - few[0] < (MANY - FEW) / 10
+    assert many[1] - few[1] < (MANY - FEW) * 1.1
 
 
 def test_a_search_returns_facts_as_the_document_has_them(data_dir: Path) -> None:
