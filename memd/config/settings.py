@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, tzinfo
 from pathlib import Path
 from typing import Annotated, Any, Literal
+from zoneinfo import ZoneInfo
 
 from msgspec import Meta, Struct, field, structs
 
@@ -64,12 +65,8 @@ def _hide(section: Section, name: str) -> None:
 
 def _zone(name: str) -> tzinfo:
     """The time zone of a name. Raises ValueError."""
-    if name == "UTC":
-        return UTC
-    from zoneinfo import ZoneInfo  # noqa: PLC0415  (apps that only push need no zone)
-
     try:
-        return ZoneInfo(name)
+        return UTC if name == "UTC" else ZoneInfo(name)
     except (KeyError, OSError, ValueError):  # unknown, a folder of zones, no name at all
         raise ValueError("timezone must be an IANA name, such as Europe/Berlin (the package tzdata has all)") from None
 

@@ -87,10 +87,10 @@ _LOAD_ONCE = """\
             return _KEPT[owner]
         except DocumentTooNew:
 """
-_COMMIT = "self._store.commit(key.bucket, loaded, applied.document, lambda: self._still_ours(work), taken, said)"
+_COMMIT = "self._store.commit(key.bucket, loaded, kept.document, lambda: self._still_ours(work), taken, kept.said)"
 _ACK_AND_COMMIT = """\
 send(self._resources.client, verbs.ack(work.part.claim.id, {"state": "stored"}, {}))
-                self._store.commit(key.bucket, loaded, applied.document, lambda: True, taken, said)"""
+                self._store.commit(key.bucket, loaded, kept.document, lambda: True, taken, kept.said)"""
 _CHECK = "            if document_file.hash_on_disk(file) != loaded.content_hash:\n"
 _TAKEN = """\
   call('LPOP', list)
