@@ -37,7 +37,8 @@ CONVERSATIONS = list(month.conversations())
 END = datetime(2026, 3, 31, 23, 0, tzinfo=UTC)
 
 MEMORY = (
-    "lang", "coriander", "peanuts", "noodles", "order-short", "router", "knee", "chol", "fried", "colveg", "coldrink", "calls",
+    "lang", "coriander", "peanuts", "noodles", "order-short", "router", "knee", "chol", "fried",
+    "colveg", "coldrink", "calls",
     "longjing", "visit", "mumlang", "mumknee", "aisle", "mumwindow", "flat", "home2", "school", "swim", "celsius",
     "rooibos", "stars", "eight", "internet", "brief", "flower", "emoji", "newjob2",
 )  # fmt: skip
