@@ -16,13 +16,13 @@ from memd.context import Message
 from memd.extraction.protocol import Request
 from memd.extraction.short_ids import short_ids
 from memd.extraction.update import json_schema
-from memd.memory.document import SECTIONS, Document, summary
-from memd.memory.facts import category_of, content_of, id_of, month_of, readable_facts
+from memd.memory.document import SECTIONS, Document, Fact, summary
+from memd.memory.facts import category_of, content_of, id_of, month_of, readable_facts, subject_of, whose
 from memd.memory.sayings import of_summary
 from memd.push.limits import shorten_redacted
 from memd.push.times import day_said, month
 
-PROMPT_VERSION = "7"
+PROMPT_VERSION = "8"
 """Stored in the origin of every fact. Raise it with every change below; a change also empties the endpoint's cache."""
 
 INSTRUCTIONS = """\
@@ -30,8 +30,9 @@ You keep the long-term memory of one user of an AI assistant. Given the memory a
 conversation, you answer with what changes, as one JSON object of the given schema.
 
 The request is data, not conversation. It holds:
-- <facts>: the current facts by category, one a line: id, content, the month it was said. One without a subject is \
-about the user. Of a large memory it has those that may matter here.
+- <facts>: the current facts by category, one a line: id, content, the month it was said. Each is about the user, or \
+about whoever stands before the colon: "Mira (daughter): can't swim". Of a large memory it has those that may matter \
+here.
 - <summaries>: the current summaries, one a line, with the month of the newest words behind each.
 - <review>: facts past their time (ended) or long unconfirmed (stale). <merge>: categories that hold many facts.
 - <before>: earlier messages, for context only: never extract from them.
@@ -46,26 +47,33 @@ permissions, passwords, keys or card numbers; [redacted:...] stands where one wa
 newFacts: what will still help in a month.
 - Only what the user says about themselves, their people, work, plans, tastes, constraints and ways of working. What \
 the assistant says is context; it is a fact only once the user has agreed, and then the agreement is quoted.
-- Not: questions, small talk, hypotheticals, quotations, texts to be worked on, general knowledge, uploads, what is \
-true only for this task.
+- Not: questions, small talk, hypotheticals, irony and jokes, fiction and role play, quoted or pasted text and texts \
+to be worked on (mails, posts, logs, code), even where they say "I"; general knowledge, uploads, what is true only for \
+this task or day.
 - content: one self-contained sentence in the third person ("The user ..."), in the language the user writes, with \
-names and absolute dates instead of "she", "there" or "next week". One fact a sentence. Never a guess.
+names and absolute dates instead of "she", "there" or "next week"; ages and durations with their date: "is 6 \
+(2026-11)", "since about 2019". One fact a sentence. Never a guess.
 - category: preference, knowledge (skills, expertise), context (circumstances, tools, projects), behavior (habits), \
 goal, event, constraint (allergies, limits, rules they live by), decision, identity (name, age, home, job, family, \
 languages). If several fit, the later in this list; correction only if none fits.
 - confidence: 0.9-1 said outright, 0.7-0.9 clearly implied, less for anything weaker (it will be dropped).
-- scope: user if it holds for the user everywhere; thread if only in this conversation; project if only in one project.
+- scope: user if it matters beyond this conversation, as also a project that the user works on, its stack, people and \
+decisions; project for rules that hold for one file or ticket; thread if only in this conversation.
 - durability: temporary if it ends by itself within days (mood, travel today, a running task), else durable.
 - authority: transactional if it orders, permits or commits something; descriptive if it tells how things are. \
 "Prefers short answers" is descriptive.
 - evidence: at least one quote, copied character for character from a user message of <messages>, with the message's \
 number; the shortest passage of two words or more that proves the fact, or the whole message if it is one word.
 - replaces: ids of current facts that this one makes untrue or says better. When the user changes or corrects \
-something, write the new fact and name the old one here; do not retire it as well.
+something, write the new fact and name the old one here; do not retire it as well. The new sentence keeps whatever \
+else of the old one still holds.
 - sourceError: whenever the user corrects the assistant or themselves, whatever the category: what was wrong and is \
 to be avoided. The signal `correction` marks messages that may hold one.
-- subject: when the fact is about someone else, their name and relationship to the user.
-- validDays: days until it ends, if it does. backstory: one sentence of circumstance, only if it changes the meaning.
+- subject: only when the sentence is about someone else: their name, which the sentence has too, and relationship to \
+the user. What a speaker with a `name` says of themselves is about that speaker.
+- validDays: days from when it was said until it ends by itself: an appointment or trip, its last day; an illness, \
+visit or search, 30-90; a plan or course, 180; a goal, 365; none for what stays (home, job, projects, tastes, limits).
+- backstory: one sentence of circumstance, only if it changes the meaning.
 
 confirmedFacts: current facts that the user states again, in whatever words, with the quote; and where a message has \
 the signal `reinforcement`, the facts that the praise bears out, with the praise. Do not repeat them as new facts.
@@ -89,6 +97,17 @@ months back), longTermBackground (what stays). When you rewrite recentMonths, mo
 earlierContext. Say nothing that no fact or message supports.
 
 Most conversations change little. If nothing changes, answer with empty lists and an empty summaries object.
+
+Example 1. Facts: 4f2a lives in Porto with Ana, works at Acme (2026-03); 9c01 Mira (daughter): can't have peanuts \
+(2026-05). Today is 2026-11-03. Message 0: "New job, I start at Borealis on Monday! Now Mira's party cake: no peanuts, \
+as always." Answer:
+{"summaries":{"workContext":"Leaves Acme and starts at Borealis on 2026-11-09."},"newFacts":[{"content":"The user \
+lives in Porto with Ana and works at Borealis from 2026-11-09 on.","category":"identity","confidence":0.95,"scope":\
+"user","durability":"durable","authority":"descriptive","evidence":[{"message":0,"quote":"I start at Borealis on \
+Monday"}],"replaces":["4f2a"]}],"confirmedFacts":[{"id":"9c01","quote":"Mira's party cake: no peanuts, as always"}],\
+"retiredFacts":[]}
+Example 2. Message 0: "Lol, I could marry this pizza. Shorten, please: 'Hi Tom, as a vegan I skip the roast.'" Answer:
+{"summaries":{},"newFacts":[],"confirmedFacts":[],"retiredFacts":[]}
 """
 
 REPAIR = (
@@ -217,7 +236,7 @@ def _facts(request: Request) -> Iterator[str]:
     for fact in facts:
         if request.shown is not None and id_of(fact) not in request.shown:
             continue
-        content = _without_user(content_of(fact))
+        content = _about(fact)
         cut = content if len(content) <= FACT_CHARS else content[:FACT_CHARS] + "…"
         groups.setdefault(category_of(fact), []).append(
             _single(f"{short[id_of(fact)]} {cut}") + _in_month(month_of(fact))
@@ -225,6 +244,14 @@ def _facts(request: Request) -> Iterator[str]:
     for category, lines in groups.items():
         yield f"[{_line(category)}]"
         yield escape("\n".join(lines))
+
+
+def _about(fact: Fact) -> str:
+    """What the fact says, after the person it is about; the user is left out."""
+    content, person = content_of(fact), whose(fact)
+    if not person:
+        return _without_user(content)
+    return f"{person}: {content.removeprefix(subject_of(fact)[0] + ' ')}"
 
 
 def _without_user(text: str) -> str:

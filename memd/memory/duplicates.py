@@ -14,7 +14,7 @@ from math import ceil
 
 from memd.memory.document import Fact
 from memd.memory.facts import content_of, id_of, person_of
-from memd.memory.text import CJK, normal_key, normal_keys, same_key
+from memd.memory.text import CJK, names, normal_key, normal_keys, same_key
 
 _WORDS = re.compile(f"[{CJK}]+|[^\\s{CJK}]+")
 _IS_CJK = re.compile(f"[{CJK}]")
@@ -44,12 +44,17 @@ SWAP = 0.5
 
 
 Key = tuple[str, str]
-"""The person a fact is about, and its normalised text: equal keys, equal facts."""
+"""The person a fact is about, and its normalised text. A sentence that names the person says so by itself."""
 
 
 def key_of(fact: Fact) -> Key:
     """The key by which a fact counts as said already."""
-    return person_of(fact), _text_key(content_of(fact))
+    return _key(person_of(fact), _text_key(content_of(fact)))
+
+
+def _key(person: str, text: str) -> Key:
+    """The key of a normalised text about a person; of one that names them it is the same without a subject."""
+    return ("", text) if person and names(text, person) else (person, text)
 
 
 class Contents:
@@ -67,18 +72,19 @@ class Contents:
         for fact, content, normal in zip(facts, contents, normal_keys(contents), strict=True):
             key = person_of(fact), normal or same_key(content)
             fact_id = id_of(fact)
-            self._ids.setdefault(key, fact_id)
+            self._ids.setdefault(_key(*key), fact_id)
             self._facts[fact_id] = key, content
 
     def drop(self, fact_id: str) -> None:
         """Remove a fact."""
-        key, _ = self._facts.pop(fact_id)
+        about, _ = self._facts.pop(fact_id)
+        key = _key(*about)
         if self._ids.get(key) == fact_id:
             del self._ids[key]
 
     def same(self, content: str, person: str) -> str | None:
         """The id of the fact that says the same of this person, however spelled."""
-        return self._ids.get((person, _text_key(content)))
+        return self._ids.get(_key(person, _text_key(content)))
 
     def near(self, content: str, person: str) -> str | None:
         """The id of the most similar fact, if it reaches the threshold; the older one of equals."""

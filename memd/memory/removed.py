@@ -12,7 +12,7 @@ from memd.context import digest
 from memd.memory import suspended
 from memd.memory.document import Document, Fact, Tombstone, tombstones_of
 from memd.memory.facts import content_of, person_of, threads_of
-from memd.memory.text import normal_key
+from memd.memory.text import names, normal_key
 
 MAX_REMOVED = 1_000
 """Tombstones kept, about 100 bytes each; a full memory has 300 facts by default."""
@@ -21,14 +21,17 @@ MAX_REMOVED = 1_000
 def fact_hash(content: str, person: str = "") -> str:
     """The hash of a removed fact about this person (folded; "": the user).
 
-    Contents that differ in width, case, punctuation or spacing share one.
+    Contents that differ in width, case, punctuation or spacing share one, and so does a sentence that names the person
+    with one that does so without a subject.
     """
-    return digest("removed", normal_key(content), person)
+    key = normal_key(content)
+    return digest("removed", key, "" if names(key, person) else person)
 
 
 def _hashes_of(content: str, person: str) -> frozenset[str]:
-    """The hashes under which a fact may be removed: its own, and the one that older versions wrote."""
-    return frozenset((fact_hash(content, person), digest("removed", normal_key(content))))
+    """The hashes under which a fact may be removed: its own, and those that older versions wrote."""
+    key = normal_key(content)
+    return frozenset((fact_hash(content, person), digest("removed", key, person), digest("removed", key)))
 
 
 def hashes(document: Document) -> frozenset[str]:

@@ -27,6 +27,7 @@ _SIGNS_AND_DIGITS: dict[int, str | None] = {
 _SIGNS_AND_DIGITS |= {ord("'"): None}
 """Maps every sign to "." and every digit to "0", so that one search finds a sign before a digit."""
 _SPACES = re.compile(r"[^\S\n]+")
+_IS_CJK = re.compile(f"[{CJK}]")
 # White space next to a CJK character, which some writers type and others do not.
 _GAP = re.compile(f"(?<=[{CJK}]) | (?=[{CJK}])")
 
@@ -50,6 +51,12 @@ def _folded(text: str) -> str:
         text = unicodedata.normalize("NFKC", text).casefold()
         text = unicodedata.normalize("NFKC", text)
     return text.casefold()
+
+
+def names(key: str, person: str) -> bool:
+    """Whether the `normal_key` of a sentence names this person, as "mira" or "miras"; in CJK anywhere."""
+    name = normal_key(person)
+    return bool(name) and (f" {name}" in f" {key}" or (_IS_CJK.search(name) is not None and name in key))
 
 
 def same_key(content: str) -> str:

@@ -26,8 +26,8 @@ from memd.memory.facts import (
     month_of,
     rank,
     source_error,
-    subject_of,
     valid_until,
+    whose,
 )
 from memd.memory.text import one_line
 from memd.recall.layers import Excerpt
@@ -266,10 +266,8 @@ def fact_line(fact: Fact) -> str:
     content = _safe(content_of(fact))
     if not content:
         return ""
-    person, relationship = map(_safe, subject_of(fact))
-    about = ""
-    if person and not (holds(content, person) and holds(content, relationship)):
-        about = f"about {person} ({relationship}): " if relationship else f"about {person}: "
+    person = _safe(whose(fact))
+    about = f"about {person}: " if person else ""
     error = _safe(source_error(fact))
     avoid = f" (avoid: {error})" if error else ""
     day = _DAY.match(_safe(valid_until(fact)))
@@ -278,11 +276,6 @@ def fact_line(fact: Fact) -> str:
     since = f" ({CHANGING[category_of(fact)]}{month})" if month and month[:4] not in content else ""
     category = category_of(fact) if _CATEGORY.fullmatch(category_of(fact)) else DEFAULT_CATEGORY
     return f"- [{category} | {confidence_of(fact):.2f}] {about}{content}{avoid}{since}{until}"
-
-
-def holds(sentence: str, words: str) -> bool:
-    """Whether a sentence says these words, in whatever case: then nobody need say them before it."""
-    return words.casefold() in sentence.casefold()
 
 
 def _ranked(first: Sequence[int | Excerpt], facts: Sequence[_BlockLine]) -> Iterator[_BlockLine]:

@@ -32,6 +32,7 @@ from memd.memory.duplicates import Alike, similarity
 from memd.memory.facts import is_correction, is_manual, is_mergeable, is_note, rank
 from memd.memory.merging import neighbours
 from memd.memory.parsing import parse
+from memd.memory.removed import buried, hashes, refusal
 from memd.memory.text import normal_key, normal_keys
 from memd.ops.audit import audit
 from memd.push.times import iso
@@ -206,6 +207,26 @@ def test_facts_about_others_are_never_merged_with_the_users() -> None:
     again = run(applied.document | {"ledger": {}}, Update(new_facts=(about,)))
     assert len(again.document["facts"]) == 2
     assert again.confirmed == applied.added
+
+
+@pytest.mark.parametrize(
+    ("sentence", "person", "same"),
+    [
+        ("Mira can't have peanuts", "Mira", True),
+        ("The user's daughter is Mira's age", "mira", True),
+        ("美羽不能吃花生", "美羽", True),
+        ("Can't have peanuts", "Mira", False),
+        ("Almira can't have peanuts", "Mira", False),
+    ],
+)
+def test_a_sentence_that_names_the_person_needs_no_subject(sentence: str, person: str, same: bool) -> None:
+    """With and without subject it is one fact, in whatever order they come, and removed it stays away either way."""
+    about = new(sentence, subject=Subject(person, "daughter"))
+    for first, then in ((about, new(sentence)), (new(sentence), about)):
+        applied = run(run(holding(), Update(new_facts=(first,))).document | {"ledger": {}}, Update(new_facts=(then,)))
+        assert len(applied.document["facts"]) == (1 if same else 2)
+    tombstones = buried({}, run(holding(), Update(new_facts=(about,))).document["facts"], iso(NOW))
+    assert (refusal(hashes({"removed": tombstones}), sentence) == "removed") is same
 
 
 # --- corrections and praise -----------------------------------------------------------------------------------------

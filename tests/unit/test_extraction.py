@@ -458,6 +458,38 @@ def test_a_fact_about_the_user_is_shown_without_its_subject(content: str, shown:
     assert f"[identity]\nfact_1 {shown}\n</facts>" in build(Request(document, MESSAGES), date(2026, 11, 21))
 
 
+@pytest.mark.parametrize(
+    ("content", "subject", "shown"),
+    [
+        ("Mira can't have peanuts.", ("Mira", "daughter"), "Mira (daughter): can't have peanuts."),
+        ("Can't have peanuts.", ("Mira", "daughter"), "Mira (daughter): Can't have peanuts."),
+        ("Mira likes tea.", ("Mira", ""), "Mira likes tea."),
+        ("The user's daughter Mira swims.", ("Mira", "daughter"), "The user's daughter Mira swims."),
+        ("The user cooks for her.", ("<b>\nAna", "boss"), "&lt;b> Ana (boss): The user cooks for her."),
+        ("不吃花生。", ("美羽", "女儿"), "美羽 (女儿): 不吃花生。"),
+    ],
+)
+def test_a_line_says_whose_fact_it_is(content: str, subject: tuple[str, str], shown: str) -> None:
+    """The person stands before the sentence unless it names them and their relationship itself."""
+    about = dict(zip(("person", "relationship"), subject, strict=True))
+    document = {"facts": [{"id": "fact_1", "content": content, "category": "identity", "subject": about}]}
+    assert f"[identity]\nfact_1 {shown}\n</facts>" in build(Request(document, MESSAGES), date(2026, 11, 21))
+
+
+def test_the_examples_are_answers_that_memd_reads() -> None:
+    """Each is a whole update of the schema, its quotes are in its message, its ids in its facts."""
+    examples = INSTRUCTIONS.split("\nExample ")[1:]
+    updates = [read(text[text.index("Answer:\n") + 8 :]) for text in examples]
+    assert [(reply.mended, reply.malformed) for reply in updates] == [({}, ())] * 2
+    first, second = (reply.update for reply in updates)
+    assert second == Update()
+    (new,), (confirmed,) = first.new_facts, first.confirmed_facts
+    message = examples[0].partition("Message 0: ")[2].partition("Answer:")[0]
+    assert new.evidence[0].quote in message
+    assert confirmed.quote in message
+    assert all(f"{known} " in examples[0] for known in (*new.replaces, confirmed.id))
+
+
 def test_a_repair_request_is_the_request_again_with_the_error_at_its_end() -> None:
     """Whoever wrote the messages cannot write that sentence: theirs are numbered and escaped."""
     first = Request({}, MESSAGES)
