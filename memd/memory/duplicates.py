@@ -17,7 +17,7 @@ from memd.memory.facts import content_of, id_of, person_of
 from memd.memory.text import CJK, names, normal_key, normal_keys, same_key
 
 _WORDS = re.compile(f"[{CJK}]+|[^\\s{CJK}]+")
-_IS_CJK = re.compile(f"[{CJK}]")
+IS_CJK = re.compile(f"[{CJK}]")
 _DIGIT = re.compile(r"\d|[一二三四五六七八九十两百千万]")
 
 _EMPTY = frozenset((
@@ -32,12 +32,19 @@ _TELLING = frozenset((
     "not", "no", "never", "without", "nor", "dont", "doesnt", "didnt", "isnt", "arent", "wont", "cant", "cannot",
     "was", "used", "former", "formerly", "previously", "once", "before", "anymore", "longer", "until", "stopped",
     "quit", "will", "plan", "want", "may", "might", "should", "only", "all", "every", "rarely", "sometime", "often",
+    "hardly", "barely", "scarcely", "seldom", "dislike", "hate", "avoid", "refuse", "ex",
     "mother", "father", "mom", "dad", "mum", "parent", "wife", "husband", "partner", "girlfriend", "boyfriend",
     "son", "daughter", "child", "children", "kid", "baby", "brother", "sister", "aunt", "uncle", "cousin",
+    "nephew", "niece", "grandson", "granddaughter", "fiance", "neighbor", "neighbour", "roommate", "flatmate",
     "grandmother", "grandfather", "friend", "bos", "boss", "colleague", "coworker", "manager", "team", "dog", "cat",
 ))  # fmt: skip
-_TELLING_CJK = frozenset("不没無无非未别勿曾前妈爸母父妻夫儿女兄弟姐妹哥友孩狗猫")
+_TELLING_CJK = frozenset("不没無无非未别勿曾前妈爸母父妻夫儿女兄弟姐妹哥友孩狗猫侄甥孙叔姑舅姨邻厌")
 """Words that change a sentence's meaning when only one of two sentences has them."""
+
+_DIRECTION = re.compile(r"\b(over|than|before|after|instead|rather|versus|vs)\b|(比|先|再|而非|多于|胜过)")
+_FROM_TO = re.compile(r"\b(from|to|into)\b|(从|由|到|至|往|去)")
+_FROM = re.compile(r"\bfrom\b|[从由]")
+"""Words that give those before and after them different parts: "Python over Go", "from Berlin to Bonn"."""
 
 SWAP = 0.5
 """Weight of the order of the words in a similarity; the rest is the share of words that both have."""
@@ -118,7 +125,7 @@ def similarity(first: str, second: str, floor: float = 0.0) -> float:
     """
     left, right = tokens(first), tokens(second)
     shared, different = set(left) & set(right), set(left) ^ set(right)
-    if not shared or any(map(changes_meaning, different)):
+    if not shared or any(map(changes_meaning, different)) or differ_in_sides(first, second):
         return 0.0
     jaccard = len(shared) / (len(shared) + len(different))
     if (1 - SWAP) * jaccard + SWAP < floor:
@@ -155,6 +162,32 @@ class Alike:
         return similarity(self._content, other, floor)
 
 
+def differ_in_sides(first: str, second: str) -> bool:
+    """Whether a word that both contents have stands on different sides of "over", "than", "from", "to" and the like."""
+    one, other = _sides(first), _sides(second)
+    if not one or not other:
+        return False
+    return any(sides.isdisjoint(other[token]) for token, sides in one.items() if token in other)
+
+
+@lru_cache(maxsize=4096)
+def _sides(content: str) -> dict[str, frozenset[str]]:
+    """The words by which of these words stands before them; empty where there is none."""
+    key = normal_key(content)
+    places = [(found.start(), found.end(), found[0]) for found in _DIRECTION.finditer(key)]
+    if _FROM.search(key):
+        places += [(found.start(), found.end(), found[0]) for found in _FROM_TO.finditer(key)]
+    if not places:
+        return {}
+    sides: dict[str, frozenset[str]] = {}
+    end, name = 0, ""
+    for start, after, found in [*sorted(places), (len(key), len(key), "")]:
+        for token in tokens(key[end:start]):
+            sides[token] = sides.get(token, frozenset()) | {name}
+        end, name = after, found
+    return sides
+
+
 def says_more(content: str, other: str) -> bool:
     """Whether one content has all words of the other, and further ones."""
     return set(tokens(other)) < set(tokens(content))
@@ -165,7 +198,7 @@ def tokens(content: str) -> tuple[str, ...]:
     """The words that count, in order: plural and verb endings in -s cut, CJK as pairs of characters."""
     words: list[str] = []
     for word in _WORDS.findall(normal_key(content)):
-        if _IS_CJK.match(word):
+        if IS_CJK.match(word):
             words += _pairs(_EMPTY_CJK.sub("", word))
         elif word not in _EMPTY:
             words.append(word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith("ss") else word)
@@ -175,7 +208,7 @@ def tokens(content: str) -> tuple[str, ...]:
 def _traces(words: Iterable[str]) -> Iterator[str]:
     """Substrings of any text that has these tokens: the word, or the two characters of a pair."""
     for word in words:
-        yield from word if _IS_CJK.match(word) else (word,)
+        yield from word if IS_CJK.match(word) else (word,)
 
 
 def _pairs(run: str) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Sequence
 
@@ -10,7 +11,7 @@ from memd.config import ApplySettings
 from memd.extraction.update import MergedFact
 from memd.memory.document import Document, Fact, facts_of, revision_of
 from memd.memory.draft import Draft
-from memd.memory.duplicates import tokens
+from memd.memory.duplicates import IS_CJK, changes_meaning, differ_in_sides, tokens
 from memd.memory.evidence import MAX_EVIDENCE
 from memd.memory.facts import (
     UNKNOWN,
@@ -37,6 +38,12 @@ from memd.memory.text import one_line
 MAX_SOURCES = 8
 """Most facts that one merge may replace."""
 
+FULL_SHARE = 0.7
+"""Share of `max_facts` up to which nothing is merged: a merge always loses something, and there is room."""
+
+MIN_KEPT_SHARE = 0.7
+"""Least share of each source's words that a merged sentence has, in their order."""
+
 MAX_NEW_SHARE = 0.3
 """Most new words in a merged sentence, as a share: enough for "and", "such as", a new order."""
 
@@ -47,11 +54,14 @@ _DIGIT = re.compile(r"\d")
 
 
 def categories(document: Document, settings: ApplySettings) -> tuple[str, ...]:
-    """The categories that hold enough facts for a merge, by name."""
-    if not settings.consolidate_from:
+    """The category whose facts may be merged now: none while there is room, then by turns one that holds enough."""
+    facts = facts_of(document)
+    if not settings.consolidate_from or len(facts) <= FULL_SHARE * settings.max_facts:
         return ()
-    counts = Counter(category_of(fact) for fact in facts_of(document) if is_mergeable(fact))
-    return tuple(sorted(name for name, count in counts.items() if count >= settings.consolidate_from))
+    counts = Counter(category_of(fact) for fact in facts if is_mergeable(fact))
+    enough = sorted(name for name, count in counts.items() if count >= settings.consolidate_from)
+    first = revision_of(document) % len(enough) if enough else 0
+    return tuple(enough[first : first + 1])
 
 
 def neighbours(document: Document, offered: Sequence[str]) -> list[str]:
@@ -114,12 +124,40 @@ def _refusal(draft: Draft, proposal: MergedFact, content: str, offered: Sequence
         return "bad_merge"
     if reason := content_refusal(content, draft.settings):
         return reason
-    return None if _says_only(content, facts) else "not_in_sources"
+    if not _says_only(content, facts):
+        return "not_in_sources"
+    return None if all(_keeps(content, content_of(fact)) for fact in facts) else "bad_merge"
 
 
 def _says_only(content: str, facts: Sequence[Fact]) -> bool:
     """Whether a merged sentence only says what its sources say: few new words, and no new number."""
-    source_words = {token for fact in facts for token in tokens(content_of(fact))}
-    words = set(tokens(content))
+    source_words = {word for fact in facts for word in _words(content_of(fact))}
+    words = set(_words(content))
     new = words - source_words
     return len(new) <= MAX_NEW_SHARE * len(words) and not any(map(_DIGIT.search, new))
+
+
+def _keeps(content: str, source: str) -> bool:
+    """Whether a merged sentence has the words of a source that change a meaning, and most others in their order."""
+    merged, words = _words(content), _words(source)
+    if any(changes_meaning(word) and word not in merged for word in words) or differ_in_sides(content, source):
+        return False
+    return _in_order(words, merged) >= MIN_KEPT_SHARE * len(words)
+
+
+def _words(content: str) -> list[str]:
+    """The tokens, of CJK the characters: two facts joined by 和 have other pairs of them."""
+    return [word for token in tokens(content) for word in (token if IS_CJK.match(token) else (token,))]
+
+
+def _in_order(words: Sequence[str], merged: Sequence[str]) -> int:
+    """How many of the words the other sequence has in the same order (the longest common subsequence)."""
+    places: dict[str, list[int]] = {}
+    for place, word in enumerate(merged):
+        places.setdefault(word, []).append(place)
+    ends: list[int] = []  # by length - 1: the least place at which a common subsequence of this length ends
+    for word in words:
+        for place in reversed(places.get(word, [])):
+            at = bisect_left(ends, place)
+            ends[at : at + 1] = [place]
+    return len(ends)

@@ -82,7 +82,7 @@ class Played:
 
 def test_a_month_of_one_user(asking: Callable[..., Settings], shim: Path, model: ModelServer) -> None:
     """The memory that a person would sign, and an account of everything else."""
-    settings = asking(apply__stale_after_days=14, drain__linger_s=2)
+    settings = asking(apply__stale_after_days=14, apply__max_facts=40, apply__consolidate_from=10, drain__linger_s=2)
 
     played = play(settings, shim, model)
 

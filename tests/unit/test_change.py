@@ -129,6 +129,22 @@ def test_what_says_the_same_confirms(old: str, again: str) -> None:
         ("The user lives in Porto", "The user lives in Braga"),
         ("The user runs 1.5 km a day", "The user runs 15 km a day"),
         ("The user used to work at a bakery in Leeds", "The user works at a bakery in Leeds"),
+        (
+            "The user prefers Python over Go for services at work and at home",
+            "The user prefers Go over Python for services at work and at home",
+        ),
+        (
+            "The user moved from Berlin to Bonn with the whole family in spring",
+            "The user moved from Bonn to Berlin with the whole family in spring",
+        ),
+        ("用户觉得上海的生活比北京的生活更舒服", "用户觉得北京的生活比上海的生活更舒服"),
+        ("用户今年春天和家人一起从柏林搬到了波恩", "用户今年春天和家人一起从波恩搬到了柏林"),
+        ("The user hardly ever eats fish with lemon and rice", "The user ever eats fish with lemon and rice"),
+        ("The user plays chess with a nephew every Sunday", "The user plays chess with a niece every Sunday"),
+        (
+            "The user dislikes long meetings early in the morning without notes",
+            "The user likes long meetings early in the morning without notes",
+        ),
     ],
 )
 def test_what_says_something_else_is_added(old: str, other: str) -> None:
@@ -513,15 +529,18 @@ def tea(number: int, kind: str) -> Fact:
 
 
 TEAS = [tea(number, kind) for number, kind in enumerate(KINDS)]
+FULL: dict[str, Any] = {"max_facts": 10}
+"""Settings for which the teas take more than seven tenths of the places."""
+
 ALL_TEAS = "The user likes green, black, white, mint, ginger, jasmine, oolong and sage tea"
 
 
 def test_facts_that_overlap_become_one_that_names_them() -> None:
     """Eight facts of one category become one, as sure as the least sure; the originals are in the archive."""
     document = holding(*TEAS, fact(20, "The user is a nurse", category="identity"))
-    assert maintenance_due(document, NOW, ApplySettings()).merge == ("preference",)
+    assert maintenance_due(document, NOW, ApplySettings(**FULL)).merge == ("preference",)
     sources = tuple(one["id"] for one in TEAS)
-    applied = run(document, Update(merged_facts=(MergedFact(ALL_TEAS, sources),)))
+    applied = run(document, Update(merged_facts=(MergedFact(ALL_TEAS, sources),)), **FULL)
     merged = applied.document["facts"][-1]
     assert (merged["content"], merged["replaces"], merged["confidence"]) == (ALL_TEAS, list(sources), 0.8)
     assert [piece["quote"] for piece in merged["evidence"]] == ["green", "black", "white", "mint", "ginger"]
@@ -546,7 +565,7 @@ def test_a_merge_that_is_none_changes_nothing(content: str, sources: list[int], 
     """It must be of one category and person, and say what its sources say."""
     document = holding(*TEAS, fact(20, "The user is a nurse", category="identity"))
     ids = tuple(f"fact_{number:08x}" for number in sources)
-    applied = run(document, Update(merged_facts=(MergedFact(content, ids),)))
+    applied = run(document, Update(merged_facts=(MergedFact(content, ids),)), **FULL)
     assert reasons(applied) == [reason]
     assert applied.document["facts"] == document["facts"]
 
@@ -558,9 +577,40 @@ def test_one_merge_an_update_and_none_that_was_not_asked_for() -> None:
         MergedFact("The user likes green and black tea", (ids[0], ids[1])),
         MergedFact("The user likes white and mint tea", (ids[2], ids[3])),
     )
-    assert reasons(run(holding(*TEAS), Update(merged_facts=two))) == ["too_many_merged"]
-    assert reasons(run(holding(*TEAS), Update(merged_facts=two[:1]), consolidate_from=0)) == ["bad_merge"]
-    assert maintenance_due(holding(*TEAS[:7]), NOW, ApplySettings()) == Maintenance()
+    assert reasons(run(holding(*TEAS), Update(merged_facts=two), **FULL)) == ["too_many_merged"]
+    assert reasons(run(holding(*TEAS), Update(merged_facts=two[:1]), consolidate_from=0, **FULL)) == ["bad_merge"]
+    assert maintenance_due(holding(*TEAS[:7]), NOW, ApplySettings(**FULL)) == Maintenance()
+
+
+def test_merges_wait_until_a_memory_is_nearly_full_and_take_turns() -> None:
+    """Above seven tenths of the places one category an update may be merged, another one the next time."""
+    boats = [fact(30 + n, f"The user owns boat number {n}", category="context") for n in range(8)]
+    document = holding(*TEAS, *boats)
+    assert maintenance_due(document, NOW, ApplySettings(max_facts=23)).merge == ()
+    turns = [
+        maintenance_due({**document, "revision": revision}, NOW, ApplySettings(max_facts=22)).merge
+        for revision in range(3)
+    ]
+    assert turns == [("context",), ("preference",), ("context",)]
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "merged", "kept"),
+    [
+        ("Uses Python at work", "Uses Go at work", "Uses Python and Go at work", True),
+        ("Uses Python at work", "Never uses Go at work", "Uses Python and Go at work", False),
+        ("Prefers Python over Go", "Prefers Go over Perl", "Prefers Go over Python and Perl", False),
+        ("Plays chess on Sunday evenings with Noor", "Plays Go with Noor", "Plays chess and Go with Noor", False),
+        ("用户喜欢绿茶", "用户喜欢红茶", "用户喜欢绿茶和红茶", True),
+        ("用户不喝绿茶", "用户不喝红茶", "用户喝绿茶和红茶", False),
+    ],
+)
+def test_a_merge_keeps_what_its_sources_say(first: str, second: str, merged: str, kept: bool) -> None:
+    """The words that change a meaning, and seven tenths of the others in their order."""
+    document = holding(fact(90, first), fact(91, second), *TEAS)
+    ids = ("fact_0000005a", "fact_0000005b")
+    applied = run(document, Update(merged_facts=(MergedFact(merged, ids),)), **FULL)
+    assert reasons(applied) == ([] if kept else ["bad_merge"])
 
 
 # --- eviction -------------------------------------------------------------------------------------------------------
