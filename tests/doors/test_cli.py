@@ -104,6 +104,8 @@ def test_status_in_words_and_json(cli: Cli) -> None:
     text = cli("status").stdout
     for word in ("pending", "due", "claimed", "dead", "stored", "skipped", "workers", "oldest waiting"):
         assert word in text
+    assert "messages are kept for 180 days, redacted; said.enabled: false stops it\n" in text
+    assert "messages are not kept\n" in cli("status", MEMD_SAID__ENABLED="false").stdout
 
 
 def test_config_says_where_values_come_from(cli: Cli) -> None:

@@ -16,9 +16,11 @@ import pytest
 from mcp import Client, MCPError, StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 from support import daemon, environment, exit_code, forkserver, free_port, wait_for
+from support.recall_support import document, fact, store, turn
 
 from memd.client import Memd
 from memd.config import Settings
+from memd.context import Bucket
 from memd.errors import ConfigError, Rejected
 from memd.http import keyring
 from memd.mcp.binding import ByProcess
@@ -222,11 +224,14 @@ def test_over_http_the_token_says_who_it_is(memd: Memd, configured: Configured) 
     for name, users, scopes in [
         ("ana", {"ana"}, ("read", "write")),
         ("eve", {"eve"}, ("read",)),
+        ("said", {"eve"}, ("read", "said")),
         ("both", {"ana", "eve"}, ("read", "write")),
     ]:
         made, given[name] = keyring.new("host", keyring.Users(frozenset(users)), scopes)
         keyring.add(file, made)
-    memd.add_fact("eve", "Eve has a secret garden.")
+    garden = fact("fact_a", "Eve has a secret garden.", evidence=[{"thread": "t", "message": "1", "quote": "garden"}])
+    said = turn("1", "The garden has a secret pond with newts.")
+    store(settings.data_dir, document(garden, bucket=Bucket("eve")), said)
     port = free_port()
     part = forkserver.start(
         ["mcp", "--http", "--port", str(port)], environment(settings), settings.data_dir, settings.data_dir / "mcp.log"
@@ -242,6 +247,11 @@ def test_over_http_the_token_says_who_it_is(memd: Memd, configured: Configured) 
         async with over_http(port, given["eve"]) as client:
             assert "garden" in await call(client, "memory_search", query="garden")
             assert "E_SCOPE" in await call(client, "memory_save", content="The user likes tea.")
+        for token in (given["eve"], given["said"]):  # no tool shows turns or finds by their words, whatever the scope
+            async with over_http(port, token) as client:
+                assert "Nothing is remembered" in await call(client, "memory_search", query="newts")
+                assert "newts" not in await call(client, "memory_search", query="garden")
+                assert "newts" not in await read(client, "eve")
 
     try:
         wait_for(lambda: _answers(port), "memd mcp listens")
@@ -258,7 +268,7 @@ def test_over_http_the_token_says_who_it_is(memd: Memd, configured: Configured) 
         assert exit_code(part, 10) == 0
     log = (settings.data_dir / "mcp.log").read_text()
     assert "mcp_ready" in log
-    assert not any(word in log for word in ("garden", "tea", "ana", *given.values()))
+    assert not any(word in log for word in ("garden", "newts", "tea", "ana", *given.values()))
     assert [fact["source"] for fact in memd.document("ana")["facts"]] == ["agent"]
 
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import pytest
+import redis
 from support import MakeSettings, daemon
+from support.fault_support import events
 
 from memd.client import Memd
 from memd.config import Settings
 from memd.context import Bucket
+from memd.inbox import library
 from memd.memory.document import said_file_of
 from memd.memory.said.turns import Said
 from memd.memory.store.json_store import open_store
@@ -29,8 +32,11 @@ def layer(settings: Settings, user: str) -> Said:
     return store.read_said(Bucket(user), store.load(Bucket(user)).document)
 
 
-def test_messages_are_kept_redacted_and_once(memd: Memd, settings: Settings) -> None:
-    """Both roles, with both times; a redelivery adds nothing; a long one keeps its head and tail."""
+def test_messages_are_kept_redacted_and_once(memd: Memd, settings: Settings, client: redis.Redis) -> None:
+    """Both roles, with both times; a redelivery adds nothing; a long one keeps its head and tail.
+
+    The first start that keeps them says so, how long, and how to stop it.
+    """
     with daemon(settings):
         for pushed in (TURNS[:2], TURNS, TURNS):
             memd.push(pushed, thread_id="t", user_id="ana", now=True)
@@ -46,6 +52,9 @@ def test_messages_are_kept_redacted_and_once(memd: Memd, settings: Settings) -> 
     assert (held.turns, held.since, last.text) == (4, first.at, "Good.")
     for file in (settings.data_dir / "users" / "ana").iterdir():
         assert SECRET[-12:] not in file.read_text()
+    (kept,) = events(settings, "scheduler", "said_kept")
+    assert (kept["days"], kept["off"]) == (180, "said.enabled: false")
+    assert not library.note_first_said(client)
 
 
 @pytest.mark.usefixtures("client")
@@ -60,3 +69,4 @@ def test_nothing_is_kept_where_it_is_switched_off_or_nobodys_own(
         app.flush(wait=True)
         assert app.document("ana")["ledger"]
     assert not list(settings.data_dir.rglob("said-*"))
+    assert events(settings, "scheduler", "said_kept") == []
