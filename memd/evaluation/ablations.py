@@ -17,7 +17,7 @@ from memd.evaluation.retrieval import Score, SetResult, by_kind, by_part, measur
 from memd.evaluation.retrieval_memory import MemdMemory, Memories
 from memd.evaluation.retrieval_sets import Labelled
 from memd.recall.domains import Limits
-from memd.recall.fields import entry_of
+from memd.recall.fields import entries_of
 from memd.recall.index import Index
 from memd.recall.periods import NO_PERIOD, Period
 from memd.recall.ranking import Indexed
@@ -44,7 +44,7 @@ class _WithoutDay(Indexed):
     @cached_property
     def indexes(self) -> Sequence[Index]:
         found = [{**fact, "saidAt": "", "createdAt": ""} for fact in self.memory.found]
-        return (Index([entry_of(fact, around) for fact, around in zip(found, self.around, strict=True)]),)
+        return (Index(entries_of(found, self.around)),)
 
 
 class _NoDay(MemdMemory):

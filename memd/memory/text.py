@@ -8,8 +8,10 @@ from collections.abc import Sequence
 
 # C0 and C1 controls, bidi overrides and isolates, lone surrogates, tag characters.
 _UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\U000e0000-\U000e007f]")
-_MARKS = str.maketrans({"‘": "'", "’": "'", **dict.fromkeys("“”„«»", '"'), "\u200b": None, "\ufeff": None})
+_SHAPES = {"‘": "'", "’": "'", **dict.fromkeys("“”„«»", '"'), "\u200b": "", "\ufeff": ""}
 """One shape for quotation marks; characters without width are removed."""
+
+_MARK = re.compile(f"[{''.join(_SHAPES)}]")
 CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
 """The ranges of Chinese, Japanese and Korean characters, for a set of a regex."""
 
@@ -43,11 +45,14 @@ def fold(text: str) -> str:
     return " ".join(_folded(text).split())
 
 
+def _shape(mark: re.Match[str]) -> str:
+    return _SHAPES[mark[0]]
+
+
 def _folded(text: str) -> str:
     """`fold` without touching white space, so that lines stay lines."""
     if not text.isascii():
-        if any(mark in text for mark in map(chr, _MARKS)):
-            text = text.translate(_MARKS)
+        text = _MARK.sub(_shape, text)
         text = unicodedata.normalize("NFKC", text).casefold()
         text = unicodedata.normalize("NFKC", text)
     return text.casefold()

@@ -5,9 +5,10 @@ A fact is found by the message that it quotes, the turns around it, the day it w
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
 from functools import lru_cache
+from itertools import chain, repeat
 
 from msgspec import Struct
 
@@ -39,26 +40,26 @@ class Around(Struct, frozen=True, gc=False):
     speaker: str = ""
 
 
-def entry_of(fact: Fact, around: Around) -> IndexEntry:
-    """What is indexed of a fact. Without a message its quotes stand in for it."""
+def entries_of(facts: Iterable[Fact], around: Sequence[Around] = ()) -> Iterator[IndexEntry]:
+    """What is indexed of each fact. `around`: what was said around the first facts; of the others nothing is known."""
+    again = lru_cache(maxsize=1_024)(roots)  # for what neighbours share: days, persons, the turn between them
+    for fact, known in zip(facts, chain(around, repeat(Around())), strict=False):
+        yield _entry(fact, known, again)
+
+
+def _entry(fact: Fact, around: Around, again: Callable[[str], Sequence[str]]) -> IndexEntry:
+    """What is indexed of a fact. Without a message its quotes stand in for it. `again`: `roots` with a memory."""
     person, relationship = subject_of(fact)
     message = around.message or " ".join(dict.fromkeys(quotes_of(fact)))
-    fields = (
-        (MESSAGE, roots, message[:MESSAGE_CHARS]),
-        (BEFORE, roots, around.before[-TURN_CHARS:]),
-        (AFTER, roots, around.after[:TURN_CHARS]),
-        (DAY, _roots_again, f"{day_text(said_on(fact))} {around.speaker}"),
-        (SUBJECT, _roots_again, f"{person} {relationship}"),
-        (ASIDE, roots, f"{backstory_of(fact)} {source_error(fact)}"),
+    texts = (
+        (MESSAGE, message[:MESSAGE_CHARS]),
+        (BEFORE, around.before[-TURN_CHARS:]),
+        (AFTER, around.after[:TURN_CHARS]),
+        (DAY, f"{day_text(said_on(fact))} {around.speaker}"),
+        (SUBJECT, f"{person} {relationship}"),
+        (ASIDE, f"{backstory_of(fact)} {source_error(fact)}"),
     )
-    found = [(weight, reckoned(text)) for weight, reckoned, text in fields if text.strip()]
-    return IndexEntry(roots(content_of(fact)), found)
-
-
-@lru_cache(maxsize=1_024)
-def _roots_again(text: str) -> tuple[str, ...]:
-    """The roots of a text that many facts have in common: a day, a person."""
-    return tuple(roots(text))
+    return IndexEntry(roots(content_of(fact)), [(weight, again(text)) for weight, text in texts if text.strip()])
 
 
 def said_on(fact: Fact) -> datetime | None:

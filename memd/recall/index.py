@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from array import array
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import accumulate, chain
 from sys import getsizeof
@@ -27,6 +27,10 @@ BEGINNING_WEIGHT = 0.3
 
 MAX_TIMES = 3
 """A repeated word of the query counts at most this often: the query may be a whole message."""
+
+
+FIELDS = 16
+"""Weights of fields that an index tells apart, at most; the own words of its entries are one of them."""
 
 
 class IndexEntry(NamedTuple):
@@ -61,29 +65,30 @@ class Index:
     `like`: an index whose average length is used, so that the scores of both can be compared.
     """
 
-    def __init__(self, entries: Sequence[IndexEntry], like: Index | None = None) -> None:
-        lengths = [len(entry.own) + sum(weight * len(found) for weight, found in entry.fields) for entry in entries]
-        average = sum(lengths) / len(lengths) if any(lengths) else 1.0
-        self.average: float = like.average if like else average
-        self.size = len(entries)
-        self._norms = array("f", [K1 * (1 - B + B * length / self.average) for length in lengths])
+    def __init__(self, entries: Iterable[IndexEntry], like: Index | None = None) -> None:
         # A posting is one number: the place of the entry, and the weight of the field that has the root, by its number.
         # The own words of an entry come first and have number 0.
-        self._weights = (1.0, *sorted({weight for entry in entries for weight, _ in entry.fields}))
-        numbers = {weight: number for number, weight in enumerate(self._weights[1:], 1)}
         postings = defaultdict[str, list[int]](list)
+        numbers: dict[float, int] = {}
+        lengths: list[float] = []
         for place, entry in enumerate(entries):
-            posting = place * len(self._weights)
+            posting = place * FIELDS
             for of_root in map(postings.__getitem__, entry.own):
                 of_root.append(posting)
             for weight, found in entry.fields:
-                of_field = posting + numbers[weight]
+                of_field = posting + numbers.setdefault(weight, len(numbers) + 1)
                 for of_root in map(postings.__getitem__, found):
                     of_root.append(of_field)
+            lengths.append(len(entry.own) + sum(weight * len(found) for weight, found in entry.fields))
+        average = sum(lengths) / len(lengths) if any(lengths) else 1.0
+        self.average: float = like.average if like else average
+        self.size = len(lengths)
+        self._norms = array("f", [K1 * (1 - B + B * length / self.average) for length in lengths])
+        self._weights = (1.0, *numbers)
         self._postings = array("I", chain.from_iterable(postings.values()))
         self._numbers = {root: number for number, root in enumerate(postings)}
         self._ends = array("I", (0, *accumulate(map(len, postings.values()))))
-        self._frequencies = array("I", map(self._entries_in, postings.values()))
+        self._frequencies = array("I", map(_entries_in, postings.values()))
 
     @cached_property
     def _by_beginning(self) -> dict[str, tuple[str, ...]]:
@@ -108,7 +113,7 @@ class Index:
 
     def places(self, root: str) -> set[int]:
         """The places of the entries that contain the root."""
-        return {posting // len(self._weights) for posting in self._postings_of(root)}
+        return {posting // FIELDS for posting in self._postings_of(root)}
 
     def frequency_of_beginning(self, beginning: str) -> int:
         """How many entries contain a word that begins so, at most."""
@@ -135,18 +140,13 @@ class Index:
         number = self._numbers.get(root)
         return () if number is None else self._postings[self._ends[number] : self._ends[number + 1]]
 
-    def _entries_in(self, postings: Sequence[int]) -> int:
-        """How many entries these postings are of."""
-        fields = len(self._weights)
-        return len(postings) if len(postings) == 1 else len({posting // fields for posting in postings})
-
     def _shares(self, root: str) -> Iterator[tuple[int, float, bool]]:
         """Of each entry that contains the root: its place, its share of the score, and whether it has it itself."""
         counts: dict[int, float] = {}
         own: set[int] = set()
-        fields, weights = len(self._weights), self._weights
+        weights = self._weights
         for posting in self._postings_of(root):
-            place, number = posting // fields, posting % fields
+            place, number = posting // FIELDS, posting % FIELDS
             counts[place] = counts.get(place, 0.0) + weights[number]
             if not number:
                 own.add(place)
@@ -161,6 +161,11 @@ class Index:
                 if is_own and share > best.get(place, 0.0):
                     best[place] = share
         return best
+
+
+def _entries_in(postings: Sequence[int]) -> int:
+    """How many entries these postings are of."""
+    return len(postings) if len(postings) == 1 else len({posting // FIELDS for posting in postings})
 
 
 def wanted(query: Sequence[str], indexes: Sequence[Index]) -> Wanted:

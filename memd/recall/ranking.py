@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from memd.memory.facts import content_of, source_of, subject_of
 from memd.recall.domains import Limits, is_request
-from memd.recall.fields import Around, entry_of, names_of, said_on
+from memd.recall.fields import Around, entries_of, names_of, said_on
 from memd.recall.index import Index, Match, Wanted, wanted
 from memd.recall.memories import Memory, with_pending
 from memd.recall.periods import NO_PERIOD, Period
@@ -76,10 +76,9 @@ class Indexed:
     def indexes(self) -> Sequence[Index]:
         """The indexes of all that can be found, in the order of `memory.found`."""
         if self.base is None:
-            known = [*self.around, *[Around()] * (len(self.memory.found) - len(self.around))]
-            return (Index(list(map(entry_of, self.memory.found, known))),)
-        pending = [entry_of(message.as_fact(), Around()) for message in self.memory.pending]
-        return (*self.base.indexes, Index(pending, self.base.indexes[0]))
+            return (Index(entries_of(self.memory.found, self.around)),)
+        pending = (message.as_fact() for message in self.memory.pending)
+        return (*self.base.indexes, Index(entries_of(pending), self.base.indexes[0]))
 
     @cached_property
     def names(self) -> Mapping[str, Sequence[int]]:
