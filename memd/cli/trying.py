@@ -27,6 +27,10 @@ _PARTS = {
 }
 
 
+_ENDS = ("added", "confirmed", "retired", "forgotten", "suspended")
+"""What may become of a fact, in the order in which it is told."""
+
+
 def try_(
     file: Annotated[str, typer.Argument(help="A push, or a list of messages, as JSON; - for standard input.")] = "-",
     memory: Annotated[Path | None, typer.Option(help="Start from this memory document.")] = None,
@@ -92,7 +96,7 @@ def _asked(request: Story, *, prompt: bool) -> Iterator[str]:
     yield _head(f"What {request['model']} proposed")
     yield from _proposed(request["proposed"])
     yield _head("The result")
-    for word in ("added", "confirmed", "retired"):
+    for word in _ENDS:
         for fact in request[word]:
             yield f"  {word:<9} [{fact['category']} | {fact['confidence']:.2f}] {_cut(fact['content'])}"
     for refusal in request["refused"]:
@@ -102,7 +106,7 @@ def _asked(request: Story, *, prompt: bool) -> Iterator[str]:
         yield f"  refused   {reason}, {_PARTS.get(refusal['part'], refusal['part'])}{text}"
     if request["mended"]:
         yield "  mended    " + ", ".join(f"{count} {kind}" for kind, count in request["mended"].items())
-    if not any(request[word] for word in ("added", "confirmed", "retired", "refused", "summaries")):
+    if not any(request[word] for word in (*_ENDS, "refused", "summaries")):
         yield "  nothing changed"
     yield from _paid(request)
 

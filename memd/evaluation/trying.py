@@ -110,6 +110,8 @@ def _request(asked: Asked, settings: Settings) -> Story:
         "added": [_fact(after[fact_id]) for fact_id in applied.added if fact_id in after],
         "confirmed": [_fact(after[fact_id]) for fact_id in applied.confirmed],
         "retired": [_fact(known[fact_id]) for fact_id in applied.retired if fact_id in known],
+        "forgotten": [_fact(fact) for fact in applied.forgotten],
+        "suspended": [_fact(known[fact_id]) for fact_id in applied.suspended if fact_id in known],
         "summaries": sorted(extraction.update.summaries),
         "refused": [
             *(_refusal(refusal, asked) for refusal in applied.refusals),

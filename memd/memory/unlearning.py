@@ -91,15 +91,17 @@ def fulfil(applied: Applied, draft: Draft, named: Sequence[ForgottenFact], wishe
     room = max(0, suspended.MAX_SUSPENDED - len(held))
     refusals += [Refusal("too_many_forgotten", "forgottenFacts", NO_INDEX) for _ in waiting[room:]]
     waiting = waiting[:room]
-    gone = {id_of(fact) for fact in (*dead, *waiting)}
-    left = {**left, "facts": [fact for fact in facts_of(left) if id_of(fact) not in gone]}
+    names = {id_of(fact) for fact in waiting}
+    left = {**left, "facts": [fact for fact in facts_of(left) if id_of(fact) not in names]}
     if dead:
         left = taking_out.buried(left, dead, draft.now, remove_turns(NOTHING_SAID, dead).hashes)
     left = _without(purge(left, waiting, draft.now), asked, draft.now)
+    alive = by_id(left).keys()
     return replace(
         applied,
         document=suspended.with_facts(left, [*held, *(_suspended(fact, draft.now) for fact in waiting)]),
-        added=tuple(fact_id for fact_id in applied.added if fact_id not in gone),
+        added=tuple(fact_id for fact_id in applied.added if fact_id in alive),
+        confirmed=tuple(fact_id for fact_id in applied.confirmed if fact_id in alive),
         refusals=(*applied.refusals, *refusals),
         hidden=tuple(dict.fromkeys([*applied.hidden, *(name for fact in waiting for name in proven_by(fact))])),
         forgotten=dead,

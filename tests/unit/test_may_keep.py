@@ -207,6 +207,13 @@ def test_the_sentences_before_what_is_off_the_record_may_be_read(text: str, rest
     assert kept.rests == ({} if rest is None else {"u0": rest})
 
 
+def test_another_speaker_asks_only_about_their_own_turn() -> None:
+    """Nobody forgets for the user."""
+    turns = [Message("user", "My friend Emil owns a boat.", identity="u0")]
+    kept = may_keep([*turns, Message("user", "Forget everything about Emil.", identity="u1", name="Bo")])
+    assert (kept.not_kept, kept.matters) == ({"u1": "forget_wish"}, ())
+
+
 def test_from_incognito_on_to_off_nothing_is_kept() -> None:
     """Also where the switch was in an earlier claim; `off_from` is the first turn that came since."""
     kept = talk("I keep bees.", "incognito mode on", "I see somebody.", "ok, incognito off", "I coach football.")

@@ -125,7 +125,7 @@ def may_keep(messages: Sequence[Message], off_from: int | None = None) -> Kept:
     is_off = False
     for place, message in enumerate(messages):
         is_off = is_off or place == off_from
-        wish = wish_of(message.content) if message.role == "user" else None
+        wish = _wish_of(message)
         if is_off or (wish is not None and wish.switch):
             draft.drop([place], "off_the_record")
         if wish is None:
@@ -136,6 +136,12 @@ def may_keep(messages: Sequence[Message], off_from: int | None = None) -> Kept:
         else:
             _fulfil(draft, place, wish)
     return draft.kept(is_off=is_off)
+
+
+def _wish_of(message: Message) -> AskedNot | None:
+    """The wish in a message of the user; that of another speaker is about their own turn alone."""
+    wish = wish_of(message.content) if message.role == "user" else None
+    return wish if wish is None or message.name is None else AskedNot(wish.why, "turn")
 
 
 def _fulfil(draft: _Draft, place: int, wish: AskedNot) -> None:
