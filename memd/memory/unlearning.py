@@ -96,7 +96,7 @@ def fulfil(applied: Applied, draft: Draft, named: Sequence[ForgottenFact], wishe
     if dead:
         left = taking_out.buried(left, dead, draft.now, remove_turns(NOTHING_SAID, dead).hashes)
     left = _without(purge(left, waiting, draft.now), asked, draft.now)
-    alive = by_id(left).keys()
+    alive, unsure = by_id(left).keys(), set(map(id_of, doubtful.facts_of(left)))
     return replace(
         applied,
         document=suspended.with_facts(left, [*held, *(_suspended(fact, draft.now) for fact in waiting)]),
@@ -106,7 +106,7 @@ def fulfil(applied: Applied, draft: Draft, named: Sequence[ForgottenFact], wishe
         hidden=tuple(dict.fromkeys([*applied.hidden, *(name for fact in waiting for name in proven_by(fact))])),
         forgotten=dead,
         suspended=tuple(id_of(fact) for fact in waiting),
-        doubtful=tuple(fact_id for fact_id in applied.doubtful if fact_id not in gone),
+        doubtful=tuple(fact_id for fact_id in applied.doubtful if fact_id in unsure),
     )
 
 
