@@ -25,7 +25,6 @@ from memd.inbox import verbs
 from memd.inbox.connection import Call, Flight, connect, inbox_url
 from memd.inbox.verbs import Merged
 from memd.push.filtering import to_context
-from memd.push.signals import load_patterns
 from memd.push.validation import check_push
 
 AREA = "debounce"
@@ -89,9 +88,8 @@ def _light(place: Ground, per_second: int, seconds: float) -> list[float]:
 
 def _whole(place: Ground, per_second: int, seconds: float) -> list[float]:
     """Keys whose claims end as stored."""
-    patterns = load_patterns()
     pushes = [check_push(conversation(n), place.settings.client) for n in range(int(per_second * seconds))]
-    return _steady(place, [verbs.push(to_context(push, patterns)) for push in pushes], per_second)
+    return _steady(place, [verbs.push(to_context(push)) for push in pushes], per_second)
 
 
 def _steady(place: Ground, calls: list[Call[Merged]], per_second: int) -> list[float]:
@@ -115,9 +113,7 @@ def _shots(place: Ground, count: int) -> list[float]:
     with _claims(place) as claimed:
         for number in range(count):
             time.sleep(place.settings.drain.linger_s + 0.5)
-            call = verbs.push(
-                to_context(check_push(conversation(10_000_000 + number), place.settings.client), load_patterns())
-            )
+            call = verbs.push(to_context(check_push(conversation(10_000_000 + number), place.settings.client)))
             (answer,) = Flight(place.client, [call]).land()
             assert isinstance(answer, Merged)
             due[answer.key] = answer.due_ms

@@ -33,7 +33,6 @@ from memd.inbox import verbs
 from memd.inbox.connection import Flight, connect, inbox_url
 from memd.memory.store import files
 from memd.push.filtering import to_context
-from memd.push.signals import load_patterns
 from memd.push.validation import check_push
 
 AREA = "drain"
@@ -63,11 +62,10 @@ def measure(size: Size) -> Iterator[Measurement]:
 
 def push_all(place: Ground, count: int, start: int = 0, chars: int = 512) -> None:
     """Push contexts, each of another user, through the trusted door, many in a pipeline."""
-    patterns = load_patterns()
     for first in range(start, start + count, 200):
         numbers = range(first, min(start + count, first + 200))
         pushes = (check_push(conversation(number, chars), place.settings.client) for number in numbers)
-        for answer in Flight(place.client, [verbs.push(to_context(push, patterns)) for push in pushes]).land():
+        for answer in Flight(place.client, [verbs.push(to_context(push)) for push in pushes]).land():
             if isinstance(answer, Exception):
                 raise answer
 

@@ -21,7 +21,6 @@ from memd.inbox.connection import Flight
 from memd.inbox.verbs import push
 from memd.memory.store import paths
 from memd.push.filtering import to_context
-from memd.push.signals import load_patterns
 from memd.push.validation import check_push
 
 AREA = "long"
@@ -78,14 +77,13 @@ def measure(size: Size) -> Iterator[Measurement]:
 
 
 def _run(place: Ground, parts: list[Process], seconds: float) -> tuple[list[Look], int]:
-    patterns = load_patterns()
     looks: list[Look] = []
     number = 0
     started = time.monotonic()
     while (now := time.monotonic() - started) < seconds and number < CONTEXTS:
         wanted = min(CONTEXTS, int(now * RATE) + 1) - number
         pushes = (check_push(_push(number + place_), place.settings.client) for place_ in range(wanted))
-        for answer in Flight(place.client, [push(to_context(each, patterns)) for each in pushes]).land():
+        for answer in Flight(place.client, [push(to_context(each)) for each in pushes]).land():
             if isinstance(answer, Exception):
                 raise answer
         number += wanted

@@ -14,7 +14,6 @@ from memd.client import Memd
 from memd.inbox import verbs
 from memd.inbox.connection import connect, send
 from memd.push.filtering import to_context
-from memd.push.signals import load_patterns
 from memd.push.validation import check_push
 
 
@@ -37,11 +36,9 @@ def _step(kind: str, pushes: list[dict[str, object]]) -> Callable[[int], object]
     if kind == "Memd.push":
         memd = Memd(settings)
         memd.status()
-        load_patterns()
         return lambda n: memd.push(**pushes[n])  # type: ignore[arg-type]  # a push as a mapping
     if kind == "FCALL":
-        patterns = load_patterns()
-        calls = [verbs.push(to_context(check_push(push, settings.client), patterns)) for push in pushes]
+        calls = [verbs.push(to_context(check_push(push, settings.client))) for push in pushes]
         return lambda n: send(client, calls[n])
     raws = [orjson.dumps(push) for push in pushes]
     if kind == "RPUSH":

@@ -30,7 +30,6 @@ from memd.inbox import verbs
 from memd.inbox.connection import Call, Flight, connect, connect_async, send, send_async
 from memd.inbox.verbs import Merged
 from memd.push.filtering import to_context
-from memd.push.signals import load_patterns
 from memd.push.validation import check_push
 
 AREA = "push"
@@ -52,9 +51,8 @@ def measure(size: Size) -> Iterator[Measurement]:
 
 def calls(count: int, chars: int) -> list[Call[Merged]]:
     """The commands of this many pushes, made before the clock starts."""
-    patterns = load_patterns()
     pushes = (check_push(conversation(number, chars), ClientSettings()) for number in range(count))
-    return [verbs.push(to_context(push, patterns)) for push in pushes]
+    return [verbs.push(to_context(push)) for push in pushes]
 
 
 def _one_producer(place: Ground, size: Size, kilobytes: float, count: int) -> Iterator[Measurement]:

@@ -62,7 +62,7 @@ def stages() -> dict[str, Search]:
 
     def filtering(text: str) -> object:
         push = {"thread_id": "t", "user_id": "u", "messages": [{"role": "user", "content": text}]}
-        return to_context(check_push(push, limits), patterns)
+        return to_context(check_push(push, limits))
 
     def reply(text: str) -> object:
         try:
@@ -78,7 +78,8 @@ def stages() -> dict[str, Search]:
         return tool_text.cut(text, lambda: True), tool_text.calls_a_tool(text)
 
     return {
-        "filtering and signals": filtering,
+        "filtering": filtering,
+        "signals": lambda text: patterns.detect(text, text),
         "tool text": tool_texts,
         "questions": lambda text: answers.says_nothing("yes", answers.Before(text)),
         "redaction": find,

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from memd.inbox.flush import FlushProgress, FlushResult
     from memd.inbox.keys import PendingPage
     from memd.inbox.status import Status
-    from memd.push.signals import Patterns
     from memd.recall.users import Order, UserPage
 
 Turns = Sequence[Mapping[str, Any]]
@@ -106,7 +105,7 @@ class _Commands:
 
     def push_parsed(self, push: RawPush) -> Calls[Receipt]:
         """Push what `memd.push.validation` has checked. Raises InboxFull, NotReady."""
-        context = to_context(push, self._patterns)
+        context = to_context(push)
         merged = yield from _reply(verbs.push(context))
         return receipt(merged, context)
 
@@ -122,12 +121,6 @@ class _Commands:
         if outcome.state != "pending":
             return outcome
         return explain(outcome, (yield from _reply(budget.rationed([key])))[0])
-
-    @cached_property
-    def _patterns(self) -> Patterns:
-        from memd.push.signals import load_patterns  # noqa: PLC0415  (only an app that pushes needs them)
-
-        return load_patterns(self._settings.signals.folder)
 
 
 def _listed(values: object) -> object:

@@ -113,7 +113,7 @@ class InMemory:
 
     def context_of(self, push: RawPush) -> Context:
         """One push, filtered. Raises Rejected."""
-        return to_context(push, self._patterns)
+        return to_context(push)
 
     async def remember(self, context: Context, document: Document, now: datetime, name: str) -> Remembered:
         """The document after this context. `name` names its requests: `name.1`, `name.2` ..."""
@@ -134,7 +134,7 @@ class InMemory:
         return result
 
     async def _step(self, part: Part, result: Remembered, now: datetime, names: Iterator[str]) -> Any:
-        work = choose(Opened(part, _loaded(result.after, part)), self._settings, now)
+        work = choose(Opened(part, _loaded(result.after, part)), self._settings, self._patterns, now)
         if isinstance(work, Unread):
             result.skipped = work.reason
             self._commit(Answered(work.work, NOTHING), result, now)

@@ -26,7 +26,7 @@ from memd.memory.facts import category_of, confidence_of, content_of, evidence_o
 from memd.memory.said.turns import Said, Turn
 from memd.memory.store.json_store import open_store
 from memd.memory.store.said_reader import read_said
-from memd.push.signals import Patterns, load_patterns
+from memd.push.signals import load_patterns
 from memd.push.times import moment
 
 PAUSE = timedelta(hours=1)
@@ -66,9 +66,7 @@ def read_kept(settings: Settings, bucket: Bucket, now: datetime) -> SaidMemory:
     store = open_store(settings)
     document = store.load(bucket).document
     said = read_said(store, bucket, document, settings, now)
-    return SaidMemory(
-        bucket, document, said, tuple(_conversations(said, bucket, load_patterns(settings.signals.folder)))
-    )
+    return SaidMemory(bucket, document, said, tuple(_conversations(said, bucket)))
 
 
 async def extract_again(
@@ -141,16 +139,16 @@ def run(kept: SaidMemory, settings: Settings, progress: Callable[[], None]) -> t
     return compared(kept, again, settings), again.outage.exit_code if again.outage else 0
 
 
-def _conversations(said: Said, bucket: Bucket, patterns: Patterns) -> Iterator[Context]:
+def _conversations(said: Said, bucket: Bucket) -> Iterator[Context]:
     """The turns as contexts, in the order in which they were taken in."""
     together: list[Turn] = []
     for turn in said.turns:
         if together and not _goes_on(together[-1], turn):
-            yield _context(together, bucket, patterns)
+            yield _context(together, bucket)
             together = []
         together.append(turn)
     if together:
-        yield _context(together, bucket, patterns)
+        yield _context(together, bucket)
 
 
 def _goes_on(last: Turn, turn: Turn) -> bool:
@@ -158,12 +156,11 @@ def _goes_on(last: Turn, turn: Turn) -> bool:
     return turn.thread == last.thread and (before is None or at is None or at - before <= PAUSE)
 
 
-def _context(turns: Sequence[Turn], bucket: Bucket, patterns: Patterns) -> Context:
+def _context(turns: Sequence[Turn], bucket: Bucket) -> Context:
     messages = (
         Message(
             turn.role,
             turn.text,
-            signals=patterns.detect(turn.text) if turn.role == "user" else frozenset(),
             identity=turn.id,
             name=turn.name or None,
             at=turn.at,

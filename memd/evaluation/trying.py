@@ -63,7 +63,7 @@ def tell(push: RawPush, document: Document | None, settings: Settings, now: date
     done = asyncio.run(_remembered(push, before, settings, patterns, now))
     return {
         "extractor": chosen(settings.extraction),
-        "turns": [_turn(turn, settings) for turn in examine(push, patterns)],
+        "turns": _turns(push, settings, patterns),
         "skipped": done.skipped,
         "requests": [_request(asked, settings) for asked in done.asked],
         "memory": done.after,
@@ -78,7 +78,20 @@ async def _remembered(
         return await memory.remember(memory.context_of(push), document, now, NAME)
 
 
-def _turn(examined: Examined, settings: Settings) -> Story:
+def _turns(push: RawPush, settings: Settings, patterns: Patterns) -> list[Story]:
+    """Each turn as filtering leaves it, and the signals that the drain finds in those that are kept."""
+    turns: list[Story] = []
+    said: str | None = None
+    for examined in examine(push):
+        kept = examined.dropped is None
+        heard = patterns.evidence(examined.turn.text, said) if kept and examined.turn.kind == "user" else {}
+        turns.append(_turn(examined, heard, settings))
+        if kept:
+            said = None if examined.turn.kind == "user" else f"{said or ''}\n{examined.turn.text}".strip()
+    return turns
+
+
+def _turn(examined: Examined, signals: dict[str, str], settings: Settings) -> Story:
     text, secrets = redact(examined.turn.text, pii=settings.redaction.pii)
     return {
         "role": examined.turn.kind,
@@ -86,7 +99,7 @@ def _turn(examined: Examined, settings: Settings) -> Story:
         "dropped": examined.dropped,
         "cut": examined.cut,
         "redacted": dict(secrets),
-        "signals": examined.signals,
+        "signals": signals,
     }
 
 

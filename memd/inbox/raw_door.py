@@ -20,7 +20,6 @@ from memd.inbox.connection import Call, Flight, execute, send
 from memd.inbox.decoding import text
 from memd.inbox.verbs import RAW, P, app_of, raw_lists
 from memd.push.filtering import to_context
-from memd.push.signals import load_patterns
 from memd.push.validation import RawPush, in_namespace, parse_push
 
 PART, PART_BYTES = 25, 2_097_152
@@ -45,7 +44,6 @@ class RawDoor:
         self._settings = settings
         self._client = client
         self._lists = raw_lists(settings)
-        self._patterns = load_patterns(settings.signals.folder)
         self._seen: dict[str, int] = {}
         """When each list was last seen to its end (ms of the server's clock): what is behind it came later."""
 
@@ -121,7 +119,7 @@ class RawDoor:
         if not self._settings.enabled:
             return verbs.take_skipped(raw, source, "disabled")
         try:
-            context = to_context(parsed(raw, source, self._settings), self._patterns)
+            context = to_context(parsed(raw, source, self._settings))
         except Rejected as error:  # kept unchanged in the dead, with the code
             self._log.warning(Event.RAW_PUSH_DEAD, code=error.code, bytes=len(raw))
             return verbs.take_dead(raw, source, error, self._seen.get(source))

@@ -1,16 +1,15 @@
 """Filtering: keeps the user's messages and the final replies of a push, and drops the rest.
 
-In this order: every message becomes a turn, blocks that are not the user's words are cut out and counted by kind,
-turns are dropped and counted by reason, and signals are detected in the last user messages. The reply to a dropped user
-turn is also dropped, except for a question that the user then answered in a few words. What is left gets its
-identities, and then is made to fit the limits (`limits.py`).
+In this order: every message becomes a turn, blocks that are not the user's words are cut out and counted by kind, and
+turns are dropped and counted by reason. The reply to a dropped user turn is also dropped, except for a question that
+the user then answered in a few words. What is left gets its identities, and then is made to fit the limits.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
@@ -24,51 +23,35 @@ from memd.push.times import read_created_at
 from memd.push.tool_text import without_tool_text
 from memd.push.validation import RawPush, as_text, clean_text
 
-if TYPE_CHECKING:
-    from memd.push.signals import Patterns
-
-SIGNAL_MESSAGES = 6
-"""Signals are detected in this many last user messages (DeerFlow's figure)."""
-
-_NOBODYS_WORDS = frozenset({"hidden", "compaction"})
-"""Turns dropped for these reasons hold no signals of the user."""
-
 
 class Examined(NamedTuple):
-    """What filtering does with a turn: the blocks that it cuts out, why it drops the turn (None: it keeps it), and the
-    signals in it, each with the words that show it.
-    """
+    """What filtering does with a turn: the blocks that it cuts out, and why it drops the turn (None: it keeps it)."""
 
     turn: RawTurn
     cut: list[str]
     dropped: str | None
-    signals: dict[str, str]
 
 
-def examine(push: RawPush, patterns: Patterns) -> list[Examined]:
+def examine(push: RawPush) -> list[Examined]:
     """The decision of filtering on each turn of a push, for display."""
     turns = without_tool_text([_cleaned(to_turn(message)) for message in push.messages])
     reasons = _reasons(turns)
-    searched = _searched(turns, reasons)
     return [
-        Examined(
-            turn, [piece for _, piece in turn.cut], reason, patterns.evidence(turn.text) if index in searched else {}
-        )
-        for index, (turn, reason) in enumerate(zip(turns, reasons, strict=True))
+        Examined(turn, [piece for _, piece in turn.cut], reason) for turn, reason in zip(turns, reasons, strict=True)
     ]
 
 
-def to_context(push: RawPush, patterns: Patterns) -> Context:
-    """The context of a push: filtered, with signals and identities, within the limits. It may have no messages left."""
+def to_context(push: RawPush) -> Context:
+    """The context of a push: filtered, with identities and the signals that its producer named, within the limits.
+
+    It may have no messages left.
+    """
     turns = without_tool_text([_cleaned(to_turn(message)) for message in push.messages])
     reasons = _reasons(turns)
-    signals = {index: patterns.detect(turns[index].text) for index in _searched(turns, reasons)}
-    kept, orphaned = _keep(turns, reasons, signals)
+    kept = [_message(turn) for turn, reason in zip(turns, reasons, strict=True) if reason is None]
     if not push.reads_names:
         kept = [replace(message, name=None) for message in kept]
-    others = _pass_on(kept, push.signals | orphaned)
-    if kept and others:  # no user message is left: they stay with the push, though a reply proves nothing
-        kept[-1] = replace(kept[-1], signals=kept[-1].signals | others)
+    _signal(kept, push.signals)
     messages = _with_formers(identify(push.key.thread_id, kept), push, reasons)
     fitting, cut = fit(_with_times(messages, turns), push.limits)  # identities are of the whole texts in the whole list
     return Context(push.key, fitting, push.now, _dropped(reasons) | cut, _cut(turns), push.user_name)
@@ -114,38 +97,12 @@ def _cleaned(turn: RawTurn) -> RawTurn:
     )
 
 
-def _searched(turns: Sequence[RawTurn], reasons: Sequence[str | None]) -> list[int]:
-    """The turns in which signals are looked for."""
-    spoken = [
-        index
-        for index, (turn, reason) in enumerate(zip(turns, reasons, strict=True))
-        if turn.kind == "user" and turn.text and reason not in _NOBODYS_WORDS
-    ]
-    return spoken[-SIGNAL_MESSAGES:]
-
-
-def _keep(
-    turns: Sequence[RawTurn], reasons: Sequence[str | None], signals: dict[int, frozenset[str]]
-) -> tuple[list[Message], frozenset[str]]:
-    """The messages to keep, and the signals of dropped turns that have no user message before them."""
-    kept: list[Message] = []
-    orphaned: frozenset[str] = frozenset()
-    for index, (turn, reason) in enumerate(zip(turns, reasons, strict=True)):
-        found = signals.get(index, frozenset())
-        if reason is None:
-            kept.append(_message(turn, found))
-        else:
-            orphaned |= _pass_on(kept, found)
-    return kept, orphaned
-
-
-def _pass_on(kept: list[Message], signals: frozenset[str]) -> frozenset[str]:
-    """Give signals to the last user message, which they are about. Returns them when there is none."""
-    for index in range(len(kept) - 1, -1, -1) if signals else ():
-        if kept[index].role == "user":
-            kept[index] = replace(kept[index], signals=kept[index].signals | signals)
-            return frozenset()
-    return signals
+def _signal(kept: list[Message], signals: frozenset[str]) -> None:
+    """Give signals to the last user message, which they are about; without one to the last message."""
+    users = [index for index, message in enumerate(kept) if message.role == "user"]
+    if kept and signals:
+        place = users[-1] if users else len(kept) - 1
+        kept[place] = replace(kept[place], signals=signals)
 
 
 def _dropped(reasons: Sequence[str | None]) -> dict[str, int]:
@@ -208,6 +165,6 @@ def _keep_questions(turns: Sequence[RawTurn], reasons: list[str | None]) -> None
             answered = False
 
 
-def _message(turn: RawTurn, signals: frozenset[str]) -> Message:
+def _message(turn: RawTurn) -> Message:
     role: Role = "user" if turn.kind == "user" else "assistant"
-    return Message(role, turn.text, as_text(turn.id), as_text(turn.created_at), signals, name=turn.name or None)
+    return Message(role, turn.text, as_text(turn.id), as_text(turn.created_at), name=turn.name or None)

@@ -9,21 +9,30 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from memd.context import SIGNALS
+from msgspec import structs
+
+from memd.context import SIGNALS, Message
 from memd.errors import ConfigError
+from memd.push.answers import Before
 from memd.push.patterns import PatternFile, pattern_files
 from memd.push.prefilter import Prefilter
+from memd.push.setting_right import sets_right
+
+SIGNAL_MESSAGES = 6
+"""Signals are looked for in this many last user messages of a claim (DeerFlow's figure)."""
 
 LOOK_AT = 2_000
 """Characters of a text that are searched."""
 
 HARMLESS = "harmless"
-_KINDS = ("any", "statement")
+ANSWER = "answer"
+_KINDS = ("any", "statement", "reply")
+_ASKED = frozenset({"question", "offer", "closing"})
 _CJK = re.compile("[\u3400-\u9fff]")
 _CODE = re.compile(r"```.*?(?:```|\Z)|`[^`\n]*`", re.DOTALL)
 _QUOTE = re.compile("['\"“「『《]")
@@ -38,16 +47,21 @@ _BOUNDS = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|[(|)]", re.DOTALL)
 _QUESTION = re.compile(r"[?？]\s*$|(?:吗|嗎|呢|么)[。.!！~\s]*$")
 
 Rules = dict[tuple[str, str], list[str]]
-"""(signal, kind) → the sources of its patterns; the signal `harmless` has the phrases that are blanked out."""
+"""(signal, kind) → the sources of its patterns. `harmless` has the phrases that are blanked out, `answer` the openings
+of answers: "no" and "actually" after a question correct nothing."""
 
 
 class _SignalPattern:
-    """One alternative of a pattern, compiled when first tried. `statement`: it is not tried on questions."""
+    """One alternative of a pattern, compiled when first tried.
+
+    `statement`: it is not tried on questions; `reply`: only on what follows a statement of the assistant.
+    """
 
     def __init__(self, source: str, signal: str, kind: str) -> None:
         self._source = source
         self.signal = signal
         self.statement = kind == "statement"
+        self.reply = kind == "reply"
 
     @cached_property
     def regex(self) -> re.Pattern[str]:
@@ -63,7 +77,7 @@ class _Script:
             for (signal, kind), sources in rules.items()
             for source in sources
             for part in alternatives(source)
-            if (_CJK.search(part) is not None) is cjk
+            if signal != ANSWER and (_CJK.search(part) is not None) is cjk
         ]
         self._signals = Prefilter([pair for pair in parts if pair[1].signal != HARMLESS])
         self._blanked = [part for part, pattern in parts if pattern.signal == HARMLESS]
@@ -84,14 +98,17 @@ class _Script:
         literals = self._signals.literals_in(text)
         return literals if self._signals.could_match(literals) else None
 
-    def search(self, sentence: str, literals: list[str], signals: dict[str, str]) -> None:
-        """Add the signals of one sentence of a text that has these literals, each with the words that show it."""
+    def search(self, sentence: str, literals: list[str], signals: dict[str, str], *, reply: bool) -> None:
+        """Add the signals of one sentence of a text that has these literals, each with the words that show it.
+
+        `reply`: whether the assistant has just said something that asks nothing.
+        """
         patterns = self._signals.select_part(literals, sentence)
         bare = sentence.strip(" \t,，、:-—*>#") if patterns else ""
         for pattern in patterns:
-            if pattern.signal in signals or not (match := pattern.regex.search(bare)):
+            if pattern.signal in signals or (pattern.reply and not reply) or not (match := pattern.regex.search(bare)):
                 continue
-            if not (pattern.statement and _QUESTION.search(sentence)):
+            if not ((pattern.statement or pattern.signal == "reinforcement") and _QUESTION.search(sentence)):
                 signals[pattern.signal] = match[0].strip()
 
 
@@ -106,21 +123,32 @@ class Patterns:
         return _Script(self.rules, cjk=False)
 
     @cached_property
+    def _opening(self) -> re.Pattern[str]:
+        """The words with which an answer to a question opens."""
+        return re.compile("|".join(self.rules.get((ANSWER, "any"), ("(?!)",))))
+
+    @cached_property
     def _han(self) -> _Script:
         return _Script(self.rules, cjk=True)
 
-    def detect(self, text: str) -> frozenset[str]:
-        """The signals in a text of the user; most texts have none."""
-        return frozenset(self.evidence(text))
+    def detect(self, text: str, before: str | None = "") -> frozenset[str]:
+        """The signals in a text of the user; most texts have none. `before`: as for `evidence`."""
+        return frozenset(self.evidence(text, before))
 
-    def evidence(self, text: str) -> dict[str, str]:
-        """The signals in a text of the user, each with the words that show it, in lower case."""
+    def evidence(self, text: str, before: str | None = "") -> dict[str, str]:
+        """The signals in a text of the user, each with the words that show it, in lower case.
+
+        `before`: what the assistant said directly before; None: nothing, so there is nothing to correct or praise; "":
+        not known.
+        """
         text = text[:LOOK_AT].replace("’", "'")
         text = (text if unicodedata.is_normalized("NFKC", text) else unicodedata.normalize("NFKC", text)).lower()
         if "`" in text:
             text = _CODE.sub(" ", text)
         if _QUOTE.search(text):
             text = _QUOTED.sub(" ", text)
+        asked = bool(before) and Before(before or "").end in _ASKED
+        text = self._opening.sub("", text) if asked else text
         scripts = [self._latin, self._han] if _CJK.search(text) else [self._latin]
         for script in scripts:
             text = script.blank(text)
@@ -128,8 +156,11 @@ class Patterns:
         found: dict[str, str] = {}
         for sentence in _SENTENCE.findall(text) if likely else ():
             for script, literals in likely:
-                script.search(sentence, literals, found)
-        return found
+                script.search(sentence, literals, found, reply=bool(before) and not asked)
+        if before and not asked and "correction" not in found and (words := sets_right(text, before)):
+            found["correction"] = words
+        silent = {"correction", "reinforcement"} if before is None else {"reinforcement"} if asked else set()
+        return {signal: words for signal, words in found.items() if signal not in silent}
 
 
 def load_patterns(folder: Path | None = None) -> Patterns:
@@ -149,12 +180,12 @@ def load_patterns(folder: Path | None = None) -> Patterns:
 
 
 def _read(file: PatternFile, name: Any, node: Any, rules: Rules) -> None:
-    if name.value == HARMLESS:
-        rules.setdefault((HARMLESS, "any"), []).extend(file.patterns(node))
+    if name.value in (HARMLESS, ANSWER):
+        rules.setdefault((name.value, "any"), []).extend(file.patterns(node))
     elif name.value in SIGNALS:
         _read_signal(file, name.value, node, rules)
     else:
-        file.refuse(name.start_mark.line, f"no such signal; there are harmless, {', '.join(SIGNALS)}")
+        file.refuse(name.start_mark.line, f"no such signal; there are harmless, answer, {', '.join(SIGNALS)}")
 
 
 def _read_signal(file: PatternFile, signal: str, node: Any, rules: Rules) -> None:
@@ -167,7 +198,7 @@ def _read_signal(file: PatternFile, signal: str, node: Any, rules: Rules) -> Non
         elif key.value in _KINDS:
             rules.setdefault((signal, key.value), []).extend(file.patterns(part))
         else:
-            file.refuse(key.start_mark.line, "expected any, statement or replace")
+            file.refuse(key.start_mark.line, "expected any, statement, reply or replace")
 
 
 def _check(file: PatternFile, rules: Rules) -> None:
@@ -197,3 +228,26 @@ def grouped(parts: list[str]) -> tuple[re.Pattern[str], ...]:
         prefix = next((prefix for prefix in ("^", r"\b") if part.startswith(prefix)), "")
         groups.setdefault(prefix, []).append(part[len(prefix) :])
     return tuple(re.compile(f"{prefix}(?:{'|'.join(group)})") for prefix, group in groups.items())
+
+
+def with_signals(new: Sequence[Message], thread: Sequence[Message], patterns: Patterns) -> tuple[Message, ...]:
+    """The new messages with the signals found in the last SIGNAL_MESSAGES of the user, beside those already named.
+
+    `thread`: all messages in their order, in which the assistant's turns directly before the new ones are looked up.
+    """
+    asked = {message.identity for message in [one for one in new if one.role == "user"][-SIGNAL_MESSAGES:]}
+    found: dict[str, frozenset[str]] = {}
+    before: str | None = None
+    for message in thread:
+        if message.role == "assistant":
+            before = message.content if before is None else f"{before}\n{message.content}"
+            continue
+        if message.identity in asked:
+            found[message.identity] = patterns.detect(message.content, before)
+        before = None
+    return tuple(
+        structs.replace(message, signals=message.signals | found[message.identity])
+        if found.get(message.identity)
+        else message
+        for message in new
+    )

@@ -24,6 +24,7 @@ from memd.memory.said.may_keep import Kept, may_keep
 from memd.memory.store.protocol import Tombstone
 from memd.push.answers import without_acknowledgements
 from memd.push.redaction import redact
+from memd.push.signals import Patterns, with_signals
 from memd.workers.ask import Asking, has_paid_answer
 from memd.workers.before import within_tokens
 from memd.workers.commit import Documents
@@ -102,7 +103,7 @@ class Remembering:
         return await self._resources.in_thread(self._documents.load, part)
 
     async def _choose(self, opened: Opened) -> Work | Unread | Skipped | Stored:
-        chosen = choose(opened, self._resources.settings, datetime.now(UTC))
+        chosen = choose(opened, self._resources.settings, self._resources.patterns, datetime.now(UTC))
         if chosen != ALREADY_KNOWN:
             return chosen
         # The worker that stored them may have died before it synced the folder, or before its ack.
@@ -134,7 +135,7 @@ class Remembering:
         await self._resources.in_thread(self._settling.settle, claim, outcome, spent)
 
 
-def choose(opened: Opened, settings: Settings, now: datetime) -> Work | Unread | Skipped:
+def choose(opened: Opened, settings: Settings, patterns: Patterns, now: datetime) -> Work | Unread | Skipped:
     """The new messages of a part, which the ledger does not hold, with context; or the reason to skip the part.
 
     Context is the last `context_messages` messages before the first new one, of the claim or of the said layer. A bare
@@ -156,7 +157,8 @@ def choose(opened: Opened, settings: Settings, now: datetime) -> Work | Unread |
     usable = [message for message in usable if message.identity not in kept.no_quotes]
     reason = _nothing_to_read(new, said, kept, settings)
     redacted: Counter[str] = Counter()
-    clean = {message.identity: _redacted(message, redacted, settings.redaction) for message in said or new}
+    heard = with_signals(said or new, usable, patterns)
+    clean = {message.identity: _redacted(message, redacted, settings.redaction) for message in heard}
     work = Work(
         part,
         loaded,

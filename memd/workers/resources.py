@@ -17,6 +17,7 @@ from memd.extraction.protocol import Extractor
 from memd.inbox.connection import Call, connect, send
 from memd.memory.store.json_store import open_store
 from memd.memory.store.protocol import Store
+from memd.push.signals import Patterns, load_patterns
 
 T = TypeVar("T")
 
@@ -32,6 +33,9 @@ class Resources:
     store: Store
     extractor: Extractor
     threads: Executor
+    patterns: Patterns
+    """Finds signals in what users say."""
+
     batches: Batches | None = None
     """The endpoint's batches; None for an endpoint without them."""
 
@@ -48,6 +52,7 @@ class Resources:
             open_store(settings),
             open_extractor(settings.extraction, settings.drain.concurrency, learnt),
             ThreadPoolExecutor(THREADS, thread_name_prefix="drain"),
+            load_patterns(settings.signals.folder),
             open_batches(settings.extraction, settings.drain.concurrency, learnt),
             learnt,
         )

@@ -131,7 +131,7 @@ class InboxMachine(CheckedMachine):
                 self._raw_dead += 1
             else:
                 push = parse_push(raw, self._world.settings.client)
-                self._model.push(to_context(push, self._world.patterns), self._now())
+                self._model.push(to_context(push), self._now())
         self._raw.clear()
 
     @about_a_claim()

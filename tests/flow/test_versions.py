@@ -24,7 +24,6 @@ from memd.memory.parsing import parse
 from memd.memory.store.paths import FILE, FORGOTTEN, folder
 from memd.memory.store.tombstone import TombstoneFiles
 from memd.push.filtering import to_context
-from memd.push.signals import load_patterns
 from memd.push.validation import parse_push
 from memd.recall.inject import inject
 
@@ -99,7 +98,7 @@ def test_an_inbox_of_each_version_is_drained(memd: Memd, client: redis.Redis, se
 def test_a_push_of_each_version_is_taken_in() -> None:
     """Raw pushes of every version say the same as on their first day."""
     for sample in SAMPLES.glob("push-*.json"):
-        context = to_context(parse_push(sample.read_bytes(), ClientSettings()), load_patterns(None))
+        context = to_context(parse_push(sample.read_bytes(), ClientSettings()))
         assert context.key == Key("thread-1", "ana", "coach")
         assert [message.content for message in context.messages] == ["I like rowing.", "A fine sport."]
         assert context.now

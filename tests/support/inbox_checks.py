@@ -54,7 +54,8 @@ class World:
 
     def live(self, claim: Claim, error: ExtractionFailed | None = None, *, probe: bool = False) -> None:
         """The life of a claim as a worker runs it; the model replies, or fails with this error."""
-        remembering = Remembering(Resources(self.settings, self.client, self.store, Answers(error), self.threads))
+        resources = Resources(self.settings, self.client, self.store, Answers(error), self.threads, self.patterns)
+        remembering = Remembering(resources)
         if probe:
             remembering.asking.circuit.probe(claim.id)
         asyncio.run(remembering.run(claim))

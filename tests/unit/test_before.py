@@ -15,6 +15,7 @@ from memd.inbox.claim import Claim
 from memd.memory.said.changes import append
 from memd.memory.said.turns import Mark, Said, Turn
 from memd.memory.store.json_store import JsonStore
+from memd.push.signals import load_patterns
 from memd.workers.before import TOKENS, earlier, may_stand_before, within_tokens
 from memd.workers.progress import Progress
 from memd.workers.remember import choose
@@ -30,6 +31,9 @@ def said(*turns: Turn, hidden: str = "") -> Said:
     return Said(turns, [b""] * len(turns), marks)
 
 
+PATTERNS = load_patterns()
+
+
 def pushed(text: str, at: str = NOON) -> tuple[Message, ...]:
     """One message of the user, as a claim has it."""
     [message] = identify("t", [Message("user", text, id="m1")])
@@ -39,7 +43,7 @@ def pushed(text: str, at: str = NOON) -> tuple[Message, ...]:
 def chosen(store: JsonStore, text: str, before: tuple[Message, ...]) -> object:
     claim = Claim("c", KEY, pushed(text), 0, 0, 0, 0)
     part = Part(claim, claim.messages, frozenset(), Progress.of(claim))
-    return choose(Opened(part, store.load(ALICE), before), Settings(), datetime(2026, 11, 20, tzinfo=UTC))
+    return choose(Opened(part, store.load(ALICE), before), Settings(), PATTERNS, datetime(2026, 11, 20, tzinfo=UTC))
 
 
 def test_a_bare_yes_alone_is_read_after_its_question(tmp_path: Path) -> None:

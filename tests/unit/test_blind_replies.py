@@ -20,7 +20,6 @@ from memd.extraction.reply import ReadReply
 from memd.memory.apply import Applied, Origin, apply
 from memd.memory.document import SECTIONS, Document, facts_of, summary
 from memd.push.filtering import to_context
-from memd.push.signals import load_patterns
 from memd.push.validation import check_push
 
 BLIND = Path(__file__).parents[1] / "data/blind/replies"
@@ -37,7 +36,7 @@ def conversation(lang: str) -> tuple[Context, Document]:
     """The messages of a request as the drain sends them, and the memory before."""
     push = json.loads((BLIND / f"{lang}.conversation.json").read_text(encoding="utf-8"))
     document = json.loads((BLIND / f"{lang}.memory.json").read_text(encoding="utf-8"))
-    return to_context(check_push(push, defaults().client), load_patterns()), document
+    return to_context(check_push(push, defaults().client)), document
 
 
 def response(case: dict[str, Any]) -> dict[str, Any]:

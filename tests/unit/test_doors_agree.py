@@ -16,13 +16,11 @@ from memd.errors import Rejected
 from memd.inbox import verbs
 from memd.inbox.claim import Claim, read_claim
 from memd.push.filtering import to_context
-from memd.push.signals import load_patterns
 from memd.push.times import read_created_at
 from memd.push.validation import check_push, parse_push
 
 LIMITS = ClientSettings(max_message_chars=40)
 SETTINGS = Settings(client=LIMITS)
-PATTERNS = load_patterns(None)
 
 MOMENTS = (
     st.none()
@@ -75,7 +73,7 @@ def test_what_a_door_accepts_the_drain_accepts(push: dict[str, Any], raw: bool) 
             parsed = parse_push(json.dumps(push).encode("utf-8", "surrogatepass"), LIMITS)
         else:
             parsed = check_push(push, LIMITS)
-        context = to_context(parsed, PATTERNS)
+        context = to_context(parsed)
     except Rejected:
         return
     if not context.messages:
@@ -119,7 +117,7 @@ def test_a_number_does_not_change_an_identity() -> None:
     """Messages without an id that older versions stored with a number are still known."""
     said = {"role": "user", "content": "I have a cat", "created_at": 5}
     push = {"thread_id": "t", "user_id": "u", "messages": [said]}
-    [message] = to_context(check_push(push, LIMITS), PATTERNS).messages
+    [message] = to_context(check_push(push, LIMITS)).messages
     [before] = identify("t", [Message("user", "I have a cat", created_at="5")])
     assert message.identity == before.identity
     assert message.created_at == "1970-01-01T00:00:05Z"
@@ -131,5 +129,5 @@ def test_a_number_does_not_change_an_identity() -> None:
 def test_joined_blocks_have_the_limit_of_a_message(blocks: list[str], cut: dict[str, int]) -> None:
     """The line ends between blocks count, as they do in the drain; what is stripped does not."""
     push = check_push({"thread_id": "t", "user_id": "u", "messages": [{"role": "user", "content": blocks}]}, LIMITS)
-    context = to_context(push, PATTERNS)
+    context = to_context(push)
     assert (context.dropped, claimed(context).refused) == (cut, ())

@@ -15,10 +15,7 @@ from memd.push import compaction, tool_text
 from memd.push.compaction import is_compaction
 from memd.push.filtering import to_context
 from memd.push.patterns import compiled, load
-from memd.push.signals import load_patterns
 from memd.push.validation import check_push, in_namespace
-
-PATTERNS = load_patterns()
 
 PIECES = [
     *(
@@ -125,9 +122,7 @@ def windows(draw: st.DrawFn) -> list[dict[str, Any]]:
 def context(messages: list[dict[str, Any]], app: str) -> Context:
     push = check_push({"thread_id": "t", "user_id": "u", "messages": messages}, ClientSettings())
     push = in_namespace(push, app)
-    return to_context(
-        type(push)(push.key, push.messages, push.signals, push.now, push.limits, "t" if app else ""), PATTERNS
-    )
+    return to_context(type(push)(push.key, push.messages, push.signals, push.now, push.limits, "t" if app else ""))
 
 
 @settings(max_examples=300, deadline=None)

@@ -14,18 +14,15 @@ from memd.context import Context
 from memd.memory.said.turns import Turn
 from memd.push.answers import strength_of
 from memd.push.filtering import to_context
-from memd.push.signals import load_patterns
 from memd.push.validation import check_push
 from memd.recall.inject import _HEADINGS, inject
 from memd.recall.layers import Excerpt
 from memd.recall.search import Found
 
-PATTERNS = load_patterns()
-
 
 def context(*messages: dict[str, Any], **fields: Any) -> Context:
     push = {"thread_id": "t", "user_id": "u", "messages": list(messages), **fields}
-    return to_context(check_push(push, ClientSettings()), PATTERNS)
+    return to_context(check_push(push, ClientSettings()))
 
 
 def user(text: Any, **fields: Any) -> dict[str, Any]:
@@ -325,7 +322,7 @@ def test_a_compaction_summary_goes_with_its_reply() -> None:
     assert [m.signals for m in found.messages] == [m.signals for m in alone.messages]
 
 
-def test_signals_are_found_before_turns_are_dropped() -> None:
+def test_a_signal_that_a_producer_names_is_about_a_turn_that_is_kept() -> None:
     """Praise in a turn that is dropped is still praise for what came before it."""
     found = context(
         user("Draft the mail in my usual tone."), reply("Dear all"), user("great!"), signals=["reinforcement"]
@@ -346,14 +343,6 @@ def test_signals_that_a_producer_names_belong_to_the_last_user_message(turns: li
     """A reply proves nothing, so a signal on it would do nothing."""
     found = context(*turns, signals=["correction"]).messages
     assert [index for index, message in enumerate(found) if "correction" in message.signals] == [place]
-
-
-def test_only_the_last_six_user_messages_are_asked_for_signals() -> None:
-    """An old correction in a long window is not a signal any more."""
-    turns = [user("No, that's wrong, I meant the second one.")] + [user(f"message number {n}") for n in range(6)]
-    found = context(*turns)
-    assert found.messages[0].signals == frozenset()
-    assert "correction" in context(*turns[:6]).messages[0].signals
 
 
 def test_identities_are_stable_over_growing_windows() -> None:

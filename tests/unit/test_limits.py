@@ -14,17 +14,15 @@ from memd.inbox import verbs
 from memd.push.filtering import to_context
 from memd.push.limits import GAP, REACH, shorten, shorten_redacted
 from memd.push.redaction import find, redact
-from memd.push.signals import load_patterns
 from memd.push.validation import check_push, parse_push
 
-PATTERNS = load_patterns()
 LIMITS = ClientSettings()
 LINE = "We talked about the garden, and it rained. "
 
 
 def context(messages: list[dict[str, Any]], **changes: Any) -> Context:
     push = {"thread_id": "t", "user_id": "u", "messages": messages}
-    return to_context(parse_push(orjson.dumps(push), ClientSettings(**changes)), PATTERNS)
+    return to_context(parse_push(orjson.dumps(push), ClientSettings(**changes)))
 
 
 def user(text: Any, **fields: Any) -> dict[str, Any]:
@@ -128,7 +126,7 @@ def test_a_push_of_8_mib_is_read() -> None:
     raw = json.dumps(push).encode()
     assert 8_000_000 < len(raw) <= 8_388_608
     for parsed in (parse_push(raw, LIMITS), check_push(push, LIMITS)):
-        taken = to_context(parsed, PATTERNS)
+        taken = to_context(parsed)
         assert taken.messages[-1].content.startswith("turn 1199 ")
         assert len(taken.messages) + taken.dropped["over_limit"] == 1_200
 

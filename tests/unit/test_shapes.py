@@ -22,10 +22,7 @@ from memd.config import ClientSettings
 from memd.context import Context, Message, Role, identify
 from memd.push.filtering import to_context
 from memd.push.shapes import ROLES
-from memd.push.signals import load_patterns
 from memd.push.validation import check_push
-
-PATTERNS = load_patterns()
 
 ASKED = "How warm is it in Porto, where I live?"
 CALL = {"name": "weather", "args": {"city": "Porto"}}
@@ -45,7 +42,7 @@ LANGCHAIN: list[BaseMessage] = [
 
 def context(messages: list[dict[str, Any]]) -> Context:
     push = {"thread_id": "t", "user_id": "u", "messages": messages}
-    return to_context(check_push(push, ClientSettings()), PATTERNS)
+    return to_context(check_push(push, ClientSettings()))
 
 
 def ui(state: str, **call: Any) -> dict[str, Any]:

@@ -10,11 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memd.context import SIGNALS
+from memd.context import SIGNALS, Message, identify
 from memd.errors import ConfigError
-from memd.push.signals import load_patterns
+from memd.push.signals import load_patterns, with_signals
 
 DATA = Path(__file__).parents[1] / "data" / "signals"
+BLIND = DATA.parent / "blind" / "signals.jsonl"
 PATTERNS = load_patterns()
 
 
@@ -32,6 +33,57 @@ def test_corrections_are_found_and_nothing_else_is_taken_for_one(part: str) -> N
     precision, recall = scores(part, "correction")
     assert precision >= 0.95
     assert recall >= 0.8
+
+
+@pytest.mark.parametrize(
+    ("half", "signal", "hits", "false", "missed"),
+    [
+        ("open", "correction", 29, 2, 0),
+        ("held_out", "correction", 24, 3, 14),
+        ("open", "reinforcement", 20, 0, 1),
+        ("held_out", "reinforcement", 10, 3, 11),
+    ],
+)
+def test_signals_after_the_turn_before(half: str, signal: str, hits: int, false: int, missed: int) -> None:
+    """On cases written before the rules, most of them without a marker: false alarms beside misses."""
+    lines = BLIND.read_text(encoding="utf-8").splitlines()
+    rows = [row for row in map(json.loads, lines) if row["half"] == half]
+    found = [(signal in PATTERNS.detect(row["text"], row["before"]), row[signal]) for row in rows]
+    assert sum(got and wanted for got, wanted in found) >= hits
+    assert sum(got and not wanted for got, wanted in found) <= false
+    assert sum(wanted and not got for got, wanted in found) <= missed
+
+
+@pytest.mark.parametrize(
+    ("before", "text", "signals"),
+    [
+        (None, "No, I meant the second one", set()),
+        (None, "perfect, exactly what I needed", set()),
+        ("Is this for work?", "Actually it's for my nephew", set()),
+        ("这是给您自己用的吗？", "不是，给我妈的", set()),
+        ("The meeting is on Tuesday.", "Actually it's on Friday", {"correction"}),
+        ("It was signed in 1492.", "1494.", {"correction"}),
+        ("How was the film?", "Perfect! Exactly what we needed", set()),
+        ("I wrote it in short sentences.", "Is it perfect now?", set()),
+        ("I wrote it in short sentences.", "my boss says your answer is perfect", set()),
+        ("I wrote it in short sentences.", "perfect, keep writing like that", {"reinforcement"}),
+        ("Here is the letter. Shall I send it?", "no, you got my name wrong", {"correction"}),
+    ],
+)
+def test_what_the_assistant_said_before_decides(before: str | None, text: str, signals: set[str]) -> None:
+    """Without a turn before nothing is corrected; after a question "no" answers, and praise is of something else."""
+    assert PATTERNS.detect(text, before) & {"correction", "reinforcement"} == signals
+
+
+def test_signals_are_found_over_the_whole_claim() -> None:
+    """With the turn before, in the last six messages of the user, beside what the producer named."""
+    wrong = "No, that's wrong, I meant the second one."
+    turns = [Message("assistant", "It is the first one."), Message("user", wrong, signals=frozenset({"goal"}))]
+    thread = identify("t", [*turns, *(Message("user", f"message number {n}") for n in range(6))])
+    assert with_signals(thread[:2], thread[:2], PATTERNS)[1].signals == {"goal", "correction"}
+    assert with_signals(thread[1:2], thread[:2], PATTERNS)[0].signals == {"goal", "correction"}
+    assert with_signals(thread[1:2], thread[1:2], PATTERNS)[0].signals == {"goal"}
+    assert with_signals(thread, thread, PATTERNS)[1].signals == {"goal"}
 
 
 def test_the_labelled_set_is_large_and_its_parts_are_apart() -> None:

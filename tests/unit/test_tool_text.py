@@ -12,11 +12,9 @@ import pytest
 from memd.config import ClientSettings
 from memd.context import Context
 from memd.push.filtering import to_context
-from memd.push.signals import load_patterns
 from memd.push.validation import check_push
 
 CASES = Path(__file__).parents[1] / "data" / "blind" / "tool_text.jsonl"
-PATTERNS = load_patterns()
 CALL = 'Thought: I need the weather.\nAction: get_weather\nAction Input: {"city": "Oslo"}'
 
 
@@ -25,7 +23,7 @@ def context(text: Any, before: str | None = None) -> Context:
     if before is not None:
         messages.insert(0, {"role": "assistant", "content": before})
     push = {"thread_id": "t", "user_id": "u", "messages": messages}
-    return to_context(check_push(push, ClientSettings()), PATTERNS)
+    return to_context(check_push(push, ClientSettings()))
 
 
 def kept(text: Any, before: str | None = None) -> str:
@@ -102,6 +100,6 @@ def test_the_answer_behind_a_result_is_kept() -> None:
     turns = ["How warm is it in Oslo, where I live?", CALL, "Observation: -3 °C", "It is -3 °C."]
     messages = [{"role": ("user", "assistant")[place % 2], "content": text} for place, text in enumerate(turns)]
     push = {"thread_id": "t", "user_id": "u", "messages": messages}
-    found = to_context(check_push(push, ClientSettings()), PATTERNS)
+    found = to_context(check_push(push, ClientSettings()))
     assert [message.content for message in found.messages] == [turns[0], CALL, turns[3]]
     assert found.dropped == {"tool": 1}
