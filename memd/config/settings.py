@@ -225,6 +225,7 @@ class RecallSettings(Section, frozen=True):
     max_injection_tokens: Annotated[int, Meta(ge=100, le=8_000)] = 2_000
     correction_tokens: Annotated[int, Meta(ge=0, le=8_000)] = 500
     excerpt_tokens: Annotated[int, Meta(ge=0, le=4_000)] = 1_000
+    tokens_per_estimate: Annotated[float, Meta(ge=0.3, le=2)] = 1.0
     order: Literal["stable", "established"] = "stable"
     with_user_memory: bool = True
     embedder: str | None = None

@@ -154,7 +154,9 @@ def inject(
     first: Sequence[int | Excerpt] = (),
     pending: Sequence[str] = (),
 ) -> str:
-    """The block, at most `max_tokens` by `estimate_tokens` (None: the setting); "" when nothing is known.
+    """The block, at most `max_tokens` (None: the setting); "" when nothing is known.
+
+    Tokens are `estimate_tokens` times `recall.tokens_per_estimate`.
 
     `first`: what to choose before all other facts, in this order: the places of facts, and excerpts, which get
     `recall.excerpt_tokens` and half of the block at most. `pending`: messages not extracted yet, oldest first.
@@ -164,15 +166,19 @@ def inject(
     if not settings.injection_enabled:
         return ""
     lines = document if isinstance(document, Lines) else Lines(document, settings)
-    budget = settings.max_injection_tokens if max_tokens is None else max_tokens
+    most = settings.max_injection_tokens if max_tokens is None else max_tokens
+    budget, of_corrections, of_excerpts = (
+        int(tokens / settings.tokens_per_estimate)
+        for tokens in (most, settings.correction_tokens, settings.excerpt_tokens)
+    )
     first = [answer for answer in first if not isinstance(answer, int) or lines.holds(answer)]
     corrections, facts = lines.facts([place for place in first if isinstance(place, int)])
 
     block = _Block(budget)
-    block.fill(corrections, block.used + settings.correction_tokens)
+    block.fill(corrections, block.used + of_corrections)
     block.fill_texts(lines.summaries, block.used + (budget - block.used) // 2)
     block.fill(reversed(_pending_lines(pending)), block.used + budget // PENDING_SHARE)
-    block.fill_ranked(_ranked(first, facts), budget, min(settings.excerpt_tokens, budget // 2))
+    block.fill_ranked(_ranked(first, facts), budget, min(of_excerpts, budget // 2))
     block.fill(facts, budget)
     block.fill_texts(lines.summaries, budget)
     return block.render()

@@ -243,6 +243,14 @@ def test_with_query_and_pending_the_budget_holds_too(
     assert versioned(block) == versioned(block)
 
 
+@pytest.mark.parametrize("factor", [0.5, 0.73, 1.0, 1.6])
+def test_a_budget_is_in_tokens_of_the_model_that_reads(factor: float) -> None:
+    """`recall.tokens_per_estimate` times the estimate is within the budget, and not far below it."""
+    facts = (fact(f"f{number}", f"Keeps the book number {number} on a shelf") for number in range(400))
+    block = inject(document(*facts), RecallSettings(tokens_per_estimate=factor), 1_000)
+    assert 960 < estimate_tokens(block) * factor <= 1_000
+
+
 def test_the_async_client_reads_the_same(data_dir: Path) -> None:
     """Inject, injection, search and document, from an event loop."""
     write(data_dir, document(fact("a", "Likes tea")))
