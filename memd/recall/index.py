@@ -11,7 +11,7 @@ import math
 from array import array
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import accumulate, chain
 from sys import getsizeof
 from typing import NamedTuple
@@ -120,19 +120,28 @@ class Index:
         return min(self.size, sum(map(self.frequency, self._by_beginning.get(beginning, ()))))
 
     def matches(self, wanted: Wanted) -> Iterator[tuple[int, Match]]:
-        """The entries that contain any of the roots or beginnings, with their places."""
+        """The entries that contain any of the roots or beginnings, with their places.
+
+        Of the words that begin alike the one with the best share counts, and only an entry's own words.
+        """
         scores = [0.0] * self.size
         held = [0.0] * self.size
         covered = [0] * self.size
+        shares_of = cache(self._shares)  # a word is asked for by itself and by its beginnings
         for root, weight in wanted.weights.items():
             bit = wanted.bits[root]
-            for place, share, is_own in self._shares(root):
+            for place, share, is_own in shares_of(root):
                 scores[place] += weight * share
                 held[place] += weight
                 if is_own:
                     covered[place] |= bit
         for beginning, weight in wanted.beginnings.items():
-            for place, share in self._shares_of_beginning(beginning).items():
+            best: dict[int, float] = {}
+            for root in self._by_beginning.get(beginning, ()):
+                for place, share, is_own in shares_of(root):
+                    if is_own and share > best.get(place, 0.0):
+                        best[place] = share
+            for place, share in best.items():
                 scores[place] += weight * share
         return ((place, Match(score, held[place], covered[place])) for place, score in enumerate(scores) if score > 0)
 
@@ -140,7 +149,7 @@ class Index:
         number = self._numbers.get(root)
         return () if number is None else self._postings[self._ends[number] : self._ends[number + 1]]
 
-    def _shares(self, root: str) -> Iterator[tuple[int, float, bool]]:
+    def _shares(self, root: str) -> list[tuple[int, float, bool]]:
         """Of each entry that contains the root: its place, its share of the score, and whether it has it itself."""
         counts: dict[int, float] = {}
         own: set[int] = set()
@@ -151,16 +160,7 @@ class Index:
             if not number:
                 own.add(place)
         norms = self._norms
-        return ((place, count * (K1 + 1) / (count + norms[place]), place in own) for place, count in counts.items())
-
-    def _shares_of_beginning(self, beginning: str) -> dict[int, float]:
-        """The best share of a word that begins so, for each entry that has one among its own words."""
-        best: dict[int, float] = {}
-        for root in self._by_beginning.get(beginning, ()):
-            for place, share, is_own in self._shares(root):
-                if is_own and share > best.get(place, 0.0):
-                    best[place] = share
-        return best
+        return [(place, count * (K1 + 1) / (count + norms[place]), place in own) for place, count in counts.items()]
 
 
 def _entries_in(postings: Sequence[int]) -> int:
