@@ -255,6 +255,8 @@ def test_a_wish_takes_its_reply_and_the_turn_it_points_to_along() -> None:
         ),
         (("dont save this but im looking for a job", "I run."), {"u0", "a0"}, {"u0", "a0"}, ""),
         (("OTR: Karl was fired.", "I run."), {"u0", "a0"}, {"u0", "a0"}, ""),
+        (("I run.", "dont save this pls"), {"u0", "a0", "u1", "a1"}, {"u0", "a0"}, ""),
+        (("let's go off the record for a minute", "I drink."),) + ({"u0", "a0", "u1", "a1"},) * 2 + ("",),
         (
             ("I am 43.", "I owe 9k.", "Forget the last two things I said."),
             {f"{r}{n}" for r in "ua" for n in (0, 1, 2)},
