@@ -115,7 +115,8 @@ def withheld(user: User, agent: Agent = "", as_json: Json = False) -> None:
         asked = ", ".join(printable(entry.get(name)) for name in ("wanted", "why", "at"))
         content = entry.get("content") or contents.get(str(fact_id), "(gone)")
         echo(f"{printable(fact_id)}  {printable(content)}")
-        echo(f"    {asked}" + (f": {printable(note)}" if note else ""))
+        by = f", by {printable(entry['by'])}" if entry.get("by") else ""
+        echo(f"    {asked}{by}" + (f": {printable(note)}" if note else ""))
     if not found:
         nothing("nothing")
 

@@ -68,7 +68,7 @@ def test_what_went_and_what_was_withheld_can_be_listed(cli: Cli, settings: Setti
     """Evicted facts with what they were worth; wishes of the model that code did not grant, with the fact."""
     gone = {"id": "fact_1", "content": "Owns a boat", "archivedAt": "2026-03-01T12:00:00Z", "archiveReason": "evicted"}
     moved = {"id": "fact_2", "content": "Lives in Porto", "archiveReason": "replaced", "replacedBy": "fact_3"}
-    wish = {"fact": "fact_3", "wanted": "retired", "why": "manual", "at": "2026-03-02T12:00:00Z", "source": "t"}
+    wish = {"fact": "fact_3", "wanted": "retired", "why": "manual", "at": "2026-03-02T12:00:00Z", "by": "fact_9"}
     document = {
         "facts": [{"id": "fact_3", "content": "Lives in Leeds", "source": "manual"}],
         "archive": [gone | {"archiveNote": "confidence 0.71"}, moved],
@@ -85,7 +85,7 @@ def test_what_went_and_what_was_withheld_can_be_listed(cli: Cli, settings: Setti
     ]
     assert cli("facts", "archived", "ana", "--reason", "x").returncode == 65
     listed = cli("facts", "withheld", "ana").stdout.splitlines()
-    assert listed == ["fact_3  Lives in Leeds", "    retired, manual, 2026-03-02T12:00:00Z"]
+    assert listed == ["fact_3  Lives in Leeds", "    retired, manual, 2026-03-02T12:00:00Z, by fact_9"]
     assert json.loads(cli("facts", "withheld", "ana", "--json").stdout) == [wish]
     assert "Retirements withheld from the model: 1" in cli("show", "ana").stdout
     assert "nothing in /" in cli("facts", "withheld", "bob").stderr

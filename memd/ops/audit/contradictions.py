@@ -38,9 +38,10 @@ def contradictions(facts: Sequence[Fact]) -> Iterator[tuple[int, int, str]]:
     by_word: dict[str, list[int]] = {}
     for place, sentence in enumerate(sentences):
         shared = Counter(other for word in sentence.frame for other in by_word.get(word, ()))
-        for other in sorted(shared):
+        for other in sorted(shared, reverse=True):  # one finding a fact: the latest that it contradicts
             if sentences[other].person == sentence.person and (kind := sentence.differs_in(sentences[other])):
                 yield place, other, kind
+                break
         for word in sentence.frame:
             by_word.setdefault(word, []).append(place)
 
