@@ -32,7 +32,7 @@ whom the best entry is about while it has the words that the best entry lacks.""
 THEN = 0.4
 """What is added for being said in the period that the query names."""
 
-LIMITING = 0.6
+LIMITING = 0.8
 """What is added, of the best score, for a constraint that limits what a request asks for."""
 
 EXCERPTS = 100
