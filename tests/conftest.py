@@ -14,6 +14,7 @@ from pathlib import Path
 import hypothesis
 import pytest
 import redis
+import structlog  # noqa: F401  (it writes to the stream it was imported with; that of a single test is closed after it)
 from support import ENDS_S, Cli, MakeSettings, Step, environment, make_settings, wait_for
 
 from memd.cli import main

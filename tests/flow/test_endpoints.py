@@ -34,7 +34,7 @@ LIMIT = 150
 def difficult(update: str, request: dict[str, Any]) -> tuple[str, str]:
     """Three endpoints in one: it always fences, truncates for one user, and needs the schema in the prompt."""
     sent = json.dumps(request)
-    if '\\"newFacts\\"' not in sent:
+    if "Its JSON schema" not in sent:
         return "Nothing that I would remember.", "end_turn"
     text = f"Here it is:\n```json\n{update}\n```"
     if "long" in sent and estimate_tokens(text) > LIMIT:
