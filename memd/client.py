@@ -366,6 +366,9 @@ class AsyncMemd:
     edit_fact = in_thread(Memd.edit_fact)
     remove_fact = in_thread(Memd.remove_fact)
     restore_fact = in_thread(Memd.restore_fact)
+    doubtful = in_thread(Memd.doubtful)
+    approve_fact = in_thread(Memd.approve_fact)
+    drop_fact = in_thread(Memd.drop_fact)
     export = in_thread(Memd.export)
     import_memory = in_thread(Memd.import_memory)
 

@@ -49,7 +49,9 @@ Prefix = Annotated[str, typer.Option("--prefix", help="The token may act for use
 AllUsers = Annotated[bool, typer.Option("--all-users", help="The token may act for every user.")]
 Scopes = Annotated[
     list[str] | None,
-    typer.Option("--scope", help="read, write, admin (export, forget), status or said; repeatable [read and write]."),
+    typer.Option(
+        "--scope", help="read, write, admin (export, forget), status, said, person; repeatable [read, write]."
+    ),
 ]
 
 token = typer.Typer(

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Annotated, Any, get_args
 
 import typer
-from msgspec import to_builtins
 
+from memd.cli import doubtful
 from memd.cli.common import Agent, DryRun, FactId, Json, User, completes, echo, echo_json, nothing, settings, warn
+from memd.cli.fact_changes import content_given, editing_of, tell, tell_turns
 from memd.cli.memory import warn_of_damage
 from memd.cli.tables import table
 from memd.client import Memd
@@ -28,12 +28,8 @@ from memd.memory.facts import (
     replaced_by,
 )
 from memd.memory.hand.by_hand import bucket_of
-from memd.memory.hand.editing import Change, Editing
 from memd.memory.hand.steps import checked_category
-from memd.printable import counted, printable
-
-MAX_STDIN_CHARS = 100_000
-"""Most characters read from stdin; far above the limit of a fact, so a longer text is refused by that limit."""
+from memd.printable import printable
 
 Content = Annotated[str, typer.Argument(help="The fact, one sentence; - reads it from stdin.")]
 NewContent = Annotated[str | None, typer.Option("--content", help="The new sentence; - reads it from stdin.")]
@@ -48,6 +44,9 @@ facts = typer.Typer(
     help="List, add, edit or remove facts by hand. The model never changes a fact that a person wrote.",
     no_args_is_help=True,
 )
+
+for command in (doubtful.doubtful, doubtful.approve, doubtful.drop):
+    facts.command()(command)
 
 
 @facts.command("list")
@@ -82,7 +81,7 @@ def archived(
     """
     if reason is not None and reason not in get_args(ArchiveReason):
         raise Rejected("E_REASON", f"reason must be one of {', '.join(get_args(ArchiveReason))}", "reason")
-    editing, bucket = _editing(user, agent)
+    editing, bucket = editing_of(user, agent)
     found = editing.archived(bucket, reason)
     if as_json:
         echo_json(found)
@@ -104,7 +103,7 @@ def withheld(user: User, agent: Agent = "", as_json: Json = False) -> None:
 
     Example: memd facts withheld ana
     """
-    editing, bucket = _editing(user, agent)
+    editing, bucket = editing_of(user, agent)
     found = editing.withheld(bucket)
     if as_json:
         echo_json(found)
@@ -132,8 +131,8 @@ def add(
 
     Example: memd facts add ana "Prefers short answers" --category preference
     """
-    editing, bucket = _editing(user, agent)
-    _tell(editing.add(bucket, _content(content), category, dry_run=dry_run), "added", dry_run, as_json)
+    editing, bucket = editing_of(user, agent)
+    tell(editing.add(bucket, content_given(content), category, dry_run=dry_run), "added", dry_run, as_json)
 
 
 @facts.command()
@@ -145,9 +144,9 @@ def edit(
 
     Example: memd facts edit ana fact_0badcafe --content "Lives in Lisbon"
     """
-    editing, bucket = _editing(user, agent)
-    new = None if content is None else _content(content)
-    _tell(editing.edit(bucket, fact_id, new, category, dry_run=dry_run), "changed", dry_run, as_json)
+    editing, bucket = editing_of(user, agent)
+    new = None if content is None else content_given(content)
+    tell(editing.edit(bucket, fact_id, new, category, dry_run=dry_run), "changed", dry_run, as_json)
 
 
 @facts.command("rm")
@@ -159,11 +158,11 @@ def remove(user: User, fact_id: FactId, agent: Agent = "", dry_run: DryRun = Fal
 
     Example: memd facts rm ana fact_0badcafe --dry-run
     """
-    editing, bucket = _editing(user, agent)
+    editing, bucket = editing_of(user, agent)
     change = editing.remove(bucket, fact_id, dry_run=dry_run)
-    _tell(change, "removed", dry_run, as_json)
+    tell(change, "removed", dry_run, as_json)
     if not as_json:
-        _tell_turns(change, dry_run)
+        tell_turns(change, dry_run)
     document = editing.load(bucket).document
     if any(_is_summarised(document, name) for name in ("user", "history")):
         warn("a summary may still say it in other words: check with `memd show`")
@@ -175,44 +174,8 @@ def restore(user: User, fact_id: FactId, agent: Agent = "", dry_run: DryRun = Fa
 
     Example: memd facts restore ana fact_0badcafe
     """
-    editing, bucket = _editing(user, agent)
-    _tell(editing.restore(bucket, fact_id, dry_run=dry_run), "restored", dry_run, as_json)
-
-
-def _editing(user: str, agent: str) -> tuple[Editing, Any]:
-    bucket = bucket_of(user, agent)
-    return Editing(settings()), bucket
-
-
-def _content(content: str) -> str:
-    """The argument, or the text on stdin, which no process list shows."""
-    return sys.stdin.read(MAX_STDIN_CHARS) if content == "-" else content
-
-
-def _tell(change: Change, done: str, dry_run: bool, as_json: bool) -> None:
-    if as_json:
-        fields: dict[str, Any] = {"before": change.before, "after": change.after}
-        if dry_run and change.turns:
-            fields["turns"] = [{"agent": agent, **to_builtins(turn)} for agent, turn in change.turns]
-        echo_json({"id": change.fact_id, "changed": change.changed, "dry_run": dry_run, **fields})
-        return
-    if not change.changed:
-        echo(f"{printable(change.fact_id)} unchanged: it is already so")
-        return
-    echo(f"{printable(change.fact_id)} {'would be ' if dry_run else ''}{done}")
-    for sign, fact in (("-", change.before), ("+", change.after)):
-        if fact is not None:
-            echo(f"  {sign} [{printable(category_of(fact))}] {printable(content_of(fact))}")
-
-
-def _tell_turns(change: Change, dry_run: bool) -> None:
-    """The messages that go with a fact: all of them before it is done, afterwards only their number."""
-    if change.turns:
-        number = counted(len(change.turns), "message")
-        echo(f"{number} of what was said {'would go' if dry_run else 'went'} with it")
-    for agent, turn in change.turns if dry_run else ():
-        where = f"{printable(agent)}, " if agent else ""
-        echo(f"  - {where}{printable(turn.said_at[:10] or '?')} {turn.role}: {printable(turn.text)}")
+    editing, bucket = editing_of(user, agent)
+    tell(editing.restore(bucket, fact_id, dry_run=dry_run), "restored", dry_run, as_json)
 
 
 def _table(rows: list[dict[str, Any]]) -> None:

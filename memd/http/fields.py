@@ -221,6 +221,16 @@ class FactEdit(OneMemory):
     category: Category | None = None
 
 
+class Approval(OneMemory):
+    """The memory of a doubtful fact that becomes a fact."""
+
+    anyway: bool = Field(False, description="Also where something else was said later, or its time is over.")
+
+
+class Decision(OneMemory):
+    """The memory of a doubtful fact that is dropped."""
+
+
 class Export(Fields):
     """The user whose memories are exported."""
 

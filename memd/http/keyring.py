@@ -26,10 +26,11 @@ from memd.memory.store.lock import locked
 from memd.push.times import iso
 from memd.push.validation import check_identifier
 
-Scope = Literal["read", "write", "admin", "status", "said"]
+Scope = Literal["read", "write", "admin", "status", "said", "person"]
 SCOPES: tuple[Scope, ...] = get_args(Scope)
-"""read: memory, inject, search, facts, receipts, pending. write: push, flush, facts. admin: users, export, forget.
-status: figures. said: with read, also excerpts of what was said; with admin, also the messages of an export.
+"""read: memory, inject, search, facts, receipts, pending. write: push, flush, notes. admin: users, export, forget.
+status: figures. said: with read, also excerpts of what was said; with admin, also the messages of an export. person: a
+person's own hand, which adds and edits facts and decides on doubtful ones. No agent's token should have it.
 """
 
 DEFAULT_SCOPES: tuple[Scope, ...] = ("read", "write")

@@ -1,4 +1,4 @@
-"""Operations on memories: the document, the block for a prompt, search, facts by hand, export and forget."""
+"""Operations on memories: the document, the block for a prompt, search, export and forget."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import orjson
 from starlette.responses import Response
 
 from memd.context import Bucket
-from memd.http.fields import AddFact, Export, FactEdit, Forget, Inject, InjectQuery, OneMemory, SearchBody, UsersQuery
+from memd.http.fields import Export, Forget, Inject, InjectQuery, OneMemory, SearchBody, UsersQuery
 from memd.http.operation import HttpRequest, json_response
 from memd.push.validation import thread_of
 from memd.recall.inject import Injection
@@ -18,8 +18,8 @@ from memd.recall.search import Found
 PRIVATE = "private, no-cache"
 """A client may store the response, but must revalidate it each time."""
 
-HIDDEN = ("ledger", "said")
-"""Fields of a document that are memd's own bookkeeping: hashes of messages, and a file. An export has their content."""
+HIDDEN = ("ledger", "said", "doubtful")
+"""Fields of a document that its readers do not get: hashes of messages, a file, what no prompt may have."""
 
 
 async def document(request: HttpRequest) -> Response:
@@ -93,49 +93,6 @@ async def search(request: HttpRequest) -> Response:
 def _thread(request: HttpRequest, thread_id: str | None) -> str | None:
     """The stored name of a thread of the token's app."""
     return None if thread_id is None else thread_of(thread_id, request.token.app)
-
-
-async def facts(request: HttpRequest) -> Response:
-    """The facts of a memory, in the order they came."""
-    query: OneMemory = request.query
-    rows = await request.service.run(
-        request.service.files, lambda: request.service.memd.facts(query.user_id, agent_name=query.agent_name)
-    )
-    return json_response({"facts": rows})
-
-
-async def add_fact(request: HttpRequest) -> Response:
-    """Add a fact by hand."""
-    body: AddFact = request.body
-    add = request.service.memd.add_fact
-    fact_id = await request.service.run(
-        request.service.files,
-        lambda: add(body.user_id, body.content, category=body.category, agent_name=body.agent_name),
-    )
-    return json_response({"id": fact_id}, 201)
-
-
-async def edit_fact(request: HttpRequest) -> Response:
-    """Change a fact's content, its category, or both."""
-    fact_id = request.path["fact_id"]
-    body: FactEdit = request.body
-    edit = request.service.memd.edit_fact
-    await request.service.run(
-        request.service.files,
-        lambda: edit(body.user_id, fact_id, content=body.content, category=body.category, agent_name=body.agent_name),
-    )
-    return json_response({"id": fact_id})
-
-
-async def remove_fact(request: HttpRequest) -> Response:
-    """Remove a fact for good."""
-    fact_id = request.path["fact_id"]
-    query: OneMemory = request.query
-    await request.service.run(
-        request.service.files,
-        lambda: request.service.memd.remove_fact(query.user_id, fact_id, agent_name=query.agent_name),
-    )
-    return Response(None, 204, {"cache-control": "no-store"})
 
 
 async def users(request: HttpRequest) -> Response:

@@ -7,7 +7,7 @@ from collections import defaultdict
 from starlette.routing import Route, Router
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from memd.http import fields, memory, monitoring, pushes
+from memd.http import facts, fields, memory, monitoring, pushes
 from memd.http import openapi_schemas as schemas
 from memd.http.hosts import HostCheck
 from memd.http.openapi import document
@@ -96,24 +96,45 @@ def _pushes() -> list[Operation]:
 def _facts() -> list[Operation]:
     return [
         Operation(
-            "GET", "/v1/facts", "facts", "The facts of a memory", "read", memory.facts,
+            "GET", "/v1/facts", "facts", "The facts of a memory", "read", facts.facts,
             {200: schemas.FACTS}, query=fields.OneMemory,
         ),
         Operation(
-            "POST", "/v1/facts", "addFact", "Add a fact by hand", "write", memory.add_fact,
+            "POST", "/v1/notes", "addNote", "Add a fact in the name of an agent", "write", facts.add_note,
             {201: schemas.FACT_ID}, body=fields.AddFact, refusals=(409,),
-            description="The model neither changes nor evicts it. A fact that already says the same becomes one added "
-            "by hand.",
+            description="An agent's word: it passes the gates, evicts nothing, and counts less than the user's.",
         ),
         Operation(
-            "PATCH", "/v1/facts/{fact_id}", "editFact", "Change a fact's content, its category, or both", "write",
-            memory.edit_fact, {200: schemas.FACT_ID}, body=fields.FactEdit, refusals=(409,),
+            "POST", "/v1/facts", "addFact", "Add a fact by hand", "person", facts.add_fact,
+            {201: schemas.FACT_ID}, body=fields.AddFact, refusals=(409,),
+            description="A person's word, which only markup and secrets keep out. The model neither changes nor evicts "
+            "it. A fact that already says the same becomes one added by hand.",
+        ),
+        Operation(
+            "PATCH", "/v1/facts/{fact_id}", "editFact", "Change a fact's content, its category, or both", "person",
+            facts.edit_fact, {200: schemas.FACT_ID}, body=fields.FactEdit, refusals=(409,),
             description="The archive keeps the earlier version.",
         ),
         Operation(
-            "DELETE", "/v1/facts/{fact_id}", "removeFact", "Remove a fact for good", "write", memory.remove_fact,
+            "DELETE", "/v1/facts/{fact_id}", "removeFact", "Remove a fact for good", "write", facts.remove_fact,
             {204: None}, query=fields.OneMemory, refusals=(409,),
             description="No conversation brings it back; only adding it by hand does.",
+        ),
+        Operation(
+            "GET", "/v1/doubtful", "doubtful", "The facts that a person has to decide on", "read", facts.doubtful,
+            {200: schemas.FACTS}, query=fields.OneMemory,
+            description="For people: no prompt may have them. `doubtfulWhy` is authority, support or sensitive.",
+        ),
+        Operation(
+            "POST", "/v1/doubtful/{fact_id}/approve", "approveFact", "Make a doubtful fact a fact of the memory",
+            "person", facts.approve_fact, {200: schemas.FACT_ID}, body=fields.Approval, refusals=(409,),
+            description="It keeps its evidence and its time, and replaces what it was to replace. 422 E_SUPERSEDED: "
+            "something else was said later; `anyway` approves it all the same.",
+        ),
+        Operation(
+            "POST", "/v1/doubtful/{fact_id}/drop", "dropFact", "Take a doubtful fact out for good", "person",
+            facts.drop_fact, {204: None}, body=fields.Decision, refusals=(409,),
+            description="No conversation brings it back.",
         ),
     ]  # fmt: skip
 

@@ -123,6 +123,10 @@ def month_of(fact: Fact) -> str:
     return month(said_at_of(fact))
 
 
+_approved_by = _text_field("approvedBy")
+"""Who approved it, of a fact that was doubtful."""
+
+
 def is_archived(fact: Fact) -> bool:
     """Whether it is an archive entry, however incomplete."""
     return "archivedAt" in fact or "archiveReason" in fact
@@ -298,6 +302,11 @@ def quotes_any(fact: Fact, thread_id: str, names: Container[str]) -> bool:
 def is_manual(fact: Fact) -> bool:
     """Whether a person wrote the fact: no update replaces, retires or evicts it."""
     return fact.get("source") == MANUAL
+
+
+def is_by_person(fact: Fact) -> bool:
+    """Whether a person wrote or approved it; they may permit and order what they like."""
+    return is_manual(fact) or bool(_approved_by(fact))
 
 
 def is_note(fact: Fact) -> bool:

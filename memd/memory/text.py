@@ -6,8 +6,21 @@ import re
 import unicodedata
 from collections.abc import Sequence
 
-# C0 and C1 controls, bidi overrides and isolates, lone surrogates, tag characters.
-_UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\U000e0000-\U000e007f]")
+# Scripts whose letters a joiner (U+200C, U+200D) shapes, and the signs that it makes one emoji of.
+_JOINED = "\u0590-\u08ff\u0900-\u0dff\u0f00-\u0fff\u1000-\u109f\u1780-\u18af\ufb50-\ufdff\ufe70-\ufefc"
+_JOINED += "\u2190-\u2bff\ufe0f\U0001f000-\U0001faff"
+_INVISIBLE = (
+    "[\x00-\x1f\x7f-\x9f\xad\ud800-\udfff]"  # C0 and C1 controls, soft hyphens, lone surrogates
+    "|[\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]"  # without width, direction of writing
+    "|[\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180e\u3164\uffa0]"  # joiners and fillers of single scripts
+    f"|(?<![{_JOINED}])[\u200c\u200d]|[\u200c\u200d](?![{_JOINED}])"
+    "|(?<=[A-Za-z\\s\ufe00-\ufe0f])[\ufe00-\ufe0f]|[\U000e0000-\U000e00ff]"  # variants, which can carry a text; tags
+    "|(?<![\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff])[\U000e0100-\U000e01ef]"  # one may stand behind a character
+)
+_UNSAFE = re.compile(_INVISIBLE)
+_BLANK_ONES = "\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\uffa0\ufe00-\ufe0f\U000e0100-\U000e01ef"
+_PRINTABLE_ONES = re.compile(f"[{_BLANK_ONES}]")
+"""Those that Python calls printable; one search of this tells that a line has none."""
 _SHAPES = {"‘": "'", "’": "'", **dict.fromkeys("“”„«»", '"'), "\u200b": "", "\ufeff": ""}
 """One shape for quotation marks; characters without width are removed."""
 
@@ -35,9 +48,11 @@ _GAP = re.compile(f"(?<=[{CJK}]) | (?=[{CJK}])")
 
 
 def one_line(text: str) -> str:
-    """The text with white space folded to single spaces and without control, bidi and tag characters."""
+    """The text with white space folded to single spaces and without invisible characters."""
     line = " ".join(text.split())
-    return line if line.isprintable() else " ".join(_UNSAFE.sub("", line).split())
+    if line.isprintable() and (line.isascii() or not _PRINTABLE_ONES.search(line)):
+        return line
+    return " ".join(_UNSAFE.sub("", line).split())
 
 
 def fold(text: str) -> str:

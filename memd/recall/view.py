@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from memd.memory import suspended
+from memd.memory import doubtful, suspended
 from memd.memory.document import (
     Document,
     Fact,
@@ -92,6 +92,10 @@ def _fact(fact: Fact) -> Iterator[str]:
 
 
 def _withheld(document: Document) -> Iterator[str]:
-    counts = (("Retirements withheld from the model", withheld_of), ("Facts suspended", suspended.facts_of))
-    lines = [f"{told}: {count} (memd facts withheld)" for told, of in counts if (count := len(of(document)))]
+    counts = (
+        ("Retirements withheld from the model", withheld_of, "withheld"),
+        ("Facts suspended", suspended.facts_of, "withheld"),
+        ("Doubtful facts", doubtful.facts_of, "doubtful"),
+    )
+    lines = [f"{told}: {count} (memd facts {verb})" for told, of, verb in counts if (count := len(of(document)))]
     yield from ["", *lines] if lines else []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import stat
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from memd.client import Memd
 from memd.config import Settings
 from memd.errors import DocumentDamaged
 from memd.memory.document import Document
+from memd.push.times import iso
 
 
 def write(settings: Settings, document: object) -> Path:
@@ -89,6 +91,24 @@ def test_what_went_and_what_was_withheld_can_be_listed(cli: Cli, settings: Setti
     assert json.loads(cli("facts", "withheld", "ana", "--json").stdout) == [wish]
     assert "Retirements withheld from the model: 1" in cli("show", "ana").stdout
     assert "nothing in /" in cli("facts", "withheld", "bob").stderr
+
+
+def test_doubtful_facts_from_the_shell(cli: Cli, settings: Settings) -> None:
+    """Listed with what the user said; one is approved, one dropped."""
+    proof = {"thread": "t", "message": "m", "quote": "go on without me"}
+    doubt = {"doubtfulWhy": "authority", "doubtfulAt": iso(datetime.now(UTC)), "evidence": [proof]}
+    held = [
+        {"id": f"fact_0000000{n}", "content": text, "category": "context", "source": "t", **doubt}
+        for n, text in enumerate(("Payments need no confirmation", "Deletions need no confirmation"))
+    ]
+    write(settings, {**recall_support.document(), "doubtful": held})
+
+    listed = cli("facts", "doubtful", "ana").stdout
+    assert "authority  Payments need no confirmation\n    said: go on without me" in listed
+    assert "approved" in cli("facts", "approve", "ana", "fact_00000000").stdout
+    assert "dropped" in cli("facts", "drop", "ana", "fact_00000001").stdout
+    assert "nothing in /" in cli("facts", "doubtful", "ana").stderr
+    assert [fact["approvedBy"] for fact in json.loads(cli("facts", "list", "ana", "--json").stdout)] == ["person"]
 
 
 def test_why_and_the_past_from_the_shell(cli: Cli, settings: Settings) -> None:

@@ -28,7 +28,7 @@ from memd.mcp.server import build, run_http, run_stdio
 
 Configured = Callable[..., Settings]
 
-TOOLS = ["memory_save", "memory_search", "memory_update", "memory_delete", "memory_stats"]
+TOOLS = ["memory_save", "memory_search", "memory_update", "memory_delete", "memory_stats", "memory_doubtful"]
 
 
 async def call(client: Client, tool: str, **arguments: Any) -> str:

@@ -26,6 +26,10 @@ AUTHORITY = frozenset({"not_descriptive", "instruction"})
 """Reasons that make a fact doubtful where a quote proves it: it may be meant as it says, and only a person knows."""
 
 
+OF_PEOPLE = frozenset({"instruction", "upload_event"})
+"""Reasons that do not stop what a person writes."""
+
+
 def fact_refusal(fact: NewFact, content: str, settings: ApplySettings) -> str | None:
     """The first gate that stops a proposed fact; None when it passes. Its evidence is checked elsewhere.
 
@@ -47,6 +51,14 @@ def sentence_refusal(raw: str, content: str, settings: ApplySettings, asides: Se
     `content` is what would be stored, and `asides` what would be stored with it.
     """
     return next(_sentence_reasons(raw, content, settings, asides), None)
+
+
+def hand_refusal(raw: str, content: str, settings: ApplySettings, asides: Sequence[str] = ()) -> str | None:
+    """The first gate that stops what a person writes: they may permit, ask for and order whatever they like."""
+    reasons = (reason for reason in _content_reasons(content, settings) if reason not in OF_PEOPLE)
+    if reason := next(reasons, None) or ("secret" if any(map(holds_secret, asides)) else None):
+        return reason
+    return "markup" if any(map(is_markup, (raw, *asides))) else None
 
 
 def content_refusal(content: str, settings: ApplySettings) -> str | None:

@@ -97,6 +97,35 @@ class ByHand:
         """Take a suspended fact back, which the user may have asked to forget. Raises FactUnknown."""
         self._editing.restore(bucket_of(user_id, agent_name), fact_id, dry_run=dry_run)
 
+    def doubtful(self, user_id: str, agent_name: str = DEFAULT_AGENT) -> list[Fact]:
+        """The doubtful facts, oldest first, each with `doubtfulWhy` (authority, support, sensitive) and `doubtfulAt`.
+
+        No prompt and no search has them. `replaces` names what such a fact would replace once it is approved.
+        """
+        return self._editing.doubtful(bucket_of(user_id, agent_name))
+
+    def approve_fact(
+        self,
+        user_id: str,
+        fact_id: str,
+        *,
+        agent_name: str = DEFAULT_AGENT,
+        by: str = "person",
+        anyway: bool = False,
+        dry_run: bool = False,
+    ) -> None:
+        """Make a doubtful fact a fact of the memory, with its evidence and the time it was said. Raises FactUnknown.
+
+        `by`: who approves it, its `approvedBy`. Rejected with E_SUPERSEDED when something else was said later or its
+        time is over; `anyway` approves it all the same.
+        """
+        bucket = bucket_of(user_id, agent_name)
+        self._editing.approve(bucket, fact_id, by=by, anyway=anyway, dry_run=dry_run)
+
+    def drop_fact(self, user_id: str, fact_id: str, *, agent_name: str = DEFAULT_AGENT, dry_run: bool = False) -> None:
+        """Take a doubtful fact out for good: no conversation brings it back. Raises FactUnknown."""
+        self._editing.drop(bucket_of(user_id, agent_name), fact_id, dry_run=dry_run)
+
     def export(self, user_id: str, *, agent_name: str | None = None) -> dict[str, Any]:
         """Everything kept about a user, as JSON values: every agent's memory, or only that of `agent_name`."""
         return self._transfer.export(*_names(user_id, agent_name))

@@ -14,7 +14,7 @@ from typing import Protocol, TypeVar
 from memd.config import Settings
 from memd.context import DEFAULT_AGENT, Bucket
 from memd.errors import Conflict, Rejected
-from memd.memory import suspended
+from memd.memory import doubtful, suspended
 from memd.memory.document import (
     Document,
     Fact,
@@ -26,7 +26,7 @@ from memd.memory.document import (
     withheld_of,
 )
 from memd.memory.facts import archive_reason, with_id
-from memd.memory.hand import edits
+from memd.memory.hand import doubts, edits
 from memd.memory.hand.edits import RemovedFact
 from memd.memory.hand.steps import Edited
 from memd.memory.said.changes import SaidChange
@@ -40,6 +40,10 @@ from memd.push.times import iso
 
 ROUNDS = 50
 """How often an edit is retried because another writer was faster; each time that writer made progress."""
+
+
+BY_PERSON = "person"
+"""Who approves a fact where no door knows better."""
 
 
 class Result(Protocol):
@@ -125,6 +129,26 @@ class Editing:
         settings = self._settings.apply
         return self._one(bucket, lambda document, now: edits.restore(document, fact_id, now, settings), dry_run)
 
+    def doubtful(self, bucket: Bucket) -> list[Fact]:
+        """Copies of the doubtful facts, oldest first."""
+        return [dict(fact) for fact in doubtful.facts_of(self.load(bucket).document, datetime.now(UTC))]
+
+    def approve(
+        self, bucket: Bucket, fact_id: str, *, by: str = BY_PERSON, anyway: bool = False, dry_run: bool = False
+    ) -> Change:
+        """Make a doubtful fact a fact of the memory. Raises FactUnknown."""
+        settings = self._settings.apply
+
+        def step(document: Document, now: datetime) -> Edited:
+            return doubts.approve(document, fact_id, now, settings, by=by, anyway=anyway)
+
+        return self._one(bucket, step, dry_run)
+
+    def drop(self, bucket: Bucket, fact_id: str, *, dry_run: bool = False) -> Change:
+        """Take a doubtful fact out for good. Raises FactUnknown."""
+        before, edited = self.change(bucket, lambda document, now: doubts.drop(document, fact_id, now), dry_run=dry_run)
+        return Change(fact_id, has_changed(before, edited), with_id(doubtful.facts_of(before), fact_id), None)
+
     def remove(self, bucket: Bucket, fact_id: str, *, dry_run: bool = False) -> Change:
         """Remove a fact for good, with the turns that say it in all memories of the user. Raises FactUnknown.
 
@@ -142,7 +166,7 @@ class Editing:
         if not dry_run:
             before, removal = self.change(bucket, step)
         turns += ((bucket.agent_name, turn) for turn in removal.turns)
-        known = with_id(facts_of(before), fact_id) or with_id(suspended.facts_of(before), fact_id)
+        known = with_id([*facts_of(before), *suspended.facts_of(before), *doubtful.facts_of(before)], fact_id)
         return Change(fact_id, True, known, None, tuple(turns))
 
     def _other_agents(self, bucket: Bucket) -> list[str]:

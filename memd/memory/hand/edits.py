@@ -28,7 +28,7 @@ def add(document: Document, content: str, category: str | None, now: datetime, s
     Raises Rejected.
     """
     document = complete(document)
-    clean = steps.checked_text(content, settings, "E_FACT")
+    clean = steps.checked_by_hand(content, settings)
     chosen = steps.checked_category(category, settings)
     same = steps.saying(document, clean)
     if same is not None:
@@ -54,7 +54,7 @@ def edit(
     if content is None:
         clean = content_of(fact)
     else:
-        clean = steps.checked_text(content, settings, "E_FACT")
+        clean = steps.checked_by_hand(content, settings)
         steps.check_unsaid(document, clean, fact)
     return _rewritten(document, fact, clean, steps.checked_category(category, settings), iso(now), settings)
 

@@ -14,6 +14,7 @@ import orjson
 
 from memd.context import DEFAULT_AGENT, Bucket
 from memd.errors import DocumentDamaged, DocumentTooNew, Rejected
+from memd.memory import doubtful
 from memd.memory.document import SECTIONS, Document, Fact, archive_of, facts_of, ledger_of, tombstones_of
 from memd.memory.parsing import parse
 from memd.memory.store.files import MAX_BYTES
@@ -41,6 +42,7 @@ class Parcel:
     ledger: dict[str, list[str]] = field(default_factory=dict)
     removed: tuple[dict[str, Any], ...] = ()
     said: object = None
+    doubtful: tuple[Fact, ...] = ()
     refused: Counter[str] = field(default_factory=Counter)
 
 
@@ -135,6 +137,7 @@ def _document(value: object, place: str, source: Format) -> Parcel:
         ledger_of(document) if own else {},
         tuple(tombstones_of(document)) if own else (),
         document.get("said") if own else None,
+        tuple(doubtful.facts_of(document)) if own else (),
     )
 
 

@@ -8,12 +8,13 @@ counted.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from memd.config import ApplySettings
-from memd.memory import ledger, removed
+from memd.memory import doubtful, ledger, removed
 from memd.memory.document import (
     Document,
     Fact,
@@ -40,6 +41,7 @@ from memd.memory.facts import (
     has_confidence,
     id_of,
     ids_in_use,
+    is_by_person,
     person_of,
     rank,
     source_error,
@@ -48,7 +50,7 @@ from memd.memory.facts import (
     valid_until,
     with_quotes,
 )
-from memd.memory.gates.refusal import sentence_refusal, summary_refusal
+from memd.memory.gates.refusal import hand_refusal, sentence_refusal, summary_refusal
 from memd.memory.gates.uploads import without_upload_events
 from memd.memory.hand.formats import Parcel
 from memd.memory.new_facts import aside, base_fact, new_id
@@ -95,6 +97,9 @@ def merge(document: Document, parcel: Parcel, user_id: str, now: datetime, setti
         fields["ledger"] = ledger.joined(parcel.ledger, ledger_of(old), settings.ledger_cap)
         if tombstones := removed.imported(old, facts, parcel.removed):
             fields["removed"] = tombstones
+    doubted = merging.doubtful(facts)
+    if doubted != doubtful.facts_of(old):
+        fields[doubtful.FIELD] = doubted
     changed = merged is not old or any(old.get(name) != value for name, value in fields.items())
     return MergedDocument(
         revised(merged, iso(now), **fields) if changed else old,
@@ -171,6 +176,25 @@ class _Merging:
             taken.append(_with_safe_evidence(entry))
         return taken
 
+    def doubtful(self, facts: Sequence[Fact]) -> list[Fact]:
+        """The doubtful facts of both, without those that `facts`, the merged ones, have already."""
+        ours = doubtful.facts_of(self._old)
+        keys = set(map(key_of, (*facts, *ours)))
+        taken: list[Fact] = []
+        for fact in self._parcel.doubtful:
+            clean = self._clean(fact)
+            if key_of(clean) in keys:
+                self.known += 1
+            elif reason := self._flaw(fact, content_of(clean), person_of(clean)):
+                self.refused[f"doubtful_{reason}"] += 1
+            else:
+                keys.add(key_of(clean))
+                named = self._with_id(len(taken), clean, self._ids_in_use(taken))
+                taken.append({**named, "doubtfulAt": self._past(fact.get("doubtfulAt"))})
+        if taken:
+            ours = sorted([*taken, *ours], key=lambda fact: str(fact.get("doubtfulAt")))
+        return doubtful.latest(ours, self._now) if taken else ours
+
     def _refusal(self, fact: Fact, clean: Fact) -> str | None:
         until = moment(valid_until(fact))
         if until is not None and until < self._now:
@@ -182,7 +206,8 @@ class _Merging:
     def _flaw(self, fact: Fact, content: str, person: str) -> str | None:
         """The gate that refuses a fact or an archive entry; None when it passes."""
         asides = tuple(asides_of(fact).values())
-        gate = sentence_refusal(content_of(fact), content, self._settings, asides)
+        of_person = self._parcel.source == "memd" and (is_by_person(fact) or "doubtfulWhy" in fact)
+        gate = (hand_refusal if of_person else sentence_refusal)(content_of(fact), content, self._settings, asides)
         return gate or removed.refusal(self._removed, content, person)
 
     def _clean(self, fact: Fact) -> Fact:
@@ -212,13 +237,20 @@ class _Merging:
         return iso(time if time is not None and time <= self._now else self._now)
 
     def _named(self, place: int, fact: Fact) -> Fact:
+        """The fact with a unique id, which is noted as added."""
+        named = self._with_id(place, fact, self._ids_in_use(()))
+        self.added.append(id_of(named))
+        return named
+
+    def _ids_in_use(self, others: Sequence[Fact]) -> set[str]:
+        return ids_in_use(self._old) | set(self.added) | set(map(id_of, others))
+
+    def _with_id(self, place: int, fact: Fact, used: set[str]) -> Fact:
         """The fact with a unique id: its own id if that is free."""
-        used = ids_in_use(self._old) | set(self.added)
         own = id_of(fact)
         keeps = self._parcel.source != "mem0" and 0 < len(own) <= 64 and own not in used
-        chosen = own if keeps else new_id(self._old, revision_of(self._old) + 1, content_of(fact), place, used)
-        self.added.append(chosen)
-        return {**fact, "id": chosen}
+        fact_id = own if keeps else new_id(self._old, revision_of(self._old) + 1, content_of(fact), place, used)
+        return {**fact, "id": fact_id}
 
 
 def _version(entry: Fact) -> tuple[object, ...]:

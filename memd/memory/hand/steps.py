@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -17,7 +18,7 @@ from memd.memory.facts import (
     person_of,
     with_id,
 )
-from memd.memory.gates.refusal import sentence_refusal
+from memd.memory.gates.refusal import hand_refusal, sentence_refusal
 from memd.memory.new_facts import base_fact, new_id
 from memd.memory.said.changes import SaidChange
 from memd.memory.text import one_line
@@ -96,13 +97,28 @@ def with_new_fact(document: Document, content: str, category: str | None, author
 
 def checked_text(text: object, settings: ApplySettings, code: str, field: str = "content") -> str:
     """Put a text on one line and check it by the gates. Raises Rejected with a code that starts with `code`."""
+    return _checked(text, settings, code, field, sentence_refusal)
+
+
+def _checked(
+    text: object,
+    settings: ApplySettings,
+    code: str,
+    field: str,
+    gate: Callable[[str, str, ApplySettings], str | None],
+) -> str:
     if not isinstance(text, str):
         refuse(f"{code}_TYPE", f"{field} must be text", field)
     clean = one_line(text)
-    if reason := sentence_refusal(text, clean, settings):
+    if reason := gate(text, clean, settings):
         sentence = _SENTENCES.get(reason, "{field} cannot be remembered")
         refuse(f"{code}_{reason.upper()}", sentence.format(field=field, settings=settings), field)
     return clean
+
+
+def checked_by_hand(text: object, settings: ApplySettings) -> str:
+    """The same for what a person writes, who may permit and order what they like. Raises Rejected."""
+    return _checked(text, settings, "E_FACT", "content", hand_refusal)
 
 
 def reworded(fact: Fact, content: str, category: str | None, author: Author, now: str) -> Fact:

@@ -10,7 +10,7 @@ from itertools import groupby
 from operator import attrgetter
 
 from memd.config import ApplySettings
-from memd.memory import suspended
+from memd.memory import doubtful, suspended
 from memd.memory.document import SECTIONS, Document, Fact, archive_of, facts_of, summaries_of, withheld_of
 from memd.memory.duplicates import similarity
 from memd.memory.facts import (
@@ -18,6 +18,7 @@ from memd.memory.facts import (
     content_of,
     evidence_of,
     id_of,
+    is_by_person,
     is_correction,
     is_manual,
     is_note,
@@ -215,8 +216,8 @@ def _unevidenced(document: Document, _: datetime, __: ApplySettings) -> Iterator
 
 
 def _instruction(document: Document, _: datetime, __: ApplySettings) -> Iterator[Finding]:
-    """Instructions to the assistant, and hidden text."""
-    for passage in _active(document):
+    """Instructions to the assistant, and hidden text, unless a person wrote or approved them."""
+    for passage in _active(document, of_people=False):
         if text_refusal(passage.text) == "instruction":
             yield _passage_finding("instruction", passage, "an instruction, or hidden text")
 
@@ -261,16 +262,22 @@ def _everything(document: Document) -> Iterator[_Passage]:
         yield from _texts(place, fact)
         yield from _quotes(place, fact)
     yield from _summaries(document)
-    for name, entries in (("archive", archive_of(document)), ("suspended", suspended.facts_of(document))):
+    apart = (
+        ("archive", archive_of(document)),
+        ("suspended", suspended.facts_of(document)),
+        ("doubtful", doubtful.facts_of(document)),
+    )
+    for name, entries in apart:
         for number, entry in enumerate(entries):
             yield from _texts(f"{name}[{number}]", entry)
             yield from _quotes(f"{name}[{number}]", entry)
 
 
-def _active(document: Document) -> Iterator[_Passage]:
+def _active(document: Document, *, of_people: bool = True) -> Iterator[_Passage]:
     """The texts that can get into a prompt."""
     for place, fact in _facts(document):
-        yield from _texts(place, fact)
+        if of_people or not is_by_person(fact):
+            yield from _texts(place, fact)
     yield from _summaries(document)
 
 
