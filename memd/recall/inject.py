@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from sys import getsizeof
+from typing import NamedTuple
 
 from memd.config import RecallSettings
 from memd.context import tenths_of_tokens
@@ -89,8 +90,7 @@ class Injection:
     version: str
 
 
-@dataclass(frozen=True, slots=True)
-class _BlockLine:
+class _BlockLine(NamedTuple):
     """One line of the block: its heading, its place under it, its text, and its cost in tenths of a token."""
 
     heading: str
