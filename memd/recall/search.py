@@ -116,15 +116,16 @@ def rank(
     known = indexed.answering(search.query, cosines, without, period)
     replaced = indexed.replaced
     order.inherit(replaced, known)
-    scores = {place: _score(memory.found[place], answer.similarity) for place, answer in known.items()}
+    facts = {place: memory.found[place] for place in known}
+    scores = {place: _score(facts[place], answer.similarity) for place, answer in known.items()}
     order.replaced_below(scores, replaced)
     if not period.past:
         order.newer_first(scores, known, memory.facts, times, replaced)
     if memory.excerpts:
         order.excerpts_below(scores, known, times, len(memory.facts), indexed.names_in(search.query))
     ranked = sorted(scores, key=lambda place: (-scores[place], len(replaced.get(place, ())), place))
-    taken = (place for place in ranked if search.takes(memory.found[place]))
-    return [_hit(memory, place, known[place].similarity, scores[place]) for place in islice(taken, search.limit)]
+    taken = islice((place for place in ranked if search.takes(facts[place])), search.limit)
+    return [_hit(memory, place, facts[place], known[place].similarity, scores[place]) for place in taken]
 
 
 def _said_in(period: Period, indexed: Indexed, search: Search, without: frozenset[int]) -> Iterator[Found]:
@@ -133,9 +134,9 @@ def _said_in(period: Period, indexed: Indexed, search: Search, without: frozense
     then = (place for place, time in enumerate(times) if time in period and place not in without)
     score = 1.0
     for place in sorted(then, key=lambda place: (-times[place], place)):
-        if search.takes(memory.found[place]):
-            score = min(score, _score(memory.found[place], 1.0))
-            yield _hit(memory, place, 1.0, score)
+        if search.takes(fact := memory.found[place]):
+            score = min(score, _score(fact, 1.0))
+            yield _hit(memory, place, fact, 1.0, score)
 
 
 def _score(fact: Fact, similarity: float) -> float:
@@ -146,8 +147,7 @@ def _scope(fact: Fact) -> float:
     return SCOPES.get(scope_of(fact), SCOPES["user"])
 
 
-def _hit(memory: Memory, place: int, similarity: float, score: float) -> Found:
-    fact = memory.found[place]
+def _hit(memory: Memory, place: int, fact: Fact, similarity: float, score: float) -> Found:
     kind, agent = memory.kind_of(place), memory.agent_of(place)
     return Found(fact, score, similarity, confidence_of(fact), _scope(fact), place, kind, agent)
 
