@@ -13,6 +13,7 @@ from memd.http import openapi_schemas as schemas
 from memd.http.fields import FACT_ID_SCHEMA, RECEIPT_SCHEMA, Fields
 from memd.http.operation import Operation
 from memd.http.problems import MEDIA_TYPE
+from memd.memory.gates.refusal import CJK_CHARS
 
 _PROBLEM = {"$ref": "#/components/schemas/Problem"}
 _REFUSALS = {
@@ -154,6 +155,6 @@ def _put_limits(schema: Any, settings: ApplySettings) -> None:
         if schema.get("format") == "memd-category":
             schema["enum"] = list(settings.categories)
         if schema.get("format") == "memd-fact":
-            schema |= {"minLength": settings.fact_min_chars, "maxLength": settings.fact_max_chars}
+            schema |= {"minLength": -(-settings.fact_min_chars // CJK_CHARS), "maxLength": settings.fact_max_chars}
         for inner in schema.values():
             _put_limits(inner, settings)

@@ -37,6 +37,7 @@ from memd.memory.facts import (
     source_of,
     valid_until,
 )
+from memd.memory.former_uploads import drop_upload_events
 from memd.memory.gates.refusal import fact_refusal, is_only_authority, summary_refusal
 from memd.memory.gates.uploads import without_upload_events
 from memd.memory.new_facts import EXPLICIT_CONFIDENCE, Origin, aside, new_fact, new_id, said_at
@@ -89,6 +90,7 @@ def apply(
     if new:
         maintenance = maintenance or Maintenance()
         steps = _Steps(draft, messages, wishes, Outright(sent, messages))
+        drop_upload_events(draft)
         steps.confirm(update.confirmed_facts)
         steps.add(update.new_facts)
         steps.retire(update.retired_facts)

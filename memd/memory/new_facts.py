@@ -9,8 +9,9 @@ from datetime import datetime, timedelta
 from memd.config import ApplySettings
 from memd.context import digest
 from memd.extraction.update import NewFact
+from memd.memory.categories import category_or_default
 from memd.memory.document import Document, Fact, agent_of, user_of
-from memd.memory.facts import AGENT, DEFAULT_CATEGORY, MANUAL, UNKNOWN, Evidence, said_at_of, valid_until
+from memd.memory.facts import AGENT, MANUAL, UNKNOWN, Evidence, said_at_of, valid_until
 from memd.memory.gates.refusal import MAX_VALID_DAYS
 from memd.memory.sayings import of_evidence
 from memd.memory.text import one_line
@@ -59,8 +60,8 @@ def new_fact(
     settings: ApplySettings,
 ) -> Fact:
     """A fact as the document keeps it: the established fields first, then what is known."""
-    category = one_line(proposed.category).casefold()
-    chosen = category if category in settings.categories else DEFAULT_CATEGORY
+    person = proposed.subject.person if proposed.subject else ""
+    chosen = category_or_default(proposed.category, settings.categories, content, person)
     fact = base_fact(fact_id, content, chosen, confidence, iso(origin.now), origin.source)
     if proposed.source_error and (error := aside(proposed.source_error)):
         fact["sourceError"] = error

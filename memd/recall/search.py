@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from itertools import islice
 
 from memd.errors import Rejected
+from memd.memory.categories import ALIASES
 from memd.memory.document import Fact
 from memd.memory.facts import category_of, confidence_of, created_at, scope_of, updated_at
 from memd.push.times import moment
@@ -83,7 +84,13 @@ def check(query: object, limit: object, categories: Collection[str], since: obje
         raise Rejected("E_LIMIT", f"limit must be a whole number from 1 to {MAX_LIMIT}", "limit", MAX_LIMIT)
     if isinstance(categories, str) or not all(isinstance(name, str) for name in categories):
         raise Rejected("E_CATEGORIES", "categories must be a list of names", "categories")
-    return Search(check_query(query), limit, frozenset(categories), _time("since", since), _time("until", until))
+    return Search(
+        check_query(query), limit, frozenset(map(_meant, categories)), _time("since", since), _time("until", until)
+    )
+
+
+def _meant(category: str) -> str:
+    return ALIASES.get(category, category)
 
 
 def everything(query: object) -> Search:

@@ -395,6 +395,8 @@ def test_summaries_that_are_named_are_rewritten() -> None:
         "The user builds an upload service for documents",
         "The user uploaded a CV and always wants answers in French, which she prefers",
         "用户喜欢每周上传文件",
+        "The user uploaded her CV to LinkedIn",
+        "用户把简历上传到领英了",
         "用户在做一个文件上传服务",
     ],
 )
@@ -408,6 +410,8 @@ def test_facts_about_uploading_are_no_upload_events(content: str) -> None:
     [
         "The user has uploaded three documents.",
         "User just attached screenshot.png",
+        "The user is uploading a PDF",
+        "The user uploaded a report to this conversation",
         "A file named data.csv was uploaded.",
         "In this session, the user uploaded a spreadsheet. They also attached two images.",
         "The files are at /mnt/user-data/uploads/plan.pdf",

@@ -6,6 +6,7 @@ Of what a model proposes, only descriptive, durable facts about the user pass; n
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Sequence
 
 from memd.config import ApplySettings
@@ -13,7 +14,13 @@ from memd.extraction.update import NewFact
 from memd.memory.gates.instructions import is_markup, text_refusal
 from memd.memory.gates.passing import passing_refusal
 from memd.memory.gates.uploads import is_upload_event
+from memd.memory.text import CJK
 from memd.push.redaction import holds_secret
+
+CJK_CHARS = 3
+"""Letters that one Chinese, Japanese or Korean character is worth: 用户吃素 is a fact."""
+
+_CJK = re.compile(f"[{CJK}]")
 
 MAX_VALID_DAYS = 36_500
 """Most days that a fact may be valid; beyond a century, times overflow."""
@@ -91,8 +98,13 @@ def _sentence_reasons(raw: str, content: str, settings: ApplySettings, asides: S
     yield from filter(None, map(text_refusal, (*hidden, *filter(None, asides))))
 
 
+def length_of(content: str) -> int:
+    """How long a sentence is in Latin letters: a Chinese, Japanese or Korean character counts as CJK_CHARS."""
+    return len(content) + (CJK_CHARS - 1) * len(_CJK.findall(content))
+
+
 def _content_reasons(content: str, settings: ApplySettings) -> Iterator[str]:
-    if len(content) < settings.fact_min_chars:
+    if length_of(content) < settings.fact_min_chars:
         yield "too_short"
     if len(content) > settings.fact_max_chars:
         yield "too_long"

@@ -15,6 +15,8 @@ _FILE_EN = re.compile(
 _EVENT_EN = re.compile(
     r"(?:in this (?:session|conversation|chat),? )?(?:the user|user|they|he|she|i)(?:'ve|'s)? "
     r"(?:(?:has|have|had|just|recently|also|already) ){0,3}(?:uploaded|attached)\b"
+    r"|(?:the user|user|they|he|she|i)(?:'s|'m|'re| is| are| am)(?: currently| just| now)? (?:uploading|attaching) "
+    r"(?:an?|the|one|two|three|several|some|\d{1,3}|h(?:is|er)|their|my|another)\b"
     r"|(?:an?|the|one|two|three|several|some|\d{1,3})\b.{0,120}?\b(?:was|were|has been|have been) "
     r"(?:just |recently )?(?:uploaded|attached)\b",
     re.IGNORECASE,
@@ -25,11 +27,20 @@ _MORE_EN = re.compile(
 )
 _EVENT_ZH = re.compile(
     r"(?:在?(?:本次|这次)(?:对话|会话)中[,，]?)?(?:用户|我|他|她)(?:刚|才|已|经|最近|还|又|今天){0,4}"
-    r"(?:上传|附上|附加)(?:了|过)?[^。！？]{0,60}?"
+    r"(?:正在|在)?(?:上传|附上|附加)(?:了|过)?[^。！？]{0,60}?"
     r"(?:文件|文档|附件|图片|照片|截图|表格|资料|简历|报告|数据集|幻灯片|压缩包|pdf|csv|[.．][a-z][a-z0-9]{1,4})",
     re.IGNORECASE,
 )
 _MORE_ZH = re.compile(r"喜欢|偏好|讨厌|习惯|打算|总是|从不|住在|从事|任职|每[天周月年]")
+_ELSEWHERE = re.compile(
+    r"\b(?:uploaded|uploading|attached|attaching)\b.{0,80}?\b(?:to|on|onto) "
+    r"(?!(?:this|the|our) (?:chat|conversation|session|thread|assistant|message)\b|(?:me|us|you)\b)\w"
+    r"|(?:上传|传)(?:了|过)?[^。！？]{0,30}?到(?!这里|这儿|对话|会话|本次|聊天|助手)\w"
+    r"|把[^。！？]{1,30}(?:上传|传)到(?!这里|这儿|对话|会话|本次|聊天|助手)\w",
+    re.IGNORECASE,
+)
+"""Uploaded to another place than the conversation: something the user did."""
+
 _TRACE = re.compile(r"/mnt/user-data/uploads/|</?(?:uploaded_files|current_uploads)>", re.IGNORECASE)
 _GAP = re.compile(r"((?<=[.!?])\s+|(?<=[。！？]))")
 
@@ -59,6 +70,8 @@ def _is_event(sentence: str) -> bool:
     text = " ".join(sentence.split())
     if _TRACE.search(text):
         return True
+    if _ELSEWHERE.search(text):
+        return False
     if _EVENT_ZH.match(text):
         return not _MORE_ZH.search(text)
     return bool(_EVENT_EN.match(text) and _FILE_EN.search(text) and not _MORE_EN.search(text))

@@ -29,7 +29,7 @@ def add(document: Document, content: str, category: str | None, now: datetime, s
     """
     document = complete(document)
     clean = steps.checked_by_hand(content, settings)
-    chosen = steps.checked_category(category, settings)
+    chosen = steps.checked_category(category, settings, clean)
     same = steps.saying(document, clean)
     if same is not None:
         return _rewritten(document, by_id(document)[same], clean, chosen, iso(now), settings)
@@ -56,7 +56,7 @@ def edit(
     else:
         clean = steps.checked_by_hand(content, settings)
         steps.check_unsaid(document, clean, fact)
-    return _rewritten(document, fact, clean, steps.checked_category(category, settings), iso(now), settings)
+    return _rewritten(document, fact, clean, steps.checked_category(category, settings, clean), iso(now), settings)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from typing import Any
 
 from memd.config import ApplySettings
 from memd.memory import doubtful, ledger, removed
+from memd.memory.categories import category_or_default
 from memd.memory.document import (
     Document,
     Fact,
@@ -29,7 +30,6 @@ from memd.memory.document import (
 )
 from memd.memory.duplicates import key_of
 from memd.memory.facts import (
-    DEFAULT_CATEGORY,
     UNKNOWN,
     archive_reason,
     archived_at,
@@ -212,13 +212,12 @@ class _Merging:
 
     def _clean(self, fact: Fact) -> Fact:
         """The fact in the form of the document, still with its imported id."""
-        category = one_line(category_of(fact)).casefold()
         # The other memory kept this fact without a confidence: give it just enough to be stored.
         confidence = confidence_of(fact) if has_confidence(fact) else self._settings.confidence_threshold
         clean = base_fact(
             id_of(fact),
             one_line(content_of(fact)),
-            category if category in self._settings.categories else DEFAULT_CATEGORY,
+            category_or_default(category_of(fact), self._settings.categories, content_of(fact), person_of(fact)),
             confidence,
             self._past(created_at(fact)),
             one_line(source_of(fact)) or UNKNOWN,

@@ -59,7 +59,7 @@ def save(document: Document, content: str, category: str | None, now: datetime, 
     """
     document = complete(document)
     clean = steps.checked_text(content, settings, "E_NOTE")
-    chosen = _checked_category(category, settings)
+    chosen = _checked_category(category, settings, clean)
     same = steps.saying(document, clean)
     if same is not None:
         return Edited(document, same)
@@ -84,7 +84,7 @@ def update(
     document = complete(document)
     fact = _reachable(document, fact_id)
     clean = steps.checked_text(content, settings, "E_NOTE")
-    chosen = _checked_category(category, settings) or category_of(fact)
+    chosen = _checked_category(category, settings, clean) or category_of(fact)
     if chosen == "correction":
         chosen = DEFAULT_CATEGORY
     if clean == content_of(fact) and chosen == category_of(fact):
@@ -141,8 +141,8 @@ def _reachable(document: Document, fact_id: str) -> Fact:
     return fact
 
 
-def _checked_category(category: str | None, settings: ApplySettings) -> str | None:
-    chosen = steps.checked_category(category, settings)
+def _checked_category(category: str | None, settings: ApplySettings, content: str) -> str | None:
+    chosen = steps.checked_category(category, settings, content)
     if chosen == "correction":  # corrections go into the prompt first, with a budget of their own
         steps.refuse("E_CATEGORY", "only what the user said can be a correction; name another category", "category")
     return chosen

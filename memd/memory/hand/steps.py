@@ -8,6 +8,7 @@ from typing import Any, NoReturn
 
 from memd.config import ApplySettings
 from memd.errors import FactUnknown, Rejected
+from memd.memory.categories import category_named
 from memd.memory.document import Document, Fact, archive_of, facts_of, revised, revision_of
 from memd.memory.duplicates import Contents
 from memd.memory.facts import (
@@ -78,14 +79,14 @@ def check_unsaid(document: Document, content: str, fact: Fact) -> None:
         refuse("E_FACT_KNOWN", f"another fact says this already: {same}", "content")
 
 
-def checked_category(category: object, settings: ApplySettings) -> str | None:
-    """A category of the settings, whatever its case; None stays None. Raises Rejected."""
+def checked_category(category: object, settings: ApplySettings, content: str = "") -> str | None:
+    """A category of the settings, or an alias of it, whatever its case; None stays None. Raises Rejected."""
     if category is None:
         return None
-    clean = one_line(category).casefold() if isinstance(category, str) else None
-    if clean not in settings.categories:
+    found = category_named(category, settings.categories, content) if isinstance(category, str) else None
+    if found is None:
         refuse("E_CATEGORY", f"category must be one of {', '.join(settings.categories)}", "category")
-    return clean
+    return found
 
 
 def with_new_fact(document: Document, content: str, category: str | None, author: Author, now: str) -> Edited:
