@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import io
+import logging
 import shutil
 import signal
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import hypothesis
 import pytest
 import redis
-import structlog  # noqa: F401  (it writes to the stream it was imported with; that of a single test is closed after it)
+import structlog
 from support import ENDS_S, Cli, MakeSettings, Step, environment, make_settings, wait_for
 
 from memd.cli import main
@@ -116,6 +118,18 @@ def asking(configured: MakeSettings, client: redis.Redis, model: ModelServer) ->
     return make
 
 
+@contextmanager
+def logs_as_before() -> Iterator[None]:
+    """A command that sets up logging writes to the stream of this test, which is closed after it: no other test may."""
+    configured, handlers, level = structlog.get_config(), logging.root.handlers[:], logging.root.level
+    try:
+        yield
+    finally:
+        structlog.configure(**configured)
+        logging.root.handlers[:] = handlers
+        logging.root.setLevel(level)
+
+
 @pytest.fixture
 def cli(
     settings: Settings, client: redis.Redis, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
@@ -128,7 +142,7 @@ def cli(
                 here.setenv(name, value)
             here.setattr(sys, "argv", ["memd", *words])
             here.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(given.encode())))
-            with pytest.raises(SystemExit) as ended:
+            with logs_as_before(), pytest.raises(SystemExit) as ended:
                 main()
         return subprocess.CompletedProcess(words, int(ended.value.code or 0), *capfd.readouterr())
 
