@@ -84,13 +84,8 @@ def check(query: object, limit: object, categories: Collection[str], since: obje
         raise Rejected("E_LIMIT", f"limit must be a whole number from 1 to {MAX_LIMIT}", "limit", MAX_LIMIT)
     if isinstance(categories, str) or not all(isinstance(name, str) for name in categories):
         raise Rejected("E_CATEGORIES", "categories must be a list of names", "categories")
-    return Search(
-        check_query(query), limit, frozenset(map(_meant, categories)), _time("since", since), _time("until", until)
-    )
-
-
-def _meant(category: str) -> str:
-    return ALIASES.get(category, category)
+    meant = frozenset(name for category in categories for name in (category, ALIASES.get(category, category)))
+    return Search(check_query(query), limit, meant, _time("since", since), _time("until", until))
 
 
 def everything(query: object) -> Search:
