@@ -191,7 +191,8 @@ class InMemory:
 
     def _apply(self, answered: Answered, now: datetime, asked: ToForget) -> Applied:
         work, extraction = answered.work, answered.extraction
-        origin = Origin(work.part.claim.key.thread_id, now, extraction.model, extraction.prompt_version, asked=asked)
+        thread, model, version = work.part.claim.key.thread_id, extraction.model, extraction.prompt_version
+        origin = Origin(thread, now, model, version, asked=asked, before=work.before)
         return apply(
             work.loaded.document,
             extraction.update,

@@ -44,6 +44,7 @@ from memd.memory.new_facts import EXPLICIT_CONFIDENCE, Origin, aside, new_fact, 
 from memd.memory.outright import Outright
 from memd.memory.retiring import Ending
 from memd.memory.sayings import Saying, earlier, of_fact, of_summary, said_in
+from memd.memory.supported import Supported
 from memd.memory.text import fold, one_line
 from memd.memory.unlearning import Wishes, fulfil
 from memd.push.redaction import redact
@@ -89,7 +90,7 @@ def apply(
     update = with_full_ids(update, draft.known)
     if new:
         maintenance = maintenance or Maintenance()
-        steps = _Steps(draft, messages, wishes, Outright(sent, messages))
+        steps = _Steps(draft, messages, wishes, Outright(sent, messages), Supported(draft, sent))
         drop_upload_events(draft)
         steps.confirm(update.confirmed_facts)
         steps.add(update.new_facts)
@@ -107,11 +108,14 @@ def apply(
 class _Steps:
     """The steps that need the user's words as proof."""
 
-    def __init__(self, draft: Draft, messages: UserMessages, wishes: Wishes, outright: Outright) -> None:
+    def __init__(
+        self, draft: Draft, messages: UserMessages, wishes: Wishes, outright: Outright, supported: Supported
+    ) -> None:
         self._draft = draft
         self._messages = messages
         self._wishes = wishes
         self._outright = outright
+        self._supported = supported
         self._settings = draft.settings
         self._contents = Contents(())
         self._removed = removed.hashes(draft.old)
@@ -256,11 +260,15 @@ class _Steps:
                 reason = "asked_not_to"
             elif self._thread_is_full():
                 reason = "rate"
+            elif self._supported.doubts(content, evidence):
+                reason = "support"
         if reason:
             self._draft.refuse(reason, "newFacts", index)
             self._hide_refused(reason, proposal)
             if is_only_authority(proposal, content, self._settings):
                 self._doubt(index, proposal, content, person, "authority")
+            elif reason == "support":
+                self._doubt(index, proposal, content, person, "support")
             return []
         return evidence
 

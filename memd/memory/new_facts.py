@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from memd.config import ApplySettings
-from memd.context import digest
+from memd.context import Message, digest
 from memd.extraction.update import NewFact
 from memd.memory.categories import category_or_default
 from memd.memory.document import Document, Fact, agent_of, user_of
@@ -30,6 +30,7 @@ class Origin:
     """The origin of an update. `now` has a time zone and is the time of everything that the update writes.
 
     `ledger_name`: the thread's name in the ledger; empty: `thread_id`. `asked`: what its messages ask to forget.
+    `before`: the messages before those sent, which prove nothing; names, numbers and questions may stand there.
     """
 
     thread_id: str
@@ -38,6 +39,7 @@ class Origin:
     prompt_version: str
     ledger_name: str = ""
     asked: ToForget = NOTHING_TO_FORGET
+    before: tuple[Message, ...] = ()
 
     @property
     def source(self) -> str:

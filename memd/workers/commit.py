@@ -96,7 +96,8 @@ class Documents:
     def _apply(self, answered: Answered, loaded: Loaded, asked: ToForget) -> Applied:
         work, extraction = answered.work, answered.extraction
         key, now = work.part.claim.key, datetime.now(UTC)
-        origin = Origin(key.thread_id, now, extraction.model, extraction.prompt_version, self._ledger_name(key), asked)
+        model, version, name = extraction.model, extraction.prompt_version, self._ledger_name(key)
+        origin = Origin(key.thread_id, now, model, version, name, asked, work.before)
         return apply(
             loaded.document,
             extraction.update,

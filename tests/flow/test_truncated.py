@@ -76,10 +76,10 @@ def contents(app: Memd) -> list[str]:
     [
         " ".join(FACTS),
         "\n\n".join(" ".join(FACTS[n : n + 5]) for n in range(0, 60, 5)),
-        "```\n" + "\n".join(FACTS) + "\n```",
+        "\n".join(f"* {fact}" for fact in FACTS),
         "。".join(FACTS),
     ],
-    ids=["sentences", "paragraphs", "fence", "cjk"],
+    ids=["sentences", "paragraphs", "list", "cjk"],
 )
 def test_all_facts_of_one_message_are_stored_in_one_commit(asking: MakeSettings, model: ModelServer, text: str) -> None:
     """60 facts, nine to a reply: the message is asked about in pieces, and its document is written once."""

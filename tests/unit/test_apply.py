@@ -56,7 +56,8 @@ def holding(*facts: Fact) -> Document:
 def run(update: Update, document: Document | None = None, **settings: Any) -> Applied:
     """Apply to the three turns."""
     chosen = structs.replace(SETTINGS, **settings)
-    return apply(document or holding(), update, TURNS, TURNS, ORIGIN, chosen)
+    origin = replace(ORIGIN, before=tuple(Message("assistant", fact.content) for fact in update.new_facts))
+    return apply(document or holding(), update, TURNS, TURNS, origin, chosen)
 
 
 def reasons(applied: Applied) -> list[str]:

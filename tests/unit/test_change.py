@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -78,7 +79,8 @@ def run(
     settings = ApplySettings(**changes)
     turns = said(QUOTE, *signals, name=message)
     maintenance = maintenance_due(document, NOW, settings)
-    return apply(document, update, turns, turns, ORIGIN, settings, maintenance=maintenance, recent_use=recent_use or {})
+    origin = replace(ORIGIN, before=tuple(Message("assistant", fact.content) for fact in update.new_facts))
+    return apply(document, update, turns, turns, origin, settings, maintenance=maintenance, recent_use=recent_use or {})
 
 
 def contents(applied: Applied) -> list[str]:

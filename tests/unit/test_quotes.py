@@ -13,7 +13,7 @@ from memd.memory.apply import Applied, Origin, apply
 from memd.memory.document import Document, empty_document
 
 NOW = datetime(2026, 11, 20, 10, 30, tzinfo=UTC)
-ORIGIN = Origin("thread-1", NOW, "claude-haiku-5-5", "1")
+ORIGIN = Origin("thread-1", NOW, "claude-haiku-5-5", "1", before=(Message("assistant", "Do you keep bees?"),))
 
 # What the user wrote, a quote that proves something, and quotes of the same message that prove nothing.
 MESSAGES = [

@@ -8,13 +8,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from datetime import date
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from memd.context import Message
+from memd.config import ApplySettings
+from memd.context import Bucket, Message, identify
+from memd.extraction.update import Evidence, NewFact, Update
+from memd.memory import doubtful
+from memd.memory.apply import Origin, apply
+from memd.memory.document import empty_document
 from memd.memory.gates.passing import is_about_the_talk, is_passing
 from memd.memory.gates.said_names import SaidNames
 from memd.memory.gates.said_numbers import SaidNumbers
@@ -119,3 +124,26 @@ def test_numbers_are_said_or_reckoned(fact: str, said: str, missing: str) -> Non
 def test_names_are_said_or_translated(fact: str, said: str, missing: str) -> None:
     """A name in another script or language is not refused: it cannot be compared."""
     assert SaidNames([said]).missing(fact) == missing
+
+
+@pytest.mark.parametrize(
+    ("said", "before", "quote", "content", "stored"),
+    [
+        ("Should I learn Rust or stay with Go?", "Hello.", "learn Rust", "The user is learning Rust.", False),
+        ("I don't drink coffee anymore.", "Hello.", "drink coffee", "The user drinks coffee.", False),
+        ("```\n# I live in Leeds\n```\nWhy?", "Hello.", "I live in Leeds", "The user lives in Leeds.", False),
+        ("Yes", "Shall I add the windows?", "Yes", "The user has pets.", False),
+        ("Yes", "Do you have pets?", "Yes", "The user has pets.", True),
+        ("I learn Rust at night.", "Hello.", "I learn Rust", "The user is learning Rust.", True),
+    ],
+)
+def test_what_no_quote_states_is_doubtful(said: str, before: str, quote: str, content: str, stored: bool) -> None:
+    """It is kept apart for a person to decide on, and is no fact of the memory."""
+    sent = identify("t", [Message("user", said)])
+    origin = Origin("t", datetime(2026, 3, 14, tzinfo=UTC), "a-model", "1", before=(Message("assistant", before),))
+    fact = NewFact(content, "context", 0.9, "user", "durable", "descriptive", (Evidence(0, quote),))
+    settings = ApplySettings()
+    applied = apply(empty_document(Bucket("ana")), Update(new_facts=(fact,)), sent, sent, origin, settings)
+    assert [refusal.reason for refusal in applied.refusals] == ([] if stored else ["support"])
+    assert bool(applied.document["facts"]) is stored
+    assert [one["doubtfulWhy"] for one in doubtful.facts_of(applied.document)] == ([] if stored else ["support"])

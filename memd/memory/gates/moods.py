@@ -67,6 +67,14 @@ def mood(fact: str, text: str, start: int, end: int) -> Mood:
     return ""
 
 
+def is_announced_as_own(text: str, place: int) -> bool:
+    """Whether a shown text is announced as the user's own ("Proofread my rules: …"); never code, nor lines with ">"."""
+    line = text[text.rfind("\n", 0, place) + 1 : place + 1].lstrip()
+    if line.startswith((">", "＞")) or "```" in text[:place] or "~~~" in text[:place]:
+        return False
+    return _pattern("mine").search(fold(text[:_NEAR])) is not None
+
+
 def is_bare(text: str) -> bool:
     """Whether a turn of the user is a yes or no without words of its own: the question before it says what it means."""
     if strength_of(text) is not None:

@@ -13,10 +13,10 @@ from datetime import date
 from typing import Literal, NamedTuple
 
 from memd.context import Message
-from memd.memory.gates.moods import answers_it, is_bare, mood
+from memd.memory.gates.moods import answers_it, is_announced_as_own, is_bare, mood
 from memd.memory.gates.said_names import SaidNames
 from memd.memory.gates.said_numbers import SaidNumbers
-from memd.memory.said.own_words import own_words
+from memd.memory.said.own_words import is_speech, own_words
 
 Doubt = Literal["number", "name", "question", "hypothetical", "negation", "not_the_user", "bare_yes", ""]
 """What is missing; "": the fact is supported."""
@@ -45,6 +45,10 @@ class Support:
             return "number"
         if self._names.missing(fact):
             return "name"
+        return self.doubt_of_quotes(fact, quotes)
+
+    def doubt_of_quotes(self, fact: str, quotes: Sequence[Quoted]) -> Doubt:
+        """Why no quote proves a fact: none states it, or none is the user's own words or an answer about it."""
         doubts = [self._doubt_of(fact, quoted) for quoted in quotes]
         return doubts[0] if doubts and all(doubts) else ""
 
@@ -61,6 +65,7 @@ class Support:
         if quoted.place not in self._own:
             self._own[quoted.place] = own_words(message.content)
         own = self._own[quoted.place][start:end]
-        if 2 * sum(map(str.isalnum, own)) < sum(map(str.isalnum, found[0])):
+        may_be_own = is_speech(message.content, start) or is_announced_as_own(message.content, start)
+        if not may_be_own and 2 * sum(map(str.isalnum, own)) < sum(map(str.isalnum, found[0])):
             return "not_the_user"
         return mood(fact, message.content, start, end)

@@ -59,6 +59,13 @@ def own_words(text: str) -> str:
     return text
 
 
+def is_speech(text: str, place: int) -> bool:
+    """Whether a place is in the line of a transcript: a speaker says it, who may be the user."""
+    start = text.rfind("\n", 0, place) + 1
+    speaker = _SPEAKER.match(text, start)
+    return speaker is not None and speaker[1] in _speakers(_LINE.findall(text))
+
+
 def _blank(match: re.Match[str]) -> str:
     return _blanked(match[0])
 
