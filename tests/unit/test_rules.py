@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,11 +14,11 @@ from hypothesis import strategies as st
 from memd.context import Message
 from memd.extraction import Request, Usage
 from memd.extraction.offline.extractor import CONFIDENCE, CONFIDENCE_OF_CORRECTION, RulesExtractor, read
-from memd.extraction.offline.rules_en import RULES as ENGLISH
-from memd.extraction.offline.rules_zh import RULES as CHINESE
-from memd.extraction.offline.statements import Rule
+from memd.extraction.offline.sentences import MAX_MESSAGE_CHARS
 from memd.extraction.offline.wordings import recognise
 from memd.extraction.update import ConfirmedFact, Evidence, RetiredFact, Subject, Update
+
+BLIND = Path(__file__).parents[1] / "data" / "blind" / "offline_turns.jsonl"
 
 
 def update(*texts: str, facts: dict[str, str] | None = None) -> Update:
@@ -24,7 +26,7 @@ def update(*texts: str, facts: dict[str, str] | None = None) -> Update:
     document: dict[str, Any] = {"facts": [{"id": key, "content": text} for key, text in (facts or {}).items()]}
     messages = tuple(Message("user", text) for text in texts)
     extraction = asyncio.run(RulesExtractor().extract(Request(document, messages)))
-    assert (extraction.usage, extraction.model, extraction.prompt_version) == (Usage(), "rules", "rules-1")
+    assert (extraction.usage, extraction.model, extraction.prompt_version) == (Usage(), "rules", "rules-2")
     return extraction.update
 
 
@@ -48,17 +50,12 @@ STATED = {
         "The user works at Acme.",
         "The user uses Vim for everything.",
     ],
-    "I work for Dr. Smith.": ["The user works for Dr. Smith."],
     "I prefer short answers with bullet points, thanks!": ["The user prefers short answers with bullet points."],
     "I like hiking, jazz and old movies.": ["The user likes hiking, jazz and old movies."],
-    "I love my dog, but I don’t like coffee anymore.": ["The user loves their dog.", "The user does not like coffee."],
     "I'm allergic to peanuts and shellfish 🥜": ["The user is allergic to peanuts and shellfish."],
     "I'm a vegetarian and I never drink alcohol": ["The user is a vegetarian.", "The user does not drink alcohol."],
     "Please always answer in Portuguese.": ["The user wants answers in Portuguese."],
-    "From now on, please keep your answers short and please don't use emojis.": [
-        "The user wants short answers.",
-        "The user does not want emojis in answers.",
-    ],
+    "From now on, please keep your answers short and please don't use emojis.": ["The user wants short answers."],
     "My daughter is called Mia and my wife's name is Ana.": [
         "The user's daughter is called Mia.",
         "The user's wife is called Ana.",
@@ -68,7 +65,6 @@ STATED = {
         "The user is learning Rust.",
         "The user wants to run a marathon in October.",
     ],
-    "I plan to visit my sister in Oslo.": ["The user plans to visit their sister in Oslo."],
     "We've decided to use Postgres because it is boring.": ["The user's group decided to use Postgres."],
     "I'm 34 years old; I have two kids.": ["The user is 34 years old.", "The user has two kids."],
     "A few things about me:\n- I'm originally from Recife\n- I speak Spanish": [
@@ -77,24 +73,23 @@ STATED = {
     ],
     "Big news: I moved to Lisbon last week.": ["The user moved to Lisbon."],
     "I'm allergic to peanuts, so which energy bars can I take?": ["The user is allergic to peanuts."],
-    "Please always answer in British English when we talk about the thesis.": [
-        "The user wants answers in British English when they talk about the thesis."
-    ],
     "I like music when I'm cooking. I prefer tea when it rains.": [],
     "我对花生过敏，能吃什么零食？": ["用户对花生过敏。"],
     "我女儿叫朵朵，喜欢吃面条。我养了一只猫，叫团子，喜欢睡觉。": ["用户的女儿叫朵朵。", "用户的猫叫团子。"],
     "我叫李娜，住在杭州，在一家医院当护士。": ["用户名叫李娜。", "用户住在杭州。", "用户在一家医院当护士。"],
     "你好，我叫 Kevin，在 Google 上班": ["用户名叫 Kevin。", "用户在 Google 工作。"],
     "我是一名后端工程师，上个月搬到了成都。": ["用户是一名后端工程师。", "用户搬到了成都。"],
-    "我以前住在北京，现在住在杭州。": ["用户住在杭州。"],
     "我在腾讯工作": ["用户在腾讯工作。"],
     "我喜欢爬山和喝绿茶，不喜欢香菜。": ["用户喜欢爬山和喝绿茶。", "用户不喜欢香菜。"],
-    "我更喜欢简短的回答": ["用户更喜欢简短的回答。"],
+    "我更喜欢简短的回答": ["用户喜欢简短的回答。"],
     "对了，我对花生过敏，请记住哦！": ["用户对花生过敏。"],
     "我平时用 Vim 写代码。": ["用户用 Vim 写代码。"],
     "以后请用中文回答。": ["用户希望用中文回答。"],
     "我女儿叫小雨，我还养了一只猫，叫团子。": ["用户的女儿叫小雨。", "用户的猫叫团子。"],
-    "最近我在学 Rust，打算明年换工作": ["用户正在学 Rust。", "用户打算明年换工作。"],
+    "最近我在学 Rust，打算明年换工作": ["用户正在学 Rust。"],
+    "我打算考驾照。我有糖尿病，平时吃得清淡。": ["用户打算考驾照。", "用户有糖尿病。"],
+    "I'm left-handed, which guitar should I get?": ["The user is left-handed."],
+    "I use Arch btw. I have asthma.": ["The user uses Arch.", "The user has asthma."],
     "我们决定用 PostgreSQL 了。": ["用户一方决定用 PostgreSQL。"],
     "我今年28岁，有两个孩子": ["用户28岁。", "用户有两个孩子。"],
     "我不吃牛肉，也不喝牛奶。": ["用户不吃牛肉。", "用户不喝牛奶。"],
@@ -106,6 +101,15 @@ STATED = {
 def test_a_plain_statement_becomes_a_fact(text: str) -> None:
     """One clause gives one fact, in the third person and the user's language; a condition stays with its statement."""
     assert [found.content for found, _ in read(text)] == STATED[text]
+
+
+@pytest.mark.parametrize(("half", "found", "false"), [("open", 26, 0), ("held_out", 13, 1)])
+def test_cases_written_before_the_forms(half: str, found: int, false: int) -> None:
+    """Turns with a fact of which something is read, beside turns without one of which something is read."""
+    rows = [json.loads(line) for line in BLIND.read_text(encoding="utf-8").splitlines()]
+    turns = [(bool(list(read(row["text"]))), bool(row["facts"])) for row in rows if row["half"] == half]
+    assert turns.count((True, True)) >= found
+    assert turns.count((True, False)) <= false
 
 
 LEFT_ALONE = [
@@ -154,6 +158,29 @@ LEFT_ALONE = [
     "我喜欢这个。我更喜欢第二个方案。我用了一下。",
     "不对称加密是怎么回事。对不起。",
     "谢谢你！",
+    # A reaction to what the assistant offered, or a choice for the task at hand.
+    "I like 1 and 3, do they rhyme?",
+    "ok, I like nr 3, please make it longer",
+    "I like `epoch`.",
+    "我喜欢北京新世界酒店，把电话告诉我。",
+    "我更喜欢石花洞，这里几点开门？",
+    # The past across a comma, others, dangling words, cut titles, 喜欢的 and a noun.
+    "I was in Rome, I live in Porto there",
+    "I loved mushrooms until that trip, I like him.",
+    "I live in Paris, said the cat.",
+    "我以前住在北京，现在住在杭州。",
+    "我知道他喜欢打篮球",
+    "我喜欢里面的装饰。我喜欢的颜色是蓝色。我爱人有高血压。",
+    "I love Madelyn.",
+    "我在里面工作。我妈妈是高血压。",
+    "我喜欢听《双截棍》，《青花瓷》。",
+    # More than a closed form holds.
+    "I love my dog. I plan to visit my sister in Oslo.",
+    "Please always answer in British English when we talk about the thesis.",
+    # Roles and fiction.
+    "You are my grandmother. I'm seventy years old.",
+    "Hi. My name is Jon. I'm a medical student. How can we help you today?",
+    "你是我奶奶，我今年15岁，给我讲故事",
 ]
 
 
@@ -186,7 +213,7 @@ def test_each_fact_quotes_its_sentence_in_its_message() -> None:
         ("The user lives in Porto.", "我住在里斯本。", "用户住在里斯本。"),
         ("用户住在北京。", "我搬到了成都。", "用户搬到了成都。"),
         ("The user works at Acme.", "I work for Beta Ltd.", "The user works for Beta Ltd."),
-        ("The user wants answers in English.", "请用中文回答。", "用户希望用中文回答。"),
+        ("The user wants answers in English.", "以后请用中文回答。", "用户希望用中文回答。"),
         ("用户名叫李娜。", "我叫李安娜", "用户名叫李安娜。"),
         ("The user likes coffee.", "I don't like coffee any more.", "The user does not like coffee."),
         ("用户喜欢咖啡。", "我不喜欢咖啡了。", "用户不喜欢咖啡。"),
@@ -208,7 +235,7 @@ def test_other_likes_stay_beside_each_other() -> None:
     ("held", "said"),
     [
         ("The user lives in Porto.", "I live in Porto."),
-        ("The user moved to Porto.", "I live in porto, i mean: I live in Porto."),
+        ("The user moved to Porto.", "I live in Porto, i mean: I live in Porto."),
         ("the user likes tea. ", "I really like tea!"),
         ("用户对花生过敏。", "我对花生过敏。"),
     ],
@@ -257,13 +284,12 @@ def test_a_correction_within_one_batch_leaves_one_fact() -> None:
     assert contents("我住在杭州。", "不对，我说的是苏州，不是杭州") == ["用户住在苏州。"]
 
 
-def test_a_correction_of_something_else_is_kept_as_such() -> None:
-    """Without a fact to correct, the correction itself becomes a fact; a bare "not X, Y" is not enough."""
-    (fact,) = update("No, I meant ISO 8601, not Unix time.").new_facts
-    assert (fact.content, fact.category) == ("The user meant ISO 8601, not Unix time.", "correction")
-    assert fact.source_error == "Unix time"
-    assert contents("不对，我说的是对称加密。") == ["用户的意思是对称加密。"]
+def test_a_correction_of_something_else_says_nothing() -> None:
+    """Without a fact to correct, what was meant belongs to the task at hand."""
+    assert contents("No, I meant ISO 8601, not Unix time.") == contents("不对，我说的是对称加密。") == []
     assert contents("It's tea, not coffee.") == contents("不是茶，是咖啡") == []
+    held = {"fact_1": "The user lives in Porto."}
+    assert contents("No, I meant the red one, not Porto.", facts=held) == []  # no place
 
 
 @pytest.mark.parametrize(
@@ -333,42 +359,23 @@ def test_hostile_text_does_not_hang(text: str) -> None:
     assert list(read(text)) is not None
 
 
-@pytest.mark.parametrize(
-    ("noise", "statement"),
-    [
-        ("2026-11-22 worker 4 took 17 ms\n", "I live in Porto."),
-        ("She says that they were told. ", "I live in Porto."),
-        ("a\n", "我住在成都。"),
-        ("这一行日志毫无意思。", "我住在成都。"),
-    ],
-)
-def test_a_statement_after_a_long_paste_is_read(noise: str, statement: str) -> None:
-    """Sentences that no rule can match cost next to nothing, however many they are; they do not count."""
-    text = (noise * 100_000)[:99_000]
-    text = text[: text.rindex(noise) + len(noise)] + statement
-    assert [quote for _, quote in read(text)] == [statement]
+@pytest.mark.parametrize("noise", ["2026-11-22 worker 4 took 17 ms\n", "这一行日志毫无意思。"])
+def test_a_long_message_is_a_paste_and_not_read(noise: str) -> None:
+    """What looks like a statement in a long text is mostly somebody else's; the limit is a number of characters."""
+    statement = "I live in Porto."
+    room = MAX_MESSAGE_CHARS - len(statement)
+    short = (noise * room)[:room].rpartition(noise)[0] + noise
+    assert [quote for _, quote in read(short + statement)] == [statement]
+    assert list(read(short + noise + statement)) == []
 
 
-SAMPLES = (
-    "Porto",
-    "German when they cook",
-    "a nurse",
-    "一名护士",
-    "在医院当护士",
-    "vegan",
-    "English",
-    "中文",
-    "李娜",
-    "34",
-)
-
-
-@pytest.mark.parametrize("rule", [rule for rule in (*ENGLISH, *CHINESE) if not rule.kin and "{0}" in rule.template])
-def test_each_wording_is_recognised_as_its_own_kind(rule: Rule) -> None:
-    """A fact that a rule wrote is recognised as its kind, and as no other kind."""
-    value = next(sample for sample in SAMPLES if rule.accept is None or rule.accept(sample))
-    held = recognise("fact_1", rule.template.replace("{0}", value))
-    assert (held.kind, held.value) == (rule.kind, value.casefold())
+@pytest.mark.parametrize("text", STATED)
+def test_each_wording_is_recognised_as_its_own_kind(text: str) -> None:
+    """A fact that a form stored is recognised as its kind, with its value."""
+    for found, _ in read(text):
+        held = recognise("fact_1", found.content)
+        expected = ("", "") if found.person else (found.kind, found.value.casefold())
+        assert (held.kind, held.value) == expected
 
 
 def test_what_only_sounds_like_a_job_is_not_replaced_by_one() -> None:

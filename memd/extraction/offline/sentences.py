@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 
-from memd.push.prefilter import Prefilter
+from memd.extraction.offline.forms import Marks
 
 MASK = "\x00"
 """Replaces each character of code and quotations, which others may have written; no statement contains it."""
@@ -13,11 +13,8 @@ MASK = "\x00"
 MAX_SENTENCE_CHARS = 400
 """Plain statements are short; this also bounds the time that one sentence can take."""
 
-MIN_SENTENCE_CHARS = 3
-"""我吃素 is the shortest statement."""
-
-MAX_READ = 1_500
-"""Most sentences of one message that are read, of those that may hold a statement. A document keeps 300 facts."""
+MAX_MESSAGE_CHARS = 1_500
+"""A longer message holds pasted text: of the false facts that were drawn from real turns most came out of one."""
 
 _NOT_OWN = re.compile(
     r"```.*?(?:```|\Z)"
@@ -31,44 +28,30 @@ _END = re.compile(r"[。！？!?；;…\n]+|\.+(?=[\s\x00]|$|[\u4e00-\u9fff])")
 _ABBREVIATION = re.compile(
     r"(?:^|[\s(])(?:dr|mr|mrs|ms|st|prof|vs|etc|no|inc|ltd|co|jr|sr|e\.g|i\.e|a\.m|p\.m|[A-Z](?:\.[A-Z])*)$", re.I
 )
-_WORD = re.compile(r"[^\W\d_]")
 _BULLET = re.compile(r"[\s\-*•·#]*(?:\d{1,2}[.)、]\s*)?")
-_TEXT_WORK = re.compile(
-    r"\b(?:translate|proofread|rewrite|rephrase|paraphrase|summari[sz]e|pretend|role-?play|act as)\b"
-    r"|翻译|润色|改写|校对|续写|扮演|假装|总结一下这",
-    re.I,
-)
-_TEXT_WORK_PREFILTER = Prefilter([(_TEXT_WORK.pattern, None)], folded=True)
-_ABOUT_ME = re.compile(r"\babout (?:me|myself)\b|关于我|自我介绍|我的情况", re.I)
 
 
-def sentences(text: str, may_state: Callable[[str], bool]) -> Iterator[tuple[str, str, str]]:
-    """The user's own sentences that may hold a statement, as (masked, verbatim for the quote, previous sentence).
+def sentences(text: str, marks: Sequence[Marks]) -> Iterator[tuple[str, str, str]]:
+    """The user's own sentences, as (masked, verbatim for the quote, previous sentence).
 
-    A message that asks to work on a text contains that text, so none of it is read. Text after a line that ends in a
-    colon is not read either, unless the line announces facts about the user.
+    A message that asks to work on a text, or to play a role, contains words of others, so none of it is read. Text
+    after a line that ends in a colon is not read either, unless the line announces facts about the user.
     """
-    if _TEXT_WORK_PREFILTER.select(text) and _TEXT_WORK.search(text):
+    if len(text) > MAX_MESSAGE_CHARS or any(each.pasted.search(text) for each in marks):
         return
     masked = _NOT_OWN.sub(_mask, text)
-    start = read = 0
-    before = ""
+    start, before = 0, ""
     for end in sentence_ends(masked):
         first, start = start, end
-        if end - first < MIN_SENTENCE_CHARS:
-            continue
-        body = masked[first:end]
-        if body.rstrip().endswith((":", "：")) and not _ABOUT_ME.search(body):
+        body = masked[first:end].strip()
+        if body.endswith((":", "：")) and not any(each.about_me.search(body) for each in marks):
             return
-        if may_state(body):
+        if body:
             first = _after_bullet(masked, first)
             sentence, quote = masked[first:end].strip(), text[first:end].strip()
-            if len(quote) <= MAX_SENTENCE_CHARS and _WORD.search(quote):
+            if len(quote) <= MAX_SENTENCE_CHARS:
                 yield sentence, quote, before[_after_bullet(before, 0) :].strip()
-                read += 1
         before = body
-        if read == MAX_READ:
-            return
 
 
 def _after_bullet(text: str, start: int) -> int:
