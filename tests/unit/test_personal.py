@@ -4,11 +4,20 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
+import orjson
 import pytest
 
 from memd.push import personal
-from memd.push.redaction import redact
+from memd.push.redaction import merged, redact
+
+CASES = [orjson.loads(line) for line in (Path(__file__).parents[1] / "data/blind/personal.jsonl").open("rb")]
+
+
+def seen(text: str) -> list[tuple[str, str]]:
+    """What is found, in order: text and kind."""
+    return [(text[start:end], kind) for start, end, kind in merged(personal.find(text))]
 
 
 @pytest.mark.parametrize(
@@ -30,6 +39,18 @@ def test_personal_data_is_cut_where_it_is_asked_for(text: str, kept: str) -> Non
     assert cut == kept
     assert redact(cut, pii=True)[0] == cut
     assert "[redacted:email]" not in redact(text)[0]
+
+
+@pytest.mark.parametrize(("half", "missed", "alarms"), [("open", 0.05, 0.05), ("held_out", 0.2, 0.05)])
+def test_blind_cases(half: str, missed: float, alarms: float) -> None:
+    """At most these shares of what is there are missed, and of the look-alikes touched."""
+    cases = [case for case in CASES if case["half"] == half]
+    there = [(case, entry) for case in cases for entry in case["found"]]
+    lost = [entry for case, entry in there if not any(entry["text"] in text for text, _ in seen(case["text"]))]
+    plain = [case for case in cases if not case["found"]]
+    touched = [case for case in plain if seen(case["text"])]
+    assert len(lost) <= missed * len(there), f"{len(lost)} of {len(there)} missed"
+    assert len(touched) <= alarms * len(plain), f"{len(touched)} of {len(plain)} touched"
 
 
 def test_without_its_package_memd_says_what_to_install() -> None:
