@@ -172,6 +172,7 @@ LEFT_ALONE = [
     "我知道他喜欢打篮球",
     "我喜欢里面的装饰。我喜欢的颜色是蓝色。我爱人有高血压。",
     "I love Madelyn.",
+    "I hate coriander and love okra.",
     "我在里面工作。我妈妈是高血压。",
     "我喜欢听《双截棍》，《青花瓷》。",
     # More than a closed form holds.
@@ -367,6 +368,7 @@ def test_a_long_message_is_a_paste_and_not_read(noise: str) -> None:
     short = (noise * room)[:room].rpartition(noise)[0] + noise
     assert [quote for _, quote in read(short + statement)] == [statement]
     assert list(read(short + noise + statement)) == []
+    assert [quote for _, quote in read("Here is everything about me. " + short + statement)] == [statement]
 
 
 @pytest.mark.parametrize("text", STATED)
