@@ -21,7 +21,7 @@ from memd.memory.quotes import QuotedText
 from memd.memory.said.excerpts import excerpts_in
 from memd.memory.said.matter import Matter
 from memd.memory.said.wishes import wish_of
-from memd.memory.text import fold, normal_key
+from memd.memory.text import normal_key
 from memd.push import answers, personal, tool_text
 from memd.push.filtering import to_context
 from memd.push.limits import shorten
@@ -90,7 +90,7 @@ def stages() -> dict[str, Search]:
         "paragraphs": lambda text: middle(text, 0, len(text)),
         "wishes": wish_of,
         "matters": Matter(frozenset({"divorc"}), ("仓鼠",)).held_by,
-        "remembering": lambda text: outright(fold(text)),
+        "remembering": outright,
         "excerpts": excerpts_in,
         "quotes": lambda text: QuotedText(text).find(text[:500]),
         "support of facts": support,

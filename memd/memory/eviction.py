@@ -113,11 +113,15 @@ def _uniqueness(draft: Draft, pool: Sequence[str]) -> dict[str, float]:
     """1 minus the likeness of the nearest other fact about the same person, as the share of common words."""
     words = {name: (person_of(fact), frozenset(tokens(content_of(fact)))) for name, fact in draft.facts.items()}
 
-    def likeness(name: str, other: str) -> float:
-        (person, one), (another, two) = words[name], words[other]
-        return len(one & two) / (len(one | two) or 1) if person == another and name != other else 0.0
+    def nearest(name: str) -> float:
+        person, one = words[name]
+        likest = 0.0
+        for other, (another, two) in words.items():
+            if other != name and another == person and (shared := len(one & two)):
+                likest = max(likest, shared / (len(one) + len(two) - shared))
+        return likest
 
-    return {name: 1 - max((likeness(name, other) for other in words), default=0.0) for name in pool}
+    return {name: 1 - nearest(name) for name in pool}
 
 
 def _with_uniqueness(worth: Worth, unique: float) -> Worth:

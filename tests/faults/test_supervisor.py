@@ -152,7 +152,7 @@ def test_a_server_beside_up_is_refused_and_loses_nothing(tree: Tree) -> None:
     with Memd(tree.settings) as app:
         app.push([{"role": "user", "content": "I live in Porto."}], thread_id="t1", user_id="bob")
         second = memd_process(tree.settings, "server")
-        app.push([{"role": "user", "content": "I work in Lisbon."}], thread_id="t2", user_id="bob")
+        app.push([{"role": "user", "content": "I'm allergic to nuts."}], thread_id="t2", user_id="bob")
         os.kill(server, signal.SIGKILL)
         wait_for(lambda: running(tree.log)["server"] != server, "the server was started again")
         wait_for(lambda: len(app.document("bob")["facts"]) == 2, "both pushes are remembered")

@@ -26,10 +26,10 @@ def test_a_long_paste_becomes_memory(
     """Its beginning and its end are read; of a secret that a cut goes through neither inbox nor memory has a part; and
     with another limit the same text is already known."""
     first, last = "I live in Porto. ", ". I like green tea."
-    before = first + PROSE[: 985 - len(first)] if cut == "head" else first + PROSE
-    behind = PROSE + last if cut == "head" else PROSE[: 985 - len(last)] + last
+    before = first + PROSE[: 685 - len(first)] if cut == "head" else first + PROSE
+    behind = PROSE + last if cut == "head" else PROSE[: 685 - len(last)] + last
     said = [{"role": "user", "content": f"{before} {KEY} {behind}"}]
-    with Memd(configured(client__max_message_chars=2_000)) as app:
+    with Memd(configured(client__max_message_chars=1_400)) as app:
         pushed = app.push(said, thread_id="t", user_id="ana", now=True)
     assert (pushed.messages, pushed.dropped) == (1, {"truncated": 1})
     inbox = repr(execute(client, "EVAL", DUMP, 0))

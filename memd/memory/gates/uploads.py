@@ -42,6 +42,7 @@ _ELSEWHERE = re.compile(
 """Uploaded to another place than the conversation: something the user did."""
 
 _TRACE = re.compile(r"/mnt/user-data/uploads/|</?(?:uploaded_files|current_uploads)>", re.IGNORECASE)
+_UPLOAD = re.compile("[Uu][Pp][Ll][Oo]|[Aa][Tt][Tt][Aa][Cc]|上传|附[上加]")
 _GAP = re.compile(r"((?<=[.!?])\s+|(?<=[。！？]))")
 
 
@@ -62,8 +63,7 @@ def without_upload_events(text: str) -> str:
 
 
 def _names_upload(text: str) -> bool:
-    lower = text.lower()
-    return any(word in lower for word in ("upload", "attached", "上传", "附上", "附加"))
+    return _UPLOAD.search(text) is not None
 
 
 def _is_event(sentence: str) -> bool:
