@@ -55,15 +55,17 @@ class Retirements:
         self._withheld: list[Withheld] = []
 
     def grants(self, wish: Ending) -> bool:
-        """Whether the wish is granted; it is then paid for."""
+        """Whether the wish is granted; only then it is paid for."""
         if self._is_repeated(wish):
             return True
         if not wish.replaced_by:
-            self._bare -= 1
-            return self._bare >= 0
-        self._by[wish.replaced_by] += 1
-        self._replaced -= 1
-        return self._by[wish.replaced_by] <= MAX_REPLACED_BY_ONE and self._replaced >= 0
+            granted = self._bare > 0
+            self._bare -= granted
+        else:
+            granted = self._replaced > 0 and self._by[wish.replaced_by] < MAX_REPLACED_BY_ONE
+            self._replaced -= granted
+            self._by[wish.replaced_by] += granted
+        return granted
 
     def withhold(self, wish: Ending, why: str, now: str, source: str) -> None:
         """Keep a wish that was not granted."""

@@ -346,6 +346,21 @@ def test_a_replacement_in_a_full_memory_inherits_the_place() -> None:
     assert reasons(applied) == ["memory_full"]
 
 
+def test_ids_that_one_fact_names_in_vain_cost_no_other_fact_its_replacement() -> None:
+    """Three of its ids are granted and the rest withheld; what is withheld uses up nothing."""
+    rows = [known(f"fact_{n:08x}", f"The user has cat number {n}") for n in range(14)]
+    update = Update(
+        new_facts=(
+            wanted(replaces=tuple(f"fact_{n:08x}" for n in range(13))),
+            wanted("The user prefers TypeScript", "prefer TypeScript", replaces=("fact_0000000d",)),
+        )
+    )
+
+    applied = run(update, holding(*rows))
+    assert applied.retired == (*(f"fact_{n:08x}" for n in range(3)), "fact_0000000d")
+    assert len(applied.document["withheld"]) == 10
+
+
 def test_the_archive_is_capped() -> None:
     """The oldest entries go."""
     document = {**holding(known()), "archive": [known(f"fact_{n:08x}", "The user was young") for n in range(16, 19)]}
