@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
-from typing import Any, Literal
+from typing import Literal
 
+from memd.memory.apart import facts_in, with_facts_in
 from memd.memory.document import Document, Fact
 from memd.push.times import moment
 
@@ -33,15 +34,13 @@ def facts_of(document: Document, now: datetime | None = None) -> list[Fact]:
 
     `now`: those that are older than DAYS are left out too.
     """
-    entries = document.get(FIELD)
-    facts = [entry for entry in entries if _is_fact(entry)] if isinstance(entries, list) else []
+    facts = facts_in(document, FIELD)
     return facts if now is None else [fact for fact in facts if not _is_old(fact, now)]
 
 
 def with_facts(document: Document, facts: Sequence[Fact]) -> Document:
     """The document with these doubtful facts."""
-    left = {name: value for name, value in document.items() if name != FIELD}
-    return {**left, FIELD: list(facts)} if facts else left
+    return with_facts_in(document, FIELD, facts)
 
 
 def doubted(fact: Fact, why: Why, now: str) -> Fact:
@@ -57,10 +56,6 @@ def cleared(fact: Fact) -> Fact:
 def latest(facts: Iterable[Fact], now: datetime) -> list[Fact]:
     """Those that a document keeps: not too old, and the last MAX_DOUBTFUL."""
     return [fact for fact in facts if not _is_old(fact, now)][-MAX_DOUBTFUL:]
-
-
-def _is_fact(entry: Any) -> bool:
-    return isinstance(entry, dict) and isinstance(entry.get("content"), str) and isinstance(entry.get("id"), str)
 
 
 def _is_old(fact: Fact, now: datetime) -> bool:

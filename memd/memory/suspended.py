@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
+from memd.memory.apart import facts_in, with_facts_in
 from memd.memory.document import Document, Fact
 
 FIELD = "suspended"
@@ -21,20 +22,12 @@ Why = Literal["too_many_forgotten", "manual"]
 
 def facts_of(document: Document) -> list[Fact]:
     """The suspended facts, oldest first; entries without an id or a content are skipped."""
-    entries = document.get(FIELD)
-    if not isinstance(entries, list):
-        return []
-    return [
-        entry
-        for entry in entries
-        if isinstance(entry, dict) and isinstance(entry.get("content"), str) and isinstance(entry.get("id"), str)
-    ]
+    return facts_in(document, FIELD)
 
 
 def with_facts(document: Document, facts: Sequence[Fact]) -> Document:
     """The document with these suspended facts."""
-    left = {name: value for name, value in document.items() if name != FIELD}
-    return {**left, FIELD: list(facts)} if facts else left
+    return with_facts_in(document, FIELD, facts)
 
 
 def suspended(fact: Fact, why: Why, now: str) -> Fact:
