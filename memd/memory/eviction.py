@@ -7,8 +7,10 @@ ones that resemble another fact. The model's confidence decides only between equ
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from enum import IntEnum
+from itertools import chain
 
 from memd.memory.document import Fact
 from memd.memory.draft import Draft
@@ -112,14 +114,16 @@ def _freshness(draft: Draft, fact: Fact) -> float:
 def _uniqueness(draft: Draft, pool: Sequence[str]) -> dict[str, float]:
     """1 minus the likeness of the nearest other fact about the same person, as the share of common words."""
     words = {name: (person_of(fact), frozenset(tokens(content_of(fact)))) for name, fact in draft.facts.items()}
+    holding: dict[tuple[str, str], list[str]] = {}
+    for name, (person, tells) in words.items():
+        for word in tells:
+            holding.setdefault((person, word), []).append(name)
 
     def nearest(name: str) -> float:
         person, one = words[name]
-        likest = 0.0
-        for other, (another, two) in words.items():
-            if other != name and another == person and (shared := len(one & two)):
-                likest = max(likest, shared / (len(one) + len(two) - shared))
-        return likest
+        shared = Counter(chain.from_iterable(holding[person, word] for word in one))
+        del shared[name]
+        return max((many / (len(one) + len(words[other][1]) - many) for other, many in shared.items()), default=0.0)
 
     return {name: 1 - nearest(name) for name in pool}
 
