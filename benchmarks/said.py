@@ -24,10 +24,11 @@ from memd.memory.document import facts_of, said_file_of
 from memd.memory.facts import content_of
 from memd.memory.said.changes import append
 from memd.memory.said.echo import without_echo
-from memd.memory.said.excerpts import judged, prepare
+from memd.memory.said.excerpts import judged
 from memd.memory.said.may_keep import may_keep
 from memd.memory.said.taking import took_in, turns_of
 from memd.memory.store.json_store import JsonStore
+from memd.push import patterns
 from memd.push.times import iso
 
 BUCKET = Bucket("ana")
@@ -88,7 +89,7 @@ def measure(turns: int) -> dict[bool, tuple[float, float]]:
 
 def main() -> None:
     """Print the table."""
-    prepare()
+    patterns.prepare()
     may_keep(messages(0))
     for turns in (0, FULL):
         found = measure(turns)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from functools import cache
 from pathlib import Path
 
 from memd.memory.duplicates import Alike
 from memd.memory.text import CJK, normal_key
-from memd.push.patterns import compiled, load
+from memd.push.patterns import Lists
 
+_LISTS = Lists(Path(__file__).with_suffix(""), "negations", "fillers", "endings")
 _SPACED = re.compile(f"[^{CJK}]")
 LEAST = 0.9
 """The least similarity of what both say; less and they are about different things."""
@@ -38,16 +38,11 @@ def opposes(content: str, other: str) -> bool:
 
 
 def _is_negated(key: str) -> bool:
-    return _pattern("negations").search(key) is not None
-
-
-@cache
-def _pattern(name: str) -> re.Pattern[str]:
-    return compiled(load(Path(__file__).with_suffix(""))[name])
+    return _LISTS["negations"].search(key) is not None
 
 
 def _affirmed(key: str) -> str:
     """The key without its negation and the auxiliary verb that goes with it."""
-    bare = _pattern("fillers").sub(" ", _pattern("negations").sub(" ", key))
+    bare = _LISTS["fillers"].sub(" ", _LISTS["negations"].sub(" ", key))
     bare = " ".join(bare.split())
-    return _pattern("endings").sub(r"\1", bare) if _SPACED.search(bare) else bare
+    return _LISTS["endings"].sub(r"\1", bare) if _SPACED.search(bare) else bare

@@ -4,32 +4,29 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from functools import cache
 from pathlib import Path
 
 from memd.context import Message
 from memd.memory.evidence import UserMessages
 from memd.memory.facts import Evidence
 from memd.memory.text import fold
-from memd.push.patterns import load
+from memd.push.patterns import load, prepared
 from memd.push.prefilter import Prefilter
 
 _END = re.compile(r"[.!?。！？]")
 
 
-@cache
-def _patterns() -> Prefilter[str]:
-    return Prefilter((source, source) for source in load(Path(__file__).parent / "outright")["remember"])
-
-
-_compiled = cache(re.compile)
+@prepared
+def _patterns() -> Prefilter[re.Pattern[str]]:
+    sources = load(Path(__file__).parent / "outright")["remember"]
+    return Prefilter((source, re.compile(source)) for source in sources)
 
 
 def outright(text: str) -> list[tuple[int, int]]:
     """The places in a folded text of what it asks to remember; none in a question."""
     found: list[tuple[int, int]] = []
-    for source in _patterns().select(text):
-        for match in _compiled(source).finditer(text):
+    for pattern in _patterns().select(text):
+        for match in pattern.finditer(text):
             end = _END.search(text, match.end())
             if end is None or end[0] not in "?？":
                 found.append((match.end(), end.start() if end else len(text)))

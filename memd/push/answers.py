@@ -11,11 +11,10 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator, Sequence
-from functools import cache
 from typing import Literal, NamedTuple
 
 from memd.context import Message
-from memd.push.patterns import compiled, load
+from memd.push.patterns import Lists, prepared
 
 MAX_CHARS = 80
 """Longer turns have content. It also bounds the work."""
@@ -40,7 +39,7 @@ _FILLERS = "fillers"
 _STRENGTHS: tuple[Strength, ...] = ("courtesies", "noted", "assents", "answers")
 """The weakest first: a word of two languages counts as the stronger one."""
 
-_PATTERNS = ("unmarked", "offers", "closings", "self_asked", "supposes")
+_LISTS = Lists("answers", "unmarked", "offers", "closings", "self_asked", "supposes")
 
 _ENOUGH: dict[Strength, frozenset[Question]] = {
     "courtesies": frozenset(),
@@ -74,20 +73,13 @@ class _Vocabulary(NamedTuple):
     """Words of the longest phrase."""
 
 
-@cache
+@prepared
 def _vocabulary() -> _Vocabulary:
-    sources = load("answers")
-    words = {_plain(word): name for name in (_FILLERS, *_STRENGTHS) for word in sources[name]}
+    words = {_plain(word): name for name in (_FILLERS, *_STRENGTHS) for word in _LISTS.sources(name)}
     longest: dict[str, int] = {}
     for word in filter(_IS_UNSPACED.match, words):
         longest[word[0]] = max(longest.get(word[0], 0), len(word))
     return _Vocabulary(words, longest, max(word.count(" ") + 1 for word in words))
-
-
-@cache
-def _patterns() -> dict[str, re.Pattern[str]]:
-    sources = load("answers")
-    return {name: compiled(sources[name]) for name in _PATTERNS}
 
 
 class Before:
@@ -118,7 +110,7 @@ class Before:
         """Read what is new, so that each message is read once, however many short turns follow."""
         for text in self._unread:
             plain = _CODE.sub(" ", text)
-            self._asked = self._asked or any(not _patterns()["closings"].search(one) for one in _questions(plain))
+            self._asked = self._asked or any(not _LISTS["closings"].search(one) for one in _questions(plain))
             self._tail = f"{self._tail}\n{plain[-_TAIL:]}"[-_TAIL:]
         self._unread.clear()
 
@@ -173,21 +165,20 @@ def asks(text: str) -> bool:
 
 def _question_at_end(tail: str) -> Question:
     """What the end of a turn of the assistant asks, without its code."""
-    patterns = _patterns()
     tail = tail.strip().rstrip("*_~ ")
     open_part = _open_question(tail)
     if open_part is not None:
-        if patterns["closings"].search(open_part):
+        if _LISTS["closings"].search(open_part):
             return "closing"
-        return "offer" if patterns["offers"].search(open_part) else "question"
+        return "offer" if _LISTS["offers"].search(open_part) else "question"
     last = _last_sentences(tail, 2)
-    if patterns["closings"].search(last):
+    if _LISTS["closings"].search(last):
         return "closing"
-    if patterns["offers"].search(last):
+    if _LISTS["offers"].search(last):
         return "offer"
-    if patterns["unmarked"].search(_last_sentences(tail, 1)):
+    if _LISTS["unmarked"].search(_last_sentences(tail, 1)):
         return "question"
-    return "supposition" if patterns["supposes"].search(last) else ""
+    return "supposition" if _LISTS["supposes"].search(last) else ""
 
 
 def _questions(text: str) -> Iterator[str]:
@@ -212,7 +203,7 @@ def _open_question(tail: str) -> str | None:
     options = all(_OPTION.match(line) for line in after.splitlines() if line.strip())
     if not options:
         following = len(_SENTENCE.findall(after))
-        if following > _AFTER or (following and _patterns()["self_asked"].search(question)):
+        if following > _AFTER or (following and _LISTS["self_asked"].search(question)):
             return None
     return question + ("" if options else after)
 

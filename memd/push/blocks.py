@@ -10,10 +10,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from functools import cache
 from typing import NamedTuple
 
-from memd.push.patterns import compiled, load
+from memd.push.patterns import compiled, load, prepared
 
 
 class Block(NamedTuple):
@@ -31,7 +30,7 @@ class _Blocks(NamedTuple):
     host_line: re.Pattern[str]
 
 
-@cache
+@prepared
 def _patterns() -> _Blocks:
     sources = load("blocks")
     return _Blocks(*(compiled(sources[name]) for name in _Blocks._fields))

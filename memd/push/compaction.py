@@ -8,9 +8,8 @@ says "I".
 from __future__ import annotations
 
 import re
-from functools import cache
 
-from memd.push.patterns import compiled, load
+from memd.push.patterns import Lists, prepared
 from memd.push.prefilter import Prefilter
 
 _OPENING, _LOOK_AT = 600, 2_000
@@ -19,25 +18,14 @@ _OPENING, _LOOK_AT = 600, 2_000
 _FIRST_LINES = 240
 _QUOTED = re.compile(r"\"[^\"\n]{0,200}\"|“[^”\n]{0,200}”|「[^」\n]{0,200}」")
 
-
 _OPENINGS = ("known", "heads", "about")
+_LISTS = Lists("compaction", *_OPENINGS, "told", "own")
 
 
-@cache
-def _sources() -> dict[str, list[str]]:
-    return load("compaction")
-
-
-@cache
-def _pattern(name: str) -> re.Pattern[str]:
-    """The patterns of one list, compiled when first needed: together they take a sixth of a second."""
-    return compiled(_sources()[name])
-
-
-@cache
+@prepared
 def _prefilter() -> Prefilter[str]:
     """Which lists could match an opening: nearly every turn has none of their words."""
-    return Prefilter([(source, name) for name in _OPENINGS for source in _sources()[name]], folded=True)
+    return Prefilter([(source, name) for name in _OPENINGS for source in _LISTS.sources(name)], folded=True)
 
 
 def is_compaction(text: str) -> bool:
@@ -47,12 +35,12 @@ def is_compaction(text: str) -> bool:
     if not _prefilter().finds(opening):
         return False
     likely = _prefilter().select(opening)
-    if "known" in likely and _pattern("known").match(opening):
+    if "known" in likely and _LISTS["known"].match(opening):
         return True
-    is_head = "heads" in likely and _pattern("heads").match(opening) is not None
-    if not is_head and not ("about" in likely and _pattern("about").search(opening[:_FIRST_LINES])):
+    is_head = "heads" in likely and _LISTS["heads"].match(opening) is not None
+    if not is_head and not ("about" in likely and _LISTS["about"].search(opening[:_FIRST_LINES])):
         return False
     said = _QUOTED.sub(" ", text[:_LOOK_AT])
-    told = _pattern("told").search(said) is not None
-    own = _pattern("own").search(said) is not None
+    told = _LISTS["told"].search(said) is not None
+    own = _LISTS["own"].search(said) is not None
     return (told or not own) if is_head else (told and not own)

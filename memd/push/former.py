@@ -10,11 +10,10 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cache
 from typing import Any, NamedTuple
 
 from memd.context import Message, Role, identify
-from memd.push.patterns import compiled, load
+from memd.push.patterns import compiled, load, prepared
 from memd.push.validation import RawPush, as_text, clean_text
 
 _ACKNOWLEDGEMENT_MAX = 60
@@ -34,7 +33,7 @@ class _Rules(NamedTuple):
     acknowledgement: re.Pattern[str]
 
 
-@cache
+@prepared
 def _rules() -> _Rules:
     sources = load("former")
     return _Rules(*(compiled(sources[name]) for name in _Rules._fields))

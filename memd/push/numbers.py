@@ -9,10 +9,11 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from functools import cache
 from hashlib import sha256
 from itertools import accumulate
 from pathlib import Path
+
+from memd.push.patterns import prepared
 
 SEED_WORDS = 12
 """Words in a row that make a seed phrase."""
@@ -116,7 +117,7 @@ def _has_checksum(words: list[str]) -> bool:
     return sha256(entropy).digest()[0] >> (8 - check) == number & ((1 << check) - 1)
 
 
-@cache
+@prepared
 def seed_words() -> dict[str, int]:
     """BIP-39's English words, each with its number."""
     words = (Path(__file__).parent / "redaction" / "seed_words.txt").read_text(encoding="ascii").split()

@@ -8,9 +8,10 @@ alternatives to the same name. Other rooms keep their patterns in folders of the
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 import yaml
 
@@ -21,6 +22,9 @@ FRAGMENTS = "fragments"
 _HERE = Path(__file__).parent
 _SHIPPED = _HERE.parent
 _USE = re.compile(r"(?<!\\)\{([a-z][a-z_]*)\}")
+_READERS: list[Callable[[], object]] = []
+
+T = TypeVar("T")
 
 
 class PatternFile:
@@ -99,6 +103,7 @@ def pattern_files(name: str | Path, folder: Path | None = None) -> list[PatternF
     return [PatternFile(path, fragments) for place in folders for path in sorted(place.glob("*.yaml"))]
 
 
+@cache
 def load(name: str | Path) -> dict[str, list[str]]:
     """The shipped patterns of `memd/push/<name>/`, or of an absolute path, by the name of their list.
 
@@ -114,3 +119,46 @@ def load(name: str | Path) -> dict[str, list[str]]:
 def compiled(sources: Iterable[str]) -> re.Pattern[str]:
     """One regex that matches wherever any of these matches."""
     return re.compile("|".join(sources))
+
+
+class Lists(dict[str, re.Pattern[str]]):
+    """The shipped lists of one folder, read when first needed. `[name]`: one regex for all of a list.
+
+    `names`: the lists that are used so; `prepare` compiles them.
+    """
+
+    def __init__(self, folder: str | Path, *names: str) -> None:
+        super().__init__()
+        self._folder = folder
+        self._names = names
+        prepared(self._compile)
+
+    def __missing__(self, name: str) -> re.Pattern[str]:
+        if name not in self._names:
+            raise KeyError(name)
+        self[name] = compiled(self.sources(name))
+        return self[name]
+
+    def sources(self, name: str) -> list[str]:
+        """The entries of a list, as they stand in the files."""
+        return load(self._folder)[name]
+
+    def _compile(self) -> None:
+        for name in self._names:
+            _ = self[name]
+
+
+def prepared(read: Callable[[], T]) -> Callable[[], T]:
+    """Decorates a function without arguments that reads or compiles patterns. It runs once: when needed or prepared."""
+    once = cache(read)
+    _READERS.append(once)
+    return once
+
+
+def prepare() -> None:
+    """Read and compile all patterns of the modules that are loaded, for this process and its future children.
+
+    Otherwise each is on first use, in each child anew.
+    """
+    for read in _READERS:
+        read()

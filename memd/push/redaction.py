@@ -10,15 +10,15 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from functools import cache, partial
+from functools import partial
 from importlib import import_module
 from typing import NamedTuple
 
 from memd.push import personal
 from memd.push.marks import MARK, mark
 from memd.push.named_secrets import NamedSecrets, Span, Values
-from memd.push.numbers import cards, seed_phrases, seed_words
-from memd.push.patterns import compiled, load
+from memd.push.numbers import cards, seed_phrases
+from memd.push.patterns import compiled, load, prepared
 from memd.push.plain_text import plain_text, without
 from memd.push.prefilter import Prefilter
 
@@ -116,12 +116,6 @@ def redact(text: str, *, pii: bool = False) -> tuple[str, Counter[str]]:
     return "".join([*parts, text[end:]]), Counter(kind for _, _, kind in spans)
 
 
-def prepare() -> None:
-    """Compile all patterns now, so that forked children share them; otherwise the first use compiles them."""
-    _patterns()
-    seed_words()
-
-
 def holds_secret(text: str) -> bool:
     """Whether the text has a secret, or the mark of one that was cut out."""
     return MARK.search(text) is not None or bool(find(text))
@@ -171,7 +165,7 @@ def _spans(text: str) -> Iterator[Span]:
     yield from patterns.named.find(text, lowered)
 
 
-_patterns = cache(_Patterns)
+_patterns = prepared(_Patterns)
 
 
 def _tokens(text: str) -> Iterator[Span]:

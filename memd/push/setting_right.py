@@ -7,9 +7,8 @@ anything was wrong; only the turn before shows it.
 from __future__ import annotations
 
 import re
-from functools import cache
 
-from memd.push.patterns import compiled, load
+from memd.push.patterns import Lists, prepared
 
 MOST_WORDS = 9
 """Words of such a reply; a word of a script without spaces counts as two characters."""
@@ -19,16 +18,12 @@ _LOOK_AT = 2_000
 
 _QUESTION = re.compile(r"[?？]\s*$|[吗嗎呢]")
 _WORDS = re.compile(r"[^\W_\u3400-\u9fff]+(?:'[^\W_]+)?|[\u3400-\u9fff]{1,2}")
+_LISTS = Lists("setting_right", "praise", "says_is", "denies", "unable", "numbers", "days")
 
 
-@cache
-def _pattern(name: str) -> re.Pattern[str]:
-    return compiled(load("setting_right")[name])
-
-
-@cache
+@prepared
 def _small() -> frozenset[str]:
-    return frozenset(load("setting_right")["small"])
+    return frozenset(_LISTS.sources("small"))
 
 
 def sets_right(text: str, before: str) -> str:
@@ -38,7 +33,7 @@ def sets_right(text: str, before: str) -> str:
         not reply
         or _QUESTION.search(reply)
         or len(_WORDS.findall(reply[:200])) > MOST_WORDS
-        or _pattern("praise").search(reply)
+        or _LISTS["praise"].search(reply)
     ):
         return ""
     said = before[-_LOOK_AT:].lower()
@@ -47,7 +42,7 @@ def sets_right(text: str, before: str) -> str:
 
 def _other_value(reply: str, said: str) -> str:
     """The number or day that the reply has in place of another one."""
-    for kind in map(_pattern, ("numbers", "days")):
+    for kind in (_LISTS["numbers"], _LISTS["days"]):
         mine, theirs = [match[0] for match in kind.finditer(reply)], {match[0] for match in kind.finditer(said)}
         if mine and theirs and theirs.isdisjoint(mine):
             return mine[0]
@@ -56,7 +51,7 @@ def _other_value(reply: str, said: str) -> str:
 
 def _other_subject(reply: str, said: str) -> str:
     """The words that say what something is which the assistant has named."""
-    match = _pattern("says_is").search(reply)
+    match = _LISTS["says_is"].search(reply)
     if match is None:
         return ""
     subject: str = next(filter(None, match.groups()))
@@ -65,7 +60,7 @@ def _other_subject(reply: str, said: str) -> str:
 
 def _denial(reply: str, said: str) -> str:
     """The word of a denial that the assistant has said."""
-    if not _pattern("denies").search(reply) or _pattern("unable").search(reply):
+    if not _LISTS["denies"].search(reply) or _LISTS["unable"].search(reply):
         return ""
     theirs = set(_WORDS.findall(said)) - _small()
     return next((word for word in _WORDS.findall(reply) if len(word) > 2 and word in theirs), "")

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -87,6 +87,12 @@ class _Script:
     def _harmless(self) -> tuple[re.Pattern[str], ...]:
         return grouped(self._blanked)
 
+    def prepare(self) -> None:
+        """Compile all patterns now."""
+        _ = self._harmless
+        for pattern in self._signals.all():
+            _ = pattern.regex
+
     def blank(self, text: str) -> str:
         """The text with the harmless phrases blanked out."""
         for pattern in self._harmless if self._prefilter.could_match(self._prefilter.literals_in(text)) else ():
@@ -130,6 +136,12 @@ class Patterns:
     @cached_property
     def _han(self) -> _Script:
         return _Script(self.rules, cjk=True)
+
+    def prepare(self) -> None:
+        """Compile all patterns now, for this process and its future children; otherwise each is on first use."""
+        _ = self._opening
+        for script in (self._latin, self._han):
+            script.prepare()
 
     def detect(self, text: str, before: str | None = "") -> frozenset[str]:
         """The signals in a text of the user; most texts have none. `before`: as for `evidence`."""
@@ -177,6 +189,12 @@ def load_patterns(folder: Path | None = None) -> Patterns:
         if folder is not None and file.path.parent == folder:
             _check(file, rules)
     return Patterns(rules)
+
+
+@cache
+def shared_patterns(folder: Path | None = None) -> Patterns:
+    """The patterns of `load_patterns`, read once for this process and its future children. Raises ConfigError."""
+    return load_patterns(folder)
 
 
 def _read(file: PatternFile, name: Any, node: Any, rules: Rules) -> None:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import orjson
 
-from memd.push.patterns import compiled, load
+from memd.push.patterns import Lists, prepared
 from memd.push.prefilter import Prefilter
 from memd.push.shapes import Kind, RawTurn
 
@@ -36,6 +36,8 @@ _ACTION_CHARS = 200
 _WITHOUT_BRACKETS = ("heading", "heading_after_call", "loop_line")
 """The lists of what may stand in a text that has neither tags nor JSON."""
 
+_LISTS = Lists("tool_text", *_WITHOUT_BRACKETS, "call", "result_json", "tag", "tag_after_call")
+
 
 class _Span(NamedTuple):
     start: int
@@ -45,20 +47,9 @@ class _Span(NamedTuple):
     begins_line: bool = True
 
 
-@cache
-def _sources() -> dict[str, list[str]]:
-    return load("tool_text")
-
-
-@cache
-def _pattern(name: str) -> re.Pattern[str]:
-    """The patterns of one list, compiled when first needed."""
-    return compiled(_sources()[name])
-
-
-@cache
+@prepared
 def _prefilter() -> Prefilter[None]:
-    return Prefilter([(source, None) for name in _WITHOUT_BRACKETS for source in _sources()[name]], folded=True)
+    return Prefilter([(source, None) for name in _WITHOUT_BRACKETS for source in _LISTS.sources(name)], folded=True)
 
 
 def _could_hold(text: str) -> bool:
@@ -72,7 +63,7 @@ def _could_hold(text: str) -> bool:
 
 def calls_a_tool(text: str) -> bool:
     """Whether a turn of the assistant calls a tool in its words, as models without an interface for tools do."""
-    return _pattern("call").search(text) is not None
+    return _LISTS["call"].search(text) is not None
 
 
 def without_tool_text(turns: Sequence[RawTurn]) -> list[RawTurn]:
@@ -113,9 +104,9 @@ def cut(text: str, after_call: AfterCall) -> tuple[str, tuple[str, ...]]:
 
 def _is_result(text: str, after_call: AfterCall) -> bool:
     """Whether the whole text is the result of a tool."""
-    if _pattern("heading").match(text) or (_pattern("heading_after_call").match(text) and after_call()):
+    if _LISTS["heading"].match(text) or (_LISTS["heading_after_call"].match(text) and after_call()):
         return True
-    return _is_json(text) and (after_call() or _pattern("result_json").search(text) is not None)
+    return _is_json(text) and (after_call() or _LISTS["result_json"].search(text) is not None)
 
 
 def _is_json(text: str) -> bool:
@@ -139,7 +130,7 @@ def _blocks(text: str, after_call: AfterCall) -> Iterator[_Span]:
     found: list[_Span] = []
     opened: dict[str, _Span] = {}
     fenced = False
-    for tag in _pattern("tag_after_call" if after_call() else "tag").finditer(text):
+    for tag in _LISTS["tag_after_call" if after_call() else "tag"].finditer(text):
         if tag["fence"]:
             fenced = fenced != all(span.end or not span.begins_line for span in opened.values())
             continue
@@ -187,7 +178,7 @@ def _without_loop(text: str, after_call: AfterCall) -> tuple[str, tuple[str, ...
     observation, and they end with the paragraph of the last one.
     """
     start, acted, last = -1, False, -1
-    for line in _pattern("loop_line").finditer(text):
+    for line in _LISTS["loop_line"].finditer(text):
         at = line.start()
         if line["observation"] and after_call():
             return text[:at].strip(), (text[at:],)

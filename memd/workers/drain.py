@@ -17,9 +17,8 @@ from memd.extraction import endpoint
 from memd.inbox import verbs
 from memd.inbox.claim import Claim, Claims
 from memd.inbox.workers import own_name
-from memd.memory.gates import instructions
-from memd.memory.said import excerpts, wishes
-from memd.push import redaction
+from memd.push import patterns
+from memd.push.signals import shared_patterns
 from memd.workers.batch.collect import BatchCollector
 from memd.workers.remember import Remembering
 from memd.workers.resources import Resources
@@ -47,11 +46,12 @@ def configure(settings: Settings, worker: str) -> None:
 
 
 def prepare() -> None:
-    """Compile patterns once in the parent instead of in each forked drain, where it costs a quarter of a second."""
-    redaction.prepare()
-    wishes.prepare()
-    excerpts.prepare()
-    instructions.prepare()
+    """Compile patterns once in the parent instead of in each forked drain, where it costs a second.
+
+    Raises ConfigError for patterns of signals that cannot be read.
+    """
+    shared_patterns(_settings.signals.folder if _settings else None).prepare()
+    patterns.prepare()
 
 
 def drain(version: str) -> None:

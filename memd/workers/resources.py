@@ -17,7 +17,7 @@ from memd.extraction.protocol import Extractor
 from memd.inbox.connection import Call, connect, send
 from memd.memory.store.json_store import open_store
 from memd.memory.store.protocol import Store
-from memd.push.signals import Patterns, load_patterns
+from memd.push.signals import Patterns, shared_patterns
 
 T = TypeVar("T")
 
@@ -52,7 +52,7 @@ class Resources:
             open_store(settings),
             open_extractor(settings.extraction, settings.drain.concurrency, learnt),
             ThreadPoolExecutor(THREADS, thread_name_prefix="drain"),
-            load_patterns(settings.signals.folder),
+            shared_patterns(settings.signals.folder),
             open_batches(settings.extraction, settings.drain.concurrency, learnt),
             learnt,
         )

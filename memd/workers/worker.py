@@ -35,6 +35,7 @@ from memd.inbox.workers import died, own_name, registration
 from memd.memory.store.json_store import open_store
 from memd.memory.store.protocol import Store
 from memd.push import personal
+from memd.push.signals import shared_patterns
 from memd.workers import drain, rq_log
 from memd.workers.job import BellJob
 
@@ -59,11 +60,12 @@ WORKER_TTL_S = BEAT_S + 15
 def run(settings: Settings) -> None:
     """Run bells until a signal says stop. Heavy imports happen here, once, before the first fork.
 
-    Raises ConfigError for a store, an extractor or a package of `redaction.pii` that cannot be loaded, and OtherStore
-    at any time.
+    Raises ConfigError for a store, an extractor, patterns of signals or a package of `redaction.pii` that cannot be
+    loaded, and OtherStore at any time.
     """
     open_store(settings).sweep()
     preload(settings.extraction)
+    shared_patterns(settings.signals.folder)
     if settings.redaction.pii:
         personal.prepare()
     name = own_name()
@@ -182,7 +184,7 @@ class BellWorker(Worker):
     def bootstrap(self, *arguments: Any) -> None:
         """Register with RQ, and close what was opened when that fails half-way.
 
-        Patterns are compiled afterwards: `memd up` is ready a quarter of a second earlier, and the first bell waits.
+        Patterns are compiled afterwards: `memd up` is ready most of a second earlier, and the first bell waits.
         """
         try:
             super().bootstrap(*arguments)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import zlib
 from collections.abc import Callable
 from pathlib import Path
@@ -10,7 +12,7 @@ from pathlib import Path
 import orjson
 import pytest
 import redis
-from support import make_settings, part, wait_for
+from support import environment, make_settings, part, wait_for
 
 from memd.client import Memd
 from memd.config import Settings
@@ -143,3 +145,35 @@ def children(pid: int) -> list[str]:
 def open_now(pid: int) -> tuple[int, int]:
     """How many descriptors and threads a process has."""
     return len(list(Path(f"/proc/{pid}/fd").iterdir())), len(list(Path(f"/proc/{pid}/task").iterdir()))
+
+
+DRAIN = """
+import re._compiler
+from memd import config
+from memd.events import logger
+from memd.extraction import preload
+from memd.workers import drain
+settings = config.load().settings
+logger()
+preload(settings.extraction)
+drain.configure(settings, "worker")
+drain.prepare()
+sources, compile = [], re._compiler.compile
+re._compiler.compile = lambda source, flags=0: sources.append(source) or compile(source, flags)
+drain.drain(str(drain.FUNCTIONS_VERSION))
+print([source for source in sources if "Porto" not in source])
+"""
+
+
+def test_a_drain_compiles_no_pattern_of_its_own(memd: Memd, settings: Settings) -> None:
+    """A worker has compiled all of them before it forks the child that drains; but for those made of a quote."""
+    turns = [
+        {"role": "user", "content": "Forget what I said about my sister. No, I meant Porto. 别记这个。", "id": "3"},
+        {"role": "assistant", "content": "Done.", "id": "4"},
+        {"role": "user", "content": "Perfect, my password is kestrel-44-heron.", "id": "5"},
+    ]
+    memd.push([*MESSAGES, *turns], thread_id="t", user_id="ana", now=True)
+    drain = [sys.executable, "-c", DRAIN]
+    done = subprocess.run(drain, env=environment(settings), capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"
+    assert memd.document("ana")["facts"]

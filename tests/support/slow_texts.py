@@ -18,9 +18,9 @@ from statistics import median
 from benchmarks.texts import stages
 from memd.push.redaction import searches
 
-SHORT, LONG = 5_000, 50_000
+SHORT, LONG = 2_500, 25_000
 LIMIT = 12
-"""Most CPU of 50,000 characters, in times the CPU of 5,000.
+"""Most CPU of 25,000 characters, in times the CPU of 2,500.
 
 Longer ones do not stay in the processor's caches while other tests run: there linear time came to 13.
 """
@@ -31,7 +31,7 @@ TRIES, HOPELESS = 12, 40
 FIGURES = 100_000
 """Characters of the texts whose CPU is printed."""
 
-NOISE_S = 0.0025
+NOISE_S = 0.002
 """A long text that takes less CPU than this is fast, whatever the ratio."""
 
 _OTHER = bytearray(16 << 20)
@@ -53,7 +53,7 @@ PIECES = (
 
 
 def ratio(search: Search, piece: str) -> float:
-    """The CPU of 50,000 characters in times that of 5,000; 0 when both are fast.
+    """The CPU of 25,000 characters in times that of 2,500; 0 when both are fast.
 
     What seems slow is measured again with cold caches: beside other tests the long text always has those, the short one
     not.

@@ -21,7 +21,7 @@ from types import MappingProxyType
 from urllib.parse import unquote
 
 from memd.memory.text import CJK
-from memd.push.patterns import load
+from memd.push.patterns import load, prepared
 from memd.push.prefilter import Prefilter
 
 LOOK_AT = 10_000
@@ -52,6 +52,7 @@ _FLAG = re.compile("\U0001f3f4[\U000e0020-\U000e007e]+\U000e007f")
 
 _TAG = re.compile("[\U000e0000-\U000e007f]")
 _CJK_GAP = re.compile(rf"(?<=[{CJK}])[^\S\n]+(?=[{CJK}])")
+_SPACES = re.compile(r"[^\S\n]+")
 _SPELLED = re.compile(r"(?<!\w)(?:[^\W\d_][ .*_-]{1,3}){7,}[^\W\d_](?!\w)")
 """Eight letters or more, spelled out one by one: no such sentence is worth storing."""
 
@@ -99,8 +100,8 @@ def is_markup(text: str) -> bool:
     return any(KINDS[kind] == "markup" for found in kinds for kind in found)
 
 
-def prepare() -> None:
-    """Compile all patterns now, for this process and its future children; otherwise each is compiled on first use."""
+@prepared
+def _compile_all() -> None:
     for _, source in _patterns().all():
         _compiled(source)
 
@@ -164,7 +165,7 @@ def _plain(text: str) -> str:
         text = unicodedata.normalize("NFKC", text)
         text = "".join(char for char in text if unicodedata.category(char) != "Cf")
         text = _CJK_GAP.sub("", text.casefold().translate(_LOOKALIKES))
-    return re.sub(r"[^\S\n]+", " ", text.casefold()).strip()
+    return _SPACES.sub(" ", text.casefold()).strip()
 
 
 def _decoded(text: str) -> Iterator[str]:
@@ -201,7 +202,7 @@ def _words(data: bytes) -> str:
 _compiled = cache(re.compile)
 
 
-@cache
+@prepared
 def _patterns() -> Prefilter[tuple[str, str]]:
     """The patterns of all languages, each with its kind."""
     listed = load(Path(__file__).parent / "orders")

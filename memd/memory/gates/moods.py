@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from functools import cache
 from pathlib import Path
 from typing import Literal
 
 from memd.memory.text import CJK, fold
 from memd.push.answers import Before, strength_of
-from memd.push.patterns import compiled, load
+from memd.push.patterns import Lists, prepared
 
 STEM = 4
 """Letters that two words must share at their beginning to count as one."""
@@ -24,7 +23,20 @@ _BARE = 40
 _ASKED = 2_000
 """Characters at the end of the assistant's turn in which its question is looked for."""
 
-_HERE = Path(__file__).parent
+_LISTS = Lists(
+    Path(__file__).parent / "support",
+    "hedges",
+    "denied",
+    "mine",
+    "asks",
+    "deliberates",
+    "told",
+    "self",
+    "supposes",
+    "plays",
+    "harmless",
+    "denies",
+)
 _SENTENCE_END = re.compile(r"[.!?。！？\n]+(?=\s|$|[\u3000-\uffff])|[。！？\n]+")
 _WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?|\d+")
 _ENDING = re.compile(r"(?<=..)(?:(?:i?e|y|ing|ed|s)+)$")
@@ -36,33 +48,28 @@ _QUESTION_MARK = re.compile(r"[?？][\s\"'”’)）]*$")
 Mood = Literal["question", "hypothetical", "negation", ""]
 
 
-@cache
-def _pattern(name: str) -> re.Pattern[str]:
-    return compiled(load(_HERE / "support")[name])
-
-
-@cache
+@prepared
 def _small() -> frozenset[str]:
     """Words that say nothing by themselves."""
-    return frozenset(load(_HERE / "support")["small"])
+    return frozenset(_LISTS.sources("small"))
 
 
-@cache
+@prepared
 def _acks() -> frozenset[str]:
-    return frozenset(load(_HERE / "support")["acks"])
+    return frozenset(_LISTS.sources("acks"))
 
 
 def mood(fact: str, text: str, start: int, end: int) -> Mood:
     """What a passage of a message does instead of stating the fact; "" when it states it."""
     sentences = list(_sentences(text, start, end))
     plain = fold(fact)
-    hedged = _pattern("hedges").search(plain) is not None
+    hedged = _LISTS["hedges"].search(plain) is not None
     if not hedged and all(_only_asks(sentence) for sentence in sentences):
         return "question"
     before = text[max(0, start - _NEAR) : start]
     if not hedged and all(_supposes(sentence, before) for sentence in sentences):
         return "hypothetical"
-    if not _pattern("denied").search(plain) and _is_denied(sentences, plain, fold(text[start:end])):
+    if not _LISTS["denied"].search(plain) and _is_denied(sentences, plain, fold(text[start:end])):
         return "negation"
     return ""
 
@@ -72,7 +79,7 @@ def is_announced_as_own(text: str, place: int) -> bool:
     line = text[text.rfind("\n", 0, place) + 1 : place + 1].lstrip()
     if line.startswith((">", "＞")) or "```" in text[:place] or "~~~" in text[:place]:
         return False
-    return _pattern("mine").search(fold(text[:_NEAR])) is not None
+    return _LISTS["mine"].search(fold(text[:_NEAR])) is not None
 
 
 def is_bare(text: str) -> bool:
@@ -107,21 +114,21 @@ def _sentences(text: str, start: int, end: int) -> Iterator[str]:
 
 def _only_asks(sentence: str) -> bool:
     """Whether a sentence is a question that tells nothing of the person who asks."""
-    if not (_QUESTION_MARK.search(sentence) or _pattern("asks").search(sentence)):
+    if not (_QUESTION_MARK.search(sentence) or _LISTS["asks"].search(sentence)):
         return False
-    if _pattern("deliberates").search(sentence):
-        return not _pattern("told").search(sentence)
-    return not _pattern("self").search(sentence)
+    if _LISTS["deliberates"].search(sentence):
+        return not _LISTS["told"].search(sentence)
+    return not _LISTS["self"].search(sentence)
 
 
 def _supposes(sentence: str, before: str) -> bool:
-    return _pattern("supposes").search(sentence) is not None or _pattern("plays").search(fold(before)) is not None
+    return _LISTS["supposes"].search(sentence) is not None or _LISTS["plays"].search(fold(before)) is not None
 
 
 def _is_denied(sentences: Sequence[str], fact: str, passage: str) -> bool:
     """Whether words that the sentences deny, and nowhere say undenied, stand undenied in the fact."""
-    said = _pattern("harmless").sub(" ", " \n".join(sentences))
-    for match in _pattern("denies").finditer(said):
+    said = _LISTS["harmless"].sub(" ", " \n".join(sentences))
+    for match in _LISTS["denies"].finditer(said):
         denied = next(group for group in match.groups() if group is not None)
         rest = said[: match.start()] + said[match.end() :]
         if _CJK.search(denied):

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
-from functools import cache
 from pathlib import Path
 
 from memd.memory.text import fold
-from memd.push.patterns import compiled, load
+from memd.push.patterns import Lists
 
-_HERE = Path(__file__).parent
-
-
-@cache
-def _pattern(name: str) -> re.Pattern[str]:
-    return compiled(load(_HERE / "passing")[name])
+_LISTS = Lists(
+    Path(__file__).parent / "passing", "nothing", "asked", "more", "lasting", "moment", "doing", "now", "state"
+)
 
 
 def passing_refusal(content: str, quotes: Iterable[str]) -> str | None:
@@ -28,9 +23,9 @@ def passing_refusal(content: str, quotes: Iterable[str]) -> str | None:
 def is_about_the_talk(content: str) -> bool:
     """Whether a fact only says what was asked or done in the conversation ("The user asked about …")."""
     text = fold(content).rstrip(".。!！")
-    if _pattern("nothing").fullmatch(text):
+    if _LISTS["nothing"].fullmatch(text):
         return True
-    return bool(_pattern("asked").match(text)) and not _pattern("more").search(text)
+    return bool(_LISTS["asked"].match(text)) and not _LISTS["more"].search(text)
 
 
 def is_passing(content: str, quotes: Iterable[str] = ()) -> bool:
@@ -39,10 +34,10 @@ def is_passing(content: str, quotes: Iterable[str] = ()) -> bool:
     "Lives in Oslo now" lasts, "is on the train right now" does not; a date makes an event of it.
     """
     text = fold(content)
-    if _pattern("lasting").search(text):
+    if _LISTS["lasting"].search(text):
         return False
-    if _pattern("moment").search(text):
+    if _LISTS["moment"].search(text):
         return True
     said = [fold(quote) for quote in quotes]
-    momentary = bool(_pattern("doing").search(text)) and bool(said) and all(map(_pattern("now").search, said))
-    return momentary or (bool(_pattern("now").search(text)) and bool(_pattern("state").search(text)))
+    momentary = bool(_LISTS["doing"].search(text)) and bool(said) and all(map(_LISTS["now"].search, said))
+    return momentary or (bool(_LISTS["now"].search(text)) and bool(_LISTS["state"].search(text)))

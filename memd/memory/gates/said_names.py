@@ -10,11 +10,11 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator
-from functools import cache, cached_property
+from functools import cached_property
 from pathlib import Path
 
 from memd.memory.text import CJK
-from memd.push.patterns import compiled, load
+from memd.push.patterns import Lists, prepared
 
 STEM = 4
 """Letters that a name and a word must share at their beginning to count as one: "Portugal", "Portuguese"."""
@@ -22,7 +22,7 @@ STEM = 4
 _ENOUGH = 5_000
 """Characters of a text that are read to tell its language and its names."""
 
-_HERE = Path(__file__).parent
+_LISTS = Lists(Path(__file__).parent / "support", "introduced")
 _LETTERS = rf"[^\W_{CJK}]+"
 _WORD = re.compile(rf"{_LETTERS}(?:[.&'’+#-]{_LETTERS}|[+#]+)*")
 _OPENS = re.compile(r"(?:^|[.!?:;。！？；：\n\"“「(（]\s*)$")
@@ -30,31 +30,21 @@ _CJK = re.compile(f"[{CJK}]")
 _MARKS = re.compile("[\u0300-\u036f]")
 
 
-@cache
-def _rules() -> dict[str, list[str]]:
-    return load(_HERE / "support")
-
-
-@cache
+@prepared
 def _places() -> dict[str, list[str]]:
     """Chinese names of places, each with its names in Latin letters."""
-    return {name: others.split("/") for entry in _rules()["places"] for name, _, others in [entry.partition("=")]}
+    return {name: others.split("/") for entry in _LISTS.sources("places") for name, _, others in [entry.partition("=")]}
 
 
-@cache
-def _introduced() -> re.Pattern[str]:
-    return compiled(_rules()["introduced"])
-
-
-@cache
+@prepared
 def _common() -> frozenset[str]:
-    return frozenset(_rules()["no_names"])
+    return frozenset(_LISTS.sources("no_names"))
 
 
-@cache
+@prepared
 def _function_words() -> tuple[frozenset[str], frozenset[str]]:
     """The small words of English, and those of the other languages in Latin script."""
-    return frozenset(_rules()["english"]), frozenset(_rules()["foreign"])
+    return frozenset(_LISTS.sources("english")), frozenset(_LISTS.sources("foreign"))
 
 
 class SaidNames:
@@ -94,7 +84,7 @@ class SaidNames:
         return self._missing_chinese(fact) if _CJK.search(fact) else ""
 
     def _missing_chinese(self, fact: str) -> str:
-        for match in _introduced().finditer(fact):
+        for match in _LISTS["introduced"].finditer(fact):
             if self._has_cjk and _squeezed(next(filter(None, match.groups()))) not in self._letters:
                 return match[0]
         for name, others in _places().items():

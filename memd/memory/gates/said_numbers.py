@@ -10,15 +10,15 @@ import re
 import unicodedata
 from collections.abc import Iterable, Iterator
 from datetime import date
-from functools import cache, cached_property
+from functools import cached_property
 from pathlib import Path
 
-from memd.push.patterns import compiled, load
+from memd.push.patterns import Lists, prepared
 
 _LONGEST = 40
 """Characters of a number that are read."""
 
-_HERE = Path(__file__).parent
+_LISTS = Lists(Path(__file__).parent / "support", "relative", "dates", "skip", "parts")
 _NUMBER = re.compile(r"\d+")
 _NO_DIGIT = re.compile(r"[^\d.,]")
 _POINT = re.compile("[.,]")
@@ -50,17 +50,11 @@ _NO_NUMBER = ("",)
 _CONNECTING = frozenset({"and", "und", "et", "y", "e", "a"})
 
 
-@cache
+@prepared
 def _words() -> dict[str, float]:
     """Number words of all languages, and the scales."""
-    pairs = (entry.partition("=") for entry in load(_HERE / "support")["numbers"])
+    pairs = (entry.partition("=") for entry in _LISTS.sources("numbers"))
     return {word: float(value) for word, _, value in pairs}
-
-
-@cache
-def _patterns() -> dict[str, re.Pattern[str]]:
-    sources = load(_HERE / "support")
-    return {name: compiled(sources[name]) for name in ("relative", "dates", "skip", "parts")}
 
 
 class SaidNumbers:
@@ -76,7 +70,7 @@ class SaidNumbers:
 
     @cached_property
     def _relative(self) -> bool:
-        return any(map(_patterns()["relative"].search, self._texts))
+        return any(map(_LISTS["relative"].search, self._texts))
 
     @cached_property
     def _said_years(self) -> set[float]:
@@ -89,10 +83,10 @@ class SaidNumbers:
     def missing(self, fact: str) -> str:
         """The first number of a fact that neither stands in the sources nor can be reckoned from them; "": none."""
         text = unicodedata.normalize("NFKC", fact).lower()
-        for match in [*_patterns()["dates"].finditer(text)]:
+        for match in [*_LISTS["dates"].finditer(text)]:
             if missing := self._missing_of_date(match):
                 return missing
-        text = _ZH_MONTH.sub(" ", _patterns()["skip"].sub(" ", _patterns()["dates"].sub(" ", text)))
+        text = _ZH_MONTH.sub(" ", _LISTS["skip"].sub(" ", _LISTS["dates"].sub(" ", text)))
         return next((word for word, readings in _named(text) if not any(map(self._holds, readings))), "")
 
     def _missing_of_date(self, match: re.Match[str]) -> str:
@@ -209,9 +203,9 @@ def _split(word: str) -> list[str]:
     """The number words that a word is or is made of ("zweiundzwanzig"); empty when it is none."""
     if word in _words():
         return [word]
-    if not 7 <= len(word) <= _LONGEST or not _patterns()["parts"].match(word):
+    if not 7 <= len(word) <= _LONGEST or not _LISTS["parts"].match(word):
         return []
-    parts = [match[0] for match in _patterns()["parts"].finditer(word)]
+    parts = [match[0] for match in _LISTS["parts"].finditer(word)]
     return [part for part in parts if part != "und"] if "".join(parts) == word else []
 
 

@@ -23,7 +23,7 @@ from memd.memory.said.own_words import own_words
 from memd.memory.said.turns import MAX_TURN_CHARS, Turn
 from memd.push.answers import strength_of
 from memd.push.marks import MARK
-from memd.push.patterns import load
+from memd.push.patterns import load, prepared
 from memd.push.prefilter import Prefilter
 
 GATES_VERSION = 3
@@ -63,7 +63,7 @@ class _Patterns(NamedTuple):
     reports: Prefilter[str]
 
 
-@cache
+@prepared
 def _patterns() -> _Patterns:
     sources = load(Path(__file__).parent / "statements")
     kinds = (_OF_TURN, _OF_SENTENCE, ("conduct",), ("reports",))
@@ -78,8 +78,8 @@ def _matches(patterns: Prefilter[str], text: str) -> bool:
     return any(_compiled(source).search(text) for source in patterns.select(text))
 
 
-def prepare() -> None:
-    """Compile all patterns now, for this process and its future children."""
+@prepared
+def _compile_all() -> None:
     for patterns in _patterns():
         for source in patterns.all():
             _compiled(source)

@@ -9,17 +9,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import lru_cache
 from pathlib import Path
 
 from memd.memory.duplicates import tokens
 from memd.memory.text import CJK, fold
-from memd.push.patterns import compiled, load
+from memd.push.patterns import Lists
 
 HELD = 0.6
 """A text with this share of a matter's words holds it."""
 
-_HERE = Path(__file__).parent
+_LISTS = Lists(Path(__file__).parent / "wishes", "between", "hollow")
 _CJK = re.compile(f"[{CJK}]+")
 _ENDING = re.compile(r"(?:ungen|ung|ing|ies|ied|ent|en|er|ed|es|em|os|as|[sendoay])\Z")
 _LEAST = 4
@@ -56,7 +56,7 @@ class Matter:
 
 def matters_in(named: str, *, whole: bool) -> list[Matter]:
     """The matters that a wish names with these words, folded. `whole`: a clause, which is one matter."""
-    parts = [named] if whole else _listed("between").split(named)
+    parts = [named] if whole else _LISTS["between"].split(named)
     matters = (_matter(part) for part in parts)
     return [matter for matter in matters if matter.words or matter.runs]
 
@@ -75,7 +75,7 @@ def stems(text: str) -> frozenset[str]:
 
 
 def _matter(part: str) -> Matter:
-    told = _listed("hollow").sub(" ", part)
+    told = _LISTS["hollow"].sub(" ", part)
     return Matter(stems(_CJK.sub(" ", told)), tuple(_CJK.findall(told)))
 
 
@@ -86,8 +86,3 @@ def _stem(word: str) -> str:
 
 def _pairs(run: str) -> Iterator[str]:
     return (run[place : place + 2] for place in range(max(1, len(run) - 1)))
-
-
-@cache
-def _listed(name: str) -> re.Pattern[str]:
-    return compiled(load(_HERE / "wishes")[name])

@@ -8,13 +8,13 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
 
-from memd.push.patterns import compiled, load
+from memd.push.patterns import Lists, load, prepared
 from memd.push.prefilter import Prefilter
 
-_HERE = Path(__file__).parent
+_FOLDER = Path(__file__).with_suffix("")
+_LISTS = Lists(_FOLDER, "shows", "headers", "announces", "cuts")
 
 LONGEST_END = 160
 """Characters of a last paragraph after a paste that may be the user's own again."""
@@ -36,14 +36,9 @@ _CODE = re.compile(r"`[^`\n]+`")
 _TAG = re.compile(r"<(/?)([A-Za-z][\w-]{0,40})(?:\s[^<>\n]{0,200})?>")
 
 
-@cache
-def _pattern(name: str) -> re.Pattern[str]:
-    return compiled(load(_HERE / "own_words")[name])
-
-
-@cache
+@prepared
 def _prefilter() -> Prefilter[str]:
-    sources = load(_HERE / "own_words")
+    sources = load(_FOLDER)
     return Prefilter([(source, name) for name, listed in sources.items() for source in listed], folded=True)
 
 
@@ -127,7 +122,7 @@ def _own_part(line: str, speakers: frozenset[str]) -> str:
     if speaker and speaker[1] in speakers:
         return _blanked(line)
     head = line[:_LONGEST_ANNOUNCEMENT]
-    if (":" in head or "：" in head) and _could("shows", head) and (shown := _pattern("shows").search(head)):
+    if (":" in head or "：" in head) and _could("shows", head) and (shown := _LISTS["shows"].search(head)):
         return line[: shown.end()] + _blanked(line[shown.end() :])
     return line
 
@@ -149,12 +144,12 @@ def _pasted_from(text: str, lines: list[str]) -> int | None:
     headers = 0
     for index, line in enumerate(lines):
         head = line[:_LONGEST_ANNOUNCEMENT].rstrip()
-        headers = headers + 1 if _pattern("headers").match(head) else 0
+        headers = headers + 1 if _LISTS["headers"].match(head) else 0
         if headers == _HEADERS:
             return index - _HEADERS + 1
-        if head.endswith((":", "：")) and index + 1 < len(lines) and _pattern("announces").search(head):
+        if head.endswith((":", "：")) and index + 1 < len(lines) and _LISTS["announces"].search(head):
             return index + 1
-        if _pattern("cuts").match(head):
+        if _LISTS["cuts"].match(head):
             return index
     return None
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Sequence
-from functools import cache, cached_property
+from functools import cached_property
 from pathlib import Path
 from typing import Literal, NamedTuple
 
 from memd.memory.said.matter import Matter, matters_in
 from memd.memory.said.own_words import own_words
-from memd.push.patterns import compiled, load
+from memd.push.patterns import Lists, prepared
 from memd.push.prefilter import Prefilter
 
 Why = Literal["forget_wish", "off_the_record"]
@@ -29,6 +29,7 @@ _ORDER = ("thread", "next", "earlier", "back", "off", "unkept", "forget")
 """The lists of wishes; of several in one turn the first in this order counts, after `named`."""
 
 _COUNTS = {"two": 2, "three": 3, "four": 4}
+_LISTS = Lists(Path(__file__).parent / "wishes", "harmless", "excuses", "verbs", "reports", *_COUNTS)
 """The lists of words that say how many turns back a wish reaches."""
 
 _QUOTED = re.compile(
@@ -84,33 +85,21 @@ class _Pattern:
         return re.compile(self._source)
 
 
-@cache
-def _sources() -> dict[str, list[str]]:
-    return load(Path(__file__).parent / "wishes")
-
-
-@cache
-def _pattern(name: str) -> re.Pattern[str]:
-    return compiled(_sources()[name])
-
-
-@cache
+@prepared
 def _prefilter() -> Prefilter[_Pattern]:
     names = ("named", "on", "off_again", *_ORDER)
-    return Prefilter((source, _Pattern(name, source)) for name in names for source in _sources()[name])
+    return Prefilter((source, _Pattern(name, source)) for name in names for source in _LISTS.sources(name))
 
 
-@cache
+@prepared
 def _inverted() -> tuple[_Pattern, ...]:
-    return tuple(_Pattern("named", source) for source in _sources()["inverted"])
+    return tuple(_Pattern("named", source) for source in _LISTS.sources("inverted"))
 
 
-def prepare() -> None:
-    """Compile all patterns now, for this process and its future children; otherwise each is on first use."""
+@prepared
+def _compile_all() -> None:
     for pattern in (*_prefilter().all(), *_inverted()):
         _ = pattern.compiled
-    for name in ("harmless", "excuses", "verbs", "reports", *_COUNTS):
-        _pattern(name)
 
 
 def wish_of(text: str) -> AskedNot | None:
@@ -158,7 +147,7 @@ def _left_of(words: str, found: Sequence[_Found]) -> str:
 
 def tells_of_a_wish(content: str) -> bool:
     """Whether a fact's sentence only tells that the user wants something forgotten, or not kept."""
-    return _pattern("reports").search(_folded(content)) is not None
+    return _LISTS["reports"].search(_folded(content)) is not None
 
 
 def _looked_at(text: str) -> tuple[str, list[_Found]]:
@@ -171,13 +160,13 @@ def _looked_at(text: str) -> tuple[str, list[_Found]]:
     found: list[_Found] = []
     for sentence in _SENTENCE.finditer(words) if prefilter.could_match(literals) else ():
         tried = set(prefilter.select_part(literals, sentence[0]))
-        if tried and not _pattern("verbs").search(sentence[0]):
+        if tried and not _LISTS["verbs"].search(sentence[0]):
             tried = {pattern for pattern in tried if pattern.name != "named"}
         likely = [(pattern, match) for pattern in tried if (match := pattern.compiled.search(sentence[0]))]
         if likely:
             turned = ((pattern, pattern.compiled.search(sentence[0])) for pattern in _inverted())
             likely += [(pattern, match) for pattern, match in turned if match]
-        said = _pattern("harmless").sub(_gap, sentence[0]) if likely else ""
+        said = _LISTS["harmless"].sub(_gap, sentence[0]) if likely else ""
         for pattern, first in likely:
             match = first if said == sentence[0] else pattern.compiled.search(said)
             if match and (one := _found(pattern.name, match, sentence.start())):
@@ -253,7 +242,7 @@ def _pointing(name: str, words: str, found: dict[str, _Found]) -> AskedNot:
     why: Why = "off_the_record" if "off" in found else "forget_wish"
     match name:
         case "forget":
-            named = _pattern("verbs").sub(_gap, words[_clause_start(words, start) : _clause_end(words, end)])
+            named = _LISTS["verbs"].sub(_gap, words[_clause_start(words, start) : _clause_end(words, end)])
             return AskedNot("forget_wish", "", tuple(matters_in(named, whole=False)))
         case "thread":
             return AskedNot(why, "thread")
@@ -279,13 +268,13 @@ def _clause_end(words: str, place: int) -> int:
 
 def _turns(wish: str) -> int:
     """How many turns back a wish with these words reaches."""
-    return next((count for name, count in _COUNTS.items() if _pattern(name).search(wish)), 1)
+    return next((count for name, count in _COUNTS.items() if _LISTS[name].search(wish)), 1)
 
 
 def _says_something(part: str) -> bool:
     """Whether these words beside a wish state anything: two words or three CJK characters, and no question."""
     said = [sentence for sentence in _SENTENCE.findall(part) if not _QUESTION.search(sentence)]
-    words = _pattern("excuses").sub(" ", " ".join(said))
+    words = _LISTS["excuses"].sub(" ", " ".join(said))
     return 3 * len(_WORD.findall(_CJK.sub(" ", words))) + 2 * len(_CJK.findall(words)) >= 6
 
 
