@@ -6,6 +6,7 @@ module imports the SDK (a second of CPU).
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 from openai import AsyncOpenAI
@@ -91,8 +92,12 @@ def body_of(settings: ExtractionSettings, prompt: str, left_out: frozenset[str] 
     return body
 
 
+@cache
 def strict_schema() -> dict[str, Any]:
-    """The update's schema as OpenAI enforces it: every field is required, and what may be missing may be null."""
+    """The update's schema as OpenAI enforces it: every field is required, and what may be missing may be null.
+
+    The same object each time: nobody may change it.
+    """
     result: dict[str, Any] = _strict(json_schema())
     return result
 

@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator
 from datetime import date
+from functools import cache
 from typing import Any, NamedTuple
 
 from memd.context import Message
@@ -145,6 +146,7 @@ class Numbered(NamedTuple):
     content: str
 
 
+@cache
 def instructions(language: str = "user", *, with_schema: bool) -> str:
     """The prefix of every request. `with_schema`: for an endpoint that does not enforce the schema.
 

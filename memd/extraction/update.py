@@ -7,6 +7,7 @@ are stored. `reply` makes an update of a model's text.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct, field
@@ -142,8 +143,12 @@ class BadReply(ValueError):
         super().__init__(code)
 
 
+@cache  # making it costs as much as a call of the SDK
 def json_schema() -> dict[str, Any]:
-    """The schema for the API: structure only. `reply` checks the bounds, which the API does not enforce."""
+    """The schema for the API: structure only. `reply` checks the bounds, which the API does not enforce.
+
+    The same object each time: nobody may change it.
+    """
     full = schema(Update)
     result: dict[str, Any] = _structure(full, full["$defs"])
     result["required"] = list(REQUIRED)

@@ -58,14 +58,21 @@ class Support:
             asked = self._messages[quoted.place - 1] if quoted.place else None
             answers = asked is not None and asked.role == "assistant" and answers_it(fact, asked.content)
             return "" if answers else "bare_yes"
-        found = re.search(r"\s+".join(map(re.escape, quoted.passage.split())), message.content)
-        if found is None:
+        start, end = _place(quoted.passage, message.content)
+        if start < 0:
             return ""
-        start, end = found.span()
         if quoted.place not in self._own:
             self._own[quoted.place] = own_words(message.content)
         own = self._own[quoted.place][start:end]
         may_be_own = is_speech(message.content, start) or is_announced_as_own(message.content, start)
-        if not may_be_own and 2 * sum(map(str.isalnum, own)) < sum(map(str.isalnum, found[0])):
+        if not may_be_own and 2 * sum(map(str.isalnum, own)) < sum(map(str.isalnum, message.content[start:end])):
             return "not_the_user"
         return mood(fact, message.content, start, end)
+
+
+def _place(passage: str, text: str) -> tuple[int, int]:
+    """The start and end of a passage in a text, whatever its gaps; -1 and -1 when it is not there."""
+    if (start := text.find(passage)) >= 0:  # the fast path
+        return start, start + len(passage)
+    found = re.search(r"\s+".join(map(re.escape, passage.split())), text)
+    return found.span() if found else (-1, -1)
