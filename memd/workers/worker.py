@@ -182,10 +182,7 @@ class BellWorker(Worker):
                 return
 
     def bootstrap(self, *arguments: Any) -> None:
-        """Register with RQ, and close what was opened when that fails half-way.
-
-        Patterns are compiled afterwards: `memd up` is ready most of a second earlier, and the first bell waits.
-        """
+        """Register with RQ, and close what was opened when that fails half-way."""
         try:
             super().bootstrap(*arguments)
         except redis.RedisError:  # nothing is in hand
@@ -193,7 +190,6 @@ class BellWorker(Worker):
                 self.teardown()
             raise
         self.outage.ended()
-        drain.prepare()
 
     def register_birth(self) -> None:
         """Register with RQ, with memd's version as a further field of RQ's hash of this worker."""
@@ -237,11 +233,15 @@ class BellWorker(Worker):
             logger(part="worker").warning(Event.JOB_REFUSED, code="not_a_command", error=type(error).__name__)
 
     def execute_job(self, job: Job, queue: Queue) -> None:
-        """Run one bell in a forked child. A worker whose store is not the inbox's stops instead."""
+        """Run one bell in a forked child. A worker whose store is not the inbox's stops instead.
+
+        The first bell waits until the patterns are compiled, a second; a worker without one never needs them.
+        """
         try:
             library.require_store(self.connection, self.store)
         except MemdError:  # the next round of `run` meets the same error, and ends or waits
             raise StopRequested from None
+        drain.prepare()
         self.ran_bells, self.child_died = True, False
         try:
             super().execute_job(job, queue)

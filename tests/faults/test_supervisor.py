@@ -44,13 +44,13 @@ def events(log: Path, name: str) -> list[dict[str, object]]:
 @pytest.fixture
 def embedded(data_dir: Path) -> Settings:
     """Settings without a server of their own: the embedded one is used."""
-    return make_settings(data_dir, None, drain__workers=2, log__format="json")
+    return make_settings(data_dir, None, drain__workers=1, log__format="json")
 
 
 def test_up_runs_the_whole_job_and_stops_cleanly(data_dir: Path) -> None:
     """Server, scheduler, workers and, with `http.enabled`, HTTP start; a push becomes memory; a killed HTTP server is
     back; SIGTERM ends all of them, with code 0."""
-    changes: dict[str, Any] = {"drain__workers": 2, "http__enabled": True, "http__port": free_port()}
+    changes: dict[str, Any] = {"drain__workers": 1, "http__enabled": True, "http__port": free_port()}
     settings = make_settings(data_dir, None, log__format="json", **changes)
 
     def health() -> object:
@@ -71,7 +71,7 @@ def test_up_runs_the_whole_job_and_stops_cleanly(data_dir: Path) -> None:
         pids = {event["pid"] for event in [*events(log, "part_started"), *events(log, "server_ready")]}
         process.send_signal(signal.SIGTERM)
         assert exit_code(process, 15) == 0
-    assert len(pids) == 6
+    assert len(pids) == 5
     assert not any(map(alive, pids))
     assert events(log, "http_stopped")
     assert not socket_path(settings).exists()
