@@ -9,7 +9,6 @@ at once, so that the test process inherits the part and can wait for it like for
 from __future__ import annotations
 
 import ctypes
-import gc
 import json
 import os
 import random
@@ -116,8 +115,6 @@ def _serve() -> None:
     import memd.workers.worker
 
     memd.workers.drain.prepare()
-    gc.collect()
-    gc.freeze()  # each part would collect all of this again, and copy it: half of what its start costs
     for line in sys.stdin:
         command = json.loads(line)["words"][0]
         if command == "serve":
