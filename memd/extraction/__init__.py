@@ -139,7 +139,7 @@ def check_loadable(settings: ExtractionSettings) -> None:
 
 
 def preload(settings: ExtractionSettings) -> None:
-    """Import the extractor's modules. A worker calls it before it forks, so that its children share them.
+    """Import the extractor's modules, and read what it trusts. A worker's children share what it has before it forks.
 
     Raises ConfigError for an address or key that no request can carry, and for an extractor that cannot be loaded.
     """
@@ -150,3 +150,7 @@ def preload(settings: ExtractionSettings) -> None:
             _protocol(settings).check(settings)
         case _:
             open_extractor(settings)
+            return
+    from memd.extraction import transport  # noqa: PLC0415 - imports httpx2, as the SDK does
+
+    transport.tls()

@@ -8,8 +8,10 @@ from __future__ import annotations
 import asyncio
 import json
 import math
+import ssl
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from functools import cache
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 from urllib.parse import urlsplit
 
@@ -53,8 +55,7 @@ class Pool(Generic[C]):
         """`make`: a client with these options of its HTTP client. `max_bytes`: limit on the body of a response."""
         self._errors = errors
         count = math.ceil(concurrency / CALLS_PER_CLIENT)
-        context = httpx2.create_ssl_context() if count > 1 else True  # shared: each costs memory and 10 ms
-        self._clients = [make(_http_options(max_bytes, context)) for _ in range(count)]
+        self._clients = [make(_http_options(max_bytes)) for _ in range(count)]
         self._calls = [0] * count
 
     @asynccontextmanager
@@ -81,6 +82,12 @@ class Pool(Generic[C]):
         """Close all connections."""
         for client in self._clients:
             await client.close()
+
+
+@cache
+def tls() -> ssl.SSLContext:
+    """The certificates that all clients trust: read once a process and its children, which costs 30 ms and memory."""
+    return httpx2.create_ssl_context()
 
 
 def timeouts(deadline_s: float) -> httpx2.Timeout:
@@ -135,7 +142,7 @@ class Aborted(Exception):
         self.failure = failure
 
 
-def _http_options(max_bytes: int, context: Any) -> dict[str, Any]:
+def _http_options(max_bytes: int) -> dict[str, Any]:
     return {
         "limits": httpx2.Limits(
             max_connections=2 * CALLS_PER_CLIENT, max_keepalive_connections=CALLS_PER_CLIENT, keepalive_expiry=30
@@ -143,7 +150,7 @@ def _http_options(max_bytes: int, context: Any) -> dict[str, Any]:
         "follow_redirects": False,  # a redirect would carry the conversation to a host that nobody configured
         "headers": {"accept-encoding": "identity"},  # so that the bytes counted are the bytes held
         "event_hooks": {"response": [_limiter(max_bytes)]},
-        "verify": context,
+        "verify": tls(),
     }
 
 
