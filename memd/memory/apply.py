@@ -38,7 +38,7 @@ from memd.memory.facts import (
     valid_until,
 )
 from memd.memory.former_uploads import drop_upload_events
-from memd.memory.gates.refusal import fact_refusal, is_only_authority, summary_refusal
+from memd.memory.gates.refusal import fact_refusal, is_only_authority, summary_refusal, without_words_to_the_assistant
 from memd.memory.gates.uploads import without_upload_events
 from memd.memory.new_facts import EXPLICIT_CONFIDENCE, Origin, aside, new_fact, new_id, said_at
 from memd.memory.outright import Outright
@@ -183,6 +183,7 @@ class _Steps:
 
     def _add(self, index: int, proposal: NewFact) -> None:
         """Add one fact, or confirm the one that says the same."""
+        proposal = without_words_to_the_assistant(proposal)
         content = one_line(proposal.content)
         person = fold(aside(proposal.subject.person)) if proposal.subject else ""
         if self._is_outright(proposal, person):

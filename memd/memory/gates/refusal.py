@@ -9,9 +9,11 @@ import math
 import re
 from collections.abc import Iterator, Sequence
 
+from msgspec.structs import replace
+
 from memd.config import ApplySettings
 from memd.extraction.update import NewFact
-from memd.memory.gates.instructions import is_markup, text_refusal
+from memd.memory.gates.instructions import is_markup, kind_of, text_refusal
 from memd.memory.gates.passing import passing_refusal
 from memd.memory.gates.uploads import is_upload_event
 from memd.memory.text import CJK
@@ -43,6 +45,12 @@ def fact_refusal(fact: NewFact, content: str, settings: ApplySettings) -> str | 
     `content` is the fact's sentence as it would be stored.
     """
     return next(_reasons(fact, content, settings), None)
+
+
+def without_words_to_the_assistant(fact: NewFact) -> NewFact:
+    """The fact without asides that do no more than speak to the assistant, or of it: the fact itself may be true."""
+    spoken = {name for name in ("source_error", "backstory") if kind_of(getattr(fact, name) or "") == "addressed"}
+    return replace(fact, **dict.fromkeys(spoken)) if spoken else fact
 
 
 def is_only_authority(fact: NewFact, content: str, settings: ApplySettings) -> bool:
