@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import io
 import logging
 import shutil
@@ -33,6 +34,12 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 # On a busy machine everything is slow; that is no property of the code under test.
 hypothesis.settings.register_profile("here", suppress_health_check=[hypothesis.HealthCheck.too_slow], deadline=None)
 hypothesis.settings.load_profile("here")
+
+
+def pytest_collection_finish() -> None:
+    """Leave all modules and tests out of the garbage collector: they stay to the end."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")

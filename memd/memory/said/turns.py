@@ -155,11 +155,13 @@ def decode(data: bytes) -> Said:
     return Said(turns, lines, marks, damaged)
 
 
+_OURS = frozenset(field.encode_name for field in msgspec.structs.fields(Turn))
+
+
 def _merged(line: bytes, turn: Turn) -> bytes:
     """The line of a changed turn, with the fields of later versions that its old line has."""
     fields = msgspec.json.decode(line)
-    ours = {field.encode_name for field in msgspec.structs.fields(Turn)}
-    later = {name: value for name, value in fields.items() if name not in ours}
+    later = {name: value for name, value in fields.items() if name not in _OURS}
     return _ENCODER.encode(msgspec.to_builtins(turn) | later) + b"\n"
 
 
