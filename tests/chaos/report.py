@@ -49,6 +49,9 @@ class Report:
     """From the last kill and the last push to an empty inbox; None when it never became empty."""
 
     drain_within_s: float = 0.0
+    backlog: int = 0
+    """Contexts in the inbox at the last kill and the last push."""
+
     reads: int = 0
     wall_s: float = 0.0
     details: dict[str, list[str]] = field(default_factory=dict)
@@ -98,6 +101,7 @@ class Report:
         kills = ", ".join(self._kills_of(role) for role in self.kills)
         rows.append(("kills", f"{sum(self.kills.values())} ({kills})"))
         rows.append(("time to drain", "never" if self.drain_s is None else f"{self.drain_s:.1f} s"))
+        rows.append(("backlog then", f"{self.backlog:,}"))
         rows.append(("documents read", f"{self.reads:,} while they were written"))
         rows.append(("descriptors", _pairs(self.baseline, self.at_end)))
         rows.append(("wall time", f"{self.wall_s:.0f} s"))

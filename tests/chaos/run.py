@@ -124,6 +124,7 @@ class Run:
         """Wait until the inbox is empty; returns the seconds since the last push and the last kill."""
         ended = max(killer.ended, *(self._last_push(number) for number in range(self._plan.producers)))
         slower = Slowdown()
+        self._until(self._backlog_is_known, self._plan.patience_s)
         self._until(lambda: slower.sampled() and self._flushed(), self._plan.patience_s)
         left_s = ended + self._plan.patience_s - time.monotonic()
         if self._until(lambda: slower.sampled() and leftovers.idle(self._client), left_s):
@@ -135,6 +136,12 @@ class Run:
         file = load.log_file(self._folder, producer)
         age = time.time() - file.stat().st_mtime if file.exists() else 0.0
         return time.monotonic() - age
+
+    def _backlog_is_known(self) -> bool:
+        with Memd(self._fleet.settings) as app:
+            status = app.status()
+        self._report.backlog = status.pushes - status.stored - status.skipped - status.dead_so_far
+        return True
 
     def _flushed(self) -> bool:
         with Memd(self._fleet.settings) as app:
