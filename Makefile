@@ -50,7 +50,7 @@ tests: $(READY) ## The tests, against the built and installed wheel; its depende
 	$(BIN)/pip --python $(TEST_VENV)/bin/python install --quiet --disable-pip-version-check --no-deps dist/*.whl
 	$(BIN)/python -c '$(PACKAGES)' > "$$($(TEST_VENV)/bin/python -c '$(PACKAGES)')/dependencies.pth"
 	cd tests && env INSTALLED_WHEEL=1 ../$(TEST_VENV)/bin/python -m pytest -c ../pyproject.toml --rootdir=.. \
-	  -p no:cacheprovider -n 3 --dist worksteal --durations 12 .
+	  -p no:cacheprovider -n 4 --dist worksteal --durations 12 .
 
 chaos: $(READY) ## Kill a process every 0.3 s for 40 s; compare what is stored with what was acknowledged
 	@PYTHONPATH=tests $(BIN)/python -m chaos gate

@@ -48,7 +48,7 @@ def traceable() -> None:
         pytest.skip(reason)
 
 
-@pytest.fixture(params=[0, 2], ids=["the-first-version", "a-later-version"])
+@pytest.fixture(params=[pytest.param(0, marks=pytest.mark.long), 2], ids=["the-first-version", "a-later-version"])
 def old(request: pytest.FixtureRequest, tmp_path: Path) -> list[str]:
     """What the document says before: nothing, as there is none, or two facts; its folder is `template`."""
     facts = [f"old {number}" for number in range(request.param)]

@@ -295,6 +295,7 @@ def taken(port: int) -> Iterator[None]:
         yield
 
 
+@pytest.mark.long
 def test_http_that_cannot_start_again_leaves_the_others_alone(data_dir: Path) -> None:
     """A token file that others may write, a port that is taken: at the first start the tree stops, later HTTP waits."""
     tokens = data_dir / "tokens.json"
@@ -374,6 +375,7 @@ def pids(app: Memd) -> set[int]:
     return {int(worker["pid"]) for worker in app.status().workers}
 
 
+@pytest.mark.long
 def test_up_gives_back_what_a_killed_worker_held(data_dir: Path, model: ModelServer) -> None:
     """Under `memd up` a killed worker's claims are in work again long before the lease ends; a frozen one keeps its."""
     settings = make_settings(

@@ -55,6 +55,7 @@ def measure(size):
 BREAKS = "def measure(size):\n    raise OSError('no such machine')\n    yield\n"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("module", [BREAKS, FAILED_PEER], ids=["breaks", "a-failing-peer"])
 def test_what_failed_has_no_figure_and_the_exit_code_says_so(tmp_path: Path, module: str) -> None:
     """Neither a benchmark that breaks nor a peer whose work failed; the others' figures are still written."""
@@ -73,6 +74,7 @@ def test_what_failed_has_no_figure_and_the_exit_code_says_so(tmp_path: Path, mod
     assert {figure["area"] for figure in found["figures"]} == {"tokens"}
 
 
+@pytest.mark.long
 def test_a_figure_of_failing_jobs_is_not_printed() -> None:
     """Of two real jobs of RQ one fails: what comes of the measurement is the reason, and no figure."""
     code = """

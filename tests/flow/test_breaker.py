@@ -213,6 +213,7 @@ def cut_off_worker(settings: Settings) -> Iterator[None]:
         process.wait(20)
 
 
+@pytest.mark.long
 def test_others_go_on_while_one_host_has_no_route(
     asking: Callable[..., Settings], client: redis.Redis, model: ModelServer
 ) -> None:

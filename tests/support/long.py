@@ -35,9 +35,9 @@ class Search:
 
 
 LONG = (
-    Search("long tests", lambda _: [*PYTEST, "-m", "long", "-q", "."], seconds=90),
-    Search("histories", lambda _: [*PYTEST, "flow/test_stateful.py", "-q"], seconds=120, rounds=True, histories=40),
-    Search("requests", lambda left: ["-m", "support.http_fuzz", "--seconds", str(left)], seconds=110),
+    Search("long tests", lambda _: [*PYTEST, "-m", "long", "-q", "."], seconds=150),
+    Search("histories", lambda _: [*PYTEST, "flow/test_stateful.py", "-q"], seconds=90, rounds=True, histories=40),
+    Search("requests", lambda left: ["-m", "support.http_fuzz", "--seconds", str(left)], seconds=80),
     Search("slow texts", lambda left: ["-m", "support.slow_texts", "--seconds", str(left)], seconds=80),
     Search("forgettings", lambda left: ["-m", "support.forget_races", "--seconds", str(left)], seconds=60),
     Search("kills", lambda _: ["-m", "chaos", "long", "--shorten", "25"], seconds=120),
