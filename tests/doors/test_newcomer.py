@@ -33,6 +33,8 @@ NOT_TYPED = {
     "make test": "runs this test",
     "memd acl --setuser | redis-cli": "needs a server of the reader's own; test_acl loads these lines into one",
     "MEMD_REDIS_URL=redis://memd-daemon:…@host:6379 memd scheduler": "as above",
+    "memd facts approve USER FACT": "needs a doubtful fact; test_doubtful has one",
+    "memd facts drop USER FACT": "as above",
 }
 """Lines that a test cannot type, and why."""
 
