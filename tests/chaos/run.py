@@ -129,7 +129,8 @@ class Run:
         left_s = ended + self._plan.patience_s - time.monotonic()
         if self._until(lambda: slower.sampled() and leftovers.idle(self._client), left_s):
             self._report.drain_s = time.monotonic() - ended
-        self._report.drain_within_s = self._plan.drain_within_s * slower.mean()
+        more = max(1.0, self._report.backlog / (self._plan.contexts / 2))
+        self._report.drain_within_s = self._plan.drain_within_s * slower.mean() * more
 
     def _last_push(self, producer: int) -> float:
         """The moment of a producer's last logged context, on the monotonic clock."""
