@@ -62,8 +62,8 @@ class Plan:
     concurrency: int = 16
     model_delay_s: float = 0.02
     drain_within_s: float = 10.0
-    """Deadline for an empty inbox after the last kill and the last push, on free cores, with at most half of the contexts
-    in it; it grows with the load of the machine, and with what that load has left in the inbox beyond this."""
+    """Deadline for an empty inbox after the last kill and the last push, on free cores, with at most half of the
+    contexts in it; it grows with the load of the machine, and with what that load has left in the inbox beyond this."""
 
     patience_s: float = 60.0
     """A run that has not drained by then has failed."""
