@@ -205,6 +205,12 @@ class ApplySettings(Section, frozen=True):
     consolidate_from: Annotated[int, Meta(ge=0, le=500)] = 8
     archive_cap: Annotated[int, Meta(ge=0, le=10_000)] = 200
     ledger_cap: Annotated[int, Meta(ge=100, le=1_000_000)] = 20_000
+    sensitive: Literal["keep", "drop", "doubtful"] = "keep"
+
+    @property
+    def labels_sensitive(self) -> bool:
+        """Whether the extractor is asked which new facts are sensitive."""
+        return self.sensitive != "keep"
 
 
 class SaidSettings(Section, frozen=True):

@@ -161,7 +161,7 @@ class InMemory:
         return Stored(len(work.new), applied.added)
 
     def _request(self, work: Work, now: datetime) -> Request:
-        return work.request(self._settings.extraction.deadline_s, now, self._settings.extraction.zone)
+        return work.request(self._settings, now)
 
     async def _ask(self, work: Work, now: datetime, name: str, calls: list[Asked]) -> Answered:
         """Make one request and note it. Raises ExtractionFailed."""

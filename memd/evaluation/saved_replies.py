@@ -21,7 +21,7 @@ from memd.errors import MemdError
 from memd.evaluation.known_facts import with_ids, with_words
 from memd.evaluation.lines import BadLabels, Line, read_lines, read_text
 from memd.extraction import envelope
-from memd.extraction.prompt import INSTRUCTIONS, PROMPT_VERSION, build
+from memd.extraction.prompt import PROMPT_VERSION, build, instructions
 from memd.extraction.protocol import Extraction, Request, Usage
 from memd.extraction.update import json_schema
 from memd.memory.document import Document, facts_of
@@ -66,13 +66,13 @@ def fingerprint(request: Request) -> str:
     """The hash of a request, in three parts."""
     turn = build(request, request.today)
     memory, _, messages = turn.rpartition("\n<messages>")
-    return "-".join(digest(text, size=4) for text in (_prefix(), memory, messages))
+    return "-".join(digest(text, size=4) for text in (_prefix(sensitive=request.sensitive), memory, messages))
 
 
 @cache
-def _prefix() -> str:
+def _prefix(*, sensitive: bool) -> str:
     """The part that all requests share: the instructions and the schema."""
-    return INSTRUCTIONS + json.dumps(json_schema())
+    return instructions(with_schema=False, sensitive=sensitive) + json.dumps(json_schema(sensitive=sensitive))
 
 
 def read_replies(paths: Iterable[Path]) -> dict[str, SavedReply]:
@@ -206,7 +206,7 @@ def _estimated(request: Request, text: str) -> dict[str, int]:
     return {
         "input_tokens": estimate_tokens(build(request, request.today)),
         "output_tokens": estimate_tokens(text),
-        "cache_read_input_tokens": estimate_tokens(_prefix()),
+        "cache_read_input_tokens": estimate_tokens(_prefix(sensitive=request.sensitive)),
         "cache_creation_input_tokens": 0,
     }
 

@@ -49,7 +49,8 @@ class AnthropicExtractor:
         clients, prompt = self._clients, build(request, request.today)
 
         async def call(left_out: frozenset[str], deadline_s: float) -> tuple[bytes, str]:
-            return await self._call(clients, request_options(self._settings, left_out), prompt, deadline_s)
+            options = request_options(self._settings, left_out, sensitive=request.sensitive)
+            return await self._call(clients, options, prompt, deadline_s)
 
         raw, content_type = await self._learnt.ask(
             ["output_config"], min(request.deadline_s, self._settings.deadline_s), call
@@ -77,15 +78,17 @@ def open_extractor(settings: ExtractionSettings, concurrency: int, learnt: Learn
     return AnthropicExtractor(settings, concurrency, learnt)
 
 
-def request_options(settings: ExtractionSettings, left_out: frozenset[str] = frozenset()) -> dict[str, Any]:
+def request_options(
+    settings: ExtractionSettings, left_out: frozenset[str] = frozenset(), *, sensitive: bool = False
+) -> dict[str, Any]:
     """The part that all requests share: the model, its options and the cached prefix.
 
-    `left_out`: names that the endpoint does not take (`Learnt`).
+    `left_out`: names that the endpoint does not take (`Learnt`). `sensitive`: as in `Request`.
     """
-    output: dict[str, Any] = {"format": {"type": "json_schema", "schema": json_schema()}}
+    output: dict[str, Any] = {"format": {"type": "json_schema", "schema": json_schema(sensitive=sensitive)}}
     if not settings.model.startswith(_NO_EFFORT):
         output["effort"] = "low"
-    text = instructions(settings.language, with_schema=schema_in_prompt(left_out))
+    text = instructions(settings.language, with_schema=schema_in_prompt(left_out), sensitive=sensitive)
     options: dict[str, Any] = {
         "model": settings.model,
         "max_tokens": settings.max_tokens,

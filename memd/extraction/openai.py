@@ -45,7 +45,8 @@ class OpenAIExtractor:
         clients, prompt = self._clients, build(request, request.today)
 
         async def call(left_out: frozenset[str], deadline_s: float) -> tuple[bytes, str]:
-            return await _call(clients, body_of(self._settings, prompt, left_out), deadline_s)
+            body = body_of(self._settings, prompt, left_out, sensitive=request.sensitive)
+            return await _call(clients, body, deadline_s)
 
         raw, content_type = await self._learnt.ask(
             ["response_format", *LENGTHS], min(request.deadline_s, self._settings.deadline_s), call
@@ -71,20 +72,23 @@ def open_extractor(settings: ExtractionSettings, concurrency: int, learnt: Learn
     return OpenAIExtractor(settings, concurrency, learnt)
 
 
-def body_of(settings: ExtractionSettings, prompt: str, left_out: frozenset[str] = frozenset()) -> dict[str, Any]:
+def body_of(
+    settings: ExtractionSettings, prompt: str, left_out: frozenset[str] = frozenset(), *, sensitive: bool = False
+) -> dict[str, Any]:
     """The body of one request. The prefix is stable, so that servers which cache prefixes can.
 
-    `left_out`: names that the endpoint does not take (`Learnt`).
+    `left_out`: names that the endpoint does not take (`Learnt`). `sensitive`: as in `Request`.
     """
+    prefix = instructions(settings.language, with_schema=schema_in_prompt(left_out), sensitive=sensitive)
     body: dict[str, Any] = {
         "model": settings.model,
         "messages": [
-            {"role": "system", "content": instructions(settings.language, with_schema=schema_in_prompt(left_out))},
+            {"role": "system", "content": prefix},
             {"role": "user", "content": prompt},
         ],
     }
     if "response_format" not in left_out:
-        schema = {"name": "update", "strict": True, "schema": strict_schema()}
+        schema = {"name": "update", "strict": True, "schema": strict_schema(sensitive=sensitive)}
         body["response_format"] = {"type": "json_schema", "json_schema": schema}
     # The older name first: every server knows it but OpenAI's newest models, which refuse it in a clear error.
     if (limit := next((name for name in LENGTHS if name not in left_out), None)) is not None:
@@ -93,12 +97,12 @@ def body_of(settings: ExtractionSettings, prompt: str, left_out: frozenset[str] 
 
 
 @cache
-def strict_schema() -> dict[str, Any]:
+def strict_schema(*, sensitive: bool = False) -> dict[str, Any]:
     """The update's schema as OpenAI enforces it: every field is required, and what may be missing may be null.
 
-    The same object each time: nobody may change it.
+    `sensitive`: as in `json_schema`. The same object each time: nobody may change it.
     """
-    result: dict[str, Any] = _strict(json_schema())
+    result: dict[str, Any] = _strict(json_schema(sensitive=sensitive))
     return result
 
 

@@ -121,6 +121,14 @@ LANGUAGE = """
 Write contents, reasons and summaries in the language of the tag {tag}, whatever the user writes; quotes stay as said.
 """
 
+SENSITIVE = """
+sensitive: true for a new fact of which any field tells or shows somebody's health, sexuality, politics or religion, \
+or a secret of another person. Needs that an assistant must respect are never sensitive: allergies, diet, \
+accessibility and limits like these. Write such a need as a fact of its own, without what is behind it. Leave what \
+is sensitive out of summaries and reasons, and name the messages that say it in hide.
+"""
+"""Ends the instructions where `apply.sensitive` is not `keep`. Changing it changes no other prompt."""
+
 SCHEMA_HEAD = """
 Answer with this JSON object alone: no word before or after it, no code fence. Its JSON schema:
 """
@@ -147,15 +155,18 @@ class Numbered(NamedTuple):
 
 
 @cache
-def instructions(language: str = "user", *, with_schema: bool) -> str:
+def instructions(language: str = "user", *, with_schema: bool, sensitive: bool = False) -> str:
     """The prefix of every request. `with_schema`: for an endpoint that does not enforce the schema.
 
-    `language`: the tag of the language to write in; `user`: the one that the user writes.
+    `language`: the tag of the language to write in; `user`: the one that the user writes. `sensitive`: new facts are to
+    be labelled so.
     """
     text = INSTRUCTIONS if language == "user" else INSTRUCTIONS + LANGUAGE.format(tag=language)
+    if sensitive:
+        text += SENSITIVE
     if not with_schema:
         return text
-    return text + SCHEMA_HEAD + json.dumps(_open(json_schema()), separators=(",", ":")) + "\n"
+    return text + SCHEMA_HEAD + json.dumps(_open(json_schema(sensitive=sensitive)), separators=(",", ":")) + "\n"
 
 
 def _open(schema: Any) -> Any:

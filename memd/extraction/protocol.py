@@ -28,7 +28,7 @@ class Request:
     `deadline_s`: seconds until the extraction must have ended; the extractor's own setting may be shorter. `today`: the
     date that the extractor is told. `repair`: why the first reply to this same request was no update, else "".
     `shown`: the ids of the facts that the extractor is shown; None: all of them. `timezone`: where the user is, for
-    the days of messages that do not say it.
+    the days of messages that do not say it. `sensitive`: new facts are to be labelled `sensitive` where they are.
     """
 
     document: Document
@@ -40,6 +40,7 @@ class Request:
     repair: str = ""
     shown: Collection[str] | None = None
     timezone: tzinfo = UTC
+    sensitive: bool = False
 
 
 @dataclass(frozen=True, slots=True)

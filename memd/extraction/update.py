@@ -44,8 +44,11 @@ class Subject(UpdatePart, frozen=True):
     relationship: Line
 
 
-class NewFact(UpdatePart, frozen=True):
-    """One sentence worth remembering, with everything the gates need to judge it."""
+class NewFact(UpdatePart, frozen=True, omit_defaults=True):
+    """One sentence worth remembering, with everything the gates need to judge it.
+
+    `sensitive`: more private than an assistant needs; a model is asked for it only where `apply.sensitive` acts on it.
+    """
 
     content: Text
     category: Annotated[str, Meta(max_length=64)]
@@ -59,6 +62,7 @@ class NewFact(UpdatePart, frozen=True):
     subject: Subject | None = None
     backstory: Text | None = None
     replaces: Annotated[tuple[Id, ...], Meta(max_length=50)] = ()
+    sensitive: bool = False
 
 
 class ConfirmedFact(UpdatePart, frozen=True):
@@ -144,15 +148,17 @@ class BadReply(ValueError):
 
 
 @cache  # making it costs as much as a call of the SDK
-def json_schema() -> dict[str, Any]:
+def json_schema(*, sensitive: bool = False) -> dict[str, Any]:
     """The schema for the API: structure only. `reply` checks the bounds, which the API does not enforce.
 
-    The same object each time: nobody may change it.
+    `sensitive`: new facts have that label. The same object each time: nobody may change it.
     """
     full = schema(Update)
     result: dict[str, Any] = _structure(full, full["$defs"])
     result["required"] = list(REQUIRED)
     summaries = {name: {"type": "string"} for name in SECTIONS}  # a Struct would be closed by itself, a mapping is not
+    if not sensitive:
+        del result["properties"]["newFacts"]["items"]["properties"]["sensitive"]
     result["properties"]["summaries"] = {"type": "object", "properties": summaries, "additionalProperties": False}
     return result
 

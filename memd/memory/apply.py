@@ -21,7 +21,7 @@ from memd.extraction.update import ConfirmedFact, NewFact, RetiredFact, Update
 from memd.memory import eviction, late, ledger, merging, removed, review
 from memd.memory.document import SECTIONS, Document, Fact, archive_of
 from memd.memory.doubtful import Why
-from memd.memory.doubting import doubt
+from memd.memory.doubting import doubt, why_doubtful
 from memd.memory.draft import Applied, Draft, Refusal
 from memd.memory.duplicates import Contents, says_more
 from memd.memory.evidence import UserMessages
@@ -38,7 +38,8 @@ from memd.memory.facts import (
     valid_until,
 )
 from memd.memory.former_uploads import drop_upload_events
-from memd.memory.gates.refusal import fact_refusal, is_only_authority, summary_refusal, without_words_to_the_assistant
+from memd.memory.gates.refusal import fact_refusal, summary_refusal, without_words_to_the_assistant
+from memd.memory.gates.sensitive import held_back
 from memd.memory.gates.uploads import without_upload_events
 from memd.memory.new_facts import EXPLICIT_CONFIDENCE, Origin, aside, new_fact, new_id, said_at
 from memd.memory.outright import Outright
@@ -47,6 +48,7 @@ from memd.memory.sayings import Saying, earlier, of_fact, of_summary, said_in
 from memd.memory.supported import Supported
 from memd.memory.text import fold, one_line
 from memd.memory.unlearning import Wishes, fulfil
+from memd.memory.untold import Untold
 from memd.push.redaction import redact
 
 __all__ = ["Applied", "Origin", "Refusal", "apply", "maintenance_due"]
@@ -119,6 +121,7 @@ class _Steps:
         self._settings = draft.settings
         self._contents = Contents(())
         self._removed = removed.hashes(draft.old)
+        self._untold = Untold()
 
     def confirm(self, confirmed: Iterable[ConfirmedFact]) -> None:
         """Count facts that the user stated again."""
@@ -168,6 +171,8 @@ class _Steps:
             else:
                 late = earlier(said, of_summary(self._draft.old, name))
                 reason = "said_earlier" if late else summary_refusal(text, clean)
+                if not reason and not (clean := self._untold.cut(clean, self._draft.facts.values())):
+                    reason = "sensitive"
             if reason or said is None:
                 self._draft.refuse(reason or "other_speaker", "summaries", index)
             else:
@@ -250,28 +255,33 @@ class _Steps:
 
     def _proof(self, index: int, proposal: NewFact, content: str, person: str) -> list[Evidence]:
         """The evidence of a fact that passes every gate; empty when it is refused."""
-        evidence: list[Evidence] = []
-        reason = fact_refusal(proposal, content, self._settings) or removed.refusal(self._removed, content, person)
+        held = held_back(proposal, content, self._settings)
+        reason, evidence = ("sensitive", []) if held == "drop" else self._judged(proposal, content, person)
+        if held:
+            reason = reason or "sensitive"
+            self._untold.note(proposal, content)
         if not reason:
-            evidence = self._messages.evidence(proposal.evidence, person)
-            if not evidence:
-                quotes = [item.quote for item in proposal.evidence]
-                reason = self._wishes.why_not(quotes) if quotes else "no_evidence"
-            elif self._wishes.refuses(content, evidence):
-                reason = "asked_not_to"
-            elif self._thread_is_full():
-                reason = "rate"
-            elif self._supported.doubts(content, evidence):
-                reason = "support"
-        if reason:
-            self._draft.refuse(reason, "newFacts", index)
-            self._hide_refused(reason, proposal)
-            if is_only_authority(proposal, content, self._settings):
-                self._doubt(index, proposal, content, person, "authority")
-            elif reason == "support":
-                self._doubt(index, proposal, content, person, "support")
-            return []
-        return evidence
+            return evidence
+        self._draft.refuse(reason, "newFacts", index)
+        if held or reason in HIDING:
+            self._hide_quoted(proposal, person if held else "")
+        if why := why_doubtful(reason, proposal, content, held, self._settings):
+            self._doubt(index, proposal, content, person, why)
+        return []
+
+    def _judged(self, proposal: NewFact, content: str, person: str) -> tuple[str, list[Evidence]]:
+        """The first gate that stops a fact, "" when it passes, and its evidence."""
+        if reason := fact_refusal(proposal, content, self._settings) or removed.refusal(self._removed, content, person):
+            return reason, []
+        evidence = self._messages.evidence(proposal.evidence, person)
+        if not evidence:
+            quotes = [item.quote for item in proposal.evidence]
+            return self._wishes.why_not(quotes) if quotes else "no_evidence", []
+        if self._wishes.refuses(content, evidence):
+            return "asked_not_to", []
+        if self._thread_is_full():
+            return "rate", []
+        return "support" if self._supported.doubts(content, evidence) else "", evidence
 
     def _doubt(self, index: int, proposal: NewFact, content: str, person: str, why: Why) -> None:
         """Keep a refused fact for a person to decide on, if the user's words prove it and nobody removed it."""
@@ -282,11 +292,10 @@ class _Steps:
         named = [old_id for old_id in dict.fromkeys(proposal.replaces) if old_id in self._draft.known]
         doubt(self._draft, {**fact, **({"replaces": named} if named else {})}, why, self._messages.identities(evidence))
 
-    def _hide_refused(self, reason: str, proposal: NewFact) -> None:
+    def _hide_quoted(self, proposal: NewFact, person: str) -> None:
         """Hide the messages that prove what no memory may hold, so that they are not shown as said either."""
-        if reason in HIDING:
-            for identity in self._messages.identities(self._messages.evidence(proposal.evidence)):
-                self._draft.hide(identity)
+        for identity in self._messages.identities(self._messages.evidence(proposal.evidence, person)):
+            self._draft.hide(identity)
 
     def _confidence(self, proposal: NewFact, evidence: Sequence[Evidence]) -> float:
         """The confidence of a new fact; a correction in so many words gets at least EXPLICIT_CONFIDENCE."""

@@ -4,12 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from memd.config import ApplySettings
+from memd.extraction.update import NewFact
 from memd.memory import doubtful
 from memd.memory.document import Fact
 from memd.memory.doubtful import Why
 from memd.memory.draft import Draft
 from memd.memory.duplicates import key_of
 from memd.memory.facts import confirmations_of, id_of, proven_by, with_proofs
+from memd.memory.gates.refusal import is_only_authority
+from memd.memory.gates.sensitive import Held
+
+
+def why_doubtful(reason: str, fact: NewFact, content: str, held: Held, settings: ApplySettings) -> Why | None:
+    """Why a person decides on a fact that was refused for this reason; None when nobody does.
+
+    `held`: what its label means; what is to be dropped is kept nowhere.
+    """
+    if held == "drop":
+        return None
+    match reason:
+        case "sensitive" | "support":
+            return reason
+    return "authority" if is_only_authority(fact, content, settings) else None
 
 
 def doubt(draft: Draft, fact: Fact, why: Why, identities: Sequence[str]) -> None:

@@ -184,8 +184,13 @@ def _cut(entry: Summary, told: Told) -> Summary:
     text = entry.get("summary")
     if not isinstance(text, str):
         return entry
-    kept = "".join(part for part in _SENTENCE.findall(text) if not told.in_sentence(part)).strip()
+    kept = without_sentences(text, told)
     return entry if kept == text.strip() else {**entry, "summary": kept}
+
+
+def without_sentences(text: str, told: Told) -> str:
+    """A text without the sentences that say this."""
+    return "".join(part for part in _SENTENCE.findall(text) if not told.in_sentence(part)).strip()
 
 
 def _purged(value: Any, path: str, words: Told) -> Any:

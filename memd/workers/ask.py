@@ -110,7 +110,7 @@ class Asking:
         return await self._call(work)
 
     async def _send_in_batch(self, work: Work) -> Deferred | AskAlone | Retry | Lost:
-        request = work.request(self._settings.deadline_s, datetime.now(UTC), self._settings.zone)
+        request = work.request(self._resources.settings, datetime.now(UTC))
         sent = await self._result(work, self._sender.join(work.part.claim.id, request))
         return Deferred(sent, results.fingerprint(work.new, self._settings.model)) if isinstance(sent, str) else sent
 
@@ -119,7 +119,7 @@ class Asking:
             return STOPPING
         if time.monotonic() - self._started > LAST_CALL_S - self._settings.deadline_s:
             return UNFINISHED
-        request = work.request(self._settings.deadline_s, datetime.now(UTC), self._settings.zone)
+        request = work.request(self._resources.settings, datetime.now(UTC))
         call = self._learning.call(
             lambda: self.circuit.call(work.part.claim.id, lambda: self._extractor.extract(request))
         )

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from datetime import datetime, tzinfo
+from datetime import datetime
 
+from memd.config import Settings
 from memd.context import Message
 from memd.errors import ContentTooLong
 from memd.extraction.protocol import Extraction, Maintenance, Request, Usage
@@ -104,19 +105,21 @@ class Work:
         """The names under which replies that are no update are counted."""
         return tuple(f"{message.identity}{self.place}" for message in self.part.messages)
 
-    def request(self, deadline_s: float, now: datetime, zone: tzinfo) -> Request:
-        """The question to the extractor. `zone`: where the user is, if the messages do not say it."""
+    def request(self, settings: Settings, now: datetime) -> Request:
+        """The question to the extractor."""
+        zone = settings.extraction.zone
         newest = next((one.created_at for one in reversed(self.new) if one.role == "user"), None)
         return Request(
             self.loaded.document,
             self.new,
             self.before,
-            deadline_s,
+            settings.extraction.deadline_s,
             self.maintenance,
             today_of(newest, now, zone),
             self.repair,
             self.shown,
             zone,
+            settings.apply.labels_sensitive,
         )
 
 

@@ -14,8 +14,9 @@ from support import daemon, ended, wait_for
 from memd.client import AsyncMemd, Memd
 from memd.config import Settings
 from memd.errors import Rejected
+from memd.extraction.prompt import SENSITIVE
 from memd.inbox import verbs
-from memd.testing import ModelServer
+from memd.testing import ModelServer, facts_from_messages
 
 pytestmark = pytest.mark.timing
 
@@ -190,6 +191,34 @@ def test_secrets_reach_neither_the_model_nor_the_memory(configured: Configured, 
     assert status.redacted == {"card": 1, "password": 1, "email": 1}
     assert status.refused == {"secret": 2}
     assert len(ledger_of(document)) == 2
+
+
+def test_a_sensitive_fact_waits_for_a_person(configured: Configured, client: redis.Redis) -> None:
+    """The model is asked for the label and gives it; neither a prompt nor what was said shows the fact until then."""
+
+    def labelled(request: dict[str, Any]) -> dict[str, Any]:
+        facts = facts_from_messages(request)["newFacts"]
+        return {"newFacts": [{**fact, "sensitive": "depression" in fact["content"]} for fact in facts]}
+
+    with ModelServer(labelled) as model:
+        settings = model_settings(configured, model, apply__sensitive="doubtful")
+        library_of(client, settings)
+        private, allergy = "I have had depression since 2024.", "I am allergic to hazelnuts."
+        with Memd(settings) as app, daemon(settings):
+            app.push(turns(private, "I see.", allergy), thread_id="t", user_id="ana", now=True)
+            app.flush(wait=True)
+            status = app.status()
+            (fact,) = app.doubtful("ana")
+            before = app.inject("ana", query="depression") + str(app.search("ana", "depression"))
+            app.approve_fact("ana", fact["id"])
+            after = app.inject("ana", query="depression")
+        (asked,) = model.requests
+    assert SENSITIVE in asked.body["system"][0]["text"]
+    assert (fact["content"], fact["doubtfulWhy"]) == (private, "sensitive")
+    assert "depression" not in before
+    assert allergy in before
+    assert private in after
+    assert status.refused == {"sensitive": 1}
 
 
 def test_a_reply_is_used_whatever_its_form(configured: Configured, client: redis.Redis) -> None:

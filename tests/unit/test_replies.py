@@ -115,6 +115,7 @@ FORMS: dict[str, tuple[str, str]] = {
     "no category": (without(newFacts=[PORTO, {n: v for n, v in NUTS.items() if n != "category"}]), "missing_field"),
     "a person without relationship": (nuts(subject={"person": "Ana"}), "missing_field"),
     "standing in capitals": (nuts(scope="User", durability="DURABLE", authority=" descriptive"), "letter_case"),
+    "a label as text": (nuts(sensitive="No"), "letter_case"),
     "extra fields": (json.dumps({**WHOLE, "thoughts": "none", "newFacts": [PORTO, {**NUTS, "id": 7}]}), "extra_field"),
     "names with underscores": (TEXT.replace("newFacts", "new_facts").replace("content", "Content"), "field_name"),
     "the same key twice": (TEXT.replace('"scope": "user"', '"scope": "user", "scope": "user"'), "duplicate_key"),

@@ -41,6 +41,7 @@ class Statement:
     wrong: str = ""
     person: str = ""
     relationship: str = ""
+    sensitive: bool = False
 
 
 def language_of(sentence: str) -> Grammar:
@@ -146,4 +147,5 @@ def _statement(form: Form, found: re.Match[str]) -> Statement:
         single=form.single,
         person=value if relationship else "",
         relationship=relationship,
+        sensitive=form.is_sensitive(value),
     )

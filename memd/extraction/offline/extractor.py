@@ -151,7 +151,8 @@ class _UpdateBuilder:
         if known.form and known.form.value.fullmatch(statement.value):
             before, after = known.template
             content = f"{before}{statement.value}{after}"
-            right = replace(statement, content=content, category=known.form.category)
+            private = known.form.is_sensitive(statement.value)
+            right = replace(statement, content=content, category=known.form.category, sensitive=private)
             self.new[slot] = _fact(right, evidence, replaces)
 
 
@@ -167,4 +168,5 @@ def _fact(statement: Statement, evidence: Evidence, replaces: tuple[str, ...] = 
         source_error=statement.wrong or None,
         subject=Subject(statement.person, statement.relationship) if statement.person else None,
         replaces=replaces,
+        sensitive=statement.sensitive,
     )

@@ -21,6 +21,7 @@ class Form:
 
     `single`: a user has one of these at a time, so a new one replaces the old one. `alone`: no question or request
     stands in the sentence. `words`: the value is free text, which must not be vague. `value`: what a value looks like.
+    `sensitive`: values that are more private than an assistant needs; None: none are.
     """
 
     kind: str
@@ -31,6 +32,11 @@ class Form:
     words: bool
     said: tuple[re.Pattern[str], ...]
     value: re.Pattern[str]
+    sensitive: re.Pattern[str] | None = None
+
+    def is_sensitive(self, value: str) -> bool:
+        """Whether a fact with this value gets the label `sensitive`."""
+        return self.sensitive is not None and self.sensitive.search(value) is not None
 
 
 class Marks(NamedTuple):
@@ -91,6 +97,7 @@ def _form(kind: str, entry: dict[str, Any], fragments: dict[str, str], ending: s
         words="words" in entry,
         said=tuple(_compiled(said, fragments, ending, flags) for said in entry["said"]),
         value=re.compile("|".join(values), flags),
+        sensitive=re.compile(_filled(entry["sensitive"], fragments), flags) if "sensitive" in entry else None,
     )
 
 

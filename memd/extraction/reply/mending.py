@@ -44,6 +44,9 @@ SAID = (NewFact, ConfirmedFact, RetiredFact, ForgottenFact)
 FILLERS = frozenset({"", "null", "none", "n/a", "undefined"})
 """Texts that models write where an optional field has no value."""
 
+YES_OR_NO = {"true": True, "yes": True, "1": True, "是": True, "false": False, "no": False, "0": False, "否": False}
+"""Values of a label as models write them beside JSON's own."""
+
 _WHOLE = re.compile(r"[+-]?\d{1,9}")
 _DECIMAL = re.compile(r"(\d{0,9}\.?\d{1,9})\s*(%?)")
 _PLACE = re.compile(r" - at `\$((?:\.\w+|\[\d+\])*)`\Z")
@@ -268,6 +271,10 @@ class Mending:
             case types.IntType() if isinstance(value, float) and value.is_integer():
                 self.mended["number"] += 1
                 return int(value)
+            case types.BoolType() if isinstance(value, str | int):
+                exact = str(value).strip().casefold()
+                self.mended["letter_case"] += not isinstance(value, bool) and exact in YES_OR_NO
+                return YES_OR_NO.get(exact, value)
             case types.LiteralType() if isinstance(value, str):
                 exact = value.strip().casefold()
                 self.mended["letter_case"] += exact != value

@@ -30,6 +30,7 @@ def fields_of(part: type) -> dict[str, types.Field]:
 SYNONYMS: dict[tuple[type, str], str] = {
     (Evidence, "index"): "message",
     (Evidence, "text"): "quote",
+    (NewFact, "issensitive"): "sensitive",
     (Update, "forgotten"): "forgottenfacts",
     (Update, "forgetfacts"): "forgottenfacts",
 }
