@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -237,6 +237,10 @@ def _script_of(letter: str) -> str:
     return "CJK" if name in ("HIRAGANA", "KATAKANA") else name
 
 
+_EARLIER = "- earlier:"
+"""How the block begins the line of `earlierContext`, folded."""
+
+
 def _answered(question: Question, document: Document, settings: RecallSettings, now: datetime) -> Judged:
     for figure, query in (("question", question.query), ("question_bare", None)):
         block = injection(document, settings, now, query)
@@ -244,10 +248,15 @@ def _answered(question: Question, document: Document, settings: RecallSettings, 
 
 
 def holds(question: Question, block: str) -> bool:
-    """Whether the injected block matches all of `holds` and nothing of `holds_not`."""
+    """Whether the injected block matches all of `holds` and nothing of `holds_not`.
+
+    The summary of what was earlier says so itself, and is not held against `holds_not`.
+    """
     lines = list(map(fold, block.splitlines()))
-    found: Callable[[Matcher], bool] = lambda matcher: any(map(matcher.matches, lines))  # noqa: E731
-    return all(map(found, question.holds)) and not any(map(found, question.holds_not))
+    now = [line for line in lines if not line.startswith(_EARLIER)]
+    return all(any(map(matcher.matches, lines)) for matcher in question.holds) and not any(
+        any(map(matcher.matches, now)) for matcher in question.holds_not
+    )
 
 
 def _duplicates(musts: Sequence[Must], facts: Sequence[Fact]) -> Judged:

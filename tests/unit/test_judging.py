@@ -155,6 +155,18 @@ def test_questions_are_asked_when_the_label_says(tmp_path: Path) -> None:
     assert tally.groups("question") == {"current": Rate(1, 2), "recall": Rate(1, 1)}
 
 
+def test_what_the_block_calls_earlier_is_not_taken_for_now(tmp_path: Path) -> None:
+    """The summary "Earlier" may name a former home; "Recent" may not."""
+    question = {"query": "Where is home?", "kind": "current", "holds": [{"terms": [["lisbon"]]}]}
+    questions = [question | {"holds_not": [{"terms": [["porto"]]}]}]
+    lisbon = fact("The user lives in Lisbon.", "We moved to Lisbon")
+    for summary, answered in (("earlierContext", True), ("recentMonths", False)):
+        reply = {**update(lisbon), "summaries": {summary: "Lived in Porto."}}
+        folder = tmp_path / summary
+        folder.mkdir()
+        assert verdicts(judged(folder, [says("We moved to Lisbon.")], [reply], questions), "question") == [answered]
+
+
 def test_replies_quotes_and_scripts(tmp_path: Path) -> None:
     """Which quotes are verbatim, and whether a fact is in the script that the user writes."""
     chinese = fact("用户住在波尔图。", "I live in Porto")
