@@ -44,7 +44,7 @@ class Subject(UpdatePart, frozen=True):
     relationship: Line
 
 
-class NewFact(UpdatePart, frozen=True, omit_defaults=True):
+class NewFact(UpdatePart, frozen=True):
     """One sentence worth remembering, with everything the gates need to judge it.
 
     `sensitive`: more private than an assistant needs; a model is asked for it only where `apply.sensitive` acts on it.
