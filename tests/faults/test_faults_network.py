@@ -194,6 +194,7 @@ def test_the_scheduler_says_once_when_a_refusal_begins_and_once_when_it_ends(
             proxy.commands.clear()
             proxy.answer = f"-{line}\r\n".encode()
             wait_for(lambda: proxy.commands.total() >= 6, "it has tried again and again")
+            has_logged(settings, "outage_began", number + 1)
             proxy.answer = None
             has_logged(settings, "outage_ended", number + 1)
             began = events(settings, "scheduler", "outage_began")
