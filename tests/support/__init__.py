@@ -59,7 +59,7 @@ def wait_for(condition: Callable[[], T], name: str, timeout_s: float = 60) -> T:
         waited = time.monotonic() - began
         if waited > timeout_s and waited > timeout_s * slowdown():
             raise AssertionError(f"not within {timeout_s:g} s: {name}")
-        tick.wait(0.01)
+        tick.wait(min(0.05, 0.005 + waited / 10))  # what is looked at costs its server and this process time as well
 
 
 SPIN_S = 0.05

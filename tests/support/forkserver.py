@@ -108,12 +108,15 @@ def start(
 
 
 def _serve() -> None:
+    import structlog
+
     import memd.cli.daemon
     import memd.extraction.anthropic
     import memd.extraction.offline.extractor
     import memd.scheduler.loop
     import memd.workers.worker
 
+    structlog.get_logger()
     memd.workers.drain.prepare()
     for line in sys.stdin:
         command = json.loads(line)["words"][0]
