@@ -359,6 +359,7 @@ class AsyncMemd:
 
     inspect = in_thread(Memd.inspect)
     why = in_thread(Memd.why)
+    refused = in_thread(Memd.refused)
     facts = in_thread(Memd.facts)
     archived = in_thread(Memd.archived)
     withheld = in_thread(Memd.withheld)

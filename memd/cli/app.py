@@ -38,7 +38,7 @@ GROUPS = {
         "show": ("memory", "Show a user's memory."),
         "inject": ("memory", "Print the <memory> block for the next prompt."),
         "search": ("search", "Search a user's facts, best first."),
-        "why": ("memory", "Show where a fact comes from."),
+        "why": ("memory", "Show where a fact comes from, or which facts were refused."),
         "export": ("transfer", "Export a user's memories as JSON."),
         "where": ("where", "Show where memd keeps and finds things: files, folders, the server's address."),
     },

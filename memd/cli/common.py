@@ -38,6 +38,10 @@ FactId = Annotated[
     str,
     typer.Argument(metavar="FACT_ID", help="The id, as `memd facts list` prints it.", autocompletion=completes("fact")),
 ]
+OneFact = Annotated[
+    str | None,
+    typer.Argument(metavar="FACT_ID", help="The id, as `memd facts list` prints it.", autocompletion=completes("fact")),
+]
 Agent = Annotated[str, typer.Option("--agent", help="The memory that this agent has of the user.")]
 Pending = Annotated[
     bool, typer.Option("--include-pending", help="Include messages that are not extracted yet; asks the server.")

@@ -7,13 +7,13 @@ from typing import Annotated, Any
 
 import typer
 
-from memd.cli.common import Agent, FactId, Json, Pending, User, echo, echo_json, nothing, settings, warn
+from memd.cli.common import Agent, Json, OneFact, Pending, User, echo, echo_json, nothing, settings, warn
 from memd.client import Memd
-from memd.memory.document import saved_at
+from memd.memory.document import Fact, saved_at
 from memd.push.times import iso, moment
 from memd.recall.past import as_of
 from memd.recall.view import view
-from memd.recall.why import why_text
+from memd.recall.why import refused_text, why_text
 
 SHOWN = 10
 """Most damaged fields of a document that are reported one by one."""
@@ -47,24 +47,43 @@ def show(
 
 def why(
     user: User,
-    fact_id: FactId,
+    fact_id: OneFact = None,
     agent: Agent = "",
+    refused: Annotated[bool, typer.Option("--refused", help="The facts that were proposed and refused last.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Show where a fact comes from.
+    """Show where a fact comes from, or which facts were refused.
 
     It prints each quote with its thread, time, model and prompt version, the messages around it as far as they are
-    kept, and the facts it replaced. Archived facts have ids, too.
+    kept, and the facts it replaced. Archived facts have ids, too. Refused facts are kept with apply.keep_refused.
 
     Example: memd why ana fact_0badcafe
+
+    Example: memd why ana --refused
     """
+    if (fact_id is None) is not refused:
+        raise typer.BadParameter("name a fact, or ask for --refused", param_hint="FACT_ID")
     with Memd(settings()) as memd:
         warn_of_damage(memd, user, agent)
+        if fact_id is None:
+            _tell_refused(memd.refused(user, agent_name=agent), as_json=as_json)
+            return
         found = memd.why(user, fact_id, agent_name=agent)
     if as_json:
         echo_json(found)
     else:
         echo(why_text(found))
+
+
+def _tell_refused(found: list[Fact], *, as_json: bool) -> None:
+    if as_json:
+        echo_json(found)
+    elif found:
+        echo(refused_text(found))
+    elif settings().apply.keep_refused:
+        nothing("no refused fact")
+    else:
+        warn("memd: refused facts are not kept; the setting apply.keep_refused says how many (0: none)")
 
 
 def inject(

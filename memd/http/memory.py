@@ -18,7 +18,7 @@ from memd.recall.search import Found
 PRIVATE = "private, no-cache"
 """A client may store the response, but must revalidate it each time."""
 
-HIDDEN = ("ledger", "said", "doubtful")
+HIDDEN = ("ledger", "said", "doubtful", "refused")
 """Fields of a document that its readers do not get: hashes of messages, a file, what no prompt may have."""
 
 
@@ -108,14 +108,18 @@ async def users(request: HttpRequest) -> Response:
 
 
 async def export(request: HttpRequest) -> Response:
-    """Everything memd keeps about a user: every agent's memory, or that of one agent. Messages need the scope said."""
+    """Everything memd keeps about a user: every agent's memory, or that of one agent.
+
+    Messages and refused facts need the scope said.
+    """
     query: Export = request.query
 
     def work() -> bytes:
         found = request.service.memd.export(query.user_id, agent_name=query.agent_name)
         if "said" not in request.token.scopes:
             for memory in found["memories"]:
-                memory.pop("said", None)
+                for name in ("said", "refused"):
+                    memory.pop(name, None)
         return orjson.dumps(found)
 
     return json_response(await request.service.run(request.service.long, work))

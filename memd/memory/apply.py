@@ -43,6 +43,7 @@ from memd.memory.gates.sensitive import held_back
 from memd.memory.gates.uploads import without_upload_events
 from memd.memory.new_facts import EXPLICIT_CONFIDENCE, Origin, aside, new_fact, new_id, said_at
 from memd.memory.outright import Outright
+from memd.memory.refusing import keep_refused
 from memd.memory.retiring import Ending
 from memd.memory.sayings import Saying, earlier, of_fact, of_summary, said_in
 from memd.memory.supported import Supported
@@ -104,7 +105,8 @@ def apply(
         steps.rewrite(update.summaries)
         steps.hide(update.hide, sent)
         eviction.trim(draft, recent_use)
-    return fulfil(draft.finish([*taken, *sent]), draft, update.forgotten_facts if new else (), wishes)
+    applied = keep_refused(draft.finish([*taken, *sent]), draft, update.new_facts, messages, wishes)
+    return fulfil(applied, draft, update.forgotten_facts if new else (), wishes)
 
 
 class _Steps:

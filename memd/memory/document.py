@@ -1,7 +1,8 @@
 """The memory document: its fields, read through the functions here; `facts` reads the fields of one fact.
 
 The established `memory.json` (version "1.0") with optional fields added: `revision`, `userId`, `agentName`, `archive`,
-`ledger`, `ledgerFormer`, `ledgerFormerRules`, `removed`, `withheld`, `suspended`, `doubtful`, `offRecord`, `said`.
+`ledger`, `ledgerFormer`, `ledgerFormerRules`, `removed`, `withheld`, `suspended`, `doubtful`, `refused`, `offRecord`,
+`said`.
 Unknown fields are carried along untouched. Documents are never changed in place.
 """
 

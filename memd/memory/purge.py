@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal, Protocol
 
-from memd.memory import doubtful
+from memd.memory import doubtful, refused
 from memd.memory.document import (
     SECTIONS,
     Document,
@@ -56,12 +56,15 @@ _FACT_TEXTS: dict[str, Rule] = {
     "archiveNote": "drop",
     "evidence.quote": "quote",
 }
+_APART = ("suspended", "doubtful", "refused")
+"""The fields of facts that stand apart: each goes as a whole."""
+
 TEXTS: dict[str, Rule] = {
     **{f"{section}.{name}.summary": "sentences" for name, section in SECTIONS.items()},
     **{f"{section}.{name}.versions.summary": "sentences" for name, section in SECTIONS.items()},
     **{f"{field}.{path}": rule for field in ("facts", "archive") for path, rule in _FACT_TEXTS.items()},
     "withheld.note": "drop",
-    **{f"{field}.{path}": "whole" for field in ("suspended", "doubtful") for path in _FACT_TEXTS},
+    **{f"{field}.{path}": "whole" for field in _APART for path in _FACT_TEXTS},
     "turns.text": "whole",
 }
 """The fields that hold text, by path; the entries of lists are not numbered. `turns`: those of the said layer, of which
@@ -75,13 +78,14 @@ _FACT_NO_TEXT = (
 NO_TEXT = frozenset((
     "version", "lastUpdated", "userId", "agentName", "ledger", "ledgerFormer", "ledgerFormerRules", "removed", "said",
     "offRecord", "suspended.suspendedAt", "suspended.suspendedWhy", "doubtful.doubtfulAt", "doubtful.doubtfulWhy",
+    "refused.refusedAt", "refused.refusedWhy",
     *(
         f"{section}.{name}.{version}{field}"
         for name, section in SECTIONS.items()
         for version in ("", "versions.")
         for field in ("updatedAt", "lastSaid")
     ),
-    *(f"{field}.{name}" for field in ("facts", "archive", "suspended", "doubtful") for name in _FACT_NO_TEXT),
+    *(f"{field}.{name}" for field in ("facts", "archive", *_APART) for name in _FACT_NO_TEXT),
     *(f"turns.{name}" for name in ("id", "thread", "role", "saidAt", "at", "name")),
     *(f"marks.{name}" for name in ("mark", "as", "why", "at")),
     *(f"withheld.{name}" for name in ("fact", "wanted", "why", "at", "source", "by", "proofs")),
@@ -163,9 +167,13 @@ def purge(document: Document, removed: Iterable[Fact], now: str) -> Document:
 
 
 def purge_of(document: Document, told: Told, now: str) -> Document:
-    """The document without what says this: sentences of summaries, asides, notes, quotes and whole doubtful facts."""
-    if doubted := doubtful.facts_of(document):
-        document = doubtful.with_facts(document, [fact for fact in doubted if not _says(fact, told)])
+    """The document without what says this: sentences of summaries, asides, notes, quotes.
+
+    Doubtful and refused facts that say it go as a whole.
+    """
+    for apart in (doubtful, refused):
+        if held := apart.facts_of(document):
+            document = apart.with_facts(document, [fact for fact in held if not _says(fact, told)])
     for name in SECTIONS:
         entry = summary_entry(document, name)
         if "versions" in entry:

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from memd.context import Message
 from memd.extraction.update import ForgottenFact
-from memd.memory import doubtful, suspended, taking_out
+from memd.memory import doubtful, refused, suspended, taking_out
 from memd.memory.document import Document, Fact, archive_of, facts_of
 from memd.memory.draft import Applied, Draft, Refusal
 from memd.memory.evidence import UserMessages
@@ -20,9 +20,11 @@ from memd.memory.facts import (
     Evidence,
     by_id,
     content_of,
+    evidence_of,
     id_of,
     is_manual,
     proven_by,
+    source_of,
     without_proofs,
 )
 from memd.memory.new_facts import Origin
@@ -49,6 +51,11 @@ class Wishes:
         self._told = {m.identity: m.content for m in sent if m.role == "user" and m.name is None and wish_of(m.content)}
         unread = origin.asked.unread
         self._unread = UserMessages(origin.thread_id, unread, {message.identity for message in unread})
+        self._any = bool(self._told or unread or origin.asked)
+
+    def __bool__(self) -> bool:
+        """Whether the user asks to forget anything, or not to keep it."""
+        return self._any
 
     def why_not(self, quotes: Sequence[str]) -> str:
         """Why quotes prove nothing; `asked_not_to` for what the user said off the record."""
@@ -95,7 +102,7 @@ def fulfil(applied: Applied, draft: Draft, named: Sequence[ForgottenFact], wishe
     left = {**left, "facts": [fact for fact in facts_of(left) if id_of(fact) not in names]}
     if dead:
         left = taking_out.buried(left, dead, draft.now, remove_turns(NOTHING_SAID, dead).hashes)
-    left = _without(purge(left, waiting, draft.now), asked, draft.now)
+    left = _without(purge(left, waiting, draft.now), asked, draft)
     alive, unsure = by_id(left).keys(), set(map(id_of, doubtful.facts_of(left)))
     return replace(
         applied,
@@ -151,13 +158,24 @@ def _suspended(fact: Fact, now: str) -> Fact:
     return suspended.suspended(fact, "manual" if is_manual(fact) else "too_many_forgotten", now)
 
 
-def _without(document: Document, asked: ToForget, now: str) -> Document:
+def _without(document: Document, asked: ToForget, draft: Draft) -> Document:
     """The document without the quotes of messages that go, and without other texts that hold what a wish names."""
     if asked.gone:
         lists = {"facts": facts_of(document), "archive": archive_of(document)}
         proven = {name: [without_proofs(fact, asked.gone) for fact in facts] for name, facts in lists.items()}
         document = {**document, **proven}
-    return purge_of(document, _Named(asked.matters), now) if asked.matters else document
+    if asked and (kept := refused.facts_of(document)):
+        source = draft.origin.source
+        stays = [fact for fact in kept if not asked.means(fact) and not _may_come_from(fact, asked.gone, source)]
+        document = refused.with_facts(document, stays)
+    return purge_of(document, _Named(asked.matters), draft.now) if asked.matters else document
+
+
+def _may_come_from(fact: Fact, gone: frozenset[str], source: str) -> bool:
+    """Whether a refused fact quotes any of these messages; one without a true quote may come from any of its thread."""
+    if any("message" in entry for entry in evidence_of(fact)):
+        return without_proofs(fact, gone) is not fact
+    return bool(gone) and source_of(fact) == source
 
 
 class _Named:

@@ -18,8 +18,8 @@ from msgspec.structs import replace
 
 from memd.config import RecallSettings, Settings
 from memd.context import DEFAULT_AGENT, Bucket
-from memd.memory import ledger
-from memd.memory.document import Document, facts_of
+from memd.memory import ledger, refused
+from memd.memory.document import Document, Fact, facts_of
 from memd.memory.facts import content_of, id_of
 from memd.memory.hand.editing import load_unrepaired
 from memd.memory.packed import unpack
@@ -186,6 +186,10 @@ class Reader:
         return with_turns(
             why(document, fact_id), read_said(self._store, bucket, document, self._settings, datetime.now(UTC))
         )
+
+    def refused(self, bucket: Bucket) -> list[Fact]:
+        """The refused facts that are kept, the newest first. Raises StoreUnavailable, DocumentDamaged."""
+        return refused.facts_of(load_unrepaired(self._store, bucket).document)[::-1]
 
     @cached_property
     def _vectors(self) -> Vectors | None:

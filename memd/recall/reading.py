@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from memd.config import Settings
 from memd.context import DEFAULT_AGENT, Bucket
-from memd.memory.document import Document
+from memd.memory.document import Document, Fact
 from memd.memory.hand.by_hand import bucket_of
 
 if TYPE_CHECKING:
@@ -128,3 +128,11 @@ class Reading:
     def why(self, user_id: str, fact_id: str, *, agent_name: str = DEFAULT_AGENT) -> dict[str, Any]:
         """The origin of a fact: quotes, times, model, replaced facts, and its state now. Raises FactUnknown."""
         return self._reader.why(bucket_of(user_id, agent_name), fact_id)
+
+    def refused(self, user_id: str, *, agent_name: str = DEFAULT_AGENT) -> list[Fact]:
+        """The last facts that were proposed and refused, the newest first, as many as `apply.keep_refused` says.
+
+        Each has `content`, `refusedWhy` (docs/editing.md), `refusedAt`, `source` (its thread), and in `evidence` the
+        quotes; one that stands in a message names it, any other is only the model's. For people, never for a prompt.
+        """
+        return self._reader.refused(bucket_of(user_id, agent_name))

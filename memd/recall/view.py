@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from memd.memory import doubtful, suspended
+from memd.memory import doubtful, refused, suspended
 from memd.memory.document import (
     Document,
     Fact,
@@ -93,9 +93,10 @@ def _fact(fact: Fact) -> Iterator[str]:
 
 def _withheld(document: Document) -> Iterator[str]:
     counts = (
-        ("Retirements withheld from the model", withheld_of, "withheld"),
-        ("Facts suspended", suspended.facts_of, "withheld"),
-        ("Doubtful facts", doubtful.facts_of, "doubtful"),
+        ("Retirements withheld from the model", withheld_of, "facts withheld"),
+        ("Facts suspended", suspended.facts_of, "facts withheld"),
+        ("Doubtful facts", doubtful.facts_of, "facts doubtful"),
+        ("Refused facts kept", refused.facts_of, "why USER --refused"),
     )
-    lines = [f"{told}: {count} (memd facts {verb})" for told, of, verb in counts if (count := len(of(document)))]
+    lines = [f"{told}: {count} (memd {verb})" for told, of, verb in counts if (count := len(of(document)))]
     yield from ["", *lines] if lines else []

@@ -33,6 +33,7 @@ from memd.memory.facts import (
     updated_at,
     with_id,
 )
+from memd.memory.refused import REASONS as REFUSED
 from memd.memory.said.turns import Said
 from memd.printable import printable
 from memd.recall.view import details
@@ -101,6 +102,23 @@ def _in_its_turn(entry: dict[str, Any], said: Said) -> dict[str, Any]:
 def why_text(account: dict[str, Any]) -> str:
     """The result of `why` as text for a terminal; it may contain square brackets."""
     return "\n".join(_lines(account)) + "\n"
+
+
+def refused_text(facts: Iterable[Fact]) -> str:
+    """Refused facts as text for a terminal; it may contain square brackets."""
+    return "\n".join(line for fact in facts for line in _refused(fact))
+
+
+def _refused(fact: Fact) -> Iterator[str]:
+    when, why = (printable(fact.get(name) or "?") for name in ("refusedAt", "refusedWhy"))
+    yield f"{when}  {printable(content_of(fact))}"
+    share = f" ({confidence_of(fact):.2f})" if why == "low_confidence" else ""
+    yield f"  refused as {why}{share}: {REFUSED.get(why, 'reason unknown')}"
+    yield from ("  " + line for line in details(fact))
+    yield f"  {printable(id_of(fact))}, thread {printable(source_of(fact) or '?')}"
+    for entry in evidence_of(fact):
+        proven = "message" in entry
+        yield from _quote(entry) if proven else [f'  quoted by the model: "{printable(entry.get("quote"))}"']
 
 
 def _version(fact: Fact) -> dict[str, Any]:

@@ -111,6 +111,33 @@ def test_doubtful_facts_from_the_shell(cli: Cli, settings: Settings) -> None:
     assert [fact["approvedBy"] for fact in json.loads(cli("facts", "list", "ana", "--json").stdout)] == ["person"]
 
 
+def test_refused_facts_from_the_shell(cli: Cli, settings: Settings) -> None:
+    """The newest first, with reason, thread and quotes; without any it says whether they are kept at all."""
+    rows = (("The user is tired", "not_durable"), ("用户可能搬家", "no_evidence"))
+    held = [
+        {"id": f"fact_{n}", "content": text, "source": "t9", "refusedWhy": why, "refusedAt": f"2026-03-0{n}T12:00:00Z"}
+        for n, (text, why) in enumerate(rows, 1)
+    ]
+    held[0]["evidence"] = [{"quote": "no such words"}]
+    write(settings, {**recall_support.document(), "refused": held})
+
+    assert cli("why", "ana", "--refused").stdout.splitlines() == [
+        "2026-03-02T12:00:00Z  用户可能搬家",
+        "  refused as no_evidence: the model gave no quote as proof",
+        "  fact_2, thread t9",
+        "2026-03-01T12:00:00Z  The user is tired",
+        "  refused as not_durable: it is soon over",
+        "  fact_1, thread t9",
+        '  quoted by the model: "no such words"',
+    ]
+    assert json.loads(cli("why", "ana", "--refused", "--json").stdout) == held[::-1]
+    assert cli("facts", "rm", "ana", "fact_2").returncode == 0
+    assert [one["id"] for one in json.loads(cli("why", "ana", "--refused", "--json").stdout)] == ["fact_1"]
+    assert "apply.keep_refused" in cli("why", "bob", "--refused").stderr
+    assert "no refused fact in /" in cli("why", "bob", "--refused", MEMD_APPLY__KEEP_REFUSED="5").stderr
+    assert cli("why", "bob").returncode == cli("why", "bob", "fact_1", "--refused").returncode == 2
+
+
 def test_why_and_the_past_from_the_shell(cli: Cli, settings: Settings) -> None:
     """The quote with its place, what was replaced, and what was believed before; what is missing goes to stderr."""
     old: Document = {

@@ -166,7 +166,10 @@ def test_what_was_said_needs_a_scope_of_its_own(site: Site) -> None:
     evidence = [{"thread": "shop/t", "message": "1", "quote": "Since 2019"}]
     store(
         site.settings.data_dir,
-        document(fact("fact_a", "The user has been vegan since 2019", evidence=evidence), bucket=Bucket("eva")),
+        {
+            **document(fact("fact_a", "The user has been vegan since 2019", evidence=evidence), bucket=Bucket("eva")),
+            "refused": [fact("fact_b", "The user trains dolphins")],
+        },
         turn("1", "Since 2019, after that documentary on dolphins.", thread="shop/t"),
         turn("2", "My canoe is blue.", thread="shop/t"),
         turn("3", "My canoe leaks a little.", thread="shop/old"),
@@ -189,6 +192,7 @@ def test_what_was_said_needs_a_scope_of_its_own(site: Site) -> None:
     assert "canoe" not in site.ask("GET", "/v1/inject?user_id=eva&query=canoe", token=reads).json["text"]
     assert "dolphins" in site.ask("GET", "/v1/export?user_id=eva", token=may).body.decode()
     assert "dolphins" not in site.ask("GET", "/v1/export?user_id=eva", token=reads).body.decode()
+    assert "dolphins" not in site.ask("GET", "/v1/memory?user_id=eva", token=may).body.decode()
 
 
 def test_a_receipt_is_for_who_may_name_its_user(site: Site, of_ana: str) -> None:

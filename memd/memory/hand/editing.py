@@ -14,7 +14,7 @@ from typing import Protocol, TypeVar
 from memd.config import Settings
 from memd.context import DEFAULT_AGENT, Bucket
 from memd.errors import Conflict, Rejected
-from memd.memory import doubtful, suspended
+from memd.memory import doubtful, refused, suspended
 from memd.memory.document import (
     Document,
     Fact,
@@ -166,7 +166,8 @@ class Editing:
         if not dry_run:
             before, removal = self.change(bucket, step)
         turns += ((bucket.agent_name, turn) for turn in removal.turns)
-        known = with_id([*facts_of(before), *suspended.facts_of(before), *doubtful.facts_of(before)], fact_id)
+        apart = (fact for field in (suspended, doubtful, refused) for fact in field.facts_of(before))
+        known = with_id([*facts_of(before), *apart], fact_id)
         return Change(fact_id, True, known, None, tuple(turns))
 
     def _other_agents(self, bucket: Bucket) -> list[str]:

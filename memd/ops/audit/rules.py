@@ -10,7 +10,7 @@ from itertools import groupby
 from operator import attrgetter
 
 from memd.config import ApplySettings
-from memd.memory import doubtful, suspended
+from memd.memory import doubtful, refused, suspended
 from memd.memory.document import SECTIONS, Document, Fact, archive_of, facts_of, summaries_of, withheld_of
 from memd.memory.duplicates import similarity
 from memd.memory.facts import (
@@ -266,6 +266,7 @@ def _everything(document: Document) -> Iterator[_Passage]:
         ("archive", archive_of(document)),
         ("suspended", suspended.facts_of(document)),
         ("doubtful", doubtful.facts_of(document)),
+        ("refused", refused.facts_of(document)),
     )
     for name, entries in apart:
         for number, entry in enumerate(entries):
