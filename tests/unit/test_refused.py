@@ -199,6 +199,13 @@ def test_forgetting_by_word_reaches_refused_facts(wish: str, thread: str, left: 
     assert [one for one, _ in kept(run(before=first, said=wish, thread=thread, day=1))] == left
 
 
+def test_forgetting_a_person_reaches_refused_facts_about_them() -> None:
+    """Though the sentence does not name them."""
+    first = run(unsure("Owns a boat", subject=Subject("Emil", "friend")), unsure(LISBON, "搬到里斯本"))
+    left = run(before=first, said="Forget everything about Emil.", thread="u", day=1)
+    assert kept(left) == [(LISBON, "low_confidence")]
+
+
 def test_a_message_that_goes_takes_refused_facts_along() -> None:
     """They quote it; those of another message stay."""
     first = run(unsure(), unsure(LISBON, "搬到里斯本"))
