@@ -43,6 +43,16 @@ def with_facts(document: Document, facts: Sequence[Fact]) -> Document:
     return with_facts_in(document, FIELD, facts)
 
 
+def has_old(document: Document, now: datetime) -> bool:
+    """Whether any doubtful fact is older than DAYS."""
+    return any(_is_old(fact, now) for fact in facts_of(document))
+
+
+def without_old(document: Document, now: datetime) -> Document:
+    """The document without the doubtful facts that are older than DAYS."""
+    return with_facts(document, facts_of(document, now)) if has_old(document, now) else document
+
+
 def doubted(fact: Fact, why: Why, now: str) -> Fact:
     """A fact as it is kept apart."""
     return {**fact, "doubtfulAt": now, "doubtfulWhy": why}

@@ -1,4 +1,7 @@
-"""Upkeep: once a day, removes what was said and is past its days, also for users who say nothing any more."""
+"""Upkeep: once a day, removes what was said and doubtful facts when they are past their days.
+
+Also for users who say nothing any more.
+"""
 
 from __future__ import annotations
 
@@ -86,7 +89,7 @@ class Upkeep:
                 yield Bucket(user_id, agent)
 
     def _tend(self, bucket: Bucket) -> None:
-        from memd.memory.store.said_upkeep import tend  # noqa: PLC0415  (the gates' patterns: the scheduler starts without them)
+        from memd.memory.store.upkeep import tend  # noqa: PLC0415  (the gates' patterns: the scheduler starts without them)
 
         try:
             tend(self._store, bucket, self._settings, datetime.now(UTC))

@@ -114,7 +114,7 @@ def test_doubtful_facts_from_the_shell(cli: Cli, settings: Settings) -> None:
 def test_refused_facts_from_the_shell(cli: Cli, settings: Settings) -> None:
     """The newest first, with reason, thread and quotes; without any it says whether they are kept at all."""
     rows = (("The user is tired", "not_durable"), ("用户可能搬家", "no_evidence"))
-    held = [
+    held: list[dict[str, Any]] = [
         {"id": f"fact_{n}", "content": text, "source": "t9", "refusedWhy": why, "refusedAt": f"2026-03-0{n}T12:00:00Z"}
         for n, (text, why) in enumerate(rows, 1)
     ]

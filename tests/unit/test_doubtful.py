@@ -4,22 +4,26 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
 from msgspec import structs
+from support import make_settings
 
-from memd.config import ApplySettings
+from memd.config import ApplySettings, StoreSettings
 from memd.context import Bucket, Message, identify
 from memd.errors import FactUnknown, Rejected
 from memd.extraction.update import Evidence, NewFact, Update
 from memd.memory import doubtful
 from memd.memory.apply import Applied, Origin, apply
 from memd.memory.document import Document, Fact, empty_document
-from memd.memory.facts import ids_in_use
+from memd.memory.facts import id_of, ids_in_use
 from memd.memory.hand import doubts, edits, notes
 from memd.memory.hand.formats import read
 from memd.memory.hand.imports import merge
+from memd.memory.store.json_store import JsonStore
+from memd.memory.store.upkeep import tend
 from memd.push.times import iso
 
 NOW = datetime(2026, 11, 20, 10, 30, tzinfo=UTC)
@@ -125,6 +129,20 @@ def test_the_list_is_bounded_in_number_and_days() -> None:
     left = run(wanted("The user has a cat", "I have a cat"), said="I have a cat", before=before, days=91).document
     assert "doubtful" not in left
     assert doubtful.facts_of(before, NOW + timedelta(days=91)) == []
+
+
+def test_the_daily_round_removes_what_is_too_old(tmp_path: Path) -> None:
+    """Also of a user who says nothing any more; a memory without such a fact is not written."""
+    store, bucket = JsonStore(tmp_path, StoreSettings()), Bucket("alice")
+    settings = make_settings(tmp_path, None)
+    both = [doubtful.doubted(known(f"fact_{n}"), "support", iso(NOW - timedelta(days=n))) for n in (89, 91)]
+    document = {**doubtful.with_facts(holding(), both), "revision": 1}
+    store.commit(bucket, store.load(bucket), document, lambda: True)
+    assert tend(store, bucket, settings, NOW)
+    left = store.load(bucket)
+    assert [id_of(fact) for fact in doubtful.facts_of(left.document)] == ["fact_89"]
+    assert not tend(store, bucket, settings, NOW)
+    assert store.load(bucket).revision == left.revision == 2
 
 
 def test_a_fact_of_the_memory_is_no_doubtful_one() -> None:

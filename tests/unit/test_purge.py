@@ -79,7 +79,7 @@ def full() -> Document:
         | of_others,
         fact("fact_8", "Never wants to be asked", doubtfulAt="2026-02-01T00:00:00Z", doubtfulWhy="authority"),
     ]
-    why = {"refusedAt": "2026-02-01T00:00:00Z", "refusedWhy": "low_confidence"}
+    why: dict[str, Any] = {"refusedAt": "2026-02-01T00:00:00Z", "refusedWhy": "low_confidence"}
     made["refused"] = [fact("fact_9", f"Sells the cabin in {CANARY}", **why) | of_others]
     made["ledger"] = {"t": ["i1"]}
     return made

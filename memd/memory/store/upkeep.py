@@ -1,4 +1,8 @@
-"""The upkeep of one memory's said layer: what is past its days goes, and what older gates judged is judged anew."""
+"""The upkeep of one memory, also of a user who says nothing any more.
+
+What was said and is past its days goes, what older gates judged is judged anew, and doubtful facts leave when they are
+too old for anybody to decide.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +11,7 @@ from datetime import datetime
 from memd.config import Settings
 from memd.context import Bucket
 from memd.errors import Conflict
+from memd.memory import doubtful
 from memd.memory.document import Document, revised, said_file_of
 from memd.memory.said.changes import Rewrite, rewrite
 from memd.memory.said.excerpts import GATES_VERSION, judged
@@ -18,21 +23,21 @@ from memd.push.times import iso
 
 
 def tend(store: Store, bucket: Bucket, settings: Settings, now: datetime) -> bool:
-    """Bring a memory's layer up to date; returns whether anything changed. A writer that is faster leaves it for later.
+    """Bring a memory up to date; returns whether anything changed. A writer that is faster leaves it for later.
 
-    Where turns are no longer kept, the whole layer goes. Raises as `Store.load` and `Store.commit` do.
+    Where turns are no longer kept, the whole said layer goes. Raises as `Store.load` and `Store.commit` do.
     """
     swept = store.sweep_said(bucket) if isinstance(store, FileStore) else 0
-    if not _is_due(load_to_read(store, bucket).document, settings, now):
+    found = load_to_read(store, bucket).document
+    if not _is_due(found, settings, now) and not doubtful.has_old(found, now):
         return swept > 0
     loaded = store.load(bucket)
     if loaded.tombstone is not None and loaded.tombstone.open:  # a worker erases it with the rest
         return False
-    document = revised(loaded.document, iso(now))
+    said = _renewed(store, bucket, loaded.document, settings, now) if _is_due(found, settings, now) else None
+    document = revised(doubtful.without_old(loaded.document, now), iso(now))
     try:
-        store.commit(
-            bucket, loaded, document, lambda: True, said=_renewed(store, bucket, loaded.document, settings, now)
-        )
+        store.commit(bucket, loaded, document, lambda: True, said=said)
     except Conflict:  # a conversation was stored just now; the next round looks again
         return False
     return True
