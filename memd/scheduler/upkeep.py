@@ -89,7 +89,7 @@ class Upkeep:
                 yield Bucket(user_id, agent)
 
     def _tend(self, bucket: Bucket) -> None:
-        from memd.memory.store.upkeep import tend  # noqa: PLC0415  (the gates' patterns: the scheduler starts without them)
+        from memd.memory.store.tending import tend  # noqa: PLC0415  (the gates' patterns: the scheduler starts without them)
 
         try:
             tend(self._store, bucket, self._settings, datetime.now(UTC))

@@ -23,7 +23,7 @@ from memd.memory.hand import doubts, edits, notes
 from memd.memory.hand.formats import read
 from memd.memory.hand.imports import merge
 from memd.memory.store.json_store import JsonStore
-from memd.memory.store.upkeep import tend
+from memd.memory.store.tending import tend
 from memd.push.times import iso
 
 NOW = datetime(2026, 11, 20, 10, 30, tzinfo=UTC)
