@@ -29,7 +29,7 @@ class Supported:
         if day not in self._by_day:
             self._by_day[day] = Support(self._messages, self._known, day)
         quotes = [Quoted(self._places[entry["message"]], entry["quote"]) for entry in evidence]
-        return self._by_day[day].doubt_of_quotes(content, quotes) != ""
+        return self._by_day[day].doubt(content, quotes) != ""
 
     @cached_property
     def _known(self) -> list[str]:

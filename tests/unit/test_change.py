@@ -305,7 +305,7 @@ def test_what_a_person_wrote_stays() -> None:
 @pytest.mark.parametrize("thread", ["manual", "agent", "unknown"])
 def test_a_thread_may_be_called_like_another_source(thread: str) -> None:
     """Its facts are neither manual nor notes: the model may change them."""
-    turns = identify(thread, [Message("user", QUOTE, id="m1")])
+    turns = identify(thread, [Message("user", f"{QUOTE} It is in Porto.", id="m1")])
     origin = Origin(thread, NOW, "a-model", "3")
     update = Update(new_facts=(new("The user lives in Porto"),))
     (stored,) = apply(holding(), update, turns, turns, origin, ApplySettings()).document["facts"]

@@ -43,6 +43,7 @@ _ZH_DIGITS = {
     char: value for value, chars in enumerate(("零〇", "一", "二两兩俩", "三仨", *"四五六七八九")) for char in chars
 }
 _ZH_UNITS = {"十": 10, "百": 100, "千": 1_000, "万": 10_000, "萬": 10_000, "亿": 100_000_000}
+_AFTERNOON = re.compile(r"(?<![\d.,:])(1[3-9]|2[0-3])(?=:\d\d|\s?[h点时時])")
 _ZH_MONTH = re.compile(r"\d{1,2}\s?月(?:份|底|初|中)?")
 _WORD = re.compile(r"[^\W\d_]+")
 _TENS = range(20, 100, 10)
@@ -87,6 +88,7 @@ class SaidNumbers:
             if missing := self._missing_of_date(match):
                 return missing
         text = _ZH_MONTH.sub(" ", _LISTS["skip"].sub(" ", _LISTS["dates"].sub(" ", text)))
+        text = _AFTERNOON.sub(lambda hour: " " if self._holds(int(hour[0]) - 12) else hour[0], text)
         return next((word for word, readings in _named(text) if not any(map(self._holds, readings))), "")
 
     def _missing_of_date(self, match: re.Match[str]) -> str:

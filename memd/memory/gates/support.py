@@ -45,10 +45,6 @@ class Support:
             return "number"
         if self._names.missing(fact):
             return "name"
-        return self.doubt_of_quotes(fact, quotes)
-
-    def doubt_of_quotes(self, fact: str, quotes: Sequence[Quoted]) -> Doubt:
-        """Why no quote proves a fact: none states it, or none is the user's own words or an answer about it."""
         doubts = [self._doubt_of(fact, quoted) for quoted in quotes]
         return doubts[0] if doubts and all(doubts) else ""
 
