@@ -53,7 +53,8 @@ def commit(store: JsonStore, number: int, *, keep: bool) -> None:
     if keep:
         contents = [content_of(fact) for fact in facts_of(loaded.document)]
         turns = [judged(turn) for turn in turns_of(may_keep(context).kept, "t")]
-        turns = [seen for turn in turns if (seen := without_echo(turn, contents)) is not None]
+        heard = [without_echo(turn, contents) if turn.role == "user" else turn for turn in turns]
+        turns = [turn for turn in heard if turn is not None]
         said = took_in(
             said_file_of(loaded.document), lambda: store.read_said(BUCKET, loaded.document), turns, LIMITS, NOW
         )
