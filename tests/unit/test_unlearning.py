@@ -84,6 +84,8 @@ def test_a_fact_that_is_suspended_comes_back_only_by_a_person() -> None:
     [
         ("Forget everything about the boats of Emil.", True),
         ("Tuesdays only, then... and forget everything I said about the boats of Emil, please.", True),
+        ("Forget the Emil thing btw, I sail alone now.", True),
+        ("Forget the Emil thing, let's plan the kitchen instead.", False),
         ("Don't forget the boats of Emil.", False),
         ("I forgot everything about Emil.", False),
         ("> Forget everything about Emil.", False),
