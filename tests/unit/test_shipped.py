@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 
 import pytest
-from support import code_blocks
+from support import Cli, code_blocks
 from support.evaluation_support import fact, read, says, update, user, write
 
 from memd.errors import ConfigError
@@ -44,6 +44,14 @@ def folder(tmp_path: Path) -> Path:
 def test_nothing_has_got_worse() -> None:
     """Of all that is shipped: run `make eval` when a figure has changed on purpose, and say why in the commit."""
     assert list(worse(read_results(EVALUATION), measure(EVALUATION))) == []
+
+
+@pytest.mark.long
+def test_the_answers_to_the_newest_prompt_are_kept_as_the_readme_says(cli: Cli) -> None:
+    """The bounds stand in the command, which checks them."""
+    command = next(line for line in code_blocks("evaluation/README.md", "sh")[-1].splitlines() if "answered" in line)
+    words = [word.replace("evaluation/", f"{EVALUATION}/") for word in command.split()[1:]]
+    assert cli(*words).returncode == 0
 
 
 def test_the_page_shows_the_figures_on_record() -> None:
