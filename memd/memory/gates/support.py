@@ -34,16 +34,18 @@ class Support:
 
     def __init__(self, messages: Sequence[Message], known: Sequence[str], said_on: date) -> None:
         self._messages = messages
-        texts = [*known, *(message.content for message in messages)]
-        self._figures = SaidNumbers(texts, said_on)
-        self._names = SaidNames([*texts, *(message.name for message in messages if message.name)])
+        said = [message.content for message in messages]
+        named = [message.name for message in messages if message.name]
+        # What is said with a fact mostly holds its numbers and names; a hundred known facts are read only for the rest.
+        self._figures = (SaidNumbers(said, said_on), SaidNumbers([*known, *said], said_on))
+        self._names = (SaidNames([*said, *named]), SaidNames([*known, *said, *named]))
         self._own: dict[int, str] = {}
 
     def doubt(self, fact: str, quotes: Sequence[Quoted]) -> Doubt:
         """Why a fact is doubtful; one good quote is enough for the doubts about quotes."""
-        if self._figures.missing(fact):
+        if all(figures.missing(fact) for figures in self._figures):
             return "number"
-        if self._names.missing(fact):
+        if all(names.missing(fact) for names in self._names):
             return "name"
         doubts = [self._doubt_of(fact, quoted) for quoted in quotes]
         return doubts[0] if doubts and all(doubts) else ""
