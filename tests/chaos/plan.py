@@ -66,7 +66,7 @@ class Plan:
     contexts in it; it grows with the load of the machine, and with what that load has left in the inbox beyond this."""
 
     patience_s: float = 180.0
-    """A run that has not drained by then is ended. `drain_within_s` judges it; that grows with the load, this does not."""
+    """A run that has not drained by then is ended. `drain_within_s` grows with the load, this does not."""
 
     watch_pause_s: float = 0.02
     """Pause of the watcher between two looks at all documents."""
