@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 from collections.abc import Callable, Coroutine, Generator, Iterable, Mapping, Sequence
 from functools import cached_property, wraps
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, Self, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeAlias, TypeVar
 
 import redis.asyncio
 from msgspec.structs import replace
 
 from memd import config
+from memd.asynchronous import in_thread
 from memd.config import Settings
 from memd.context import DEFAULT_AGENT, user_hash
 from memd.inbox import budget, dead, verbs
@@ -36,31 +36,9 @@ Turns = Sequence[Mapping[str, Any]]
 
 P = ParamSpec("P")
 R = TypeVar("R")
-S = TypeVar("S")
-S_co = TypeVar("S_co", covariant=True)
 
 Calls: TypeAlias = Generator[Call[Any], Any, R]
 """A method as the calls it sends one after the other, and its result. Who sends them, sync or async, is left open."""
-
-
-class HasSync(Protocol[S_co]):
-    """An async object that has the sync one at hand."""
-
-    @property
-    def _sync(self) -> S_co: ...
-
-
-def in_thread(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[HasSync[S], P], Coroutine[Any, Any, R]]:
-    """The async half of a method: runs it in a thread, on the sync object. Same parameters, same docstring.
-
-    The context variables of the caller are set in the thread. A cancelled call ends the wait, not the work.
-    """
-
-    @wraps(method)
-    async def run(self: HasSync[S], /, *args: P.args, **kwargs: P.kwargs) -> R:
-        return await asyncio.to_thread(method, self._sync, *args, **kwargs)
-
-    return run
 
 
 class _Commands:

@@ -21,7 +21,8 @@ from anthropic.types.beta import (
 
 from memd.adapters.agent_memory import AgentMemory
 from memd.adapters.memory_files import MemoryFiles
-from memd.client import Memd, in_thread
+from memd.asynchronous import in_thread
+from memd.client import Memd
 from memd.context import DEFAULT_AGENT
 from memd.errors import MemdError
 

@@ -24,7 +24,8 @@ from langgraph.config import get_config
 from langgraph.runtime import Runtime
 
 from memd.adapters.agent_memory import with_note
-from memd.client import Memd, in_thread
+from memd.asynchronous import in_thread
+from memd.client import Memd
 from memd.context import DEFAULT_AGENT
 from memd.errors import MemdError, Rejected
 from memd.events import Event

@@ -39,7 +39,7 @@ from memd.workers.pieces import ask_in_pieces
 from memd.workers.progress import MOST, PER_CLAIM
 from memd.workers.remember import choose
 from memd.workers.repair import repaired
-from memd.workers.steps import NOTHING, Answered, Opened, Part, Unread, Work
+from memd.workers.steps import NOTHING, Answered, ClaimPart, Opened, Unread, Work
 
 _FILE = f"said-{0:016}.jsonl"
 """A name for what was said, which is in no file here."""
@@ -133,7 +133,7 @@ class InMemory:
                 parts.end(await self._step(part, result, now, requests))
         return result
 
-    async def _step(self, part: Part, result: Remembered, now: datetime, names: Iterator[str]) -> Any:
+    async def _step(self, part: ClaimPart, result: Remembered, now: datetime, names: Iterator[str]) -> Any:
         work = choose(Opened(part, _loaded(result.after, part)), self._settings, self._patterns, now)
         if isinstance(work, Unread):
             result.skipped = work.reason
@@ -213,7 +213,7 @@ def _together(calls: Sequence[Asked], request: Request, extraction: Extraction) 
     )
 
 
-def _loaded(document: Document, part: Part) -> Loaded:
+def _loaded(document: Document, part: ClaimPart) -> Loaded:
     """The document as a store would load it for this part."""
     identities = {part.claim.key.thread_id: [message.identity for message in part.messages]}
     return Loaded(document, revision_of(document), None, ledger.known(ledger_of(document), identities))

@@ -11,7 +11,7 @@ from datetime import datetime
 from memd.config import RecallSettings, Settings
 from memd.errors import ContentRefused, ContentTooLong
 from memd.evaluation.in_memory import Asked, Remembered
-from memd.evaluation.labels import LabelledUser, Must, Question, Session
+from memd.evaluation.labels import LabelledSession, LabelledUser, Must, Question
 from memd.evaluation.matching import Matcher, is_about, matching, text_of
 from memd.evaluation.tally import Judgement
 from memd.extraction.update import NewFact
@@ -40,14 +40,14 @@ class Judge:
     _wanted: list[Matcher] = field(default_factory=list)
     """Matchers of all facts that the sessions so far allow to be stored."""
 
-    def session(self, session: Session, done: Remembered) -> Iterator[Judgement]:
+    def session(self, session: LabelledSession, done: Remembered) -> Iterator[Judgement]:
         """The judgements after a session."""
         seen = _Seen(session, done, [*self._wanted, *session.wanted()])
         self._wanted += session.wanted()
         for judge in (_recall, _precision, _baits, _gone, _kept, _refusals, _replies, _languages):
             yield from self._judgements(f"{self.user.user}.{session.id}", judge(seen))
 
-    def questions(self, session: Session, document: Document, *, last: bool) -> Iterator[Judgement]:
+    def questions(self, session: LabelledSession, document: Document, *, last: bool) -> Iterator[Judgement]:
         """The judgements on the questions that are asked after this session."""
         for number, question in enumerate(self.user.questions, 1):
             if question.after == session.id or (last and question.after is None):
@@ -69,7 +69,7 @@ class Judge:
 class _Seen:
     """A session with its effect on the memory."""
 
-    session: Session
+    session: LabelledSession
     done: Remembered
     wanted: list[Matcher]
 

@@ -47,7 +47,7 @@ class Gone(Matcher, frozen=True, kw_only=True):
     by: Name | None = None
 
 
-class Session(Struct, frozen=True, forbid_unknown_fields=True):
+class LabelledSession(Struct, frozen=True, forbid_unknown_fields=True):
     """One conversation and its labels. The run's clock is set to `at`."""
 
     id: Name
@@ -92,7 +92,7 @@ class LabelledUser(Struct, frozen=True, forbid_unknown_fields=True):
     user: Annotated[str, Meta(pattern=r"^[a-z0-9-]{1,40}\Z")]
     language: str
     about: str
-    sessions: Annotated[tuple[Session, ...], Meta(min_length=1)]
+    sessions: Annotated[tuple[LabelledSession, ...], Meta(min_length=1)]
     questions: Annotated[tuple[Question, ...], Meta(max_length=10)]
     user_name: str | None = None
     """What the pushes call the user, where messages have the names of their speakers."""

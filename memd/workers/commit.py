@@ -29,7 +29,7 @@ from memd.workers.before import TAIL_BYTES, earlier, may_stand_before
 from memd.workers.keeping import Keeping, Written
 from memd.workers.outcome import Lost, Overtaken, Stored
 from memd.workers.resources import Resources
-from memd.workers.steps import Answered, Opened, Part, Work
+from memd.workers.steps import Answered, ClaimPart, Opened, Work
 
 ROUNDS = 5
 """How often an update is applied again because another writer was faster."""
@@ -45,7 +45,7 @@ class Documents:
         self.writable = False
         """Whether the store took a write since its last failure. False at the start, so that a probe runs first."""
 
-    def load(self, part: Part) -> Opened | Lost:
+    def load(self, part: ClaimPart) -> Opened | Lost:
         """The bucket's document, and the part's messages that it already knows.
 
         Lost after an interrupted forgetting, which is completed first and removes the claim as well.
@@ -58,12 +58,12 @@ class Documents:
             return Lost("forgotten")
         return Opened(part, loaded, self._earlier(part, loaded))
 
-    def probe(self, part: Part) -> None:
+    def probe(self, part: ClaimPart) -> None:
         """Find out whether the store takes writes. Raises StoreUnavailable."""
         self._store.probe(part.claim.key.bucket)
         self.writable = True
 
-    def sync(self, part: Part) -> None:
+    def sync(self, part: ClaimPart) -> None:
         """Make the bucket's document durable, whoever wrote it. Raises StoreUnavailable."""
         self._store.sync(part.claim.key.bucket)
 
@@ -116,7 +116,7 @@ class Documents:
         name, now = self._ledger_name(work.part.claim.key), iso(datetime.now(UTC))
         return replace(written, document=off_record.noted(written.document, name, now, is_off=work.kept.is_off))
 
-    def _earlier(self, part: Part, loaded: Loaded) -> tuple[Message, ...]:
+    def _earlier(self, part: ClaimPart, loaded: Loaded) -> tuple[Message, ...]:
         """What was said before a claim that begins with a new message. Raises StoreUnavailable."""
         claim, most = part.claim, self._settings.extraction.context_messages
         if not most or not may_stand_before(loaded.document, self._places(claim.key), claim.messages, loaded.known):
@@ -131,7 +131,7 @@ class Documents:
     def _places(self, key: Key) -> tuple[str, ...]:
         return ledger.places(self._ledger_name(key))
 
-    def _recent_use(self, part: Part, loaded: Loaded, update: Update) -> dict[str, float]:
+    def _recent_use(self, part: ClaimPart, loaded: Loaded, update: Update) -> dict[str, float]:
         """Recent reads of each fact, where the memory may be too full; empty otherwise."""
         facts = by_id(loaded.document)
         if len(facts) + len(update.new_facts) <= self._settings.apply.max_facts:

@@ -19,7 +19,7 @@ from memd.inbox.claim import Claim
 from memd.workers.outcome import Dead, Guilty, Outcome, Overtaken, PartOutcome, Retry, Skipped, Stored, Unfit
 from memd.workers.pieces import can_be_split
 from memd.workers.progress import Progress
-from memd.workers.steps import Part
+from memd.workers.steps import ClaimPart
 
 MAX_CALLS = 64
 """Most model calls that one halving may cost; enough to find eight guilty messages among thousands."""
@@ -38,7 +38,7 @@ class _Planned:
 
     rounds: int = 0
     failure: ContentTooLong | None = None
-    """See `Part.failure`."""
+    """See `ClaimPart.failure`."""
 
 
 class Parts:
@@ -59,12 +59,12 @@ class Parts:
         self._ended_by: Outcome | None = None
         self._calls = 0
 
-    def __iter__(self) -> Iterator[Part]:
+    def __iter__(self) -> Iterator[ClaimPart]:
         """Yield the parts in order, until all are done or an outcome ends the claim."""
         while self._planned and self._ended_by is None:
             guilty = frozenset(message.identity for message in self._guilty)
             part = self._planned[-1]
-            yield Part(self._claim, part.messages, guilty, self.progress, part.failure)
+            yield ClaimPart(self._claim, part.messages, guilty, self.progress, part.failure)
 
     def end(self, outcome: PartOutcome) -> None:
         """End the part in hand."""

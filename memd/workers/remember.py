@@ -46,7 +46,7 @@ from memd.workers.pieces import ask_in_pieces
 from memd.workers.resources import Resources
 from memd.workers.settle import Settling, breaks_format
 from memd.workers.shown import shown
-from memd.workers.steps import NOTHING, Answered, Opened, Part, Unread, Work
+from memd.workers.steps import NOTHING, Answered, ClaimPart, Opened, Unread, Work
 
 ALREADY_KNOWN = Skipped("already_known")
 
@@ -95,7 +95,7 @@ class Remembering:
             return outcome
         return replace(outcome, answer=parts.progress.paid_pieces(self._resources.settings.extraction.model))
 
-    async def _load(self, part: Part) -> Opened | Dead | Lost:
+    async def _load(self, part: ClaimPart) -> Opened | Dead | Lost:
         if part.claim.bad:
             return Dead(part.claim.bad, breaks_format(part.claim.bad))
         if part.claim.refused:  # first, so that the ack does not include them

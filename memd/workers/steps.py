@@ -2,7 +2,7 @@
 
 A step may return an outcome instead, which ends the part.
 
-Part ──load──► Opened ──choose──► Work ──ask──► Answered ──commit──► outcome
+ClaimPart ──load──► Opened ──choose──► Work ──ask──► Answered ──commit──► outcome
                               └─► Unread ──note──► outcome
 """
 
@@ -25,7 +25,7 @@ from memd.workers.progress import Progress
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class ClaimPart:
     """Messages of a claim that are tried together: all, or fewer if the model cannot take all."""
 
     claim: Claim
@@ -58,7 +58,7 @@ class Part:
 class Opened:
     """A part and the bucket's document. `earlier`: the turns of the thread before the claim's messages, if needed."""
 
-    part: Part
+    part: ClaimPart
     loaded: Loaded
     earlier: tuple[Message, ...] = ()
 
@@ -67,7 +67,7 @@ class Opened:
 class Work:
     """The extractor's input: the new messages of a part, and known messages before them for context."""
 
-    part: Part
+    part: ClaimPart
     loaded: Loaded
     new: tuple[Message, ...]
     before: tuple[Message, ...]

@@ -9,7 +9,8 @@ import threading
 from collections.abc import Callable
 from typing import Any, assert_type
 
-from memd.client import AsyncMemd, Memd, in_thread
+from memd.asynchronous import in_thread
+from memd.client import AsyncMemd, Memd
 from memd.inbox.receipt import Outcome, Receipt
 from memd.inbox.status import Status
 from memd.memory.document import Fact

@@ -20,10 +20,11 @@ LEVELS = (
     ("cli", "http", "mcp", "adapters"),
     ("evaluation", "ops", "workers", "scheduler"),
     ("client", "forget"),
+    ("session",),
     ("recall",),
     ("extraction", "inbox", "memory"),
     ("push",),
-    ("config", "context", "errors", "events", "yaml_text", "printable"),
+    ("asynchronous", "config", "context", "errors", "events", "yaml_text", "printable"),
 )
 """The parts of memd from the top down: a part imports its own level and the levels below it."""
 
