@@ -19,7 +19,7 @@ from memd.push.signals import load_patterns
 from memd.workers.before import TOKENS, earlier, may_stand_before, within_tokens
 from memd.workers.progress import Progress
 from memd.workers.remember import choose
-from memd.workers.steps import Opened, Part, Unread, Work
+from memd.workers.steps import ClaimPart, Opened, Unread, Work
 
 KEY = Key("t", ALICE.user_id)
 NOON = "2026-11-20T12:00:00.000Z"
@@ -42,7 +42,7 @@ def pushed(text: str, at: str = NOON) -> tuple[Message, ...]:
 
 def chosen(store: JsonStore, text: str, before: tuple[Message, ...]) -> object:
     claim = Claim("c", KEY, pushed(text), 0, 0, 0, 0)
-    part = Part(claim, claim.messages, frozenset(), Progress.of(claim))
+    part = ClaimPart(claim, claim.messages, frozenset(), Progress.of(claim))
     return choose(Opened(part, store.load(ALICE), before), Settings(), PATTERNS, datetime(2026, 11, 20, tzinfo=UTC))
 
 

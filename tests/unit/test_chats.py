@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage, messages_to_dict
+from support.chat_rules import check_accepted
 
 from memd.context import estimate_tokens
 from memd.errors import Rejected
@@ -14,7 +15,6 @@ from memd.session.chat import FILE_TOKENS, ChatTurn, Other, Text, ToolResult, To
 from memd.session.pairs import NO_RESULT, paired
 from memd.session.reading_chats import read, turns_of
 from memd.session.writing_chats import OPENING, written
-from tests.support.chat_rules import check_accepted
 
 CALL = ToolUse("c1", "weather", {"city": "Porto"})
 TURNS = (
@@ -141,7 +141,7 @@ def test_a_picture_is_written_for_the_other_provider_and_a_thought_only_for_its_
 def test_a_chat_that_the_assistant_opens_gets_a_user_before_it() -> None:
     """A greeting comes first in many apps, and is refused by providers."""
     for shape in ("anthropic", "openai"):
-        call = written((said("system", "Be kind."), said("assistant", "Hello!")), shape)  # type: ignore[arg-type]
+        call = written((said("system", "Be kind."), said("assistant", "Hello!")), shape)
         check_accepted(call, shape)
         assert call["messages"][-2]["content"] == OPENING
 

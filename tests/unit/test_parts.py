@@ -12,7 +12,7 @@ from memd.extraction.update import Update
 from memd.inbox.claim import Claim
 from memd.workers.halving import ROUNDS, Parts
 from memd.workers.outcome import Dead, Lost, Outcome, Overtaken, PartOutcome, Retry, Skipped, Stored, Unfit
-from memd.workers.steps import Part
+from memd.workers.steps import ClaimPart
 
 TOO_LONG = ContentTooLong("too_long", "")
 REFUSED = ContentRefused("refusal", "")
@@ -56,7 +56,7 @@ def ended(parts: Parts, *outcomes: PartOutcome) -> Outcome:
     return parts.finish()
 
 
-def answer(part: Part, guilty: set[str]) -> PartOutcome:
+def answer(part: ClaimPart, guilty: set[str]) -> PartOutcome:
     names = tuple(message.identity for message in part.messages)
     return Unfit(TOO_LONG) if guilty & {*names} else Stored(len(names), names)
 
