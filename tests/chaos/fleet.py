@@ -1,4 +1,7 @@
-"""The fleet: every process of a run. A process that is killed, or dies by itself, is started again at once."""
+"""The fleet: every process of a run. A process that is killed, or dies by itself, is started again at once.
+
+All but the server are forked from one that has imported them, so that the kills hit parts at work, not their imports.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +14,12 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 
-from support import environment
+from support import environment, forkserver
 
 from chaos.plan import Plan
 from memd.inbox.connection import socket_path
@@ -30,6 +34,7 @@ ORPHAN_S = 1.0
 TESTS = Path(__file__).parent.parent
 
 Popen = subprocess.Popen[bytes]
+Process = Popen | forkserver.Part
 
 
 class Role(StrEnum):
@@ -48,8 +53,8 @@ class Part:
 
     role: Role
     name: str
-    start: Callable[[], Popen]
-    process: Popen | None = None
+    start: Callable[[], Process]
+    process: Process | None = None
     done: bool = False
     killed: bool = False
     """Whether the run killed its present process."""
@@ -83,13 +88,14 @@ class Fleet:
         self._folder = folder
         self._extra = {"PYTHONPATH": str(TESTS), **extra}
         plan.write(folder)
-        self._helpers: list[Popen] = []
+        self._helpers: list[Process] = []
+        self._forks = forkserver.ForkServer(("chaos.producer", "chaos.watcher", "memd.client"), self._extra)
         self._model_url = self._start_model()
         self.settings = plan.settings(folder, self._model_url)
         self.plan = replace(plan, socket=str(socket_path(self.settings)))
         self._parts = [Part(Role.SERVER, "server", lambda: server.start(self.settings, server.die_with(os.getpid())))]
         self._starter = ThreadPoolExecutor(1, "server-starter")  # the server dies with this thread
-        self._starting: Future[Popen] | None = None
+        self._starting: Future[Process] | None = None
         self._doomed: list[tuple[float, int]] = []
 
     # --- beginning and end ---
@@ -105,7 +111,7 @@ class Fleet:
         """Start the producers and the watcher. `begin`: the moment of the first push, on the monotonic clock."""
         self.plan = replace(self.plan, begin=begin)
         self.plan.write(self._folder)
-        self._helpers.append(self._python("watcher", ["-m", "chaos.watcher", str(self._folder)]))
+        self._helpers.append(self._fork("watcher", "chaos.watcher", [str(self._folder)]))
         self._parts += [self._producer(number) for number in range(self.plan.producers)]
         self.mend()
 
@@ -116,9 +122,10 @@ class Fleet:
         memd = [part.process for part in self._parts[1:] if part.process is not None]
         _stop([process for process in memd if process.poll() is None])
         _stop(self._helpers)
-        if (process := self._parts[0].process) is not None and process.poll() is None:
+        if isinstance(process := self._parts[0].process, subprocess.Popen) and process.poll() is None:
             server.stop(process)
         self._starter.shutdown()
+        self._forks.close()
 
     # --- while it runs ---
 
@@ -133,6 +140,7 @@ class Fleet:
         for moment, pid in list(self._doomed):
             if not alive(pid):
                 self._doomed.remove((moment, pid))
+                reap(pid)
             elif now > moment:
                 self._doomed.remove((moment, pid))
                 self.tally.orphans += 1
@@ -200,12 +208,15 @@ class Fleet:
 
     def _memd(self, role: Role, number: int) -> Part:
         name = f"{role}-{number}"
-        return Part(role, name, lambda: self._python(name, ["-m", "memd", role.value]))
+        return Part(role, name, lambda: self._fork(name, "memd.cli", [role.value]))
 
     def _producer(self, number: int) -> Part:
         name = f"producer-{number}"
-        words = ["-m", "chaos.producer", str(self._folder), str(number)]
-        return Part(Role.PRODUCER, name, lambda: self._python(name, words))
+        return Part(Role.PRODUCER, name, lambda: self._fork(name, "chaos.producer", [str(self._folder), str(number)]))
+
+    def _fork(self, name: str, module: str, words: list[str]) -> forkserver.Part:
+        env = {**environment(self.settings), **self._extra}
+        return self._forks.start(words, env, self._folder, self._folder / f"{name}.log", module=module)
 
     def _start_model(self) -> str:
         with (self._folder / "model.log").open("ab") as log:
@@ -223,18 +234,6 @@ class Fleet:
             address = output.readline().decode().strip()
         assert address, "the model has not started"
         return address
-
-    def _python(self, name: str, words: list[str]) -> Popen:
-        with (self._folder / f"{name}.log").open("ab") as log:
-            return subprocess.Popen(
-                [sys.executable, *words],
-                env={**environment(self.settings), **self._extra},
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-                preexec_fn=server.die_with(os.getpid()),  # noqa: PLW1509  (it only asks the kernel)
-            )
 
 
 def children(pid: int) -> list[int]:
@@ -261,7 +260,13 @@ def alive(pid: int) -> bool:
         return False
 
 
-def _stop(processes: list[Popen]) -> None:
+def reap(pid: int) -> None:
+    """Remove an orphan that has ended, which this process has inherited, from the list of processes."""
+    with suppress(ChildProcessError):  # its worker is only just dead: init has it, or the worker had waited for it
+        os.waitpid(pid, os.WNOHANG)
+
+
+def _stop(processes: list[Process]) -> None:
     for process in processes:
         process.terminate()
     until = time.monotonic() + STOP_S
@@ -274,7 +279,7 @@ def _stop(processes: list[Popen]) -> None:
 
 
 def processes_of(folder: Path) -> Iterator[int]:
-    """Every process of this machine that has the folder of a run in its environment or arguments."""
+    """Every process of this machine that works in the folder of a run, or has it in environment or arguments."""
     needle = os.fsencode(folder)
     for entry in os.scandir("/proc"):
         if entry.name.isdigit() and int(entry.name) != os.getpid() and _names(Path(entry.path), needle):
@@ -283,6 +288,7 @@ def processes_of(folder: Path) -> Iterator[int]:
 
 def _names(process: Path, needle: bytes) -> bool:
     try:
-        return any(needle in (process / name).read_bytes() for name in ("environ", "cmdline"))
+        place = os.fsencode((process / "cwd").readlink())
+        return needle in place or any(needle in (process / name).read_bytes() for name in ("environ", "cmdline"))
     except OSError:  # it has ended, or belongs to another user
         return False

@@ -20,8 +20,10 @@ import traceback
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
+from types import MappingProxyType
 from typing import IO, Any
 
+PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
 
 
@@ -70,24 +72,41 @@ class Part:
 class ForkServer:
     """The process that forks, started on first use."""
 
-    def __init__(self) -> None:
+    def __init__(self, modules: Sequence[str] = (), env: Mapping[str, str] = MappingProxyType({})) -> None:
+        """`modules`: imported beside memd's own, for parts that begin there. `env`: added to its environment."""
         ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
         self._process = subprocess.Popen(
-            [sys.executable, __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            [sys.executable, __file__, *modules],
+            env={**os.environ, **env},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
         )
 
     def start(
-        self, words: Sequence[str], env: Mapping[str, str], folder: Path, log: Path, constants: Mapping[str, float]
+        self,
+        words: Sequence[str],
+        env: Mapping[str, str],
+        folder: Path,
+        log: Path,
+        constants: Mapping[str, float] = MappingProxyType({}),
+        module: str = "memd.cli",
     ) -> Part:
         """Start `memd <words>` in a session of its own, in `folder`, with its output in `log`.
 
         `constants` names constants of memd's modules ("memd.ops.supervisor.HEALTHY_S") that this process alone has
-        with other values: a test of a wait of minutes need not take minutes.
+        with other values: a test of a wait of minutes need not take minutes. `module`: whose `main` runs.
         """
-        wanted = {"words": list(words), "env": dict(env), "folder": str(folder), "log": str(log)}
+        wanted = {"words": list(words), "env": dict(env), "folder": str(folder), "log": str(log), "module": module}
         wanted["constants"] = dict(constants)
         print(json.dumps(wanted), file=_pipe(self._process.stdin), flush=True)
         return Part(int(_pipe(self._process.stdout).readline()))
+
+    def close(self) -> None:
+        """End the process that forks. The parts live on."""
+        _pipe(self._process.stdin).close()
+        self._process.wait()
+        _pipe(self._process.stdout).close()
 
 
 def _pipe(stream: IO[str] | None) -> IO[str]:
@@ -116,6 +135,8 @@ def _serve() -> None:
     import memd.scheduler.loop
     import memd.workers.worker
 
+    for name in sys.argv[1:]:
+        import_module(name)
     structlog.get_logger()
     memd.workers.drain.prepare()
     for line in sys.stdin:
@@ -141,8 +162,12 @@ def _fork_and_end(line: str, tell: int) -> None:
     if pid == 0:
         os.close(tell)
         os.close(held)
+        between = os.getppid()
         os.read(alone, 1)  # ends with the process between; then the test process is the parent
         os.close(alone)
+        while os.getppid() == between:  # its files are closed a moment before
+            os.sched_yield()
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)  # no part outlives the tests
         _become(json.loads(line))
     os.write(tell, f"{pid}\n".encode())
     os._exit(0)
@@ -166,10 +191,7 @@ def _become(wanted: dict[str, Any]) -> None:
             assert hasattr(import_module(module), constant), name
             setattr(import_module(module), constant, value)
         sys.argv = ["memd", *wanted["words"]]
-        from memd.cli import main
-
-        main()
-        code = 0
+        code = import_module(wanted["module"]).main() or 0
     except SystemExit as end:
         code = end.code if isinstance(end.code, int) else int(end.code is not None)
     except BaseException:  # noqa: BLE001  (a traceback in the part's log, as Python itself would leave)
