@@ -158,11 +158,11 @@ def _serve() -> None:
 
 def _fork_and_end(line: str, tell: int) -> None:
     alone, held = os.pipe()
+    between = os.getpid()
     pid = os.fork()
     if pid == 0:
         os.close(tell)
         os.close(held)
-        between = os.getppid()
         os.read(alone, 1)  # ends with the process between; then the test process is the parent
         os.close(alone)
         while os.getppid() == between:  # its files are closed a moment before
