@@ -11,6 +11,7 @@ from memd.push.redaction import searches
 STAGES = stages()
 
 
+@pytest.mark.long  # `make smoke` looks at each stage too, with longer texts
 @pytest.mark.parametrize("stage", STAGES)
 def test_a_stage_takes_linear_time(stage: str) -> None:
     """25,000 characters cost some ten times what 2,500 do, for the worst known repetitions; at most 12."""
