@@ -240,6 +240,33 @@ class RecallSettings(Section, frozen=True):
     cache_mb: Annotated[int, Meta(ge=1, le=1_000_000)] = 256
 
 
+class SessionSettings(Section, frozen=True):
+    strategy: Literal["recent", "auto", "transcript"] = "recent"
+    max_tokens: Count = 40_000
+    compact_tokens: Count = 30_000
+    keep_tokens: Count = 15_000
+    model_tokens: Count = 131_072
+    auto_share: Annotated[float, Meta(gt=0, le=1)] = 0.3
+    auto_messages: Annotated[int, Meta(ge=2, le=100_000)] = 30
+    auto_keep: Annotated[int, Meta(ge=1, le=100_000)] = 10
+    transcript_tokens: Count = 50_000
+    summary_tokens: Annotated[int, Meta(ge=100, le=8_000)] = 2_000
+    whole_turns: Annotated[int, Meta(ge=1, le=100_000)] = 10
+    tool_input_chars: Annotated[int, Meta(ge=100, le=10_000_000)] = 500
+    tool_result_chars: Annotated[int, Meta(ge=100, le=10_000_000)] = 1_000
+    tool_results: Annotated[int, Meta(ge=0, le=100_000)] = 3
+    offload_chars: Annotated[int, Meta(ge=100, le=10_000_000)] = 1_000
+
+    def __post_init__(self) -> None:
+        if not self.keep_tokens + self.summary_tokens < self.compact_tokens <= self.max_tokens:
+            raise ValueError(
+                f"keep_tokens ({self.keep_tokens}) + summary_tokens ({self.summary_tokens}) must be less than "
+                f"compact_tokens ({self.compact_tokens}), which must not be more than max_tokens ({self.max_tokens})"
+            )
+        if self.auto_keep >= self.auto_messages:
+            raise ValueError(f"auto_keep ({self.auto_keep}) must be less than auto_messages ({self.auto_messages})")
+
+
 class HttpSettings(Section, frozen=True):
     enabled: bool = False
     host: Annotated[str, Meta(min_length=1, max_length=255)] = "127.0.0.1"
@@ -278,6 +305,7 @@ class Settings(Section, frozen=True):
     said: SaidSettings = SaidSettings()
     store: StoreSettings = StoreSettings()
     recall: RecallSettings = RecallSettings()
+    session: SessionSettings = SessionSettings()
     http: HttpSettings = HttpSettings()
     log: LogSettings = LogSettings()
 

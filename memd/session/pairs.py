@@ -43,8 +43,11 @@ def paired(turns: Sequence[ChatTurn]) -> tuple[ChatTurn, ...]:
 
 
 def cuts(turns: Sequence[ChatTurn]) -> list[int]:
-    """The places before which paired turns may be cut: no call is before any of them whose result is behind it."""
-    return [place for place, turn in enumerate(turns) if turn.role != "tool"]
+    """The places before which paired turns may be cut, all at turns of the user or the assistant.
+
+    So results stay with their call, and system turns with what they follow.
+    """
+    return [place for place, turn in enumerate(turns) if turn.role in ("user", "assistant")]
 
 
 def _in_order(turns: Sequence[ChatTurn]) -> bool:

@@ -55,6 +55,8 @@ def _opened(messages: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
             yield {"role": "user", "content": OPENING}
         is_open = is_open or message["role"] != "system"
         yield message
+    if not is_open:
+        yield {"role": "user", "content": OPENING}
 
 
 def _anthropic(turns: Sequence[ChatTurn]) -> Iterator[dict[str, Any]]:
