@@ -24,6 +24,7 @@ from benchmarks.sizes import Size
 from benchmarks.timing import median, server_cpu
 from memd.client import Memd
 from memd.context import Bucket
+from memd.disk import files
 from memd.extraction import endpoint, envelope
 from memd.extraction.prompt import PROMPT_VERSION, build
 from memd.extraction.protocol import Request
@@ -32,7 +33,6 @@ from memd.inbox.claim import Claim
 from memd.inbox.connection import send
 from memd.memory import ledger
 from memd.memory.apply import Origin, apply
-from memd.memory.store import files
 from memd.memory.store.json_store import open_store
 from memd.push.redaction import redact
 

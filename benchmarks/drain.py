@@ -29,9 +29,9 @@ from benchmarks.timing import children, interleaved, median, memory_mb, server_c
 from memd.client import Memd
 from memd.config import Secret, Settings
 from memd.context import Bucket
+from memd.disk import files
 from memd.inbox import verbs
 from memd.inbox.connection import Flight, connect, inbox_url
-from memd.memory.store import files
 from memd.push.filtering import to_context
 from memd.push.validation import check_push
 

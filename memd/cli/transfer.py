@@ -13,9 +13,9 @@ import typer
 from memd.cli.bars import bar
 from memd.cli.common import DryRun, Json, User, completes, echo, echo_json, nothing, read_file, settings, warn
 from memd.client import Memd
+from memd.disk.files import MAX_BYTES
 from memd.memory.hand.formats import parse_json
 from memd.memory.hand.transfer import ImportedMemory
-from memd.memory.store.files import MAX_BYTES
 from memd.printable import counted, noun, printable
 
 OneAgent = Annotated[str | None, typer.Option("--agent", help="Only this agent's memory of the user.")]

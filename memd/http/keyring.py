@@ -20,9 +20,9 @@ from typing import Any, Literal, get_args
 
 import orjson
 
+from memd.disk import files
+from memd.disk.lock import locked
 from memd.errors import ConfigError, DocumentDamaged, StoreUnavailable
-from memd.memory.store import files
-from memd.memory.store.lock import locked
 from memd.push.times import iso
 from memd.push.validation import check_identifier
 

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 from support.stores import ALICE, contents, names, options, save
 
+from memd.disk import files
 from memd.errors import Conflict
-from memd.memory.store import files
 from memd.memory.store.json_store import JsonStore
 
 

@@ -18,15 +18,15 @@ from support import Cli, daemon, ended, execute, make_settings, part, wait_for
 from memd.client import Memd
 from memd.config import Settings
 from memd.context import Bucket, Key, user_hash
+from memd.disk import lock
+from memd.disk.lock import locked
 from memd.errors import DocumentDamaged, StoreUnavailable
 from memd.forget import Forgetting
 from memd.inbox import library, verbs
 from memd.inbox.connection import connect, send
 from memd.inbox.raw_door import RawDoor
 from memd.inbox.verbs import RAW, P
-from memd.memory.store import lock
 from memd.memory.store.json_store import open_store
-from memd.memory.store.lock import locked
 from memd.memory.store.paths import bucket_lock, folder
 from memd.memory.store.protocol import Cut, Wish
 from memd.memory.store.tombstone import TombstoneFiles

@@ -12,7 +12,7 @@ from msgspec import convert
 
 from memd.config import StoreSettings
 from memd.context import Bucket
-from memd.memory.store import files
+from memd.disk import files
 from memd.memory.store.json_store import JsonStore
 from memd.memory.store.protocol import Loaded
 

@@ -24,7 +24,8 @@ LEVELS = (
     ("recall",),
     ("extraction", "inbox", "memory"),
     ("push",),
-    ("asynchronous", "config", "context", "errors", "events", "yaml_text", "printable"),
+    ("tasks",),
+    ("asynchronous", "config", "context", "disk", "errors", "events", "yaml_text", "printable"),
 )
 """The parts of memd from the top down: a part imports its own level and the levels below it."""
 

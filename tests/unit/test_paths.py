@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memd.context import Bucket
+from memd.disk import path_parts
 from memd.memory.store import paths
 
 ID = st.one_of(
@@ -27,12 +28,12 @@ NASTY = [
 @pytest.mark.parametrize("name", ["alice", "alice@example.com", "user-42_a", "bob+test@mail.example.org", "0"])
 def test_ordinary_ids_stay_readable(name: str) -> None:
     """Lower-case ids and e-mail addresses are their own file names."""
-    assert paths.encode(name) == name
+    assert path_parts.encode(name) == name
 
 
 def test_no_two_nasty_ids_share_a_file_even_without_case_and_forms() -> None:
     """Names stay apart on file systems that fold case or normalise Unicode."""
-    parts = [unicodedata.normalize("NFC", paths.encode(name)).casefold() for name in NASTY]
+    parts = [unicodedata.normalize("NFC", path_parts.encode(name)).casefold() for name in NASTY]
 
     assert len(set(parts)) == len(NASTY)
 
@@ -40,9 +41,9 @@ def test_no_two_nasty_ids_share_a_file_even_without_case_and_forms() -> None:
 @given(ID, ID)
 def test_file_names_are_injective_and_safe(one: str, other: str) -> None:
     """Different ids have different names, also without case; a name is one plain part of at most 120 bytes."""
-    part = paths.encode(one)
+    part = path_parts.encode(one)
 
-    assert (paths.encode(one).casefold() == paths.encode(other).casefold()) == (one == other)
+    assert (path_parts.encode(one).casefold() == path_parts.encode(other).casefold()) == (one == other)
     assert re.fullmatch(r"~[0-9a-f]{64}|[a-z0-9._@+%-]{1,120}", part)
     assert part[0] not in ".-"
     assert part[-1] != "."
@@ -52,25 +53,25 @@ def test_file_names_are_injective_and_safe(one: str, other: str) -> None:
 @given(ID)
 def test_file_names_are_reversible_when_short(name: str) -> None:
     """An unhashed name gives its id back; a hashed one does not pretend to."""
-    part = paths.encode(name)
+    part = path_parts.encode(name)
 
-    assert paths.decode(part) == (None if part.startswith("~") else name)
+    assert path_parts.decode(part) == (None if part.startswith("~") else name)
 
 
 @given(st.text(max_size=40))
 def test_only_names_that_encode_makes_are_decoded(part: str) -> None:
     """Folders that somebody else made are not taken for users."""
-    name = paths.decode(part)
+    name = path_parts.decode(part)
 
-    assert name is None or paths.encode(name) == part
+    assert name is None or path_parts.encode(name) == part
 
 
 def test_names_longer_than_120_bytes_are_hashed() -> None:
     """The limit is on the encoded form."""
-    assert paths.encode("x" * 120) == "x" * 120
-    assert paths.encode("x" * 121).startswith("~")
-    assert paths.encode("X" * 40) == "%58" * 40
-    assert paths.encode("X" * 41).startswith("~")
+    assert path_parts.encode("x" * 120) == "x" * 120
+    assert path_parts.encode("x" * 121).startswith("~")
+    assert path_parts.encode("X" * 40) == "%58" * 40
+    assert path_parts.encode("X" * 41).startswith("~")
 
 
 @given(ID, ID | st.just(""))
@@ -79,6 +80,6 @@ def test_every_bucket_stays_inside_the_data_folder(user_id: str, agent: str) -> 
     root = Path("/data")
     folder = paths.folder(root, Bucket(user_id, agent), shared=False)
 
-    assert folder.parent in {root / "users", root / "users" / paths.encode(user_id) / "agents"}
+    assert folder.parent in {root / "users", root / "users" / path_parts.encode(user_id) / "agents"}
     assert ".." not in folder.parts
     assert (folder == paths.folder(root, Bucket(user_id, ""), shared=False)) == (agent == "")

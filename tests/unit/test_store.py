@@ -18,9 +18,9 @@ from support.stores import ALICE, DAMAGE, contents, names, options, ours, save
 
 from memd.config import Settings
 from memd.context import Bucket, Message, identify
+from memd.disk import files, lock
 from memd.errors import ClaimLost, ConfigError, Conflict, DocumentDamaged, DocumentTooNew, StoreUnavailable
 from memd.memory.document import Document
-from memd.memory.store import files, lock
 from memd.memory.store.cache import CachedReader
 from memd.memory.store.json_store import JsonStore, open_store
 from memd.memory.store.protocol import Wish

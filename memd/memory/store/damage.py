@@ -7,8 +7,9 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
+from memd.disk import files
 from memd.errors import DocumentDamaged, StoreUnavailable
-from memd.memory.store import files, paths
+from memd.memory.store import paths
 
 Check = Callable[[bytes], object]
 """Raises DocumentDamaged when the bytes are not a good version."""

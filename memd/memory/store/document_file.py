@@ -8,9 +8,10 @@ from pathlib import Path
 
 import orjson
 
+from memd.disk import files
 from memd.errors import DocumentDamaged
 from memd.memory.document import Document, tombstones_of
-from memd.memory.store import files, paths
+from memd.memory.store import paths
 
 
 def serialised(document: Document) -> bytes:

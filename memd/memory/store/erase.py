@@ -10,11 +10,12 @@ from pathlib import Path
 
 import orjson
 
+from memd.disk import files
+from memd.disk.lock import locked
 from memd.errors import DocumentDamaged, StoreUnavailable
 from memd.memory.document import SAID_FILE
 from memd.memory.said.turns import decode
-from memd.memory.store import files, paths
-from memd.memory.store.lock import locked
+from memd.memory.store import paths
 from memd.memory.store.protocol import Erased
 
 

@@ -15,6 +15,8 @@ import orjson
 
 from memd.config import Settings, StoreSettings, dotted
 from memd.context import DEFAULT_AGENT, Bucket, user_hash
+from memd.disk import files, path_parts
+from memd.disk.lock import locked
 from memd.errors import ClaimLost, ConfigError, Conflict, DocumentDamaged, DocumentTooNew, StoreUnavailable
 from memd.events import Event, logger
 from memd.memory import ledger
@@ -22,8 +24,7 @@ from memd.memory.document import Document, empty_document, said_file_of
 from memd.memory.parsing import parse
 from memd.memory.said.changes import SaidChange
 from memd.memory.said.turns import NOTHING_SAID, Said, decode
-from memd.memory.store import damage, document_file, erase, files, paths, said_file, tombstone_names
-from memd.memory.store.lock import locked
+from memd.memory.store import damage, document_file, erase, paths, said_file, tombstone_names
 from memd.memory.store.protocol import NO_IDENTITIES, Entry, Erased, Identities, Loaded, Store
 from memd.memory.store.reading_notes import ReadingNoteFiles
 from memd.memory.store.secret import keyed
@@ -362,7 +363,7 @@ def _written_ns(file: Path) -> int:
 def _user_of(folder: Path) -> str | None:
     """A user folder's id, from its name or from any document in it; None for a foreign folder."""
     if not folder.name.startswith("~"):
-        return paths.decode(folder.name)
+        return path_parts.decode(folder.name)
     agents = folder / paths.AGENTS
     places = [folder, *(agents / part for part in _folders(agents))]
     return next((user_id for place in places if (user_id := _named(place, "userId", folder.name))), None)
@@ -370,7 +371,7 @@ def _user_of(folder: Path) -> str | None:
 
 def _agent_of(folder: Path) -> str | None:
     if not folder.name.startswith("~"):
-        return paths.decode(folder.name)
+        return path_parts.decode(folder.name)
     return _named(folder, "agentName", folder.name)
 
 
@@ -382,4 +383,4 @@ def _named(folder: Path, field: str, part: str) -> str | None:
     except (DocumentDamaged, orjson.JSONDecodeError):  # the next load of its bucket sets it aside
         return None
     value = document.get(field) if isinstance(document, dict) else None
-    return value if isinstance(value, str) and value != DEFAULT_AGENT and paths.encode(value) == part else None
+    return value if isinstance(value, str) and value != DEFAULT_AGENT and path_parts.encode(value) == part else None

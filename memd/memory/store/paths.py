@@ -1,22 +1,13 @@
-"""Where a bucket's files are: ids become path parts that are readable when ordinary and that never collide.
-
-A part holds only `a-z 0-9 . _ - @ +` and `%xx` with lower-case digits, so that two ids never share a file, not even
-where names are compared without case or in another Unicode form. One over 120 bytes becomes `~` and its id's SHA-256.
-"""
+"""Where a bucket's files are, below the data folder."""
 
 from __future__ import annotations
 
-import hashlib
 import os
-import re
 from functools import lru_cache
 from pathlib import Path
-from urllib.parse import unquote_to_bytes
 
 from memd.context import DEFAULT_AGENT, Bucket
-
-MAX_PART_BYTES = 120
-"""Longer parts are hashed: file systems allow 255 bytes a name, and backups add suffixes."""
+from memd.disk.path_parts import encode
 
 FILE = "memory.json"
 PREVIOUS = "memory.prev.json"
@@ -35,36 +26,6 @@ READING_NOTES = "heat"
 ID = "store.id"
 KEY = "store.key"
 OWN_FOLDERS = (USERS, SHARED, LOCKS, READING_NOTES)
-
-_PLAIN = frozenset(b"abcdefghijklmnopqrstuvwxyz0123456789._-@+")
-_RESERVED = re.compile(r"(?:con|prn|aux|nul|com[0-9]|lpt[0-9])(?:\.|$)")
-_PART = re.compile(r"(?:[a-z0-9._@+-]|%[0-9a-f]{2})+")
-
-
-def encode(identifier: str) -> str:
-    """The path part of an id. No two ids share one; `decode` reverses it up to 120 bytes."""
-    data = identifier.encode()
-    text = "".join(chr(byte) if byte in _PLAIN else f"%{byte:02x}" for byte in data)
-    if not text:
-        return "%"
-    # The first character is encoded in names that would be hidden, look like options, or are devices on Windows; the
-    # last one where it is a dot, which Windows drops.
-    if text[0] in ".-" or _RESERVED.match(text):
-        text = f"%{data[0]:02x}{text[1:]}"
-    if text[-1] == ".":
-        text = f"{text[:-1]}%2e"
-    return text if len(text) <= MAX_PART_BYTES else "~" + hashlib.sha256(data).hexdigest()
-
-
-def decode(part: str) -> str | None:
-    """The id of a path part; None for a hashed part, whose document names it, or a foreign one."""
-    if not _PART.fullmatch(part):
-        return None
-    try:
-        identifier = unquote_to_bytes(part).decode()
-    except UnicodeDecodeError:  # a folder that somebody else made
-        return None
-    return identifier if encode(identifier) == part else None
 
 
 def users_folder(data_dir: Path) -> Path:

@@ -17,8 +17,9 @@ from contextlib import suppress
 from pathlib import Path
 
 from memd.context import Bucket, user_hash
+from memd.disk import files
 from memd.errors import DocumentDamaged, StoreUnavailable
-from memd.memory.store import files, paths
+from memd.memory.store import paths
 from memd.memory.store.protocol import Access, Accesses
 
 FOLD_BYTES = 49_152

@@ -15,10 +15,10 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
+from memd.disk import files
 from memd.errors import DocumentDamaged, StoreUnavailable
 from memd.memory.document import SAID_FILE, Document, SaidFile, said_file_of, with_said_file
 from memd.memory.said.changes import Append, Rewrite, SaidChange
-from memd.memory.store import files
 
 _NO_FILE = frozenset({errno.ENOENT, errno.ELOOP, errno.EISDIR, errno.ENXIO})
 _FLAGS = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC

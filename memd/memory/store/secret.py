@@ -11,9 +11,10 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
+from memd.disk import files
+from memd.disk.lock import locked
 from memd.errors import StoreUnavailable
-from memd.memory.store import files, paths
-from memd.memory.store.lock import locked
+from memd.memory.store import paths
 
 SIZE = 32
 """Bytes of the key."""

@@ -15,11 +15,12 @@ from pathlib import Path
 from typing import Literal
 
 from memd.context import user_hash
+from memd.disk import files
+from memd.disk.lock import locked
 from memd.errors import DocumentDamaged
-from memd.memory.store import files, paths
+from memd.memory.store import paths
 from memd.memory.store import tombstone_format as form
 from memd.memory.store import tombstone_names as names
-from memd.memory.store.lock import locked
 from memd.memory.store.protocol import Tombstone, Wish
 
 MAX_KEPT = 100

@@ -8,8 +8,8 @@ from typing import Any
 
 import orjson
 
+from memd.disk import files
 from memd.errors import DocumentDamaged
-from memd.memory.store import files
 from memd.memory.store.protocol import Cut, Salted, Tombstone, Wish
 
 VERSION = 1

@@ -12,10 +12,11 @@ from functools import partial
 from pathlib import Path
 
 from memd.context import user_hash
+from memd.disk import files
+from memd.disk.lock import locked
 from memd.errors import DocumentDamaged
-from memd.memory.store import files, paths
+from memd.memory.store import paths
 from memd.memory.store import tombstone_format as form
-from memd.memory.store.lock import locked
 from memd.memory.store.protocol import Salted, Tombstone
 from memd.memory.store.secret import StoreKey, keyed
 

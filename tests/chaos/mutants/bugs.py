@@ -145,7 +145,7 @@ BUGS = (
         "write in place",
         (
             Edit(
-                "memd/memory/store/files.py",
+                "memd/disk/files.py",
                 "        temp.replace(file)\n",
                 "        file.write_bytes(data)\n        temp.unlink()\n",
             ),

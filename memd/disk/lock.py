@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from memd.disk.files import close, make_folder
 from memd.errors import StoreUnavailable
-from memd.memory.store.files import close, make_folder
 
 WAIT_S = 10.0
 """Seconds to wait for a lock. A commit takes milliseconds, so whoever holds a lock that long is frozen."""

@@ -1,0 +1,1 @@
+"""The data folder's ground rules: durable files, locks between processes, ids as path parts. Knows no document."""
