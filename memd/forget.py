@@ -4,7 +4,7 @@
 2. The wish gets its cut: the inbox loses what it accepted up to this moment, and keeps what comes later.
 3. A tombstone is written, durably: hashes of all messages to be forgotten, and the wish itself.
 4. The tombstone is mirrored to the server, which skips these messages from now on; inbox and dead letters lose them.
-5. Documents and reading notes are erased under their locks.
+5. Documents, reading notes, todo lists and tasks are erased under their locks.
 6. The wish is closed.
 
 Every step may be repeated. When the process is killed, or the server is out of reach, the open wish says what is left,
@@ -31,6 +31,7 @@ from memd.inbox.dead import Letter
 from memd.inbox.raw_door import Backlog, RawDoor
 from memd.inbox.verbs import raw_lists
 from memd.memory.store.protocol import Cut, Erased, Store, Tombstone, Wish
+from memd.tasks.task_folder import TaskFolder
 
 TAKE_IN_S = 60.0
 """Seconds for taking raw pushes in. The scheduler takes the remaining pushes in later, and they are not forgotten."""
@@ -98,7 +99,7 @@ class Forgetting:
         library.require_store(self._client, self._store)
         traces = self._traces(wish, remove=False)
         letters = sum(1 for _ in self._letters(wish))
-        erased = self._store.erase(wish.user_id, wish.agent_name, dry_run=True)
+        erased = self._look(wish)
         if not (letters or Backlog(self._client, raw_lists(self._settings)) or self._knows(wish, erased)):
             return UNKNOWN
         messages = len(traces.identities | erased.identities)
@@ -111,7 +112,7 @@ class Forgetting:
 
         Raises StoreUnavailable; if the wish is already recorded, a worker completes it.
         """
-        erased = self._store.erase(wish.user_id, wish.agent_name, dry_run=True)
+        erased = self._look(wish)
         identities = erased.identities
         wish = replace(wish, cut=self._cut_by_clock())
         try:
@@ -196,8 +197,17 @@ class Forgetting:
         apart_ms = 0 if url is None or url.reveal().startswith("unix:") else CLOCKS_MS
         return Cut(int(time.time() * 1000) + apart_ms)
 
+    def _look(self, wish: Wish) -> Erased:
+        """What `_erase` would remove now."""
+        erased = self._store.erase(wish.user_id, wish.agent_name, dry_run=True)
+        return replace(erased, files=erased.files + self._tasks(wish).count())
+
+    def _tasks(self, wish: Wish) -> TaskFolder:
+        """The todo lists and tasks, which are files beside every store, a shared one too: they name their user."""
+        return TaskFolder(self._settings.data_dir, wish.user_id, wish.agent_name)
+
     def _erase(self, wish: Wish) -> Erased:
-        """Erase the documents, unless somebody did for this wish: what is written since must stay."""
+        """Erase documents and tasks, unless somebody did for this wish: what is written since must stay."""
 
         def still_wanted() -> bool:
             tombstone = self._tombstones.find(wish.user_id)
@@ -205,7 +215,7 @@ class Forgetting:
 
         erased = self._store.erase(wish.user_id, wish.agent_name, still_wanted=still_wanted)
         self._store.reading_notes.forget(wish.user_id, wish.agent_name)
-        return erased
+        return replace(erased, files=erased.files + self._tasks(wish).erase(still_wanted))
 
     def _unreachable(self, *, rewritten: bool = False) -> tuple[str, ...]:
         """The places that may still hold traces."""

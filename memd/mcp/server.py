@@ -21,6 +21,7 @@ from memd.http import keyring
 from memd.http.hosts import is_loopback
 from memd.http.listener import listen, serve
 from memd.mcp.binding import Binding, ByProcess, ByToken, Verifier, only_user
+from memd.mcp.task_tools import TaskTools
 from memd.mcp.tools import Tools
 from memd.push.validation import check_identifier
 
@@ -102,7 +103,8 @@ def build(
         # The user in the URI is only compared with the caller's, never used as a path.
         resource_security=ResourceSecurity(exempt_params={"user"}),
     )
-    for tool, hints in Tools(memd, binding, agent_name).all():
+    tasks = TaskTools(memd.settings.data_dir, binding, agent_name)
+    for tool, hints in (*Tools(memd, binding, agent_name).all(), *tasks.all()):
         server.add_tool(tool, annotations=hints, structured_output=False)
 
     @server.resource("memory://{user}", name="memory", title="Memory", mime_type="text/plain")

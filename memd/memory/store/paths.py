@@ -8,6 +8,7 @@ from pathlib import Path
 
 from memd.context import DEFAULT_AGENT, Bucket
 from memd.disk.path_parts import encode
+from memd.tasks.task_folder import TASKS
 
 FILE = "memory.json"
 PREVIOUS = "memory.prev.json"
@@ -25,7 +26,7 @@ READING_NOTES = "heat"
 
 ID = "store.id"
 KEY = "store.key"
-OWN_FOLDERS = (USERS, SHARED, LOCKS, READING_NOTES)
+OWN_FOLDERS = (USERS, SHARED, LOCKS, READING_NOTES, TASKS)
 
 
 def users_folder(data_dir: Path) -> Path:

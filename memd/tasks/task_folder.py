@@ -1,0 +1,97 @@
+"""Where the todo lists and tasks of one user's agent are, their lock, and how a forgetting erases them.
+
+`<data>/tasks/<user>/`, and `agents/<agent>/` below it for a named agent. The folder is not in `<data>/users`: a store
+of another class has no such folder, a shared store has one for all users, and each folder there counts as a memory.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from memd.context import DEFAULT_AGENT, user_hash
+from memd.disk import files
+from memd.disk.lock import locked
+from memd.disk.path_parts import encode
+from memd.errors import StoreUnavailable
+from memd.tasks.checks import check_name
+
+TASKS = "tasks"
+AGENTS = "agents"
+TEMP = "new.tmp"
+
+
+class TaskFolder:
+    """The folder of one agent's lists and tasks for one user; with `agent_name` None of all agents of the user.
+
+    Raises Rejected for ids that are none.
+    """
+
+    def __init__(self, data_dir: Path, user_id: str, agent_name: str | None = DEFAULT_AGENT) -> None:
+        check_name("user_id", user_id)
+        user = data_dir / TASKS / encode(user_id)
+        named = agent_name is not None and check_name("agent_name", agent_name, least=0)
+        self.path = user / AGENTS / encode(named) if named else user
+        self._whole = agent_name is None
+        self._top = data_dir / TASKS
+        self._lock = data_dir / "locks" / TASKS / user_hash(user_id)[:2]
+
+    @contextmanager
+    def held(self) -> Iterator[Path]:
+        """The folder, while nobody else reads, writes or erases anything of this user in it.
+
+        Raises StoreUnavailable: for the lock, or when a folder of the path is a link, which no forgetting would reach.
+        """
+        with locked(self._lock):
+            try:
+                linked = any(one.is_symlink() for one in (self.path, *self.path.parents) if self._top in one.parents)
+            except OSError as error:
+                raise files.unavailable(error) from None
+            if linked:
+                raise StoreUnavailable("E_STORE_LINK: a folder of tasks is a link; put the folder itself there")
+            yield self.path
+
+    def write(self, name: str, data: bytes) -> None:
+        """Replace a file, durably and all at once. The caller holds the folder. Raises StoreUnavailable."""
+        files.replace(self.path / name, data, self.path / TEMP)
+
+    def count(self) -> int:
+        """How many files a forgetting would remove. Raises StoreUnavailable."""
+        with self.held():
+            return len(list(self._files()))
+
+    def erase(self, still_wanted: Callable[[], bool] = lambda: True) -> int:
+        """Remove every file; returns how many. It may be repeated. Raises StoreUnavailable.
+
+        `still_wanted` is asked while nobody can write; nothing is erased when it is false.
+        """
+        with self.held():
+            found = list(self._files()) if still_wanted() else []
+            try:
+                for file in found:
+                    file.unlink(missing_ok=True)
+                for folder in sorted({file.parent for file in found}):
+                    files.sync_folder(folder)
+                self._remove_empty_folders()
+            except OSError as error:
+                raise files.unavailable(error) from None
+        return len(found)
+
+    def _files(self) -> Iterator[Path]:
+        """Every file, links included; the folders of agents only when all of the user is meant."""
+        for place, folders, names in os.walk(self.path):
+            if not self._whole and Path(place) == self.path:
+                folders[:] = [name for name in folders if name != AGENTS]
+            linked = [name for name in folders if Path(place, name).is_symlink()]
+            yield from (Path(place, name) for name in (*names, *linked))
+
+    def _remove_empty_folders(self) -> None:
+        """Names of folders tell ids, too. Those that still hold something stay."""
+        below = [Path(place) for place, _, _ in os.walk(self.path, topdown=False)]
+        for folder in (*below, *self.path.parents):
+            if folder == self._top or self._top not in folder.parents or any(folder.iterdir()):
+                continue
+            folder.rmdir()
+            files.sync_folder(folder.parent)
