@@ -14,6 +14,7 @@ from memd import config
 from memd.asynchronous import in_thread
 from memd.config import Settings
 from memd.context import DEFAULT_AGENT, user_hash
+from memd.identifiers import check_identifier
 from memd.inbox import budget, dead, verbs
 from memd.inbox.connection import Call, connect, connect_async, send, send_async
 from memd.inbox.dead import EVERY, Content, Letter, LetterFilter
@@ -21,7 +22,7 @@ from memd.inbox.receipt import UNKNOWN, Outcome, Receipt, explain, judge, parse_
 from memd.inbox.verbs import raw_lists
 from memd.memory.hand.by_hand import ByHand
 from memd.push.filtering import to_context
-from memd.push.validation import RawPush, check_identifier, check_push, parse_push
+from memd.push.validation import RawPush, check_push, parse_push
 from memd.recall.reading import Reading
 
 if TYPE_CHECKING:

@@ -29,8 +29,9 @@ from memd.client import Memd
 from memd.context import DEFAULT_AGENT
 from memd.errors import MemdError, Rejected
 from memd.events import Event
+from memd.identifiers import check_identifier
 from memd.push.shapes import is_hidden
-from memd.push.validation import check_identifier, check_name
+from memd.push.validation import check_name
 from memd.recall.search import MAX_QUERY_CHARS
 
 _log = logging.getLogger("memd")

@@ -15,10 +15,10 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainValidat
 
 from memd.context import DEFAULT_AGENT
 from memd.errors import Rejected
+from memd.identifiers import MAX_ID_BYTES, check_identifier
 from memd.inbox.keys import MAX_LIMIT as MAX_ROWS
 from memd.inbox.keys import SOURCES
 from memd.push.strict_json import parse_json
-from memd.push.validation import MAX_ID_BYTES, check_identifier
 from memd.recall.search import MAX_LIMIT, MAX_QUERY_CHARS, check_query
 
 MAX_BODY_BYTES = 1024 * 1024

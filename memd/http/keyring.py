@@ -23,8 +23,8 @@ import orjson
 from memd.disk import files
 from memd.disk.lock import locked
 from memd.errors import ConfigError, DocumentDamaged, StoreUnavailable
+from memd.identifiers import check_identifier
 from memd.push.times import iso
-from memd.push.validation import check_identifier
 
 Scope = Literal["read", "write", "admin", "status", "said", "person"]
 SCOPES: tuple[Scope, ...] = get_args(Scope)

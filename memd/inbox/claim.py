@@ -14,9 +14,10 @@ from msgspec.structs import replace
 from memd.config import Settings
 from memd.context import Key, Message, identity_of_id, user_hash
 from memd.errors import Rejected
+from memd.identifiers import check_identifier
 from memd.inbox.decoding import message_value, moment, text
 from memd.push.times import iso, said_at
-from memd.push.validation import check_identifier, check_name, parse_wire_message
+from memd.push.validation import check_name, parse_wire_message
 
 _IDENTITY_WITHOUT_ID = re.compile("n[0-9a-f]{36}")
 

@@ -20,10 +20,10 @@ from memd.events import Event
 from memd.http import keyring
 from memd.http.hosts import is_loopback
 from memd.http.listener import listen, serve
+from memd.identifiers import check_identifier
 from memd.mcp.binding import Binding, ByProcess, ByToken, Verifier, only_user
 from memd.mcp.task_tools import TaskTools
 from memd.mcp.tools import Tools
-from memd.push.validation import check_identifier
 
 INSTRUCTIONS = (
     "Long-term memory of the user you talk to. Search it when earlier conversations may matter. Save what users tell "

@@ -14,6 +14,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from memd.context import Context, Message, Role, identify
+from memd.identifiers import clean_text
 from memd.push import answers, blocks
 from memd.push.compaction import is_compaction
 from memd.push.former import former_identities
@@ -21,7 +22,7 @@ from memd.push.limits import fit
 from memd.push.shapes import UNKNOWN, RawTurn, to_turn
 from memd.push.times import read_created_at
 from memd.push.tool_text import without_tool_text
-from memd.push.validation import RawPush, as_text, clean_text
+from memd.push.validation import RawPush, as_text
 
 
 class Examined(NamedTuple):

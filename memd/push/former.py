@@ -13,8 +13,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from memd.context import Message, Role, identify
+from memd.identifiers import clean_text
 from memd.push.patterns import compiled, load, prepared
-from memd.push.validation import RawPush, as_text, clean_text
+from memd.push.validation import RawPush, as_text
 
 _ACKNOWLEDGEMENT_MAX = 60
 _USER = frozenset({"user", "human", "humanmessagechunk"})

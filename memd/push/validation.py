@@ -6,7 +6,6 @@ Identifiers are compared byte by byte and never normalised; message text loses t
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import orjson
@@ -16,11 +15,11 @@ from msgspec.structs import replace
 from memd.config import ClientSettings
 from memd.context import SIGNALS, WIRE_VERSION, Key, Message
 from memd.errors import Rejected
+from memd.identifiers import MAX_ID_BYTES, check_identifier
 from memd.push.shapes import kind_of, name_in, unwrapped
 from memd.push.strict_json import check_values, parse_json, refuse
 from memd.push.times import read_created_at
 
-MAX_ID_BYTES = 256
 MAX_NAME_CHARS = 64
 """Characters of a speaker's name (the limit of OpenAI's format)."""
 
@@ -28,16 +27,6 @@ MAX_THREAD_BYTES = MAX_ID_BYTES - 65
 """The limit for an app with a namespace: the name of an app has up to 64 characters, and a slash follows it."""
 
 _FIELDS = frozenset({"v", "thread_id", "user_id", "user_name", "agent_name", "messages", "signals", "now"})
-_BIDI = "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
-_NONCHARACTERS = "\ufdd0-\ufdef\ufffe\uffff" + "".join(
-    f"{chr(plane * 0x10000 + 0xFFFE)}{chr(plane * 0x10000 + 0xFFFF)}" for plane in range(1, 17)
-)
-_TAGS = "\U000e0000-\U000e007f"
-_SURROGATES = "\ud800-\udfff"
-_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")
-_NOT_IN_IDS = re.compile(f"[\x00-\x1f\x7f-\x9f\u2028\u2029{_BIDI}{_TAGS}{_NONCHARACTERS}]")
-_NOT_IN_TEXT = re.compile(f"[\x00-\x08\x0b-\x1f\x7f-\x9f{_BIDI}{_TAGS}{_NONCHARACTERS}]")
-_SURROGATE = re.compile(f"[{_SURROGATES}]")
 
 
 class RawPush(Struct, frozen=True):
@@ -118,28 +107,6 @@ def thread_of(thread_id: str, app: str) -> str:
     return f"{app}/{thread_id}" if app else thread_id
 
 
-def check_identifier(field: str, value: object) -> str:
-    """The identifier, unchanged: 1 to 256 bytes, no control, bidi, tag or non-characters, no white space around it."""
-    if isinstance(value, str) and _is_plain(value):
-        return value
-    code = f"E_{field.upper()}"
-    if value is None:
-        refuse(f"{code}_MISSING", f"{field} is required", field)
-    if not isinstance(value, str):
-        refuse(f"{code}_TYPE", f"{field} must be a string", field)
-    if _SURROGATE.search(value):
-        refuse(f"{code}_SURROGATE", f"{field} has a lone surrogate", field)
-    size = len(value.encode())
-    if not 1 <= size <= MAX_ID_BYTES:
-        refuse(f"{code}_LENGTH", f"{field} must have 1 to {MAX_ID_BYTES} bytes, it has {size}", field, MAX_ID_BYTES)
-    if bad := _NOT_IN_IDS.search(value):
-        kind = "control character" if _CONTROL.fullmatch(bad[0]) else "forbidden character"
-        refuse(f"{code}_CTRL", f"{field} has a {kind} at position {bad.start()}", field)
-    if value.strip() != value:
-        refuse(f"{code}_SPACE", f"{field} has white space around it", field)
-    return value
-
-
 def check_name(field: str, value: object) -> str | None:
     """The name of a speaker, or None: it is absent or empty. 1 to 64 characters, the same ones as of an identifier.
 
@@ -151,20 +118,6 @@ def check_name(field: str, value: object) -> str | None:
         sentence = f"{field} must have 1 to {MAX_NAME_CHARS} characters, it has {len(value)}"
         refuse(f"E_{field.upper()}_LENGTH", sentence, field, MAX_NAME_CHARS)
     return check_identifier(field, value)
-
-
-def _is_plain(value: str) -> bool:
-    """The fast path: whether an identifier is plainly valid, as nearly all are."""
-    return value.isascii() and value.isprintable() and 1 <= len(value) <= MAX_ID_BYTES and value[0] != " " != value[-1]
-
-
-def clean_text(text: str) -> str:
-    """Message text without bidi overrides, tag characters, non-characters and C0 controls; emoji joiners stay."""
-    if (
-        text.isprintable() or text.replace("\n", "").replace("\t", "").isprintable()
-    ):  # fast path: nothing that must be stripped is printable
-        return text
-    return _NOT_IN_TEXT.sub("", text)
 
 
 def check_message_id(value: object) -> None:

@@ -16,7 +16,7 @@ from memd.disk import files
 from memd.disk.lock import locked
 from memd.disk.path_parts import encode
 from memd.errors import StoreUnavailable
-from memd.tasks.checks import check_name
+from memd.identifiers import check_identifier
 
 TASKS = "tasks"
 AGENTS = "agents"
@@ -24,16 +24,11 @@ TEMP = "new.tmp"
 
 
 class TaskFolder:
-    """The folder of one agent's lists and tasks for one user; with `agent_name` None of all agents of the user.
-
-    Raises Rejected for ids that are none.
-    """
+    """The folder of one agent's lists and tasks for one user; with `agent_name` None of all agents of the user."""
 
     def __init__(self, data_dir: Path, user_id: str, agent_name: str | None = DEFAULT_AGENT) -> None:
-        check_name("user_id", user_id)
         user = data_dir / TASKS / encode(user_id)
-        named = agent_name is not None and check_name("agent_name", agent_name, least=0)
-        self.path = user / AGENTS / encode(named) if named else user
+        self.path = user / AGENTS / encode(agent_name) if agent_name else user
         self._whole = agent_name is None
         self._top = data_dir / TASKS
         self._lock = data_dir / "locks" / TASKS / user_hash(user_id)[:2]
@@ -95,3 +90,9 @@ class TaskFolder:
                 continue
             folder.rmdir()
             files.sync_folder(folder.parent)
+
+
+def folder_of(data_dir: Path, user_id: object, agent_name: object) -> TaskFolder:
+    """The folder for a user and an agent that an app names. Raises Rejected."""
+    agent = DEFAULT_AGENT if agent_name == DEFAULT_AGENT else check_identifier("agent_name", agent_name)
+    return TaskFolder(data_dir, check_identifier("user_id", user_id), agent)

@@ -8,7 +8,7 @@ from pathlib import Path
 from memd.context import DEFAULT_AGENT
 from memd.tasks import graph, task_files
 from memd.tasks.graph import Task, TaskOverview
-from memd.tasks.task_folder import TaskFolder
+from memd.tasks.task_folder import folder_of
 
 
 class TaskGraph:
@@ -20,7 +20,7 @@ class TaskGraph:
 
     def __init__(self, data_dir: Path, user_id: str, agent_name: str = DEFAULT_AGENT) -> None:
         """`data_dir`: the setting of that name, as `Memd().settings` has it. Raises Rejected."""
-        self._folder = TaskFolder(data_dir, user_id, agent_name)
+        self._folder = folder_of(data_dir, user_id, agent_name)
 
     def create(self, subject: str, description: str = "") -> Task:
         """Add a task: a line of at most 200 characters, and a description of at most 4,000."""

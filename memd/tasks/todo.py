@@ -12,8 +12,9 @@ from memd.context import DEFAULT_AGENT
 from memd.disk import files
 from memd.disk.path_parts import encode
 from memd.errors import DocumentDamaged, Rejected
-from memd.tasks.checks import check_choice, check_line, check_name
-from memd.tasks.task_folder import TaskFolder
+from memd.identifiers import check_identifier
+from memd.tasks.checks import check_choice, check_line
+from memd.tasks.task_folder import folder_of
 
 TodoStatus = Literal["pending", "in_progress", "completed"]
 TODO_STATUSES: tuple[TodoStatus, ...] = get_args(TodoStatus)
@@ -57,8 +58,8 @@ class TodoList:
         self, data_dir: Path, user_id: str, agent_name: str = DEFAULT_AGENT, *, name: str = DEFAULT_LIST
     ) -> None:
         """`data_dir`: the setting of that name, as `Memd().settings` has it. Raises Rejected."""
-        self._folder = TaskFolder(data_dir, user_id, agent_name)
-        self._name = check_name("name", name)
+        self._folder = folder_of(data_dir, user_id, agent_name)
+        self._name = check_identifier("name", name)
         self._file = f"todo_{encode(name)}.json"
         self._rounds = 0
 

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from memd.config import ClientSettings
 from memd.errors import Rejected
+from memd.identifiers import check_identifier
 from memd.push.strict_json import MAX_NUMBER_CHARS
-from memd.push.validation import check_identifier
 
 MAX_BYTES = ClientSettings().read_bytes
 

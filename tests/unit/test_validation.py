@@ -14,16 +14,9 @@ from hypothesis import strategies as st
 from memd.config import ClientSettings
 from memd.context import Message
 from memd.errors import Rejected
+from memd.identifiers import check_identifier, clean_text
 from memd.push.strict_json import parse_json
-from memd.push.validation import (
-    RawPush,
-    check_identifier,
-    check_push,
-    clean_text,
-    parse_push,
-    parse_wire_message,
-    wire_message,
-)
+from memd.push.validation import RawPush, check_push, parse_push, parse_wire_message, wire_message
 
 LIMITS = ClientSettings()
 GOOD: dict[str, Any] = {"thread_id": "t", "user_id": "u", "messages": [{"role": "user", "content": "hello"}]}

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from memd.config import Settings
 from memd.context import DEFAULT_AGENT, Bucket
+from memd.identifiers import check_identifier
 from memd.memory.document import Fact
-from memd.push.validation import check_identifier
 
 if TYPE_CHECKING:
     from memd.memory.hand.editing import Editing

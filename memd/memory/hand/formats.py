@@ -15,10 +15,10 @@ import orjson
 from memd.context import DEFAULT_AGENT, Bucket
 from memd.disk.files import MAX_BYTES
 from memd.errors import DocumentDamaged, DocumentTooNew, Rejected
+from memd.identifiers import check_identifier
 from memd.memory import doubtful
 from memd.memory.document import SECTIONS, Document, Fact, archive_of, facts_of, ledger_of, tombstones_of
 from memd.memory.parsing import parse
-from memd.push.validation import check_identifier
 
 Format = Literal["memd", "deerflow", "mem0"]
 FORMATS: tuple[Format, ...] = ("memd", "deerflow", "mem0")
