@@ -97,7 +97,7 @@ def changed(tasks: Tasks, task_id: object, change: TaskChange) -> dict[int, Task
     for other in _known(tasks, "add_blocks", change.add_blocks):
         edges[other] = edges[other] | {task.id}
     if change.add_blocked_by or change.add_blocks:
-        _check_cycles(edges)
+        check_cycles(edges)
     owner = task.owner if change.owner is None else change.owner
     after = {**tasks, task.id: replace(task, status=change.status or task.status, owner=owner)}
     for one in {task.id, *change.add_blocks}:
@@ -166,7 +166,8 @@ def _known(tasks: Tasks, field: str, ids: frozenset[int]) -> frozenset[int]:
     return ids
 
 
-def _check_cycles(edges: Mapping[int, frozenset[int]]) -> None:
+def check_cycles(edges: Mapping[int, frozenset[int]]) -> None:
+    """Raises Rejected when tasks wait for each other. `edges`: for each task those that it waits for."""
     try:
         TopologicalSorter(edges).prepare()
     except CycleError:  # graphlib counts a task that waits for itself as well
