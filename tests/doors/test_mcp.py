@@ -25,10 +25,12 @@ from memd.errors import ConfigError, Rejected
 from memd.http import keyring
 from memd.mcp.binding import ByProcess
 from memd.mcp.server import build, run_http, run_stdio
+from memd.tasks import TaskGraph
 
 Configured = Callable[..., Settings]
 
 TOOLS = ["memory_save", "memory_search", "memory_update", "memory_delete", "memory_stats", "memory_doubtful"]
+TOOLS += ["todo_write", "todo_read", "task_create", "task_update", "task_list", "task_get", "task_remove"]
 
 
 async def call(client: Client, tool: str, **arguments: Any) -> str:
@@ -75,6 +77,42 @@ def test_a_model_saves_finds_changes_and_deletes(memd: Memd) -> None:
     document = memd.document("ana")
     assert document["facts"] == []
     assert [entry["archiveReason"] for entry in document["archive"]] == ["edited", "retired"]
+
+
+def test_a_model_plans_its_work(memd: Memd) -> None:
+    """The list is replaced and rendered; tasks are made, wait for each other, are done and removed."""
+
+    async def work(client: Client) -> None:
+        items = [{"text": "look", "status": "completed"}, {"id": "b", "text": "book", "status": "in_progress"}]
+        assert await call(client, "todo_write", items=items) == "[x] #1: look\n[>] #b: book\n(1 of 2 completed)"
+        twice = [{"id": "a", **items[1]}, {**items[1], "id": "c"}]
+        assert "Only one task can be in_progress" in await call(client, "todo_write", items=twice)
+        assert "[>] #b: book" in await call(client, "todo_read")
+        assert await call(client, "todo_read", list_name="other") == "No todos."
+
+        assert json.loads(await call(client, "task_create", subject="Book the hall", description="for 40"))["id"] == 1
+        await call(client, "task_create", subject="Invite")
+        await call(client, "task_create", subject="Buy tea")
+        changed = json.loads(await call(client, "task_update", task_id=2, add_blocked_by=[1]))
+        assert changed["blockedBy"] == [1]
+        await call(client, "task_update", task_id=3, status="in_progress", owner="planner")
+        assert await call(client, "task_list") == "\n".join([
+            "Can start:", "- #1 Book the hall", "In progress:", "- #3 Buy tea (planner)",
+            "Blocked:", "- #2 Invite (waits for #1)",
+        ])  # fmt: skip
+        for arguments, code in (
+            ({"task_id": 1, "add_blocked_by": [2]}, "E_TASK_CYCLE"),
+            ({"task_id": 2, "status": "completed"}, "E_TASK_BLOCKED"),
+            ({"task_id": 1, "status": "done"}, "E_STATUS: status must be one of: pending, in_progress, completed"),
+        ):
+            assert f"error: Error executing tool task_update: {code}" in await call(client, "task_update", **arguments)
+        await call(client, "task_update", task_id=1, status="completed")
+        assert json.loads(await call(client, "task_get", task_id=1))["blocks"] == []
+        assert await call(client, "task_remove", task_id=1) == "Removed."
+        assert (await call(client, "task_list")).startswith("Can start:\n- #2 Invite\n")
+
+    in_memory(memd, work, agent="coder")
+    assert [task.id for task in TaskGraph(memd.settings.data_dir, "ana", "coder").list()] == [2, 3]
 
 
 def test_no_argument_names_the_user(memd: Memd) -> None:
@@ -240,6 +278,7 @@ def test_over_http_the_token_says_who_it_is(memd: Memd, configured: Configured) 
     async def run() -> None:
         async with over_http(port, given["ana"]) as client:
             await call(client, "memory_save", content="The user likes tea.")
+            await call(client, "task_create", subject="Make tea")
             assert "tea" in await read(client, "ana")
             assert "garden" not in await call(client, "memory_search", query="garden")
             with pytest.raises(MCPError):
@@ -247,6 +286,8 @@ def test_over_http_the_token_says_who_it_is(memd: Memd, configured: Configured) 
         async with over_http(port, given["eve"]) as client:
             assert "garden" in await call(client, "memory_search", query="garden")
             assert "E_SCOPE" in await call(client, "memory_save", content="The user likes tea.")
+            assert "E_SCOPE" in await call(client, "task_create", subject="Book the hall")
+            assert await call(client, "task_list") == "No tasks."
         for token in (given["eve"], given["said"]):  # no tool shows turns or finds by their words, whatever the scope
             async with over_http(port, token) as client:
                 assert "Nothing is remembered" in await call(client, "memory_search", query="newts")

@@ -31,6 +31,7 @@ from memd.memory.store.paths import bucket_lock, folder
 from memd.memory.store.protocol import Cut, Wish
 from memd.memory.store.tombstone import TombstoneFiles
 from memd.ops import server
+from memd.tasks import TaskGraph, TodoList
 from memd.testing import ModelServer
 
 pytestmark = pytest.mark.timing
@@ -207,8 +208,10 @@ def test_a_wish_that_was_fulfilled_meanwhile_erases_nothing(
         memd.push(TURNS, thread_id="t", user_id="ana", now=True)
         assert ended(memd) == {"stored": 1}
     assert tombstones.unfinished() == []
+    TaskGraph(settings.data_dir, "ana").create("something new")
     Forgetting(settings, client, open_store(settings)).finish(stale)
     assert len(memd.document("ana")["facts"]) == 1
+    assert len(TaskGraph(settings.data_dir, "ana").list()) == 1
 
 
 def test_what_is_new_is_remembered(memd: Memd, settings: Settings) -> None:
@@ -235,6 +238,27 @@ def test_one_agent_forgets_and_the_others_do_not(memd: Memd, settings: Settings)
             assert len(memd.document("ana", agent_name=agent)["facts"]) == count
         assert memd.push(TURNS, thread_id="t", user_id="ana", agent_name="chef").reason == "forgotten"
         assert memd.push(TURNS, thread_id="t", user_id="ana", agent_name="coach").reason is None
+
+
+@pytest.mark.parametrize("shared", [False, True], ids=["a folder each", "one memory for all"])
+@pytest.mark.usefixtures("client")
+def test_todo_lists_and_tasks_go_with_their_owner(configured: Callable[..., Settings], shared: bool) -> None:
+    """Those of the agent that is named, or of all; other users keep theirs. A shared store keeps nobody's."""
+    owners = [("ana", ""), ("ana", "chef"), ("eve", ""), ("ana2", "chef")]
+
+    def left() -> list[tuple[str, str]]:
+        return [owner for owner in owners if TaskGraph(settings.data_dir, *owner).list()]
+
+    settings = configured(store__shared=shared)
+    for owner in owners:
+        TaskGraph(settings.data_dir, *owner).create("Book the hall")
+        TodoList(settings.data_dir, *owner).write([{"text": "book"}])
+    with Memd(settings) as app:
+        assert app.forget("ana", agent_name="chef").files == 2
+        assert left() == [("ana", ""), ("eve", ""), ("ana2", "chef")]
+        assert app.forget("ana").files == 2
+    assert left() == [("eve", ""), ("ana2", "chef")]
+    assert {file.name for file in (settings.data_dir / "tasks").iterdir()} == {"eve", "ana2"}
 
 
 def test_a_message_without_an_id_does_not_come_back(memd: Memd, settings: Settings) -> None:
@@ -297,8 +321,11 @@ def test_no_trace_but_the_tombstone(memd: Memd, client: redis.Redis, settings: S
     [claim] = send(client, verbs.claim(settings, 1, 0, "w", "m")).taken
     send(client, verbs.bury(claim.id, "E_TEST", "E_TEST: for a test"))
     memd.push([{**TURNS[0], "id": "m9"}], thread_id="thread-x", user_id="secret")
+    TaskGraph(settings.data_dir, "secret", "chef").create("Cook in Wolkenkuckucksheim")
+    TodoList(settings.data_dir, "secret", name="secret").write([{"text": "Move to Wolkenkuckucksheim"}])
+    assert memd.forget("secret", dry_run=True).files == 8
     found = memd.forget("secret")
-    assert (found.pushes, found.dead, found.documents, found.files) == (1, 3, 2, 6), "two of them with what was said"
+    assert (found.pushes, found.dead, found.documents, found.files) == (1, 3, 2, 8), "two with what was said, two tasks"
     assert traces_in_files(settings.data_dir) == []
     assert traces_in_keys(client) == []
     assert memd.document("secret")["facts"] == []
@@ -484,11 +511,11 @@ def test_a_user_that_nobody_knows(cli: Cli, settings: Settings, dry: bool, agent
     assert not (settings.data_dir / "users").exists()
 
 
-@pytest.mark.parametrize("trace", ["raw", "broken raw", "pending", "document", "spent", "tombstone"])
+@pytest.mark.parametrize("trace", ["raw", "broken raw", "pending", "document", "task", "spent", "tombstone"])
 def test_each_trace_makes_a_user_known(
     memd: Memd, cli: Cli, client: redis.Redis, settings: Settings, trace: str
 ) -> None:
-    """A raw push not taken in yet, a raw push that dies, a key, a document, a day's cost, an earlier forgetting."""
+    """A raw push not taken in yet, one that dies, a key, a document, a task, a day's cost, an earlier forgetting."""
     push = {"thread_id": "t", "user_id": "ana", "messages": TURNS}
     if trace == "raw":
         client.rpush("memd:in", json.dumps(push))
@@ -498,6 +525,8 @@ def test_each_trace_makes_a_user_known(
         memd.push(TURNS, thread_id="t", user_id="ana")
     elif trace == "document":
         memd.add_fact("ana", "Lives in Porto.")
+    elif trace == "task":
+        TaskGraph(settings.data_dir, "ana").create("Book the hall")
     elif trace == "spent":
         client.hset(f"{P}:spent:{client.time()[0] // 86_400}", user_hash("ana"), 5)
     else:
