@@ -20,12 +20,12 @@ from memd.tasks import TaskGraph, TodoList
 from memd.tasks import graph as rules
 from memd.tasks.graph import MAX_TASKS, Task, TaskChange
 
-ids = st.frozensets(st.integers(0, 9), max_size=3)
+ids = st.frozensets(st.integers(1, 5), max_size=2)
 changes = st.one_of(
     st.just("create"),
-    st.integers(0, 9),
+    st.integers(1, 9),
     st.tuples(
-        st.integers(0, 9),
+        st.integers(1, 6),
         st.builds(TaskChange, st.sampled_from([None, *rules.STATUSES]), st.none(), ids, ids, ids),
     ),
 )
