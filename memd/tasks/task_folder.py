@@ -76,7 +76,7 @@ class TaskFolder:
 
     def _files(self) -> Iterator[Path]:
         """Every file, links included; the folders of agents only when all of the user is meant."""
-        for place, folders, names in os.walk(self.path):
+        for place, folders, names in os.walk(self.path, onerror=_refuse):
             if not self._whole and Path(place) == self.path:
                 folders[:] = [name for name in folders if name != AGENTS]
             linked = [name for name in folders if Path(place, name).is_symlink()]
@@ -86,13 +86,18 @@ class TaskFolder:
         """Names of folders tell ids, too. Those that still hold something stay."""
         below = [Path(place) for place, _, _ in os.walk(self.path, topdown=False)]
         for folder in (*below, *self.path.parents):
-            if folder == self._top or self._top not in folder.parents or any(folder.iterdir()):
-                continue
-            folder.rmdir()
-            files.sync_folder(folder.parent)
+            if self._top in folder.parents and folder.is_dir() and not any(folder.iterdir()):
+                folder.rmdir()
+                files.sync_folder(folder.parent)
 
 
 def folder_of(data_dir: Path, user_id: object, agent_name: object) -> TaskFolder:
     """The folder for a user and an agent that an app names. Raises Rejected."""
     agent = DEFAULT_AGENT if agent_name == DEFAULT_AGENT else check_identifier("agent_name", agent_name)
     return TaskFolder(data_dir, check_identifier("user_id", user_id), agent)
+
+
+def _refuse(error: OSError) -> None:
+    """A folder that cannot be read may hold what is to be erased; one that is not there holds nothing."""
+    if not isinstance(error, FileNotFoundError):
+        raise files.unavailable(error)

@@ -19,6 +19,7 @@ from memd.errors import DocumentDamaged, Rejected, StoreUnavailable
 from memd.tasks import TaskGraph, TodoList
 from memd.tasks import graph as rules
 from memd.tasks.graph import MAX_TASKS, Task, TaskChange
+from memd.tasks.task_folder import TaskFolder
 
 ids = st.frozensets(st.integers(1, 5), max_size=2)
 changes = st.one_of(
@@ -194,6 +195,16 @@ def test_a_file_that_is_no_task_is_left_as_it_is(graph: TaskGraph, tmp_path: Pat
     file.symlink_to(tmp_path / "elsewhere")
     with pytest.raises(DocumentDamaged, match="E_TASK_FILE"):
         graph.list()
+
+
+def test_what_cannot_be_read_is_not_taken_for_erased(tmp_path: Path) -> None:
+    """A forgetting says so and can be repeated; a user without a folder has nothing to erase."""
+    folder = TaskFolder(tmp_path, "ana", None)
+    assert (folder.count(), folder.erase()) == (0, 0)
+    (tmp_path / "tasks").mkdir()
+    (tmp_path / "tasks" / "ana").write_text("no folder")
+    with pytest.raises(StoreUnavailable, match="E_STORE_ENOTDIR"):
+        folder.erase()
 
 
 def test_a_folder_that_is_a_link_is_refused(tmp_path: Path) -> None:
