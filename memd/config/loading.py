@@ -144,7 +144,7 @@ def _value(text: str) -> Any:
     try:
         return json.loads(text) if text else None
     except (ValueError, RecursionError):  # a person wrote it; the daemon writes JSON for its parts
-        from memd import yaml_text  # noqa: PLC0415  (as above)
+        from memd.config import yaml_text  # noqa: PLC0415  (as above)
 
         return yaml_text.value(text)
 

@@ -109,7 +109,7 @@ def flatten(tree: Mapping[Any, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def _read(path: Path) -> dict[str, Any]:
-    from memd import yaml_text  # noqa: PLC0415  (YAML takes 7 ms to import; many apps have no file)
+    from memd.config import yaml_text  # noqa: PLC0415  (YAML takes 7 ms to import; many apps have no file)
 
     return yaml_text.read(path)
 

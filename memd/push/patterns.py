@@ -15,8 +15,8 @@ from typing import Any, NoReturn, TypeVar
 
 import yaml
 
+from memd.config.yaml_text import compose
 from memd.errors import ConfigError
-from memd.yaml_text import compose
 
 FRAGMENTS = "fragments"
 _HERE = Path(__file__).parent

@@ -11,11 +11,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from memd.config.yaml_text import read
 from memd.memory.document import Fact
 from memd.memory.facts import backstory_of, category_of, content_of
 from memd.memory.text import fold
 from memd.recall.words import roots
-from memd.yaml_text import read
 
 MOST = 6
 """Facts that one request brings at most: constraints first, then those that match most of the domain's words."""

@@ -13,9 +13,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from memd.config.yaml_text import read
 from memd.memory.text import fold
 from memd.recall.words import roots
-from memd.yaml_text import read
 
 MAX_CHARS = 2_000
 """Characters of a query in which a period is looked for: its beginning."""

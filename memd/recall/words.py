@@ -14,8 +14,8 @@ from operator import add
 from pathlib import Path
 from typing import Any
 
+from memd.config.yaml_text import read
 from memd.memory.text import fold
-from memd.yaml_text import read
 
 _UNSPACED = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"

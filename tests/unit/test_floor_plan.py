@@ -25,7 +25,7 @@ LEVELS = (
     ("extraction", "inbox", "memory"),
     ("push",),
     ("tasks",),
-    ("asynchronous", "config", "context", "disk", "errors", "events", "identifiers", "yaml_text", "printable"),
+    ("asynchronous", "config", "context", "disk", "errors", "events", "identifiers", "printable"),
 )
 """The parts of memd from the top down: a part imports its own level and the levels below it."""
 

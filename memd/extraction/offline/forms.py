@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from memd import yaml_text
+from memd.config import yaml_text
 
 _HERE = Path(__file__).parent
 _FRAGMENT = re.compile(r"\{([a-z]\w*)\}")

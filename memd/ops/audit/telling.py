@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from memd.yaml_text import read
+from memd.config.yaml_text import read
 
 
 @dataclass(frozen=True, slots=True)
