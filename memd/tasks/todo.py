@@ -92,9 +92,17 @@ class TodoList:
         self._rounds = 0 if used else self._rounds + 1
 
     def remind(self, results: Iterable[Any]) -> list[Any]:
-        """The tool results of a round, after a reminder when the last three rounds or more went without the list."""
-        reminder = [{"type": "text", "text": REMINDER}] if self._rounds >= ROUNDS else []
-        return [*reminder, *results]
+        """The tool results of a round; a reminder follows them when three rounds or more went without the list.
+
+        `results`: Anthropic's blocks, whose reminder is a text block, or OpenAI's messages, whose reminder is a message.
+        It comes last: a provider refuses a turn after a tool call that does not begin with the results.
+        """
+        results = list(results)
+        if self._rounds < ROUNDS:
+            return results
+        are_messages = any(isinstance(result, Mapping) and "role" in result for result in results)
+        reminder = {"role": "user", "content": REMINDER} if are_messages else {"type": "text", "text": REMINDER}
+        return [*results, reminder]
 
     def _check_room(self, folder: Path) -> None:
         try:

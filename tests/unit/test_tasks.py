@@ -20,6 +20,7 @@ from memd.tasks import TaskGraph, TodoList
 from memd.tasks import graph as rules
 from memd.tasks.graph import MAX_TASKS, Task, TaskChange
 from memd.tasks.task_folder import TaskFolder
+from memd.tasks.todo import REMINDER
 
 ids = st.frozensets(st.integers(1, 5), max_size=2)
 changes = st.one_of(
@@ -285,15 +286,23 @@ def test_lists_side_by_side_have_a_limit(tmp_path: Path) -> None:
     TodoList(tmp_path, "ana", name="more").write([{"text": "a"}])
 
 
-def test_three_rounds_without_the_list_bring_the_reminder(todo: TodoList) -> None:
-    """It comes before the tool results, again in each further round, and not after the list was used."""
-    results = [{"type": "tool_result", "tool_use_id": "1", "content": "ok"}]
-    reminder = {"type": "text", "text": "<reminder>Update your todos.</reminder>"}
-    seen = []
+@pytest.mark.parametrize(
+    ("result", "reminder"),
+    [
+        ({"type": "tool_result", "tool_use_id": "1", "content": "ok"}, {"type": "text", "text": REMINDER}),
+        ({"role": "tool", "tool_call_id": "1", "content": "ok"}, {"role": "user", "content": REMINDER}),
+    ],
+)
+def test_three_rounds_without_the_list_bring_the_reminder(
+    todo: TodoList, result: dict[str, Any], reminder: dict[str, Any]
+) -> None:
+    """After the tool results, which must come first; again in each further round, and not after the list was used."""
+    assert REMINDER == "<reminder>Update your todos.</reminder>"
+    results, seen = [result], []
     for used in (False, False, False, False, True, False):
         todo.round(used)
         seen.append(todo.remind(results))
-    assert seen == [results, results, [reminder, *results], [reminder, *results], results, results]
+    assert seen == [results, results, [*results, reminder], [*results, reminder], results, results]
     assert len(results) == 1
 
 

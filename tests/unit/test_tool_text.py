@@ -76,6 +76,8 @@ def test_blind_cases_are_judged_in_both_directions(half: str, missed: int, alarm
         ("[Tool Result: search]\nI live in Haifa.", None, ""),
         ("exitcode: 0 (execution succeeded)\nCode output: 42", None, ""),
         ("**工具调用结果**：\n晴", None, ""),
+        ("<reminder>Update your todos.</reminder>\nI live in Porto.", None, "I live in Porto."),
+        ("<reminder>Buy tea.</reminder>\nI live in Porto.", None, None),
         ("Result: 3:1, my son scored.", CALL, ""),
         ("Result: 3:1, my son scored.", "How was it?", None),
         ("Observation: 3:1, my son scored.", "Action: drink more water, as I said.", None),
