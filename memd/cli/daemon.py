@@ -72,6 +72,9 @@ def mcp(
         str | None, typer.Option("--user", envvar="MEMD_MCP_USER", help="Whose memory this process serves.")
     ] = None,
     agent: Agent = "",
+    tasks: Annotated[
+        bool, typer.Option("--tasks", envvar="MEMD_MCP_TASKS", help="Offer a todo list and a task graph as well.")
+    ] = False,
     http: Annotated[bool, typer.Option("--http", help="Streamable HTTP at /mcp, instead of stdio.")] = False,
     host: Annotated[str, typer.Option("--host", help="Address to listen on, with --http.")] = "127.0.0.1",
     port: Annotated[int, typer.Option("--port", min=0, max=65_535, help="TCP port, with --http.")] = 8478,
@@ -85,9 +88,9 @@ def mcp(
     _require("mcp", "mcp", "mcp")
     settings = daemon_settings()
     if http:
-        _part("memd.mcp.server").run_http(settings, user, agent, host, port)
+        _part("memd.mcp.server").run_http(settings, user, agent, host, port, tasks=tasks)
     else:
-        _part("memd.mcp.server").run_stdio(settings, user, agent)
+        _part("memd.mcp.server").run_stdio(settings, user, agent, tasks=tasks)
 
 
 def _require(command: str, extra: str, *packages: str) -> None:

@@ -37,20 +37,23 @@ MAX_BODY_BYTES = 1_048_576
 """Bytes of the body of one request; a fact has a few thousand characters."""
 
 
-def run_stdio(settings: Settings, user_id: str | None, agent_name: str) -> None:
+def run_stdio(settings: Settings, user_id: str | None, agent_name: str, *, tasks: bool = False) -> None:
     """Serve the MCP host that started this process, until it closes stdin. Raises ConfigError, Rejected."""
     user_id = user_id or settings.client.default_user
     if user_id is None:
         raise ConfigError("name the user: --user, MEMD_MCP_USER, or the setting client.default_user")
     with Memd(settings) as memd:
-        build(memd, ByProcess(check_identifier("user_id", user_id)), agent_name=agent_name).run("stdio")
+        binding = ByProcess(check_identifier("user_id", user_id))
+        build(memd, binding, agent_name=agent_name, tasks=tasks).run("stdio")
 
 
-def run_http(settings: Settings, user_id: str | None, agent_name: str, host: str, port: int) -> None:
+def run_http(
+    settings: Settings, user_id: str | None, agent_name: str, host: str, port: int, *, tasks: bool = False
+) -> None:
     """Serve streamable HTTP at /mcp until SIGTERM or SIGINT. Raises ConfigError and Rejected before it listens."""
     binding, verifier = _binding(settings, user_id, host)
     with Memd(settings) as memd:
-        server = build(memd, binding, agent_name=agent_name, verifier=verifier)
+        server = build(memd, binding, agent_name=agent_name, verifier=verifier, tasks=tasks)
         app = server.streamable_http_app(
             json_response=True,
             stateless_http=True,
@@ -58,8 +61,8 @@ def run_http(settings: Settings, user_id: str | None, agent_name: str, host: str
             transport_security=_allowed(settings, host),
         )
         listener = listen(host, port, "--host and --port")
-        tokens = verifier is not None
-        serve(app, listener, settings.http, ready=Event.MCP_READY, tokens=tokens, lifespan="on")
+        with_tokens = verifier is not None
+        serve(app, listener, settings.http, ready=Event.MCP_READY, tokens=with_tokens, lifespan="on")
 
 
 def _binding(settings: Settings, user_id: str | None, host: str) -> tuple[Binding, Verifier | None]:
@@ -88,9 +91,17 @@ def _allowed(settings: Settings, host: str) -> TransportSecuritySettings:
 
 
 def build(
-    memd: Memd, binding: Binding, *, agent_name: str = DEFAULT_AGENT, verifier: TokenVerifier | None = None
+    memd: Memd,
+    binding: Binding,
+    *,
+    agent_name: str = DEFAULT_AGENT,
+    verifier: TokenVerifier | None = None,
+    tasks: bool = False,
 ) -> MCPServer:
-    """The MCP server of this process. `verifier`: checks tokens over HTTP; None without tokens."""
+    """The MCP server of this process. `verifier`: checks tokens over HTTP; None without tokens.
+
+    `tasks`: with the tools for todo lists and tasks, which double what the list of tools costs a prompt.
+    """
     server: MCPServer = MCPServer(
         "memd",
         title="memd",
@@ -103,8 +114,8 @@ def build(
         # The user in the URI is only compared with the caller's, never used as a path.
         resource_security=ResourceSecurity(exempt_params={"user"}),
     )
-    tasks = TaskTools(memd.settings.data_dir, binding, agent_name)
-    for tool, hints in (*Tools(memd, binding, agent_name).all(), *tasks.all()):
+    task_tools = TaskTools(memd.settings.data_dir, binding, agent_name).all() if tasks else []
+    for tool, hints in (*Tools(memd, binding, agent_name).all(), *task_tools):
         server.add_tool(tool, annotations=hints, structured_output=False)
 
     @server.resource("memory://{user}", name="memory", title="Memory", mime_type="text/plain")

@@ -54,6 +54,8 @@ class TaskFolder:
 
     def count(self) -> int:
         """How many files a forgetting would remove. Raises StoreUnavailable."""
+        if not os.path.lexists(self.path):  # a preview makes no lock file where there is nothing
+            return 0
         with self.held():
             return len(list(self._files()))
 

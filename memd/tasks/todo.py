@@ -94,7 +94,7 @@ class TodoList:
     def remind(self, results: Iterable[Any]) -> list[Any]:
         """The tool results of a round; a reminder follows them when three rounds or more went without the list.
 
-        `results`: Anthropic's blocks, whose reminder is a text block, or OpenAI's messages, whose reminder is a message.
+        `results`: Anthropic's blocks, whose reminder is a text block, or OpenAI's messages, whose reminder is one too.
         It comes last: a provider refuses a turn after a tool call that does not begin with the results.
         """
         results = list(results)

@@ -20,7 +20,7 @@ from support.recall_support import document, fact, store, turn
 
 from memd.client import Memd
 from memd.config import Settings
-from memd.context import Bucket
+from memd.context import Bucket, estimate_tokens
 from memd.errors import ConfigError, Rejected
 from memd.http import keyring
 from memd.mcp.binding import ByProcess
@@ -30,7 +30,7 @@ from memd.tasks import TaskGraph
 Configured = Callable[..., Settings]
 
 TOOLS = ["memory_save", "memory_search", "memory_update", "memory_delete", "memory_stats", "memory_doubtful"]
-TOOLS += ["todo_write", "todo_read", "task_create", "task_update", "task_list", "task_get", "task_remove"]
+TASK_TOOLS = ["todo_write", "todo_read", "task_create", "task_update", "task_list", "task_get", "task_remove"]
 
 
 async def call(client: Client, tool: str, **arguments: Any) -> str:
@@ -46,11 +46,13 @@ async def read(client: Client, user: str) -> str:
     return "\n".join(getattr(part, "text", "") for part in result.contents)
 
 
-def in_memory(memd: Memd, work: Callable[[Client], Awaitable[None]], user: str = "ana", agent: str = "") -> None:
+def in_memory(
+    memd: Memd, work: Callable[[Client], Awaitable[None]], user: str = "ana", agent: str = "", *, tasks: bool = False
+) -> None:
     """Work with a client of a server for a user, without a transport between them."""
 
     async def run() -> None:
-        async with Client(build(memd, ByProcess(user), agent_name=agent)) as client:
+        async with Client(build(memd, ByProcess(user), agent_name=agent, tasks=tasks)) as client:
             await work(client)
 
     asyncio.run(run())
@@ -83,6 +85,10 @@ def test_a_model_plans_its_work(memd: Memd) -> None:
     """The list is replaced and rendered; tasks are made, wait for each other, are done and removed."""
 
     async def work(client: Client) -> None:
+        tools = (await client.list_tools()).tools
+        assert [tool.name for tool in tools] == TOOLS + TASK_TOOLS
+        cost = [estimate_tokens(tool.model_dump_json(by_alias=True, exclude_none=True)) for tool in tools]
+        assert sum(cost[len(TOOLS) :]) < 1_500  # of each prompt, which is why only `--tasks` offers them
         items = [{"text": "look", "status": "completed"}, {"id": "b", "text": "book", "status": "in_progress"}]
         assert await call(client, "todo_write", items=items) == "[x] #1: look\n[>] #b: book\n(1 of 2 completed)"
         twice = [{"id": "a", **items[1]}, {**items[1], "id": "c"}]
@@ -111,7 +117,7 @@ def test_a_model_plans_its_work(memd: Memd) -> None:
         assert await call(client, "task_remove", task_id=1) == "Removed."
         assert (await call(client, "task_list")).startswith("Can start:\n- #2 Invite\n")
 
-    in_memory(memd, work, agent="coder")
+    in_memory(memd, work, agent="coder", tasks=True)
     assert [task.id for task in TaskGraph(memd.settings.data_dir, "ana", "coder").list()] == [2, 3]
 
 
@@ -272,7 +278,10 @@ def test_over_http_the_token_says_who_it_is(memd: Memd, configured: Configured) 
     store(settings.data_dir, document(garden, bucket=Bucket("eve")), said)
     port = free_port()
     part = forkserver.start(
-        ["mcp", "--http", "--port", str(port)], environment(settings), settings.data_dir, settings.data_dir / "mcp.log"
+        ["mcp", "--http", "--tasks", "--port", str(port)],
+        environment(settings),
+        settings.data_dir,
+        settings.data_dir / "mcp.log",
     )
 
     async def run() -> None:
