@@ -17,6 +17,7 @@ from memd.disk.files import MAX_BYTES
 from memd.memory.hand.formats import parse_json
 from memd.memory.hand.transfer import ImportedMemory
 from memd.printable import counted, noun, printable
+from memd.tasks.task_transfer import ImportedTasks
 
 OneAgent = Annotated[str | None, typer.Option("--agent", help="Only this agent's memory of the user.")]
 
@@ -34,19 +35,20 @@ def export(
 ) -> None:
     """Export a user's memories as JSON.
 
-    It has the memories of all agents, with archive and ledger; `memd import` reads it.
+    It has the memories of all agents, with archive and ledger, their todo lists and tasks; `memd import` reads it.
 
     Example: memd export ana -o ana.json
     """
     with Memd(settings()) as memd, bar("exporting"):
         found = memd.export(user, agent_name=agent)
-    if not found["memories"]:
+    if not found["memories"] and not found["tasks"]:
         nothing("no memories of this user")
     if output is None:
         echo_json(found)
         return
     _write(output, found)
-    warn(f"{counted(len(found['memories']), 'memory', 'memories')} written")
+    tasks = " with todo lists and tasks" if found["tasks"] else ""
+    warn(f"{counted(len(found['memories']), 'memory', 'memories')}{tasks} written")
 
 
 def import_(
@@ -74,7 +76,9 @@ def import_(
     echo(f"read as {found.format}" + (", nothing is written:" if dry_run else ":"))
     for memory in found.memories:
         _print(memory, dry_run)
-    if not found.memories:
+    for tasks in found.tasks:
+        _print_tasks(tasks)
+    if not found.memories and not found.tasks:
         echo("  no memories in it")
 
 
@@ -94,6 +98,18 @@ def _print(memory: ImportedMemory, dry_run: bool) -> None:
         echo(f"  {count:>6}  {name}")
     for reason, count in sorted(memory.refused.items()):
         echo(f"  {count:>6}  refused: {reason}")
+
+
+def _print_tasks(tasks: ImportedTasks) -> None:
+    of_agent = f" of agent {printable(tasks.agent_name)}" if tasks.agent_name else ""
+    echo(f"todo lists and tasks{of_agent}")
+    for count, name in (
+        (tasks.lists, noun(tasks.lists, "todo list")),
+        (tasks.tasks, noun(tasks.tasks, "task")),
+        (tasks.known, "known already"),
+        (tasks.full, "without room"),
+    ):
+        echo(f"  {count:>6}  {name}")
 
 
 def _write(file: Path, value: dict[str, Any]) -> None:

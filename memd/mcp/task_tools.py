@@ -15,7 +15,8 @@ from memd.mcp.binding import Binding, Need
 from memd.mcp.tool_errors import tool_errors
 from memd.tasks.graph import STATUSES, Task, overview
 from memd.tasks.task_graph import TaskGraph
-from memd.tasks.todo import DEFAULT_LIST, TodoList, render
+from memd.tasks.todo import DEFAULT_LIST, TodoList
+from memd.tasks.todo_items import render
 
 Status = Annotated[str, Field(description=", ".join(STATUSES), json_schema_extra={"enum": list(STATUSES)})]
 TaskId = Annotated[int, Field(description="The task's id, as task_list returns it.")]

@@ -14,12 +14,15 @@ from pathlib import Path
 from memd.context import DEFAULT_AGENT, user_hash
 from memd.disk import files
 from memd.disk.lock import locked
-from memd.disk.path_parts import encode
-from memd.errors import StoreUnavailable
+from memd.disk.path_parts import decode, encode
+from memd.errors import DocumentDamaged, StoreUnavailable
 from memd.identifiers import check_identifier
 
 TASKS = "tasks"
 AGENTS = "agents"
+AGENT = "agent.txt"
+"""The agent's name, in a folder whose own name is only its hash, because the name is long."""
+
 TEMP = "new.tmp"
 
 
@@ -29,13 +32,13 @@ class TaskFolder:
     def __init__(self, data_dir: Path, user_id: str, agent_name: str | None = DEFAULT_AGENT) -> None:
         user = data_dir / TASKS / encode(user_id)
         self.path = user / AGENTS / encode(agent_name) if agent_name else user
-        self._whole = agent_name is None
+        self._agent_name = agent_name
         self._top = data_dir / TASKS
         self._lock = data_dir / "locks" / TASKS / user_hash(user_id)[:2]
 
     @contextmanager
-    def held(self) -> Iterator[Path]:
-        """The folder, while nobody else reads, writes or erases anything of this user in it.
+    def held(self) -> Iterator[None]:
+        """While the folder is held nobody else reads, writes or erases anything of this user.
 
         Raises StoreUnavailable: for the lock, or when a folder of the path is a link, which no forgetting would reach.
         """
@@ -46,10 +49,12 @@ class TaskFolder:
                 raise files.unavailable(error) from None
             if linked:
                 raise StoreUnavailable("E_STORE_LINK: a folder of tasks is a link; put the folder itself there")
-            yield self.path
+            yield
 
     def write(self, name: str, data: bytes) -> None:
         """Replace a file, durably and all at once. The caller holds the folder. Raises StoreUnavailable."""
+        if self._agent_name and decode(self.path.name) is None and not (self.path / AGENT).exists():
+            files.replace(self.path / AGENT, self._agent_name.encode(), self.path / TEMP)
         files.replace(self.path / name, data, self.path / TEMP)
 
     def count(self) -> int:
@@ -79,7 +84,7 @@ class TaskFolder:
     def _files(self) -> Iterator[Path]:
         """Every file, links included; the folders of agents only when all of the user is meant."""
         for place, folders, names in os.walk(self.path, onerror=_refuse):
-            if not self._whole and Path(place) == self.path:
+            if self._agent_name is not None and Path(place) == self.path:
                 folders[:] = [name for name in folders if name != AGENTS]
             linked = [name for name in folders if Path(place, name).is_symlink()]
             yield from (Path(place, name) for name in (*names, *linked))
@@ -97,6 +102,30 @@ def folder_of(data_dir: Path, user_id: object, agent_name: object) -> TaskFolder
     """The folder for a user and an agent that an app names. Raises Rejected."""
     agent = DEFAULT_AGENT if agent_name == DEFAULT_AGENT else check_identifier("agent_name", agent_name)
     return TaskFolder(data_dir, check_identifier("user_id", user_id), agent)
+
+
+def agents_of(data_dir: Path, user_id: str) -> list[str]:
+    """The named agents that have lists or tasks for a user. Raises StoreUnavailable."""
+    folder = data_dir / TASKS / encode(user_id) / AGENTS
+    try:
+        with os.scandir(folder) as entries:
+            parts = [entry.name for entry in entries if entry.is_dir()]
+    except FileNotFoundError:  # no agent has any
+        return []
+    except OSError as error:
+        raise files.unavailable(error) from None
+    names = (decode(part) or _written_name(folder / part) for part in parts)
+    return sorted(name for name in names if name)
+
+
+def _written_name(folder: Path) -> str | None:
+    """The name in a folder whose own name is a hash; None for a folder that somebody else made."""
+    try:
+        data = files.read(folder / AGENT)
+        name = "" if data is None else data.decode()
+    except (DocumentDamaged, UnicodeDecodeError):
+        return None
+    return name if encode(name) == folder.name else None
 
 
 def _refuse(error: OSError) -> None:

@@ -17,6 +17,7 @@ from memd.config import Settings
 from memd.errors import DocumentDamaged
 from memd.memory.document import Document
 from memd.push.times import iso
+from memd.tasks import TaskGraph
 
 
 def write(settings: Settings, document: object) -> Path:
@@ -171,13 +172,16 @@ def test_why_and_the_past_from_the_shell(cli: Cli, settings: Settings) -> None:
 def test_export_and_import_from_the_shell(cli: Cli, settings: Settings) -> None:
     """A private file that overwrites nothing; a dry run that says what would come; stdin and JSON."""
     cli("facts", "add", "ana", "Prefers short answers")
+    TaskGraph(settings.data_dir, "ana", "coder").create("Book the hall")
     file = settings.data_dir / "ana.json"
-    assert cli("export", "ana", "-o", str(file)).returncode == 0
+    done = cli("export", "ana", "-o", str(file))
+    assert (done.returncode, "1 memory with todo lists and tasks written" in done.stderr) == (0, True)
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert cli("export", "ana", "-o", str(file)).returncode == 2
     would = cli("import", str(file), "--user", "bea", "--dry-run").stdout
     assert "nothing is written" in would
     assert "+ Prefers short answers" in would
+    assert "todo lists and tasks of agent coder\n       0  todo lists\n       1  task\n" in would
     mem0 = json.dumps({"results": [{"memory": "对花生过敏"}, {"memory": "The password is Hunter2!x"}]})
     found = json.loads(cli("import", "-", "--user", "bea", "--json", given=mem0).stdout)
     assert (found["format"], found["memories"][0]["refused"]) == ("mem0", {"secret": 1})

@@ -46,14 +46,15 @@ class Parcel:
     refused: Counter[str] = field(default_factory=Counter)
 
 
-def envelope(user_id: str, documents: list[Document], now: str) -> dict[str, Any]:
-    """memd's export: the documents as they are, the user's own memory first."""
+def envelope(user_id: str, documents: list[Document], tasks: list[dict[str, Any]], now: str) -> dict[str, Any]:
+    """memd's export: the documents as they are, the user's own memory first; todo lists and tasks, agent by agent."""
     return {
         "format": "memd",
         "version": EXPORT_VERSION,
         "exportedAt": now,
         "userId": user_id,
         "memories": documents,
+        "tasks": tasks,
     }
 
 

@@ -19,6 +19,8 @@ from memd.memory.hand.imports import MergedDocument, merge
 from memd.memory.hand.said_transfer import exported, imported
 from memd.memory.store.said_reader import keeps_said
 from memd.push.times import iso
+from memd.tasks import task_transfer
+from memd.tasks.task_transfer import AgentTasks, ImportedTasks
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +44,14 @@ class ImportedMemory:
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """The result of an import, or of its dry run: the detected format, and the result for each memory."""
+    """The result of an import, or of its dry run: the detected format, and the result for each memory.
+
+    `tasks`: the result for each agent whose todo lists or tasks the import holds.
+    """
 
     format: Format
     memories: tuple[ImportedMemory, ...]
+    tasks: tuple[ImportedTasks, ...] = ()
 
 
 class Transfer:
@@ -56,7 +62,10 @@ class Transfer:
         self.editing = Editing(settings)
 
     def export(self, user_id: str, agent_name: str | None = None) -> dict[str, Any]:
-        """The documents of a user, of every agent or of one; memories that were never written are left out."""
+        """The documents of a user, of every agent or of one, with their todo lists and tasks.
+
+        Memories that were never written are left out.
+        """
         names = [DEFAULT_AGENT, *self.editing.agents(user_id)] if agent_name is None else [agent_name]
         loaded = [self.editing.load(Bucket(user_id, name)) for name in names]
         documents: list[Document] = [
@@ -64,19 +73,24 @@ class Transfer:
             for name, memory in zip(names, loaded, strict=True)
             if memory.content_hash is not None
         ]
-        return envelope(user_id, documents, iso(datetime.now(UTC)))
+        tasks = task_transfer.exported(self._settings.data_dir, user_id, agent_name)
+        return envelope(user_id, documents, tasks, iso(datetime.now(UTC)))
 
     def import_(
         self, user_id: str, value: object, *, agent_name: str | None = None, form: str = "auto", dry_run: bool = False
     ) -> Imported:
         """Merge an export into a user's memories, or into that of one agent."""
         read_as, parcels = read(value, form, user_id)
-        chosen = parcels if agent_name is None else [_for_agent(parcels, agent_name)]
+        tasks = task_transfer.parcels_of(value) if read_as == "memd" else []
+        if agent_name is not None:
+            parcels, tasks = _for_agent(parcels, tasks, agent_name)
         memories = [
             self._merged(Bucket(user_id, parcel.agent_name if agent_name is None else agent_name), parcel, dry_run)
-            for parcel in chosen
+            for parcel in parcels
         ]
-        return Imported(read_as, tuple(memories))
+        data_dir = self._settings.data_dir
+        added = [task_transfer.imported(data_dir, user_id, one, dry_run=dry_run) for one in tasks]
+        return Imported(read_as, tuple(memories), tuple(added))
 
     def _merged(self, bucket: Bucket, parcel: Parcel, dry_run: bool) -> ImportedMemory:
         def step(document: Document, now: datetime) -> MergedDocument:
@@ -115,11 +129,15 @@ class Transfer:
         return replace(merged, document=new, refused=refused, said=found.change, turns=found.turns)
 
 
-def _for_agent(parcels: list[Parcel], agent_name: str) -> Parcel:
-    """The parcel of this agent; the only parcel belongs to any agent."""
-    for parcel in parcels:
-        if parcel.agent_name == agent_name or len(parcels) == 1:
-            return parcel
+def _for_agent(
+    parcels: list[Parcel], tasks: list[AgentTasks], agent_name: str
+) -> tuple[list[Parcel], list[AgentTasks]]:
+    """The parcel of this agent, with its lists and tasks; the only parcel belongs to any agent."""
+    own = [parcel for parcel in parcels if parcel.agent_name == agent_name or len(parcels) == 1]
+    source = own[0].agent_name if own else agent_name
+    own_tasks = [task_transfer.moved(one, agent_name) for one in tasks if one.agent_name == source]
+    if own or own_tasks:
+        return own, own_tasks
     raise Rejected(
         "E_IMPORT_AGENT", f"the import holds {len(parcels)} memories, but no memory of this agent", "agent_name"
     )
