@@ -81,6 +81,17 @@ class ChatTurn(Struct, frozen=True, dict=True, rename={"blocks": "content", "cre
         return sum(map(_cost, self.blocks))
 
     @cached_property
+    def tool_chars(self) -> int:
+        """The characters of its longest input of a tool, or of its longest result."""
+        inputs = [len(json_text(use.input)) for use in self.calls]
+        return max([*inputs, *(len(result.text) for result in self.results)], default=0)
+
+    @cached_property
+    def has_files(self) -> bool:
+        """Whether a result has a block that is not words."""
+        return any(isinstance(part, Other) for result in self.results for part in result.output)
+
+    @cached_property
     def calls(self) -> tuple[ToolUse, ...]:
         """The tools that it calls."""
         return tuple(block for block in self.blocks if isinstance(block, ToolUse))

@@ -23,13 +23,15 @@ class Offload(NamedTuple):
 class Plan(NamedTuple):
     """The turns that stay, with references to what is offloaded; the turns that the summary replaces; the texts.
 
-    `must`: whether it cannot wait for a model that is away.
+    `must`: whether it cannot wait for a model that is away. `seen`: all turns as the model is to see them, where it
+    changes nothing.
     """
 
     keep: tuple[ChatTurn, ...]
     summarise: tuple[ChatTurn, ...] = ()
     offload: tuple[Offload, ...] = ()
     must: bool = True
+    seen: tuple[ChatTurn, ...] = ()
 
     @property
     def changes(self) -> bool:
@@ -66,11 +68,15 @@ class Window:
         behind = [*accumulate(reversed(costs), initial=0)]
         return [_tokens(behind[len(costs) - place]) for place in range(len(costs))]
 
+    def unchanged(self) -> Plan:
+        """The plan that does nothing."""
+        return Plan(self.turns, seen=self.shrunk)
+
     def cut_before(self, place: int) -> Plan:
         """The plan that keeps the turns from this place on. A summary alone is no reason for another one."""
         summarise = self.turns[self.head : place]
         if all(turn.kind == "summary" for turn in summarise):
-            return Plan(self.turns)
+            return self.unchanged()
         return Plan((*self.turns[: self.head], *self.turns[place:]), summarise)
 
     def all_but_newest(self) -> Plan:

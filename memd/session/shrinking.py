@@ -18,23 +18,20 @@ from memd.session.chat import ChatBlock, ChatTurn, Other, Text, ToolResult, Tool
 SMALL_RESULT_CHARS = 100
 """A result of so many characters stays: the line that would replace it is not much shorter."""
 
-_TENTHS_PER_CHAR = 3
-"""The least that a character costs, so the most characters that a turn can have for its cost."""
-
 
 def shrunk(turns: Sequence[ChatTurn], settings: SessionSettings) -> tuple[ChatTurn, ...]:
     """Each turn as the model is to see it, at the same place."""
-    tools = {use.id: use.name for turn in turns for use in turn.calls}
+    tools = {use.id: use.name for turn in turns if turn.role == "assistant" for use in turn.calls}
     unseen = _unseen(turns)
-    whole = len(turns) - settings.whole_turns
+    older = min(unseen, len(turns) - settings.whole_turns)
     left = settings.tool_results - sum(len(turn.results) for turn in turns[unseen:])
-    result: list[ChatTurn] = []
-    for place in reversed(range(len(turns))):
+    result = list(turns)
+    for place in reversed(range(unseen)):
         turn = turns[place]
-        if turn.role == "tool" and place < unseen:
-            turn, left = _without_old(turn, left, tools), left - len(turn.results)
-        result.append(_cut(turn, settings) if place < min(whole, unseen) else turn)
-    result.reverse()
+        if turn.role == "tool":
+            result[place], left = _without_old(turn, left, tools), left - len(turn.results)
+        if place < older and turn.role in ("tool", "assistant"):
+            result[place] = _cut(result[place], settings)
     return tuple(result)
 
 
@@ -53,8 +50,8 @@ def _unseen(turns: Sequence[ChatTurn]) -> int:
 
 def _without_old(turn: ChatTurn, left: int, tools: dict[str, str]) -> ChatTurn:
     """The turn without the content of its results, except the last `left`."""
-    old = max(0, len(turn.results) - max(0, left))
-    if not any(map(_is_large, turn.results[:old])):
+    old = len(turn.results) - max(0, left)
+    if old <= 0 or (turn.tool_chars <= SMALL_RESULT_CHARS and not turn.has_files):
         return turn
     blocks = [_used(result, tools) if _is_large(result) else result for result in turn.results[:old]]
     return replace(turn, blocks=(*blocks, *turn.results[old:]))
@@ -71,7 +68,7 @@ def _used(result: ToolResult, tools: dict[str, str]) -> ToolResult:
 def _cut(turn: ChatTurn, settings: SessionSettings) -> ChatTurn:
     """The turn with its inputs and results cut."""
     most = settings.tool_result_chars if turn.role == "tool" else settings.tool_input_chars
-    if not (turn.results or turn.calls) or turn.cost <= most * _TENTHS_PER_CHAR:
+    if turn.tool_chars <= most:
         return turn
     return replace(turn, blocks=tuple(_cut_block(block, settings) for block in turn.blocks))
 

@@ -69,7 +69,8 @@ def _message(role: str, turns: list[ChatTurn]) -> dict[str, Any]:
     blocks = [block for turn in turns for block in turn.blocks]
     if len(blocks) == 1 and isinstance(words := blocks[0], Text):
         return {"role": role, "content": words.text}
-    blocks.sort(key=lambda block: not isinstance(block, ToolResult))  # Anthropic wants them first
+    if len(turns) > 1:
+        blocks.sort(key=lambda block: not isinstance(block, ToolResult))  # Anthropic wants them first
     content = [_anthropic_block(block) for block in blocks]
     if _is_thought(blocks[-1]):  # refused at the end of a message
         content.append({"type": "text", "text": "…"})
@@ -105,6 +106,9 @@ def _side(role: str, turns: list[ChatTurn]) -> Iterator[dict[str, Any]]:
     blocks = [block for turn in turns for block in turn.blocks]
     if role == "tool":
         yield from (_openai_result(block) for block in blocks if isinstance(block, ToolResult))
+        return
+    if len(blocks) == 1 and isinstance(words := blocks[0], Text):
+        yield {"role": role, "content": words.text}
         return
     content = _openai_content(blocks, words_only=role != "user")
     calls = [_openai_call(block) for block in blocks if isinstance(block, ToolUse)]

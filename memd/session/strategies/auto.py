@@ -24,7 +24,7 @@ def plan(turns: Sequence[ChatTurn], settings: SessionSettings) -> Plan:
     """What is left of the newest turns may still be too large, where nothing in them can be offloaded."""
     window = window_of(turns, settings)
     if _fits(window, settings):
-        return Plan(window.turns)
+        return window.unchanged()
     behind = len(window.turns) - settings.auto_keep
     cut = window.cut_before(max((place for place in window.places if place <= behind), default=window.head))
     window = window_of(cut.keep, settings)

@@ -13,7 +13,7 @@ def plan(turns: Sequence[ChatTurn], settings: SessionSettings) -> Plan:
     """From the newest turn back, up to the first that does not fit. The newest stays, however large it is."""
     window = window_of(turns, settings)
     if window.tokens <= settings.compact_tokens:
-        return Plan(window.turns)
+        return window.unchanged()
     place, behind = window.newest, window.tokens_behind()
     for earlier in reversed(window.places):
         if earlier < place and behind[earlier] > settings.keep_tokens:

@@ -12,4 +12,4 @@ from memd.session.plans import Plan, window_of
 def plan(turns: Sequence[ChatTurn], settings: SessionSettings) -> Plan:
     """The newest turn is what the model has to answer, with the results of tools if it brings them."""
     window = window_of(turns, settings)
-    return window.all_but_newest() if window.tokens > settings.transcript_tokens else Plan(window.turns)
+    return window.all_but_newest() if window.tokens > settings.transcript_tokens else window.unchanged()
