@@ -11,7 +11,7 @@ from memd.context import digest
 from memd.errors import ConfigError, ExtractionFailed
 from memd.extraction import failures
 from memd.extraction.learnt import Learnt
-from memd.extraction.protocol import Extraction, Extractor, Request, Usage
+from memd.extraction.protocol import Extraction, Extractor, Request, Usage, Writer, Written
 
 if TYPE_CHECKING:
     from memd.extraction.batch.protocol import Batches
@@ -22,10 +22,13 @@ __all__ = [
     "Learnt",
     "Request",
     "Usage",
+    "Writer",
+    "Written",
     "check_loadable",
     "chosen",
     "open_batches",
     "open_extractor",
+    "open_writer",
     "preload",
     "probe",
 ]
@@ -91,6 +94,21 @@ def open_extractor(settings: ExtractionSettings, concurrency: int = 32, learnt: 
         return RulesExtractor()
     extractor: Extractor = _protocol(settings).open_extractor(settings, concurrency, learnt or Learnt())
     return extractor
+
+
+def open_writer(settings: ExtractionSettings, learnt: Learnt | None = None) -> Writer | None:
+    """What writes texts with the model of these settings, for one call at a time; None where there is no model.
+
+    An extractor of one's own writes if it has the methods of a Writer. Imports an SDK. Raises ConfigError, and
+    ModelUnavailable without a key.
+    """
+    if settings.class_ is not None:
+        own = _own(settings, 1)
+        return own if isinstance(own, Writer) else None
+    if chosen(settings) == "rules":
+        return None
+    writer: Writer = _protocol(settings).open_writer(settings, learnt or Learnt())
+    return writer
 
 
 def _own(settings: ExtractionSettings, concurrency: int) -> Extractor:

@@ -8,18 +8,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from anthropic import AsyncAnthropic
-
 from memd.config import ExtractionSettings
 from memd.extraction import envelope, failures
-from memd.extraction.anthropic_client import check, open_clients
+from memd.extraction.anthropic_client import check, open_clients, post
 from memd.extraction.learnt import Learnt, schema_in_prompt
 from memd.extraction.prompt import PROMPT_VERSION, build, instructions
 from memd.extraction.protocol import Extraction, Request
-from memd.extraction.transport import Pool, timeouts
 from memd.extraction.update import json_schema
+from memd.extraction.writing import ModelWriter
 
-__all__ = ["AnthropicExtractor", "check", "open_clients", "open_extractor", "request_options"]
+__all__ = ["AnthropicExtractor", "check", "open_clients", "open_extractor", "open_writer", "request_options"]
 
 _NO_EFFORT = ("claude-haiku-4-5", "claude-sonnet-4-5")
 """Models that refuse `output_config.effort` with status 400."""
@@ -50,7 +48,7 @@ class AnthropicExtractor:
 
         async def call(left_out: frozenset[str], deadline_s: float) -> tuple[bytes, str]:
             options = request_options(self._settings, left_out, sensitive=request.sensitive)
-            return await self._call(clients, options, prompt, deadline_s)
+            return await post(clients, {**options, "messages": [{"role": "user", "content": prompt}]}, deadline_s)
 
         raw, content_type = await self._learnt.ask(
             ["output_config"], min(request.deadline_s, self._settings.deadline_s), call
@@ -62,20 +60,23 @@ class AnthropicExtractor:
         if self._clients is not None:
             await self._clients.aclose()
 
-    async def _call(
-        self, clients: Pool[AsyncAnthropic], options: dict[str, Any], prompt: str, deadline_s: float
-    ) -> tuple[bytes, str]:
-        """The body of the response and its content type."""
-        async with clients.call(deadline_s) as client:
-            answer = await client.messages.with_raw_response.create(
-                **options, messages=[{"role": "user", "content": prompt}], timeout=timeouts(deadline_s)
-            )
-        return answer.http_response.content, answer.headers.get("content-type", "")
-
 
 def open_extractor(settings: ExtractionSettings, concurrency: int, learnt: Learnt) -> AnthropicExtractor:
     """The extractor of this protocol. Raises ConfigError."""
     return AnthropicExtractor(settings, concurrency, learnt)
+
+
+def open_writer(settings: ExtractionSettings, learnt: Learnt) -> ModelWriter:
+    """The writer of this protocol. Raises ConfigError, and ModelUnavailable without a key."""
+    if (clients := open_clients(settings, 1)) is None:
+        raise failures.unreached("no_key")
+
+    async def send(instructions: str, prompt: str, left_out: frozenset[str], deadline_s: float) -> tuple[bytes, str]:
+        messages = [{"role": "user", "content": prompt}]
+        body = {**model_options(settings, left_out), "system": instructions, "messages": messages}
+        return await post(clients, body, deadline_s)
+
+    return ModelWriter(clients, send, ["output_config"], learnt)
 
 
 def request_options(
@@ -85,18 +86,21 @@ def request_options(
 
     `left_out`: names that the endpoint does not take (`Learnt`). `sensitive`: as in `Request`.
     """
-    output: dict[str, Any] = {"format": {"type": "json_schema", "schema": json_schema(sensitive=sensitive)}}
-    if not settings.model.startswith(_NO_EFFORT):
-        output["effort"] = "low"
-    text = instructions(settings.language, with_schema=schema_in_prompt(left_out), sensitive=sensitive)
-    options: dict[str, Any] = {
-        "model": settings.model,
-        "max_tokens": settings.max_tokens,
-        # One hour: a deployment's conversations seldom follow each other within five minutes for long.
-        "system": [{"type": "text", "text": text, "cache_control": {"type": "ephemeral", "ttl": "1h"}}],
-    }
+    options = model_options(settings, left_out)
     if "output_config" not in left_out:
-        options["output_config"] = output
+        schema = {"type": "json_schema", "schema": json_schema(sensitive=sensitive)}
+        options["output_config"] = {"format": schema, **options.get("output_config", {})}
+    text = instructions(settings.language, with_schema=schema_in_prompt(left_out), sensitive=sensitive)
+    # One hour: a deployment's conversations seldom follow each other within five minutes for long.
+    options["system"] = [{"type": "text", "text": text, "cache_control": {"type": "ephemeral", "ttl": "1h"}}]
+    return options
+
+
+def model_options(settings: ExtractionSettings, left_out: frozenset[str] = frozenset()) -> dict[str, Any]:
+    """The model and its options, for any text that it is to write. `left_out`: as above."""
+    options: dict[str, Any] = {"model": settings.model, "max_tokens": settings.max_tokens}
+    if "output_config" not in left_out and not settings.model.startswith(_NO_EFFORT):
+        options["output_config"] = {"effort": "low"}
     if settings.model.startswith(_THINKING_OFF):
         options["thinking"] = {"type": "disabled"}
     return options

@@ -13,7 +13,7 @@ import anthropic
 
 from memd.config import ExtractionSettings
 from memd.extraction import transport
-from memd.extraction.transport import Errors, Pool
+from memd.extraction.transport import Errors, Pool, timeouts
 
 ERRORS = Errors(anthropic.AnthropicError, anthropic.APITimeoutError, anthropic.APIStatusError)
 
@@ -41,6 +41,13 @@ def open_clients(
         )
 
     return Pool(make, ERRORS, concurrency=concurrency, max_bytes=max_bytes or settings.max_reply_bytes)
+
+
+async def post(clients: Pool[anthropic.AsyncAnthropic], body: dict[str, Any], deadline_s: float) -> tuple[bytes, str]:
+    """One call of the Messages API: the body of the response and its content type. Raises ExtractionFailed."""
+    async with clients.call(deadline_s) as client:
+        answer = await client.messages.with_raw_response.create(**body, timeout=timeouts(deadline_s))
+    return answer.http_response.content, answer.headers.get("content-type", "")
 
 
 def check(settings: ExtractionSettings) -> None:

@@ -9,18 +9,16 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from openai import AsyncOpenAI
-
 from memd.config import ExtractionSettings
 from memd.extraction import envelope, failures, openai_envelope
 from memd.extraction.learnt import LENGTHS, Learnt, schema_in_prompt
-from memd.extraction.openai_client import check, open_clients
+from memd.extraction.openai_client import check, open_clients, post
 from memd.extraction.prompt import PROMPT_VERSION, build, instructions
 from memd.extraction.protocol import Extraction, Request
-from memd.extraction.transport import Pool, timeouts
 from memd.extraction.update import json_schema
+from memd.extraction.writing import ModelWriter
 
-__all__ = ["OpenAIExtractor", "check", "open_clients", "open_extractor"]
+__all__ = ["OpenAIExtractor", "check", "open_clients", "open_extractor", "open_writer"]
 
 
 class OpenAIExtractor:
@@ -46,7 +44,7 @@ class OpenAIExtractor:
 
         async def call(left_out: frozenset[str], deadline_s: float) -> tuple[bytes, str]:
             body = body_of(self._settings, prompt, left_out, sensitive=request.sensitive)
-            return await _call(clients, body, deadline_s)
+            return await post(clients, body, deadline_s)
 
         raw, content_type = await self._learnt.ask(
             ["response_format", *LENGTHS], min(request.deadline_s, self._settings.deadline_s), call
@@ -60,16 +58,20 @@ class OpenAIExtractor:
             await self._clients.aclose()
 
 
-async def _call(clients: Pool[AsyncOpenAI], body: dict[str, Any], deadline_s: float) -> tuple[bytes, str]:
-    """The body of the response and its content type."""
-    async with clients.call(deadline_s) as client:
-        answer = await client.chat.completions.with_raw_response.create(**body, timeout=timeouts(deadline_s))
-    return answer.http_response.content, answer.headers.get("content-type", "")
-
-
 def open_extractor(settings: ExtractionSettings, concurrency: int, learnt: Learnt) -> OpenAIExtractor:
     """The extractor of this protocol. Raises ConfigError."""
     return OpenAIExtractor(settings, concurrency, learnt)
+
+
+def open_writer(settings: ExtractionSettings, learnt: Learnt) -> ModelWriter:
+    """The writer of this protocol. Raises ConfigError, and ModelUnavailable for OpenAI's own endpoint without a key."""
+    if (clients := open_clients(settings, 1)) is None:
+        raise failures.unreached("no_key")
+
+    async def send(instructions: str, prompt: str, left_out: frozenset[str], deadline_s: float) -> tuple[bytes, str]:
+        return await post(clients, chat_body(settings, instructions, prompt, left_out), deadline_s)
+
+    return ModelWriter(clients, send, LENGTHS, learnt)
 
 
 def body_of(
@@ -80,16 +82,19 @@ def body_of(
     `left_out`: names that the endpoint does not take (`Learnt`). `sensitive`: as in `Request`.
     """
     prefix = instructions(settings.language, with_schema=schema_in_prompt(left_out), sensitive=sensitive)
-    body: dict[str, Any] = {
-        "model": settings.model,
-        "messages": [
-            {"role": "system", "content": prefix},
-            {"role": "user", "content": prompt},
-        ],
-    }
+    body = chat_body(settings, prefix, prompt, left_out)
     if "response_format" not in left_out:
         schema = {"name": "update", "strict": True, "schema": strict_schema(sensitive=sensitive)}
         body["response_format"] = {"type": "json_schema", "json_schema": schema}
+    return body
+
+
+def chat_body(
+    settings: ExtractionSettings, prefix: str, prompt: str, left_out: frozenset[str] = frozenset()
+) -> dict[str, Any]:
+    """The model, the two messages and the limit of the reply, for any text that it is to write."""
+    messages = [{"role": "system", "content": prefix}, {"role": "user", "content": prompt}]
+    body: dict[str, Any] = {"model": settings.model, "messages": messages}
     # The older name first: every server knows it but OpenAI's newest models, which refuse it in a clear error.
     if (limit := next((name for name in LENGTHS if name not in left_out), None)) is not None:
         body[limit] = settings.max_tokens

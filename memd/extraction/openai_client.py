@@ -12,7 +12,7 @@ from typing import Any
 from memd.config import ExtractionSettings
 from memd.errors import ConfigError
 from memd.extraction import failures, transport
-from memd.extraction.transport import Errors, Pool
+from memd.extraction.transport import Errors, Pool, timeouts
 
 try:
     import openai
@@ -45,6 +45,13 @@ def open_clients(settings: ExtractionSettings, concurrency: int) -> Pool[openai.
         return openai.AsyncOpenAI(api_key=key or NO_KEY, base_url=address, max_retries=0, http_client=http)
 
     return Pool(make, ERRORS, concurrency=concurrency, max_bytes=settings.max_reply_bytes)
+
+
+async def post(clients: Pool[openai.AsyncOpenAI], body: dict[str, Any], deadline_s: float) -> tuple[bytes, str]:
+    """One call of the Chat Completions API: the body of the response and its content type. Raises ExtractionFailed."""
+    async with clients.call(deadline_s) as client:
+        answer = await client.chat.completions.with_raw_response.create(**body, timeout=timeouts(deadline_s))
+    return answer.http_response.content, answer.headers.get("content-type", "")
 
 
 def check(settings: ExtractionSettings) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, tzinfo
-from typing import Protocol, runtime_checkable
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from memd.context import Message
 from memd.extraction.update import Update
@@ -106,4 +106,25 @@ class Extractor(Protocol):
 
     async def aclose(self) -> None:
         """Close the connections; the extractor cannot be used afterwards."""
+        ...
+
+
+class Written(NamedTuple):
+    """What the model wrote, its cost, and whether it was cut at the limit of tokens."""
+
+    text: str
+    usage: Usage
+    is_cut: bool = False
+
+
+@runtime_checkable
+class Writer(Protocol):
+    """Writes texts. An extractor of one's own (`extraction.class`) with these two methods is one, too."""
+
+    async def write(self, instructions: str, prompt: str, deadline_s: float) -> Written:
+        """One call to the model. Raises ModelUnavailable, ContentRefused or ContentTooLong."""
+        ...
+
+    async def aclose(self) -> None:
+        """Close the connections; the writer cannot be used afterwards."""
         ...
