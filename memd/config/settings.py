@@ -251,6 +251,7 @@ class SessionSettings(Section, frozen=True):
     auto_keep: Annotated[int, Meta(ge=1, le=100_000)] = 10
     transcript_tokens: Count = 50_000
     summary_tokens: Annotated[int, Meta(ge=100, le=8_000)] = 2_000
+    summary_deadline_s: Annotated[float, Meta(ge=0.1, le=90)] = 20.0
     whole_turns: Annotated[int, Meta(ge=1, le=100_000)] = 10
     tool_input_chars: Annotated[int, Meta(ge=100, le=10_000_000)] = 500
     tool_result_chars: Annotated[int, Meta(ge=100, le=10_000_000)] = 1_000

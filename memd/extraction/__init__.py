@@ -11,7 +11,7 @@ from memd.context import digest
 from memd.errors import ConfigError, ExtractionFailed
 from memd.extraction import failures
 from memd.extraction.learnt import Learnt
-from memd.extraction.protocol import Extraction, Extractor, Request, Usage, Writer, Written
+from memd.extraction.protocol import Extraction, Extractor, Request, Usage, Writer, WrittenText
 
 if TYPE_CHECKING:
     from memd.extraction.batch.protocol import Batches
@@ -23,7 +23,7 @@ __all__ = [
     "Request",
     "Usage",
     "Writer",
-    "Written",
+    "WrittenText",
     "check_loadable",
     "chosen",
     "open_batches",

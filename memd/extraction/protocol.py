@@ -109,7 +109,7 @@ class Extractor(Protocol):
         ...
 
 
-class Written(NamedTuple):
+class WrittenText(NamedTuple):
     """What the model wrote, its cost, and whether it was cut at the limit of tokens."""
 
     text: str
@@ -121,7 +121,7 @@ class Written(NamedTuple):
 class Writer(Protocol):
     """Writes texts. An extractor of one's own (`extraction.class`) with these two methods is one, too."""
 
-    async def write(self, instructions: str, prompt: str, deadline_s: float) -> Written:
+    async def write(self, instructions: str, prompt: str, deadline_s: float) -> WrittenText:
         """One call to the model. Raises ModelUnavailable, ContentRefused or ContentTooLong."""
         ...
 

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from memd.errors import ContentRefused, Truncated
 from memd.extraction import envelope, failures, openai_envelope
 from memd.extraction.learnt import Learnt
-from memd.extraction.protocol import Written
+from memd.extraction.protocol import WrittenText
 
 
 class _Closing(Protocol):
@@ -31,7 +31,7 @@ class ModelWriter:
         """`optional`: the request fields that the endpoint may refuse."""
         self._clients, self._send, self._optional, self._learnt = clients, send, optional, learnt
 
-    async def write(self, instructions: str, prompt: str, deadline_s: float) -> Written:
+    async def write(self, instructions: str, prompt: str, deadline_s: float) -> WrittenText:
         """One call to the model, and one without each field that it refuses."""
 
         async def call(left_out: frozenset[str], left_s: float) -> tuple[bytes, str]:
@@ -44,7 +44,7 @@ class ModelWriter:
         await self._clients.aclose()
 
 
-def read_text(body: Mapping[str, Any]) -> Written:
+def read_text(body: Mapping[str, Any]) -> WrittenText:
     """The text of a response of the Messages API. Raises ExtractionFailed, with `usage` if the endpoint counted it."""
     content = body.get("content")
     if not isinstance(content, list):
@@ -54,7 +54,7 @@ def read_text(body: Mapping[str, Any]) -> Written:
     usage, failure = envelope.usage(body.get("usage")), failures.from_stop_reason(body.get("stop_reason"))
     is_cut = isinstance(failure, Truncated)
     if text and (failure is None or is_cut):
-        return Written(text, usage, is_cut)
+        return WrittenText(text, usage, is_cut)
     failure = failure or ContentRefused("bad_reply", "the answer has no text")
     failure.usage = usage
     raise failure

@@ -19,6 +19,9 @@ ChatRole = Literal["user", "assistant", "system", "tool"]
 FILE_TOKENS = 1_500
 """What an image or another file counts for: about what a large image costs, whatever its bytes are."""
 
+SUMMARY_HEAD = "[Compressed]\n\n"
+"""How each summary begins. A push of one is known by this, and dropped: it is nobody's words."""
+
 
 class Text(Struct, frozen=True, tag="text"):
     """Words."""
@@ -105,6 +108,11 @@ class ChatTurn(Struct, frozen=True, dict=True, rename={"blocks": "content", "cre
 def said(role: ChatRole, text: str) -> ChatTurn:
     """A turn of words alone."""
     return ChatTurn(role, (Text(text),))
+
+
+def is_notes(turn: ChatTurn) -> bool:
+    """Whether a turn is the text of a summary, and not what answers it."""
+    return turn.kind == "summary" and turn.role == "user"
 
 
 def json_text(value: Any) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from memd.config import SessionSettings
-from memd.session.chat import ChatTurn, Text
+from memd.session.chat import SUMMARY_HEAD, ChatTurn, Text
 from memd.session.pairs import paired
 from memd.session.plans import Plan, window_of
 from memd.session.shrinking import shrunk
@@ -17,9 +17,6 @@ STRATEGIES: dict[str, Callable[[Sequence[ChatTurn], SessionSettings], Plan]] = {
     "transcript": transcript.plan,
 }
 """By the name in `session.strategy`."""
-
-SUMMARY_HEAD = "[Compressed]\n\n"
-"""How each summary begins. A push of it is known by this, and dropped: it is nobody's words."""
 
 ACKNOWLEDGED = "Understood. Continuing."
 

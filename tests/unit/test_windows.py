@@ -12,12 +12,12 @@ from support.chat_rules import check_accepted
 
 from memd.config import SessionSettings
 from memd.context import estimate_tokens
-from memd.session.chat import ChatTurn, Other, Text, ToolResult, ToolUse, said
+from memd.session.chat import SUMMARY_HEAD, ChatTurn, Other, Text, ToolResult, ToolUse, said
 from memd.session.pairs import paired
 from memd.session.plans import window_of
 from memd.session.shrinking import shrunk
 from memd.session.strategies import auto
-from memd.session.window import ACKNOWLEDGED, STRATEGIES, SUMMARY_HEAD, folded, plan, plan_now, window
+from memd.session.window import ACKNOWLEDGED, STRATEGIES, folded, plan, plan_now, window
 from memd.session.writing_chats import Shape, written
 
 SMALL = SessionSettings(
