@@ -24,6 +24,7 @@ from memd.memory.hand.by_hand import ByHand
 from memd.push.filtering import to_context
 from memd.push.validation import RawPush, check_push, parse_push
 from memd.recall.reading import Reading
+from memd.session.of_client import OpensSessions
 
 if TYPE_CHECKING:
     from memd.forget import Forgotten
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from memd.inbox.keys import PendingPage
     from memd.inbox.status import Status
     from memd.recall.users import Order, UserPage
+    from memd.session.asynchronous_session import AsyncSession
 
 Turns = Sequence[Mapping[str, Any]]
 
@@ -159,7 +161,7 @@ def _documented(run: F, commands: Callable[..., Any]) -> F:
     return run
 
 
-class Memd(ByHand, Reading):
+class Memd(ByHand, Reading, OpensSessions):
     """The client for apps without an event loop. Thread-safe. Also a context manager.
 
     `settings`: those of `memd.config.load`; None reads config.yaml and the environment, as the daemon does. Every
@@ -211,16 +213,9 @@ class Memd(ByHand, Reading):
         and `complete` of the result is False: a worker does the rest later. `known` is False when there was nothing to
         forget. Raises StoreUnavailable.
         """
-        from memd.forget import Forgetting  # noqa: PLC0415  (few apps ever forget; it imports the store)
-        from memd.memory.store.json_store import open_store  # noqa: PLC0415  (as above)
-        from memd.memory.store.protocol import Wish  # noqa: PLC0415  (as above)
+        from memd.forget import forget  # noqa: PLC0415  (few apps ever forget; it imports the store)
 
-        wish = Wish(
-            check_identifier("user_id", user_id),
-            check_identifier("agent_name", agent_name) if agent_name else agent_name,
-        )
-        forgetting = Forgetting(self.settings, self._client, open_store(self.settings))
-        return forgetting.preview(wish) if dry_run else forgetting.run(wish)
+        return forget(self.settings, self._client, user_id, agent_name, dry_run=dry_run)
 
     def dead(self, selection: LetterFilter = EVERY) -> list[Letter]:
         """Dead letters, oldest first: all, or those of `LetterFilter(ids=…, code=…, user_id=…)`."""
@@ -351,6 +346,16 @@ class AsyncMemd:
     drop_fact = in_thread(Memd.drop_fact)
     export = in_thread(Memd.export)
     import_memory = in_thread(Memd.import_memory)
+
+    async def session(self, thread_id: str, *, user_id: str, agent_name: str = DEFAULT_AGENT) -> AsyncSession:
+        from memd.session.asynchronous_session import opened  # noqa: PLC0415  (as in `Memd`: for apps with sessions)
+
+        return await opened(self._sync, thread_id, user_id, agent_name)
+
+    session.__doc__ = Memd.session.__doc__
+
+    sessions = in_thread(Memd.sessions)
+    remove_session = in_thread(Memd.remove_session)
 
     async def aclose(self) -> None:
         """Close the connections."""

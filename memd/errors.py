@@ -175,3 +175,20 @@ class ClaimLost(MemdError):
 
 class Conflict(MemdError):
     """The document on disk is not the one that was loaded. Nothing was written; load it and apply the update again."""
+
+
+class SessionChanged(MemdError):
+    """Another process has saved this session since it was loaded. Nothing was written; load it again.
+
+    `unsaved`: the turns that were added since, to be added again after the load.
+    """
+
+    exit_code = 75
+
+    unsaved: tuple[Any, ...] = ()
+
+
+class SessionForgotten(MemdError):
+    """The user, or this memory of them, was forgotten since the session was loaded. Nothing was written or pushed."""
+
+    exit_code = 65

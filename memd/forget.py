@@ -25,11 +25,13 @@ import redis
 from memd.config import Settings
 from memd.context import DEFAULT_AGENT, user_hash
 from memd.errors import InboxUnavailable, NotReady
+from memd.identifiers import check_identifier
 from memd.inbox import dead, forgetting, library
 from memd.inbox.connection import send
 from memd.inbox.dead import Letter
 from memd.inbox.raw_door import Backlog, RawDoor
 from memd.inbox.verbs import raw_lists
+from memd.memory.store.json_store import open_store
 from memd.memory.store.protocol import Cut, Erased, Store, Tombstone, Wish
 from memd.tasks.task_folder import TaskFolder
 
@@ -83,6 +85,17 @@ class _Traces:
     identities: frozenset[str] = frozenset()
     pushes: int = 0
     letters: int = 0
+
+
+def forget(
+    settings: Settings, client: redis.Redis, user_id: str, agent_name: str | None, *, dry_run: bool
+) -> Forgotten:
+    """Forget what unchecked ids name (see `Memd.forget`). Raises Rejected, StoreUnavailable."""
+    wish = Wish(
+        check_identifier("user_id", user_id), check_identifier("agent_name", agent_name) if agent_name else agent_name
+    )
+    forgetting = Forgetting(settings, client, open_store(settings))
+    return forgetting.preview(wish) if dry_run else forgetting.run(wish)
 
 
 class Forgetting:

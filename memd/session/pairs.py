@@ -50,6 +50,16 @@ def cuts(turns: Sequence[ChatTurn]) -> list[int]:
     return [place for place, turn in enumerate(turns) if turn.role in ("user", "assistant")]
 
 
+def without_stand_ins(turns: Sequence[ChatTurn]) -> Iterator[ChatTurn]:
+    """The turns without NO_RESULT: the result may still come, for example when a person has to approve the call."""
+    for turn in turns:
+        results = tuple(result for result in turn.results if result.text != NO_RESULT)
+        if len(results) == len(turn.results):
+            yield turn
+        elif results:
+            yield replace(turn, blocks=results)
+
+
 def _in_order(turns: Sequence[ChatTurn]) -> bool:
     used: set[str] = set()
     waiting: set[str] = set()

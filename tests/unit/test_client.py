@@ -30,7 +30,10 @@ def test_each_method_has_its_async_half() -> None:
     assert sync.keys() == awaited.keys()
     for name, method in sync.items():
         half = awaited[name]
-        assert inspect.signature(half) == inspect.signature(method), name
+        signature = inspect.signature(method)
+        if name == "session":
+            signature = signature.replace(return_annotation="AsyncSession")
+        assert inspect.signature(half) == signature, name
         assert half.__name__ == method.__name__ == name
         assert method.__doc__, name
         assert half.__doc__ == method.__doc__, name

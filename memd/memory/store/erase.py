@@ -15,7 +15,7 @@ from memd.disk.lock import locked
 from memd.errors import DocumentDamaged, StoreUnavailable
 from memd.memory.document import SAID_FILE
 from memd.memory.said.turns import decode
-from memd.memory.store import paths
+from memd.memory.store import paths, session_files
 from memd.memory.store.protocol import Erased
 
 
@@ -24,7 +24,7 @@ def look(folder: Path, *, whole: bool) -> Erased:
     present = list(_files(folder, whole=whole))
     identities: set[str] = set()
     for file in present:
-        identities |= _ledger(file)
+        identities |= session_files.identities(file.parent) if file.name == session_files.FILE else _ledger(file)
     documents = sum(file.name == paths.FILE for file in present)
     return Erased(documents, len(present), frozenset(identities))
 
@@ -44,8 +44,9 @@ def erase(folder: Path, trash: Path, lock_files: Iterable[Path], *, whole: bool)
                 if folder.exists():
                     folder.rename(trash / "all")
             else:
-                for number, file in enumerate(_files(folder, whole=False)):
-                    file.rename(trash / str(number))
+                for number, place in enumerate(sorted(folder.iterdir()) if folder.exists() else ()):
+                    if place.name == paths.SESSIONS or not place.is_dir():
+                        place.rename(trash / str(number))
             if folder.parent.exists():
                 files.sync_folder(folder.parent)
         except OSError as error:
@@ -60,8 +61,8 @@ def _files(folder: Path, *, whole: bool) -> Iterator[Path]:
     """The files of a bucket, links and devices included; with `whole` those of the agents below it as well."""
     try:
         for place, folders, names in os.walk(folder):
-            if not whole:
-                folders.clear()
+            if not whole and Path(place) == folder:
+                folders[:] = [name for name in folders if name == paths.SESSIONS]
             yield from (Path(place) / name for name in sorted(names))
     except OSError as error:
         raise files.unavailable(error) from None

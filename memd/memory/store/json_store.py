@@ -28,6 +28,7 @@ from memd.memory.store import damage, document_file, erase, paths, said_file, to
 from memd.memory.store.protocol import NO_IDENTITIES, Entry, Erased, Identities, Loaded, Store
 from memd.memory.store.reading_notes import ReadingNoteFiles
 from memd.memory.store.secret import keyed
+from memd.memory.store.session_files import SessionFiles
 from memd.memory.store.tombstone import TombstoneFiles
 
 ROUNDS = 10
@@ -54,6 +55,7 @@ class JsonStore:
         self._key = tombstone_names.store_key(data_dir)
         self.tombstones = TombstoneFiles(data_dir)
         self.reading_notes = ReadingNoteFiles(data_dir, shared=settings.shared)
+        self.sessions = SessionFiles(data_dir, self.tombstones)
 
     def load(self, bucket: Bucket, identities: Identities = NO_IDENTITIES) -> Loaded:
         """The bucket's document, an empty one when there is none, and which of `identities` its ledger has.
@@ -224,7 +226,7 @@ class JsonStore:
         oldest = time.time() - older_than_s
         removed = 0
         try:
-            for temp in self._data_dir.glob(f"**/{paths.TEMP}"):
+            for temp in self._data_dir.glob(f"**/{paths.ANY_TEMP}"):
                 with suppress(FileNotFoundError):  # renamed by its commit just now
                     if temp.lstat().st_mtime < oldest:
                         temp.unlink()
@@ -277,9 +279,10 @@ class JsonStore:
         dry_run: bool = False,
         still_wanted: Callable[[], bool] = lambda: True,
     ) -> Erased:
-        """Remove an agent's memory of a user, or all documents of the user (None). Raises StoreUnavailable."""
-        if self._shared:
-            return Erased()
+        """Remove an agent's memory of a user, or all documents of the user (None). Raises StoreUnavailable.
+
+        Where all users share one store, a user's own folder holds sessions alone.
+        """
         whole = agent_name is None
         bucket = Bucket(user_id, agent_name or DEFAULT_AGENT)
         self._check_folders(bucket)

@@ -13,12 +13,16 @@ from memd.tasks.task_folder import TASKS
 FILE = "memory.json"
 PREVIOUS = "memory.prev.json"
 TEMP = "memory.json.tmp"
+ANY_TEMP = "*.json.tmp"
+"""The temps of documents and of sessions."""
+
 ASIDE = "memory.json.corrupt-"
 """A damaged document that was set aside; the time follows."""
 
 SHARED = "shared"
 USERS = "users"
 AGENTS = "agents"
+SESSIONS = "sessions"
 LOCKS = "locks"
 FORGOTTEN = "forgotten"
 READING_NOTES = "heat"
@@ -50,6 +54,11 @@ def folder(data_dir: Path, bucket: Bucket, *, shared: bool) -> Path:
     if bucket.agent_name == DEFAULT_AGENT:
         return user_folder(data_dir, bucket.user_id, shared=shared)
     return agents_folder(data_dir, bucket.user_id, shared=shared) / encode(bucket.agent_name)
+
+
+def sessions_folder(data_dir: Path, bucket: Bucket) -> Path:
+    """The folder of a bucket's sessions: with its user, also where all users share one store."""
+    return folder(data_dir, bucket, shared=False) / SESSIONS
 
 
 def trash_folder(data_dir: Path) -> Path:

@@ -1,8 +1,8 @@
 """What a store must be able to do, and the values it takes and returns. `store.class` names a class that does it.
 
-A store keeps five things: one document for each bucket with its said layer, the tombstones of forgotten users, the
-reading notes of each bucket, a random id of its own, and a secret key for hashes. Nothing outside this package knows
-where or how. memd ships a store of JSON files.
+A store keeps six things: one document for each bucket with its said layer, its sessions, the tombstones of forgotten
+users, the reading notes of each bucket, a random id of its own, and a secret key for hashes. Nothing outside this
+package knows where or how. memd ships a store of JSON files.
 
 Two locks make a commit safe against everybody else, on any machine:
 
@@ -27,6 +27,7 @@ from memd.context import Bucket, is_single, loose
 from memd.memory.document import Document
 from memd.memory.said.changes import SaidChange
 from memd.memory.said.turns import Said
+from memd.memory.store.sessions import Sessions
 
 Identities = Mapping[str, Sequence[str]]
 """Identities of messages, by thread id."""
@@ -251,6 +252,11 @@ class Store(Protocol):
         """The reading notes of all memories."""
         ...
 
+    @property
+    def sessions(self) -> Sessions:
+        """The sessions of all users."""
+        ...
+
     def load(self, bucket: Bucket, identities: Identities = NO_IDENTITIES) -> Loaded:
         """The bucket's document (an empty one when there is none), the known ones of `identities`, and the tombstone.
 
@@ -336,7 +342,8 @@ class Store(Protocol):
         """Remove an agent's memory of a user, or all documents of the user (None), old versions and temps included.
 
         `still_wanted` is called while no document of the user can be written; nothing is erased when it is false.
-        Idempotent. A shared store erases nothing, as nobody knows whose a fact is. Raises StoreUnavailable.
+        Their sessions go as well, and their identities count as those of a ledger. Idempotent. Of a shared store only
+        the sessions go, as nobody knows whose a fact is. Raises StoreUnavailable.
         """
         ...
 
