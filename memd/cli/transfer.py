@@ -78,6 +78,8 @@ def import_(
         _print(memory, dry_run)
     for tasks in found.tasks:
         _print_tasks(tasks)
+    if found.sessions:
+        echo(f"  {found.sessions:>6}  {noun(found.sessions, 'session')}")
     if not found.memories and not found.tasks:
         echo("  no memories in it")
 

@@ -241,6 +241,7 @@ class RecallSettings(Section, frozen=True):
 
 
 class SessionSettings(Section, frozen=True):
+    keep_days: Annotated[int, Meta(ge=1, le=36_500)] = 90
     strategy: Literal["recent", "auto", "transcript"] = "recent"
     max_tokens: Count = 40_000
     compact_tokens: Count = 30_000

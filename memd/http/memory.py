@@ -110,13 +110,14 @@ async def users(request: HttpRequest) -> Response:
 async def export(request: HttpRequest) -> Response:
     """Everything memd keeps about a user: every agent's memory, or that of one agent.
 
-    Messages and refused facts need the scope said.
+    Messages, refused facts and sessions need the scope said.
     """
     query: Export = request.query
 
     def work() -> bytes:
         found = request.service.memd.export(query.user_id, agent_name=query.agent_name)
         if "said" not in request.token.scopes:
+            del found["sessions"]
             for memory in found["memories"]:
                 for name in ("said", "refused"):
                     memory.pop(name, None)

@@ -18,6 +18,7 @@ from memd.config import Settings
 from memd.context import Bucket, Key, identity_of_id
 from memd.errors import Rejected, SessionChanged, SessionForgotten
 from memd.memory.store.json_store import open_store
+from memd.memory.store.tending import tend
 from memd.session.conversation import Session
 
 pytestmark = pytest.mark.timing
@@ -257,6 +258,42 @@ def test_old_sessions_and_archived_checkpoints_leave(memd: Memd, settings: Setti
     assert store.sessions.expire(Bucket("ana"), now + timedelta(days=1)) == 1  # the session with all its checkpoints
     assert memd.sessions("ana") == []
     assert store.sessions.checkpoints(Key("t", "ana")) == []
+
+
+def test_an_export_carries_sessions(memd: Memd, settings: Settings) -> None:
+    """An import adds those that are not there, without what was forgotten, and pushes nothing of them."""
+    session = memd.session("t", user_id="ana")
+    session.user("I live in Porto.", id="m1")
+    session.tool_use("call_1", "weather", {})
+    session.tool_result("call_1", "rain")
+    session.checkpoint(agent_state={"step": 1})
+    found = memd.export("ana")
+    assert memd.import_memory("ana", found).sessions == 0
+    memd.remove_session("t", user_id="ana")
+    assert memd.import_memory("ana", found, dry_run=True).sessions == 1
+    assert memd.import_memory("ana", found).sessions == 1
+    again = memd.session("t", user_id="ana")
+    assert (texts(again)[0], again.restore().agent_state) == ("I live in Porto.", {"step": 1})
+    memd.forget("ana")
+    assert memd.import_memory("ana", found).sessions == 1
+    again = memd.session("t", user_id="ana")
+    assert "Porto" not in "".join(file.read_text() for file in settings.data_dir.rglob("*.json*"))
+    assert pending(memd, "ana") == 0
+    with pytest.raises(Rejected, match="E_IMPORT_SESSIONS"):
+        memd.import_memory("ana", {**found, "sessions": [{"agentName": "", "sessions": [{"threadId": 1}]}]})
+
+
+def test_the_daily_round_removes_old_sessions(configured: Configured, client: redis.Redis) -> None:
+    """After `session.keep_days`, whoever the user is and whether they come again."""
+    settings = configured(session__keep_days=1)
+    with Memd(settings) as memd:
+        session = memd.session("t", user_id="ana")
+        session.user("I live in Porto.")
+        session.save()
+        store = open_store(settings)
+        assert not tend(store, Bucket("ana"), settings, datetime.now(UTC))
+        assert tend(store, Bucket("ana"), settings, datetime.now(UTC) + timedelta(days=2))
+        assert memd.sessions("ana") == []
 
 
 def test_limits(memd: Memd) -> None:

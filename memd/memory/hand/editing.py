@@ -36,6 +36,7 @@ from memd.memory.said.turns import Said, Turn
 from memd.memory.store.json_store import open_store
 from memd.memory.store.protocol import FileStore, Loaded, Store
 from memd.memory.store.said_reader import keeps_said, read_said
+from memd.memory.store.sessions import Sessions
 from memd.push.times import iso
 
 ROUNDS = 50
@@ -190,6 +191,11 @@ class Editing:
         """Whether a message was forgotten, by its identity. Raises StoreUnavailable, DocumentDamaged."""
         grave = self._store.tombstones.find(bucket.user_id)
         return lambda identity: grave is not None and grave.holds(bucket, identity)
+
+    @property
+    def sessions(self) -> Sessions:
+        """The sessions of the store."""
+        return self._store.sessions
 
     def agents(self, user_id: str) -> list[str]:
         """The agents with a memory of this user."""

@@ -46,8 +46,10 @@ class Parcel:
     refused: Counter[str] = field(default_factory=Counter)
 
 
-def envelope(user_id: str, documents: list[Document], tasks: list[dict[str, Any]], now: str) -> dict[str, Any]:
-    """memd's export: the documents as they are, the user's own memory first; todo lists and tasks, agent by agent."""
+def envelope(
+    user_id: str, documents: list[Document], now: str, *, tasks: list[dict[str, Any]], sessions: list[dict[str, Any]]
+) -> dict[str, Any]:
+    """memd's export: the documents as they are, the user's own memory first; the rest agent by agent."""
     return {
         "format": "memd",
         "version": EXPORT_VERSION,
@@ -55,6 +57,7 @@ def envelope(user_id: str, documents: list[Document], tasks: list[dict[str, Any]
         "userId": user_id,
         "memories": documents,
         "tasks": tasks,
+        "sessions": sessions,
     }
 
 

@@ -10,9 +10,11 @@ from typing import Any
 from memd.config import Settings
 from memd.context import DEFAULT_AGENT, Bucket
 from memd.errors import Rejected
+from memd.identifiers import check_identifier
 from memd.memory import ledger
 from memd.memory.document import Document, revised, revision_of
 from memd.memory.facts import by_id, content_of
+from memd.memory.hand import session_transfer
 from memd.memory.hand.editing import Editing, has_changed
 from memd.memory.hand.formats import Format, Parcel, envelope, read
 from memd.memory.hand.imports import MergedDocument, merge
@@ -46,12 +48,13 @@ class ImportedMemory:
 class Imported:
     """The result of an import, or of its dry run: the detected format, and the result for each memory.
 
-    `tasks`: the result for each agent whose todo lists or tasks the import holds.
+    `tasks`: the result for each agent whose todo lists or tasks the import holds. `sessions`: how many were added.
     """
 
     format: Format
     memories: tuple[ImportedMemory, ...]
     tasks: tuple[ImportedTasks, ...] = ()
+    sessions: int = 0
 
 
 class Transfer:
@@ -62,7 +65,7 @@ class Transfer:
         self.editing = Editing(settings)
 
     def export(self, user_id: str, agent_name: str | None = None) -> dict[str, Any]:
-        """The documents of a user, of every agent or of one, with their todo lists and tasks.
+        """The documents of a user, of every agent or of one, with their todo lists, tasks and sessions.
 
         Memories that were never written are left out.
         """
@@ -74,7 +77,12 @@ class Transfer:
             if memory.content_hash is not None
         ]
         tasks = task_transfer.exported(self._settings.data_dir, user_id, agent_name)
-        return envelope(user_id, documents, tasks, iso(datetime.now(UTC)))
+        sessions = [
+            {"agentName": name, "sessions": found}
+            for name in names
+            if (found := session_transfer.exported(self.editing.sessions, Bucket(user_id, name)))
+        ]
+        return envelope(user_id, documents, iso(datetime.now(UTC)), tasks=tasks, sessions=sessions)
 
     def import_(
         self, user_id: str, value: object, *, agent_name: str | None = None, form: str = "auto", dry_run: bool = False
@@ -90,7 +98,20 @@ class Transfer:
         ]
         data_dir = self._settings.data_dir
         added = [task_transfer.imported(data_dir, user_id, one, dry_run=dry_run) for one in tasks]
-        return Imported(read_as, tuple(memories), tuple(added))
+        return Imported(read_as, tuple(memories), tuple(added), self._sessions(value, user_id, agent_name, dry_run))
+
+    def _sessions(self, value: object, user_id: str, agent_name: str | None, dry_run: bool) -> int:
+        """Add the sessions of an export of this same user; returns how many."""
+        groups = value.get("sessions") if isinstance(value, dict) and value.get("userId") == user_id else None
+        added = 0
+        for group in groups if isinstance(groups, list) else ():
+            name = group.get("agentName") if isinstance(group, dict) else None
+            if isinstance(name, str) and agent_name in (None, name):
+                bucket = Bucket(user_id, check_identifier("agentName", name) if name else DEFAULT_AGENT)
+                is_forgotten = self.editing.forgotten(bucket)
+                found = group.get("sessions")
+                added += session_transfer.imported(found, self.editing.sessions, bucket, is_forgotten, dry_run=dry_run)
+        return added
 
     def _merged(self, bucket: Bucket, parcel: Parcel, dry_run: bool) -> ImportedMemory:
         def step(document: Document, now: datetime) -> MergedDocument:

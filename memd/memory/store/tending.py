@@ -1,12 +1,12 @@
 """The upkeep of one memory, also of a user who says nothing any more.
 
-What was said and is past its days goes, what older gates judged is judged anew, and doubtful facts leave when they are
-too old for anybody to decide.
+What was said and is past its days goes, what older gates judged is judged anew, doubtful facts leave when they are too
+old for anybody to decide, and so do sessions that nobody goes on with.
 """
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from memd.config import Settings
 from memd.context import Bucket
@@ -28,6 +28,7 @@ def tend(store: Store, bucket: Bucket, settings: Settings, now: datetime) -> boo
     Where turns are no longer kept, the whole said layer goes. Raises as `Store.load` and `Store.commit` do.
     """
     swept = store.sweep_said(bucket) if isinstance(store, FileStore) else 0
+    swept += store.sessions.expire(bucket, now - timedelta(days=settings.session.keep_days))
     found = load_to_read(store, bucket).document
     if not _is_due(found, settings, now) and not doubtful.has_old(found, now):
         return swept > 0
