@@ -347,10 +347,12 @@ class AsyncMemd:
     export = in_thread(Memd.export)
     import_memory = in_thread(Memd.import_memory)
 
-    async def session(self, thread_id: str, *, user_id: str, agent_name: str = DEFAULT_AGENT) -> AsyncSession:
+    async def session(
+        self, thread_id: str, *, user_id: str, agent_name: str = DEFAULT_AGENT, user_name: str | None = None
+    ) -> AsyncSession:
         from memd.session.asynchronous_session import opened  # noqa: PLC0415  (as in `Memd`: for apps with sessions)
 
-        return await opened(self._sync, thread_id, user_id, agent_name)
+        return await opened(self._sync, thread_id, user_id, agent_name, user_name)
 
     session.__doc__ = Memd.session.__doc__
 

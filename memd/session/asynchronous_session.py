@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from functools import wraps
+from functools import partial, wraps
 from typing import Concatenate, ParamSpec, TypeVar
 
 from memd.asynchronous import HasSync, in_thread
@@ -80,6 +80,9 @@ class AsyncSession:
         return self._sync.business_part
 
 
-async def opened(memd: OpensSessions, thread_id: str, user_id: str, agent_name: str) -> AsyncSession:
+async def opened(
+    memd: OpensSessions, thread_id: str, user_id: str, agent_name: str, user_name: str | None
+) -> AsyncSession:
     """The session that a sync client opens. Raises as `OpensSessions.session`."""
-    return AsyncSession(await asyncio.to_thread(memd.session, thread_id, user_id=user_id, agent_name=agent_name))
+    open_it = partial(memd.session, thread_id, user_id=user_id, agent_name=agent_name, user_name=user_name)
+    return AsyncSession(await asyncio.to_thread(open_it))

@@ -15,6 +15,7 @@ from memd.push.times import iso
 from memd.session import reading_chats, window
 from memd.session.chat import ChatTurn
 from memd.session.parts import Part
+from memd.session.states import is_told
 from memd.session.writing_chats import Shape, written
 
 MAX_BUSINESS_CHARS = 200
@@ -141,5 +142,5 @@ class Chatting:
         self._turns.append(turn)
         self._unwritten.append(turn)
         self._unsaved[turn.id] = turn
-        if turn.role in ("user", "assistant") and turn.kind == "said" and turn.text.strip():
+        if is_told(turn):
             self._waiting[turn.id] = turn

@@ -69,12 +69,15 @@ class Session(Chatting, Checkpointing):
     Methods that add a message raise Rejected; those that read or write raise StoreUnavailable.
     """
 
-    def __init__(self, client: Pushing, sessions: Sessions, key: Key, compactor: Compactor) -> None:
+    def __init__(
+        self, client: Pushing, sessions: Sessions, key: Key, compactor: Compactor, user_name: str | None = None
+    ) -> None:
         """Begins empty; `load_if_exists` reads what is stored."""
         self.key = key
         self._client = client
         self._sessions = sessions
         self._compactor = compactor
+        self._user_name = user_name
         self._settings = client.settings.session
         self._components: dict[str, Component] = {}
         self._unclaimed: dict[str, Any] = {}
@@ -173,6 +176,7 @@ class Session(Chatting, Checkpointing):
                     [_pushed(turn) for turn in batch],
                     thread_id=self.key.thread_id,
                     user_id=self.key.user_id,
+                    user_name=self._user_name,
                     agent_name=self.key.agent_name,
                     now=now,
                 )

@@ -18,14 +18,17 @@ class OpensSessions:
 
     settings: Settings
 
-    def session(self, thread_id: str, *, user_id: str, agent_name: str = DEFAULT_AGENT) -> Session:
+    def session(
+        self, thread_id: str, *, user_id: str, agent_name: str = DEFAULT_AGENT, user_name: str | None = None
+    ) -> Session:
         """The session of this thread, as it was saved last, or a new one. What waited to be pushed is pushed.
 
-        It is the only pusher of its thread. Raises DocumentDamaged, DocumentTooNew.
+        It is the only pusher of its thread. `user_name`: what the user is called, as in a push.
+        Raises DocumentDamaged, DocumentTooNew.
         """
         from memd.session import opening  # noqa: PLC0415  (an app without sessions starts without their code)
 
-        return opening.opened(cast("Opening", self), opening.key_of(thread_id, user_id, agent_name))
+        return opening.opened(cast("Opening", self), opening.key_of(thread_id, user_id, agent_name), user_name)
 
     def sessions(self, user_id: str, *, agent_name: str = DEFAULT_AGENT) -> list[SessionEntry]:
         """The stored sessions of a user with an agent, the one saved last first."""

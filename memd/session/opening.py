@@ -12,6 +12,7 @@ from memd.identifiers import check_identifier
 from memd.memory.hand.by_hand import bucket_of
 from memd.memory.store.json_store import open_store
 from memd.memory.store.sessions import Sessions
+from memd.push.validation import check_name
 from memd.session.compacting import Compactor
 from memd.session.conversation import Pushing, Session
 
@@ -27,11 +28,12 @@ class Opening(Pushing, Protocol):
         ...
 
 
-def opened(client: Opening, key: Key) -> Session:
+def opened(client: Opening, key: Key, user_name: str | None) -> Session:
     """The session of a key, loaded. Raises StoreUnavailable, DocumentDamaged, DocumentTooNew, Rejected."""
     remembered = partial(client.inject, key.user_id, agent_name=key.agent_name, thread_id=key.thread_id)
     settings = client.settings
-    session = Session(client, stored(settings), key, Compactor(settings.session, settings.extraction, remembered))
+    compactor = Compactor(settings.session, settings.extraction, remembered)
+    session = Session(client, stored(settings), key, compactor, check_name("user_name", user_name))
     session.load_if_exists()
     return session
 

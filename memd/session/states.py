@@ -6,13 +6,14 @@ and a list of blocks. A state that another system wrote is read by the first com
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
-from memd.context import Key
+from memd.context import Key, digest
 from memd.errors import DocumentDamaged
 from memd.memory.store.sessions import State
 from memd.push.times import iso
@@ -51,14 +52,23 @@ def state_of(key: Key, content: Held, components: Mapping[str, Any]) -> State:
 
 
 def content_of(state: State) -> Held:
-    """What a state holds. Raises DocumentDamaged, and Rejected for messages of another system that are none."""
+    """What a state holds; of one that another system wrote everything waits to be pushed.
+
+    Raises DocumentDamaged, and Rejected for messages of another system that are none.
+    """
     if "version" not in state:
-        return Held(turns_of(_lowered(_foreign(state))))
+        turns = tuple(_identified(turns_of(_lowered(_foreign(state)))))
+        return Held(turns, tuple(filter(is_told, turns)))
     memory = state["components"].get(MEMORY)
     messages = memory.get("messages") if isinstance(memory, dict) else None
     words = state.get("businessState")
     words = words if isinstance(words, str) else ""
     return Held(_read(messages), _read(state.get("waiting")), _read(state.get("owed")), words)
+
+
+def is_told(turn: ChatTurn) -> bool:
+    """Whether the long-term memory is told of a turn: words of the user or the assistant."""
+    return turn.role in ("user", "assistant") and turn.kind == "said" and bool(turn.text.strip())
 
 
 def components_of(state: State) -> dict[str, Any]:
@@ -105,6 +115,12 @@ def _foreign(state: State) -> list[Any]:
         if isinstance(messages, list):
             return messages
     return []
+
+
+def _identified(turns: Sequence[ChatTurn]) -> Iterator[ChatTurn]:
+    """The turns, each with an id that is the same however often the state is read."""
+    for place, turn in enumerate(turns):
+        yield replace(turn, id=turn.id or digest("session", str(place), turn.role, turn.text))
 
 
 def _damaged() -> DocumentDamaged:

@@ -212,7 +212,7 @@ def test_an_offloaded_text_can_be_read_again(configured: Configured, client: red
 def test_a_session_of_agentscope_loads(memd: Memd, settings: Settings) -> None:
     """Its messages become the window; the components that we do not know stay as they are."""
     session = memd.session("t", user_id="ana")
-    session.user("-")
+    session.user("I have a dog.")
     session.save()
     file = next(settings.data_dir.rglob("session.json"))
     block = {"type": "text", "text": "I live in Porto."}
@@ -227,6 +227,7 @@ def test_a_session_of_agentscope_loads(memd: Memd, settings: Settings) -> None:
     session = memd.session("t", user_id="ana")
     assert texts(session)[0] == "I live in Porto."
     assert [turn.role for turn in session.messages] == ["user", "assistant", "tool"]
+    assert pending(memd, "ana") == 2  # with the turn that was there before
     session.save()
     assert orjson.loads(file.read_bytes())["components"]["ReActAgent"] == {"memory": "InMemoryMemory"}
 
