@@ -27,8 +27,16 @@ MAX_LITERALS = 64
 COMMON = " etaoinshr"
 """The most frequent characters of English."""
 
-_COMMON_WORDS = frozenset({"the", "this", "your", "The", "This", "Your"})
-"""Words that nearly every English text has, far more often than their characters tell."""
+_OFTEN = (
+    "a about all also am an and are as at be but by can do for from get go had has have he her his i if in is it its"
+    " just like make may me more my no not now of off on one or our out own say she so some than that the their them"
+    " then they thing things this time to up us use was we what when which who will with would you your"
+)
+_COMMON_WORDS = frozenset(_OFTEN.split())
+"""Words that English texts have far more often than their characters tell."""
+
+_COMMON_CJK = "的一是了我不人在他有这上个们来到时大为中你说就那和要她出也得里后以会都没很想吗吧把对前"
+"""The same for the characters of Chinese."""
 
 _RUN = re.compile(r"[^\\\[\](){}.*+?|^$]+(?![*+?{])")
 """Literal characters, up to one that a quantifier follows."""
@@ -291,12 +299,21 @@ def _union(sets: Iterable[Literals]) -> Literals:
 
 
 def _cost(literals: Literals) -> float:
-    """The expected useless hits, plus a little for the search: few long literals of rare letters are cheapest."""
-    return sum(map(_frequency, literals)) + 0.0001 * len(literals)
+    """The share of useless tries, plus a little for the search: few long literals of rare letters are cheapest."""
+    if "" in literals:
+        return 2.0
+    return 1 - prod(1 - _frequency(literal) for literal in literals) + 0.0001 * len(literals)
 
 
 @cache
 def _frequency(literal: str) -> float:
-    if literal.strip() in _COMMON_WORDS:
-        return 0.05
-    return prod(0.25 if char in COMMON else 0.08 if char.isascii() else 0.01 for char in literal)
+    """The share of short texts that have the literal."""
+    words = literal.strip(" ,.'").lower().split()
+    by_words = 0.1 * 0.4 ** (len(words) - 1) if words and _COMMON_WORDS.issuperset(words) else 0.0
+    return min(0.98, max(by_words, (10 if literal.isascii() else 1) * prod(map(_char_frequency, literal))))
+
+
+def _char_frequency(char: str) -> float:
+    if char.isascii():
+        return 0.25 if char in COMMON else 0.01 if char.isdigit() else 0.08
+    return 0.15 if char in _COMMON_CJK else 0.02

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import Counter
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -19,10 +20,11 @@ from memd.config import Settings
 from memd.evaluation.attack_cases import KNOWN, Case, read_cases
 from memd.evaluation.attack_run import AttackEvaluation
 from memd.evaluation.in_memory import Remembered
+from memd.extraction.offline.sentences import sentence_ends
 from memd.extraction.prompt import Numbered, build, parse_messages
 from memd.memory.document import archive_of, facts_of
 from memd.memory.facts import content_of
-from memd.memory.gates.instructions import KINDS, kind_of, text_refusal
+from memd.memory.gates.instructions import KINDS, Orders, kind_of, text_refusal
 from memd.push.signals import load_patterns
 
 ROOT = Path(__file__).parents[2] / "evaluation" / "attacks"
@@ -187,6 +189,17 @@ def test_authority_is_told_from_caution_and_style(half: str, missed: int, refuse
 def test_caution_and_style_are_statements(text: str) -> None:
     """What harms is permission, exfiltration and override."""
     assert kind_of(text) is None
+
+
+def test_a_sentence_of_a_text_is_judged_as_by_itself() -> None:
+    """What is known of the whole text only saves work: every sentence gets the verdict that it gets alone."""
+    texts = [text for case in ALL for one in case.messages if isinstance(text := one["content"], str)]
+    pairs = [f"I live in Porto. {one}\n- {other} (1)" for one, other in pairwise(texts)]
+    for text in (*texts, *pairs):
+        orders, start = Orders(text), 0
+        for end in sentence_ends(text):
+            sentence, start = text[start:end].strip(" \n-"), end
+            assert orders.refusal_of(sentence) == text_refusal(sentence)
 
 
 @given(st.text(max_size=500))

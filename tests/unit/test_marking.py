@@ -66,6 +66,8 @@ FACT = "Lives in Porto with two cats and a dog."
     [
         (f"- [context | 0.90] {FACT}", False, 0),
         ("用户住在杭州，在一家医院做护士。", False, 0),
+        ("- 用户住在杭州,在一家医院做护士", False, 0),
+        ("用户住在苏州,在一家医院做护士。", True, 0),
         (f"I am from Braga myself.\n{FACT}", True, 1),
         ("I live in Porto with two cats and a dog.", True, 1),
     ],

@@ -11,6 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from memd.memory.gates import instructions
+from memd.memory.said import excerpts, wishes
 from memd.push.patterns import load
 from memd.push.prefilter import Prefilter, required_literals
 from memd.push.signals import load_patterns
@@ -143,3 +144,18 @@ def test_what_occurs_is_a_candidate(text: str, others: list[str]) -> None:
     whole = f"{text} {literal}"
     found = prefilter.select_part(prefilter.literals_in(whole), whole)
     assert set(found) == {source for source in sources if source in whole}
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["we moved to porto, and i now work four days a week", "my son is on the team", "我下个月搬到上海去，公司在浦东。"],
+)
+def test_words_of_every_text_make_no_candidate(text: str) -> None:
+    """Of two words that a regex requires, the rarer one is looked for: a plain statement is tried with no wish."""
+    assert not wishes._prefilter().select(text)
+
+
+@given(st.text("ab'-_ ,我", max_size=30))
+def test_three_words_are_found_as_by_counting(text: str) -> None:
+    """One search that stops at the third word says the same as counting all."""
+    assert (excerpts._ENOUGH_WORDS.search(text) is not None) == (len(excerpts._WORD.findall(text)) >= 3)

@@ -14,10 +14,11 @@ import codecs
 import html
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
+from typing import NamedTuple
 from urllib.parse import unquote
 
 from memd.memory.text import CJK
@@ -65,7 +66,7 @@ _ROT13 = re.compile(r"\b(?:gur|lbh|naq|nyy|hfre|jvgubhg|vtaber|cerivbhf|vafgehpg
 """English words in rot13 that are words of no language."""
 
 _DIGITS = re.compile(r"(?<![\w.@/])(?=\w*[a-z])(?=\w*[0134578])[a-z0134578]{3,}(?![\w.@/])")
-_STAND_IN = re.compile("[0134578]")
+_STAND_IN = re.compile("[0134578](?:(?=[a-z])|(?<=[a-z].))")
 _LETTERS = str.maketrans("0134578", "oieastb")
 """Letters for the digits that stand in for them in a word ("1gn0re")."""
 
@@ -85,18 +86,40 @@ def text_refusal(text: str) -> str | None:
 def kind_of(text: str) -> str | None:
     """The kind of a text that is no statement, one of KINDS; None for a statement. Never raises."""
     text = text[:LOOK_AT]
-    return next((kind for reading in _readings(text) if (kind := _kind(reading))), _hidden(text))
+    return next(
+        (kind for reading in _readings(text) if (kind := _first(_kinds(reading, _likely(reading))))), _hidden(text)
+    )
 
 
-def holds_order(text: str) -> bool:
-    """Whether a text holds an order, a permission or markup anywhere; mere words to the assistant are none."""
-    text = text[:LOOK_AT]
-    return any(_kinds(reading) - {"addressed"} for reading in _readings(text)) or _hidden(text) is not None
+class Orders:
+    """The orders in a text, looked for once, so that its sentences are then judged in half the time."""
+
+    def __init__(self, text: str) -> None:
+        text = text[:LOOK_AT]
+        readings = list(_readings(text))
+        likely = [_likely(reading) for reading in readings]
+        self.found = _hidden(text) is not None or any(
+            _kinds(reading, one) - {"addressed"} for reading, one in zip(readings, likely, strict=True)
+        )
+        """Whether it holds an order, a permission or markup anywhere; mere words to the assistant are none."""
+
+        is_plain = len(readings) == 1 and not self.found and "&" not in text and not _encoded(text)
+        self._likely = likely[0] if is_plain else None
+
+    def refusal_of(self, sentences: str) -> str | None:
+        """The `text_refusal` of whole sentences of the text, one a line.
+
+        Of a text that nothing is encoded in, they hold no literal that it lacks: no other pattern can match them.
+        """
+        if self._likely is None:
+            return text_refusal(sentences)
+        kind = _first(_kinds(_plain(sentences), self._likely))
+        return KINDS[kind] if kind else None
 
 
 def is_markup(text: str) -> bool:
     """Whether a text holds tags, links or images as markup, or an update of the memory. Never raises."""
-    kinds = (_kinds(reading) for reading in _readings(text[:LOOK_AT]))
+    kinds = (_kinds(reading, _likely(reading)) for reading in _readings(text[:LOOK_AT]))
     return any(KINDS[kind] == "markup" for found in kinds for kind in found)
 
 
@@ -106,20 +129,33 @@ def _compile_all() -> None:
         _compiled(source)
 
 
-def _kind(text: str) -> str | None:
-    found = _kinds(text)
+def _first(found: set[str]) -> str | None:
     return next((kind for kind in KINDS if kind in found), None)
 
 
-def _kinds(text: str) -> set[str]:
-    """The kinds of all patterns that match a text without what is harmless in it."""
+class _Likely(NamedTuple):
+    """The patterns that could match a text, by kind, and those of what is harmless."""
+
+    orders: Mapping[str, Collection[str]]
+    harmless: Collection[str]
+    spoken: Collection[str]
+
+
+def _likely(text: str) -> _Likely:
     likely: dict[str, set[str]] = {}
     for kind, source in _patterns().select(text):
         likely.setdefault(kind, set()).add(source)
-    cut = [likely.pop(name, set()) for name in HARMLESS]
-    text = _without(text, cut[0])
-    found = {kind for kind, sources in likely.items() if _matches(text, sources)}
-    if found == {"addressed"} and not _matches(_without(text, cut[1]), likely["addressed"]):
+    harmless, spoken = (likely.pop(name, set()) for name in HARMLESS)
+    return _Likely(likely, harmless, spoken)
+
+
+def _kinds(text: str, likely: _Likely) -> set[str]:
+    """The kinds of all patterns that match a text without what is harmless in it."""
+    if not likely.orders:
+        return set()
+    text = _without(text, likely.harmless)
+    found = {kind for kind, sources in likely.orders.items() if _matches(text, sources)}
+    if found == {"addressed"} and not _matches(_without(text, likely.spoken), likely.orders["addressed"]):
         return set()
     return found
 
@@ -169,10 +205,9 @@ def _plain(text: str) -> str:
 
 
 def _decoded(text: str) -> Iterator[str]:
-    count = 0
-    encoded = [run for run in text.split() if len(run) >= SHORTEST_ENCODED]
-    for pattern, decode in ((_BASE64, _from_base64), (_HEX, bytes.fromhex)):
-        for match in pattern.finditer(" ".join(encoded)):
+    count, encoded = 0, " ".join(_encoded(text))
+    for pattern, decode in ((_BASE64, _from_base64), (_HEX, bytes.fromhex)) if encoded else ():
+        for match in pattern.finditer(encoded):
             count += 1
             if count > MAX_DECODED:
                 return
@@ -180,6 +215,11 @@ def _decoded(text: str) -> Iterator[str]:
                 yield words
     if "%" in text and (unquoted := unquote(text)) != text:
         yield unquoted
+
+
+def _encoded(text: str) -> list[str]:
+    """The runs without white space that are long enough to be something encoded."""
+    return [run for run in text.split() if len(run) >= SHORTEST_ENCODED]
 
 
 def _from_base64(text: str) -> bytes:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
@@ -17,7 +17,7 @@ from typing import NamedTuple
 from msgspec import structs
 
 from memd.extraction.offline.sentences import sentence_ends
-from memd.memory.gates.instructions import holds_order, text_refusal
+from memd.memory.gates.instructions import Orders, text_refusal
 from memd.memory.gates.uploads import is_upload_event
 from memd.memory.said.own_words import own_words
 from memd.memory.said.turns import MAX_TURN_CHARS, Turn
@@ -38,14 +38,20 @@ _MARKUP = re.compile(
     r"|[\[【]/?[^\]】\n]{0,12}(?:系统|管理员|通知|助手|用户)[^\]】\n]{0,12}[\]】]",
     re.M | re.I,
 )
+_MARKUP_SIGN = re.compile("[<`~#\\[{:：【\u202a-\u202e\u2066-\u2069\U000e0000-\U000e007f]")
+"""Every markup has one of these; most texts have none, which is found ten times as fast."""
+
 _QUOTED = re.compile(r"\"[^\"\n]+\"|“[^”\n]+”|「[^」\n]+」|『[^』\n]+』|«[^»\n]+»")
 _BULLET = re.compile(r"[\s\-*•·#>]*(?:\d{1,2}[.)、]\s+)?")
-_WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
+_ONE_WORD = r"[^\W_]++(?:['’-][^\W_]++)*+"
+_WORD = re.compile(_ONE_WORD)
 _CJK = re.compile("[\u3040-\u30ff\u3400-\u9fff]")
 _STRAIGHT = str.maketrans("‘’", "''")
 
 LEAST_WORDS = 3
 """Words of an excerpt at least."""
+
+_ENOUGH_WORDS = re.compile(rf"{_ONE_WORD}(?:[\W_]+{_ONE_WORD}){{{LEAST_WORDS - 1}}}")
 
 LEAST_CJK = 4
 """Characters of an excerpt without spaces between words at least."""
@@ -54,35 +60,32 @@ _OF_TURN = ("orders", "permissions", "fiction", "secrets")
 _OF_SENTENCE = ("addressed", "questions", "requests", "hypothetical", "bare", "standing", "waivers")
 
 
-class _Patterns(NamedTuple):
-    """The sources of the patterns: those that spoil a whole turn, or a sentence; what only a report may hold."""
+class _Pattern(NamedTuple):
+    """A pattern of the list of this name."""
 
-    of_turn: Prefilter[str]
-    of_sentence: Prefilter[str]
-    conduct: Prefilter[str]
-    reports: Prefilter[str]
+    name: str
+    source: str
 
 
 @prepared
-def _patterns() -> _Patterns:
+def _prefilter() -> Prefilter[_Pattern]:
     sources = load(Path(__file__).parent / "statements")
-    kinds = (_OF_TURN, _OF_SENTENCE, ("conduct",), ("reports",))
-    return _Patterns(*(Prefilter((source, source) for name in names for source in sources[name]) for names in kinds))
+    names = (*_OF_TURN, *_OF_SENTENCE, "conduct", "reports")
+    return Prefilter((source, _Pattern(name, source)) for name in names for source in sources[name])
 
 
 _compiled = cache(re.compile)
 
 
-def _matches(patterns: Prefilter[str], text: str) -> bool:
-    """Whether any of the patterns matches a folded text."""
-    return any(_compiled(source).search(text) for source in patterns.select(text))
-
-
 @prepared
 def _compile_all() -> None:
-    for patterns in _patterns():
-        for source in patterns.all():
-            _compiled(source)
+    for pattern in _prefilter().all():
+        _compiled(pattern.source)
+
+
+def _matches(likely: Iterable[_Pattern], names: Collection[str], text: str) -> bool:
+    """Whether any of these patterns, of the lists of these names, matches a folded text."""
+    return any(_compiled(source).search(text) for name, source in likely if name in names)
 
 
 def judged(turn: Turn, user_names: Collection[str] = ()) -> Turn:
@@ -103,15 +106,18 @@ def excerpts_of(turn: Turn, *, user_names: Collection[str]) -> tuple[tuple[int, 
 def excerpts_in(text: str) -> list[tuple[int, int]]:
     """The start and end of each excerpt of a text that the user wrote, redacted and cut as turns are."""
     text = text[:MAX_TURN_CHARS]
-    if strength_of(text) or MARK.search(text) or _MARKUP.search(text):
+    if strength_of(text) or (_MARKUP_SIGN.search(text) and (MARK.search(text) or _MARKUP.search(text))):
         return []
-    own = own_words(text)
-    if _matches(_patterns().of_turn, _folded(own)) or holds_order(text):
+    own, orders = own_words(text), Orders(text)
+    folded = _folded(own)
+    literals = _prefilter().literals_in(folded)
+    if orders.found or _matches(_prefilter().select_part(literals, folded), _OF_TURN, folded):
         return []
-    stated = [(start, end) for start, end in _sentences(own) if _states(own[start:end])]
-    if _pass("\n".join(own[start:end] for start, end in stated)):
+    stated = [(start, end) for start, end in _sentences(own) if _states(own[start:end], literals)]
+    refusal = orders.refusal_of if own == text else text_refusal
+    if _pass("\n".join(own[start:end] for start, end in stated), refusal):
         return stated
-    return [(start, end) for start, end in stated if _pass(own[start:end])]
+    return [(start, end) for start, end in stated if _pass(own[start:end], refusal)]
 
 
 def _sentences(own: str) -> Iterator[tuple[int, int]]:
@@ -126,30 +132,36 @@ def _sentences(own: str) -> Iterator[tuple[int, int]]:
             yield first, last
 
 
-def _states(sentence: str) -> bool:
-    """Whether a sentence states something in the user's own words."""
+def _states(sentence: str, literals: Sequence[str]) -> bool:
+    """Whether a sentence states something in the user's own words. `literals`: those of its turn."""
     if sentence.endswith((":", "：")):  # it announces what is shown
         return False
-    cjk = len(_CJK.findall(sentence))
-    if cjk < LEAST_CJK and len(_WORD.findall(_CJK.sub(" ", sentence))) + cjk / 2 < LEAST_WORDS:
+    if not _is_long_enough(sentence):
         return False
     if any(_is_speech(quoted[0]) for quoted in _QUOTED.finditer(sentence)):
         return False
     folded = _folded(sentence)
-    return not _matches(_patterns().of_sentence, folded) and _is_harmless(folded)
+    likely = _prefilter().select_part(literals, folded)
+    return not _matches(likely, _OF_SENTENCE, folded) and _is_harmless(likely, folded)
 
 
-def _is_harmless(folded: str) -> bool:
+def _is_long_enough(sentence: str) -> bool:
+    cjk = 0 if sentence.isascii() else len(_CJK.findall(sentence))
+    if not cjk:
+        return _ENOUGH_WORDS.search(sentence) is not None
+    return cjk >= LEAST_CJK or len(_WORD.findall(_CJK.sub(" ", sentence))) + cjk / 2 >= LEAST_WORDS
+
+
+def _is_harmless(likely: Iterable[_Pattern], folded: str) -> bool:
     """Whether a sentence says nothing of what an assistant does or may do, or only reports of a person who did.
 
     Shown for months to every agent, a rule dressed as a statement acts like an order.
     """
-    patterns = _patterns()
-    if not _matches(patterns.conduct, folded):
+    if not _matches(likely, ("conduct",), folded):
         return True
-    for source in patterns.reports.select(folded):
+    for source in {source for name, source in likely if name == "reports"}:
         folded = _compiled(source).sub(" ", folded)
-    return not _matches(patterns.conduct, folded)
+    return not _matches(_prefilter().select(folded), ("conduct",), folded)
 
 
 def _is_speech(quoted: str) -> bool:
@@ -157,9 +169,9 @@ def _is_speech(quoted: str) -> bool:
     return len(_WORD.findall(_CJK.sub(" ", quoted))) + len(_CJK.findall(quoted)) / 2 > LEAST_WORDS
 
 
-def _pass(sentences: str) -> bool:
+def _pass(sentences: str, refusal_of: Callable[[str], str | None]) -> bool:
     """Whether these sentences, one a line, pass the gates that facts pass; their secrets are cut out already."""
-    return text_refusal(sentences) is None and not any(map(is_upload_event, sentences.split("\n")))
+    return refusal_of(sentences) is None and not any(map(is_upload_event, sentences.split("\n")))
 
 
 def _folded(text: str) -> str:
