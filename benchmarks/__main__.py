@@ -29,6 +29,7 @@ MODULES = (
     "tokens",
     "texts",
     "reading",
+    "sessions",
     "starts",
 )
 """In the order of the flow. Each has `measure(size)`, which yields figures, plots and skips."""

@@ -8,7 +8,7 @@ from datetime import date
 
 from benchmarks.figures import Figure, Measurement, at_most
 from benchmarks.sizes import Size
-from memd.config import ClientSettings
+from memd.config import ClientSettings, SessionSettings
 from memd.context import Message, estimate_tokens
 from memd.extraction.offline.extractor import read
 from memd.extraction.paragraphs import middle
@@ -28,6 +28,10 @@ from memd.push.limits import shorten
 from memd.push.redaction import find
 from memd.push.signals import load_patterns
 from memd.push.validation import check_push
+from memd.session.chat import said
+from memd.session.outline import outline
+from memd.session.parts import fitted
+from memd.session.told import told
 
 AREA = "texts"
 CHARS = 100_000
@@ -58,7 +62,7 @@ def measure(_: Size) -> Iterator[Measurement]:
 def stages() -> dict[str, Search]:
     """Every stage that reads the whole text of a user or a model."""
     patterns = load_patterns()
-    limits = ClientSettings()
+    limits, session = ClientSettings(), SessionSettings()
 
     def filtering(text: str) -> object:
         push = {"thread_id": "t", "user_id": "u", "messages": [{"role": "user", "content": text}]}
@@ -97,6 +101,9 @@ def stages() -> dict[str, Search]:
         "keys of facts": normal_key,
         "replies of models": reply,
         "offline extractor": lambda text: list(read(text)),
+        "turns told": lambda text: told([said("user", text)], session, 80_000),
+        "outline of turns": lambda text: outline([said("user", text)], session.summary_tokens),
+        "parts of a prompt": lambda text: fitted(text, session.summary_tokens),
     }
 
 

@@ -90,6 +90,11 @@ class ChatTurn(Struct, frozen=True, dict=True, rename={"blocks": "content", "cre
         return max([*inputs, *(len(result.text) for result in self.results)], default=0)
 
     @cached_property
+    def shorter(self) -> dict[tuple[int, ...], ChatTurn]:
+        """Shorter versions of it, by what made them shorter: each window asks for them again."""
+        return {}
+
+    @cached_property
     def has_files(self) -> bool:
         """Whether a result has a block that is not words."""
         return any(isinstance(part, Other) for result in self.results for part in result.output)

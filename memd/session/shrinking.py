@@ -29,10 +29,21 @@ def shrunk(turns: Sequence[ChatTurn], settings: SessionSettings) -> tuple[ChatTu
     for place in reversed(range(unseen)):
         turn = turns[place]
         if turn.role == "tool":
-            result[place], left = _without_old(turn, left, tools), left - len(turn.results)
-        if place < older and turn.role in ("tool", "assistant"):
-            result[place] = _cut(result[place], settings)
+            old, left = max(0, len(turn.results) - max(0, left)), left - len(turn.results)
+            result[place] = _shrunk(turn, old, place < older, tools, settings)
+        elif turn.calls and place < older:
+            result[place] = _shrunk(turn, 0, True, tools, settings)
     return tuple(result)
+
+
+def _shrunk(turn: ChatTurn, old: int, is_older: bool, tools: dict[str, str], settings: SessionSettings) -> ChatTurn:
+    """A turn without the content of its first `old` results, and cut if it is older; the same one each time."""
+    how = (old, is_older, settings.tool_input_chars, settings.tool_result_chars)
+    found = turn.shorter.get(how)
+    if found is None:
+        found = _without_old(turn, old, tools)
+        found = turn.shorter[how] = _cut(found, settings) if is_older else found
+    return found
 
 
 def shortened(text: str, most: int) -> str:
@@ -48,9 +59,8 @@ def _unseen(turns: Sequence[ChatTurn]) -> int:
     return next((place + 1 for place in reversed(range(len(turns))) if turns[place].role == "assistant"), 0)
 
 
-def _without_old(turn: ChatTurn, left: int, tools: dict[str, str]) -> ChatTurn:
-    """The turn without the content of its results, except the last `left`."""
-    old = len(turn.results) - max(0, left)
+def _without_old(turn: ChatTurn, old: int, tools: dict[str, str]) -> ChatTurn:
+    """The turn with a line in the place of each of its first `old` results that is large."""
     if old <= 0 or (turn.tool_chars <= SMALL_RESULT_CHARS and not turn.has_files):
         return turn
     blocks = [_used(result, tools) if _is_large(result) else result for result in turn.results[:old]]

@@ -13,18 +13,18 @@ from memd.session.chat import ChatBlock, ChatTurn, Other, Text, ToolResult, Tool
 TURN_CHARS = 4_000
 """Characters of the words of a turn that are told."""
 
-_SEARCHED = 4
-"""A text is searched for secrets up to so many times its length told; secrets at its cuts are found all the same."""
-
 
 def told(turns: Sequence[ChatTurn], settings: SessionSettings, most: int) -> str:
     """The turns as data that cannot forge its tags, in at most so many characters: the first turn and the newest."""
-    first, *rest = [_told(turn, settings) for turn in turns] or [""]
+    if not turns:
+        return ""
+    first = _told(turns[0], settings)
     room, kept = most - len(first), list[str]()
-    for text in reversed(rest):
+    for place in reversed(range(1, len(turns))):
+        text = _told(turns[place], settings)
         room -= len(text) + 1
         if room < 0:
-            kept.append(f'<gap turns="{len(rest) - len(kept)}"/>')
+            kept.append(f'<gap turns="{place}"/>')
             break
         kept.append(text)
     return "\n".join([first[:most], *reversed(kept)])
@@ -32,7 +32,7 @@ def told(turns: Sequence[ChatTurn], settings: SessionSettings, most: int) -> str
 
 def redacted(text: str, most: int) -> str:
     """A text without its secrets, and without its middle where it is longer."""
-    return shorten_redacted(redact(shorten(text, _SEARCHED * most))[0], most)
+    return shorten_redacted(redact(shorten(text, most))[0], most)
 
 
 def _told(turn: ChatTurn, settings: SessionSettings) -> str:

@@ -78,22 +78,16 @@ def _message(role: str, turns: list[ChatTurn]) -> dict[str, Any]:
 
 
 def _anthropic_block(block: ChatBlock) -> dict[str, Any]:
-    match block:
-        case Text(text):
-            return {"type": "text", "text": text}
-        case ToolUse(name, tool, given):
-            return {
-                "type": "tool_use",
-                "id": _ID.sub("_", name),
-                "name": tool,
-                "input": given if isinstance(given, dict) else {"input": given},
-            }
-        case ToolResult(name, output, is_error):
-            content = [_anthropic_block(part) for part in output]
-            error = {"is_error": True} if is_error else {}
-            return {"type": "tool_result", "tool_use_id": _ID.sub("_", name), "content": content, **error}
-        case Other(raw):
-            return _image_for_anthropic(raw) or (raw if _is_anthropic(raw) else _placeholder(raw))
+    if isinstance(block, Text):
+        return {"type": "text", "text": block.text}
+    if isinstance(block, ToolResult):
+        content = [_anthropic_block(part) for part in block.output]
+        result = {"type": "tool_result", "tool_use_id": _ID.sub("_", block.tool_use_id), "content": content}
+        return {**result, "is_error": True} if block.is_error else result
+    if isinstance(block, ToolUse):
+        given = block.input if isinstance(block.input, dict) else {"input": block.input}
+        return {"type": "tool_use", "id": _ID.sub("_", block.id), "name": block.name, "input": given}
+    return _image_for_anthropic(block.raw) or (block.raw if _is_anthropic(block.raw) else _placeholder(block.raw))
 
 
 def _openai(turns: Sequence[ChatTurn]) -> Iterator[dict[str, Any]]:
@@ -125,13 +119,12 @@ def _openai_content(blocks: Sequence[ChatBlock], *, words_only: bool) -> str | l
 
 
 def _openai_block(block: ChatBlock, *, words_only: bool) -> dict[str, Any] | None:
-    match block:
-        case Text(text):
-            return {"type": "text", "text": text}
-        case Other(raw) if not _is_thought(block):
-            part = _image_for_openai(raw) or (raw if raw.get("type") in _OPENAI_BLOCKS else None)
-            return _placeholder(raw) if part is None or words_only else part
-    return None
+    if isinstance(block, Text):
+        return {"type": "text", "text": block.text}
+    if not isinstance(block, Other) or _is_thought(block):
+        return None
+    part = _image_for_openai(block.raw) or (block.raw if block.raw.get("type") in _OPENAI_BLOCKS else None)
+    return _placeholder(block.raw) if part is None or words_only else part
 
 
 def _openai_call(block: ToolUse) -> dict[str, Any]:
