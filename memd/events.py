@@ -85,6 +85,7 @@ class Event(StrEnum):
     TOKENS_UNREADABLE = "tokens_unreadable"
 
     INJECT_FAILED = "inject_failed"
+    SESSION_FAILED = "session_failed"
     SUMMARY_REFUSED = "summary_refused"
     DOCUMENT_DAMAGED = "document_damaged"
     CONFLICT = "conflict"
