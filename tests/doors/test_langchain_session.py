@@ -112,7 +112,7 @@ def test_a_conversation_that_goes_back_leaves_the_branch(chat: Chat) -> None:
 
 
 def test_what_nobody_said_is_shown_and_never_pushed(chat: Chat) -> None:
-    """A hidden message of the app is for the model alone, and another speaker keeps the name."""
+    """A hidden message of the app is for the model alone."""
     chat.say(HumanMessage("The user looks sad.", additional_kwargs={"hide_from_ui": True}))
     assert shown(chat) == ["The user looks sad."]
     assert chat.pending == [("assistant", "Noted.")]

@@ -85,7 +85,9 @@ class SessionWindow:
             return None
 
     def _taken(self, messages: Sequence[AnyMessage], run: AgentRun) -> Session:
-        session = self._memd.session(run.thread_id, user_id=run.user_id, agent_name=self._agent_name)
+        session = self._memd.session(
+            run.thread_id, user_id=run.user_id, user_name=run.user_name, agent_name=self._agent_name
+        )
         taken = Taken()
         session.add_component(taken, "langchain")
         _leave_branch(session, messages)
@@ -121,7 +123,7 @@ def _turns(message: AnyMessage, run: AgentRun) -> Iterator[ChatTurn]:
     """The turns of a message. Where nobody said it, it is in the window and never pushed."""
     kind = "summary" if is_nobodys(message) else "said"
     for turn in read(message):
-        name = turn.name if run.user_name is not None and turn.name != run.user_name else None
+        name = None if run.user_name is None else turn.name
         yield replace(turn, id=message.id or turn.id, name=name, kind=kind)
 
 
