@@ -116,7 +116,7 @@ def _facts() -> list[Operation]:
             description="The archive keeps the earlier version.",
         ),
         Operation(
-            "DELETE", "/v1/facts/{fact_id}", "removeFact", "Remove a fact for good", "write", facts.remove_fact,
+            "DELETE", "/v1/facts/{fact_id}", "removeFact", "Remove a fact for good", "person", facts.remove_fact,
             {204: None}, query=fields.OneMemory, refusals=(409,),
             description="No conversation brings it back; only adding it by hand does.",
         ),
