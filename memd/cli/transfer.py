@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
-import orjson
 import typer
 
 from memd.cli.bars import bar
 from memd.cli.common import DryRun, Json, User, completes, echo, echo_json, nothing, read_file, settings, warn
+from memd.cli.output import Output, write_private
 from memd.client import Memd
 from memd.disk.files import MAX_BYTES
 from memd.memory.hand.formats import parse_json
@@ -29,9 +28,7 @@ IntoUser = Annotated[
 def export(
     user: User,
     agent: OneAgent = None,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="A new file (mode 0600); default: standard output.")
-    ] = None,
+    output: Output = None,
 ) -> None:
     """Export a user's memories as JSON.
 
@@ -46,7 +43,7 @@ def export(
     if output is None:
         echo_json(found)
         return
-    _write(output, found)
+    write_private(output, found)
     tasks = " with todo lists and tasks" if found["tasks"] else ""
     warn(f"{counted(len(found['memories']), 'memory', 'memories')}{tasks} written")
 
@@ -112,17 +109,3 @@ def _print_tasks(tasks: ImportedTasks) -> None:
         (tasks.full, "without room"),
     ):
         echo(f"  {count:>6}  {name}")
-
-
-def _write(file: Path, value: dict[str, Any]) -> None:
-    """Create a private file: an export is as private as the documents. It overwrites nothing."""
-    try:
-        descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    except OSError as error:
-        raise typer.BadParameter(f"the file cannot be created ({error.strerror})", param_hint="--output") from None
-    try:
-        with os.fdopen(descriptor, "wb") as opened:
-            opened.write(orjson.dumps(value, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
-    except OSError as error:
-        file.unlink(missing_ok=True)  # a partial export could be mistaken for a whole one
-        raise typer.BadParameter(f"the file cannot be written ({error.strerror})", param_hint="--output") from None

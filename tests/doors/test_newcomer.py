@@ -52,7 +52,7 @@ READY = {
 }
 """Lines that keep running, and what they print when they are ready. A new one takes the place of its like."""
 
-UNTIL_EOF = {"memd mcp --user ana"}
+UNTIL_EOF = {"memd mcp --user ana", "memd mcp --user ana --tasks"}
 """Lines that run until their input ends."""
 
 IDS = {
@@ -63,6 +63,8 @@ IDS = {
 
 USERS = (
     "ana",
+    "bea",
+    "sessions",
     "agents-langchain",
     "agents-agentscope",
     "agents-anthropic",

@@ -15,7 +15,7 @@ from memd.memory.store.sessions import Sessions, State
 
 def exported(sessions: Sessions, bucket: Bucket) -> list[dict[str, Any]]:
     """The sessions of a bucket with their lines and checkpoints. Raises StoreUnavailable."""
-    return [_exported(sessions, Key(entry.thread_id, *bucket)) for entry in sessions.entries(bucket)]
+    return [exported_session(sessions, Key(entry.thread_id, *bucket)) for entry in sessions.entries(bucket)]
 
 
 def imported(
@@ -44,7 +44,8 @@ def imported(
     return added
 
 
-def _exported(sessions: Sessions, key: Key) -> dict[str, Any]:
+def exported_session(sessions: Sessions, key: Key) -> dict[str, Any]:
+    """One session with its lines and checkpoints; its state is empty when there is none. Raises StoreUnavailable."""
     loaded = sessions.load(key)
     checkpoints = [{"id": entry.id, "state": sessions.checkpoint(key, entry.id)} for entry in sessions.checkpoints(key)]
     lines = [orjson.loads(line) for line in sessions.lines(key, loaded)]
