@@ -15,6 +15,7 @@ from memd.evaluation.in_memory import Answers, InMemory, Remembered
 from memd.evaluation.judging import Judge
 from memd.evaluation.labels import LabelledUser, sizes
 from memd.evaluation.lines import BadLabels, Line, nothing_in, read_lines
+from memd.evaluation.long_chat import window_after
 from memd.evaluation.saved_replies import Unanswered
 from memd.evaluation.tally import PARTS, Tally
 from memd.extraction.protocol import Usage
@@ -128,4 +129,5 @@ class Evaluation:
             )
             run.tally.add(judge.session(session, done))
             run.tally.add(judge.questions(session, document, last=session is user.sessions[-1]))
-        run.tally.add(judge.end(document))
+        said = [message for session in user.sessions for message in session.messages]
+        run.tally.add(judge.end(document, window_after(said)))

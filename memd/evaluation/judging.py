@@ -55,10 +55,16 @@ class Judge:
                     f"{self.user.user}.q{number}", _answered(question, document, self.settings.recall, session.at)
                 )
 
-    def end(self, document: Document) -> Iterator[Judgement]:
-        """The judgements on the whole memory."""
+    def end(self, document: Document, window: str) -> Iterator[Judgement]:
+        """The judgements on the whole memory, and on a long chat whose `window` has these words at last."""
         musts = [must for session in self.user.sessions for must in session.must]
         yield from self._judgements(self.user.user, _duplicates(musts, facts_of(document)))
+        last = self.user.sessions[-1]
+        for number, question in enumerate(self.user.questions, 1):
+            if question.after in (None, last.id):
+                place = f"{self.user.user}.q{number}"
+                block = injection(document, self.settings.recall, last.at, question.query)
+                yield from self._judgements(place, _in_long_chat(question, block, window))
 
     def _judgements(self, place: str, found: Judged) -> Iterator[Judgement]:
         for figure, case, yes, group, text in found:
@@ -245,6 +251,11 @@ def _answered(question: Question, document: Document, settings: RecallSettings, 
     for figure, query in (("question", question.query), ("question_bare", None)):
         block = injection(document, settings, now, query)
         yield figure, "", holds(question, block), question.kind, question.query
+
+
+def _in_long_chat(question: Question, block: str, window: str) -> Judged:
+    yield "session", "", holds(question, f"{block}\n{window}"), question.kind, question.query
+    yield "session_window", "", holds(question, window), question.kind, question.query
 
 
 def holds(question: Question, block: str) -> bool:

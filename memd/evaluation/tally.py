@@ -33,6 +33,8 @@ FIGURES: Mapping[str, Figure] = {
     "duplicate": Figure("active facts that say the same again", "less"),
     "question": Figure("questions answered, by the query", "more"),
     "question_bare": Figure("questions answered, without a query", "more"),
+    "session": Figure("questions answered after three compactions", "more"),
+    "session_window": Figure("the same, by the window alone", ""),
     "refusal_wrong": Figure("refusals that are wrong", "less"),
     "quote": Figure("quotes that are verbatim", ""),
     "malformed": Figure("replies that are malformed", ""),

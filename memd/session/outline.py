@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from itertools import count
+from itertools import count, pairwise
 from typing import NamedTuple
 
 from memd.context import tenths_of_tokens
@@ -55,27 +55,35 @@ def outline(turns: Sequence[ChatTurn], tokens: int) -> str:
     said = [turn for turn in turns if turn.kind == "said"]
     tools = _tools(said, words)
     room = 10 * tokens - tenths_of_tokens(f"{words.head}\n{tools}\n")
-    older = newest_lines(_earlier(turns), room if not said else int(EARLIER * room))
+    older = _fitting(_earlier(turns), room if not said else int(EARLIER * room))
     chosen = _chosen(list(_sentences(said, words)), room - tenths_of_tokens(older + "\n"))
     return "\n".join(filter(None, [words.head, older, *chosen, tools]))
 
 
-def newest_lines(text: str, tenths: int) -> str:
-    """The last lines of a text that cost no more than so many tenths of a token."""
-    kept: list[str] = []
-    for line in reversed(text.splitlines()):
+def _fitting(lines: list[str], tenths: int) -> str:
+    """The first line, which says what it is all about, and the last ones: as many as cost so many tenths of a token."""
+    head, tail = lines[:1], list[str]()
+    tenths -= sum(tenths_of_tokens(line + "\n") for line in head)
+    for line in reversed(lines[1:]):
         tenths -= tenths_of_tokens(line + "\n")
         if tenths < 0:
             break
-        kept.append(line)
-    return "\n".join(reversed(kept))
+        tail.append(line)
+    return "\n".join([*head, *reversed(tail)])
 
 
-def _earlier(turns: Sequence[ChatTurn]) -> str:
-    """The summaries among the turns, without the heads of outlines."""
+def _earlier(turns: Sequence[ChatTurn]) -> list[str]:
+    """The lines of the summaries among the turns, without the heads of outlines; of a long line its sentences."""
     heads = {_ENGLISH.head, _CHINESE.head, SUMMARY_HEAD.strip(), ""}
     texts = [turn.text for turn in turns if is_notes(turn)]
-    return "\n".join(line for text in texts for line in text.splitlines() if line.strip() not in heads)
+    lines = [line for text in texts for line in text.splitlines() if line.strip() not in heads]
+    return [part for line in lines for part in (_parts(line) if len(line) > SENTENCE_CHARS else (line,))]
+
+
+def _parts(line: str) -> Iterator[str]:
+    for start, end in pairwise([0, *sentence_ends(line)]):
+        if line[start:end].strip():
+            yield line[start:end].strip()[:SENTENCE_CHARS]
 
 
 def _words(turns: Sequence[ChatTurn]) -> _Words:

@@ -263,6 +263,7 @@ def test_an_outline_takes_over_the_summary_before_it() -> None:
         turns = compactor.compact((*turns, *chat(24, start=start))).turns
         assert estimate_tokens(turns[0].text.removeprefix(SUMMARY_HEAD)) <= 400
         assert turns[0].text.count("by no model") == 1
+        assert "- user: Turn 0:" in turns[0].text
 
 
 @pytest.mark.parametrize(("own", "text"), [("OwnWriter", r"\d+ turns\Z"), ("OwnExtractor", "Outline")])
@@ -271,6 +272,15 @@ def test_an_extractor_of_ones_own_writes_if_it_can(own: str, text: str) -> None:
     extraction = ExtractionSettings(class_=f"support.own_extractor.{own}")
     made = Compactor(SETTINGS, extraction).compact(chat(24))
     assert re.match(text, made.turns[0].text.removeprefix(SUMMARY_HEAD))
+
+
+def test_an_outline_keeps_what_fits_of_a_long_summary() -> None:
+    """A model may write it as one paragraph; its first and its last sentences stay."""
+    notes = "Ana wants a deck. " + "Slide one is blue. " * 300 + "Slide 12 is open."
+    text = outline((ChatTurn("user", (Text(SUMMARY_HEAD + notes),), kind="summary"), *chat(4)), 400)
+    assert "Ana wants a deck." in text
+    assert "Slide 12 is open." in text
+    assert estimate_tokens(text) <= 400
 
 
 def test_what_is_told_is_short_however_long_the_turns_are() -> None:
