@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Sequence
+
+from memd.push.width import nfkc
 
 # Scripts whose letters a joiner (U+200C, U+200D) shapes, and the signs that it makes one emoji of.
 _JOINED = "\u0590-\u08ff\u0900-\u0dff\u0f00-\u0fff\u1000-\u109f\u1780-\u18af\ufb50-\ufdff\ufe70-\ufefc"
@@ -41,10 +42,10 @@ _SIGNS_AND_DIGITS: dict[int, str | None] = {
 }
 _SIGNS_AND_DIGITS |= {ord("'"): None}
 """Maps every sign to "." and every digit to "0", so that one search finds a sign before a digit."""
-_SPACES = re.compile(r"[^\S\n]+")
+_OTHER_SPACE = re.compile(r"[^\S\n ]")
 _IS_CJK = re.compile(f"[{CJK}]")
 # White space next to a CJK character, which some writers type and others do not.
-_GAP = re.compile(f"(?<=[{CJK}]) | (?=[{CJK}])")
+_GAP = re.compile(f" (?:(?=[{CJK}])|(?<=[{CJK}] ))")
 
 
 def one_line(text: str) -> str:
@@ -68,8 +69,7 @@ def _folded(text: str) -> str:
     """`fold` without touching white space, so that lines stay lines."""
     if not text.isascii():
         text = _MARK.sub(_shape, text)
-        text = unicodedata.normalize("NFKC", text).casefold()
-        text = unicodedata.normalize("NFKC", text)
+        text = nfkc(nfkc(text).casefold())
     return text.casefold()
 
 
@@ -111,7 +111,7 @@ def _keys(text: str) -> str:
     if text.isascii() and not _has_numbers(text):
         return _stripped(text.lower().translate(_ASCII))
     text = _PUNCTUATION.sub(" ", _folded(text).replace("'", ""))
-    return _GAP.sub("", _stripped(_SPACES.sub(" ", text)))
+    return _GAP.sub("", _stripped(_OTHER_SPACE.sub(" ", text)))
 
 
 def _stripped(text: str) -> str:

@@ -9,12 +9,12 @@ weaker words only to what its end asks.
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple
 
 from memd.context import Message
 from memd.push.patterns import Lists, prepared
+from memd.push.width import nfkc
 
 MAX_CHARS = 80
 """Longer turns have content. It also bounds the work."""
@@ -213,7 +213,7 @@ def _last_sentences(tail: str, number: int) -> str:
 
 
 def _plain(text: str) -> str:
-    return unicodedata.normalize("NFKC", text).casefold().replace("’", "'").strip()
+    return nfkc(text).casefold().replace("’", "'").strip()
 
 
 def _words(text: str) -> Iterator[str | None]:

@@ -8,7 +8,6 @@ first 2,000 characters are searched: people who correct somebody do so at the be
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Iterator, Sequence
 from functools import cache, cached_property
 from pathlib import Path
@@ -22,6 +21,7 @@ from memd.push.answers import Before
 from memd.push.patterns import PatternFile, pattern_files
 from memd.push.prefilter import Prefilter
 from memd.push.setting_right import sets_right
+from memd.push.width import nfkc
 
 SIGNAL_MESSAGES = 6
 """Signals are looked for in this many last user messages of a claim (DeerFlow's figure)."""
@@ -154,7 +154,7 @@ class Patterns:
         not known.
         """
         text = text[:LOOK_AT].replace("’", "'")
-        text = (text if unicodedata.is_normalized("NFKC", text) else unicodedata.normalize("NFKC", text)).lower()
+        text = nfkc(text).lower()
         if "`" in text:
             text = _CODE.sub(" ", text)
         if _QUOTE.search(text):

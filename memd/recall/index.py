@@ -88,7 +88,7 @@ class Index:
         self._postings = array("I", chain.from_iterable(postings.values()))
         self._numbers = {root: number for number, root in enumerate(postings)}
         self._ends = array("I", (0, *accumulate(map(len, postings.values()))))
-        self._frequencies = array("I", map(_entries_in, postings.values()))
+        self._frequencies = array("I", bytes(4 * len(postings)))
 
     @cached_property
     def _by_beginning(self) -> dict[str, tuple[str, ...]]:
@@ -109,7 +109,11 @@ class Index:
     def frequency(self, root: str) -> int:
         """How many entries contain the root."""
         number = self._numbers.get(root)
-        return 0 if number is None else self._frequencies[number]
+        if number is None:
+            return 0
+        if not self._frequencies[number]:  # counted when first asked for; two threads may do so at once, to one end
+            self._frequencies[number] = _entries_in(self._postings_of(root))
+        return self._frequencies[number]
 
     def places(self, root: str) -> set[int]:
         """The places of the entries that contain the root."""

@@ -36,6 +36,9 @@ _FIRST_UNSPACED = "\u0e00"
 # ASCII text is split at everything that no word contains, much faster than by the regex; its case does not count.
 _BETWEEN = bytes(code if chr(code).isalnum() or chr(code) in "'+#" else 32 for code in range(128)).lower().ljust(256)
 
+_AROUND = '.,;:!?()"'
+"""Signs around words, which are no part of them."""
+
 _FOLDER = Path(__file__).with_suffix("")
 _ENGLISH: dict[str, Any] = read(_FOLDER / "en.yaml")
 _CHINESE: dict[str, Any] = read(_FOLDER / "zh.yaml")
@@ -59,8 +62,12 @@ def roots(text: str) -> list[str]:
         return list(chain.from_iterable(map(_WORDS.__getitem__, words))) or _grammar(fold(text))
     found: list[str] = []
     plain = fold(text)
-    for token in _TOKEN.findall(plain):
-        found += _characters(token) if _is_unspaced(token) else _WORDS[token]
+    for word in plain.split():
+        if word.isascii():
+            found += _WORDS[word.strip(_AROUND)]
+            continue
+        for token in _TOKEN.findall(word):
+            found += _characters(token) if _is_unspaced(token) else _WORDS[token]
     return found or _grammar(plain)
 
 

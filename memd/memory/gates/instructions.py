@@ -24,6 +24,7 @@ from urllib.parse import unquote
 from memd.memory.text import CJK
 from memd.push.patterns import load, prepared
 from memd.push.prefilter import Prefilter
+from memd.push.width import nfkc
 
 LOOK_AT = 10_000
 """Characters of a text that are checked; no gate lets a longer one through."""
@@ -198,7 +199,7 @@ def _plain(text: str) -> str:
     if "&" in text:
         text = html.unescape(text)
     if not text.isascii():
-        text = unicodedata.normalize("NFKC", text)
+        text = nfkc(text)
         text = "".join(char for char in text if unicodedata.category(char) != "Cf")
         text = _CJK_GAP.sub("", text.casefold().translate(_LOOKALIKES))
     return _SPACES.sub(" ", text.casefold()).strip()

@@ -7,13 +7,13 @@ read of the sources is generous, for a number read too many only lets a fact pas
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Iterable, Iterator
 from datetime import date
 from functools import cached_property
 from pathlib import Path
 
 from memd.push.patterns import Lists, prepared
+from memd.push.width import nfkc
 
 _LONGEST = 40
 """Characters of a number that are read."""
@@ -62,7 +62,7 @@ class SaidNumbers:
     """The numbers of everything that was said around a fact, and of what was known. They are read when first needed."""
 
     def __init__(self, texts: Iterable[str], said_on: date) -> None:
-        self._texts = [unicodedata.normalize("NFKC", text).lower() for text in texts]
+        self._texts = [nfkc(text).lower() for text in texts]
         self._said_on = said_on
 
     @cached_property
@@ -83,7 +83,7 @@ class SaidNumbers:
 
     def missing(self, fact: str) -> str:
         """The first number of a fact that neither stands in the sources nor can be reckoned from them; "": none."""
-        text = unicodedata.normalize("NFKC", fact).lower()
+        text = nfkc(fact).lower()
         for match in [*_LISTS["dates"].finditer(text)]:
             if missing := self._missing_of_date(match):
                 return missing

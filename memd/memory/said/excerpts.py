@@ -8,7 +8,6 @@ each passes the gates of facts, since nobody else judges it.
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
@@ -25,6 +24,7 @@ from memd.push.answers import strength_of
 from memd.push.marks import MARK
 from memd.push.patterns import load, prepared
 from memd.push.prefilter import Prefilter
+from memd.push.width import nfkc
 
 GATES_VERSION = 3
 """The version of these gates. It grows whenever fewer sentences pass, and then older lines are judged anew."""
@@ -176,5 +176,5 @@ def _pass(sentences: str, refusal_of: Callable[[str], str | None]) -> bool:
 
 def _folded(text: str) -> str:
     if not text.isascii():
-        text = unicodedata.normalize("NFKC", text).translate(_STRAIGHT)
+        text = nfkc(text).translate(_STRAIGHT)
     return text.lower()

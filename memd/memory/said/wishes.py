@@ -6,7 +6,6 @@ Only the user's own words count: not what a turn quotes, pastes or shows as code
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
@@ -16,6 +15,7 @@ from memd.memory.said.matter import Matter, matters_in
 from memd.memory.said.own_words import own_words
 from memd.push.patterns import Lists, prepared
 from memd.push.prefilter import Prefilter
+from memd.push.width import nfkc
 
 Why = Literal["forget_wish", "off_the_record"]
 Reach = Literal["", "turn", "earlier", "next", "thread"]
@@ -290,5 +290,5 @@ def _gap(match: re.Match[str]) -> str:
 def _folded(text: str) -> str:
     """The text in lower case and one width."""
     if not text.isascii():
-        text = unicodedata.normalize("NFKC", text.translate(_QUOTES))
+        text = nfkc(text.translate(_QUOTES))
     return text.lower()
