@@ -16,7 +16,10 @@ from benchmarks.timing import percentile, turn
 from memd.config import ExtractionSettings, Secret, SessionSettings
 from memd.session.chat import ChatTurn, Text, ToolResult, ToolUse, said
 from memd.session.compacting import Compaction, Compactor
+from memd.session.outline import outline
 from memd.session.pairs import paired
+from memd.session.summary import MOST_CHARS
+from memd.session.told import told
 from memd.session.window import STRATEGIES, plan
 from memd.session.writing_chats import written
 from memd.testing import ModelServer
@@ -77,6 +80,16 @@ def _times(language: str, chinese: float, count: int) -> Iterator[Measurement]:
         AREA, f"window(), {MESSAGES:,} messages in {language}, p50", percentile(taken.latencies, 0.5) * 1e3, "ms",
         target=at_most(5.0),
         note=f"CPU {taken.cpu_s / taken.count * 1e3:.2g} ms; the first time {taken.latencies[0] * 1e3:.2g} ms",
+    )  # fmt: skip
+    shortened = turn(max(5, count // 4), lambda _: outline(history, SessionSettings().summary_tokens))
+    yield Figure(
+        AREA, f"the outline of {MESSAGES:,} messages in {language}, p50", percentile(shortened.latencies, 0.5) * 1e3,
+        "ms", note="only without a model",
+    )  # fmt: skip
+    asked = turn(max(5, count // 4), lambda _: told(history, SessionSettings(), MOST_CHARS[0]))
+    yield Figure(
+        AREA, f"the request for a summary of {MESSAGES:,} messages in {language}, p50",
+        percentile(asked.latencies, 0.5) * 1e3, "ms",
     )  # fmt: skip
     for strategy in STRATEGIES:
         settings = SessionSettings(strategy=strategy)  # type: ignore[arg-type]  # the three names

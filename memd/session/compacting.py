@@ -51,16 +51,47 @@ class _Notes(NamedTuple):
     usage: Usage = Usage()
 
 
-class Compactor:
-    """Compacts the sessions of one thread. It remembers for a minute that the model is away."""
+class Outage:
+    """What one process knows of an outage of the model that writes its summaries. All sessions of a client share it."""
 
-    def __init__(
-        self, settings: SessionSettings, extraction: ExtractionSettings, remembered: Callable[[], str] = str
-    ) -> None:
-        """`remembered`: what the long-term memory holds, as `inject` words it; asked for before each summary."""
-        self._settings, self._extraction, self._remembered = settings, extraction, remembered
+    def __init__(self) -> None:
         self._not_before = 0.0
         self._away: ModelUnavailable | None = None
+
+    def check(self) -> None:
+        """Raises ModelUnavailable while the model is taken to be away."""
+        if self._away and time.monotonic() < self._not_before:
+            raise self._away
+
+    def began(self, away: ModelUnavailable) -> None:
+        """A call found the model away: the first one of an outage is logged."""
+        if not self._away:
+            _log.warning("%s %s", Event.MODEL_OUTAGE_BEGAN, away)
+        self._away, self._not_before = away, time.monotonic() + max(PAUSE_S, away.retry_after_s or 0)
+
+    def ended(self) -> None:
+        """A call was answered."""
+        if self._away:
+            _log.warning("%s", Event.MODEL_OUTAGE_ENDED)
+            self._away = None
+
+
+class Compactor:
+    """Compacts a session."""
+
+    def __init__(
+        self,
+        settings: SessionSettings,
+        extraction: ExtractionSettings,
+        remembered: Callable[[], str] = str,
+        outage: Outage | None = None,
+    ) -> None:
+        """`remembered`: what the long-term memory holds, as `inject` words it; asked for before each summary.
+
+        `outage`: shared with other sessions, so that not each of them finds out by itself that the model is away.
+        """
+        self._settings, self._extraction, self._remembered = settings, extraction, remembered
+        self._outage = outage or Outage()
 
     def compact(self, turns: Sequence[ChatTurn], owed: Sequence[ChatTurn] = (), *, by_hand: bool = False) -> Compaction:
         """The turns after what their strategy asks for. `by_hand`: all but the newest turn are summarised.
@@ -96,18 +127,13 @@ class Compactor:
 
     def _summary(self, turns: tuple[ChatTurn, ...]) -> Summary | None:
         """The model's summary; None offline. Raises ExtractionFailed, without a call while the model is away."""
-        if self._away and time.monotonic() < self._not_before:
-            raise self._away
+        self._outage.check()
         try:
             summary = summarise(turns, self._known(), self._settings, self._extraction)
         except ModelUnavailable as away:
-            if not self._away:
-                _log.warning("%s %s", Event.MODEL_OUTAGE_BEGAN, away)
-            self._away, self._not_before = away, time.monotonic() + max(PAUSE_S, away.retry_after_s or 0)
+            self._outage.began(away)
             raise
-        if self._away:
-            _log.warning("%s", Event.MODEL_OUTAGE_ENDED)
-            self._away = None
+        self._outage.ended()
         return summary
 
     def _known(self) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING, cast
 
 from memd.config import Settings
@@ -9,6 +10,7 @@ from memd.context import DEFAULT_AGENT
 
 if TYPE_CHECKING:
     from memd.memory.store.sessions import SessionEntry
+    from memd.session.compacting import Outage
     from memd.session.conversation import Session
     from memd.session.opening import Opening
 
@@ -17,6 +19,13 @@ class OpensSessions:
     """Opens sessions. Every method raises Rejected and StoreUnavailable."""
 
     settings: Settings
+
+    @cached_property
+    def outage(self) -> Outage:
+        """What its sessions know of an outage of the model."""
+        from memd.session.compacting import Outage  # noqa: PLC0415  (an app without sessions starts without their code)
+
+        return Outage()
 
     def session(
         self, thread_id: str, *, user_id: str, agent_name: str = DEFAULT_AGENT, user_name: str | None = None

@@ -13,7 +13,7 @@ from memd.memory.hand.by_hand import bucket_of
 from memd.memory.store.json_store import open_store
 from memd.memory.store.sessions import Sessions
 from memd.push.validation import check_name
-from memd.session.compacting import Compactor
+from memd.session.compacting import Compactor, Outage
 from memd.session.conversation import Pushing, Session
 
 __all__ = ["Opening", "bucket_of", "key_of", "opened", "stored"]
@@ -21,6 +21,11 @@ __all__ = ["Opening", "bucket_of", "key_of", "opened", "stored"]
 
 class Opening(Pushing, Protocol):
     """What opening a session needs of a client."""
+
+    @property
+    def outage(self) -> Outage:
+        """What its sessions know of an outage of the model."""
+        ...
 
     @property
     def inject(self) -> Callable[..., str]:
@@ -32,7 +37,7 @@ def opened(client: Opening, key: Key, user_name: str | None) -> Session:
     """The session of a key, loaded. Raises StoreUnavailable, DocumentDamaged, DocumentTooNew, Rejected."""
     remembered = partial(client.inject, key.user_id, agent_name=key.agent_name, thread_id=key.thread_id)
     settings = client.settings
-    compactor = Compactor(settings.session, settings.extraction, remembered)
+    compactor = Compactor(settings.session, settings.extraction, remembered, client.outage)
     session = Session(client, stored(settings), key, compactor, check_name("user_name", user_name))
     session.load_if_exists()
     return session

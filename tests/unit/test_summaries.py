@@ -15,7 +15,7 @@ from memd.context import estimate_tokens
 from memd.errors import StoreUnavailable
 from memd.push.compaction import is_compaction
 from memd.session.chat import SUMMARY_HEAD, ChatTurn, Text, ToolResult, ToolUse, said
-from memd.session.compacting import Compactor
+from memd.session.compacting import Compactor, Outage
 from memd.session.outline import outline
 from memd.session.summary import MOST_CHARS
 from memd.session.told import told
@@ -124,6 +124,22 @@ def test_an_outage_cuts_the_window_and_the_summary_follows(server: ModelServer, 
     assert late.turns[1:] == cut.turns[1:]
     assert (late.owed, late.cut) == ((), ())
     assert "Turn 0:" in prompt_of(server)
+
+
+def test_the_sessions_of_a_client_find_out_once(server: ModelServer, caplog: pytest.LogCaptureFixture) -> None:
+    """A model that hangs would hold up each of them. The log has the outage once, and its end."""
+    server.fail(529)
+    server.text(NOTES)
+    outage = Outage()
+    for _ in range(3):
+        Compactor(SETTINGS, at(server), outage=outage).compact(chat(24))
+    assert server.calls == 1
+    outage.ended()
+    outage.ended()
+    assert [record.message.split()[0] for record in caplog.records if record.name == "memd"] == [
+        "model_outage_began",
+        "model_outage_ended",
+    ]
 
 
 def test_a_second_cut_in_an_outage_owes_all(server: ModelServer) -> None:

@@ -7,6 +7,7 @@ from typing import Any, get_args
 import msgspec
 import pytest
 from hypothesis import given
+from hypothesis import settings as examples
 from hypothesis import strategies as st
 from support.chat_rules import check_accepted
 
@@ -49,6 +50,10 @@ USES = st.builds(ToolUse, IDS, st.just("search"), st.sampled_from([{}, {"q": "a"
 RESULTS = st.builds(ToolResult, IDS, st.lists(WORDS | FILES, max_size=2).map(tuple), st.booleans())
 
 
+fewer = examples(max_examples=60)
+"""Nine tests draw from the same histories."""
+
+
 def turns(role: str, blocks: st.SearchStrategy[Any], most: int = 2) -> st.SearchStrategy[ChatTurn]:
     """Turns of a role with some of these blocks."""
     several = st.lists(blocks, min_size=1, max_size=most).map(tuple)
@@ -79,6 +84,7 @@ HISTORIES = st.lists(ANY.map(lambda turn: [turn]) | rounds(), max_size=12).map(
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
 @pytest.mark.parametrize("shape", get_args(Shape))
+@fewer
 @given(history=HISTORIES, deleted=st.lists(st.integers(0, 40), max_size=3))
 def test_every_provider_takes_every_window(
     shape: Shape, strategy: str, history: list[ChatTurn], deleted: list[int]
@@ -87,8 +93,11 @@ def test_every_provider_takes_every_window(
     settings = msgspec.structs.replace(SMALL, strategy=strategy)
     session: tuple[ChatTurn, ...] = ()
     for turn in history:
+        newest = paired((*session, turn))[-1:]
         session = folded(plan((*session, turn), settings), SUMMARY)
-        check_accepted(written(window(session, settings), shape), shape)
+        seen = window(session, settings)
+        check_accepted(written(seen, shape), shape)
+        assert seen[-1:] == newest
     for index in deleted:
         session = session[: index % 9] + session[index % 9 + 1 :]
         check_accepted(written(window(session, settings), shape), shape)
@@ -96,6 +105,7 @@ def test_every_provider_takes_every_window(
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
+@fewer
 @given(history=HISTORIES)
 def test_a_plan_keeps_the_newest_loses_nothing_and_holds_its_limits(strategy: str, history: list[ChatTurn]) -> None:
     """What does not stay is in the summary, in its order; the rest fits, unless the newest alone does not."""
