@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Any
 
 import pytest
@@ -19,6 +20,7 @@ from memd.context import Key
 from memd.inbox import library
 
 Configured = Callable[..., Settings]
+NUMBERS = count(1)
 
 
 @dataclass
@@ -30,9 +32,6 @@ class Msg:
     role: str
     id: str = field(default_factory=lambda: f"m{next(NUMBERS)}")
     timestamp: str = "2026-03-01 10:00:00.123"
-
-
-NUMBERS = iter(range(10_000))
 
 
 @pytest.fixture
