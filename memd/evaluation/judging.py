@@ -80,11 +80,11 @@ class _Seen:
     wanted: list[Matcher]
 
     @property
-    def before(self) -> list[Fact]:
+    def before(self) -> Sequence[Fact]:
         return facts_of(self.done.before)
 
     @property
-    def after(self) -> list[Fact]:
+    def after(self) -> Sequence[Fact]:
         return facts_of(self.done.after)
 
     @property

@@ -9,7 +9,7 @@ Unknown fields are carried along untouched. Documents are never changed in place
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Any, Literal, NamedTuple
 
@@ -119,9 +119,9 @@ def saved_at(document: Document) -> str:
     return str(document.get("lastUpdated") or "")
 
 
-def facts_of(document: Document) -> list[Fact]:
+def facts_of(document: Document) -> Sequence[Fact]:
     """The facts, oldest first."""
-    facts: list[Fact] = document.get("facts", [])
+    facts: Sequence[Fact] = document.get("facts", [])
     return facts
 
 

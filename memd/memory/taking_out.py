@@ -73,7 +73,7 @@ def _merges(archive: list[Fact], fact_id: str) -> set[str]:
     return above | below - {""}
 
 
-def _parted(facts: list[Fact], ids: set[str], keys: set[Key]) -> tuple[list[Fact], list[Fact]]:
+def _parted(facts: Iterable[Fact], ids: set[str], keys: set[Key]) -> tuple[list[Fact], list[Fact]]:
     """The facts with one of these ids or keys, and the others."""
     gone = [fact for fact in facts if id_of(fact) in ids or key_of(fact) in keys]
     taken = set(map(id, gone))

@@ -19,6 +19,7 @@ from memd.memory.document import (
     with_summary_entry,
 )
 from memd.memory.facts import content_of, id_of, replaces, valid_until
+from memd.memory.packed import PackedFacts
 from memd.memory.text import normal_key
 from memd.push.times import moment
 
@@ -39,7 +40,7 @@ class Findable:
     The latter are made into facts when asked for: the garbage collector looks at each dict that is kept.
     """
 
-    def __init__(self, facts: list[Fact], others: tuple[Excerpt | Pending, ...]) -> None:
+    def __init__(self, facts: Sequence[Fact], others: tuple[Excerpt | Pending, ...]) -> None:
         self._facts = facts
         self._others = others
 
@@ -74,7 +75,7 @@ class Memory:
         object.__setattr__(self, "found", Findable(self.facts, self.excerpts + self.pending))
 
     @property
-    def facts(self) -> list[Fact]:
+    def facts(self) -> Sequence[Fact]:
         """The facts, in the order of `agents`."""
         return facts_of(self.document)
 
@@ -120,7 +121,7 @@ def merged(own: Document, of_agent: Document, now: datetime) -> Memory:
     known = {normal_key(content_of(fact)) for fact in theirs}
     gone = {fact_id for fact in theirs for fact_id in replaces(fact)}
     ours = [fact for fact in facts_of(own) if normal_key(content_of(fact)) not in known and id_of(fact) not in gone]
-    document: Document = {**of_agent, "user": {}, "history": {}, "facts": [*ours, *theirs]}
+    document: Document = {**of_agent, "user": {}, "history": {}, "facts": PackedFacts([*ours, *theirs])}
     for name, section in SECTIONS.items():
         texts = dict.fromkeys(filter(None, (summary(own, name), summary(of_agent, name))))
         document[section][name] = {"summary": " ".join(texts)}
@@ -148,7 +149,7 @@ def _current(document: Document, now: datetime) -> tuple[Document, datetime | No
     over = {place for place, end in ends.items() if end <= now}
     left = [end for place, end in ends.items() if place not in over]
     if over:
-        facts = [fact for place, fact in enumerate(facts_of(document)) if place not in over]
+        facts = PackedFacts(fact for place, fact in enumerate(facts_of(document)) if place not in over)
         document = {**document, "facts": facts}
     if (written := summary_written_at(document, FOCUS)) and summary(document, FOCUS):
         end = min(written, now) + FOCUS_TIME

@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeVar
 from memd.config import Settings
 from memd.context import Bucket
 from memd.memory.document import Document, facts_of
-from memd.memory.packed import pack
+from memd.memory.packed import PackedFacts, pack
 from memd.memory.store.protocol import Store, load_to_read
 
 SHARED_KEY_CHARS = 64
@@ -116,11 +116,11 @@ def size_of(value: Any) -> int:
     if isinstance(value, dict):
         size += sum(map(size_of, value.values()))
         size += sum(getsizeof(key) for key in value if len(key) > SHARED_KEY_CHARS)
-    elif isinstance(value, list):
+    elif isinstance(value, list | PackedFacts):
         size += sum(map(size_of, value))
     return size
 
 
 def _readable(document: Document) -> Document:
     read = {name: value for name, value in document.items() if name not in {"ledger", "archive"}}
-    return {**read, "facts": list(map(pack, facts_of(document)))}
+    return {**read, "facts": PackedFacts(map(pack, facts_of(document)))}
