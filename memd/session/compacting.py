@@ -51,7 +51,7 @@ class _Notes(NamedTuple):
     usage: Usage = Usage()
 
 
-class Outage:
+class ModelOutage:
     """What one process knows of an outage of the model that writes its summaries. All sessions of a client share it."""
 
     def __init__(self) -> None:
@@ -84,14 +84,14 @@ class Compactor:
         settings: SessionSettings,
         extraction: ExtractionSettings,
         remembered: Callable[[], str] = str,
-        outage: Outage | None = None,
+        outage: ModelOutage | None = None,
     ) -> None:
         """`remembered`: what the long-term memory holds, as `inject` words it; asked for before each summary.
 
         `outage`: shared with other sessions, so that not each of them finds out by itself that the model is away.
         """
         self._settings, self._extraction, self._remembered = settings, extraction, remembered
-        self._outage = outage or Outage()
+        self._outage = outage or ModelOutage()
 
     def compact(self, turns: Sequence[ChatTurn], owed: Sequence[ChatTurn] = (), *, by_hand: bool = False) -> Compaction:
         """The turns after what their strategy asks for. `by_hand`: all but the newest turn are summarised.

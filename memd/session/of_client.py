@@ -10,7 +10,7 @@ from memd.context import DEFAULT_AGENT
 
 if TYPE_CHECKING:
     from memd.memory.store.sessions import SessionEntry
-    from memd.session.compacting import Outage
+    from memd.session.compacting import ModelOutage
     from memd.session.conversation import Session
     from memd.session.opening import Opening
 
@@ -21,11 +21,11 @@ class OpensSessions:
     settings: Settings
 
     @cached_property
-    def outage(self) -> Outage:
+    def outage(self) -> ModelOutage:
         """What its sessions know of an outage of the model."""
-        from memd.session.compacting import Outage  # noqa: PLC0415  (an app without sessions starts without their code)
+        from memd.session import opening  # noqa: PLC0415  (an app without sessions starts without their code)
 
-        return Outage()
+        return opening.ModelOutage()
 
     def session(
         self, thread_id: str, *, user_id: str, agent_name: str = DEFAULT_AGENT, user_name: str | None = None

@@ -13,17 +13,17 @@ from memd.memory.hand.by_hand import bucket_of
 from memd.memory.store.json_store import open_store
 from memd.memory.store.sessions import Sessions
 from memd.push.validation import check_name
-from memd.session.compacting import Compactor, Outage
+from memd.session.compacting import Compactor, ModelOutage
 from memd.session.conversation import Pushing, Session
 
-__all__ = ["Opening", "bucket_of", "key_of", "opened", "stored"]
+__all__ = ["ModelOutage", "Opening", "bucket_of", "key_of", "opened", "stored"]
 
 
 class Opening(Pushing, Protocol):
     """What opening a session needs of a client."""
 
     @property
-    def outage(self) -> Outage:
+    def outage(self) -> ModelOutage:
         """What its sessions know of an outage of the model."""
         ...
 

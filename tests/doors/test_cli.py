@@ -142,6 +142,7 @@ def test_every_module_is_in_the_table() -> None:
         "doubtful",
         "fact_changes",
         "interrupt",
+        "output",
         "tables",
     } == {module for module, _ in COMMANDS.values()}
 

@@ -15,7 +15,7 @@ from memd.context import estimate_tokens
 from memd.errors import StoreUnavailable
 from memd.push.compaction import is_compaction
 from memd.session.chat import SUMMARY_HEAD, ChatTurn, Text, ToolResult, ToolUse, said
-from memd.session.compacting import Compactor, Outage
+from memd.session.compacting import Compactor, ModelOutage
 from memd.session.outline import outline
 from memd.session.summary import MOST_CHARS
 from memd.session.told import told
@@ -130,7 +130,7 @@ def test_the_sessions_of_a_client_find_out_once(server: ModelServer, caplog: pyt
     """A model that hangs would hold up each of them. The log has the outage once, and its end."""
     server.fail(529)
     server.text(NOTES)
-    outage = Outage()
+    outage = ModelOutage()
     for _ in range(3):
         Compactor(SETTINGS, at(server), outage=outage).compact(chat(24))
     assert server.calls == 1
