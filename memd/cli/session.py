@@ -27,7 +27,7 @@ NO_SESSION = 1
 """Exit code when there is no such session."""
 
 session = typer.Typer(
-    help="List, show, compact, export or remove sessions.\n\nThey are conversations that memd keeps in a window of bounded size.",
+    help="List, show, compact, export or remove sessions.\n\nConversations in a window of bounded size.",
     no_args_is_help=True,
 )
 
