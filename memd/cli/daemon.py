@@ -75,6 +75,10 @@ def mcp(
     tasks: Annotated[
         bool, typer.Option("--tasks", envvar="MEMD_MCP_TASKS", help="Offer a todo list and a task graph as well.")
     ] = False,
+    thread: Annotated[
+        str | None,
+        typer.Option("--thread", envvar="MEMD_MCP_THREAD", help="Offer tools for the session of this thread as well."),
+    ] = None,
     http: Annotated[bool, typer.Option("--http", help="Streamable HTTP at /mcp, instead of stdio.")] = False,
     host: Annotated[str, typer.Option("--host", help="Address to listen on, with --http.")] = "127.0.0.1",
     port: Annotated[int, typer.Option("--port", min=0, max=65_535, help="TCP port, with --http.")] = 8478,
@@ -87,10 +91,12 @@ def mcp(
     """
     _require("mcp", "mcp", "mcp")
     settings = daemon_settings()
+    server = _part("memd.mcp.server")
+    offer = server.Offer(agent, tasks, thread)
     if http:
-        _part("memd.mcp.server").run_http(settings, user, agent, host, port, tasks=tasks)
+        server.run_http(settings, user, offer, host, port)
     else:
-        _part("memd.mcp.server").run_stdio(settings, user, agent, tasks=tasks)
+        server.run_stdio(settings, user, offer)
 
 
 def _require(command: str, extra: str, *packages: str) -> None:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
 from mcp.server import MCPServer
 from mcp.server.auth.provider import TokenVerifier
 from mcp.server.auth.settings import AuthSettings
 from mcp.server.mcpserver.exceptions import ResourceError, ResourceNotFoundError
 from mcp.server.mcpserver.resources.templates import ResourceSecurity
 from mcp.server.transport_security import TransportSecuritySettings
+from mcp_types import ToolAnnotations
 from pydantic import AnyHttpUrl
 
 from memd import __version__
@@ -22,6 +27,7 @@ from memd.http.hosts import is_loopback
 from memd.http.listener import listen, serve
 from memd.identifiers import check_identifier
 from memd.mcp.binding import Binding, ByProcess, ByToken, Verifier, only_user
+from memd.mcp.session_tools import SessionTools
 from memd.mcp.task_tools import TaskTools
 from memd.mcp.tools import Tools
 
@@ -37,23 +43,38 @@ MAX_BODY_BYTES = 1_048_576
 """Bytes of the body of one request; a fact has a few thousand characters."""
 
 
-def run_stdio(settings: Settings, user_id: str | None, agent_name: str, *, tasks: bool = False) -> None:
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """What a server offers besides the memory of its users with `agent_name`.
+
+    `tasks`: the tools for todo lists and tasks, which double what the list of tools costs a prompt. `thread_id`: the
+    tools for the session of this thread.
+    """
+
+    agent_name: str = DEFAULT_AGENT
+    tasks: bool = False
+    thread_id: str | None = None
+
+
+NO_MORE = Offer()
+
+
+def run_stdio(settings: Settings, user_id: str | None, offer: Offer) -> None:
     """Serve the MCP host that started this process, until it closes stdin. Raises ConfigError, Rejected."""
     user_id = user_id or settings.client.default_user
     if user_id is None:
         raise ConfigError("name the user: --user, MEMD_MCP_USER, or the setting client.default_user")
     with Memd(settings) as memd:
-        binding = ByProcess(check_identifier("user_id", user_id))
-        build(memd, binding, agent_name=agent_name, tasks=tasks).run("stdio")
+        build(memd, ByProcess(check_identifier("user_id", user_id)), offer).run("stdio")
 
 
-def run_http(
-    settings: Settings, user_id: str | None, agent_name: str, host: str, port: int, *, tasks: bool = False
-) -> None:
+def run_http(settings: Settings, user_id: str | None, offer: Offer, host: str, port: int) -> None:
     """Serve streamable HTTP at /mcp until SIGTERM or SIGINT. Raises ConfigError and Rejected before it listens."""
     binding, verifier = _binding(settings, user_id, host)
+    if offer.thread_id is not None and verifier is not None:
+        raise ConfigError("--thread names a conversation of one user: name the user as well (--user)")
     with Memd(settings) as memd:
-        server = build(memd, binding, agent_name=agent_name, verifier=verifier, tasks=tasks)
+        server = build(memd, binding, offer, verifier=verifier)
         app = server.streamable_http_app(
             json_response=True,
             stateless_http=True,
@@ -61,8 +82,8 @@ def run_http(
             transport_security=_allowed(settings, host),
         )
         listener = listen(host, port, "--host and --port")
-        with_tokens = verifier is not None
-        serve(app, listener, settings.http, ready=Event.MCP_READY, tokens=with_tokens, lifespan="on")
+        tokens = verifier is not None
+        serve(app, listener, settings.http, ready=Event.MCP_READY, tokens=tokens, lifespan="on")
 
 
 def _binding(settings: Settings, user_id: str | None, host: str) -> tuple[Binding, Verifier | None]:
@@ -90,18 +111,8 @@ def _allowed(settings: Settings, host: str) -> TransportSecuritySettings:
     )
 
 
-def build(
-    memd: Memd,
-    binding: Binding,
-    *,
-    agent_name: str = DEFAULT_AGENT,
-    verifier: TokenVerifier | None = None,
-    tasks: bool = False,
-) -> MCPServer:
-    """The MCP server of this process. `verifier`: checks tokens over HTTP; None without tokens.
-
-    `tasks`: with the tools for todo lists and tasks, which double what the list of tools costs a prompt.
-    """
+def build(memd: Memd, binding: Binding, offer: Offer = NO_MORE, *, verifier: TokenVerifier | None = None) -> MCPServer:
+    """The MCP server of this process. `verifier`: checks tokens over HTTP; None without tokens. Raises Rejected."""
     server: MCPServer = MCPServer(
         "memd",
         title="memd",
@@ -114,8 +125,7 @@ def build(
         # The user in the URI is only compared with the caller's, never used as a path.
         resource_security=ResourceSecurity(exempt_params={"user"}),
     )
-    task_tools = TaskTools(memd.settings.data_dir, binding, agent_name).all() if tasks else []
-    for tool, hints in (*Tools(memd, binding, agent_name).all(), *task_tools):
+    for tool, hints in _tools(memd, binding, offer):
         server.add_tool(tool, annotations=hints, structured_output=False)
 
     @server.resource("memory://{user}", name="memory", title="Memory", mime_type="text/plain")
@@ -124,8 +134,17 @@ def build(
         try:
             if user != binding.user("read"):
                 raise ResourceNotFoundError("this memory does not exist")
-            return with_note(memd.inject(user, agent_name=agent_name))
+            return with_note(memd.inject(user, agent_name=offer.agent_name))
         except MemdError as error:
             raise ResourceError(str(error)) from None
 
     return server
+
+
+def _tools(memd: Memd, binding: Binding, offer: Offer) -> Iterator[tuple[Callable[..., Any], ToolAnnotations]]:
+    yield from Tools(memd, binding, offer.agent_name).all()
+    if offer.tasks:
+        yield from TaskTools(memd.settings.data_dir, binding, offer.agent_name).all()
+    if offer.thread_id is not None:
+        thread_id = check_identifier("thread_id", offer.thread_id)
+        yield from SessionTools(memd, binding, thread_id, offer.agent_name).all()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -24,7 +25,7 @@ from memd.context import Bucket, estimate_tokens
 from memd.errors import ConfigError, Rejected
 from memd.http import keyring
 from memd.mcp.binding import ByProcess
-from memd.mcp.server import build, run_http, run_stdio
+from memd.mcp.server import NO_MORE, Offer, build, run_http, run_stdio
 from memd.tasks import TaskGraph
 
 Configured = Callable[..., Settings]
@@ -46,13 +47,11 @@ async def read(client: Client, user: str) -> str:
     return "\n".join(getattr(part, "text", "") for part in result.contents)
 
 
-def in_memory(
-    memd: Memd, work: Callable[[Client], Awaitable[None]], user: str = "ana", agent: str = "", *, tasks: bool = False
-) -> None:
+def in_memory(memd: Memd, work: Callable[[Client], Awaitable[None]], user: str = "ana", offer: Offer = NO_MORE) -> None:
     """Work with a client of a server for a user, without a transport between them."""
 
     async def run() -> None:
-        async with Client(build(memd, ByProcess(user), agent_name=agent, tasks=tasks)) as client:
+        async with Client(build(memd, ByProcess(user), offer)) as client:
             await work(client)
 
     asyncio.run(run())
@@ -117,8 +116,36 @@ def test_a_model_plans_its_work(memd: Memd) -> None:
         assert await call(client, "task_remove", task_id=1) == "Removed."
         assert (await call(client, "task_list")).startswith("Can start:\n- #2 Invite\n")
 
-    in_memory(memd, work, agent="coder", tasks=True)
+    in_memory(memd, work, offer=Offer("coder", tasks=True))
     assert [task.id for task in TaskGraph(memd.settings.data_dir, "ana", "coder").list()] == [2, 3]
+
+
+def test_a_model_makes_its_conversation_small(configured: Configured) -> None:
+    """Only where the host names the thread: a summary stands for it, and an offloaded text comes back by its id."""
+    small = {"session__auto_messages": 4, "session__auto_keep": 3, "session__auto_share": 0.001}
+    memd = Memd(configured(session__strategy="auto", **small))
+    session = memd.session("t", user_id="ana")
+    for number in range(4):
+        session.user(f"I own bicycle number {number}.")
+        session.assistant("A long answer. " * 200)
+    session.user("I live in Porto.")
+    session.save()
+    [offloaded] = re.findall(r"\[offloaded (off_\w+):", str(session.window()))[:1]
+
+    async def work(client: Client) -> None:
+        assert [tool.name for tool in (await client.list_tools()).tools] == [*TOOLS, "compact", "reload"]
+        assert await call(client, "reload", id=offloaded) == "A long answer. " * 200
+        assert "E_OFFLOADED" in await call(client, "reload", id="off_0")
+        assert await call(client, "compact") == f"{len(session.messages)} turns before, 3 turns now."
+
+    in_memory(memd, work, offer=Offer(thread_id="t"))
+    assert [turn.kind for turn in memd.session("t", user_id="ana").messages] == ["summary", "summary", "said"]
+
+    async def empty(client: Client) -> None:
+        assert await call(client, "compact") == "Nothing has been said in this conversation yet."
+
+    in_memory(memd, empty, offer=Offer(thread_id="other"))
+    assert [entry.thread_id for entry in memd.sessions("ana")] == ["t"]
 
 
 def test_no_argument_names_the_user(memd: Memd) -> None:
@@ -217,7 +244,7 @@ def test_an_agents_own_memory_is_apart(memd: Memd) -> None:
     async def work(client: Client) -> None:
         await call(client, "memory_save", content="The user likes tea.")
 
-    in_memory(memd, work, agent="helper")
+    in_memory(memd, work, offer=Offer("helper"))
     assert memd.document("ana")["facts"] == []
     assert len(memd.document("ana", agent_name="helper")["facts"]) == 1
 
@@ -334,16 +361,22 @@ def test_a_server_that_would_know_nobody_does_not_start(configured: Configured) 
     plain = configured()
     file = plain.data_dir / "tokens.json"
     with pytest.raises(ConfigError, match="name the user"):
-        run_stdio(plain, None, "")
+        run_stdio(plain, None, Offer())
     with pytest.raises(ConfigError, match="name the user"):
-        run_http(plain, None, "", "127.0.0.1", 0)
+        run_http(plain, None, Offer(), "127.0.0.1", 0)
     with pytest.raises(ConfigError, match="needs tokens"):
-        run_http(plain, "ana", "", "0.0.0.0", 0)  # noqa: S104  (it must be refused)
+        run_http(plain, "ana", Offer(), "0.0.0.0", 0)  # noqa: S104  (it must be refused)
+    one, _ = keyring.new("host", keyring.Users(frozenset({"ana"})))
+    keyring.add(plain.data_dir / "one.json", one)
+    with pytest.raises(ConfigError, match="--thread"):
+        run_http(configured(http__tokens=str(plain.data_dir / "one.json")), None, Offer(thread_id="t"), "127.0.0.1", 0)
     made, _ = keyring.new("host", keyring.Users(every=True))
     keyring.add(file, made)
     with pytest.raises(ConfigError, match="exactly one user"):
-        run_http(configured(http__tokens=str(file)), None, "", "127.0.0.1", 0)
+        run_http(configured(http__tokens=str(file)), None, Offer(), "127.0.0.1", 0)
     with pytest.raises(ConfigError, match=r"store\.shared"):
-        run_http(configured(http__tokens=str(file), store__shared=True), None, "", "127.0.0.1", 0)
+        run_http(configured(http__tokens=str(file), store__shared=True), None, Offer(), "127.0.0.1", 0)
     with pytest.raises(Rejected, match="E_USER_ID_SPACE"):
-        run_stdio(plain, " ana", "")
+        run_stdio(plain, " ana", Offer())
+    with pytest.raises(Rejected, match="E_THREAD_ID_SPACE"):
+        run_stdio(plain, "ana", Offer(thread_id=" t"))
