@@ -13,17 +13,15 @@ from typing import Any, Literal
 
 from msgspec.structs import replace
 
-from memd.push.content import sort_of
 from memd.session.chat import ChatBlock, ChatTurn, Other, Text, ToolResult, ToolUse, json_text
+from memd.session.other_blocks import Side, for_anthropic, for_openai, is_thought
 
 Shape = Literal["anthropic", "openai"]
 
 OPENING = "[Start of the conversation]"
 """Said in the user's place where a conversation begins with the assistant: no provider takes that."""
 
-_OPENAI_BLOCKS = frozenset({"image_url", "input_audio", "file"})
 _ID = re.compile(r"[^a-zA-Z0-9_-]")
-_DATA_URL = re.compile(r"data:([\w.+-]+/[\w.+-]+);base64,", re.A)
 
 
 def written(turns: Sequence[ChatTurn], shape: Shape = "anthropic", system: str = "") -> dict[str, Any]:
@@ -60,34 +58,43 @@ def _opened(messages: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
 
 
 def _anthropic(turns: Sequence[ChatTurn]) -> Iterator[dict[str, Any]]:
-    spoken = (turn for turn in _named(turns) if turn.role != "system")
-    sides = groupby(spoken, lambda turn: "assistant" if turn.role == "assistant" else "user")
-    return _opened(_message(role, list(side)) for role, side in sides)
+    spoken = (turn for turn in _named(turns) if turn.role != "system" and _says_something(turn))
+    sides = groupby(spoken, _side_of)
+    return _opened(_message(side, list(turns)) for side, turns in sides)
 
 
-def _message(role: str, turns: list[ChatTurn]) -> dict[str, Any]:
+def _says_something(turn: ChatTurn) -> bool:
+    """Whether anything of a turn is left for Anthropic: not of one that is only a thought of another model."""
+    return any(not isinstance(block, Other) or for_anthropic(block.raw, _side_of(turn)) for block in turn.blocks)
+
+
+def _side_of(turn: ChatTurn) -> Side:
+    return "assistant" if turn.role == "assistant" else "user"
+
+
+def _message(role: Side, turns: list[ChatTurn]) -> dict[str, Any]:
     blocks = [block for turn in turns for block in turn.blocks]
     if len(blocks) == 1 and isinstance(words := blocks[0], Text):
         return {"role": role, "content": words.text}
     if len(turns) > 1:
         blocks.sort(key=lambda block: not isinstance(block, ToolResult))  # Anthropic wants them first
-    content = [_anthropic_block(block) for block in blocks]
+    content = [written for block in blocks if (written := _anthropic_block(block, role))]
     if _is_thought(blocks[-1]):  # refused at the end of a message
         content.append({"type": "text", "text": "…"})
     return {"role": role, "content": content}
 
 
-def _anthropic_block(block: ChatBlock) -> dict[str, Any]:
+def _anthropic_block(block: ChatBlock, side: Side) -> dict[str, Any] | None:
     if isinstance(block, Text):
         return {"type": "text", "text": block.text}
     if isinstance(block, ToolResult):
-        content = [_anthropic_block(part) for part in block.output]
+        content = [written for part in block.output if (written := _anthropic_block(part, side))]
         result = {"type": "tool_result", "tool_use_id": _ID.sub("_", block.tool_use_id), "content": content}
         return {**result, "is_error": True} if block.is_error else result
     if isinstance(block, ToolUse):
         given = block.input if isinstance(block.input, dict) else {"input": block.input}
         return {"type": "tool_use", "id": _ID.sub("_", block.id), "name": block.name, "input": given}
-    return _image_for_anthropic(block.raw) or (block.raw if _is_anthropic(block.raw) else _placeholder(block.raw))
+    return for_anthropic(block.raw, side)
 
 
 def _openai(turns: Sequence[ChatTurn]) -> Iterator[dict[str, Any]]:
@@ -121,10 +128,7 @@ def _openai_content(blocks: Sequence[ChatBlock], *, words_only: bool) -> str | l
 def _openai_block(block: ChatBlock, *, words_only: bool) -> dict[str, Any] | None:
     if isinstance(block, Text):
         return {"type": "text", "text": block.text}
-    if not isinstance(block, Other) or _is_thought(block):
-        return None
-    part = _image_for_openai(block.raw) or (block.raw if block.raw.get("type") in _OPENAI_BLOCKS else None)
-    return _placeholder(block.raw) if part is None or words_only else part
+    return for_openai(block.raw, words_only=words_only) if isinstance(block, Other) else None
 
 
 def _openai_call(block: ToolUse) -> dict[str, Any]:
@@ -137,36 +141,5 @@ def _openai_result(block: ToolResult) -> dict[str, Any]:
     return {"role": "tool", "tool_call_id": block.tool_use_id, "content": content}
 
 
-def _image_for_anthropic(raw: dict[str, Any]) -> dict[str, Any] | None:
-    """OpenAI's block of an image as one of Anthropic."""
-    image = raw.get("image_url")
-    url = image.get("url") if isinstance(image, dict) else image
-    if not isinstance(url, str):
-        return None
-    data = _DATA_URL.match(url)
-    source = (
-        {"type": "base64", "media_type": data[1], "data": url[data.end() :]} if data else {"type": "url", "url": url}
-    )
-    return {"type": "image", "source": source}
-
-
-def _image_for_openai(raw: dict[str, Any]) -> dict[str, Any] | None:
-    """Anthropic's block of an image as one of OpenAI."""
-    source = raw.get("source")
-    if raw.get("type") != "image" or not isinstance(source, dict):
-        return None
-    url = source.get("url") or f"data:{source.get('media_type')};base64,{source.get('data')}"
-    return {"type": "image_url", "image_url": {"url": url}}
-
-
-def _is_anthropic(raw: dict[str, Any]) -> bool:
-    return isinstance(raw.get("type"), str) and raw["type"] not in _OPENAI_BLOCKS
-
-
 def _is_thought(block: ChatBlock) -> bool:
-    return isinstance(block, Other) and sort_of(block.raw) == "thought"
-
-
-def _placeholder(raw: dict[str, Any]) -> dict[str, Any]:
-    """What a block is, for a provider that cannot read it."""
-    return {"type": "text", "text": f"[{raw.get('type') or next(iter(raw), 'block')}]"}
+    return isinstance(block, Other) and is_thought(block.raw)

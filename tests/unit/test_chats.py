@@ -138,6 +138,47 @@ def test_a_picture_is_written_for_the_other_provider_and_a_thought_only_for_its_
         check_accepted({"messages": messages}, shape)
 
 
+PICTURES: list[dict[str, Any]] = [
+    {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "aGk="}},
+    {"type": "image_url", "image_url": {"url": "data:image/png;base64,aGk="}},
+    {"type": "image_url", "image_url": "data:image/png;base64,aGk="},
+    {"type": "input_image", "image_url": "data:image/png;base64,aGk="},
+    {"type": "image", "base64": "aGk=", "mime_type": "image/png"},
+]
+
+
+@pytest.mark.parametrize("picture", PICTURES, ids=["Anthropic", "OpenAI", "text", "Responses", "LangChain"])
+def test_a_picture_of_any_shape_reaches_both(picture: dict[str, Any]) -> None:
+    """As each wants it; from the assistant, who cannot send one, it is a word."""
+    turns = turns_of([{"role": role, "content": [picture]} for role in ("user", "assistant")])
+    shown, told = written(turns)["messages"]
+    assert shown["content"] == [PICTURES[0]]
+    assert told["content"] == [{"type": "text", "text": f"[{picture['type']}]"}]
+    assert written(turns, "openai")["messages"][0]["content"] == [PICTURES[1]]
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        {"type": "reasoning", "summary": []},
+        {"type": "holograph", "data": "x"},
+        {"type": "tool_use"},
+        {"type": "image", "image": "aGk="},
+        {"type": "image", "source": 7},
+        {"type": "image", "source": {"type": "file", "file_id": "f1"}},
+        {"type": "image_url", "url": "https://example.org/a.png"},
+        {"fileData": {"uri": "x"}},
+        {"functionCall": {"name": "f"}},
+    ],
+)
+@pytest.mark.parametrize("role", ["user", "assistant"])
+def test_a_block_that_a_provider_does_not_know_never_reaches_it(role: str, block: dict[str, Any]) -> None:
+    """It would refuse the whole request."""
+    turns = turns_of([{"role": "user", "content": "Look"}, {"role": role, "content": [block]}])
+    check_accepted(written(turns), "anthropic")
+    check_accepted(written(turns, "openai"), "openai")
+
+
 def test_a_chat_that_the_assistant_opens_gets_a_user_before_it() -> None:
     """A greeting comes first in many apps, and is refused by providers."""
     for shape in ("anthropic", "openai"):
