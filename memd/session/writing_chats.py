@@ -65,6 +65,8 @@ def _anthropic(turns: Sequence[ChatTurn]) -> Iterator[dict[str, Any]]:
 
 def _says_something(turn: ChatTurn) -> bool:
     """Whether anything of a turn is left for Anthropic: not of one that is only a thought of another model."""
+    if turn.blocks and not isinstance(turn.blocks[0], Other):  # the fast path: nearly all turns
+        return True
     return any(not isinstance(block, Other) or for_anthropic(block.raw, _side_of(turn)) for block in turn.blocks)
 
 

@@ -251,3 +251,12 @@ def test_what_a_turn_costs_is_the_one_estimate() -> None:
     assert ChatTurn("assistant", (CALL,)).cost == 3 * len('weather{"city":"Porto"}')
     picture = {"type": "image", "source": {"type": "base64", "data": "a" * 1_000_000}}
     assert ChatTurn("user", (Other(picture),)).cost == 10 * FILE_TOKENS
+
+
+def test_a_turn_without_blocks_is_not_written() -> None:
+    """A file that another system wrote may have one."""
+    empty = ChatTurn("assistant", ())
+    for shape in ("anthropic", "openai"):
+        assert written((TURNS[1], empty, TURNS[1]), shape)["messages"] == [
+            {"role": "user", "content": written((TURNS[1], TURNS[1]), shape)["messages"][0]["content"]}
+        ]
