@@ -103,7 +103,7 @@ def stages() -> dict[str, Search]:
         "offline extractor": lambda text: list(read(text)),
         "turns told": lambda text: told([said("user", text)], session, 80_000),
         "outline of turns": lambda text: outline([said("user", text)], session.summary_tokens),
-        "parts of a prompt": lambda text: fitted(text, session.summary_tokens),
+        "parts of a prompt": lambda text: fitted(text, 1),  # whatever its length, it is cut
     }
 
 
