@@ -13,6 +13,7 @@ from memd.http import openapi_schemas as schemas
 from memd.http.fields import FACT_ID_SCHEMA, RECEIPT_SCHEMA, Fields
 from memd.http.operation import Operation
 from memd.http.problems import MEDIA_TYPE
+from memd.memory.categories import OTHER_NAMES, category_named
 from memd.memory.gates.refusal import CJK_CHARS
 
 _PROBLEM = {"$ref": "#/components/schemas/Problem"}
@@ -153,7 +154,8 @@ def _put_limits(schema: Any, settings: ApplySettings) -> None:
             _put_limits(inner, settings)
     elif isinstance(schema, dict):
         if schema.get("format") == "memd-category":
-            schema["enum"] = list(settings.categories)
+            others = [name for name in OTHER_NAMES if category_named(name, settings.categories)]
+            schema["enum"] = list(dict.fromkeys((*settings.categories, *others)))
         if schema.get("format") == "memd-fact":
             schema |= {"minLength": -(-settings.fact_min_chars // CJK_CHARS), "maxLength": settings.fact_max_chars}
         for inner in schema.values():

@@ -11,6 +11,9 @@ from memd.memory.text import one_line
 ALIASES = {"skill": "knowledge", "habit": "behavior", "behaviour": "behavior"}
 """Other names of categories; each counts unless the settings have a category of that name."""
 
+OTHER_NAMES = ("fact", *ALIASES)
+"""All names that a door takes besides the categories of the settings."""
+
 _WHO = re.compile(
     r"(?:the )?user(?:'s (?:full |first |last |sur)?(?:name|age|birthday|pronouns?|gender|nationality)\b"
     r"| (?:is|was born|is called|comes from|turns|speaks|uses)\b)"

@@ -24,7 +24,7 @@ from support.inbox_model import Taken
 from support.inbox_view import View, advance, look
 
 from memd.config import Settings
-from memd.context import user_hash
+from memd.context import Key, user_hash
 from memd.errors import ClaimLost, Conflict, ContentRefused, ExtractionFailed, ModelUnavailable
 from memd.inbox import breaker, verbs
 from memd.inbox.connection import send
@@ -400,3 +400,22 @@ def test_any_history_comes_out_right(client: redis.Redis, configured: Callable[.
                 suppress_health_check=list(HealthCheck),
             ),
         )
+
+
+@pytest.mark.parametrize("other", [Key("t1", "ana", "helper"), Key("t2", "ana")])
+def test_what_is_pushed_again_while_it_is_claimed_keeps_its_place(
+    client: redis.Redis, configured: Callable[..., Settings], other: Key
+) -> None:
+    """Its worker dies: the key stands in line where it stood, as the push brought nothing new."""
+    key = Key("t1", "ana")
+    with ThreadPoolExecutor(2) as threads:
+        machine = InboxMachine(World(client, configured(**SETTINGS), threads))
+        machine.push([_window(key), _window(other)])
+        machine.flush("ana")
+        machine.claim([("one", 1)])
+        machine.push([_window(key)])
+        machine.teardown()
+
+
+def _window(key: Key) -> Window:
+    return Window(key, start=0, length=1, ids=False, version=0, signal="", now=False)

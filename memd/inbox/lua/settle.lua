@@ -173,6 +173,7 @@ local function put_back(P, source, key, bucket, changes)
       '.endpoint')
   else
     merge_back(source, ctx)
+    call('ZADD', line_of(P, bucket), last_order(ctx), key) -- what was pushed again is back in its old place
   end
   hset(ctx, changes)
   return call('HGET', ctx, '.parked')
