@@ -5,10 +5,10 @@ whole: name, home, job, employer, origin, family and pets by name, some tastes, 
 standing wishes for answers, and a few goals and decisions (en.yaml, zh.yaml), what no longer holds, and corrections of
 these. Each fact quotes its sentence.
 
-It misses most of what a model would find. It reads no other languages, no message of over 1,500 characters, no
-question, condition, doubt, past or reported speech, nothing in quotes or code, and no message that asks to work on a
-text or to play a role, even where these contain a fact. It cannot detect irony, and takes a false name for a true
-one.
+It misses most of what a model would find. It reads no other languages, no message of over 1,500 characters (8,000 where
+it begins as one about the user), no question, condition, doubt, past or reported speech, nothing in quotes or code, and
+no message that asks to work on a text or to play a role, even where these contain a fact. It cannot detect irony, and
+takes a false name for a true one.
 """
 
 from __future__ import annotations
