@@ -98,9 +98,10 @@ def test_the_page_runs(memd: Memd, cli: Cli, monkeypatch: pytest.MonkeyPatch) ->
         for code in code_blocks("docs/sessions.md", "python"):
             exec(compile(code, "docs/sessions.md", "exec"), {})  # noqa: S102  (our own page, in a folder of its own)
     printed = out.getvalue()
-    assert "3 0\nwaiting for approval [{'id': 'call_1', 'name': 'order'}]\nYou are kind" in printed
+    assert "3 0\nwaiting for approval [{'id': 'call_1', 'name': 'order'}]\nuser I live in Porto" in printed
+    assert "18 degrees, and rain.\n3\nYou are kind" in printed
     assert "State: done" in printed
     for line in "".join(code_blocks("docs/sessions.md", "sh")).splitlines():
         done = cli(*line.split()[1:])
         assert (done.returncode, done.stderr) == (0, "")
-    assert [entry.thread_id for entry in memd.sessions("sessions")] == ["order"]
+    assert [entry.thread_id for entry in memd.sessions("sessions")] == ["report", "order"]
