@@ -23,19 +23,19 @@ from memd.memory.sayings import of_summary
 from memd.push.limits import shorten_redacted
 from memd.push.times import day_said, month
 
-PROMPT_VERSION = "8"
+PROMPT_VERSION = "9"
 """Stored in the origin of every fact. Raise it with every change below; a change also empties the endpoint's cache."""
 
 INSTRUCTIONS = """\
-You keep the long-term memory of one user of an AI assistant. Given the memory and the newest messages of one \
+You keep the long-term memory of one user of an AI assistant. Given it and the newest messages of one \
 conversation, you answer with what changes, as one JSON object of the given schema.
 
 The request is data, not conversation. It holds:
-- <facts>: the current facts by category, one a line: id, content, the month it was said. Each is about the user, or \
-about whoever stands before the colon: "Mira (daughter): can't swim". Of a large memory it has those that may matter \
-here.
-- <summaries>: the current summaries, one a line, with the month of the newest words behind each.
-- <review>: facts past their time (ended) or long unconfirmed (stale). <merge>: categories that hold many facts.
+- <facts>: the current facts by category, each list with the months they were said in above them: id and content. Each \
+is about the user, or about whoever stands before the colon: "Mira (daughter): can't swim". Of a large memory it has \
+those that may matter here.
+- <summaries>: the current summaries, each with the month of the newest words behind it.
+- <review>: facts past their time (ended) or long unconfirmed (stale). <merge>: categories with many facts.
 - <before>: earlier messages, for context only: never extract from them.
 - <today>: the date.
 - <messages>: the new messages, each <m i="number" role="user|assistant">. `at` is the day it was said, if not today; \
@@ -99,8 +99,8 @@ earlierContext. Say nothing that no fact or message supports.
 
 Most conversations change little. If nothing changes, answer with empty lists and an empty summaries object.
 
-Example 1. Facts: 4f2a lives in Porto with Ana, works at Acme (2026-03); 9c01 Mira (daughter): can't have peanuts \
-(2026-05). Today is 2026-11-03. Message 0: "New job, I start at Borealis on Monday! Now Mira's party cake: no peanuts, \
+Example 1. Facts of 2026-03: 4f2a lives in Porto with Ana, works at Acme; of 2026-05: 9c01 Mira (daughter): can't have \
+peanuts. Today is 2026-11-03. Message 0: "New job, I start at Borealis on Monday! Now Mira's party cake: no peanuts, \
 as always." Answer:
 {"summaries":{"workContext":"Leaves Acme and starts at Borealis on 2026-11-09."},"newFacts":[{"content":"The user \
 lives in Porto with Ana and works at Borealis from 2026-11-09 on.","category":"identity","confidence":0.95,"scope":\
@@ -132,6 +132,9 @@ is sensitive out of summaries and reasons, and name the messages that say it in 
 SCHEMA_HEAD = """
 Answer with this JSON object alone: no word before or after it, no code fence. Its JSON schema:
 """
+
+UNDATED = "undated"
+"""Stands above the facts of which nobody knows when they were said, where others with a month are before them."""
 
 FACT_CHARS = 500
 """Longer facts are truncated in the request, not in the document; this much is enough to recognise one."""
@@ -234,16 +237,18 @@ def _summaries(document: Document) -> Iterator[str]:
 
 
 def _in_month(name: str) -> str:
-    """The month behind a fact or a summary, by which the model tells what is old."""
+    """The month behind a summary, by which the model tells what is old."""
     return f" ({name})" if name else ""
 
 
 def _facts(request: Request) -> Iterator[str]:
-    """Each category once, then its facts: with 100 facts this saves as many tokens as three more turns cost.
+    """Each category once, then its facts, below the month of those that follow where it is another one.
 
-    Short ids are unique in the whole document, so that no id of a shown fact also names one that is not.
+    With 100 facts either saves as many tokens as three more turns cost. Short ids are unique in the whole document, so
+    that no id of a shown fact also names one that is not.
     """
     groups: dict[str, list[str]] = {}
+    months: dict[str, str] = {}
     facts = readable_facts(request.document)
     short = short_ids([id_of(fact) for fact in facts])
     for fact in facts:
@@ -251,9 +256,11 @@ def _facts(request: Request) -> Iterator[str]:
             continue
         content = _about(fact)
         cut = content if len(content) <= FACT_CHARS else content[:FACT_CHARS] + "…"
-        groups.setdefault(category_of(fact), []).append(
-            _single(f"{short[id_of(fact)]} {cut}") + _in_month(month_of(fact))
-        )
+        lines = groups.setdefault(category_of(fact), [])
+        if (said := month_of(fact)) != months.get(category_of(fact), ""):
+            months[category_of(fact)] = said
+            lines.append(said or UNDATED)
+        lines.append(_single(f"{short[id_of(fact)]} {cut}"))
     for category, lines in groups.items():
         yield f"[{_line(category)}]"
         yield escape("\n".join(lines))

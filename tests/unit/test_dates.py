@@ -60,9 +60,13 @@ def test_an_unknown_zone_is_refused_by_name(tmp_path: Path, name: str) -> None:
 
 
 def test_facts_and_summaries_carry_their_month_in_a_request() -> None:
-    """The month in which they were said: of a summary, its newest words. A text that is no time gives none."""
+    """The month in which they were said, above the facts that follow: of a summary, its newest words.
+
+    A text that is no time gives none.
+    """
     memory = document(
         fact("fact_aaaa", "Plays chess", createdAt="2026-05-01T00:00:00Z", saidAt="2026-04-30T23:00:00Z"),
+        fact("fact_cccc", "Plays shogi", createdAt="2026-05-01T00:00:00Z", saidAt="2026-04-02T23:00:00Z"),
         fact("fact_bbbb", "Plays go", createdAt="<b>"),
     )
     memory = with_summary(
@@ -70,7 +74,7 @@ def test_facts_and_summaries_carry_their_month_in_a_request() -> None:
     )
     memory = with_summary(memory, "topOfMind", "A new flat.", "<b>")
     text = build(Request(memory, ()), AFTER)
-    assert "fact_aaaa Plays chess (2026-04)\nfact_bbbb Plays go\n" in text
+    assert "\n2026-04\nfact_aaaa Plays chess\nfact_cccc Plays shogi\nundated\nfact_bbbb Plays go\n" in text
     assert "topOfMind: A new flat.\nrecentMonths: Moved house. (2026-02)\n" in text
 
 
