@@ -9,6 +9,7 @@ import typer
 from memd.cli import doubtful
 from memd.cli.common import Agent, DryRun, FactId, Json, User, completes, echo, echo_json, nothing, settings, warn
 from memd.cli.fact_changes import content_given, editing_of, tell, tell_turns
+from memd.cli.fact_filters import ByStatus, Categories, Member, PeriodBy, Scopes, Since, Until
 from memd.cli.memory import warn_of_damage
 from memd.cli.tables import table
 from memd.client import Memd
@@ -50,16 +51,36 @@ for command in (doubtful.doubtful, doubtful.approve, doubtful.drop):
 
 
 @facts.command("list")
-def list_(user: User, agent: Agent = "", category: Category = None, as_json: Json = False) -> None:
-    """List the facts of a memory, oldest first.
+def list_(  # noqa: PLR0913, PLR0917  (each parameter is an option)
+    user: User,
+    agent: Agent = "",
+    category: Categories = None,
+    scope: Scopes = None,
+    status: ByStatus = "active",
+    member: Member = None,
+    since: Since = None,
+    until: Until = None,
+    by: PeriodBy = "learned",
+    as_json: Json = False,
+) -> None:
+    """List the facts of a memory, oldest first, with their status and when a search last found each (used).
+
+    Active facts hold now; superseded ones have another fact in their place; archived ones went for another reason.
 
     Example: memd facts list ana --category preference
+
+    Example: memd facts list ana --status all --since 2026-03-01 --by said
     """
-    chosen = checked_category(category, settings().apply)
+    for name in category or ():
+        checked_category(name, settings().apply)
     bucket = bucket_of(user, agent)
     with Memd(settings()) as memd:
         warn_of_damage(memd, *bucket)
-        found = [fact for fact in memd.facts(*bucket) if chosen in (None, category_of(fact))]
+        found = memd.facts(
+            *bucket,
+            categories=category or (), scopes=scope or (), status=status, member=member,
+            since=since, until=until, by=by,
+        )  # fmt: skip
     if as_json:
         echo_json(found)
     else:
@@ -67,30 +88,43 @@ def list_(user: User, agent: Agent = "", category: Category = None, as_json: Jso
 
 
 @facts.command()
-def archived(
+def archived(  # noqa: PLR0913, PLR0917  (each parameter is an option)
     user: User,
     agent: Agent = "",
     reason: Annotated[str | None, typer.Option("--reason", help="Only facts archived for this reason.")] = None,
+    category: Categories = None,
+    scope: Scopes = None,
+    member: Member = None,
+    since: Since = None,
+    until: Until = None,
+    by: PeriodBy = "learned",
     as_json: Json = False,
 ) -> None:
     """List archived facts, and why each was archived.
 
-    The reasons: replaced, retired, expired, stale, merged, evicted, edited.
+    The reasons: replaced, merged, edited (superseded by another fact), retired, expired, stale, evicted.
 
     Example: memd facts archived ana --reason evicted
     """
     if reason is not None and reason not in get_args(ArchiveReason):
         raise Rejected("E_REASON", f"reason must be one of {', '.join(get_args(ArchiveReason))}", "reason")
+    for name in category or ():
+        checked_category(name, settings().apply)
     editing, bucket = editing_of(user, agent)
-    found = editing.archived(bucket, reason)
+    found = editing.archived(
+        bucket,
+        reason,
+        categories=category or (), scopes=scope or (), member=member, since=since, until=until, by=by,
+    )  # fmt: skip
     if as_json:
         echo_json(found)
         return
     for fact in found:
-        since = printable(archived_at(fact) or "?")[:10]
+        gone = printable(archived_at(fact) or "?")[:10]
         note = archive_note(fact) or (f"by {replaced_by(fact)}" if replaced_by(fact) else "")
-        why = printable(archive_reason(fact) or "?") + (f" ({printable(note)})" if note else "")
-        echo(f"{printable(id_of(fact) or '?')}  {since}  {printable(content_of(fact))}\n    {why}")
+        why = f"{fact['status']}: {printable(archive_reason(fact) or '?')}" + (f" ({printable(note)})" if note else "")
+        why += f", last used {fact['lastUsedAt']}" if fact["lastUsedAt"] else ""
+        echo(f"{printable(id_of(fact) or '?')}  {gone}  {printable(content_of(fact))}\n    {why}")
     if not found:
         nothing("nothing")
 
@@ -182,13 +216,14 @@ def _table(rows: list[dict[str, Any]]) -> None:
     if not rows:
         nothing("no facts")
         return
-    table(("id", "conf", "category", "since", "by", "content"), map(_row, rows), ("conf",))
+    table(("id", "conf", "category", "status", "since", "used", "by", "content"), map(_row, rows), ("conf",))
 
 
 def _row(fact: dict[str, Any]) -> tuple[str, ...]:
     by = "hand" if is_manual(fact) else "agent" if is_note(fact) else "model"
-    since = (created_at(fact) or "?")[:10]
-    return id_of(fact) or "", f"{confidence_of(fact):.2f}", category_of(fact), since, by, content_of(fact)
+    since, used = (created_at(fact) or "?")[:10], (fact["lastUsedAt"] or "-")[:10]
+    confidence = f"{confidence_of(fact):.2f}"
+    return id_of(fact), confidence, category_of(fact), fact["status"], since, used, by, content_of(fact)
 
 
 def _is_summarised(document: dict[str, Any], section: str) -> bool:

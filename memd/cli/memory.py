@@ -10,6 +10,7 @@ import typer
 from memd.cli.common import Agent, Json, OneFact, Pending, User, echo, echo_json, nothing, settings, warn
 from memd.client import Memd
 from memd.memory.document import Fact, saved_at
+from memd.memory.facts import id_of
 from memd.push.times import iso, moment
 from memd.recall.past import as_of
 from memd.recall.view import view
@@ -34,13 +35,16 @@ def show(
     Example: memd show ana --at 2026-03-01
     """
     moment = _moment(at)
-    document = _document(user, agent)
+    with Memd(settings()) as memd:
+        warn_of_damage(memd, user, agent)
+        document = memd.document(user, agent_name=agent)
+        used = {} if as_json or moment else {id_of(fact): fact["lastUsedAt"] for fact in memd.facts(user, agent)}
     if moment is not None:
         document = _past(document, moment, as_json=as_json)
     if as_json:
         echo_json(document)
     else:
-        echo(view(document))
+        echo(view(document, used))
     if not saved_at(document):
         nothing("no such memory")
 
@@ -125,12 +129,6 @@ def warn_of_damage(memd: Memd, user: str, agent: str) -> None:
         warn(f"memd: {sentence}; the field is read as absent")
     if len(damage) > SHOWN:
         warn(f"memd: and {len(damage) - SHOWN} more damaged fields; `memd audit` lists all")
-
-
-def _document(user: str, agent: str) -> dict[str, Any]:
-    with Memd(settings()) as memd:
-        warn_of_damage(memd, user, agent)
-        return memd.document(user, agent_name=agent)
 
 
 def _moment(at: str | None) -> datetime | None:

@@ -6,7 +6,8 @@ from typing import Annotated, Any
 
 import typer
 
-from memd.cli.common import Agent, Json, Pending, User, completes, echo, echo_json, nothing, settings
+from memd.cli.common import Agent, Json, Pending, User, echo, echo_json, nothing, settings
+from memd.cli.fact_filters import Categories, Member, PeriodBy, Scopes, Since, Until
 from memd.client import Memd
 from memd.memory.facts import category_of, content_of, id_of
 from memd.printable import printable
@@ -18,18 +19,12 @@ def search(  # noqa: PLR0913, PLR0917  (each parameter is an option)
     query: Annotated[str, typer.Argument(help="Words to search for; there are no operators.")],
     agent: Agent = "",
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=500, help="Facts to return at most.")] = 10,
-    category: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--category", help="Only facts of this category; repeatable.", autocompletion=completes("category")
-        ),
-    ] = None,
-    since: Annotated[
-        str | None, typer.Option("--since", help="Only facts learned or changed since then (ISO 8601).")
-    ] = None,
-    until: Annotated[
-        str | None, typer.Option("--until", help="Only facts learned or changed before then (ISO 8601).")
-    ] = None,
+    category: Categories = None,
+    scope: Scopes = None,
+    member: Member = None,
+    since: Since = None,
+    until: Until = None,
+    by: PeriodBy = "learned",
     include_pending: Pending = False,
     explain: Annotated[bool, typer.Option("--explain", help="Print the factors of each score.")] = False,
     as_json: Json = False,
@@ -41,8 +36,8 @@ def search(  # noqa: PLR0913, PLR0917  (each parameter is an option)
     with Memd(settings()) as memd:
         hits = memd.search(
             user, query,
-            agent_name=agent, limit=limit, categories=category or (), since=since, until=until,
-            include_pending=include_pending,
+            agent_name=agent, limit=limit, categories=category or (), scopes=scope or (), member=member,
+            since=since, until=until, by=by, include_pending=include_pending,
         )  # fmt: skip
     if as_json:
         echo_json(list(map(_row, hits)))
@@ -71,4 +66,5 @@ def _line(hit: Found) -> str:
 def _explained(hit: Found) -> str:
     factors = (("similarity", hit.similarity), ("confidence", hit.confidence), ("scope", hit.scope))
     parts = (f"{weight:g} × {name} {value:.3f}" for weight, (name, value) in zip(WEIGHTS, factors, strict=True))
-    return f"       = {' + '.join(parts)}  {printable(id_of(hit.fact) or '?')}"
+    used = f", last used {hit.fact['lastUsedAt'] or 'never'}" if hit.kind == "fact" else ""
+    return f"       = {' + '.join(parts)}  {printable(id_of(hit.fact) or '?')}{used}"

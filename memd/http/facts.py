@@ -5,15 +5,16 @@ from __future__ import annotations
 from starlette.responses import Response
 
 from memd.adapters.agent_memory import AgentMemory
-from memd.http.fields import AddFact, Approval, Decision, FactEdit, OneMemory
+from memd.http.fields import AddFact, Approval, Decision, FactEdit, FactsQuery, OneMemory
 from memd.http.operation import HttpRequest, json_response
 
 
 async def facts(request: HttpRequest) -> Response:
     """The facts of a memory, in the order they came."""
-    query: OneMemory = request.query
+    query: FactsQuery = request.query
     rows = await request.service.run(
-        request.service.files, lambda: request.service.memd.facts(query.user_id, agent_name=query.agent_name)
+        request.service.files,
+        lambda: request.service.memd.facts(query.user_id, query.agent_name, **query.filters),
     )
     return json_response({"facts": rows})
 

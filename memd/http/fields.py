@@ -18,6 +18,7 @@ from memd.errors import Rejected
 from memd.identifiers import MAX_ID_BYTES, check_identifier
 from memd.inbox.keys import MAX_LIMIT as MAX_ROWS
 from memd.inbox.keys import SOURCES
+from memd.memory.listing import SCOPE_NAMES, By, ListFilters
 from memd.push.strict_json import parse_json
 from memd.recall.search import MAX_LIMIT, MAX_QUERY_CHARS, check_query
 
@@ -28,6 +29,10 @@ MAX_BODY_BYTES = 1024 * 1024
 MAX_QUERY_FIELDS = 32
 MAX_TOKENS = 100_000
 PENDING = "Include messages from which no facts have been extracted yet."
+MEMBER = "Only facts that this user brought into a project."
+SINCE = "Only facts of this time or later; `by` says which time."
+UNTIL = "Only facts before this time."
+BY = "The time of a fact that `since` and `until` mean. learned: it was added or last changed."
 OWN_THREAD = "The conversation that asks: its last turns give no excerpts."
 
 ID_PATTERN = (
@@ -80,6 +85,7 @@ Query = Annotated[
 Moment = Annotated[
     str, PlainValidator(_moment), WithJsonSchema({"type": "string", "pattern": _MOMENT.pattern, "format": "memd-time"})
 ]
+Scope = Literal["user", "project", "session"]
 Content = Annotated[str, WithJsonSchema({"type": "string", "format": "memd-fact"})]
 """One sentence; memory/gates checks it."""
 
@@ -148,6 +154,33 @@ class ReceiptQuery(Fields):
     user_id: UserId
 
 
+class FactsQuery(OneMemory, title="FactList"):
+    """The facts to list."""
+
+    category: str | None = Field(None, max_length=100, description="Only facts of this category; aliases count.")
+    scope: Scope | None = Field(None, description="Only facts of this scope.")
+    status: Literal["active", "superseded", "archived", "all"] = Field(
+        "active", description="superseded: archived for another fact in its place. archived: for any other reason."
+    )
+    member: UserId | None = Field(None, description=MEMBER)
+    since: Moment | None = Field(None, description=SINCE)
+    until: Moment | None = Field(None, description=UNTIL)
+    by: By = Field("learned", description=BY)
+
+    @property
+    def filters(self) -> ListFilters:
+        """The filters, as the library takes them."""
+        return ListFilters(
+            categories=() if self.category is None else (self.category,),
+            scopes=() if self.scope is None else (self.scope,),
+            status=self.status,
+            member=self.member,
+            since=self.since,
+            until=self.until,
+            by=self.by,
+        )
+
+
 class UsersQuery(NoFields):
     """A page of users."""
 
@@ -199,9 +232,12 @@ class SearchBody(OneMemory, title="Search"):
 
     query: Query
     limit: Integer = Field(10, ge=1, le=MAX_LIMIT, description="Return at most this many facts.")
-    categories: list[str] = Field([], max_length=100, description="Only facts of these categories.")
-    since: Moment | None = Field(None, description="Only facts learned or changed at this time or later.")
-    until: Moment | None = Field(None, description="Only facts learned or changed before this time.")
+    categories: list[str] = Field([], max_length=100, description="Only facts of these categories; aliases count.")
+    scopes: list[Scope] = Field([], max_length=len(SCOPE_NAMES), description="Only facts of these scopes.")
+    member: UserId | None = Field(None, description=MEMBER)
+    since: Moment | None = Field(None, description=SINCE)
+    until: Moment | None = Field(None, description=UNTIL)
+    by: By = Field("learned", description=BY)
     thread_id: ThreadId | None = Field(None, description=OWN_THREAD)
     include_pending: bool = Field(False, description=PENDING)
     explain: bool = Field(False, description="Include the factors of each score.")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, get_args
 
 from pydantic import TypeAdapter
 
@@ -13,6 +13,7 @@ from memd.forget import Forgotten
 from memd.http.fields import ID_SCHEMA
 from memd.inbox.receipt import Outcome
 from memd.memory.document import SECTIONS
+from memd.memory.listing import Status
 from memd.push.shapes import CALL, ITEMS, MAX_ROLE_CHARS, OUTPUT, ROLES
 from memd.push.times import CREATED_AT_MAX, CREATED_AT_MIN
 from memd.push.validation import MAX_NAME_CHARS, MAX_THREAD_BYTES
@@ -65,6 +66,26 @@ FACTS: Schema = {
     "properties": {"facts": {"type": "array", "items": FACT}},
 }
 
+_DERIVED: Schema = {
+    "status": {"type": "string", "enum": list(get_args(Status))},
+    "lastUsedAt": {"type": ["string", "null"], "description": "When a search last found it; null: never."},
+}
+LISTED_FACTS: Schema = {
+    "type": "object",
+    "required": ["facts"],
+    "properties": {
+        "facts": {
+            "type": "array",
+            "items": {
+                **FACT,
+                "description": "A fact, or an archived one, which may have no id; it may have further fields.",
+                "required": ["content", *_DERIVED],
+                "properties": {**FACT["properties"], **_DERIVED},
+            },
+        }
+    },
+}
+
 FACT_ID: Schema = {"type": "object", "required": ["id"], "properties": {"id": _TEXT}}
 
 BLOCK: Schema = {
@@ -91,7 +112,12 @@ FOUND: Schema = {
                 "type": "object",
                 "required": ["fact", "score", "kind", "pending", "agent_name"],
                 "properties": {
-                    "fact": {"type": "object", "required": ["content"]},
+                    "fact": {
+                        "type": "object",
+                        "description": "Of kind fact it has `status` and `lastUsedAt`, which is before this search.",
+                        "required": ["content"],
+                        "properties": _DERIVED,
+                    },
                     "score": _SHARE,
                     "kind": {"type": "string", "enum": ["fact", "excerpt", "pending"]},
                     "pending": {"type": "boolean", "description": "A message not extracted yet: not verified."},

@@ -97,7 +97,9 @@ def _facts() -> list[Operation]:
     return [
         Operation(
             "GET", "/v1/facts", "facts", "The facts of a memory", "read", facts.facts,
-            {200: schemas.FACTS}, query=fields.OneMemory,
+            {200: schemas.LISTED_FACTS}, query=fields.FactsQuery,
+            description="Oldest first; archived ones, which only another `status` than active brings, come last, the "
+            "latest last. No document stores `status` and `lastUsedAt`. A list is no reading.",
         ),
         Operation(
             "POST", "/v1/notes", "addNote", "Add a fact in the name of an agent", "write", facts.add_note,

@@ -96,6 +96,9 @@ def origin_of(fact: Fact) -> dict[str, Any]:
 scope_of = _text_field("scope")
 """The scope (`user`, `thread`, `project`); "" when it names none."""
 
+created_by = _text_field("createdBy")
+"""The user who brought a project's fact in; "" for a fact of a user's own memory."""
+
 created_at = _text_field("createdAt")
 """When it was added (ISO 8601 text, as all times here; "" when not known)."""
 

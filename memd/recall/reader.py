@@ -22,11 +22,12 @@ from memd.memory import ledger, refused
 from memd.memory.document import Document, Fact, facts_of
 from memd.memory.facts import content_of, id_of
 from memd.memory.hand.editing import load_unrepaired
+from memd.memory.listing import as_listed
 from memd.memory.packed import unpack
 from memd.memory.parsing import broken_fields
 from memd.memory.store.cache import CachedReader
 from memd.memory.store.json_store import open_store
-from memd.memory.store.protocol import load_to_read
+from memd.memory.store.protocol import Accesses, load_to_read
 from memd.memory.store.said_reader import read_said
 from memd.recall.edges import period_of
 from memd.recall.inject import Injection, Lines, inject, versioned
@@ -169,8 +170,10 @@ class Reader:
         own = self._own_turns(bucket, thread_id if include_said else None, cached)
         hits = self._ranked(indexed, search, own)
         self._keep(bucket, cached)
+        accesses = self._accesses(bucket)
+        found = [_shown(hit, accesses[hit.agent_name]) for hit in hits]
         self._touch(bucket, hits)
-        return [dataclasses.replace(hit, fact=unpack(hit.fact)) for hit in hits]
+        return found
 
     def document(self, bucket: Bucket) -> Document:
         """The whole document, read past the cache. Raises StoreUnavailable, DocumentDamaged."""
@@ -183,9 +186,12 @@ class Reader:
     def why(self, bucket: Bucket, fact_id: str) -> dict[str, Any]:
         """Where a fact comes from, its quotes in their turns. Raises FactUnknown, StoreUnavailable, DocumentDamaged."""
         document = load_unrepaired(self._store, bucket).document
-        return with_turns(
-            why(document, fact_id), read_said(self._store, bucket, document, self._settings, datetime.now(UTC))
-        )
+        account = why(document, fact_id, self.accesses(bucket))
+        return with_turns(account, read_said(self._store, bucket, document, self._settings, datetime.now(UTC)))
+
+    def accesses(self, bucket: Bucket) -> Accesses:
+        """When the facts of a memory were found by searches."""
+        return self._store.reading_notes.read(bucket, time.time())
 
     def refused(self, bucket: Bucket) -> list[Fact]:
         """The refused facts that are kept, the newest first. Raises StoreUnavailable, DocumentDamaged."""
@@ -229,6 +235,10 @@ class Reader:
     def _pending_of(self, bucket: Bucket) -> list[Pending]:
         return self._pending.read(self._buckets(bucket))
 
+    def _accesses(self, bucket: Bucket) -> dict[str, Accesses]:
+        """The reading notes of each memory that a reader of this one sees, by agent."""
+        return {part.agent_name: self.accesses(part) for part in self._buckets(bucket)}
+
     def _touch(self, bucket: Bucket, hits: Sequence[Found]) -> None:
         """Record in each memory's reading notes the facts that were found."""
         now = time.time()
@@ -259,3 +269,9 @@ class Reader:
         if bucket.agent_name == DEFAULT_AGENT or not self._recall.with_user_memory:
             return (bucket,)
         return Bucket(bucket.user_id), bucket
+
+
+def _shown(hit: Found, accesses: Accesses) -> Found:
+    """A hit as the doors show it; what is no fact has no status."""
+    fact = unpack(hit.fact)
+    return dataclasses.replace(hit, fact=as_listed(fact, accesses) if hit.kind == "fact" else fact)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from datetime import datetime
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from memd.config import Settings
 from memd.context import DEFAULT_AGENT, Bucket
@@ -15,12 +13,10 @@ from memd.memory.hand.by_hand import bucket_of
 if TYPE_CHECKING:
     import redis
 
+    from memd.memory.listing import SearchFilters
     from memd.recall.inject import Injection
     from memd.recall.reader import Reader
     from memd.recall.search import Found
-
-Time = datetime | str | None
-"""A moment, or ISO 8601 text; without a zone it is UTC."""
 
 
 class Reading:
@@ -89,27 +85,26 @@ class Reading:
         """The cached block if its memory has not changed, else None: for an event loop, which must not wait."""
         return self._reader.at_hand(bucket, max_tokens)
 
-    def search(  # noqa: PLR0913  (each is a filter or a switch of one search)
+    def search(
         self,
         user_id: str,
         query: str,
         *,
         agent_name: str = DEFAULT_AGENT,
         limit: int = 10,
-        categories: Collection[str] = (),
-        since: Time = None,
-        until: Time = None,
         thread_id: str | None = None,
         include_pending: bool = False,
         include_said: bool = True,
+        **filters: Unpack[SearchFilters],
     ) -> list[Found]:
         """The facts and excerpts (see `Found.kind`) that match a query, best first, at most `limit` (1 to 500).
 
-        `categories`: only facts of these. `since`, `until`: only facts learned or changed in this period, its end
-        excluded. `agent_name`, `thread_id`, `include_pending`, `include_said`: as in `inject`. Raises as `inject`.
+        Filters: `categories`, `scopes`, `member`, `since`, `until`, `by`, as in `facts`. Each fact found has `status`
+        and `lastUsedAt` (before this search), too. `agent_name`, `thread_id`, `include_pending`, `include_said`: as in
+        `inject`. Raises as `inject`.
         """
         bucket = bucket_of(user_id, agent_name)
-        search = self._reader.check(query, limit, categories, since, until)
+        search = self._reader.check(query, limit, **filters)
         return self._reader.search(
             bucket, search, thread_id, include_pending=include_pending, include_said=include_said
         )

@@ -5,16 +5,15 @@ score = 0.5 similarity + 0.3 confidence + 0.2 scope, within what `order` allows.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from itertools import islice
+from typing import Unpack
 
 from memd.errors import Rejected
-from memd.memory.categories import ALIASES
 from memd.memory.document import Fact
-from memd.memory.facts import category_of, confidence_of, created_at, scope_of, updated_at
-from memd.push.times import moment
+from memd.memory.facts import confidence_of, scope_of
+from memd.memory.listing import FactFilter, SearchFilters, checked_filters
 from memd.recall import order
 from memd.recall.memories import Kind, Memory
 from memd.recall.periods import NO_PERIOD, Period
@@ -34,9 +33,9 @@ MAX_LIMIT = 500
 class Found:
     """One fact that matches a query.
 
-    `fact`: as in the document; shared with the cache, so it must not be changed. `score`: see the module; `order` may
-    have lowered or raised it. `similarity`, `confidence`, `scope`: the factors, 0 to 1. `place`: its place in the
-    memory. `agent_name`: the agent whose memory has it ("": the user's own).
+    `fact`: as in the document; of a reader's search with `status` and `lastUsedAt` (`memory.listing`). `score`: see the
+    module; `order` may have lowered or raised it. `similarity`, `confidence`, `scope`: the factors, 0 to 1. `place`:
+    its place in the memory. `agent_name`: the agent whose memory has it ("": the user's own).
     """
 
     fact: Fact
@@ -60,37 +59,19 @@ class Search:
 
     query: str
     limit: int
-    categories: frozenset[str]
-    since: datetime | None
-    until: datetime | None
-
-    def takes(self, fact: Fact) -> bool:
-        """Whether a fact passes the filters; one without a readable time is outside every period."""
-        if self.categories and category_of(fact) not in self.categories:
-            return False
-        if self.since is None and self.until is None:
-            return True
-        time = _time_of(fact)
-        return (
-            time is not None
-            and (self.since is None or time >= self.since)
-            and (self.until is None or time < self.until)
-        )
+    filters: FactFilter
 
 
-def check(query: object, limit: object, categories: Collection[str], since: object, until: object) -> Search:
+def check(query: object, limit: object, **filters: Unpack[SearchFilters]) -> Search:
     """Check the arguments of a search. Raises Rejected."""
     if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= MAX_LIMIT:
         raise Rejected("E_LIMIT", f"limit must be a whole number from 1 to {MAX_LIMIT}", "limit", MAX_LIMIT)
-    if isinstance(categories, str) or not all(isinstance(name, str) for name in categories):
-        raise Rejected("E_CATEGORIES", "categories must be a list of names", "categories")
-    meant = frozenset(name for category in categories for name in (category, ALIASES.get(category, category)))
-    return Search(check_query(query), limit, meant, _time("since", since), _time("until", until))
+    return Search(check_query(query), limit, checked_filters(**filters))
 
 
 def everything(query: object) -> Search:
     """A search for every fact that matches a query. Raises Rejected."""
-    return check(query, MAX_LIMIT, (), None, None)
+    return check(query, MAX_LIMIT)
 
 
 def check_query(query: object) -> str:
@@ -126,7 +107,7 @@ def rank(
     if memory.excerpts:
         order.excerpts_below(scores, known, times, len(memory.facts), indexed.names_in(search.query))
     ranked = sorted(scores, key=lambda place: (-scores[place], len(replaced.get(place, ())), place))
-    taken = islice((place for place in ranked if search.takes(facts[place])), search.limit)
+    taken = islice((place for place in ranked if search.filters.takes(facts[place])), search.limit)
     return [_hit(memory, place, facts[place], known[place].similarity, scores[place]) for place in taken]
 
 
@@ -136,7 +117,7 @@ def _said_in(period: Period, indexed: Indexed, search: Search, without: frozense
     then = (place for place, time in enumerate(times) if time in period and place not in without)
     score = 1.0
     for place in sorted(then, key=lambda place: (-times[place], place)):
-        if search.takes(fact := memory.found[place]):
+        if search.filters.takes(fact := memory.found[place]):
             score = min(score, _score(fact, 1.0))
             yield _hit(memory, place, fact, 1.0, score)
 
@@ -157,17 +138,3 @@ def _hit(memory: Memory, place: int, fact: Fact, similarity: float, score: float
 def score_of(similarity: float, confidence: float, scope: float) -> float:
     """The score of these factors."""
     return WEIGHTS[0] * similarity + WEIGHTS[1] * confidence + WEIGHTS[2] * scope
-
-
-def _time_of(fact: Fact) -> datetime | None:
-    """When a fact was learned or last changed."""
-    return moment(updated_at(fact)) or moment(created_at(fact))
-
-
-def _time(name: str, value: object) -> datetime | None:
-    time = value if isinstance(value, datetime) else moment(value)
-    if value is not None and time is None:
-        raise Rejected(f"E_{name.upper()}", f"{name} must be a time in ISO 8601", name)
-    if time is None or time.tzinfo:
-        return time
-    return time.replace(tzinfo=UTC)

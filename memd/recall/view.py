@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 
 from memd.memory import doubtful, refused, suspended
 from memd.memory.document import (
@@ -40,12 +41,12 @@ _LABELS = {
 }
 
 
-def view(document: Document) -> str:
+def view(document: Document, used: Mapping[str, str | None] = MappingProxyType({})) -> str:
     """The memory as text: summaries, then facts, the most confident first, each with its evidence.
 
-    It may contain square brackets: print it without markup.
+    `used`: when a search last found each fact, by id. It may contain square brackets: print it without markup.
     """
-    lines = [*_heading(document), "", *_summaries(document), *_facts(document), *_withheld(document)]
+    lines = [*_heading(document), "", *_summaries(document), *_facts(document, used), *_withheld(document)]
     return "\n".join(lines).rstrip() + "\n"
 
 
@@ -72,12 +73,14 @@ def _summaries(document: Document) -> Iterator[str]:
         yield ""
 
 
-def _facts(document: Document) -> Iterator[str]:
+def _facts(document: Document, used: Mapping[str, str | None]) -> Iterator[str]:
     facts = sorted(facts_of(document), key=confidence_of, reverse=True)
     if facts:
         yield "Facts"
     for fact in facts:
         yield from _fact(fact)
+        if last := used.get(id_of(fact)):
+            yield f"      last used {last}"
 
 
 def _fact(fact: Fact) -> Iterator[str]:

@@ -33,8 +33,10 @@ from memd.memory.facts import (
     updated_at,
     with_id,
 )
+from memd.memory.listing import last_used, status_of
 from memd.memory.refused import REASONS as REFUSED
 from memd.memory.said.turns import Said
+from memd.memory.store.protocol import NO_ACCESSES, Accesses
 from memd.printable import printable
 from memd.recall.view import details
 
@@ -62,18 +64,19 @@ WITHHELD = {
 """Why a retirement is withheld, in words; any other reason is shown as it is."""
 
 
-def why(document: Document, fact_id: str) -> dict[str, Any]:
+def why(document: Document, fact_id: str, accesses: Accesses = NO_ACCESSES) -> dict[str, Any]:
     """Everything the document knows about a fact: the newest version, and under `earlier` the versions before it.
 
-    `state`: active or archived. `replaced` and `replacedBy` carry the contents too, None where the archive no longer
-    has them. `withheld`: the wishes that it ends which memd did not follow. Raises FactUnknown.
+    `status`, `lastUsedAt`: as in a list. `state`: active or archived. `replaced` and `replacedBy` carry the contents
+    too, None where the archive no longer has them. `withheld`: the wishes that it ends which
+    memd did not follow. Raises FactUnknown.
     """
     active, archived = facts_of(document), archive_of(document)[::-1]
     versions = [fact for fact in chain(active, archived) if id_of(fact) == fact_id]
     if not versions:
         raise FactUnknown("E_FACT_ID", "neither the memory nor its archive has a fact with this id", "fact_id")
     newest = versions[0]
-    account = {**_version(newest), "id": fact_id}
+    account = {**_version(newest), "id": fact_id, "lastUsedAt": last_used(newest, accesses)}
     account["replaced"] = [_named(chain(archived, active), name) for name in replaces(newest)]
     if successor := replaced_by(newest):
         account["replacedBy"] = _named(chain(active, archived), successor)
@@ -127,6 +130,7 @@ def _version(fact: Fact) -> dict[str, Any]:
     return {
         "state": "archived" if is_archived(fact) else "active",
         **fields,
+        "status": status_of(fact),
         **origin_of(fact),
         "confidence": confidence_of(fact),
         "evidence": evidence_of(fact),
@@ -151,6 +155,7 @@ def _withheld(entry: Withheld, active: Iterable[Fact]) -> dict[str, Any]:
 def _lines(account: dict[str, Any]) -> Iterator[str]:
     yield f"{printable(account['id'])}  {printable(account['content'])}"
     yield from _about(account)
+    yield f"  last used {account['lastUsedAt'] or 'never'}"
     for old in account["replaced"]:
         when = f", {printable(archived_at(old))}" if archived_at(old) else ""
         yield f"  replaced {printable(old['id'])}{when}: {_content(old)}"
@@ -172,7 +177,7 @@ def _wish(wish: dict[str, Any]) -> Iterator[str]:
 
 
 def _about(version: dict[str, Any]) -> Iterator[str]:
-    yield f"  {version['state']}, {printable(category_of(version))}, confidence {version['confidence']:.2f}"
+    yield f"  {version['status']}, {printable(category_of(version))}, confidence {version['confidence']:.2f}"
     source = source_of(version)
     thread = f", thread {printable(source)}" if source not in ("", MANUAL, UNKNOWN) else ""
     yield f"  noted {printable(created_at(version) or 'at an unknown time')} {_origin(version)}{thread}"

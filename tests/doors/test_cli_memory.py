@@ -36,6 +36,13 @@ def test_facts_are_added_listed_edited_and_removed(cli: Cli) -> None:
     assert cli("facts", "add", "ana", "-", given="用户住在里斯本\n").stdout.endswith("+ [context] 用户住在里斯本\n")
     listed = cli("facts", "list", "ana", "--category", "preference").stdout.splitlines()
     assert [line.split()[0] for line in listed] == ["id", fact_id]
+    assert listed[1].split()[3:6] == ["active", f"{datetime.now(UTC):%Y-%m-%d}", "-"]
+    assert cli("search", "ana", "short answers").returncode == 0
+    assert cli("facts", "list", "ana", "--category", "preference").stdout.split()[13] == f"{datetime.now(UTC):%Y-%m-%d}"
+    assert "last used 20" in cli("show", "ana").stdout
+    assert "last used 20" in cli("why", "ana", fact_id).stdout
+    assert "last used 20" in cli("search", "ana", "short answers", "--explain").stdout
+    assert cli("facts", "list", "ana", "--scope", "project").stdout == ""
     would = cli("facts", "edit", "ana", fact_id, "--content", "Prefers long answers", "--dry-run").stdout
     assert would.splitlines()[0] == f"{fact_id} would be changed"
     assert cli("facts", "edit", "ana", fact_id, "--content", "Prefers long answers").returncode == 0
@@ -80,13 +87,17 @@ def test_what_went_and_what_was_withheld_can_be_listed(cli: Cli, settings: Setti
     write(settings, document)
     assert cli("facts", "archived", "ana", "--reason", "evicted").stdout.splitlines() == [
         "fact_1  2026-03-01  Owns a boat",
-        "    evicted (confidence 0.71)",
+        "    archived: evicted (confidence 0.71)",
     ]
     assert [fact["id"] for fact in json.loads(cli("facts", "archived", "ana", "--json").stdout)] == [
         "fact_1",
         "fact_2",
     ]
     assert cli("facts", "archived", "ana", "--reason", "x").returncode == 65
+    listed = cli("facts", "list", "ana", "--status", "all").stdout.splitlines()
+    assert [line.split()[3] for line in listed] == ["status", "active", "archived", "superseded"]
+    assert cli("facts", "list", "ana", "--status", "gone").returncode == 65
+    assert cli("facts", "archived", "ana", "--since", "2026-01-01").stdout == ""
     listed = cli("facts", "withheld", "ana").stdout.splitlines()
     assert listed == ["fact_3  Lives in Leeds", "    retired, manual, 2026-03-02T12:00:00Z, by fact_9"]
     assert json.loads(cli("facts", "withheld", "ana", "--json").stdout) == [wish]

@@ -103,6 +103,16 @@ def test_facts_by_hand(site: Site) -> None:
     assert site.ask("PATCH", f"/v1/facts/{fact_id}", {"user_id": "dee", "content": "住在上海徐汇区"}).status == 200
     listed = site.ask("GET", "/v1/facts?user_id=dee").json["facts"]
     assert [fact["content"] for fact in listed] == ["住在上海徐汇区"]
+    assert (listed[0]["status"], listed[0]["lastUsedAt"]) == ("active", None)
+    found = site.ask("POST", "/v1/search", {"user_id": "dee", "query": "上海", "scopes": ["user"]}).json["found"]
+    assert [(one["fact"]["status"], one["fact"]["lastUsedAt"]) for one in found] == [("active", None)]
+    assert site.ask("GET", "/v1/facts?user_id=dee").json["facts"][0]["lastUsedAt"] is not None
+    old = site.ask("GET", "/v1/facts?user_id=dee&status=superseded").json["facts"]
+    assert [(fact["content"], fact["status"]) for fact in old] == [("住在杭州西湖边上", "superseded")]
+    for nothing in ("scope=project", "category=goal", "member=eve", "until=2026-01-01", "since=2199-01-01&by=said"):
+        assert site.ask("GET", f"/v1/facts?user_id=dee&{nothing}").json["facts"] == []
+    assert site.ask("GET", "/v1/facts?user_id=dee&status=gone").code == "E_STATUS"
+    assert site.ask("POST", "/v1/search", {"user_id": "dee", "query": "x", "scopes": ["team"]}).code == "E_SCOPES"
     assert site.ask("GET", "/v1/facts?user_id=dee&agent_name=coder").json["facts"] == []
     gone = site.ask("DELETE", f"/v1/facts/{fact_id}?user_id=dee")
     assert (gone.status, gone.body) == (204, b"")

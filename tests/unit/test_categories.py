@@ -57,7 +57,11 @@ def test_aliases_count_at_every_door(content: str, category: str, expected: str)
 
 def test_a_search_takes_aliases() -> None:
     """As the doors that store do."""
-    assert check("tea", 5, ["skill", "preference"], None, None).categories == {"skill", "knowledge", "preference"}
+    assert check("tea", 5, categories=["skill", "preference"]).filters.categories == {
+        "skill",
+        "knowledge",
+        "preference",
+    }
 
 
 @pytest.mark.parametrize(("content", "count"), [("用户吃素", 1), ("素食", 1), ("素", 0), ("veg", 0)])

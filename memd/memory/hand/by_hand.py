@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from memd.config import Settings
 from memd.context import DEFAULT_AGENT, Bucket
@@ -13,6 +13,7 @@ from memd.memory.document import Fact
 if TYPE_CHECKING:
     from memd.memory.hand.editing import Editing
     from memd.memory.hand.transfer import Imported, Transfer
+    from memd.memory.listing import ListFilters, SearchFilters
 
 
 def bucket_of(user_id: str, agent_name: str) -> Bucket:
@@ -42,13 +43,30 @@ class ByHand:
 
         return Transfer(self.settings)
 
-    def facts(self, user_id: str, agent_name: str = DEFAULT_AGENT) -> list[Fact]:
-        """The facts of a memory, oldest first."""
-        return self._editing.facts(bucket_of(user_id, agent_name))
+    def facts(self, user_id: str, agent_name: str = DEFAULT_AGENT, **filters: Unpack[ListFilters]) -> list[Fact]:
+        """The facts of a memory, oldest first, and with `status` other than active the archived ones, latest last.
 
-    def archived(self, user_id: str, agent_name: str = DEFAULT_AGENT, *, reason: str | None = None) -> list[Fact]:
-        """The archived facts, the latest last, each with `archivedAt`, `archiveReason` and maybe `archiveNote`."""
-        return self._editing.archived(bucket_of(user_id, agent_name), reason)
+        Each with two fields that no document stores: `status` (active; superseded, by another fact; archived, for any
+        other reason) and `lastUsedAt` (when a search last found it; None: never, as far as the notes know). Filters:
+        `categories`, `scopes` (user, project, session), `status` (active, superseded, archived, all), `member` (who
+        brought a project's fact in), `since` and `until` (its end excluded) with `by`: the time that counts, `learned`
+        (added or last changed; the default) or `said`. A list is no reading: it changes no `lastUsedAt`.
+        """
+        return self._editing.facts(bucket_of(user_id, agent_name), **filters)
+
+    def archived(
+        self,
+        user_id: str,
+        agent_name: str = DEFAULT_AGENT,
+        *,
+        reason: str | None = None,
+        **filters: Unpack[SearchFilters],
+    ) -> list[Fact]:
+        """The archived facts, the latest last, each with `archivedAt`, `archiveReason` and maybe `archiveNote`.
+
+        `reason`: only this archive reason. Fields and filters: as in `facts`, of which they are those not active.
+        """
+        return self._editing.archived(bucket_of(user_id, agent_name), reason, **filters)
 
     def withheld(self, user_id: str, agent_name: str = DEFAULT_AGENT) -> list[dict[str, Any]]:
         """What is held back from the model: `fact`, `wanted`, `why`, `at`, `source` and maybe `note`.

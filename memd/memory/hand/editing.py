@@ -6,10 +6,11 @@ does not need the server.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Protocol, TypeVar
+from typing import Protocol, TypeVar, Unpack
 
 from memd.config import Settings
 from memd.context import DEFAULT_AGENT, Bucket
@@ -19,16 +20,16 @@ from memd.memory.document import (
     Document,
     Fact,
     Withheld,
-    archive_of,
     facts_of,
     revision_of,
     said_file_of,
     withheld_of,
 )
-from memd.memory.facts import archive_reason, with_id
+from memd.memory.facts import with_id
 from memd.memory.hand import doubts, edits
 from memd.memory.hand.edits import RemovedFact
 from memd.memory.hand.steps import Edited
+from memd.memory.listing import FactFilter, ListFilters, SearchFilters, as_listed, checked_filters
 from memd.memory.said.changes import SaidChange
 from memd.memory.said.marking import edited_facts, over_marks
 from memd.memory.said.taking import took_in
@@ -91,14 +92,18 @@ class Editing:
         self._settings = settings
         self._store = store or open_store(settings)
 
-    def facts(self, bucket: Bucket) -> list[Fact]:
-        """Copies of the facts of a memory, oldest first."""
-        return [dict(fact) for fact in facts_of(self.load(bucket).document)]
+    def facts(self, bucket: Bucket, **filters: Unpack[ListFilters]) -> list[Fact]:
+        """Copies of the facts of a memory as doors show them, oldest first, archived ones last."""
+        return self._listed(bucket, checked_filters(**filters))
 
-    def archived(self, bucket: Bucket, reason: str | None = None) -> list[Fact]:
-        """Copies of the archived facts, latest last. `reason`: only this archive reason; None: all."""
-        entries = archive_of(self.load(bucket).document)
-        return [dict(entry) for entry in entries if reason in (None, archive_reason(entry))]
+    def archived(self, bucket: Bucket, reason: str | None = None, **filters: Unpack[SearchFilters]) -> list[Fact]:
+        """Those that are not active, latest last. `reason`: only this archive reason; None: all."""
+        return self._listed(bucket, checked_filters(**filters).of_archive(reason))
+
+    def _listed(self, bucket: Bucket, chosen: FactFilter) -> list[Fact]:
+        found = list(chosen.listed(self.load(bucket).document))
+        accesses = self._store.reading_notes.read(bucket, time.time())
+        return [as_listed(fact, accesses) for fact in found]
 
     def withheld(self, bucket: Bucket) -> list[Withheld]:
         """What is held back: retirements, too many at once or of a manual fact, and suspended facts (`forgotten`)."""

@@ -53,6 +53,7 @@ from memd.memory.facts import (
 from memd.memory.gates.refusal import hand_refusal, sentence_refusal, summary_refusal
 from memd.memory.gates.uploads import without_upload_events
 from memd.memory.hand.formats import Parcel
+from memd.memory.listing import as_stored
 from memd.memory.new_facts import aside, base_fact, new_id
 from memd.memory.quotes import MAX_QUOTE_CHARS
 from memd.memory.said.changes import SaidChange
@@ -165,7 +166,7 @@ class _Merging:
         """The entries of the parcel's archive that ours does not have."""
         have = set(map(_version, archive_of(self._old)))
         taken: list[Fact] = []
-        for entry in self._parcel.archive:
+        for entry in map(as_stored, self._parcel.archive):
             version = _version(entry)
             if version in have:
                 continue
@@ -223,7 +224,7 @@ class _Merging:
             one_line(source_of(fact)) or UNKNOWN,
         )
         if self._parcel.source == "memd":
-            return _with_safe_evidence({**fact, **clean})
+            return _with_safe_evidence({**as_stored(fact), **clean})
         if moment(updated_at(fact)) is not None:
             clean["updatedAt"] = self._past(updated_at(fact))
         if error := aside(source_error(fact)):

@@ -178,6 +178,10 @@ class Accesses:
         return access.at(self.now) if access else 0.0
 
 
+NO_ACCESSES = Accesses(MappingProxyType({}), 0.0)
+"""The accesses of a memory without reading notes."""
+
+
 class Tombstones(Protocol):
     """The tombstones of a store: salted hashes of what was forgotten, kept when documents and inbox are gone.
 

@@ -20,6 +20,7 @@ from memd.context import Bucket, user_hash
 from memd.disk import files
 from memd.errors import DocumentDamaged, StoreUnavailable
 from memd.memory.store import paths
+from memd.memory.store.noted import Noted, take_in
 from memd.memory.store.protocol import Access, Accesses
 
 FOLD_BYTES = 49_152
@@ -43,6 +44,7 @@ class ReadingNoteFiles:
     def __init__(self, data_dir: Path, *, shared: bool) -> None:
         self._folder = data_dir / paths.READING_NOTES
         self._shared = shared
+        self._noted = Noted()
 
     def note(self, bucket: Bucket, fact_ids: Iterable[str], now: float) -> bool:
         """Note that these facts were found; False when the file system refuses."""
@@ -57,10 +59,9 @@ class ReadingNoteFiles:
     def read(self, bucket: Bucket, now: float) -> Accesses:
         """The accesses of a memory's facts; none when the file cannot be read or is not one of ours."""
         try:
-            data = files.read(self._file(bucket)) or b""
-        except (StoreUnavailable, DocumentDamaged):  # no commit waits for a hint
-            data = b""
-        return Accesses(_parsed(data), now)
+            return Accesses(self._noted.read(self._file(bucket)), now)
+        except (StoreUnavailable, DocumentDamaged):  # nobody waits for a hint
+            return Accesses({}, now)
 
     def forget(self, user_id: str, agent_name: str | None) -> None:
         """Remove the notes of one agent's memory of the user, or of all of them (None). Raises StoreUnavailable."""
@@ -132,7 +133,9 @@ def _fold(file: Path, descriptor: int, now: float) -> None:
         return
     temp = file.with_suffix(".tmp")
     temp.touch(0o600)
-    temp.write_bytes(_folded(_parsed(os.pread(descriptor, 2 * MAX_BYTES, 0)), now))
+    accesses: dict[str, Access] = {}
+    take_in(accesses, os.pread(descriptor, 2 * MAX_BYTES, 0))
+    temp.write_bytes(_folded(accesses, now))
     temp.replace(file)
 
 
@@ -147,27 +150,3 @@ def _folded(accesses: Mapping[str, Access], now: float) -> bytes:
             break
         lines.append(line)
     return b"".join(lines)
-
-
-def _parsed(data: bytes) -> dict[str, Access]:
-    accesses: dict[str, Access] = {}
-    for line in data.decode(errors="replace").splitlines():
-        words = line.split()
-        try:
-            if words[0] == "=":
-                accesses[words[4]] = Access(_number(words[1]), int(words[2]), _number(words[3]))
-            else:
-                now = _number(words[0])
-                for name in words[1:]:
-                    before = accesses.get(name)
-                    accesses[name] = before.again(now) if before else Access(now, 1, 1.0)
-        except (ValueError, IndexError):  # torn by a crash; its accesses are lost
-            continue
-    return accesses
-
-
-def _number(word: str) -> float:
-    value = float(word)
-    if not 0 <= value < 1e12:
-        raise ValueError
-    return value
