@@ -261,13 +261,13 @@ def test_the_async_client_reads_the_same(data_dir: Path) -> None:
             return [
                 await memd.inject("ana", query="tea"),
                 await memd.injection("ana"),
-                await memd.search("ana", "tea"),
+                [(hit.fact["id"], hit.score) for hit in await memd.search("ana", "tea")],
                 await memd.document("ana"),
             ]
 
     assert asyncio.run(read()) == [
         app.inject("ana", query="tea"),
         app.injection("ana"),
-        app.search("ana", "tea"),
+        [(hit.fact["id"], hit.score) for hit in app.search("ana", "tea")],
         app.document("ana"),
     ]
