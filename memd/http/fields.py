@@ -18,6 +18,7 @@ from memd.errors import Rejected
 from memd.identifiers import MAX_ID_BYTES, check_identifier
 from memd.inbox.keys import MAX_LIMIT as MAX_ROWS
 from memd.inbox.keys import SOURCES
+from memd.memory.facts import ScopeKind
 from memd.memory.listing import SCOPE_NAMES, By, ListFilters
 from memd.push.strict_json import parse_json
 from memd.recall.search import MAX_LIMIT, MAX_QUERY_CHARS, check_query
@@ -85,7 +86,6 @@ Query = Annotated[
 Moment = Annotated[
     str, PlainValidator(_moment), WithJsonSchema({"type": "string", "pattern": _MOMENT.pattern, "format": "memd-time"})
 ]
-Scope = Literal["user", "project", "session"]
 Content = Annotated[str, WithJsonSchema({"type": "string", "format": "memd-fact"})]
 """One sentence; memory/gates checks it."""
 
@@ -158,7 +158,7 @@ class FactsQuery(OneMemory, title="FactList"):
     """The facts to list."""
 
     category: str | None = Field(None, max_length=100, description="Only facts of this category; aliases count.")
-    scope: Scope | None = Field(None, description="Only facts of this scope.")
+    scope: ScopeKind | None = Field(None, description="Only facts of this scope.")
     status: Literal["active", "superseded", "archived", "all"] = Field(
         "active", description="superseded: archived for another fact in its place. archived: for any other reason."
     )
@@ -233,7 +233,7 @@ class SearchBody(OneMemory, title="Search"):
     query: Query
     limit: Integer = Field(10, ge=1, le=MAX_LIMIT, description="Return at most this many facts.")
     categories: list[str] = Field([], max_length=100, description="Only facts of these categories; aliases count.")
-    scopes: list[Scope] = Field([], max_length=len(SCOPE_NAMES), description="Only facts of these scopes.")
+    scopes: list[ScopeKind] = Field([], max_length=len(SCOPE_NAMES), description="Only facts of these scopes.")
     member: UserId | None = Field(None, description=MEMBER)
     since: Moment | None = Field(None, description=SINCE)
     until: Moment | None = Field(None, description=UNTIL)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from operator import itemgetter
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from memd.context import identity_of_id, is_identity
 from memd.memory import doubtful, refused, suspended
@@ -35,8 +35,32 @@ MAX_PROOFS = 50
 
 ArchiveReason = Literal["replaced", "retired", "evicted", "expired", "stale", "merged", "edited"]
 
+ScopeKind = Literal["user", "project", "session"]
+
 Evidence = dict[str, Any]
 """One proof of a fact: `thread`, `message` (id or identity), `quote`, verbatim, `saidAt` and `order` (in the inbox)."""
+
+
+class Scope(NamedTuple):
+    """Where a fact holds: everywhere (`user`), in one project, or in one conversation (`session`).
+
+    `id`: the project, or the thread; "" for `user`. A project or session fact without an id holds nowhere. Facts of
+    different scopes never count as the same, replace, merge or evict each other.
+    """
+
+    kind: ScopeKind = "user"
+    id: str = ""
+
+    @property
+    def fields(self) -> dict[str, str]:
+        """The fields of a fact of this scope; none for `user`."""
+        return {} if self.kind == "user" else {"scope": self.kind, "scopeId": self.id}
+
+
+USER_SCOPE = Scope()
+"""The scope of a fact that names none: about the user, for good."""
+
+_SCOPE_KINDS: dict[object, ScopeKind] = {"project": "project", "session": "session", "thread": "session"}
 
 
 def _text_field(name: str) -> Callable[[dict[str, Any]], str]:
@@ -50,6 +74,7 @@ def _text_field(name: str) -> Callable[[dict[str, Any]], str]:
 
 
 _person, _relationship = _text_field("person"), _text_field("relationship")
+_scope_id = _text_field("scopeId")
 
 content_of: Callable[[Fact], str] = itemgetter("content")
 """The fact's sentence."""
@@ -93,8 +118,14 @@ def origin_of(fact: Fact) -> dict[str, Any]:
     return origin if isinstance(origin, dict) else {}
 
 
-scope_of = _text_field("scope")
-"""The scope (`user`, `thread`, `project`); "" when it names none."""
+def scope_of(fact: Fact) -> Scope:
+    """The scope, from `scope` (`thread` is another name of `session`) and `scopeId`; that of the user when absent."""
+    name = fact.get("scope")
+    if name is None:  # the fast path
+        return USER_SCOPE
+    kind = _SCOPE_KINDS.get(name) if isinstance(name, str) else None
+    return Scope(kind, _scope_id(fact)) if kind else USER_SCOPE
+
 
 created_by = _text_field("createdBy")
 """The user who brought a project's fact in; "" for a fact of a user's own memory."""

@@ -16,6 +16,7 @@ from memd.memory.categories import ALIASES
 from memd.memory.document import Document, Fact, archive_of, facts_of
 from memd.memory.facts import (
     DEFAULT_CATEGORY,
+    ScopeKind,
     archive_reason,
     category_of,
     created_at,
@@ -42,11 +43,8 @@ By = Literal["learned", "said"]
 SUPERSEDING = frozenset({"replaced", "merged", "edited"})
 """The archive reasons of a fact that has another one in its place."""
 
-SCOPE_NAMES = ("user", "project", "session")
+SCOPE_NAMES = get_args(ScopeKind)
 DERIVED = ("status", "lastUsedAt")
-
-_SCOPES = {"": "user", "thread": "session"}
-"""Scopes by the names that facts have them under; a fact without a scope is about the user."""
 
 
 class SearchFilters(TypedDict, total=False):
@@ -92,7 +90,7 @@ class FactFilter:
         """Whether a fact passes, its status aside; one without a readable time is outside every period."""
         if self.categories and category_of(fact) not in self.categories:
             return False
-        if self.scopes and _SCOPES.get(scope_of(fact), scope_of(fact)) not in self.scopes:
+        if self.scopes and scope_of(fact).kind not in self.scopes:
             return False
         if self.member is not None and created_by(fact) != self.member:
             return False

@@ -175,7 +175,9 @@ _FACT: dict[str, tuple[Test, str]] = {
     **dict.fromkeys(
         ("createdAt", "updatedAt", "lastConfirmedAt", "validUntil", "archivedAt"), (_is_time, "an ISO 8601 time")
     ),
-    **dict.fromkeys(("source", "sourceError", "backstory", "archiveReason", "replacedBy"), (_is_text, "text")),
+    **dict.fromkeys(
+        ("source", "scope", "scopeId", "sourceError", "backstory", "archiveReason", "replacedBy"), (_is_text, "text")
+    ),
     "confirmations": (_is_count, "a whole number from 0"),
     "replaces": (_are_texts, "a list of fact ids"),
     "subject": (_is_object, "an object with person and relationship"),

@@ -72,7 +72,7 @@ TEXTS: dict[str, Rule] = {
 
 _FACT_NO_TEXT = (
     "id", "category", "createdAt", "updatedAt", "lastConfirmedAt", "saidAt", "lastSaid", "reviewedAt", "validUntil",
-    "source", "scope", "replaces", "origin", "provenBy", "archivedAt", "archiveReason", "archivedBy",
+    "source", "scope", "scopeId", "replaces", "origin", "provenBy", "archivedAt", "archiveReason", "archivedBy",
     "replacedBy", "approvedBy", "evidence.thread", "evidence.message", "evidence.saidAt", "evidence.order", "overSince",
 )  # fmt: skip
 NO_TEXT = frozenset((

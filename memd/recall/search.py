@@ -12,7 +12,7 @@ from typing import Unpack
 
 from memd.errors import Rejected
 from memd.memory.document import Fact
-from memd.memory.facts import confidence_of, scope_of
+from memd.memory.facts import ScopeKind, confidence_of, scope_of
 from memd.memory.listing import FactFilter, SearchFilters, checked_filters
 from memd.recall import order
 from memd.recall.memories import Kind, Memory
@@ -22,8 +22,8 @@ from memd.recall.ranking import Indexed
 WEIGHTS = (0.5, 0.3, 0.2)
 """Weights of similarity, confidence and scope in the score."""
 
-SCOPES = {"session": 1.0, "thread": 1.0, "project": 0.8, "user": 0.6}
-"""The scope factor: the closer to the conversation, the higher. A fact without a scope is about the user."""
+SCOPES: dict[ScopeKind, float] = {"session": 1.0, "project": 0.8, "user": 0.6}
+"""The scope factor: the closer to the conversation, the higher."""
 
 MAX_QUERY_CHARS = 20_000
 MAX_LIMIT = 500
@@ -127,7 +127,7 @@ def _score(fact: Fact, similarity: float) -> float:
 
 
 def _scope(fact: Fact) -> float:
-    return SCOPES.get(scope_of(fact), SCOPES["user"])
+    return SCOPES[scope_of(fact).kind]
 
 
 def _hit(memory: Memory, place: int, fact: Fact, similarity: float, score: float) -> Found:

@@ -41,7 +41,8 @@ def app(data_dir: Path) -> Memd:
 def full() -> Document:
     """A document with every field that a writer of memd makes, and the canary in each text of them."""
     everything: dict[str, Any] = {
-        "createdAt": "2026-01-01T00:00:00Z", "updatedAt": "2026-01-01T00:00:00Z", "source": "t", "scope": "user",
+        "createdAt": "2026-01-01T00:00:00Z", "updatedAt": "2026-01-01T00:00:00Z", "source": "t",
+        "scope": "session", "scopeId": "t",
         "lastConfirmedAt": "2026-01-01T00:00:00Z", "reviewedAt": "2026-01-01T00:00:00Z", "confirmations": 2,
         "validUntil": "2030-01-01T00:00:00Z", "origin": {"model": "m", "prompt": "p"},
         "evidence": [{"thread": "t", "message": "m", "quote": f"I have a cabin in {CANARY}"}],
