@@ -197,7 +197,7 @@ class Memd(ByHand, Reading, OpensSessions):
         """Make pending keys due now: those of one user, agent or thread, or all.
 
         `wait`: return when everything accepted before has ended, or after `timeout_s` seconds, and call `progress` on
-        the way. A flush overrides no token budget: when only keys that wait longer for a budget are left, it returns.
+        the way. A flush overrides no budget: when only keys that wait longer for a budget are left, it returns.
         """
         from memd.inbox.flush import Flush, Selection  # noqa: PLC0415  (8 ms for all imports of this class)
 

@@ -142,6 +142,7 @@ class DrainSettings(Section, frozen=True):
 class BudgetSettings(Section, frozen=True):
     user_tokens_per_day: Tokens | None = None
     total_tokens_per_day: Tokens | None = None
+    thread_extractions_per_day: Annotated[int, Meta(ge=1, le=1_000)] | None = None
 
 
 class PriceSettings(Section, frozen=True):

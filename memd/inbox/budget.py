@@ -1,7 +1,9 @@
-"""Budgets of tokens per day, for one user and for all: which keys wait for a budget, and the notices to log.
+"""Budgets: tokens per day, of one user and of all, and extractions of one thread in 24 hours. Which keys wait for one,
+and the notices to log.
 
-A claim checks the budgets (lua/budget.lua); the call that ends the claim charges them. A key whose budget is used up is
-rationed: it stays pending and goes on merging until the end of the day (UTC, by the server's clock).
+A claim checks the budgets (lua/budget.lua, lua/extractions.lua); the call that ends the claim charges them. A key whose
+budget is used up is rationed: it stays pending and goes on merging until the end of the day (UTC, by the server's
+clock), or until the extraction that made its thread's budget full is 24 hours ago.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from memd.inbox.verbs import P
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """A budget was reached. `owner`: the user's hash, None for the total; `limit`: tokens; `until`: end of its day."""
+    """A budget of tokens was reached. `owner`: the user's hash, None for the total; `until`: the end of its day."""
 
     owner: str | None
     limit: int

@@ -38,7 +38,7 @@ class InboxFigures:
     """Batches in flight."""
 
     rationed: int
-    """Pending keys that wait for a budget of tokens."""
+    """Pending keys that wait for a budget of tokens, or for that of their thread's extractions."""
 
     rationed_until: datetime | None
     """When the last of the rationed keys is tried again."""

@@ -52,7 +52,7 @@ class FlushResult:
     timed_out: bool = False
     rationed: int = 0
     rationed_until: datetime | None = None
-    """How many of the waiting keys wait for a budget of tokens, which a flush does not override, and until when."""
+    """How many of the waiting keys wait for a budget, which a flush does not override, and until when."""
 
 
 class Flush:

@@ -16,7 +16,7 @@ from memd.inbox.verbs import P
 from memd.memory.store.protocol import Store
 from memd.push.answers import MAX_TOKENS
 
-BUILD = 21
+BUILD = 22
 """Grows with every change of the Lua; an older build never replaces a newer one."""
 
 FIRST_WITH_LINES = 16
@@ -26,10 +26,11 @@ SHARED = ("ground", "waiting", "header", "merge")
 """The files of `lua/` that both libraries begin with, in this order: each uses the ones before it."""
 
 DRAIN = (
-    "budget", "breaker", "line", "claim", "settle", "batches", "dead", "forget", "take", "flush", "pending", "upkeep",
+    "budget", "extractions", "breaker", "line", "claim", "settle", "batches", "dead", "forget", "take", "flush",
+    "pending", "upkeep",
 )  # fmt: skip
 
-BUDGETS = ("total_day_tokens", "user_day_tokens")
+BUDGETS = ("total_day_tokens", "user_day_tokens", "thread_day_extractions")
 
 
 def installed(client: redis.Redis) -> bool:
@@ -154,6 +155,7 @@ def _config(settings: Settings) -> dict[str, int]:
         "max_messages": settings.client.max_messages,
         "total_day_tokens": settings.budget.total_tokens_per_day or 0,
         "user_day_tokens": settings.budget.user_tokens_per_day or 0,
+        "thread_day_extractions": settings.budget.thread_extractions_per_day or 0,
         "batch_poll_ms": int(settings.extraction.batch_poll_s * 1000),
         "raw_cap": settings.dead.raw_cap,
         "raw_bytes": settings.dead.raw_cap_mb * 1_000_000,

@@ -64,7 +64,7 @@ class Standing:
 class Outcome:
     """The state of a push. A push that was processed in parts reports the worst state, and counts all of them.
 
-    A pending push has the `reason` "budget" while it waits for a budget of tokens, until `due_at`.
+    A pending push has the `reason` "budget" while it waits for a budget, until `due_at`.
     """
 
     state: State

@@ -197,6 +197,7 @@ KEYS = {
     "row": "{memd}:parked:x", "line": "{memd}:parked:line:x", "line_of": "{memd}:parked:line:x",
     "b": "{memd}:breaker:x", "key": "{memd}:ctx:x", "list": "memd:in",
     "batch": "{memd}:batch:x", "spent": "{memd}:spent:1", "usage": "{memd}:usage:1",
+    "extracted": "{memd}:extracted:x",
     "P": "{memd}:due", "tomb": "{memd}:forgotten:x", "source": "{memd}:claim:x", "place": "{memd}:claim:x",
 }  # fmt: skip
 """What the variables of the functions stand for where a command names its key by one; P: P .. ':' .. source."""

@@ -43,6 +43,9 @@ for _, key in ipairs(redis.call('KEYS', '{memd}:*')) do
       if redis.call('HEXISTS', key, name) == 1 then redis.call('HINCRBY', key, name, -by) end
     end
   end
+  if kind == 'list' and string.find(key, ':extracted:', 1, true) then
+    for i, at in ipairs(redis.call('LRANGE', key, 0, -1)) do redis.call('LSET', key, i - 1, at - by) end
+  end
   local ttl = redis.call('PTTL', key)
   if ttl > 0 then redis.call('PEXPIRE', key, ttl - by) end
 end

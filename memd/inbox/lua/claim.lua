@@ -133,7 +133,7 @@ local function candidate(P, cfg, key, wire, now)
     if row ~= 'due' then bring_back(P, row, first, now) end
   end
   local answered = batch and call('HEXISTS', P .. ':ctx:' .. first, '.answer') == 1
-  local moment = not answered and rationed_until(P, cfg, owner, now)
+  local moment = not answered and waits_until(P, cfg, first, owner, now)
   if moment then
     set_aside(P, 'rationed', first, bucket, moment, now)
     return nil

@@ -12,7 +12,7 @@ end
 local function make_due(P, cfg, key, bucket, parked, owner, now)
   call('HSET', P .. ':ctx:' .. key, '.now', 1, '.urgent', 1, '.after', 0)
   local aside = (parked == 'rationed' or parked == 'batched') and parked
-  local moment = parked ~= '1' and rationed_until(P, cfg, owner, now)
+  local moment = parked ~= '1' and waits_until(P, cfg, key, owner, now)
   if aside and not (moment and aside == 'rationed') then
     bring_back(P, aside, key, now)
     parked = false

@@ -151,6 +151,7 @@ local function forget_key(P, cfg, owner, key, bucket, cut, now)
   local newer, older = known_sets(P, cfg, key, now)
   local oldest = P .. ':known:' .. key -- the one set that builds before 6 had
   call('DEL', newer, older, oldest)
+  call('DEL', P .. ':extracted:' .. key)
   if kept or letters or later then
     call('HSET', outcome, '.owner', owner, '.bucket', bucket)
     if c then call('HDEL', outcome, '.claim') end

@@ -29,7 +29,7 @@
 --   P:wrong:<key>                      what was at P:ctx:<key> but was no hash
 --   P:wrong                     set    the keys of these
 --   P:due                       zset   key -> ms at which it may be claimed
---   P:rationed                  zset   key -> ms until which it waits for a budget of tokens
+--   P:rationed                  zset   key -> ms until which it waits for a budget
 --   P:batched                   zset   key -> ms at which it is due again even if its batch has not answered
 --   P:batches                   zset   batch -> ms at which the endpoint is next asked for it
 --   P:batch:<id>                hash   request -> "<key> <hash of user> <tokens held>" until it is answered;
@@ -61,6 +61,7 @@
 --   P:breakers                  set    endpoints whose breaker was ever open
 --   P:learnt:<endpoint>         string "<name> <name>...": what an endpoint was found not to take (TTL)
 --   P:spent:<day>               hash   hash of user, .total -> tokens used on a UTC day, while there is a budget (TTL)
+--   P:extracted:<key>           list   ms at which the last extractions of a thread ended, while they are limited (TTL)
 --   P:held                      hash   hash of user, .total -> tokens held back for claims, while there is a budget
 --   P:usage:<day>               hash   "<kind>:<model>" -> what calls used on a UTC day (TTL)
 --   P:notices                   list   "<hash of user, or total> <tokens> <ms>": budgets reached, for the log

@@ -8,6 +8,7 @@ local function read_claim(P, id)
   return {
     key = key, bucket = bucket, from = from, to = to, attempts = tonumber(attempts) or 0, suspect = suspect,
     delays = tonumber(delays) or 0, owner = owner, held = tonumber(held) or 0, endpoint = endpoint,
+    answered = call('HEXISTS', claim, '.answer') == 1,
   }
 end
 
@@ -45,6 +46,7 @@ local function memd_ack(keys, argv)
   record(P, cfg, c, argv[2], now)
   if c.endpoint and string.find(argv[2], '"state":"stored"', 1, true) then end_formless_row(P, c.endpoint) end
   count_and_spend(P, cfg, c.owner, { unpack(argv, 3) }, now)
+  note_extraction(P, cfg, c, { unpack(argv, 3) }, now)
   close(P, id, c, now)
   return 1
 end
@@ -77,6 +79,7 @@ local function memd_bury(keys, argv)
   if not c then return 0 end
   local cfg = config(P)
   count_and_spend(P, cfg, c.owner, { unpack(argv, 5) }, now)
+  note_extraction(P, cfg, c, { unpack(argv, 5) }, now)
   bury(P, cfg, id, c, argv[2], argv[3], argv[4], now)
   return 1
 end

@@ -77,7 +77,7 @@ local function memd_rebase(keys)
   local cfg = config(P)
   local poll = cfg.batch_poll_ms or POLL_MS
   local mended = clamp(P .. ':due', now + math.max(cfg.max_wait_ms, cfg.backoff_max_ms), now + cfg.quiet_ms)
-    + clamp(P .. ':rationed', day_end(now), day_end(now))
+    + clamp(P .. ':rationed', last_wait(cfg, now), day_end(now))
     + clamp(P .. ':batched', now + BATCH_MS, now + BATCH_MS)
     + clamp(P .. ':batches', now + 10 * poll, now + poll)
     + clamp(P .. ':claimed', now + cfg.lease_ms, now + cfg.lease_ms)

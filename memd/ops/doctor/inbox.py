@@ -14,6 +14,7 @@ from memd.context import FUNCTIONS_VERSION
 from memd.extraction import endpoint
 from memd.inbox import endpoints, library
 from memd.inbox.breaker import UNFIT, UNFIT_HELP
+from memd.inbox.figures import Figures
 from memd.inbox.verbs import RAW, P, raw_lists
 from memd.ops.doctor.checkup import Checkup, Verdict, bad, ok, warn
 from memd.printable import counted, noun
@@ -123,13 +124,22 @@ def waiting(checkup: Checkup) -> Verdict:
         )
     oldest = figures.oldest_waiting_s
     if oldest is None:
-        return ok("nothing is waiting")
+        return ok(rationed_line(figures) if figures.rationed else "nothing is waiting")
     sentence = (
         f"{counted(figures.pending, 'key')} {noun(figures.pending, 'waits', 'wait')}, the oldest for {oldest:.0f} s"
     )
+    if figures.rationed:
+        sentence += f"; {rationed_line(figures)}"
     if oldest > checkup.settings.scheduler.max_wait_s + LATE_S:
         return warn(f"{sentence}, longer than max_wait_s: there are no workers, too few, or the model is paused")
     return ok(sentence)
+
+
+def rationed_line(figures: Figures) -> str:
+    """How many keys wait for a budget, and until when."""
+    waits = f"{counted(figures.rationed, 'key')} {noun(figures.rationed, 'waits', 'wait')}"
+    until = f"{figures.rationed_until:%Y-%m-%d %H:%M} UTC" if figures.rationed_until else "its time"
+    return f"{waits} for a budget until {until}"
 
 
 def _set_aside(client: redis.Redis) -> int:
