@@ -6,7 +6,7 @@ Claude's writes become notes and changes to facts, by the rules for agents (`mem
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Self
 
 from anthropic.tools import BetaAbstractMemoryTool, BetaAsyncAbstractMemoryTool, ToolError
 from anthropic.types.beta import (
@@ -20,18 +20,20 @@ from anthropic.types.beta import (
 )
 
 from memd.adapters.agent_memory import AgentMemory
+from memd.adapters.agent_run import OFF, enables_memory, values_of
 from memd.adapters.memory_files import MemoryFiles
 from memd.asynchronous import in_thread
 from memd.client import Memd
 from memd.context import DEFAULT_AGENT
 from memd.errors import MemdError
+from memd.identifiers import check_identifier
 
 
 class MemdMemoryTool(BetaAbstractMemoryTool):
     """The memory tool of one user: `client.beta.messages.tool_runner(tools=[MemdMemoryTool(memd, user_id=…)], …)`.
 
     The folder `/memories` holds `facts.md` and one file for each summary that exists. Every command raises ToolError,
-    which the tool runner passes to the model as an error.
+    which the tool runner passes to the model as an error; without `enable_memory` every command does.
     """
 
     def __init__(
@@ -41,21 +43,30 @@ class MemdMemoryTool(BetaAbstractMemoryTool):
         user_id: str,
         agent_name: str = DEFAULT_AGENT,
         cache_control: BetaCacheControlEphemeralParam | None = None,
+        enable_memory: bool = True,
     ) -> None:
         super().__init__(cache_control=cache_control)
+        self._enabled = enable_memory
         self._files = MemoryFiles(AgentMemory(memd.settings, user_id, agent_name), memd.settings.apply)
+
+    @classmethod
+    def of_run(cls, memd: Memd, config: object, **options: Any) -> Self:
+        """The tool for one run, by its configuration, a mapping or an object: `user_id` and `enable_memory`; `options`
+        are those of the constructor. Raises Rejected.
+        """
+        return cls(memd, **_of_run(memd, config), **options)
 
     def view(self, command: BetaMemoryTool20250818ViewCommand) -> str:
         """List the folder, or show a file with line numbers."""
-        return _answer(lambda: self._files.view(_text(command, "path"), _view_range(command)))
+        return self._answer(lambda: self._files.view(_text(command, "path"), _view_range(command)))
 
     def create(self, command: BetaMemoryTool20250818CreateCommand) -> str:
         """Write a file that does not exist yet."""
-        return _answer(lambda: self._files.create(_text(command, "path"), _text(command, "file_text")))
+        return self._answer(lambda: self._files.create(_text(command, "path"), _text(command, "file_text")))
 
     def str_replace(self, command: BetaMemoryTool20250818StrReplaceCommand) -> str:
         """Replace a text that occurs exactly once in a file."""
-        return _answer(
+        return self._answer(
             lambda: self._files.str_replace(
                 _text(command, "path"), _text(command, "old_str"), _text(command, "new_str", "")
             )
@@ -63,7 +74,7 @@ class MemdMemoryTool(BetaAbstractMemoryTool):
 
     def insert(self, command: BetaMemoryTool20250818InsertCommand) -> str:
         """Insert text after a line of a file."""
-        return _answer(
+        return self._answer(
             lambda: self._files.insert(
                 _text(command, "path"), _number(command, "insert_line"), _text(command, "insert_text")
             )
@@ -71,11 +82,19 @@ class MemdMemoryTool(BetaAbstractMemoryTool):
 
     def delete(self, command: BetaMemoryTool20250818DeleteCommand) -> str:
         """Empty a file."""
-        return _answer(lambda: self._files.delete(_text(command, "path")))
+        return self._answer(lambda: self._files.delete(_text(command, "path")))
 
     def rename(self, command: BetaMemoryTool20250818RenameCommand) -> str:
         """Move a summary to another file."""
-        return _answer(lambda: self._files.rename(_text(command, "old_path"), _text(command, "new_path")))
+        return self._answer(lambda: self._files.rename(_text(command, "old_path"), _text(command, "new_path")))
+
+    def _answer(self, command: Callable[[], str]) -> str:
+        if not self._enabled:
+            raise ToolError(OFF)
+        try:
+            return command()
+        except MemdError as error:  # nothing changed; the model gets the reason
+            raise ToolError(str(error)) from None
 
 
 class AsyncMemdMemoryTool(BetaAsyncAbstractMemoryTool):
@@ -88,9 +107,15 @@ class AsyncMemdMemoryTool(BetaAsyncAbstractMemoryTool):
         user_id: str,
         agent_name: str = DEFAULT_AGENT,
         cache_control: BetaCacheControlEphemeralParam | None = None,
+        enable_memory: bool = True,
     ) -> None:
         super().__init__(cache_control=cache_control)
-        self._sync = MemdMemoryTool(memd, user_id=user_id, agent_name=agent_name)
+        self._sync = MemdMemoryTool(memd, user_id=user_id, agent_name=agent_name, enable_memory=enable_memory)
+
+    @classmethod
+    def of_run(cls, memd: Memd, config: object, **options: Any) -> Self:
+        """As `MemdMemoryTool.of_run`."""
+        return cls(memd, **_of_run(memd, config), **options)
 
     view = in_thread(MemdMemoryTool.view)
     create = in_thread(MemdMemoryTool.create)
@@ -100,11 +125,10 @@ class AsyncMemdMemoryTool(BetaAsyncAbstractMemoryTool):
     rename = in_thread(MemdMemoryTool.rename)
 
 
-def _answer(command: Callable[[], str]) -> str:
-    try:
-        return command()
-    except MemdError as error:  # nothing changed; the model gets the reason
-        raise ToolError(str(error)) from None
+def _of_run(memd: Memd, config: object) -> dict[str, Any]:
+    find = values_of(config)
+    user_id = check_identifier("user_id", find("user_id") or memd.settings.client.default_user)
+    return {"user_id": user_id, "enable_memory": enables_memory(find)}
 
 
 def _text(command: Any, name: str, default: str | None = None) -> str:

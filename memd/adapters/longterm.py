@@ -9,9 +9,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any, Literal, Self, get_args
 
 from memd.adapters.agent_memory import AgentMemory, search_block, with_note
+from memd.adapters.agent_run import OFF, fields_of
 from memd.client import Memd
 from memd.context import DEFAULT_AGENT
 from memd.errors import ConfigError, MemdError
@@ -40,11 +41,12 @@ class LongTermMemory:
     agent counts as the user's.
     `mode`: static (`record` and `retrieve` work, there are no tools), agent (only the tools), or both. `response`:
     makes a tool's result from `content=[…]`; pass AgentScope's `ToolResponse`, the only type its Toolkit accepts.
-    `max_tokens`: budget of the block that `retrieve` returns; None: the setting. A class may inherit from this one and
-    from AgentScope's base: see docs/agents.md. Raises ConfigError for an unknown mode.
+    `max_tokens`: budget of the block that `retrieve` returns; None: the setting. `enable_memory` False: nothing is
+    recorded or retrieved, by nobody. A class may inherit from this one and from AgentScope's base: see docs/agents.md.
+    Raises ConfigError for an unknown mode.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  (each is a choice of the app)
         self,
         memd: Memd,
         *,
@@ -55,6 +57,7 @@ class LongTermMemory:
         mode: Mode = "both",
         max_tokens: int | None = None,
         response: Callable[..., Any] = Answer,
+        enable_memory: bool = True,
     ) -> None:
         if mode not in get_args(Mode):
             raise ConfigError("mode must be static, agent or both")
@@ -64,11 +67,19 @@ class LongTermMemory:
         self._thread_id = thread_id
         self._user_name = user_name
         self._agent_name = agent_name
-        self._static = mode in {"static", "static_control", "both"}
-        self._by_agent = mode in {"agent", "agent_control", "both"}
+        self._static = enable_memory and mode in {"static", "static_control", "both"}
+        self._by_agent = enable_memory and mode in {"agent", "agent_control", "both"}
+        self._enabled = enable_memory
         self._max_tokens = max_tokens
         self._response = response
         self._agent_memory = AgentMemory(memd.settings, user_id, agent_name)
+
+    @classmethod
+    def of_run(cls, memd: Memd, config: object, **options: Any) -> Self:
+        """The memory for one run, by its configuration, a mapping or an object: `user_id`, `session_id` (or
+        `thread_id`), `user_name` and `enable_memory`; `options` are those of the constructor. Raises Rejected.
+        """
+        return cls(memd, **fields_of(config, memd.settings), **options)
 
     async def record(self, msgs: Sequence[Any], **_: Any) -> None:
         """Push the messages; a message sent again is pushed once. In mode agent, do nothing.
@@ -125,7 +136,7 @@ class LongTermMemory:
         return await self._result(lambda: search_block(self._search(_texts(keywords), limit)) or "Nothing found.")
 
     def tools(self) -> list[Callable[..., Awaitable[Any]]]:
-        """The tool functions for the agent's toolkit; empty in mode static."""
+        """The tool functions for the agent's toolkit; empty in mode static, and without memory."""
         return [self.record_to_memory, self.retrieve_from_memory] if self._by_agent else []
 
     def _saved(self, content: str) -> str:
@@ -147,7 +158,7 @@ class LongTermMemory:
 
     async def _result(self, work: Callable[[], str]) -> Any:
         try:
-            text = await asyncio.to_thread(work)
+            text = await asyncio.to_thread(work) if self._enabled else OFF
         except MemdError as error:  # the model reads the error, and the agent goes on
             text = f"Error: {error}"
         return self._response(content=[{"type": "text", "text": text}])

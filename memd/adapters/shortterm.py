@@ -11,8 +11,11 @@ import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal, Self
 
+from msgspec.structs import replace
+
+from memd.adapters.agent_run import fields_of
 from memd.adapters.longterm import RETRIEVED
 from memd.client import Memd
 from memd.context import DEFAULT_AGENT
@@ -53,9 +56,10 @@ class ShortTermMemory:
     """The conversation of one thread, in a session of memd.
 
     `user_name`: the name of the user's messages, where others speak to the agent too; without it everything said to the
-    agent counts as the user's. `message`: makes a message from `name`, `content` and `role`; pass AgentScope's `Msg`,
-    the only type that its formatters accept. A class may inherit from this one and from AgentScope's base. Methods
-    raise Rejected, StoreUnavailable and SessionForgotten.
+    agent counts as the user's. `enable_memory` False: what is added stays in the window and is never pushed.
+    `message`: makes a message from `name`, `content` and `role`; pass AgentScope's `Msg`, the only type that its
+    formatters accept. A class may inherit from this one and from AgentScope's base. Methods raise Rejected,
+    StoreUnavailable and SessionForgotten.
     """
 
     def __init__(
@@ -67,8 +71,10 @@ class ShortTermMemory:
         user_name: str | None = None,
         agent_name: str = DEFAULT_AGENT,
         message: Callable[..., Any] = ShownMessage,
+        enable_memory: bool = True,
     ) -> None:
         super().__init__()
+        self._kind: Literal["said", "summary"] = "said" if enable_memory else "summary"
         self._settings = memd.settings.session
         self._user_name = user_name
         self._message = message
@@ -76,6 +82,11 @@ class ShortTermMemory:
         self._session: Session | None = None
         self._one_at_a_time = asyncio.Lock()
         self._notes: list[_Note] = []
+
+    @classmethod
+    def of_run(cls, memd: Memd, config: object, **options: Any) -> Self:
+        """The memory for one run, by its configuration: as `LongTermMemory.of_run`. Raises Rejected."""
+        return cls(memd, **fields_of(config, memd.settings), **options)
 
     async def add(self, memories: Any, marks: str | Sequence[str] | None = None, **_: Any) -> None:
         """Add one or several messages and save the session; one whose id is there already is not added again.
@@ -142,7 +153,7 @@ class ShortTermMemory:
         if mark is not None:
             return [note.message for note in notes]
         turns = window(session.messages, self._settings)
-        return list(self._shown([turn for turn in turns if prepend_summary or turn.kind == "said"], notes))
+        return list(self._shown([turn for turn in turns if prepend_summary or turn.kind == "said" or turn.id], notes))
 
     async def update_messages_mark(
         self, new_mark: str | None, old_mark: str | None = None, msg_ids: Sequence[str] | None = None
@@ -173,7 +184,7 @@ class ShortTermMemory:
             "created_at": _time(_field(msg, "timestamp")),
             "name": name or None,
         }
-        yield from read(message)
+        yield from (replace(turn, kind=self._kind) for turn in read(message))
 
     def _shown(self, turns: Sequence[ChatTurn], notes: Sequence[_Note]) -> Iterator[Any]:
         """The turns as messages, each with the notes that came behind it; notes of turns that have left are dropped."""

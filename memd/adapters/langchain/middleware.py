@@ -9,23 +9,23 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, Self
+from functools import partial
+from typing import Any, Self, cast
 
 from langchain.agents.middleware.types import AgentMiddleware, ModelRequest, ModelResponse
 from langchain_core.messages import AnyMessage, HumanMessage, SystemMessage
 from langgraph.runtime import Runtime
 
 from memd.adapters.agent_memory import with_note
+from memd.adapters.agent_run import AgentRun, Find, enables_memory, run_of
 from memd.adapters.langchain.outbox import Outbox
-from memd.adapters.langchain.runs import AgentRun, MemdState, StateUpdate, TurnsOfRuns, is_conversation, named
+from memd.adapters.langchain.runs import MemdState, StateUpdate, TurnsOfRuns, is_conversation, named, without_memory
 from memd.adapters.langchain.window import SessionWindow
 from memd.asynchronous import in_thread
 from memd.client import Memd
 from memd.context import DEFAULT_AGENT
 from memd.errors import ConfigError, MemdError
 from memd.events import Event
-from memd.identifiers import check_identifier
-from memd.push.validation import check_name
 from memd.recall.search import MAX_QUERY_CHARS
 
 _log = logging.getLogger("memd")
@@ -37,9 +37,10 @@ AsyncHandler = Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
 class MemdMiddleware(AgentMiddleware[MemdState, Any, Any]):
     """Memory for a LangChain agent, sync and async.
 
-    The run names its user and thread as `user_id` and `thread_id` in `context` (a mapping or an object) or in
-    `config["configurable"]`. A run without them is refused with Rejected before the model is called. Where the run also
-    has a `user_name`, messages are pushed with the `name` of their speaker; others than the user may speak then.
+    The run names its user and thread as `user_id` and `thread_id` (or `session_id`) in `context` (a mapping or an
+    object) or in `config["configurable"]`. A run without them is refused with Rejected before the model is called.
+    Where the run also has a `user_name`, messages are pushed with the `name` of their speaker; others than the user may
+    speak then. A run with `enable_memory` False gets no block and pushes nothing; no later run pushes its messages.
 
     `memd`: the client; None creates one from config.yaml and the environment. `user_id`: the only user that this agent
     serves; the run's `user_id` is then ignored. `max_tokens`: budget of the block; None: the setting. `resent`: the app
@@ -79,11 +80,15 @@ class MemdMiddleware(AgentMiddleware[MemdState, Any, Any]):
 
     def before_agent(self, state: MemdState, runtime: Runtime[Any]) -> StateUpdate | None:
         """Note the messages of the run, above all the user's new one."""
+        if not enables_memory(_values(runtime)):
+            return without_memory(state)
         self._run(runtime)
         return self._turns.begin(state)
 
     def before_model(self, state: MemdState, runtime: Runtime[Any]) -> StateUpdate | None:
         """Hand over what a summary has discarded."""
+        if not enables_memory(_values(runtime)):
+            return without_memory(state)
         return self._turns.before_model(state, self._run(runtime))
 
     def wrap_model_call(self, request: ModelRequest[Any], handler: Handler) -> ModelResponse[Any]:
@@ -96,6 +101,8 @@ class MemdMiddleware(AgentMiddleware[MemdState, Any, Any]):
 
     def after_agent(self, state: MemdState, runtime: Runtime[Any]) -> StateUpdate | None:
         """Push the messages of this run, and those that still wait from earlier runs."""
+        if not enables_memory(_values(runtime)):
+            return without_memory(state)
         return self._turns.end(state, self._run(runtime))
 
     @property
@@ -108,17 +115,15 @@ class MemdMiddleware(AgentMiddleware[MemdState, Any, Any]):
 
     def _run(self, runtime: Runtime[Any]) -> AgentRun:
         """User and thread of this run. Raises Rejected."""
-        user_id = self._user_id or named(runtime, "user_id") or self._memd.settings.client.default_user
-        return AgentRun(
-            check_identifier("user_id", user_id),
-            check_identifier("thread_id", named(runtime, "thread_id")),
-            check_name("user_name", named(runtime, "user_name")),
-        )
+        return run_of(_values(runtime), self._user_id, self._memd.settings.client.default_user)
 
     def _request(self, request: ModelRequest[Any]) -> ModelRequest[Any]:
+        if not enables_memory(_values(request.runtime)):
+            return request
         run = self._run(request.runtime)
         block = self._block(run, request)
-        return self._with_block(request.override(messages=self._turns.shown(request.messages, run)), block)
+        left_out: list[str] = cast("MemdState", request.state).get("memd_left_out", [])
+        return self._with_block(request.override(messages=self._turns.shown(request.messages, run, left_out)), block)
 
     def _block(self, run: AgentRun, request: ModelRequest[Any]) -> str:
         query = _last_user_text(request.messages) if self._relevant else None
@@ -143,6 +148,10 @@ class MemdMiddleware(AgentMiddleware[MemdState, Any, Any]):
         if isinstance(text, str):
             return request.override(system_message=SystemMessage(f"{text}\n\n{block}" if text else block))
         return request.override(system_message=SystemMessage([*text, {"type": "text", "text": block}]))
+
+
+def _values(runtime: Runtime[Any]) -> Find:
+    return partial(named, runtime)
 
 
 def _last_user_text(messages: Sequence[AnyMessage]) -> str | None:

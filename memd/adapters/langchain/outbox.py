@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 from langchain_core.messages import AnyMessage, HumanMessage
 
-from memd.adapters.langchain.runs import AgentRun, MemdState, StateUpdate, is_conversation
+from memd.adapters.agent_run import AgentRun
+from memd.adapters.langchain.runs import MemdState, StateUpdate, is_conversation, messages_after, still_there
 from memd.client import Memd
 from memd.errors import MemdError, Rejected
 from memd.events import Event
@@ -37,7 +38,7 @@ class Outbox:
             return self._note(state)
         return self._pushed(state, run, now=True)
 
-    def shown(self, messages: list[AnyMessage], run: AgentRun) -> list[AnyMessage]:
+    def shown(self, messages: list[AnyMessage], run: AgentRun, left_out: Collection[str]) -> list[AnyMessage]:
         """All messages, as the agent has them."""
         return messages
 
@@ -52,11 +53,11 @@ class Outbox:
     def _waiting(self, state: MemdState) -> list[AnyMessage]:
         """The messages to push, in order: those that wait already, and those since the last push."""
         earlier = state.get("memd_waiting", [])
-        known = {message.id for message in earlier}
+        known = {message.id for message in earlier} | set(state.get("memd_left_out", []))
         last = state.get("memd_pushed")
         return [
             *earlier,
-            *(m for m in _messages_after(state["messages"], last) if m.id not in known and is_conversation(m)),
+            *(m for m in messages_after(state["messages"], last) if m.id not in known and is_conversation(m)),
         ]
 
     @staticmethod
@@ -72,7 +73,9 @@ class Outbox:
         if self._resent:  # without ids, a message's identity depends on the one before: keep all until the end
             return {"memd_waiting": waiting}
         messages = state["messages"]
-        return {"memd_waiting": [], "memd_pushed": messages[-1].id if messages else None}
+        done: StateUpdate = {"memd_waiting": [], "memd_pushed": messages[-1].id if messages else None}
+        left_out = state.get("memd_left_out", [])
+        return {**done, "memd_left_out": still_there(left_out, messages)} if left_out else done
 
     def _push(self, waiting: Sequence[AnyMessage], run: AgentRun, *, now: bool) -> bool:
         """Push the messages. Returns False when they could not be pushed and have to wait."""
@@ -88,7 +91,7 @@ class Outbox:
 
     def _push_batch(self, batch: list[dict[str, Any]], run: AgentRun, *, now: bool) -> None:
         try:
-            self._memd.push(batch, **run._asdict(), agent_name=self._agent_name, now=now)
+            self._memd.push(batch, **run.push_fields, agent_name=self._agent_name, now=now)
         except Rejected as error:
             if len(batch) == 1:  # memd will never accept it: logged, then dropped
                 _log.error("%s %s", Event.PUSH_REFUSED, error)
@@ -110,14 +113,6 @@ class Outbox:
             size += more
         if batch:
             yield batch
-
-
-def _messages_after(messages: Sequence[AnyMessage], last: str | None) -> Sequence[AnyMessage]:
-    """The messages after the one with this id; all messages when it is gone, as a repeated push changes nothing."""
-    for place in range(len(messages) - 1, -1, -1):
-        if last is not None and messages[place].id == last:
-            return messages[place + 1 :]
-    return messages
 
 
 def _turn(message: AnyMessage, *, with_id: bool, named: bool) -> dict[str, Any]:

@@ -1,33 +1,30 @@
-"""The run of an agent: whose it is, its part of the thread's state, and which of its messages anybody said."""
+"""The run of an agent: its part of the thread's state, and which of its messages anybody said."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Annotated, Any, NamedTuple, NotRequired, Protocol
+from collections.abc import Collection, Mapping, Sequence
+from typing import Annotated, Any, NotRequired, Protocol
 
 from langchain.agents.middleware.types import AgentState, PrivateStateAttr
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 from langgraph.config import get_config
 from langgraph.runtime import Runtime
 
+from memd.adapters.agent_run import AgentRun
 from memd.push.shapes import is_hidden
 
 StateUpdate = dict[str, Any]
 
 
 class MemdState(AgentState[Any]):
-    """The middleware's part of the thread's state: messages not pushed yet, and the id of the last one pushed."""
+    """The middleware's part of the thread's state: messages not pushed yet, and the id of the last one pushed.
+
+    `memd_left_out`: ids of the messages of runs without memory, which no later run pushes.
+    """
 
     memd_waiting: NotRequired[Annotated[list[AnyMessage], PrivateStateAttr]]
     memd_pushed: NotRequired[Annotated[str | None, PrivateStateAttr]]
-
-
-class AgentRun(NamedTuple):
-    """The user and the thread of a run, and what the user is called, if the run says so."""
-
-    user_id: str
-    thread_id: str
-    user_name: str | None
+    memd_left_out: NotRequired[Annotated[list[str], PrivateStateAttr]]
 
 
 class TurnsOfRuns(Protocol):
@@ -41,8 +38,8 @@ class TurnsOfRuns(Protocol):
         """Before each call of the model."""
         ...
 
-    def shown(self, messages: list[AnyMessage], run: AgentRun) -> list[AnyMessage]:
-        """The messages that the model gets."""
+    def shown(self, messages: list[AnyMessage], run: AgentRun, left_out: Collection[str]) -> list[AnyMessage]:
+        """The messages that the model gets. `left_out`: ids of those of runs without memory."""
         ...
 
     def end(self, state: MemdState, run: AgentRun) -> StateUpdate | None:
@@ -55,6 +52,30 @@ def named(runtime: Runtime[Any], name: str) -> Any:
     context = runtime.context
     value = context.get(name) if isinstance(context, Mapping) else getattr(context, name, None)
     return get_config().get("configurable", {}).get(name) if value is None else value
+
+
+def without_memory(state: MemdState) -> StateUpdate | None:
+    """Note the messages of a run without memory: all since the last push, but those that wait for the next one."""
+    waiting = {message.id for message in state.get("memd_waiting", [])}
+    since = messages_after(state["messages"], state.get("memd_pushed"))
+    new = [message.id for message in since if message.id and message.id not in waiting]
+    before = state.get("memd_left_out", [])
+    ids = list(dict.fromkeys([*still_there(before, state["messages"]), *new]))
+    return None if ids == before else {"memd_left_out": ids}
+
+
+def still_there(ids: Sequence[str], messages: Sequence[AnyMessage]) -> list[str]:
+    """Those of these ids that messages have."""
+    present = {message.id for message in messages}
+    return [name for name in ids if name in present]
+
+
+def messages_after(messages: Sequence[AnyMessage], last: str | None) -> Sequence[AnyMessage]:
+    """The messages after the one with this id; all messages when it is gone, as a repeated push changes nothing."""
+    for place in range(len(messages) - 1, -1, -1):
+        if last is not None and messages[place].id == last:
+            return messages[place + 1 :]
+    return messages
 
 
 def is_nobodys(message: AnyMessage) -> bool:

@@ -7,13 +7,14 @@ session names the last message that it took, so it knows the new ones also when 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage, ToolMessage
 from msgspec.structs import replace
 
-from memd.adapters.langchain.runs import AgentRun, MemdState, StateUpdate, is_nobodys
+from memd.adapters.agent_run import AgentRun
+from memd.adapters.langchain.runs import MemdState, StateUpdate, is_nobodys, still_there
 from memd.client import Memd
 from memd.errors import MemdError, SessionChanged, SessionForgotten
 from memd.events import Event
@@ -59,32 +60,35 @@ class SessionWindow:
         """Nothing, for the same reason."""
         return None
 
-    def shown(self, messages: list[AnyMessage], run: AgentRun) -> list[AnyMessage]:
+    def shown(self, messages: list[AnyMessage], run: AgentRun, left_out: Collection[str]) -> list[AnyMessage]:
         """The window of the session, new messages included; all messages while it cannot be read or written."""
-        session = self._saved(messages, run)
+        session = self._saved(messages, run, left_out)
         if session is None:
             return messages
         return list(_written(window(session.messages, self._memd.settings.session), messages))
 
     def end(self, state: MemdState, run: AgentRun) -> StateUpdate | None:
-        """Take the last messages of the run."""
-        self._saved(state["messages"], run)
-        return None
+        """Take the last messages of the run; the state notes how far it came."""
+        messages, left_out = state["messages"], state.get("memd_left_out", [])
+        if self._saved(messages, run, left_out) is None or not messages:
+            return None
+        taken: StateUpdate = {"memd_pushed": messages[-1].id}
+        return {**taken, "memd_left_out": still_there(left_out, messages)} if left_out else taken
 
-    def _saved(self, messages: Sequence[AnyMessage], run: AgentRun) -> Session | None:
+    def _saved(self, messages: Sequence[AnyMessage], run: AgentRun, left_out: Collection[str]) -> Session | None:
         """The session with all messages; None where that fails: the next step of this agent tries again."""
         try:
             for _ in range(ATTEMPTS - 1):
                 try:
-                    return self._taken(messages, run)
+                    return self._taken(messages, run, left_out)
                 except (SessionChanged, SessionForgotten):  # opened again, it has what the others wrote
                     continue
-            return self._taken(messages, run)
+            return self._taken(messages, run, left_out)
         except MemdError as error:
             _log.warning("%s %s", Event.SESSION_FAILED, error)
             return None
 
-    def _taken(self, messages: Sequence[AnyMessage], run: AgentRun) -> Session:
+    def _taken(self, messages: Sequence[AnyMessage], run: AgentRun, left_out: Collection[str]) -> Session:
         session = self._memd.session(
             run.thread_id, user_id=run.user_id, user_name=run.user_name, agent_name=self._agent_name
         )
@@ -93,7 +97,10 @@ class SessionWindow:
         _leave_branch(session, messages)
         known = {turn.id for turn in session.messages}
         new = [
-            turn for message in _after(messages, taken.last) if message.id not in known for turn in _turns(message, run)
+            turn
+            for message in _after(messages, taken.last)
+            if message.id not in known
+            for turn in _turns(message, run, kept_back=message.id in left_out)
         ]
         for turn in new:
             session.add(turn)
@@ -119,9 +126,9 @@ def _leave_branch(session: Session, messages: Sequence[AnyMessage]) -> None:
         session.delete(place)
 
 
-def _turns(message: AnyMessage, run: AgentRun) -> Iterator[ChatTurn]:
-    """The turns of a message. Where nobody said it, it is in the window and never pushed."""
-    kind = "summary" if is_nobodys(message) else "said"
+def _turns(message: AnyMessage, run: AgentRun, *, kept_back: bool) -> Iterator[ChatTurn]:
+    """The turns of a message. Where nobody said it, or in a run without memory, it is in the window, never pushed."""
+    kind = "summary" if kept_back or is_nobodys(message) else "said"
     for turn in read(message):
         name = None if run.user_name is None else turn.name
         yield replace(turn, id=message.id or turn.id, name=name, kind=kind)
