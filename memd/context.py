@@ -41,14 +41,30 @@ def digest(*fields: str, size: int = 16) -> str:
 
 
 class Bucket(NamedTuple):
-    """The owner of one memory document, which never has two writers at once."""
+    """The owner of one memory document, which never has two writers at once.
+
+    A user, or one agent's memory of them; or a project (`of_project`), which has no user and whose id stands alone.
+    """
 
     user_id: str
     agent_name: str = DEFAULT_AGENT
+    project_id: str = ""
 
     @property
     def hash(self) -> str:
+        if self.project_id:
+            return digest("project", self.project_id)
         return digest("bucket", self.user_id, self.agent_name)
+
+    @property
+    def owner(self) -> str:
+        """The hash of the user or of the project, under whose lock commits and forgetting exclude each other."""
+        return self.hash if self.project_id else user_hash(self.user_id)
+
+
+def of_project(project_id: str) -> Bucket:
+    """The owner of a project's document."""
+    return Bucket("", DEFAULT_AGENT, project_id)
 
 
 class Key(NamedTuple):

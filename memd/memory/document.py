@@ -95,7 +95,14 @@ def revised(document: Document, now: str, **fields: Any) -> Document:
 
 def owner_fields(bucket: Bucket) -> Document:
     """The fields that say whose document it is."""
+    if bucket.project_id:
+        return {"projectId": bucket.project_id}
     return {"userId": bucket.user_id, "agentName": bucket.agent_name}
+
+
+def project_of(document: Document) -> str:
+    """The project's id; "" for a user's document."""
+    return str(document.get("projectId") or "")
 
 
 def user_of(document: Document) -> str:

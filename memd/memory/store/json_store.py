@@ -63,7 +63,7 @@ class JsonStore:
         A file that is not the bucket's document is set aside and the previous version restored; the event log says so.
         Raises DocumentTooNew (the file is left alone), StoreUnavailable, DocumentDamaged (it could not be set aside).
         """
-        tombstone = self.tombstones.find(bucket.user_id)
+        tombstone = None if bucket.project_id else self.tombstones.find(bucket.user_id)
         loaded = self._read_or_mend(self._owner(bucket))
         known = ledger.known(loaded.document["ledger"], identities) if identities else frozenset[str]()
         return replace(loaded, known=known, tombstone=tombstone)
@@ -119,12 +119,12 @@ class JsonStore:
         """
         owner = self._owner(bucket)
         with (
-            locked(paths.owner_lock(self._data_dir, user_hash(bucket.user_id)), shared=True),
+            locked(paths.owner_lock(self._data_dir, bucket.owner), shared=True),
             locked(paths.bucket_lock(self._data_dir, owner)),
         ):
             if not still_ours():
                 raise ClaimLost("the claim is somebody else's by now; nothing was written")
-            if self.tombstones.generation(bucket.user_id) != loaded.generation:
+            if not bucket.project_id and self.tombstones.generation(bucket.user_id) != loaded.generation:
                 raise Conflict("the user had something forgotten since the document was loaded; nothing was written")
             self._check_folders(owner)
             file = self._file(owner)
@@ -208,6 +208,14 @@ class JsonStore:
             user_id = _user_of(folder / part)
             if user_id is not None:
                 yield user_id
+
+    def projects(self) -> Iterator[str]:
+        """The projects that have a folder, in no order. Raises StoreUnavailable."""
+        folder = paths.projects_folder(self._data_dir)
+        for part in _folders(folder):
+            project_id = _project_of(folder / part)
+            if project_id is not None:
+                yield project_id
 
     def changed_ns(self, user_id: str) -> int:
         """The latest time of the files of the user's documents; 0 without any. Raises StoreUnavailable."""
@@ -298,7 +306,7 @@ class JsonStore:
 
     def _owner(self, bucket: Bucket) -> Bucket:
         """The owner of the document; with a shared store it has no user."""
-        return Bucket("", bucket.agent_name) if self._shared else bucket
+        return Bucket("", bucket.agent_name) if self._shared and not bucket.project_id else bucket
 
     def _file(self, owner: Bucket) -> Path:
         return paths.folder(self._data_dir, owner, shared=self._shared) / paths.FILE
@@ -315,7 +323,7 @@ class JsonStore:
     def _check_folders(self, owner: Bucket) -> None:
         """Refuse a folder that is a link: what is behind it is not in this store, and no forgetting would reach it."""
         bottom = paths.folder(self._data_dir, owner, shared=self._shared)
-        top = paths.user_folder(self._data_dir, owner.user_id, shared=self._shared)
+        top = bottom if owner.project_id else paths.user_folder(self._data_dir, owner.user_id, shared=self._shared)
         between = [folder for folder in (bottom, *bottom.parents) if folder == top or top in folder.parents]
         try:
             linked = any(folder.is_symlink() for folder in between)
@@ -370,6 +378,12 @@ def _user_of(folder: Path) -> str | None:
     agents = folder / paths.AGENTS
     places = [folder, *(agents / part for part in _folders(agents))]
     return next((user_id for place in places if (user_id := _named(place, "userId", folder.name))), None)
+
+
+def _project_of(folder: Path) -> str | None:
+    if not folder.name.startswith("~"):
+        return path_parts.decode(folder.name)
+    return _named(folder, "projectId", folder.name)
 
 
 def _agent_of(folder: Path) -> str | None:

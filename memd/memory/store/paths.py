@@ -21,6 +21,7 @@ ASIDE = "memory.json.corrupt-"
 
 SHARED = "shared"
 USERS = "users"
+PROJECTS = "projects"
 AGENTS = "agents"
 SESSIONS = "sessions"
 LOCKS = "locks"
@@ -30,7 +31,7 @@ READING_NOTES = "heat"
 
 ID = "store.id"
 KEY = "store.key"
-OWN_FOLDERS = (USERS, SHARED, LOCKS, READING_NOTES, TASKS)
+OWN_FOLDERS = (USERS, PROJECTS, SHARED, LOCKS, READING_NOTES, TASKS)
 
 
 def users_folder(data_dir: Path) -> Path:
@@ -48,9 +49,16 @@ def agents_folder(data_dir: Path, user_id: str, *, shared: bool) -> Path:
     return user_folder(data_dir, user_id, shared=shared) / AGENTS
 
 
+def projects_folder(data_dir: Path) -> Path:
+    """The folder of the projects' folders."""
+    return data_dir / PROJECTS
+
+
 @lru_cache(maxsize=4096)
 def folder(data_dir: Path, bucket: Bucket, *, shared: bool) -> Path:
-    """The folder of a bucket's document."""
+    """The folder of a bucket's document; projects have folders of their own in a shared store, too."""
+    if bucket.project_id:
+        return projects_folder(data_dir) / encode(bucket.project_id)
     if bucket.agent_name == DEFAULT_AGENT:
         return user_folder(data_dir, bucket.user_id, shared=shared)
     return agents_folder(data_dir, bucket.user_id, shared=shared) / encode(bucket.agent_name)

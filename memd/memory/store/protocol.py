@@ -1,7 +1,7 @@
 """What a store must be able to do, and the values it takes and returns. `store.class` names a class that does it.
 
-A store keeps six things: one document for each bucket with its said layer, its sessions, the tombstones of forgotten
-users, the reading notes of each bucket, a random id of its own, and a secret key for hashes. Nothing outside this
+A store keeps six things: one document for each bucket (of a project, too) with its said layer, its sessions, the
+tombstones of forgotten users, the reading notes of each bucket, a random id of its own, and a secret key for hashes. Nothing outside this
 package knows where or how. memd ships a store of JSON files.
 
 Two locks make a commit safe against everybody else, on any machine:
@@ -326,6 +326,10 @@ class Store(Protocol):
 
     def users(self) -> Iterator[str]:
         """The users that have a memory, in no order."""
+        ...
+
+    def projects(self) -> Iterator[str]:
+        """The projects that have a document, or a grave, in no order. Raises StoreUnavailable."""
         ...
 
     def changed_ns(self, user_id: str) -> int:

@@ -1,6 +1,6 @@
 """Reading notes in files: how often and how lately each fact was found. So reading never writes a document.
 
-`<data>/heat/<hash of user>/<hash of bucket>` holds lines. A search appends one, `<seconds> <id> <id> …`; a file that
+`<data>/heat/<hash of user or project>/<hash of bucket>` holds lines. A search appends one, `<seconds> <id> <id> …`; a file that
 has grown is folded into one line for each fact, `= <last> <count> <heat> <id>`, and grows on from there. The notes are
 a hint, not a promise: they are not synced to the disk, unreadable lines are skipped, and no memory needs them.
 """
@@ -78,8 +78,8 @@ class ReadingNoteFiles:
             raise files.unavailable(error) from None
 
     def _file(self, bucket: Bucket) -> Path:
-        owner = Bucket("", bucket.agent_name) if self._shared else bucket
-        return self._folder / user_hash(owner.user_id) / owner.hash
+        owner = Bucket("", bucket.agent_name) if self._shared and not bucket.project_id else bucket
+        return self._folder / owner.owner / owner.hash
 
 
 def _append(file: Path, line: bytes, now: float) -> bool:
