@@ -91,6 +91,7 @@ def user_hash(user_id: str) -> str:
 class Message(Struct, frozen=True, gc=False):
     """One conversation turn after filtering.
 
+    `project`: the project that its first push named ("": none), which is never changed while it is pending.
     `name`: who speaks, where the producer says so; in a claim only speakers other than the user. `at`: when the inbox
     took it in, and `said_at`: when it was said (docs/wire.md), ISO 8601; `order`: its place in the inbox's order. All
     three are empty until a claim has it.
@@ -106,6 +107,7 @@ class Message(Struct, frozen=True, gc=False):
     identity: str = ""
     former: tuple[str, ...] = ()
     name: str | None = None
+    project: str = ""
     at: str = ""
     said_at: str = ""
     order: int = 0

@@ -75,9 +75,9 @@ def list_(  # noqa: PLR0913, PLR0917  (each parameter is an option)
         checked_category(name, settings().apply)
     bucket = bucket_of(user, agent)
     with Memd(settings()) as memd:
-        warn_of_damage(memd, *bucket)
+        warn_of_damage(memd, bucket.user_id, bucket.agent_name)
         found = memd.facts(
-            *bucket,
+            bucket.user_id, bucket.agent_name,
             categories=category or (), scopes=scope or (), status=status, member=member,
             since=since, until=until, by=by,
         )  # fmt: skip

@@ -208,6 +208,7 @@ class ApplySettings(Section, frozen=True):
     ledger_cap: Annotated[int, Meta(ge=100, le=1_000_000)] = 20_000
     sensitive: Literal["keep", "drop", "doubtful"] = "keep"
     keep_refused: Annotated[int, Meta(ge=0, le=200)] = 0
+    session_facts: bool = True
 
     @property
     def labels_sensitive(self) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from types import MappingProxyType
 
 from msgspec.structs import replace
@@ -43,9 +44,11 @@ from memd.memory.gates.sensitive import held_back
 from memd.memory.gates.uploads import without_upload_events
 from memd.memory.new_facts import EXPLICIT_CONFIDENCE, Origin, aside, new_fact, new_id, said_at
 from memd.memory.outright import Outright
+from memd.memory.projects.outbox import OutboxEntry
 from memd.memory.refusing import keep_refused
 from memd.memory.retiring import Ending
 from memd.memory.sayings import Saying, earlier, of_fact, of_summary, said_in
+from memd.memory.scoping import NO_PROJECTS, Projects, Scoping, known_besides
 from memd.memory.supported import Supported
 from memd.memory.text import fold, one_line
 from memd.memory.unlearning import Wishes, fulfil
@@ -65,7 +68,7 @@ def maintenance_due(document: Document, now: datetime, settings: ApplySettings) 
     return Maintenance(review.offered(document, now, settings), merging.categories(document, settings))
 
 
-def apply(
+def apply(  # noqa: PLR0913  (what an update needs; callers name all but the first ones)
     document: Document,
     update: Update,
     sent: Sequence[Message],
@@ -75,13 +78,15 @@ def apply(
     *,
     maintenance: Maintenance | None = None,
     recent_use: Mapping[str, float] = NOTHING_READ,
+    projects: Projects = NO_PROJECTS,
 ) -> Applied:
     """The document after this update.
 
     `sent`: the messages that evidence numbers from 0; `taken`: the messages to enter in the ledger. Only messages that
     the ledger does not hold prove anything; with nothing new in either, the document is returned unchanged.
     `maintenance`: the questions about the document that the extractor was asked, if any.
-    `recent_use`: see `eviction.trim`.
+    `recent_use`: see `eviction.trim`. `projects`: those of the messages' marks to which the user may add, as the
+    extractor was shown them; what is for them stands in the document's outbox.
     """
     name = origin.ledger_name or origin.thread_id
     new = {message.identity for message in ledger.unknown(document, name, sent)}
@@ -90,14 +95,21 @@ def apply(
     draft = Draft(document, origin, settings)
     messages = UserMessages(origin.thread_id, sent, new)
     wishes = Wishes(origin, sent, messages)
-    update = with_full_ids(update, draft.known)
+    update = with_full_ids(update, draft.known | known_besides(draft.old, projects))
+    scoping = Scoping(draft, update, sent, messages, projects)
+    entries: list[OutboxEntry] = []
     if new:
         maintenance = maintenance or Maintenance()
-        steps = _Steps(draft, messages, wishes, Outright(sent, messages), Supported(draft, sent))
+        supported = Supported(draft, sent, projects)
+        steps_of = partial(
+            _Steps, messages=messages, wishes=wishes, outright=Outright(sent, messages), supported=supported
+        )
+        steps = steps_of(draft)
         drop_upload_events(draft)
-        steps.confirm(update.confirmed_facts)
-        steps.add(update.new_facts)
-        steps.retire(update.retired_facts)
+        steps.confirm(scoping.everywhere.confirmed)
+        steps.add(scoping.everywhere.new)
+        steps.retire(scoping.everywhere.retired)
+        entries = scoping.apply(steps, steps_of)
         # What the user has just said comes first: a fact that they said again has not ended, whatever its date.
         review.review(draft, maintenance.review, update.reviewed_facts)
         review.expire(draft)
@@ -106,6 +118,7 @@ def apply(
         steps.hide(update.hide, sent)
         eviction.trim(draft, recent_use)
     applied = keep_refused(draft.finish([*taken, *sent]), draft, update.new_facts, messages, wishes)
+    applied = scoping.finish(applied, entries)
     return fulfil(applied, draft, update.forgotten_facts if new else (), wishes)
 
 
@@ -125,9 +138,9 @@ class _Steps:
         self._removed = removed.hashes(draft.old)
         self._untold = Untold()
 
-    def confirm(self, confirmed: Iterable[ConfirmedFact]) -> None:
-        """Count facts that the user stated again."""
-        for index, item in enumerate(confirmed):
+    def confirm(self, confirmed: Iterable[tuple[int, ConfirmedFact]]) -> None:
+        """Count facts that the user stated again. Each item comes with its index in the update, here and below."""
+        for index, item in confirmed:
             fact = self._draft.facts.get(item.id)
             if fact is None:
                 self._draft.refuse("unknown_id", "confirmedFacts", index)
@@ -137,17 +150,17 @@ class _Steps:
                 self._draft.confirm(item.id, said_in(evidence))
                 self._prove(item.id, evidence, 0.0)
 
-    def add(self, proposed: Sequence[NewFact]) -> None:
+    def add(self, proposed: Sequence[tuple[int, NewFact]]) -> None:
         """Add what passes the gates; only then is what it replaces retired."""
         if not proposed:
             return
         self._contents = Contents(self._draft.facts.values(), self._settings.near_duplicate)
-        for index, proposal in enumerate(proposed):
+        for index, proposal in proposed:
             self._add(index, proposal)
 
-    def retire(self, retired: Iterable[RetiredFact]) -> None:
+    def retire(self, retired: Iterable[tuple[int, RetiredFact]]) -> None:
         """Archive facts that the user said are over."""
-        for index, item in enumerate(retired):
+        for index, item in retired:
             fact = self._draft.facts.get(item.id)
             if fact is None or item.id in self._draft.added:
                 self._draft.refuse("unknown_id", "retiredFacts", index)
@@ -195,7 +208,7 @@ class _Steps:
         person = fold(aside(proposal.subject.person)) if proposal.subject else ""
         if self._is_outright(proposal, person):
             proposal = replace(proposal, confidence=EXPLICIT_CONFIDENCE)
-        evidence = self._proof(index, proposal, content, person)
+        evidence = self.proof(index, proposal, content, person)
         if not evidence:
             return
         confidence, old_ids = self._confidence(proposal, evidence), proposal.replaces
@@ -255,7 +268,7 @@ class _Steps:
         fact = self._draft.facts.get(fact_id)
         return fact is not None and not earlier(said, of_fact(fact))
 
-    def _proof(self, index: int, proposal: NewFact, content: str, person: str) -> list[Evidence]:
+    def proof(self, index: int, proposal: NewFact, content: str, person: str) -> list[Evidence]:
         """The evidence of a fact that passes every gate; empty when it is refused."""
         held = held_back(proposal, content, self._settings)
         reason, evidence = ("sensitive", []) if held == "drop" else self._judged(proposal, content, person)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -98,6 +98,14 @@ class Draft:
         self._refusals: list[Refusal] = []
         self._hidden: dict[str, None] = {}
 
+    def beside(self, facts: Sequence[Fact]) -> Draft:
+        """A draft with these facts instead: what is refused, hidden or doubtful there counts here, and ids differ."""
+        document = {**self.old, "facts": list(facts), "archive": [], "withheld": []}
+        side = Draft(document, self.origin, self.settings)
+        side.used, side.doubtful = self.used, self.doubtful
+        side._refusals, side._hidden = self._refusals, self._hidden
+        return side
+
     def put(self, fact: Fact, index: int | None = None) -> None:
         """Add a fact. `index`: its place in the update's new facts."""
         fact_id = id_of(fact)
@@ -145,6 +153,16 @@ class Draft:
         self._retired[wish.fact] = None
         self.archive(wish.fact, wish.reason, note=wish.note, replaced_by=wish.replaced_by, over=wish.over)
 
+    @property
+    def confirmed(self) -> tuple[str, ...]:
+        """Ids of the facts that the user has said again in this update."""
+        return tuple(fact_id for fact_id in self._confirmed if fact_id in self.facts)
+
+    @property
+    def retired(self) -> tuple[str, ...]:
+        """Ids of the facts that this update has retired."""
+        return tuple(self._retired)
+
     def is_confirmed(self, fact_id: str) -> bool:
         """Whether the user has said the fact again in this update."""
         return fact_id in self._confirmed
@@ -191,12 +209,11 @@ class Draft:
         )
         known = doubtful.facts_of(self.old)
         kept = doubtful.latest(self.doubtful.values(), self.origin.now)
-        confirmed = tuple(fact_id for fact_id in self._confirmed if fact_id in self.facts)
         return Applied(
             doubtful.with_facts(document, kept),
             tuple(self.added),
-            confirmed,
-            tuple(self._retired),
+            self.confirmed,
+            self.retired,
             tuple(self._refusals),
             hidden=tuple(self._hidden),
             doubtful=tuple(id_of(fact) for fact in kept if fact not in known),

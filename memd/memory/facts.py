@@ -11,7 +11,7 @@ from operator import itemgetter
 from typing import Any, Literal, NamedTuple
 
 from memd.context import identity_of_id, is_identity
-from memd.memory import doubtful, refused, suspended
+from memd.memory import doubtful, refused, scoped, suspended
 from memd.memory.document import Document, Fact, archive_of, facts_of
 from memd.memory.packed import unpacked
 from memd.memory.text import fold
@@ -375,7 +375,7 @@ def with_id(facts: Iterable[Fact], fact_id: str) -> Fact | None:
 
 def ids_in_use(document: Document) -> set[str]:
     """The ids of all facts, archived ones and those that stand apart too: no new fact gets one of them."""
-    apart = (fact for field in (suspended, doubtful, refused) for fact in field.facts_of(document))
+    apart = (fact for field in (suspended, doubtful, refused, scoped) for fact in field.facts_of(document))
     archived = {value for entry in (*archive_of(document), *apart) if isinstance(value := entry.get("id"), str)}
     return archived | {fact["id"] for fact in facts_of(document)}
 

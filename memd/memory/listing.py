@@ -12,6 +12,7 @@ from itertools import chain
 from typing import Literal, TypedDict, get_args
 
 from memd.errors import Rejected
+from memd.memory import scoped
 from memd.memory.categories import ALIASES
 from memd.memory.document import Document, Fact, archive_of, facts_of
 from memd.memory.facts import (
@@ -24,9 +25,9 @@ from memd.memory.facts import (
     id_of,
     is_archived,
     said_at_of,
-    scope_of,
     updated_at,
 )
+from memd.memory.scoped import scope_of
 from memd.memory.store.protocol import Accesses
 from memd.memory.text import one_line
 from memd.push.times import iso, moment
@@ -98,7 +99,8 @@ class FactFilter:
 
     def listed(self, document: Document) -> Iterator[Fact]:
         """The facts of a document that pass, oldest first, then the archived ones, the latest last."""
-        facts: Iterable[Fact] = facts_of(document) if "active" in self.statuses else ()
+        active = "active" in self.statuses
+        facts: Iterable[Fact] = chain(facts_of(document), scoped.facts_of(document)) if active else ()
         archive = (entry for entry in archive_of(document) if status_of(entry) in self.statuses)
         if self.reason is not None:
             archive = (entry for entry in archive if archive_reason(entry) == self.reason)

@@ -11,14 +11,16 @@ from memd.memory.draft import Draft
 from memd.memory.facts import Evidence, content_of, subject_of
 from memd.memory.gates.support import Quoted, Support
 from memd.memory.sayings import said_in
+from memd.memory.scoping import NO_PROJECTS, Projects
 from memd.push.times import moment
 
 
 class Supported:
     """Everything that was said around an update: its messages, those before them, and the facts that were known."""
 
-    def __init__(self, draft: Draft, sent: Sequence[Message]) -> None:
+    def __init__(self, draft: Draft, sent: Sequence[Message], projects: Projects = NO_PROJECTS) -> None:
         self._draft = draft
+        self._shared = [content_of(fact) for project in projects.values() for fact in project.facts]
         self._messages = (*draft.origin.before, *sent)
         self._places = {message.id or message.identity: place for place, message in enumerate(self._messages)}
         self._by_day: dict[date, Support] = {}
@@ -34,4 +36,4 @@ class Supported:
     @cached_property
     def _known(self) -> list[str]:
         known = [self._draft.facts[fact_id] for fact_id in self._draft.known if fact_id in self._draft.facts]
-        return [*map(content_of, known), *(subject_of(fact)[0] for fact in known if "subject" in fact)]
+        return [*map(content_of, known), *self._shared, *(subject_of(fact)[0] for fact in known if "subject" in fact)]

@@ -245,7 +245,7 @@ class Reader:
         for part in self._buckets(bucket):
             ids = [id_of(hit.fact) for hit in hits if hit.agent_name == part.agent_name and hit.kind == "fact"]
             if ids and self._store.reading_notes.note(part, ids, now) and self._store.mark(part) is None:
-                self._store.reading_notes.forget(part.user_id, part.agent_name)  # forgotten meanwhile: erase the note as well
+                self._store.reading_notes.forget(part.user_id, part.agent_name)  # forgotten meanwhile: so are they
 
     def _read(self, bucket: Bucket) -> _Cached:
         documents = tuple(map(self._documents.read, self._buckets(bucket)))

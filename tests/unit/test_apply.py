@@ -131,7 +131,6 @@ def test_an_aside_that_permits_something_stops_the_fact() -> None:
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        ({"scope": "thread"}, "not_user_scope"),
         ({"scope": "project"}, "not_user_scope"),
         ({"durability": "temporary"}, "not_durable"),
         ({"authority": "transactional"}, "not_descriptive"),
@@ -594,8 +593,9 @@ def test_caps_hold_and_ids_are_unique_and_reported(facts: list[Fact], update: Up
     archived = [fact["id"] for fact in document["archive"]]
     assert len(ids) <= 10
     assert len(archived) <= 5
-    assert len(set(ids + archived)) == len(ids + archived)
-    assert set(ids) == (before & set(ids)) | set(applied.added)
+    scoped = [fact["id"] for fact in document.get("scoped", ())]
+    assert len(set(ids + archived + scoped)) == len(ids + archived + scoped)
+    assert {*ids, *scoped} == (before & set(ids)) | set(applied.added)
     reasons_of = {fact["id"]: fact["archiveReason"] for fact in document["archive"]}
     for reason in ("replaced", "retired"):
         assert [reasons_of[name] for name in applied.retired if name in reasons_of].count(reason) <= 3

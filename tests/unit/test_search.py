@@ -73,8 +73,8 @@ def test_the_score_is_the_sum_of_its_factors() -> None:
     """0.5 similarity + 0.3 confidence + 0.2 scope; the nearer scope counts more."""
     memory = document(
         fact("u", "Likes tea", 0.8),
-        fact("p", "Likes tea", 0.8, scope="project"),
-        fact("s", "Likes tea", 0.8, scope="session"),
+        fact("p", "Likes tea", 0.8, scope="project", scopeId="p"),
+        fact("s", "Likes tea", 0.8, scope="session", scopeId="s"),
     )
     found = found_in(memory, "tea")
     assert ids(found) == ["s", "p", "u"]

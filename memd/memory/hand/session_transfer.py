@@ -15,7 +15,10 @@ from memd.memory.store.sessions import Sessions, State
 
 def exported(sessions: Sessions, bucket: Bucket) -> list[dict[str, Any]]:
     """The sessions of a bucket with their lines and checkpoints. Raises StoreUnavailable."""
-    return [exported_session(sessions, Key(entry.thread_id, *bucket)) for entry in sessions.entries(bucket)]
+    return [
+        exported_session(sessions, Key(entry.thread_id, bucket.user_id, bucket.agent_name))
+        for entry in sessions.entries(bucket)
+    ]
 
 
 def imported(
@@ -58,7 +61,7 @@ def _key(entry: object, bucket: Bucket, place: str) -> Key:
     try:
         if not isinstance(entry, dict) or not isinstance(entry["state"]["components"], dict):
             raise TypeError
-        return Key(check_identifier("threadId", entry["threadId"]), *bucket)
+        return Key(check_identifier("threadId", entry["threadId"]), bucket.user_id, bucket.agent_name)
     except (KeyError, TypeError, MemdError):
         raise Rejected("E_IMPORT_SESSIONS", f"{place} must be as `memd export` writes it", place) from None
 

@@ -1,8 +1,8 @@
 """Delivery: what a member's outbox has for a project becomes the project's next document. Pure.
 
-The member's role is asked here, under the project's lock, whatever it was when the model was asked. What a member has no
-right to create stays private. A fact that rests on somebody else's words is never replaced or ended by a model, whatever
-the role: the new one stands beside it and says which it disputes, until somebody in charge decides.
+The member's role is asked here, under the project's lock, whatever it was when the model was asked. What a member has
+no right to create stays private. A fact that rests on somebody else's words is never replaced or ended by a model,
+whatever the role: the new one stands beside it and says which it disputes, until somebody in charge decides.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 
 from memd.config import ApplySettings
 from memd.memory import ledger, removed
-from memd.memory.document import Document, Fact, archive_of, facts_of, ledger_of, revised, revision_of
+from memd.memory.document import Document, Fact, archive_of, facts_of, ledger_of, project_of, revised, revision_of
 from memd.memory.duplicates import Contents, says_more
 from memd.memory.facts import (
     ArchiveReason,
@@ -33,7 +33,7 @@ from memd.memory.facts import (
 )
 from memd.memory.new_facts import new_id
 from memd.memory.projects.members import standing_of
-from memd.memory.projects.outbox import Entry, Item
+from memd.memory.projects.outbox import Item, OutboxEntry
 from memd.memory.projects.proofs import creator_of, digest_of, is_of_alone, place_of, shared
 from memd.memory.projects.rights import Standing, may
 from memd.push.times import iso
@@ -61,7 +61,7 @@ class Delivered:
     refused: dict[str, int] = field(default_factory=dict)
 
 
-def deliver(document: Document, entry: Entry, user_id: str, settings: ApplySettings, now: datetime) -> Delivered:
+def deliver(document: Document, entry: OutboxEntry, user_id: str, settings: ApplySettings, now: datetime) -> Delivered:
     """The project after this entry of a user's outbox. Delivering it again changes nothing."""
     standing = standing_of(document, user_id)
     if not came_by(document, entry.thread_id) or not may(standing, "create"):
@@ -91,9 +91,7 @@ def _digests(item: Item, user_id: str) -> list[str]:
 class _Desk:
     """The project's facts while one entry is delivered."""
 
-    def __init__(
-        self, document: Document, user_id: str, standing: Standing, settings: ApplySettings, now: str
-    ) -> None:
+    def __init__(self, document: Document, user_id: str, standing: Standing, settings: ApplySettings, now: str) -> None:
         self._old = document
         self._user = user_id
         self._standing = standing
@@ -162,6 +160,9 @@ class _Desk:
             **rest,
             "id": fact_id,
             "source": SOURCE,
+            "scope": "project",
+            "scopeId": project_of(self._old),
+            "visibility": "members",
             "createdBy": self._user,
             "evidence": shared(evidence_of(fact), self._user)[:MAX_EVIDENCE],
         }

@@ -14,7 +14,7 @@ from memd.memory.projects.rights import ROLES, Role, Standing
 MAX_MEMBERS = 1_000
 
 
-class Member(NamedTuple):
+class ProjectMember(NamedTuple):
     """A member: the role, and since when (ISO 8601)."""
 
     role: Role
@@ -42,13 +42,13 @@ def app_of(document: Document) -> str:
     return app if isinstance(app, str) else ""
 
 
-def members_of(document: Document) -> dict[str, Member]:
+def members_of(document: Document) -> dict[str, ProjectMember]:
     """The members by user id, the one who joined first at the beginning; entries broken by hand are left out."""
     entries = document.get("members")
     if not isinstance(entries, dict) or is_closed(document):
         return {}
     return {
-        user: Member(entry["role"], str(entry.get("since") or ""))
+        user: ProjectMember(entry["role"], str(entry.get("since") or ""))
         for user, entry in entries.items()
         if isinstance(entry, dict) and entry.get("role") in ROLES
     }
@@ -103,7 +103,7 @@ def left(document: Document, user_id: str) -> Document:
     return {**document, "members": {user: entry for user, entry in entries.items() if user != user_id}}
 
 
-def _keep_an_owner(known: dict[str, Member], user_id: str, role: str) -> None:
+def _keep_an_owner(known: dict[str, ProjectMember], user_id: str, role: str) -> None:
     before = known.get(user_id)
     owners = [user for user, member in known.items() if member.role == "owner"]
     if before is not None and before.role == "owner" and role != "owner" and owners == [user_id]:

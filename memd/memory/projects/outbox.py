@@ -21,7 +21,7 @@ add: `fact` as the user's memory would have it, `replaces` (ids of the project's
 """
 
 
-class Entry(NamedTuple):
+class OutboxEntry(NamedTuple):
     """What one commit has for one project. `thread`: the conversation, whose name says by which app it came."""
 
     id: str
@@ -49,20 +49,20 @@ def retired(fact_id: str, evidence: Sequence[Evidence], note: str, proofs: Itera
     return {"do": "retire", "id": fact_id, "evidence": list(evidence), "note": note, "proofs": list(proofs)}
 
 
-def entry_of(document: Document, project_id: str, thread_id: str, items: Sequence[Item]) -> Entry:
+def entry_of(document: Document, project_id: str, thread_id: str, items: Sequence[Item]) -> OutboxEntry:
     """The entry that the next revision of a document writes."""
     name = digest("outbox", project_id, thread_id, str(revision_of(document) + 1), size=8)
-    return Entry(name, project_id, thread_id, tuple(items))
+    return OutboxEntry(name, project_id, thread_id, tuple(items))
 
 
-def outbox_of(document: Document) -> list[Entry]:
+def outbox_of(document: Document) -> list[OutboxEntry]:
     """What waits to be delivered, oldest first; entries broken by hand are left out."""
     entries = document.get("outbox")
     read = map(_entry, entries if isinstance(entries, list) else ())
     return [entry for entry in read if entry is not None]
 
 
-def with_entries(document: Document, entries: Sequence[Entry]) -> Document:
+def with_entries(document: Document, entries: Sequence[OutboxEntry]) -> Document:
     """The document with these entries at the end of its outbox."""
     if not entries:
         return document
@@ -78,8 +78,8 @@ def without_entries(document: Document, ids: Collection[str]) -> Document:
     return {**rest, "outbox": kept} if kept else rest
 
 
-def _entry(value: object) -> Entry | None:
+def _entry(value: object) -> OutboxEntry | None:
     match value:
         case {"id": str(name), "project": str(project), "thread": str(thread), "items": list(items)} if project:
-            return Entry(name, project, thread, tuple(item for item in items if isinstance(item, dict)))
+            return OutboxEntry(name, project, thread, tuple(item for item in items if isinstance(item, dict)))
     return None

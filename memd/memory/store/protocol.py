@@ -1,8 +1,8 @@
 """What a store must be able to do, and the values it takes and returns. `store.class` names a class that does it.
 
-A store keeps six things: one document for each bucket (of a project, too) with its said layer, its sessions, the
-tombstones of forgotten users, the reading notes of each bucket, a random id of its own, and a secret key for hashes. Nothing outside this
-package knows where or how. memd ships a store of JSON files.
+A store keeps six things: one document for each bucket (a project has one, too) with its said layer, its sessions, the
+tombstones of forgotten users, the reading notes of each bucket, a random id of its own, and a secret key for hashes.
+Nothing outside this package knows where or how. memd ships a store of JSON files.
 
 Two locks make a commit safe against everybody else, on any machine:
 

@@ -1,8 +1,8 @@
 """Reading notes in files: how often and how lately each fact was found. So reading never writes a document.
 
-`<data>/heat/<hash of user or project>/<hash of bucket>` holds lines. A search appends one, `<seconds> <id> <id> …`; a file that
-has grown is folded into one line for each fact, `= <last> <count> <heat> <id>`, and grows on from there. The notes are
-a hint, not a promise: they are not synced to the disk, unreadable lines are skipped, and no memory needs them.
+`<data>/heat/<hash of user or project>/<hash of bucket>` holds lines. A search appends one, `<seconds> <id> <id> …`; a
+file that has grown is folded into one line for each fact, `= <last> <count> <heat> <id>`, and grows on from there. The
+notes are a hint, not a promise: they are not synced to the disk, unreadable lines are skipped, no memory needs them.
 """
 
 from __future__ import annotations

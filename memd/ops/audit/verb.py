@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 
 from memd.config import Settings
 from memd.context import DEFAULT_AGENT, Bucket
@@ -58,13 +59,14 @@ def inspect(
     findings: list[Audited] = []
     memories = facts = 0
     for bucket in _buckets(editing, named, agent_name):
+        found = partial(Audited, bucket.user_id, bucket.agent_name)
         progress()
         try:
             loaded = editing.load(bucket)
         except DocumentDamaged as error:  # the file is left as it is; the finding names the place
             if named is not None and len(named) == 1:
                 raise
-            findings.append(Audited(*bucket, Finding(UNREADABLE, error.place, "", str(error), "")))
+            findings.append(found(Finding(UNREADABLE, error.place, "", str(error), "")))
             memories += 1
             continue
         if loaded.content_hash is None:
@@ -72,8 +74,14 @@ def inspect(
         memories += 1
         facts += len(facts_of(loaded.document))
         now = datetime.now(UTC)
-        findings += [Audited(*bucket, finding) for finding in audit(loaded.document, now, settings.apply)]
-        findings += [Audited(*bucket, finding) for finding in audit_said(editing.said(bucket, loaded.document))]
+        findings += [
+            Audited(bucket.user_id, bucket.agent_name, finding)
+            for finding in audit(loaded.document, now, settings.apply)
+        ]
+        findings += [
+            Audited(bucket.user_id, bucket.agent_name, finding)
+            for finding in audit_said(editing.said(bucket, loaded.document))
+        ]
     return Report(memories, facts, tuple(findings))
 
 

@@ -1,0 +1,129 @@
+"""Scoped facts: those of one conversation, and what a member alone knows of a project.
+
+They stand apart from the facts that hold everywhere, in the document's `scoped`, each with `scope` (session, project)
+and `scopeId` (the thread, the project). So nothing of one scope confirms, replaces, merges or evicts what is of
+another; and versions of memd that know no scopes carry them along and never show them. Only who names the thread or the
+project reads them. A project's facts that its members share are in the project's own document.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from datetime import datetime, timedelta
+from typing import Literal, NamedTuple
+
+from memd.memory.apart import facts_in, with_facts_in
+from memd.memory.document import Document, Fact
+from memd.memory.document import facts_of as lasting_facts_of
+from memd.memory.packed import PackedFacts
+from memd.push.times import iso, moment
+
+FIELD = "scoped"
+
+SESSION_HOURS = 24
+"""Hours for which the facts of a conversation hold after its newest message."""
+
+MAX_OF_SCOPE = 50
+"""Facts that one scope keeps at most in a user's document; the oldest go."""
+
+MAX_SCOPED = 500
+"""Scoped facts of a document at most; the oldest go."""
+
+Kind = Literal["user", "project", "session"]
+
+
+class Scope(NamedTuple):
+    """Where a fact holds: everywhere (`user`, no id), in one project, or in one conversation."""
+
+    kind: Kind = "user"
+    id: str = ""
+
+
+EVERYWHERE = Scope()
+
+
+def session(thread_id: str) -> Scope:
+    """The scope of a conversation, by its full name (`<app>/<thread>` where it came by an app)."""
+    return Scope("session", thread_id)
+
+
+def project(project_id: str) -> Scope:
+    """The scope of a project."""
+    return Scope("project", project_id)
+
+
+def scope_of(fact: Fact) -> Scope:
+    """The scope of a fact; of one that names none, or none that memd knows, EVERYWHERE."""
+    kind, scope_id = fact.get("scope"), fact.get("scopeId")
+    if kind in ("project", "session") and isinstance(scope_id, str) and scope_id:
+        return Scope(kind, scope_id)
+    return EVERYWHERE
+
+
+def facts_of(document: Document) -> list[Fact]:
+    """The scoped facts, oldest first."""
+    return facts_in(document, FIELD)
+
+
+def with_facts(document: Document, facts: Sequence[Fact]) -> Document:
+    """The document with these scoped facts."""
+    return with_facts_in(document, FIELD, facts)
+
+
+def within(document: Document, scopes: Collection[Scope]) -> list[Fact]:
+    """The facts of these scopes, oldest first."""
+    return [fact for fact in facts_of(document) if scope_of(fact) in scopes] if scopes else []
+
+
+def visible(document: Document, scopes: Collection[Scope]) -> Document:
+    """The document with the facts of these scopes among its own; the very same when it has none of them."""
+    more = within(document, scopes)
+    if not more:
+        return document
+    own = lasting_facts_of(document)
+    facts = PackedFacts([*own, *more]) if isinstance(own, PackedFacts) else [*own, *more]
+    return {**document, "facts": facts}
+
+
+def placed(fact: Fact, scope: Scope) -> Fact:
+    """A fact with the fields of its scope; what is of a project here is its owner's alone."""
+    if scope == EVERYWHERE:
+        return fact
+    fields = {"scope": scope.kind, "scopeId": scope.id}
+    return {**fact, **fields, "visibility": "owner_only"} if scope.kind == "project" else {**fact, **fields}
+
+
+def renewed(facts: Iterable[Fact], scope: Scope, said: datetime | None) -> list[Fact]:
+    """The facts, where those of this conversation hold until SESSION_HOURS after its newest message.
+
+    `said`: when the newest message that is known now was said; a later end that is set already stays.
+    """
+    if scope.kind != "session" or said is None:
+        return list(facts)
+    end = iso(said + timedelta(hours=SESSION_HOURS))
+    return [
+        {**fact, "validUntil": max(end, str(fact.get("validUntil") or ""))} if scope_of(fact) == scope else fact
+        for fact in facts
+    ]
+
+
+def ended(facts: Iterable[Fact], now: datetime) -> tuple[list[Fact], list[Fact]]:
+    """The facts whose time is not over, and those whose time is."""
+    over: list[Fact] = []
+    left: list[Fact] = []
+    for fact in facts:
+        end = moment(fact.get("validUntil"))
+        (over if end is not None and end <= now else left).append(fact)
+    return left, over
+
+
+def latest(facts: Sequence[Fact]) -> tuple[list[Fact], list[Fact]]:
+    """The facts that a document keeps, and those that are too many: of each scope, and of all, the oldest."""
+    counts: dict[Scope, int] = {}
+    kept: list[Fact] = []
+    gone: list[Fact] = []
+    for fact in reversed(facts):
+        scope = scope_of(fact)
+        counts[scope] = counts.get(scope, 0) + 1
+        (gone if counts[scope] > MAX_OF_SCOPE or len(kept) >= MAX_SCOPED else kept).append(fact)
+    return kept[::-1], gone[::-1]
