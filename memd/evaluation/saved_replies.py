@@ -66,13 +66,18 @@ def fingerprint(request: Request) -> str:
     """The hash of a request, in three parts."""
     turn = build(request, request.today)
     memory, _, messages = turn.rpartition("\n<messages>")
-    return "-".join(digest(text, size=4) for text in (_prefix(sensitive=request.sensitive), memory, messages))
+    return "-".join(
+        digest(text, size=4)
+        for text in (_prefix(sensitive=request.sensitive, projects=request.marked), memory, messages)
+    )
 
 
 @cache
-def _prefix(*, sensitive: bool) -> str:
+def _prefix(*, sensitive: bool, projects: bool) -> str:
     """The part that all requests share: the instructions and the schema."""
-    return instructions(with_schema=False, sensitive=sensitive) + json.dumps(json_schema(sensitive=sensitive))
+    return instructions(with_schema=False, sensitive=sensitive, projects=projects) + json.dumps(
+        json_schema(sensitive=sensitive)
+    )
 
 
 def read_replies(paths: Iterable[Path]) -> dict[str, SavedReply]:
@@ -206,7 +211,7 @@ def _estimated(request: Request, text: str) -> dict[str, int]:
     return {
         "input_tokens": estimate_tokens(build(request, request.today)),
         "output_tokens": estimate_tokens(text),
-        "cache_read_input_tokens": estimate_tokens(_prefix(sensitive=request.sensitive)),
+        "cache_read_input_tokens": estimate_tokens(_prefix(sensitive=request.sensitive, projects=request.marked)),
         "cache_creation_input_tokens": 0,
     }
 

@@ -47,7 +47,7 @@ class AnthropicExtractor:
         clients, prompt = self._clients, build(request, request.today)
 
         async def call(left_out: frozenset[str], deadline_s: float) -> tuple[bytes, str]:
-            options = request_options(self._settings, left_out, sensitive=request.sensitive)
+            options = request_options(self._settings, left_out, sensitive=request.sensitive, projects=request.marked)
             return await post(clients, {**options, "messages": [{"role": "user", "content": prompt}]}, deadline_s)
 
         raw, content_type = await self._learnt.ask(
@@ -80,17 +80,23 @@ def open_writer(settings: ExtractionSettings, learnt: Learnt) -> ModelWriter:
 
 
 def request_options(
-    settings: ExtractionSettings, left_out: frozenset[str] = frozenset(), *, sensitive: bool = False
+    settings: ExtractionSettings,
+    left_out: frozenset[str] = frozenset(),
+    *,
+    sensitive: bool = False,
+    projects: bool = False,
 ) -> dict[str, Any]:
     """The part that all requests share: the model, its options and the cached prefix.
 
-    `left_out`: names that the endpoint does not take (`Learnt`). `sensitive`: as in `Request`.
+    `left_out`: names that the endpoint does not take (`Learnt`). `sensitive`: as in `Request`. `projects`: whether
+    messages are marked for one.
     """
     options = model_options(settings, left_out)
     if "output_config" not in left_out:
         schema = {"type": "json_schema", "schema": json_schema(sensitive=sensitive)}
         options["output_config"] = {"format": schema, **options.get("output_config", {})}
-    text = instructions(settings.language, with_schema=schema_in_prompt(left_out), sensitive=sensitive)
+    in_prompt = schema_in_prompt(left_out)
+    text = instructions(settings.language, with_schema=in_prompt, sensitive=sensitive, projects=projects)
     # One hour: a deployment's conversations seldom follow each other within five minutes for long.
     options["system"] = [{"type": "text", "text": text, "cache_control": {"type": "ephemeral", "ttl": "1h"}}]
     return options

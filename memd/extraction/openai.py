@@ -43,7 +43,7 @@ class OpenAIExtractor:
         clients, prompt = self._clients, build(request, request.today)
 
         async def call(left_out: frozenset[str], deadline_s: float) -> tuple[bytes, str]:
-            body = body_of(self._settings, prompt, left_out, sensitive=request.sensitive)
+            body = body_of(self._settings, prompt, left_out, sensitive=request.sensitive, projects=request.marked)
             return await post(clients, body, deadline_s)
 
         raw, content_type = await self._learnt.ask(
@@ -75,13 +75,20 @@ def open_writer(settings: ExtractionSettings, learnt: Learnt) -> ModelWriter:
 
 
 def body_of(
-    settings: ExtractionSettings, prompt: str, left_out: frozenset[str] = frozenset(), *, sensitive: bool = False
+    settings: ExtractionSettings,
+    prompt: str,
+    left_out: frozenset[str] = frozenset(),
+    *,
+    sensitive: bool = False,
+    projects: bool = False,
 ) -> dict[str, Any]:
     """The body of one request. The prefix is stable, so that servers which cache prefixes can.
 
-    `left_out`: names that the endpoint does not take (`Learnt`). `sensitive`: as in `Request`.
+    `left_out`: names that the endpoint does not take (`Learnt`). `sensitive`: as in `Request`. `projects`: whether
+    messages are marked for one.
     """
-    prefix = instructions(settings.language, with_schema=schema_in_prompt(left_out), sensitive=sensitive)
+    in_prompt = schema_in_prompt(left_out)
+    prefix = instructions(settings.language, with_schema=in_prompt, sensitive=sensitive, projects=projects)
     body = chat_body(settings, prefix, prompt, left_out)
     if "response_format" not in left_out:
         schema = {"name": "update", "strict": True, "schema": strict_schema(sensitive=sensitive)}

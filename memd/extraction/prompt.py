@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import date
 from functools import cache
 from typing import Any, NamedTuple
@@ -129,6 +129,16 @@ is sensitive out of summaries and reasons, and name the messages that say it in 
 """
 """Ends the instructions where `apply.sensitive` is not `keep`. Changing it changes no other prompt."""
 
+PROJECTS = """
+Messages with `project` are about a project too; <project n="..."> holds the facts that its members share. For these \
+messages scope is project, instead of what is said above, for what is true of the project itself and what its members \
+should know: its goal, stack, constraints, decisions with their reason, conventions, phase. Each quote of such a fact \
+is from a message of that project; its sentence says "The project ..." and has nothing of what stands elsewhere. What \
+concerns the user as a person (tastes, ways of working, their own tasks) is never scope project. replaces, \
+confirmedFacts and retiredFacts may name facts of <project>.
+"""
+"""Ends the instructions where a message is marked for a project. Changing it changes no other prompt."""
+
 SCHEMA_HEAD = """
 Answer with this JSON object alone: no word before or after it, no code fence. Its JSON schema:
 """
@@ -145,7 +155,7 @@ ASSISTANT_CHARS = 1_500
 _SIGNAL = re.compile(r"[a-z_]{1,32}")
 _NUMBERED = re.compile(
     r'<m i="(\d{1,6})" role="(user|assistant)"'
-    r'(?: at="[0-9-]{10}")?(?: name="[^"<]*")?(?: signals="[a-z_,]*")?>([^<]*)</m>'
+    r'(?: at="[0-9-]{10}")?(?: name="[^"<]*")?(?: signals="[a-z_,]*")?(?: project="\d+")?>([^<]*)</m>'
 )
 
 
@@ -158,15 +168,17 @@ class Numbered(NamedTuple):
 
 
 @cache
-def instructions(language: str = "user", *, with_schema: bool, sensitive: bool = False) -> str:
+def instructions(language: str = "user", *, with_schema: bool, sensitive: bool = False, projects: bool = False) -> str:
     """The prefix of every request. `with_schema`: for an endpoint that does not enforce the schema.
 
     `language`: the tag of the language to write in; `user`: the one that the user writes. `sensitive`: new facts are to
-    be labelled so.
+    be labelled so. `projects`: of a request with messages that are marked for a project.
     """
     text = INSTRUCTIONS if language == "user" else INSTRUCTIONS + LANGUAGE.format(tag=language)
     if sensitive:
         text += SENSITIVE
+    if projects:
+        text += PROJECTS
     if not with_schema:
         return text
     return text + SCHEMA_HEAD + json.dumps(_open(json_schema(sensitive=sensitive)), separators=(",", ":")) + "\n"
@@ -187,13 +199,18 @@ def build(request: Request, today: date) -> str:
     """
     said = [day_said(message.created_at, message.said_at, request.timezone) for message in request.messages]
     days = ["" if day in {None, today} else str(day) for day in said]
+    marks = _numbers(request)
     blocks = [
         _block("facts", _facts(request)),
+        *_projects(request),
         _block("summaries", _summaries(request.document)),
         *_maintenance(request),
         _block("before", (f"{_speaker(message)}: {_said(message)}" for message in request.before)),
         f"<today>{today.isoformat()}</today>",
-        _block("messages", (_numbered(index, message, days[index]) for index, message in enumerate(request.messages))),
+        _block(
+            "messages",
+            (_numbered(index, message, days[index], marks) for index, message in enumerate(request.messages)),
+        ),
         *([REPAIR.format(why=request.repair)] if request.repair else []),
     ]
     return "\n".join(blocks)
@@ -218,7 +235,7 @@ def parse_messages(prompt: str) -> list[Numbered]:
 def _maintenance(request: Request) -> Iterator[str]:
     """The questions about the document itself; most requests have no such questions."""
     if request.maintenance.review:
-        short = short_ids([id_of(fact) for fact in readable_facts(request.document)])
+        short = short_ids(_ids(request))
         review = request.maintenance.review.items()
         yield _block("review", (f"{_line(short.get(fact_id, fact_id))} {why}" for fact_id, why in review))
     if request.maintenance.merge:
@@ -236,6 +253,36 @@ def _summaries(document: Document) -> Iterator[str]:
             yield f"{name}: {_line(text)}{_in_month(month(of_summary(document, name).at))}"
 
 
+def _projects(request: Request) -> Iterator[str]:
+    """The facts of each project, by the number that marks its messages."""
+    numbers = _numbers(request)
+    short = short_ids(_ids(request))
+    for project_id, shared in request.projects.items():
+        lines = (_line(f"{short[id_of(fact)]} {_cut(content_of(fact))}") for fact in shared.shown)
+        body = "\n".join(lines)
+        yield (
+            f'<project n="{numbers[project_id]}">\n{body}\n</project>'
+            if body
+            else (f'<project n="{numbers[project_id]}"></project>')
+        )
+
+
+def _numbers(request: Request) -> dict[str, int]:
+    """A number for each project of the messages: ids are the app's, and tell the model nothing."""
+    marks = dict.fromkeys(message.project for message in (*request.before, *request.messages) if message.project)
+    return {project_id: number for number, project_id in enumerate(marks, 1)}
+
+
+def _ids(request: Request) -> list[str]:
+    """The ids of all facts that the request may name, so that no short id means two of them."""
+    shared = (fact for project in request.projects.values() for fact in project.facts)
+    return [id_of(fact) for fact in (*readable_facts(request.document), *shared)]
+
+
+def _cut(content: str) -> str:
+    return content if len(content) <= FACT_CHARS else content[:FACT_CHARS] + "…"
+
+
 def _in_month(name: str) -> str:
     """The month behind a summary, by which the model tells what is old."""
     return f" ({name})" if name else ""
@@ -250,12 +297,11 @@ def _facts(request: Request) -> Iterator[str]:
     groups: dict[str, list[str]] = {}
     months: dict[str, str] = {}
     facts = readable_facts(request.document)
-    short = short_ids([id_of(fact) for fact in facts])
+    short = short_ids(_ids(request))
     for fact in facts:
         if request.shown is not None and id_of(fact) not in request.shown:
             continue
-        content = _about(fact)
-        cut = content if len(content) <= FACT_CHARS else content[:FACT_CHARS] + "…"
+        cut = _cut(_about(fact))
         lines = groups.setdefault(category_of(fact), [])
         if (said := month_of(fact)) != months.get(category_of(fact), ""):
             months[category_of(fact)] = said
@@ -290,12 +336,13 @@ def _single(text: str) -> str:
     return text if text.isprintable() and "  " not in text and text.strip() == text else " ".join(text.split())
 
 
-def _numbered(index: int, message: Message, day: str) -> str:
+def _numbered(index: int, message: Message, day: str, marks: Mapping[str, int]) -> str:
     names = sorted(name for name in message.signals if _SIGNAL.fullmatch(name))
     at = f' at="{day}"' if day else ""
     name = f' name="{_name(message.name)}"' if message.name else ""
     signals = f' signals="{",".join(names)}"' if names else ""
-    return f'<m i="{index}" role="{message.role}"{at}{name}{signals}>{_said(message)}</m>'
+    project = f' project="{marks[message.project]}"' if message.project else ""
+    return f'<m i="{index}" role="{message.role}"{at}{name}{signals}{project}>{_said(message)}</m>'
 
 
 def _speaker(message: Message) -> str:

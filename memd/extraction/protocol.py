@@ -10,6 +10,7 @@ from typing import NamedTuple, Protocol, runtime_checkable
 from memd.context import Message
 from memd.extraction.update import Update
 from memd.memory.document import Document
+from memd.memory.projects.shared import NO_PROJECTS, Projects
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +30,7 @@ class Request:
     date that the extractor is told. `repair`: why the first reply to this same request was no update, else "".
     `shown`: the ids of the facts that the extractor is shown; None: all of them. `timezone`: where the user is, for
     the days of messages that do not say it. `sensitive`: new facts are to be labelled `sensitive` where they are.
+    `projects`: those of the messages' marks to which the user may add, by id.
     """
 
     document: Document
@@ -41,6 +43,12 @@ class Request:
     shown: Collection[str] | None = None
     timezone: tzinfo = UTC
     sensitive: bool = False
+    projects: Projects = NO_PROJECTS
+
+    @property
+    def marked(self) -> bool:
+        """Whether any of its new messages is marked for a project."""
+        return any(message.project for message in self.messages)
 
 
 @dataclass(frozen=True, slots=True)

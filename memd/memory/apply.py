@@ -45,10 +45,11 @@ from memd.memory.gates.uploads import without_upload_events
 from memd.memory.new_facts import EXPLICIT_CONFIDENCE, Origin, aside, new_fact, new_id, said_at
 from memd.memory.outright import Outright
 from memd.memory.projects.outbox import OutboxEntry
+from memd.memory.projects.shared import NO_PROJECTS, Projects
 from memd.memory.refusing import keep_refused
 from memd.memory.retiring import Ending
 from memd.memory.sayings import Saying, earlier, of_fact, of_summary, said_in
-from memd.memory.scoping import NO_PROJECTS, Projects, Scoping, known_besides
+from memd.memory.scoping import Scoping, known_besides
 from memd.memory.supported import Supported
 from memd.memory.text import fold, one_line
 from memd.memory.unlearning import Wishes, fulfil

@@ -7,11 +7,10 @@ message that it quotes is marked for the project and it tells nothing of the res
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from types import MappingProxyType
-from typing import NamedTuple, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 from msgspec import structs
 
@@ -27,6 +26,7 @@ from memd.memory.facts import Evidence, archive_with, archived, content_of, id_o
 from memd.memory.new_facts import aside, new_fact
 from memd.memory.projects import outbox
 from memd.memory.projects.leaks import Fence, is_personal
+from memd.memory.projects.shared import Projects
 from memd.memory.scoped import EVERYWHERE, Scope
 from memd.memory.text import fold, one_line
 from memd.push.redaction import redact
@@ -36,18 +36,6 @@ T = TypeVar("T")
 
 Numbered = list[tuple[int, T]]
 """Items of one part of an update with their places there."""
-
-
-class SharedProject(NamedTuple):
-    """A project to which the user may add: the facts that its members share, as the extractor was shown them."""
-
-    facts: Sequence[Fact] = ()
-
-
-Projects = Mapping[str, SharedProject]
-"""The projects of a request's marks to which its user may add, by id."""
-
-NO_PROJECTS: Projects = MappingProxyType({})
 
 
 class Steps(Protocol):

@@ -10,8 +10,8 @@ from memd.context import Message
 from memd.memory.draft import Draft
 from memd.memory.facts import Evidence, content_of, subject_of
 from memd.memory.gates.support import Quoted, Support
+from memd.memory.projects.shared import NO_PROJECTS, Projects
 from memd.memory.sayings import said_in
-from memd.memory.scoping import NO_PROJECTS, Projects
 from memd.push.times import moment
 
 

@@ -20,12 +20,14 @@ from memd.inbox.connection import send
 from memd.memory import ledger
 from memd.memory.apply import Applied, Origin, apply
 from memd.memory.facts import by_id
+from memd.memory.projects.outbox import without_entries
 from memd.memory.said import off_record
 from memd.memory.store.protocol import Identities, Loaded, Wish
 from memd.memory.store.said_reader import read_said
 from memd.memory.to_forget import ToForget
 from memd.push.times import iso
 from memd.workers.before import TAIL_BYTES, earlier, may_stand_before
+from memd.workers.delivering import NOTHING_DELIVERED, Deliveries, Delivering
 from memd.workers.keeping import Keeping, Written
 from memd.workers.outcome import Lost, Overtaken, Stored
 from memd.workers.resources import Resources
@@ -42,6 +44,7 @@ class Documents:
         self._resources = resources
         self._settings = resources.settings
         self._store = resources.store
+        self._delivering = Delivering(resources.store, resources.settings)
         self.writable = False
         """Whether the store took a write since its last failure. False at the start, so that a probe runs first."""
 
@@ -56,7 +59,11 @@ class Documents:
         if loaded.tombstone is not None and loaded.tombstone.open:
             self._finish_forgetting(loaded.tombstone.open)
             return Lost("forgotten")
-        return Opened(part, loaded, self._earlier(part, loaded))
+        deliveries = self._delivering.deliver(key.bucket, loaded)
+        if deliveries.private:  # they are facts of the document by now
+            loaded = self._store.load(key.bucket, _identities(self._places(key), part.messages))
+        projects = self._delivering.projects_of(key.user_id, key.thread_id, part.messages)
+        return Opened(part, loaded, self._earlier(part, loaded), projects, deliveries)
 
     def probe(self, part: ClaimPart) -> None:
         """Find out whether the store takes writes. Raises StoreUnavailable."""
@@ -66,6 +73,13 @@ class Documents:
     def sync(self, part: ClaimPart) -> None:
         """Make the bucket's document durable, whoever wrote it. Raises StoreUnavailable."""
         self._store.sync(part.claim.key.bucket)
+
+    def deliver(self, answered: Answered) -> Deliveries:
+        """Deliver what the document has for projects, once it is committed. Raises StoreUnavailable, DocumentDamaged."""
+        bucket = answered.work.part.claim.key.bucket
+        if not answered.work.projects and not answered.work.delivered:
+            return NOTHING_DELIVERED
+        return self._delivering.deliver(bucket, self._store.load(bucket))
 
     def commit(self, answered: Answered) -> Stored | Overtaken:
         """Apply the extraction and store the result.
@@ -79,6 +93,7 @@ class Documents:
         asked = _identities(self._places(key), work.taken)
         taken = _identities((self._ledger_name(key),), work.taken)
         for _ in range(ROUNDS):
+            loaded = replace(loaded, document=without_entries(loaded.document, work.delivered))
             keeping = Keeping(self._settings, partial(self._store.read_said, key.bucket), self._ledger_name(key))
             applied = self._apply(answered, loaded, keeping.asked(work, loaded))
             try:
@@ -107,6 +122,7 @@ class Documents:
             self._settings.apply,
             maintenance=work.maintenance,
             recent_use=self._recent_use(work.part, loaded, extraction.update),
+            projects=work.projects,
         )
 
     def _noted(self, work: Work, written: Written) -> Written:

@@ -51,6 +51,9 @@ class Stored:
     malformed: tuple[str, ...] = ()
     """The places of the items that were refused for their form; `refused` counts them too."""
 
+    project: dict[str, object] = field(default_factory=dict)
+    """What became of what was for projects: `facts`, `private`, `refused`; or `waiting`."""
+
     guilty: tuple[Guilty, ...] = ()
     """Messages of the claim that go to the dead before the rest is acked."""
 
@@ -68,7 +71,18 @@ class Stored:
             dict(Counter(self.not_kept) + Counter(other.not_kept)),
             dict(Counter(self.mended) + Counter(other.mended)),
             self.malformed + other.malformed,
+            _together(self.project, other.project),
         )
+
+
+def _together(one: dict[str, object], other: dict[str, object]) -> dict[str, object]:
+    """What two parts of a claim had for projects."""
+    if not (one and other):
+        return one or other
+    if "waiting" in one or "waiting" in other:
+        return {"waiting": True}
+    facts = sum(count for part in (one, other) if isinstance(count := part.get("facts"), int))
+    return {**one, **other, "facts": facts}
 
 
 @dataclass(frozen=True, slots=True)

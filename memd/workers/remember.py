@@ -19,8 +19,10 @@ from memd.memory import ledger
 from memd.memory.apply import maintenance_due
 from memd.memory.document import facts_of
 from memd.memory.facts import id_of, quotes_any
+from memd.memory.projects.shared import Projects, SharedProject
 from memd.memory.said import off_record
 from memd.memory.said.may_keep import Kept, may_keep
+from memd.memory.scoping import visible_to
 from memd.memory.store.protocol import Tombstone
 from memd.push.answers import without_acknowledgements
 from memd.push.redaction import redact
@@ -102,13 +104,17 @@ class Remembering:
             await self._resources.in_thread(self._settling.bury_refused, part.claim)
         return await self._resources.in_thread(self._documents.load, part)
 
-    async def _choose(self, opened: Opened) -> Work | Unread | Skipped | Stored:
+    async def _choose(self, opened: Opened) -> Work | Unread | Skipped | Stored | Retry:
         chosen = choose(opened, self._resources.settings, self._resources.patterns, datetime.now(UTC))
         if chosen != ALREADY_KNOWN:
             return chosen
+        if opened.deliveries.error is not None:
+            return unwritable(opened.deliveries.error)
         # The worker that stored them may have died before it synced the folder, or before its ack.
         await self._resources.in_thread(self._documents.sync, opened.part)
-        return _stored_earlier(opened) if opened.part.claim.came_back else chosen
+        if not opened.part.claim.came_back:
+            return chosen
+        return replace(_stored_earlier(opened), project=opened.deliveries.told)
 
     async def _note(self, unread: Unread) -> Skipped | Overtaken | Retry:
         """Commit the messages to the ledger alone, so that no later push brings them back as new."""
@@ -125,10 +131,16 @@ class Remembering:
 
     async def _commit(self, answered: Answered) -> Stored | Overtaken | Retry:
         try:
-            return await self._resources.in_thread(self._documents.commit, answered)
+            stored = await self._resources.in_thread(self._documents.commit, answered)
         except StoreUnavailable as error:
             self._documents.writable = False
             return replace(unwritable(error), answer=results.keep(answered.extraction, answered.work.new))
+        if not isinstance(stored, Stored):
+            return stored
+        deliveries = await self._resources.in_thread(self._documents.deliver, answered)
+        if deliveries.error is not None:  # the user's part is stored; the next claim only delivers
+            return unwritable(deliveries.error)
+        return replace(stored, project=deliveries.told)
 
     async def _settle(self, claim: Claim, outcome: Outcome, spent: Counter[str]) -> None:
         await self.asking.circuit.free(claim.id)
@@ -173,11 +185,24 @@ def choose(opened: Opened, settings: Settings, patterns: Patterns, now: datetime
         kept=kept,
         maintenance=maintenance_due(loaded.document, now, settings.apply),
         redacted=dict(redacted),
+        delivered=opened.deliveries.delivered,
     )
     if reason is None:
-        facts = shown(loaded.document, claim.key.thread_id, work.new, work.before, work.maintenance)
-        return replace(work, shown=facts)
+        document = visible_to(loaded.document, claim.key.thread_id, work.new)
+        facts = shown(document, claim.key.thread_id, work.new, work.before, work.maintenance)
+        return replace(work, shown=facts, projects=_projects(opened.projects, work))
     return Unread(replace(work, maintenance=Maintenance()), reason) if reason in NOTED else Skipped(reason)
+
+
+def _projects(projects: Projects, work: Work) -> Projects:
+    """The projects with the facts of each that are shown."""
+    thread_id = work.part.claim.key.thread_id
+
+    def chosen(shared: SharedProject) -> SharedProject:
+        document = {"facts": list(shared.facts)}
+        return shared._replace(ids=shown(document, thread_id, work.new, work.before, Maintenance()))
+
+    return {project_id: chosen(shared) for project_id, shared in projects.items()}
 
 
 def _readable(messages: Iterable[Message], kept: Kept) -> Iterator[Message]:

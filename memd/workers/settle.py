@@ -121,7 +121,7 @@ def _pushes(claim: Claim) -> int:
 def _record(stored: Stored) -> dict[str, object]:
     """The record of the claim for receipts."""
     record: dict[str, object] = {"state": "stored", "facts": stored.fact_ids}
-    counts = {"refused": stored.refused, "not_kept": stored.not_kept}
+    counts = {"refused": stored.refused, "not_kept": stored.not_kept, "project": stored.project}
     return record | {name: count for name, count in counts.items() if count}
 
 

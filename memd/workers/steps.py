@@ -18,9 +18,12 @@ from memd.errors import ContentTooLong
 from memd.extraction.protocol import Extraction, Maintenance, Request, Usage
 from memd.extraction.update import Update
 from memd.inbox.claim import Claim
+from memd.memory.projects.shared import NO_PROJECTS, Projects
 from memd.memory.said.may_keep import Kept
+from memd.memory.scoping import visible_to
 from memd.memory.store.protocol import Loaded
 from memd.push.times import today_of
+from memd.workers.delivering import NOTHING_DELIVERED, Deliveries
 from memd.workers.progress import Progress
 
 
@@ -56,11 +59,17 @@ class ClaimPart:
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """A part and the bucket's document. `earlier`: the turns of the thread before the claim's messages, if needed."""
+    """A part and the bucket's document. `earlier`: the turns of the thread before the claim's messages, if needed.
+
+    `projects`: of the messages' marks, those to which the user may add.
+    """
 
     part: ClaimPart
     loaded: Loaded
     earlier: tuple[Message, ...] = ()
+    projects: Projects = NO_PROJECTS
+    deliveries: Deliveries = NOTHING_DELIVERED
+    """What became of the outbox that the document had."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +98,12 @@ class Work:
     shown: frozenset[str] | None = None
     """The ids of the facts that the extractor sees; None: all of them."""
 
+    projects: Projects = NO_PROJECTS
+    """The projects of the new messages' marks to which the user may add."""
+
+    delivered: frozenset[str] = frozenset()
+    """Ids of outbox entries that their projects know, which leave with the next commit."""
+
     place: str = ""
     """The place of a piece in the user's message; empty for whole messages."""
 
@@ -110,7 +125,7 @@ class Work:
         zone = settings.extraction.zone
         newest = next((one.created_at for one in reversed(self.new) if one.role == "user"), None)
         return Request(
-            self.loaded.document,
+            visible_to(self.loaded.document, self.part.claim.key.thread_id, self.new),
             self.new,
             self.before,
             settings.extraction.deadline_s,
@@ -120,6 +135,7 @@ class Work:
             self.shown,
             zone,
             settings.apply.labels_sensitive,
+            self.projects,
         )
 
 
