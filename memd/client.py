@@ -50,7 +50,7 @@ class _Commands:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
 
-    def push(
+    def push(  # noqa: PLR0913  (what a push may say)
         self,
         messages: Turns,
         *,
@@ -60,12 +60,17 @@ class _Commands:
         agent_name: str = DEFAULT_AGENT,
         signals: Iterable[str] = (),
         now: bool = False,
+        project_id: str | None = None,
+        source: Mapping[str, str] | None = None,
     ) -> Calls[Receipt]:
         """Push a conversation in one round trip. Pushing the same messages again changes only the due time.
 
         `messages`: all turns so far, or only the new ones (then each needs an `id` or `created_at`), in the shapes that
         docs/wire.md lists. `user_name`: what the user is called. A message whose `name` is neither this nor `user_id`
-        is somebody else's. `now`: due at once, for example before a summary replaces the messages.
+        is somebody else's. `now`: due at once, for example before a summary replaces the messages. `project_id`: the
+        project that these messages are about; facts of it that rest on them alone are shared with its members, if the
+        user may add any. A message that was pushed without it before stays private. `source`: what the words come from,
+        `{"kind": "user" | "ai" | "knowledge_base" | "project_resource", "id": …}`.
         Raises Rejected (nothing was stored), InboxFull, NotReady.
         """
         push: dict[str, Any] = {"thread_id": thread_id, "messages": _listed(messages), "now": now}
@@ -77,6 +82,10 @@ class _Commands:
             push["agent_name"] = agent_name
         if signals:
             push["signals"] = _listed(signals)
+        if project_id is not None:
+            push["project_id"] = project_id
+        if source is not None:
+            push["source"] = dict(source)
         return (yield from self.push_parsed(check_push(push, self._settings.client)))
 
     def push_json(self, raw: bytes, *, now: bool = False) -> Calls[Receipt]:

@@ -14,8 +14,12 @@ from msgspec import Struct, field
 
 Role = Literal["user", "assistant"]
 
-WIRE_VERSION = 2
-"""Version of the formats of `RPUSH` and `FCALL memd_push` (docs/wire.md). Version 2 names speakers."""
+WIRE_VERSION = 3
+"""Version of the formats of `RPUSH` and `FCALL memd_push` (docs/wire.md). Version 2 names speakers, version 3 projects
+and sources."""
+
+SOURCE_KINDS: tuple[str, ...] = ("user", "ai", "knowledge_base", "project_resource")
+"""What the words of a push can come from."""
 
 FUNCTIONS_VERSION = 1
 """In the names of the inbox's functions, and the argument of its bells: workers of all versions share them."""
@@ -92,6 +96,7 @@ class Message(Struct, frozen=True, gc=False):
     """One conversation turn after filtering.
 
     `project`: the project that its first push named ("": none), which is never changed while it is pending.
+    `source_kind` (one of SOURCE_KINDS), `source_id`: what its words come from, where the producer says so.
     `name`: who speaks, where the producer says so; in a claim only speakers other than the user. `at`: when the inbox
     took it in, and `said_at`: when it was said (docs/wire.md), ISO 8601; `order`: its place in the inbox's order. All
     three are empty until a claim has it.
@@ -108,6 +113,8 @@ class Message(Struct, frozen=True, gc=False):
     former: tuple[str, ...] = ()
     name: str | None = None
     project: str = ""
+    source_kind: str = ""
+    source_id: str = ""
     at: str = ""
     said_at: str = ""
     order: int = 0
@@ -131,8 +138,10 @@ class Context(Struct, frozen=True):
     @property
     def wire(self) -> int:
         """The lowest version of the wire format that can carry it."""
+        if any(message.project or message.source_kind for message in self.messages):
+            return 3
         named = self.user_name is not None or any(message.name is not None for message in self.messages)
-        return WIRE_VERSION if named else 1
+        return 2 if named else 1
 
 
 def identify(thread_id: str, messages: Iterable[Message]) -> tuple[Message, ...]:
@@ -163,6 +172,9 @@ def identify(thread_id: str, messages: Iterable[Message]) -> tuple[Message, ...]
                 message.signals,
                 identity,
                 name=message.name,
+                project=message.project,
+                source_kind=message.source_kind,
+                source_id=message.source_id,
             )
         )
     return tuple(result)

@@ -10,7 +10,7 @@ from typing import NamedTuple, Protocol, runtime_checkable
 from memd.context import Message
 from memd.extraction.update import Update
 from memd.memory.document import Document
-from memd.memory.projects.shared import NO_PROJECTS, Projects
+from memd.memory.projects.shared import Projects
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class Request:
     shown: Collection[str] | None = None
     timezone: tzinfo = UTC
     sensitive: bool = False
-    projects: Projects = NO_PROJECTS
+    projects: Projects = field(default_factory=dict)
 
     @property
     def marked(self) -> bool:

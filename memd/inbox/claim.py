@@ -15,7 +15,7 @@ from memd.config import Settings
 from memd.context import Key, Message, identity_of_id, user_hash
 from memd.errors import Rejected
 from memd.identifiers import check_identifier
-from memd.inbox.decoding import message_value, moment, text
+from memd.inbox.decoding import message_value, moment, signals_of, text
 from memd.push.times import iso, said_at
 from memd.push.validation import check_name, parse_wire_message
 
@@ -155,11 +155,16 @@ def _message(settings: Settings, thread_id: str, name: bytes, value: bytes) -> M
     """The message of one field of a claim. Raises Rejected."""
     stored = message_value(value)
     message = parse_wire_message(stored.body, settings.client)
-    signals = frozenset() if stored.signals == b"-" else frozenset(text(stored.signals).split(","))
+    names, mark = signals_of(stored)
     identity = text(name[2:])
     _check_identity(identity, thread_id, message.id)
     arrival = datetime.now(UTC) if stored.at_ms is None else moment(stored.at_ms)
-    return taken_in(replace(message, signals=signals, identity=identity), arrival, stored.order)
+    return taken_in(replace(message, signals=names, identity=identity, project=_project(mark)), arrival, stored.order)
+
+
+def _project(mark: str) -> str:
+    """The project of a message; "" without a mark. Raises Rejected for what a trusted client marked it with."""
+    return check_identifier("project_id", mark) if mark else ""
 
 
 def taken_in(message: Message, arrival: datetime, order: int) -> Message:

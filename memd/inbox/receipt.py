@@ -75,6 +75,10 @@ class Outcome:
     not_kept: dict[str, int] = field(default_factory=dict)
     """Messages that the user asked not to keep, and the replies to them, by reason."""
 
+    project: dict[str, Any] = field(default_factory=dict)
+    """What became of what was for projects: `facts` added or confirmed, `private` (what the user may not share),
+    `refused`; or `waiting`."""
+
     due_at: datetime | None = None
 
     @property
@@ -165,7 +169,17 @@ def _worst(ended: list[Range]) -> Outcome:
         counts=dict(Counter(part.record["state"] for part in ended)),
         refused=dict(refused),
         not_kept=dict(not_kept),
+        project=_for_projects(ended),
     )
+
+
+def _for_projects(ended: list[Range]) -> dict[str, Any]:
+    told = [found for part in ended if isinstance(found := part.record.get("project"), dict)]
+    if any(found.get("waiting") for found in told):
+        return {"waiting": True}
+    refused = sum((Counter(found.get("refused", {})) for found in told), Counter[str]())
+    counts = {name: sum(found.get(name, 0) for found in told) for name in ("facts", "private")}
+    return {name: value for name, value in {**counts, "refused": dict(refused)}.items() if value} if told else {}
 
 
 def _badness(record: dict[str, Any]) -> int:

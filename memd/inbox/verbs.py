@@ -12,11 +12,12 @@ import random
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import quote
 
 import orjson
 
 from memd.config import Settings
-from memd.context import WIRE_VERSION, Context, estimate_tokens, user_hash
+from memd.context import WIRE_VERSION, Context, Message, estimate_tokens, user_hash
 from memd.errors import Rejected
 from memd.inbox.claim import Claims, PaidAnswer, read_claim
 from memd.inbox.connection import Call
@@ -110,7 +111,7 @@ def _merge_arguments(context: Context, since_ms: int | None = None) -> tuple[byt
         "owner": user_hash(context.key.user_id),
         "ids": list(context.key),
         "gen": os.urandom(4).hex(),
-        "m": [[m.identity, estimate_tokens(m.content), ",".join(sorted(m.signals)) or "-"] for m in unique.values()],
+        "m": [[m.identity, estimate_tokens(m.content), _signals(m)] for m in unique.values()],
     }
     if context.user_name is not None:
         header["user_name"] = context.user_name
@@ -123,6 +124,12 @@ def _merge_arguments(context: Context, since_ms: int | None = None) -> tuple[byt
     if context.cut:
         header["cut"] = flat(_counters("cut", context.cut))
     return (orjson.dumps(header), *map(wire_message, unique.values()))
+
+
+def _signals(message: Message) -> str:
+    """The signals of a message as the inbox keeps them, with the mark of its project behind."""
+    names = ",".join(sorted(message.signals)) or "-"
+    return f"{names}#{quote(message.project, safe='')}" if message.project else names
 
 
 def _counters(field: str, counts: Mapping[str, int]) -> dict[str, int]:

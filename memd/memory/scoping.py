@@ -132,12 +132,12 @@ class Scoping:
         over += [archived(fact, "expired", now) for fact in past]
         over += [archived(fact, "evicted", now) for fact in many]
         archive = archive_with(archive_of(document), over, self._draft.settings.archive_cap)
-        sides = self._sides.values()
+        sides, alive = self._sides.values(), set(map(id_of, facts))
         return replace(
             applied,
             document=scoped.with_facts({**document, "archive": archive}, facts),
-            added=(*applied.added, *(name for side in sides for name in side.added)),
-            confirmed=(*applied.confirmed, *(name for side in sides for name in side.confirmed)),
+            added=(*applied.added, *(name for side in sides for name in side.added if name in alive)),
+            confirmed=(*applied.confirmed, *(name for side in sides for name in side.confirmed if name in alive)),
             retired=(*applied.retired, *(name for side in sides for name in side.retired)),
         )
 

@@ -52,6 +52,10 @@ def to_context(push: RawPush) -> Context:
     kept = [_message(turn) for turn, reason in zip(turns, reasons, strict=True) if reason is None]
     if not push.reads_names:
         kept = [replace(message, name=None) for message in kept]
+    if push.project_id or push.source[0]:
+        kind, source_id = push.source
+        marked = {"project": push.project_id, "source_kind": kind, "source_id": source_id}
+        kept = [replace(message, **marked) for message in kept]
     _signal(kept, push.signals)
     messages = _with_formers(identify(push.key.thread_id, kept), push, reasons)
     fitting, cut = fit(_with_times(messages, turns), push.limits)  # identities are of the whole texts in the whole list

@@ -13,7 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from memd.config import ClientSettings
-from memd.context import SIGNALS, WIRE_VERSION, Key, Message
+from memd.context import SIGNALS, SOURCE_KINDS, WIRE_VERSION, Key, Message
 from memd.errors import Rejected
 from memd.identifiers import MAX_ID_BYTES, check_identifier
 from memd.push.shapes import kind_of, name_in, unwrapped
@@ -26,7 +26,13 @@ MAX_NAME_CHARS = 64
 MAX_THREAD_BYTES = MAX_ID_BYTES - 65
 """The limit for an app with a namespace: the name of an app has up to 64 characters, and a slash follows it."""
 
-_FIELDS = frozenset({"v", "thread_id", "user_id", "user_name", "agent_name", "messages", "signals", "now"})
+_FIELDS = frozenset(
+    {"v", "thread_id", "user_id", "user_name", "agent_name", "messages", "signals", "now", "project_id", "source"}
+)
+
+
+_SINCE = {"user_name": 2, "project_id": 3, "source": 3}
+"""The version of the wire format that brought each field."""
 
 
 class RawPush(Struct, frozen=True):
@@ -44,6 +50,12 @@ class RawPush(Struct, frozen=True):
 
     reads_names: bool = True
     """Whether `name` of a message says who speaks; version 1 did not read it."""
+
+    project_id: str = ""
+    """The project that the messages are about, too."""
+
+    source: tuple[str, str] = ("", "")
+    """What the words come from: its kind, and its id."""
 
     former_thread: str = ""
     """The thread's name before raw lists had namespaces; empty where nothing has changed."""
@@ -66,11 +78,12 @@ def check_push(value: object, limits: ClientSettings, *, scanned: bool = False) 
         if name not in _FIELDS:
             refuse("E_UNKNOWN_FIELD", "a push has an unknown field; docs/wire.md lists the known ones")
     version = value.get("v", WIRE_VERSION)
-    if version is True or version not in (1, WIRE_VERSION):
-        refuse("E_VERSION", f"v must be 1 or {WIRE_VERSION}", "v")
+    if isinstance(version, bool) or version not in range(1, WIRE_VERSION + 1):
+        refuse("E_VERSION", f"v must be a whole number from 1 to {WIRE_VERSION}", "v")
+    for field, needed in _SINCE.items():
+        if version < needed and value.get(field) is not None:
+            refuse("E_VERSION", f"{field} needs version {needed}: leave v out, or set it to that", field)
     reads_names = version != 1
-    if not reads_names and value.get("user_name") is not None:
-        refuse("E_VERSION", f"user_name needs version {WIRE_VERSION}: leave v out, or set it to that", "user_name")
     user = value.get("user_id")
     if user is None and limits.default_user is None:
         refuse("E_USER_ID_MISSING", "user_id is required, unless the setting client.default_user names one", "user_id")
@@ -85,7 +98,18 @@ def check_push(value: object, limits: ClientSettings, *, scanned: bool = False) 
     messages = _messages(value.get("messages"), reads_names=reads_names)
     user_name = check_name("user_name", value.get("user_name"))
     signals = _signals(value.get("signals"))
-    return RawPush(key, messages, signals, now, limits, user_name=user_name, reads_names=reads_names)
+    project_id = value.get("project_id")
+    return RawPush(
+        key,
+        messages,
+        signals,
+        now,
+        limits,
+        user_name=user_name,
+        reads_names=reads_names,
+        project_id="" if project_id in (None, "") else check_identifier("project_id", project_id),
+        source=check_source(value.get("source")),
+    )
 
 
 def in_namespace(push: RawPush, app: str) -> RawPush:
@@ -120,6 +144,18 @@ def check_name(field: str, value: object) -> str | None:
     return check_identifier(field, value)
 
 
+def check_source(value: object) -> tuple[str, str]:
+    """The kind and the id of a source; both "" for None. Raises Rejected."""
+    if value is None:
+        return "", ""
+    if not isinstance(value, dict) or not value.keys() <= {"kind", "id"}:
+        refuse("E_SOURCE", "source must be an object with kind, and maybe id", "source")
+    kind, name = value.get("kind"), value.get("id")
+    if kind not in SOURCE_KINDS:
+        refuse("E_SOURCE", f"source.kind must be one of {', '.join(SOURCE_KINDS)}", "source")
+    return kind, "" if name in (None, "") else check_identifier("source_id", name)
+
+
 def check_message_id(value: object) -> None:
     """Check the id of a message: an identifier or a whole number; an empty id counts as absent. Raises Rejected."""
     if value is None or value == "" or (isinstance(value, int) and not isinstance(value, bool)):
@@ -150,18 +186,31 @@ def parse_wire_message(raw: bytes, limits: ClientSettings) -> Message:
         refuse("E_IDENTITY", "former must be text: identities with spaces between them", "former")
     created_at = read_created_at(value.get("created_at"))
     name = check_name("name", value.get("name"))
-    return Message(role, content, as_text(value.get("id")), created_at, former=tuple(former.split()), name=name)
+    kind, source_id = check_source(value.get("source"))
+    return Message(
+        role,
+        content,
+        as_text(value.get("id")),
+        created_at,
+        former=tuple(former.split()),
+        name=name,
+        source_kind=kind,
+        source_id=source_id,
+    )
 
 
 def wire_message(message: Message) -> bytes:
     """A message as `FCALL memd_push` carries it."""
-    fields = {"role": message.role, "content": message.content}
+    fields: dict[str, Any] = {"role": message.role, "content": message.content}
     if message.id is not None:
         fields["id"] = message.id
     if message.created_at is not None:
         fields["created_at"] = message.created_at
     if message.name is not None:
         fields["name"] = message.name
+    if message.source_kind:
+        source = {"kind": message.source_kind}
+        fields["source"] = {**source, "id": message.source_id} if message.source_id else source
     if message.former:
         fields["former"] = " ".join(message.former)
     return orjson.dumps(fields)

@@ -75,7 +75,7 @@ class Documents:
         self._store.sync(part.claim.key.bucket)
 
     def deliver(self, answered: Answered) -> Deliveries:
-        """Deliver what the document has for projects, once it is committed. Raises StoreUnavailable, DocumentDamaged."""
+        """Deliver what the document has for projects, once it is committed. Raises StoreUnavailable."""
         bucket = answered.work.part.claim.key.bucket
         if not answered.work.projects and not answered.work.delivered:
             return NOTHING_DELIVERED

@@ -9,7 +9,7 @@ ClaimPart ──load──► Opened ──choose──► Work ──ask──�
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from memd.config import Settings
@@ -18,7 +18,7 @@ from memd.errors import ContentTooLong
 from memd.extraction.protocol import Extraction, Maintenance, Request, Usage
 from memd.extraction.update import Update
 from memd.inbox.claim import Claim
-from memd.memory.projects.shared import NO_PROJECTS, Projects
+from memd.memory.projects.shared import Projects
 from memd.memory.said.may_keep import Kept
 from memd.memory.scoping import visible_to
 from memd.memory.store.protocol import Loaded
@@ -67,7 +67,7 @@ class Opened:
     part: ClaimPart
     loaded: Loaded
     earlier: tuple[Message, ...] = ()
-    projects: Projects = NO_PROJECTS
+    projects: Projects = field(default_factory=dict)
     deliveries: Deliveries = NOTHING_DELIVERED
     """What became of the outbox that the document had."""
 
@@ -98,7 +98,7 @@ class Work:
     shown: frozenset[str] | None = None
     """The ids of the facts that the extractor sees; None: all of them."""
 
-    projects: Projects = NO_PROJECTS
+    projects: Projects = field(default_factory=dict)
     """The projects of the new messages' marks to which the user may add."""
 
     delivered: frozenset[str] = frozenset()

@@ -136,7 +136,7 @@ def test_almost_good_pushes_are_a_push_or_a_code(changes: dict[str, Any]) -> Non
         (b'{"a":"\\ud800"}', "E_SURROGATE"),
         (good(user_id="\ud800"), "E_SURROGATE"),
         (good(who=1), "E_UNKNOWN_FIELD"),
-        (good(v=3), "E_VERSION"),
+        (good(v=4), "E_VERSION"),
         (good(v=1, user_name="Ana"), "E_VERSION"),
         (good(user_name=7), "E_USER_NAME_TYPE"),
         (good(user_name="x" * 65), "E_USER_NAME_LENGTH"),

@@ -4,7 +4,8 @@
 --   memd:in, memd:in:<app>      list   raw pushes, as RPUSH brought them
 --   P = {memd}                         the prefix of all other keys, given as KEYS[1]
 --   P:ctx:<key>                 hash   what is pending of a key:
---        m:<identity>                  "<order> <seq> <tokens>@<at> <signals> <message>"; signals joined by ",", or "-";
+--        m:<identity>                  "<order> <seq> <tokens>@<at> <signals> <message>"; signals joined by ",", or "-", and
+--                                      behind them "#<percent-encoded id>" of the project that it is marked for;
 --                                      at: ms at which it was first accepted. Of a raw push: the ms at which its list
 --                                      was last seen without it, or where nobody had looked, minus the ms at which it
 --                                      was taken in. "@<at>" is missing in what builds before 13 wrote
@@ -18,8 +19,8 @@
 --        .after                        ms before which it is not due, whatever is pushed
 --        .now .suspect                 it was flushed; its lease ran out, or its worker died
 --        .parked                       where it waits if not in due: 1 (for its bucket), rationed or batched
---        .wire                         2: its messages or pushes have fields of version 2 of the wire format, so no
---                                      worker that takes version 1 alone may claim it
+--        .wire                         2, 3: its messages or pushes have fields of this version of the wire format, so
+--                                      no worker that takes only older ones may claim it
 --        .user_names                   what its pushes called the user, the newest last, joined by line ends
 --        .urgent                       it was pushed or flushed to be done now, and goes into no batch
 --        .batch .sent .print           its request in a batch: the id, the order of its last message, what it asked for
@@ -198,13 +199,16 @@ local function join_names(a, b)
   return table.concat(names, '\n', math.max(1, #names - MOST_NAMES + 1))
 end
 
--- The signals in either of two lists
+-- The signals in either of two lists. The mark of the first one stays, and is none if it has none: a message is marked
+-- for a project by the push that brings it first.
 local function union(a, b)
-  if a == '-' then return b end
+  local mark = string.match(a, '#.*') or ''
+  a, b = string.match(a, '^[^#]*'), string.match(b, '^[^#]*')
+  if a == '-' then return b .. mark end
   for signal in string.gmatch(b, '[^,-]+') do
     if not string.find(',' .. a .. ',', ',' .. signal .. ',', 1, true) then a = a .. ',' .. signal end
   end
-  return a
+  return a .. mark
 end
 
 -- The order of the newest message in a context, a claim or a letter

@@ -1,7 +1,8 @@
 -- The header of a push: JSON, made by the client (memd/inbox/verbs.py) or by the scheduler for a raw push. Its fields:
---   v version: 2 where a message has a name, or with user_name (what the user is called); key bucket owner (hashes), ids { thread, user, agent }, gen (of the receipt), m { { identity, tokens,
---   signals } for each message }, now (true: due at once), dropped (counters of turns that were filtered out), cut (of blocks
---   cut out of turns)
+--   v version: 2 where a message has a name, or with user_name (what the user is called), 3 where one has a mark or a source;
+--   key bucket owner (hashes), ids { thread, user, agent }, gen (of the receipt), m { { identity, tokens, signals } for each
+--   message; behind the signals # and the percent-encoded id of the project that it is marked for }, now (true: due at
+--   once), dropped (counters of turns that were filtered out), cut (of blocks cut out of turns)
 -- Counts, sizes and forms are checked here; the drain checks again what the messages say.
 
 local function header(text)
@@ -52,21 +53,25 @@ local function counters_error(counters, field)
   return nil
 end
 
-local function message_error(m)
+local function message_error(m, v)
   if type(m) ~= 'table' or type(m[1]) ~= 'string' or #m[1] ~= 37 or not string.find(m[1], '^[in][0-9a-f]+$') then
     return 'E_IDENTITY: an identity is i or n and 36 hexadecimal digits'
   end
   if not is_whole(m[2], 1e9) then return 'E_TOKENS: tokens are a whole number' end
-  if type(m[3]) ~= 'string' or not (m[3] == '-' or string.find(m[3], '^[a-z][a-z,]*$')) or #m[3] > 200 then
+  local signals, mark = string.match(type(m[3]) == 'string' and m[3] or '', '^([^#]*)(#?.*)$')
+  if not (signals == '-' or string.find(signals, '^[a-z][a-z,]*$')) or #signals > 200 then
     return 'E_SIGNALS: signals are names joined by commas, or -'
+  end
+  if mark ~= '' and (v < 3 or #mark > 769 or not string.find(mark, '^#[%w%%._~-]+$')) then
+    return 'E_PROJECT_ID: the mark of a message is # and a percent-encoded id, and needs version 3 of the wire format'
   end
   return nil
 end
 
 -- What is wrong with a push whose messages begin at argv[at], as "<code>: <sentence>"; nil when nothing is.
 local function push_error(cfg, h, argv, at)
-  if type(h) ~= 'table' or (h.v ~= 1 and h.v ~= 2) then
-    return 'E_VERSION: this server takes versions 1 and 2 of the wire format'
+  if type(h) ~= 'table' or (h.v ~= 1 and h.v ~= 2 and h.v ~= 3) then
+    return 'E_VERSION: this server takes versions 1 to 3 of the wire format'
   end
   local wrong = ids_error(h) or user_name_error(h)
   if wrong then return wrong end
@@ -80,7 +85,7 @@ local function push_error(cfg, h, argv, at)
   if wrong then return wrong end
   local bytes, seen = 0, {}
   for i, m in ipairs(h.m) do
-    wrong = message_error(m) or seen[m[1]] and 'E_IDENTITY: a push names each identity once'
+    wrong = message_error(m, h.v) or seen[m[1]] and 'E_IDENTITY: a push names each identity once'
     if wrong then return wrong end
     seen[m[1]] = true
     bytes = bytes + #argv[at + i - 1]

@@ -59,12 +59,12 @@ end
 
 local function read_pending(P, key)
   local ctx = P .. ':ctx:' .. key
-  local first, last, tokens, size, after, now, parked, gen, seq = fields_of(P, key, '.first', '.last', '.tokens',
-    '.size', '.after', '.now', '.parked', '.gen', '.to')
+  local first, last, tokens, size, after, now, parked, gen, seq, wire = fields_of(P, key, '.first', '.last', '.tokens',
+    '.size', '.after', '.now', '.parked', '.gen', '.to', '.wire')
   return {
     ctx = ctx, fresh = not first, first = tonumber(first), last = tonumber(last), tokens = tonumber(tokens) or 0,
     size = tonumber(size) or 0, after = tonumber(after) or 0, now = now, parked = parked, gen = gen,
-    seq = tonumber(seq),
+    seq = tonumber(seq), wire = tonumber(wire) or 1,
   }
 end
 
@@ -181,7 +181,7 @@ local function save(P, h, pending, push)
     }
     call('SADD', P .. ':user:' .. h.owner, h.key)
   end
-  if h.v > 1 then put(fields, '.wire', h.v) end
+  if h.v > pending.wire then put(fields, '.wire', h.v) end
   if h.user_name then
     local before = not pending.fresh and call('HGET', pending.ctx, '.user_names')
     put(fields, '.user_names', join_names(before or '', h.user_name))

@@ -136,7 +136,7 @@ local function put_message_back(ctx, field, value)
 end
 
 local KEPT = { ['.urgent'] = true, ['.batch'] = true, ['.sent'] = true, ['.print'] = true, ['.answer'] = true,
-  ['.formless'] = true, ['.wire'] = true }
+  ['.formless'] = true }
 
 -- Puts the fields of a claim or a letter into a key that has new messages.
 local function merge_back(source, ctx)
@@ -153,6 +153,8 @@ local function merge_back(source, ctx)
       call('HSET', ctx, field, math.max(newest or 0, tonumber(value)))
     elseif field == '.tokens' then
       tokens = tonumber(value)
+    elseif field == '.wire' then
+      call('HSET', ctx, field, math.max(tonumber((call('HGET', ctx, field))) or 1, tonumber(value)))
     elseif field == '.user_names' then
       call('HSET', ctx, field, join_names(value, call('HGET', ctx, field) or ''))
     elseif KEPT[field] then
