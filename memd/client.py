@@ -21,6 +21,7 @@ from memd.inbox.dead import EVERY, Content, Letter, LetterFilter
 from memd.inbox.receipt import UNKNOWN, Outcome, Receipt, explain, judge, parse_id, receipt, standings
 from memd.inbox.verbs import raw_lists
 from memd.memory.hand.by_hand import ByHand
+from memd.projects.of_client import OpensProjects
 from memd.push.filtering import to_context
 from memd.push.validation import RawPush, check_push, parse_push
 from memd.recall.reading import Reading
@@ -170,7 +171,7 @@ def _documented(run: F, commands: Callable[..., Any]) -> F:
     return run
 
 
-class Memd(ByHand, Reading, OpensSessions):
+class Memd(ByHand, Reading, OpensSessions, OpensProjects):
     """The client for apps without an event loop. Thread-safe. Also a context manager.
 
     `settings`: those of `memd.config.load`; None reads config.yaml and the environment, as the daemon does. Every
@@ -353,6 +354,8 @@ class AsyncMemd:
     doubtful = in_thread(Memd.doubtful)
     approve_fact = in_thread(Memd.approve_fact)
     drop_fact = in_thread(Memd.drop_fact)
+    project = in_thread(Memd.project)
+    projects = in_thread(Memd.projects)
     export = in_thread(Memd.export)
     import_memory = in_thread(Memd.import_memory)
 

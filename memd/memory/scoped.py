@@ -52,6 +52,32 @@ def project(project_id: str) -> Scope:
     return Scope("project", project_id)
 
 
+class Places(NamedTuple):
+    """What a read names: a conversation, by its full name, and a project. `app`: of the token that asks, if any."""
+
+    thread_id: str | None = None
+    project_id: str | None = None
+    app: str | None = None
+
+    @property
+    def scopes(self) -> frozenset[Scope]:
+        """The scopes whose facts in the user's own memory it sees."""
+        named = (Scope("session", self.thread_id or ""), Scope("project", self.project_id or ""))
+        return frozenset(scope for scope in named if scope.id)
+
+    def named_in(self, documents: Iterable[Document], project: Document | None) -> Places:
+        """The places that hold anything for this read; the others change nothing."""
+        facts = [fact for document in documents for fact in within(document, self.scopes)]
+        kinds = {scope_of(fact).kind for fact in facts}
+        return Places(
+            self.thread_id if "session" in kinds else None,
+            self.project_id if "project" in kinds or project is not None else None,
+        )
+
+
+NOWHERE = Places()
+
+
 def scope_of(fact: Fact) -> Scope:
     """The scope of a fact; of one that names none, or none that memd knows, EVERYWHERE."""
     kind, scope_id = fact.get("scope"), fact.get("scopeId")

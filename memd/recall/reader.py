@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from memd.config import RecallSettings, Settings
-from memd.context import DEFAULT_AGENT, Bucket
+from memd.context import DEFAULT_AGENT, Bucket, of_project
 from memd.memory import ledger, refused
 from memd.memory.document import Document, Fact, facts_of
 from memd.memory.facts import content_of, id_of
@@ -25,6 +25,10 @@ from memd.memory.hand.editing import load_unrepaired
 from memd.memory.listing import as_listed
 from memd.memory.packed import unpack
 from memd.memory.parsing import broken_fields
+from memd.memory.projects.members import standing_of
+from memd.memory.projects.proofs import is_shared
+from memd.memory.projects.rights import may
+from memd.memory.scoped import NOWHERE, Places, scope_of
 from memd.memory.store.cache import CachedReader
 from memd.memory.store.json_store import open_store
 from memd.memory.store.protocol import Accesses, load_to_read
@@ -34,6 +38,7 @@ from memd.recall.inject import Injection, Lines, inject, versioned
 from memd.recall.layers import Excerpt, Layer, around_excerpts, around_facts, excerpts_of, of_last_turns
 from memd.recall.memories import Memory, alone, merged, with_excerpts
 from memd.recall.pending import Pending, PendingMessages
+from memd.recall.places import visible, with_project
 from memd.recall.ranking import Indexed
 from memd.recall.search import Found, Search, check, everything, rank
 from memd.recall.vectors import Vectors, load_embedder
@@ -47,6 +52,12 @@ MAX_BLOCKS = 8
 
 LAYER_BYTES = 3
 """Bytes that a parsed turn, its line, its excerpts and what is known of them take for each byte of its line."""
+
+MAX_VARIANTS = 8
+"""Most conversations and projects for which a memory is cached as they see it."""
+
+DAY_S = 86_400.0
+"""Reading notes of projects name the day alone: members do not see when another one was reading."""
 
 OWN_TURNS = 20
 """Turns of the conversation that asks, the last ones, that give it no excerpts: it still has them before it."""
@@ -63,6 +74,11 @@ class _Cached:
     """Reads what was said; only a query asks for it."""
 
     blocks: dict[int | None, Injection] = field(default_factory=dict)
+    variants: dict[Places, _Cached] = field(default_factory=dict)
+    """The memory as reads see it that name a conversation or a project."""
+
+    project: Document | None = None
+    """Of a variant: the project's document that it has facts of."""
 
     @cached_property
     def layers(self) -> list[Layer]:
@@ -91,6 +107,7 @@ class _Cached:
             size += getattr(self, name).bytes_taken if name in vars(self) else 0
         if "layers" in vars(self):
             size += sum(LAYER_BYTES * layer.said.size for layer in self.layers)
+        size += sum(variant.size() for variant in list(self.variants.values()))
         return size + (self.lines.bytes_taken if "lines" in vars(self) else 0)
 
     def is_of(self, documents: tuple[Document, ...]) -> bool:
@@ -120,7 +137,7 @@ class Reader:
         bucket: Bucket,
         max_tokens: int | None,
         query: str | None,
-        thread_id: str | None,
+        places: Places,
         *,
         include_pending: bool,
         include_said: bool,
@@ -130,17 +147,18 @@ class Reader:
         Raises Rejected, StoreUnavailable, DocumentDamaged.
         """
         search = everything(query) if query else None
-        cached = self._read(bucket)
+        base = self._read(bucket)
+        cached = self._seen(bucket, base, places)
         if search is None and not include_pending:
-            return self._block(bucket, cached, max_tokens)
+            return self._block(bucket, base, cached, max_tokens)
         first: list[int | Excerpt] = []
         if search is not None:
             indexed = cached.indexed if include_said else cached.indexed_facts
-            own = self._own_turns(bucket, thread_id if include_said else None, cached)
+            own = self._own_turns(bucket, places.thread_id if include_said else None, cached)
             first = [indexed.memory.shown(hit.place) for hit in self._ranked(indexed, search, own)]
         pending = [message.text for message in self._pending_of(bucket)] if include_pending else []
         block = versioned(inject(cached.lines, self._recall, max_tokens, first=first, pending=pending))
-        self._keep(bucket, cached)
+        self._keep(bucket, base)
         return block
 
     def at_hand(self, bucket: Bucket, max_tokens: int | None = None) -> Injection | None:
@@ -157,21 +175,22 @@ class Reader:
         self,
         bucket: Bucket,
         search: Search,
-        thread_id: str | None,
+        places: Places,
         *,
         include_pending: bool,
         include_said: bool,
     ) -> list[Found]:
         """The facts and excerpts that match, best first. Raises StoreUnavailable, DocumentDamaged, EmbedderFailed."""
-        cached = self._read(bucket)
+        base = self._read(bucket)
+        cached = self._seen(bucket, base, places)
         indexed = cached.indexed if include_said else cached.indexed_facts
         if include_pending:
             indexed = indexed.with_pending(self._pending_of(bucket))
-        own = self._own_turns(bucket, thread_id if include_said else None, cached)
+        own = self._own_turns(bucket, places.thread_id if include_said else None, cached)
         hits = self._ranked(indexed, search, own)
-        self._keep(bucket, cached)
-        accesses = self._accesses(bucket)
-        found = [_shown(hit, accesses[hit.agent_name]) for hit in hits]
+        self._keep(bucket, base)
+        accesses = {part: self.accesses(part) for part in {_bucket_of(hit, bucket) for hit in hits}}
+        found = [_shown(hit, accesses[_bucket_of(hit, bucket)]) for hit in hits]
         self._touch(bucket, hits)
         return found
 
@@ -218,14 +237,14 @@ class Reader:
         period = period_of(search.query, datetime.now(UTC), indexed)
         return rank(indexed, search, cosines, indexed.left_out(own, past=period.past), period)
 
-    def _block(self, bucket: Bucket, cached: _Cached, max_tokens: int | None) -> Injection:
+    def _block(self, bucket: Bucket, base: _Cached, cached: _Cached, max_tokens: int | None) -> Injection:
         block = cached.blocks.get(max_tokens)
         if block is None:
             block = versioned(inject(cached.lines, self._recall, max_tokens))
             if len(cached.blocks) >= MAX_BLOCKS:
                 cached.blocks.clear()
             cached.blocks[max_tokens] = block
-            self._keep(bucket, cached)
+            self._keep(bucket, base)
         return block
 
     def _keep(self, bucket: Bucket, cached: _Cached) -> None:
@@ -235,16 +254,14 @@ class Reader:
     def _pending_of(self, bucket: Bucket) -> list[Pending]:
         return self._pending.read(self._buckets(bucket))
 
-    def _accesses(self, bucket: Bucket) -> dict[str, Accesses]:
-        """The reading notes of each memory that a reader of this one sees, by agent."""
-        return {part.agent_name: self.accesses(part) for part in self._buckets(bucket)}
-
     def _touch(self, bucket: Bucket, hits: Sequence[Found]) -> None:
         """Record in each memory's reading notes the facts that were found."""
         now = time.time()
-        for part in self._buckets(bucket):
-            ids = [id_of(hit.fact) for hit in hits if hit.agent_name == part.agent_name and hit.kind == "fact"]
-            if ids and self._store.reading_notes.note(part, ids, now) and self._store.mark(part) is None:
+        facts = [hit for hit in hits if hit.kind == "fact"]
+        for part in {_bucket_of(hit, bucket) for hit in facts}:
+            ids = [id_of(hit.fact) for hit in facts if _bucket_of(hit, bucket) == part]
+            noted = self._store.reading_notes.note(part, ids, now - now % DAY_S if part.project_id else now)
+            if noted and not part.project_id and self._store.mark(part) is None:
                 self._store.reading_notes.forget(part.user_id, part.agent_name)  # forgotten meanwhile: so are they
 
     def _read(self, bucket: Bucket) -> _Cached:
@@ -255,6 +272,35 @@ class Reader:
             return cached
         memory = merged(documents[0], documents[1], now) if len(documents) > 1 else alone(documents[0], now)
         return _Cached(documents, memory, self._recall, lambda: self._layers(bucket, documents, now))
+
+    def _seen(self, bucket: Bucket, base: _Cached, places: Places) -> _Cached:
+        """The memory as a read that names these places sees it; `base` itself where they hold nothing for it."""
+        if places == NOWHERE:
+            return base
+        project = self._project(bucket, places)
+        places = places.named_in(base.documents, project)
+        if places == NOWHERE:
+            return base
+        variant, now = base.variants.get(places), datetime.now(UTC)
+        if variant is not None and variant.project is project and variant.memory.is_good_at(now):
+            return variant
+        documents = visible(base.documents, places)
+        memory = merged(documents[0], documents[1], now) if len(documents) > 1 else alone(documents[0], now)
+        if project is not None:
+            memory = with_project(memory, project, now)
+        variant = _Cached(base.documents, memory, self._recall, base.read_layers, project=project)
+        if len(base.variants) >= MAX_VARIANTS:
+            base.variants.clear()
+        base.variants[places] = variant
+        return variant
+
+    def _project(self, bucket: Bucket, places: Places) -> Document | None:
+        """The document of the project that is named, if the user may read any of it; None as if there were none."""
+        if not places.project_id or bucket.project_id or self._settings.store.shared:
+            return None
+        document = self._documents.read(of_project(places.project_id))
+        standing = standing_of(document, bucket.user_id, places.app)
+        return document if may(standing, "read") else None
 
     def _layers(self, bucket: Bucket, documents: Sequence[Document], now: datetime) -> list[Layer]:
         """What was said, of each document."""
@@ -269,6 +315,13 @@ class Reader:
         if bucket.agent_name == DEFAULT_AGENT or not self._recall.with_user_memory:
             return (bucket,)
         return Bucket(bucket.user_id), bucket
+
+
+def _bucket_of(hit: Found, bucket: Bucket) -> Bucket:
+    """The bucket whose document has what was found."""
+    if bucket.project_id:
+        return bucket
+    return of_project(scope_of(hit.fact).id) if is_shared(hit.fact) else Bucket(bucket.user_id, hit.agent_name)
 
 
 def _shown(hit: Found, accesses: Accesses) -> Found:

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from memd.config import Settings
 from memd.context import DEFAULT_AGENT, Bucket
+from memd.identifiers import check_identifier
 from memd.memory.document import Document, Fact
 from memd.memory.hand.by_hand import bucket_of
+from memd.memory.scoped import Places
 
 if TYPE_CHECKING:
     import redis
@@ -17,6 +19,11 @@ if TYPE_CHECKING:
     from memd.recall.inject import Injection
     from memd.recall.reader import Reader
     from memd.recall.search import Found
+
+
+def places_of(thread_id: str | None, project_id: str | None, app: str | None = None) -> Places:
+    """What a read names, by unchecked ids. `app`: of the token that asks, if one does. Raises Rejected."""
+    return Places(thread_id, check_identifier("project_id", project_id) if project_id else None, app)
 
 
 class Reading:
@@ -41,6 +48,7 @@ class Reading:
         max_tokens: int | None = None,
         query: str | None = None,
         thread_id: str | None = None,
+        project_id: str | None = None,
         include_pending: bool = False,
         include_said: bool = True,
     ) -> str:
@@ -49,9 +57,10 @@ class Reading:
         `agent_name`: that agent's memory of the user, together with the user's own (`recall.with_user_memory`).
         `query`: facts that match it come first, among them excerpts of what was said, marked as not verified; an empty
         query is ignored. `include_said` False: no excerpts, and facts are found by their own words and quotes, not by
-        the turns around them. `thread_id`: the conversation that asks, whose last turns give no excerpts; of an app
-        with a list or token of its own `<app>/<thread_id>`, as in the `source` of facts. `include_pending`: also show
-        messages that are not extracted yet; this asks the server. The same memory gives the same bytes.
+        the turns around them. `thread_id`: the conversation that asks, which sees its own facts too, and whose last
+        turns give no excerpts; of an app with a list or token of its own `<app>/<thread_id>`, as in the `source` of
+        facts. `project_id`: a project, whose facts are shown too where the user is a member. `include_pending`: also
+        show messages that are not extracted yet; this asks the server. The same memory gives the same bytes.
         Raises Rejected, StoreUnavailable, DocumentDamaged; with `include_pending` InboxUnavailable and NotReady.
         """
         return self.injection(
@@ -60,6 +69,7 @@ class Reading:
             max_tokens=max_tokens,
             query=query,
             thread_id=thread_id,
+            project_id=project_id,
             include_pending=include_pending,
             include_said=include_said,
         ).text
@@ -72,13 +82,14 @@ class Reading:
         max_tokens: int | None = None,
         query: str | None = None,
         thread_id: str | None = None,
+        project_id: str | None = None,
         include_pending: bool = False,
         include_said: bool = True,
     ) -> Injection:
         """The block of `inject` with its version, which is equal exactly when the text is: an ETag."""
-        bucket = bucket_of(user_id, agent_name)
+        bucket, places = bucket_of(user_id, agent_name), places_of(thread_id, project_id)
         return self._reader.injection(
-            bucket, max_tokens, query, thread_id, include_pending=include_pending, include_said=include_said
+            bucket, max_tokens, query, places, include_pending=include_pending, include_said=include_said
         )
 
     def injection_at_hand(self, bucket: Bucket, *, max_tokens: int | None = None) -> Injection | None:
@@ -93,6 +104,7 @@ class Reading:
         agent_name: str = DEFAULT_AGENT,
         limit: int = 10,
         thread_id: str | None = None,
+        project_id: str | None = None,
         include_pending: bool = False,
         include_said: bool = True,
         **filters: Unpack[SearchFilters],
@@ -100,14 +112,13 @@ class Reading:
         """The facts and excerpts (see `Found.kind`) that match a query, best first, at most `limit` (1 to 500).
 
         Filters: `categories`, `scopes`, `member`, `since`, `until`, `by`, as in `facts`. Each fact found has `status`
-        and `lastUsedAt` (before this search), too. `agent_name`, `thread_id`, `include_pending`, `include_said`: as in
-        `inject`. Raises as `inject`.
+        and `lastUsedAt` (before this search), too. `agent_name`, `thread_id`, `project_id`, `include_pending`,
+        `include_said`: as in `inject`. Raises as `inject`.
         """
         bucket = bucket_of(user_id, agent_name)
         search = self._reader.check(query, limit, **filters)
-        return self._reader.search(
-            bucket, search, thread_id, include_pending=include_pending, include_said=include_said
-        )
+        places = places_of(thread_id, project_id)
+        return self._reader.search(bucket, search, places, include_pending=include_pending, include_said=include_said)
 
     def document(self, user_id: str, *, agent_name: str = DEFAULT_AGENT) -> Document:
         """The whole memory document of the user, or of one agent, as the store has it."""

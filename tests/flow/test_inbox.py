@@ -441,7 +441,7 @@ def test_the_function_checks_count_size_and_shape(client: redis.Redis, settings:
     for header, code in [
         ("not json", "E_VERSION"),
         ("[]", "E_VERSION"),
-        ('{"v":3}', "E_VERSION"),
+        ('{"v":4}', "E_VERSION"),
         ('{"v":1,"key":"x"}', "E_HEADER_HASH"),
     ]:
         with pytest.raises(redis.ResponseError, match=code):

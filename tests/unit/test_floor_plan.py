@@ -20,7 +20,7 @@ LEVELS = (
     ("cli", "http", "mcp", "adapters"),
     ("evaluation", "ops", "workers", "scheduler"),
     ("client", "forget"),
-    ("session",),
+    ("session", "projects"),
     ("recall",),
     ("extraction", "inbox", "memory"),
     ("push",),

@@ -34,7 +34,7 @@ from memd.memory.facts import (
 from memd.memory.new_facts import new_id
 from memd.memory.projects.members import standing_of
 from memd.memory.projects.outbox import Item, OutboxEntry
-from memd.memory.projects.proofs import creator_of, digest_of, is_of_alone, place_of, shared
+from memd.memory.projects.proofs import created_by, digest_of, is_of_alone, place_of, shared
 from memd.memory.projects.rights import Standing, may
 from memd.push.times import iso
 
@@ -75,6 +75,13 @@ def deliver(document: Document, entry: OutboxEntry, user_id: str, settings: Appl
     for item in new:
         desk.take(item)
     return desk.finish(place, (name for item in new for name in _digests(item, user_id)))
+
+
+def published(document: Document, fact: Fact, user_id: str, settings: ApplySettings, now: datetime) -> Delivered:
+    """The project with a fact that its member kept to themselves so far. Who may publish is asked before."""
+    desk = _Desk(document, user_id, standing_of(document, user_id), settings, iso(now))
+    desk.take({"do": "add", "fact": fact})
+    return desk.finish(place_of(user_id, ""), ())
 
 
 def came_by(document: Document, thread_id: str) -> bool:
@@ -219,6 +226,6 @@ class _Desk:
             held = [fact for fact in self._facts.values() if not is_manual(fact)]
             if not held:
                 return
-            counts = Counter(map(creator_of, held))
+            counts = Counter(map(created_by, held))
             most = max(counts, key=lambda user: (counts[user], user))
-            self._archive(min((fact for fact in held if creator_of(fact) == most), key=rank), "evicted")
+            self._archive(min((fact for fact in held if created_by(fact) == most), key=rank), "evicted")

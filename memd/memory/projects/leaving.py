@@ -10,7 +10,7 @@ from memd.memory import removed
 from memd.memory.document import Document, Fact, archive_of, facts_of, ledger_of, revised
 from memd.memory.facts import evidence_of, id_of
 from memd.memory.projects.members import left, members_of
-from memd.memory.projects.proofs import creator_of, speakers_of
+from memd.memory.projects.proofs import created_by, speakers_of
 
 
 def names_user(document: Document, user_id: str) -> bool:
@@ -54,7 +54,7 @@ def _without(fact: Fact, user_id: str) -> Fact | None:
     others = [entry for entry in evidence_of(fact) if entry.get("by") != user_id]
     if not others:
         return None
-    creator = creator_of(fact)
+    creator = created_by(fact)
     return {**fact, "evidence": others, "createdBy": str(others[0].get("by")) if creator == user_id else creator}
 
 

@@ -29,6 +29,8 @@ def shared(evidence: Iterable[Evidence], user_id: str) -> list[Evidence]:
 
 
 def _shared(entry: Evidence, user_id: str) -> Evidence:
+    if "by" in entry:  # of a fact that was shared, and hidden since
+        return entry
     thread, message = str(entry.get("thread")), str(entry.get("message"))
     identity = message if is_identity(message) else identity_of_id(thread, message)
     said = {"saidAt": entry["saidAt"]} if "saidAt" in entry else {}
@@ -38,13 +40,18 @@ def _shared(entry: Evidence, user_id: str) -> Evidence:
 def speakers_of(fact: Fact) -> frozenset[str]:
     """The users whose words prove a project's fact, or who wrote it."""
     by = (entry.get("by") for entry in evidence_of(fact))
-    return frozenset(user for user in (*by, creator_of(fact)) if isinstance(user, str) and user)
+    return frozenset(user for user in (*by, created_by(fact)) if isinstance(user, str) and user)
 
 
-def creator_of(fact: Fact) -> str:
+def created_by(fact: Fact) -> str:
     """Who created a project's fact; "" for one that an operator wrote."""
     creator = fact.get("createdBy")
     return creator if isinstance(creator, str) else ""
+
+
+def is_shared(fact: Fact) -> bool:
+    """Whether a fact is from a project's own document, and not a member's private one."""
+    return "createdBy" in fact and fact.get("scope") == "project"
 
 
 def is_of_alone(fact: Fact, user_id: str) -> bool:
