@@ -21,7 +21,7 @@ from memd.inbox.dead import EVERY, Content, Letter, LetterFilter
 from memd.inbox.receipt import UNKNOWN, Outcome, Receipt, explain, judge, parse_id, receipt, standings
 from memd.inbox.verbs import raw_lists
 from memd.memory.hand.by_hand import ByHand
-from memd.projects.of_client import OpensProjects
+from memd.projects.for_client import OpensProjects
 from memd.push.filtering import to_context
 from memd.push.validation import RawPush, check_push, parse_push
 from memd.recall.reading import Reading
@@ -260,11 +260,9 @@ class Memd(ByHand, Reading, OpensSessions, OpensProjects):
         False. Facts and pending keys are read only of the users on the page, pending ones only while the server is
         reachable. Raises Rejected, StoreUnavailable.
         """
-        from memd.memory.store.json_store import open_store  # noqa: PLC0415  (as for forget)
         from memd.recall.users import users_page  # noqa: PLC0415  (as for forget)
 
-        store = open_store(self.settings)
-        return users_page(store, self._server, by=by, after=after, limit=limit, visible=visible)
+        return users_page(self.settings, self._server, by=by, after=after, limit=limit, visible=visible)
 
     def pending(self, *, user_id: str | None = None, after: str = "", limit: int = 100) -> PendingPage:
         """The keys that have not ended, a page at a time: state, turns, tokens, due time, worker; never the text.

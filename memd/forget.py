@@ -4,7 +4,8 @@
 2. The wish gets its cut: the inbox loses what it accepted up to this moment, and keeps what comes later.
 3. A tombstone is written, durably: hashes of all messages to be forgotten, and the wish itself.
 4. The tombstone is mirrored to the server, which skips these messages from now on; inbox and dead letters lose them.
-5. Documents, reading notes, todo lists and tasks are erased under their locks.
+5. The user's words leave the documents of projects, one after the other; then the user's own documents, reading notes,
+   todo lists and tasks are erased under their locks.
 6. The wish is closed.
 
 Every step may be repeated. When the process is killed, or the server is out of reach, the open wish says what is left,
@@ -17,22 +18,25 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from itertools import islice
 
 import orjson
 import redis
 
 from memd.config import Settings
-from memd.context import DEFAULT_AGENT, user_hash
-from memd.errors import InboxUnavailable, NotReady
+from memd.context import DEFAULT_AGENT, of_project, user_hash
+from memd.errors import Conflict, InboxUnavailable, NotReady
 from memd.identifiers import check_identifier
 from memd.inbox import dead, forgetting, library
 from memd.inbox.connection import send
 from memd.inbox.dead import Letter
 from memd.inbox.raw_door import Backlog, RawDoor
 from memd.inbox.verbs import raw_lists
+from memd.memory.projects.leaving import without_user
 from memd.memory.store.json_store import open_store
 from memd.memory.store.protocol import Cut, Erased, Store, Tombstone, Wish
+from memd.push.times import iso
 from memd.tasks.task_folder import TaskFolder
 
 TAKE_IN_S = 60.0
@@ -41,6 +45,9 @@ TAKE_IN_S = 60.0
 CLOCKS_MS = 2_000
 """How far the clocks of this host and of a server on another host may be apart. What a server that is out of reach
 accepts so shortly after a wish is forgotten as well: nobody can tell that it was not said before."""
+
+ROUNDS = 50
+"""How often a project is loaded again because a member's delivery was faster."""
 
 LETTERS = 500
 """Dead letters of one call."""
@@ -226,9 +233,32 @@ class Forgetting:
             tombstone = self._tombstones.find(wish.user_id)
             return tombstone is not None and wish in tombstone.open and wish not in tombstone.erased
 
+        if wish.agent_name is None:
+            self._leave_projects(wish.user_id)
         erased = self._store.erase(wish.user_id, wish.agent_name, still_wanted=still_wanted)
         self._store.reading_notes.forget(wish.user_id, wish.agent_name)
         return replace(erased, files=erased.files + self._tasks(wish).erase(still_wanted))
+
+    def _leave_projects(self, user_id: str) -> None:
+        """Take a user's words out of all projects. The tombstone stands by now, so that no delivery brings them back.
+
+        Every project is looked at, whatever the user's own document lists: that may be gone already. Raises
+        StoreUnavailable, DocumentDamaged, Conflict.
+        """
+        for project_id in self._store.projects():
+            bucket = of_project(project_id)
+            for _ in range(ROUNDS):
+                loaded = self._store.load(bucket)
+                document = without_user(loaded.document, user_id, iso(datetime.now(UTC)))
+                if document is loaded.document:
+                    break
+                try:
+                    self._store.commit(bucket, loaded, document, lambda: True)
+                except Conflict:  # a member's delivery was faster
+                    continue
+                break
+            else:
+                raise Conflict("E_CONFLICT: members' deliveries were faster every time; forget again")
 
     def _unreachable(self, *, rewritten: bool = False) -> tuple[str, ...]:
         """The places that may still hold traces."""

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal, Protocol
 
-from memd.memory import doubtful, refused
+from memd.memory import doubtful, refused, scoped
 from memd.memory.document import (
     SECTIONS,
     Document,
@@ -24,6 +24,7 @@ from memd.memory.document import (
 )
 from memd.memory.duplicates import tokens
 from memd.memory.facts import content_of, id_of, quotes_of
+from memd.memory.projects import outbox
 from memd.memory.text import fold
 
 SHARE = 0.6
@@ -56,7 +57,7 @@ _FACT_TEXTS: dict[str, Rule] = {
     "archiveNote": "drop",
     "evidence.quote": "quote",
 }
-_APART = ("suspended", "doubtful", "refused")
+_APART = ("suspended", "doubtful", "refused", "scoped")
 """The fields of facts that stand apart: each goes as a whole."""
 
 TEXTS: dict[str, Rule] = {
@@ -66,6 +67,7 @@ TEXTS: dict[str, Rule] = {
     "withheld.note": "drop",
     **{f"{field}.{path}": "whole" for field in _APART for path in _FACT_TEXTS},
     "turns.text": "whole",
+    "outbox.items": "whole",
 }
 """The fields that hold text, by path; the entries of lists are not numbered. `turns`: those of the said layer, of which
 `said.removal` takes whole ones out."""
@@ -78,7 +80,8 @@ _FACT_NO_TEXT = (
 NO_TEXT = frozenset((
     "version", "lastUpdated", "userId", "agentName", "ledger", "ledgerFormer", "ledgerFormerRules", "removed", "said",
     "offRecord", "suspended.suspendedAt", "suspended.suspendedWhy", "doubtful.doubtfulAt", "doubtful.doubtfulWhy",
-    "refused.refusedAt", "refused.refusedWhy",
+    "refused.refusedAt", "refused.refusedWhy", "projectId", "app", "members", "grave", "outbox.id", "outbox.project",
+    "outbox.thread",
     *(
         f"{section}.{name}.{version}{field}"
         for name, section in SECTIONS.items()
@@ -169,9 +172,10 @@ def purge(document: Document, removed: Iterable[Fact], now: str) -> Document:
 def purge_of(document: Document, told: Told, now: str) -> Document:
     """The document without what says this: sentences of summaries, asides, notes, quotes.
 
-    Doubtful and refused facts that say it go as a whole.
+    Doubtful, refused and scoped facts that say it go as a whole, and so does what waits to be delivered to a project.
     """
-    for apart in (doubtful, refused):
+    document = outbox.without_items(document, lambda item: any(map(told.in_, outbox.texts_of(item))))
+    for apart in (doubtful, refused, scoped):
         if held := apart.facts_of(document):
             document = apart.with_facts(document, [fact for fact in held if not _says(fact, told)])
     for name in SECTIONS:

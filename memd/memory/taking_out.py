@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
 
-from memd.memory import doubtful, refused, removed, suspended
+from memd.memory import doubtful, refused, removed, scoped, suspended
 from memd.memory.document import Document, Fact, archive_of, facts_of
 from memd.memory.duplicates import Key, key_of
 from memd.memory.facts import archive_reason, id_of, replaced_by
@@ -22,15 +22,16 @@ class TakenOut(NamedTuple):
 
 
 def take_out(document: Document, ids: Collection[str]) -> TakenOut:
-    """Take facts out, active, archived, suspended, doubtful or refused, with their versions in the archive.
+    """Take facts out, active, archived, suspended, doubtful, refused or scoped, with their versions in the archive.
 
     Facts that say the same of the same person go with them, and merges that they went into or were made of.
     """
     facts, archive, held = facts_of(document), archive_of(document), suspended.facts_of(document)
     doubted, unkept = doubtful.facts_of(document), refused.facts_of(document)
+    elsewhere = scoped.facts_of(document)
     wanted, keys, found = set(ids), set[Key](), False
     for fact_id in ids:
-        named = [fact for fact in (*facts, *held, *doubted, *unkept) if id_of(fact) == fact_id]
+        named = [fact for fact in (*facts, *held, *doubted, *unkept, *elsewhere) if id_of(fact) == fact_id]
         of_named = _keys(named)
         if not named:
             named = [entry for entry in archive if id_of(entry) == fact_id]
@@ -43,11 +44,13 @@ def take_out(document: Document, ids: Collection[str]) -> TakenOut:
     waiting, still = _parted(held, wanted, keys)
     unsure, unclear = _parted(doubted, wanted, keys)
     never, others = _parted(unkept, wanted, keys)
+    passing, staying = _parted(elsewhere, wanted, keys)
     alive = _keys(kept)
-    dead = [fact for fact in (*gone, *old, *waiting, *unsure, *never) if key_of(fact) not in alive]
+    dead = [fact for fact in (*gone, *old, *waiting, *unsure, *never, *passing) if key_of(fact) not in alive]
     left = {**document, "facts": kept, "archive": entries}
     left = suspended.with_facts(left, still) if waiting else left
     left = doubtful.with_facts(left, unclear) if unsure else left
+    left = scoped.with_facts(left, staying) if passing else left
     return TakenOut(refused.with_facts(left, others) if never else left, tuple(dead), found)
 
 

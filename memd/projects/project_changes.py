@@ -14,7 +14,7 @@ from memd.config import ApplySettings
 from memd.errors import Rejected
 from memd.memory import removed
 from memd.memory.document import Document, Fact, archive_of, facts_of, project_of, revised, revision_of
-from memd.memory.facts import archive_with, archived, id_of, with_id
+from memd.memory.facts import archive_with, archived, created_by, id_of, with_id
 from memd.memory.hand import edits
 from memd.memory.hand.steps import Edited, unknown_fact
 from memd.memory.projects.members import (
@@ -26,7 +26,7 @@ from memd.memory.projects.members import (
     with_member,
     without_member,
 )
-from memd.memory.projects.proofs import created_by, is_of_alone
+from memd.memory.projects.proofs import is_of_alone
 from memd.memory.projects.rights import Standing, Verb, Visibility, may
 from memd.push.times import iso
 

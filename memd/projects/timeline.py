@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from memd.memory.document import Document, Fact, archive_of, facts_of
-from memd.memory.facts import archived_at, backstory_of, category_of, content_of, id_of, said_at_of
-from memd.memory.projects.proofs import created_by
+from memd.memory.facts import archived_at, backstory_of, category_of, content_of, created_by, id_of, said_at_of
 
 SHOWN = frozenset({"decision", "event", "goal"})
 """Categories that tell of a moment."""

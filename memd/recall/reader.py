@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from memd.config import RecallSettings, Settings
 from memd.context import DEFAULT_AGENT, Bucket, of_project
 from memd.memory import ledger, refused
-from memd.memory.document import Document, Fact, facts_of
+from memd.memory.document import Document, Fact, facts_of, user_of
 from memd.memory.facts import content_of, id_of
 from memd.memory.hand.editing import load_unrepaired
 from memd.memory.listing import as_listed
@@ -38,11 +38,11 @@ from memd.recall.inject import Injection, Lines, inject, versioned
 from memd.recall.layers import Excerpt, Layer, around_excerpts, around_facts, excerpts_of, of_last_turns
 from memd.recall.memories import Memory, alone, merged, with_excerpts
 from memd.recall.pending import Pending, PendingMessages
-from memd.recall.places import visible, with_project
 from memd.recall.ranking import Indexed
 from memd.recall.search import Found, Search, check, everything, rank
 from memd.recall.vectors import Vectors, load_embedder
 from memd.recall.why import why, with_turns
+from memd.recall.with_places import visible, with_project, without_shared
 
 if TYPE_CHECKING:
     import redis
@@ -88,6 +88,8 @@ class _Cached:
     def indexed(self) -> Indexed:
         every = [fact for document in self.documents for fact in facts_of(document)]
         excerpts = excerpts_of(self.layers, every) if self.settings.excerpt_tokens else ()
+        if self.project is not None:
+            excerpts = without_shared(excerpts, self.project, user_of(self.documents[0]))
         around = (*around_facts(self.layers, self.memory.facts), *around_excerpts(self.layers, excerpts))
         return Indexed(with_excerpts(self.memory, excerpts), around)
 

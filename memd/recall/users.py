@@ -9,10 +9,12 @@ from datetime import UTC, datetime
 from itertools import chain
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
+from memd.config import Settings
 from memd.context import DEFAULT_AGENT, Bucket, user_hash
 from memd.errors import DocumentDamaged, InboxUnavailable, NotAllowed, Rejected
 from memd.inbox.keys import open_keys
 from memd.memory.document import facts_of
+from memd.memory.store.json_store import open_store
 from memd.memory.store.protocol import Store, load_to_read
 
 if TYPE_CHECKING:
@@ -53,7 +55,7 @@ class _Listed(NamedTuple):
 
 
 def users_page(
-    store: Store,
+    settings: Settings,
     server: Callable[[], redis.Redis],
     *,
     by: Order = "id",
@@ -70,6 +72,7 @@ def users_page(
     if not 1 <= limit <= MAX_LIMIT:
         raise Rejected("E_LIMIT", f"limit must be from 1 to {MAX_LIMIT}", "limit", MAX_LIMIT)
     last = _cursor(after) if after else None
+    store = open_store(settings)
     listed = (user for user in _listed(store, by) if (last is None or user > last) and visible(user.user_id))
     first = heapq.nsmallest(limit + 1, listed)
     shown = first[:limit]

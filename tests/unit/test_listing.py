@@ -26,9 +26,16 @@ MEMORY = {
         fact(
             "old", "Likes tea", category="preference", createdAt="2026-01-05T00:00:00Z", saidAt="2025-12-24T00:00:00Z"
         ),
-        fact("new", "Plays go", createdAt="2026-02-01T00:00:00Z", updatedAt="2026-03-01T00:00:00Z", scope="session"),
-        fact("team", "Ships on Friday", category="decision", scope="project", createdBy="bob"),
-        fact("thread", "Is in a hurry", scope="thread", category="behavior", createdAt="soon"),
+        fact(
+            "new",
+            "Plays go",
+            createdAt="2026-02-01T00:00:00Z",
+            updatedAt="2026-03-01T00:00:00Z",
+            scope="session",
+            scopeId="t",
+        ),
+        fact("team", "Ships on Friday", category="decision", scope="project", scopeId="p", createdBy="bob"),
+        fact("thread", "Is in a hurry", scope="session", scopeId="t", category="behavior", createdAt="soon"),
     ),
     "archive": ARCHIVE,
 }

@@ -24,6 +24,7 @@ from memd.memory.facts import (
     by_id,
     confirmations_of,
     content_of,
+    created_by,
     evidence_of,
     id_of,
     ids_in_use,
@@ -34,7 +35,7 @@ from memd.memory.facts import (
 from memd.memory.new_facts import new_id
 from memd.memory.projects.members import standing_of
 from memd.memory.projects.outbox import Item, OutboxEntry
-from memd.memory.projects.proofs import created_by, digest_of, is_of_alone, place_of, shared
+from memd.memory.projects.proofs import digest_of, is_of_alone, place_of, shared
 from memd.memory.projects.rights import Standing, may
 from memd.push.times import iso
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from memd.memory import removed
 from memd.memory.document import Document, Fact, archive_of, facts_of, ledger_of, revised
-from memd.memory.facts import evidence_of, id_of
+from memd.memory.facts import created_by, evidence_of, id_of
 from memd.memory.projects.members import left, members_of
-from memd.memory.projects.proofs import created_by, speakers_of
+from memd.memory.projects.proofs import speakers_of
 
 
 def names_user(document: Document, user_id: str) -> bool:

@@ -6,7 +6,7 @@ the project's own lock; an entry leaves at the user's next commit once the proje
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from memd.context import digest
@@ -76,6 +76,27 @@ def without_entries(document: Document, ids: Collection[str]) -> Document:
     kept = [entry.as_dict() for entry in outbox_of(document) if entry.id not in ids]
     rest = {name: value for name, value in document.items() if name != "outbox"}
     return {**rest, "outbox": kept} if kept else rest
+
+
+def without_items(document: Document, goes: Callable[[Item], bool]) -> Document:
+    """The document without the items for which this holds, in any entry; the very same when there are none."""
+    entries = outbox_of(document)
+    left = [entry._replace(items=tuple(item for item in entry.items if not goes(item))) for entry in entries]
+    if left == entries:
+        return document
+    return {**document, "outbox": [entry.as_dict() for entry in left]}
+
+
+def texts_of(item: Item) -> list[str]:
+    """The sentence and the quotes of an item."""
+    fact = item.get("fact")
+    told = [fact.get("content"), *_quotes(fact)] if isinstance(fact, dict) else []
+    return [text for text in (*told, *_quotes(item)) if isinstance(text, str)]
+
+
+def _quotes(holder: Mapping[str, Any]) -> list[Any]:
+    entries = holder.get("evidence")
+    return [entry.get("quote") for entry in entries if isinstance(entry, dict)] if isinstance(entries, list) else []
 
 
 def _entry(value: object) -> OutboxEntry | None:

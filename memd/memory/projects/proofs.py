@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 from memd.context import digest, identity_of_id, is_identity
 from memd.memory.document import Fact
-from memd.memory.facts import Evidence, evidence_of
+from memd.memory.facts import Evidence, created_by, evidence_of
 
 
 def digest_of(user_id: str, identity: str) -> str:
@@ -43,15 +43,9 @@ def speakers_of(fact: Fact) -> frozenset[str]:
     return frozenset(user for user in (*by, created_by(fact)) if isinstance(user, str) and user)
 
 
-def created_by(fact: Fact) -> str:
-    """Who created a project's fact; "" for one that an operator wrote."""
-    creator = fact.get("createdBy")
-    return creator if isinstance(creator, str) else ""
-
-
 def is_shared(fact: Fact) -> bool:
     """Whether a fact is from a project's own document, and not a member's private one."""
-    return "createdBy" in fact and fact.get("scope") == "project"
+    return fact.get("scope") == "project" and fact.get("visibility") in ("members", "public")
 
 
 def is_of_alone(fact: Fact, user_id: str) -> bool:

@@ -11,12 +11,14 @@ from datetime import datetime
 
 from memd.memory import scoped
 from memd.memory.document import Document, Fact, facts_of
-from memd.memory.facts import content_of, valid_until
+from memd.memory.facts import content_of, evidence_of, valid_until
 from memd.memory.packed import PackedFacts
+from memd.memory.projects.proofs import digest_of
 from memd.memory.projects.rights import may
 from memd.memory.scoped import Places
 from memd.memory.text import normal_key
 from memd.push.times import moment
+from memd.recall.layers import Excerpt
 from memd.recall.memories import Memory
 
 
@@ -46,6 +48,12 @@ def with_project(memory: Memory, project: Document, now: datetime) -> Memory:
         agents=memory.agents + ("",) * len(shared),
         good_until=min(ends, default=None),
     )
+
+
+def without_shared(excerpts: Iterable[Excerpt], project: Document, user_id: str) -> tuple[Excerpt, ...]:
+    """The excerpts of a user's turns on which no fact of the project rests."""
+    quoted = {entry.get("message") for fact in facts_of(project) for entry in evidence_of(fact)}
+    return tuple(excerpt for excerpt in excerpts if digest_of(user_id, excerpt.turn.id) not in quoted)
 
 
 def _current(facts: Iterable[Fact], now: datetime) -> tuple[list[Fact], list[datetime]]:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from memd.config import Settings
 
 if TYPE_CHECKING:
-    from memd.projects.listing import ListedProject
     from memd.projects.project import Project
+    from memd.projects.projects_of_store import ListedProject
 
 
 class OpensProjects:
@@ -21,12 +21,12 @@ class OpensProjects:
 
         `app`: of the token that asks, where one does: a project of another app does not exist for it.
         """
-        from memd.projects import listing  # noqa: PLC0415  (an app without projects starts without their code)
+        from memd.projects import projects_of_store  # noqa: PLC0415  (an app without projects starts without their code)
 
-        return listing.opened(self.settings, project_id, as_user, app)
+        return projects_of_store.opened(self.settings, project_id, as_user, app)
 
     def projects(self, user_id: str | None = None, *, app: str | None = None) -> list[ListedProject]:
         """The projects of which a user is a member, by id; None: all of them. `app`: only those of this app."""
-        from memd.projects import listing  # noqa: PLC0415  (an app without projects starts without their code)
+        from memd.projects import projects_of_store  # noqa: PLC0415  (an app without projects starts without their code)
 
-        return listing.listed(self.settings, user_id, app)
+        return projects_of_store.listed(self.settings, user_id, app)
