@@ -11,7 +11,8 @@ from operator import itemgetter
 from typing import Any, Literal, NamedTuple
 
 from memd.context import identity_of_id, is_identity
-from memd.memory import doubtful, refused, scoped, suspended
+from memd.memory import doubtful, refused, suspended
+from memd.memory.apart import facts_in
 from memd.memory.document import Document, Fact, archive_of, facts_of
 from memd.memory.packed import unpacked
 from memd.memory.text import fold
@@ -56,6 +57,9 @@ class Scope(NamedTuple):
         """The fields of a fact of this scope; none for `user`."""
         return {} if self.kind == "user" else {"scope": self.kind, "scopeId": self.id}
 
+
+SCOPED = "scoped"
+"""The field of the facts that do not hold everywhere; see `memory.scoped`."""
 
 USER_SCOPE = Scope()
 """The scope of a fact that names none: about the user, for good."""
@@ -375,7 +379,8 @@ def with_id(facts: Iterable[Fact], fact_id: str) -> Fact | None:
 
 def ids_in_use(document: Document) -> set[str]:
     """The ids of all facts, archived ones and those that stand apart too: no new fact gets one of them."""
-    apart = (fact for field in (suspended, doubtful, refused, scoped) for fact in field.facts_of(document))
+    apart = [fact for field in (suspended, doubtful, refused) for fact in field.facts_of(document)]
+    apart += facts_in(document, SCOPED)
     archived = {value for entry in (*archive_of(document), *apart) if isinstance(value := entry.get("id"), str)}
     return archived | {fact["id"] for fact in facts_of(document)}
 

@@ -25,9 +25,9 @@ from memd.memory.facts import (
     id_of,
     is_archived,
     said_at_of,
+    scope_of,
     updated_at,
 )
-from memd.memory.scoped import scope_of
 from memd.memory.store.protocol import Accesses
 from memd.memory.text import one_line
 from memd.push.times import iso, moment

@@ -10,15 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime, timedelta
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from memd.memory.apart import facts_in, with_facts_in
 from memd.memory.document import Document, Fact
 from memd.memory.document import facts_of as lasting_facts_of
+from memd.memory.facts import SCOPED, USER_SCOPE, Scope, scope_of
 from memd.memory.packed import PackedFacts
 from memd.push.times import iso, moment
-
-FIELD = "scoped"
 
 SESSION_HOURS = 24
 """Hours for which the facts of a conversation hold after its newest message."""
@@ -28,18 +27,6 @@ MAX_OF_SCOPE = 50
 
 MAX_SCOPED = 500
 """Scoped facts of a document at most; the oldest go."""
-
-Kind = Literal["user", "project", "session"]
-
-
-class Scope(NamedTuple):
-    """Where a fact holds: everywhere (`user`, no id), in one project, or in one conversation."""
-
-    kind: Kind = "user"
-    id: str = ""
-
-
-EVERYWHERE = Scope()
 
 
 def session(thread_id: str) -> Scope:
@@ -78,22 +65,14 @@ class Places(NamedTuple):
 NOWHERE = Places()
 
 
-def scope_of(fact: Fact) -> Scope:
-    """The scope of a fact; of one that names none, or none that memd knows, EVERYWHERE."""
-    kind, scope_id = fact.get("scope"), fact.get("scopeId")
-    if kind in ("project", "session") and isinstance(scope_id, str) and scope_id:
-        return Scope(kind, scope_id)
-    return EVERYWHERE
-
-
 def facts_of(document: Document) -> list[Fact]:
     """The scoped facts, oldest first."""
-    return facts_in(document, FIELD)
+    return facts_in(document, SCOPED)
 
 
 def with_facts(document: Document, facts: Sequence[Fact]) -> Document:
     """The document with these scoped facts."""
-    return with_facts_in(document, FIELD, facts)
+    return with_facts_in(document, SCOPED, facts)
 
 
 def within(document: Document, scopes: Collection[Scope]) -> list[Fact]:
@@ -113,10 +92,10 @@ def visible(document: Document, scopes: Collection[Scope]) -> Document:
 
 def placed(fact: Fact, scope: Scope) -> Fact:
     """A fact with the fields of its scope; what is of a project here is its owner's alone."""
-    if scope == EVERYWHERE:
+    if scope == USER_SCOPE:
         return fact
-    fields = {"scope": scope.kind, "scopeId": scope.id}
-    return {**fact, **fields, "visibility": "owner_only"} if scope.kind == "project" else {**fact, **fields}
+    private = {"visibility": "owner_only"} if scope.kind == "project" else {}
+    return {**fact, **scope.fields, **private}
 
 
 def renewed(facts: Iterable[Fact], scope: Scope, said: datetime | None) -> list[Fact]:

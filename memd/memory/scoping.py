@@ -22,12 +22,11 @@ from memd.memory.document import Document, Fact, archive_of, facts_of, summaries
 from memd.memory.draft import Applied, Draft, Part
 from memd.memory.duplicates import key_of
 from memd.memory.evidence import UserMessages
-from memd.memory.facts import Evidence, archive_with, archived, content_of, id_of
+from memd.memory.facts import USER_SCOPE, Evidence, Scope, archive_with, archived, content_of, id_of, scope_of
 from memd.memory.new_facts import aside, new_fact
 from memd.memory.projects import outbox
 from memd.memory.projects.leaks import Fence, is_personal
 from memd.memory.projects.shared import Projects
-from memd.memory.scoped import EVERYWHERE, Scope
 from memd.memory.text import fold, one_line
 from memd.push.redaction import redact
 from memd.push.times import moment
@@ -81,7 +80,7 @@ class Scoping:
         self._marks = {message.identity: message.project for message in sent if message.project}
         self.scopes = frozenset(scopes_of(draft.origin.thread_id, sent))
         visible = scoped.within(draft.old, self.scopes)
-        self._scope_of_id = {id_of(fact): scoped.scope_of(fact) for fact in visible}
+        self._scope_of_id = {id_of(fact): scope_of(fact) for fact in visible}
         self._project_of_id = {id_of(fact): name for name, shared in projects.items() for fact in shared.facts}
         self._ended_by: dict[int, list[str]] = {}
         self._fences: dict[str, Fence] = {}
@@ -104,7 +103,7 @@ class Scoping:
         self._sides: dict[Scope, Draft] = {}
         own = scoped.facts_of(self._draft.old)
         for scope, part in self._scoped.items():
-            side = self._draft.beside([fact for fact in own if scoped.scope_of(fact) == scope])
+            side = self._draft.beside([fact for fact in own if scope_of(fact) == scope])
             side_steps = steps_of(side)
             side_steps.confirm(part.confirmed)
             side_steps.add(part.new)
@@ -118,7 +117,7 @@ class Scoping:
         own = scoped.facts_of(self._draft.old)
         if not own and not self._sides:
             return replace(applied, document=document)
-        facts = [fact for fact in own if scoped.scope_of(fact) not in self._sides]
+        facts = [fact for fact in own if scope_of(fact) not in self._sides]
         over: list[Fact] = []
         for scope, side in self._sides.items():
             facts += [scoped.placed(fact, scope) for fact in side.facts.values()]
@@ -164,7 +163,7 @@ class Scoping:
         )
         if shared:
             self._shared.setdefault(scope.id, ScopePart()).new.append((index, plain))
-        elif scope != EVERYWHERE:
+        elif scope != USER_SCOPE:
             self._scoped.setdefault(scope, ScopePart()).new.append((index, plain))
         else:
             self._ended_by[index] = [name for name in proposal.replaces if name in self._scope_of_id]
@@ -176,11 +175,11 @@ class Scoping:
         if proposal.scope == "thread" and self._draft.settings.session_facts:
             return scoped.session(self._draft.origin.thread_id), False
         if proposal.scope != "project" or not self._marks:
-            return EVERYWHERE, False
+            return USER_SCOPE, False
         marks = self._marks_of(proposal)
         named = sorted(mark for mark in marks if mark)
         if not named:
-            return EVERYWHERE, False
+            return USER_SCOPE, False
         where = scoped.project(named[0])
         if marks != {where.id} or where.id not in self._projects:
             return where, False
@@ -259,7 +258,7 @@ class Scoping:
         kept: list[Fact] = []
         over: list[tuple[Fact, str]] = []
         for fact in facts:
-            by = ended.get(id_of(fact)) or (by_key.get(key_of(fact)) if scoped.scope_of(fact) == session else None)
+            by = ended.get(id_of(fact)) or (by_key.get(key_of(fact)) if scope_of(fact) == session else None)
             if by is None:
                 kept.append(fact)
             else:

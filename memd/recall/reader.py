@@ -20,7 +20,7 @@ from memd.config import RecallSettings, Settings
 from memd.context import DEFAULT_AGENT, Bucket, of_project
 from memd.memory import ledger, refused
 from memd.memory.document import Document, Fact, facts_of, user_of
-from memd.memory.facts import content_of, id_of
+from memd.memory.facts import content_of, id_of, scope_of
 from memd.memory.hand.editing import load_unrepaired
 from memd.memory.listing import as_listed
 from memd.memory.packed import unpack
@@ -28,7 +28,7 @@ from memd.memory.parsing import broken_fields
 from memd.memory.projects.members import standing_of
 from memd.memory.projects.proofs import is_shared
 from memd.memory.projects.rights import may
-from memd.memory.scoped import NOWHERE, Places, scope_of
+from memd.memory.scoped import NOWHERE, Places
 from memd.memory.store.cache import CachedReader
 from memd.memory.store.json_store import open_store
 from memd.memory.store.protocol import Accesses, load_to_read

@@ -14,7 +14,6 @@ from memd.errors import Rejected
 from memd.memory.document import Fact
 from memd.memory.facts import ScopeKind, confidence_of, scope_of
 from memd.memory.listing import FactFilter, SearchFilters, checked_filters
-from memd.memory.scoped import scope_of
 from memd.recall import order
 from memd.recall.memories import Kind, Memory
 from memd.recall.periods import NO_PERIOD, Period
