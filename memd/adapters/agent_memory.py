@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from memd.config import Settings
 from memd.context import DEFAULT_AGENT
-from memd.memory.document import Document
+from memd.memory.document import Document, Fact
 from memd.memory.facts import id_of
 from memd.memory.hand import notes
 from memd.memory.hand.by_hand import bucket_of
@@ -73,11 +73,29 @@ def search_block(found: Iterable[Found]) -> str:
     return with_note("\n".join(["<memory>", *lines, "</memory>"])) if lines else ""
 
 
+def list_block(facts: Sequence[Fact], total: int) -> str:
+    """Listed facts as a `<memory>` block with NOTE, each line with id, status and last use; empty without facts."""
+    lines = [f"- {_safe_id(fact)} ({fact['status']}, {_used(fact)}) {_words(fact)}" for fact in facts]
+    more = [f"({total - len(facts)} older ones are left out)"] if total > len(facts) else []
+    return with_note("\n".join(["<memory>", *more, *lines, "</memory>"])) if lines else ""
+
+
 def _line(found: Found) -> str:
-    line = fact_line(found.fact).removeprefix("- ")
     if found.pending:
-        return f"- (pending, unverified) {line}"
-    fact_id = id_of(found.fact)
-    # In a document edited by hand an id may be any text; only ids of our form are safe to print.
-    safe = fact_id.isascii() and fact_id.replace("_", "").isalnum()
-    return f"- {fact_id if safe else '(no id)'} {line}"
+        return f"- (pending, unverified) {_words(found.fact)}"
+    used = f" ({_used(found.fact)})" if found.fact.get("lastUsedAt") else ""
+    return f"- {_safe_id(found.fact)} {_words(found.fact)}{used}"
+
+
+def _words(fact: Fact) -> str:
+    return fact_line(fact).removeprefix("- ")
+
+
+def _used(fact: Fact) -> str:
+    return f"last used {fact['lastUsedAt'][:10]}" if fact["lastUsedAt"] else "never used"
+
+
+def _safe_id(fact: Fact) -> str:
+    """The id. In a document edited by hand it may be any text; only ids of our form are safe to print."""
+    fact_id = id_of(fact)
+    return fact_id if fact_id.isascii() and fact_id.replace("_", "").isalnum() else "(no id)"

@@ -142,7 +142,7 @@ def build(memd: Memd, binding: Binding, offer: Offer = NO_MORE, *, verifier: Tok
 
 
 def _tools(memd: Memd, binding: Binding, offer: Offer) -> Iterator[tuple[Callable[..., Any], ToolAnnotations]]:
-    yield from Tools(memd, binding, offer.agent_name).all()
+    yield from Tools(memd, binding, offer.agent_name, offer.thread_id).all()
     if offer.tasks:
         yield from TaskTools(memd.settings.data_dir, binding, offer.agent_name).all()
     if offer.thread_id is not None:

@@ -9,6 +9,7 @@ import re
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import quote
 
@@ -30,7 +31,9 @@ from memd.tasks import TaskGraph
 
 Configured = Callable[..., Settings]
 
-TOOLS = ["memory_save", "memory_search", "memory_update", "memory_delete", "memory_stats", "memory_doubtful"]
+TOOLS = [
+    "memory_save", "memory_search", "memory_list", "memory_update", "memory_delete", "memory_stats", "memory_doubtful",
+]  # fmt: skip
 TASK_TOOLS = ["todo_write", "todo_read", "task_create", "task_update", "task_list", "task_get", "task_remove"]
 
 
@@ -62,7 +65,7 @@ def test_a_model_saves_finds_changes_and_deletes(memd: Memd) -> None:
 
     async def work(client: Client) -> None:
         assert [tool.name for tool in (await client.list_tools()).tools] == TOOLS
-        saved = await call(client, "memory_save", content="The user likes green tea.", category="preference")
+        saved = await call(client, "memory_save", content="The user likes green tea.", memory_type="preference")
         fact_id = saved.removeprefix("Kept as ").rstrip(".")
         found = await call(client, "memory_search", query="green tea")
         assert found.splitlines()[0] == "<memory>"
@@ -78,6 +81,34 @@ def test_a_model_saves_finds_changes_and_deletes(memd: Memd) -> None:
     document = memd.document("ana")
     assert document["facts"] == []
     assert [entry["archiveReason"] for entry in document["archive"]] == ["edited", "retired"]
+
+
+def test_a_model_filters_what_it_reads(memd: Memd) -> None:
+    """By type, under its other names too, scope, status and period; a list says status and last use and is no use."""
+
+    async def work(client: Client) -> None:
+        await call(client, "memory_save", content="The user knits socks.", memory_type="habit")
+        saved = await call(client, "memory_save", content="The user likes green tea.", memory_type="preference")
+        fact_id = saved.removeprefix("Kept as ").rstrip(".")
+        await call(client, "memory_update", fact_id=fact_id, content="The user likes black tea.", memory_type="")
+        for _ in range(2):
+            listed = (await call(client, "memory_list", memory_type="preference")).splitlines()
+            assert listed[3:-1] == [f"- {fact_id} (active, never used) [preference | 0.50] The user likes black tea."]
+        assert "socks" in await call(client, "memory_list", memory_type="behavior")
+        old = (await call(client, "memory_list", status="superseded")).splitlines()
+        assert old[3:-1] == [f"- {fact_id} (superseded, never used) [preference | 0.50] The user likes green tea."]
+        nothing = "Nothing of this is remembered."
+        assert await call(client, "memory_list", scope="project") == nothing
+        assert await call(client, "memory_list", until="2026-01-01", by="said") == nothing
+        assert "(1 older ones are left out)" in await call(client, "memory_list", k=1)
+        assert "black" in await call(client, "memory_search", query="tea", memory_type="preference", scope="user")
+        assert "Nothing is" in await call(client, "memory_search", query="tea", memory_type="habit")
+        assert await call(client, "memory_list", member="eve") == nothing
+        today = f"{datetime.now(UTC):%Y-%m-%d}"
+        assert f"(last used {today})" in await call(client, "memory_search", query="tea")
+        assert f"(active, last used {today})" in await call(client, "memory_list", memory_type="preference")
+
+    in_memory(memd, work)
 
 
 def test_a_model_plans_its_work(memd: Memd) -> None:
@@ -218,14 +249,17 @@ def test_what_is_refused_says_why(memd: Memd) -> None:
         refused: list[tuple[str, dict[str, Any], str]] = [
             ("memory_save", {"content": "x"}, "E_NOTE_TOO_SHORT"),
             ("memory_save", {"content": f"The key is {secret}"}, "E_NOTE_SECRET"),
-            ("memory_save", {"content": "The user likes cake.", "category": "correction"}, "E_CATEGORY"),
+            ("memory_save", {"content": "The user likes cake.", "memory_type": "correction"}, "E_CATEGORY"),
             ("memory_save", {}, "content"),
             ("memory_save", {"content": 7}, "content"),
             ("memory_update", {"fact_id": fact_id, "content": "The user hates tea."}, "E_FACT_BY_HAND"),
             ("memory_update", {"fact_id": "fact_ffffffff", "content": "The user hates tea."}, "E_FACT_ID"),
             ("memory_delete", {"fact_id": fact_id}, "E_FACT_BY_HAND"),
             ("memory_search", {"query": "x" * 100_001}, "E_QUERY"),
-            ("memory_search", {"query": "tea", "limit": 51}, "limit"),
+            ("memory_search", {"query": "tea", "k": 51}, "k"),
+            ("memory_search", {"query": "tea", "scope": "team"}, "E_SCOPES"),
+            ("memory_list", {"status": "gone"}, "E_STATUS"),
+            ("memory_save", {"content": "The user likes tea.", "memory_type": "hobby"}, "E_CATEGORY"),
         ]
         for tool, arguments, code in refused:
             answer = await call(client, tool, **arguments)
