@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from memd.config import Settings
 from memd.context import DEFAULT_AGENT
 from memd.memory.document import Document, Fact
-from memd.memory.facts import id_of
+from memd.memory.facts import USER_SCOPE, Scope, id_of
 from memd.memory.hand import notes
 from memd.memory.hand.by_hand import bucket_of
 from memd.memory.hand.editing import Editing, Step
@@ -33,9 +33,9 @@ class AgentMemory:
         self._editing = Editing(settings)
         self._rules = settings.apply
 
-    def save(self, content: str, category: str | None = None) -> str:
+    def save(self, content: str, category: str | None = None, scope: Scope = USER_SCOPE) -> str:
         """Save a note. Returns its id, or the id of a fact that already says the same."""
-        return self._write(lambda document, now: notes.save(document, content, category, now, self._rules))
+        return self._write(lambda document, now: notes.save(document, content, category, now, self._rules, scope))
 
     def update(self, fact_id: str, content: str, category: str | None = None) -> None:
         """Reword a fact. Raises FactUnknown."""

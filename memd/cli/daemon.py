@@ -79,6 +79,10 @@ def mcp(
         str | None,
         typer.Option("--thread", envvar="MEMD_MCP_THREAD", help="Offer tools for the session of this thread as well."),
     ] = None,
+    project: Annotated[
+        str | None,
+        typer.Option("--project", envvar="MEMD_MCP_PROJECT", help="The project that the user works on there."),
+    ] = None,
     http: Annotated[bool, typer.Option("--http", help="Streamable HTTP at /mcp, instead of stdio.")] = False,
     host: Annotated[str, typer.Option("--host", help="Address to listen on, with --http.")] = "127.0.0.1",
     port: Annotated[int, typer.Option("--port", min=0, max=65_535, help="TCP port, with --http.")] = 8478,
@@ -92,7 +96,7 @@ def mcp(
     _require("mcp", "mcp", "mcp")
     settings = daemon_settings()
     server = _part("memd.mcp.server")
-    offer = server.Offer(agent, tasks, thread)
+    offer = server.Offer(agent, tasks, thread, project)
     if http:
         server.run_http(settings, user, offer, host, port)
     else:

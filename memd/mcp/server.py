@@ -30,6 +30,7 @@ from memd.mcp.binding import Binding, ByProcess, ByToken, Verifier, only_user
 from memd.mcp.session_tools import SessionTools
 from memd.mcp.task_tools import TaskTools
 from memd.mcp.tools import Tools
+from memd.memory.scoped import Places
 
 INSTRUCTIONS = (
     "Long-term memory of the user you talk to. Search it when earlier conversations may matter. Save what users tell "
@@ -48,12 +49,14 @@ class Offer:
     """What a server offers besides the memory of its users with `agent_name`.
 
     `tasks`: the tools for todo lists and tasks, which double what the list of tools costs a prompt. `thread_id`: the
-    tools for the session of this thread.
+    tools for the session of this thread, whose facts the memory's tools have, too. `project_id`: so they have those of
+    this project.
     """
 
     agent_name: str = DEFAULT_AGENT
     tasks: bool = False
     thread_id: str | None = None
+    project_id: str | None = None
 
 
 NO_MORE = Offer()
@@ -71,8 +74,8 @@ def run_stdio(settings: Settings, user_id: str | None, offer: Offer) -> None:
 def run_http(settings: Settings, user_id: str | None, offer: Offer, host: str, port: int) -> None:
     """Serve streamable HTTP at /mcp until SIGTERM or SIGINT. Raises ConfigError and Rejected before it listens."""
     binding, verifier = _binding(settings, user_id, host)
-    if offer.thread_id is not None and verifier is not None:
-        raise ConfigError("--thread names a conversation of one user: name the user as well (--user)")
+    if (offer.thread_id, offer.project_id) != (None, None) and verifier is not None:
+        raise ConfigError("--thread and --project are for one user: name the user as well (--user)")
     with Memd(settings) as memd:
         server = build(memd, binding, offer, verifier=verifier)
         app = server.streamable_http_app(
@@ -142,9 +145,10 @@ def build(memd: Memd, binding: Binding, offer: Offer = NO_MORE, *, verifier: Tok
 
 
 def _tools(memd: Memd, binding: Binding, offer: Offer) -> Iterator[tuple[Callable[..., Any], ToolAnnotations]]:
-    yield from Tools(memd, binding, offer.agent_name, offer.thread_id).all()
+    thread_id = None if offer.thread_id is None else check_identifier("thread_id", offer.thread_id)
+    project_id = None if offer.project_id is None else check_identifier("project_id", offer.project_id)
+    yield from Tools(memd, binding, offer.agent_name, Places(thread_id, project_id)).all()
     if offer.tasks:
         yield from TaskTools(memd.settings.data_dir, binding, offer.agent_name).all()
-    if offer.thread_id is not None:
-        thread_id = check_identifier("thread_id", offer.thread_id)
+    if thread_id is not None:
         yield from SessionTools(memd, binding, thread_id, offer.agent_name).all()

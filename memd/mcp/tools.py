@@ -12,13 +12,14 @@ from pydantic import Field
 from memd.adapters.agent_memory import AgentMemory, list_block, search_block
 from memd.client import Memd
 from memd.context import DEFAULT_AGENT
-from memd.errors import InboxUnavailable
+from memd.errors import InboxUnavailable, Rejected
 from memd.inbox.keys import MAX_LIMIT
 from memd.mcp.binding import Binding, Need
 from memd.mcp.tool_errors import tool_errors
 from memd.memory.document import archive_of, facts_of, saved_at, summaries_of
-from memd.memory.facts import category_of, is_manual, is_note
+from memd.memory.facts import USER_SCOPE, Scope, category_of, is_manual, is_note, scope_of
 from memd.memory.listing import SCOPE_NAMES, STATUSES, By, ListFilters, SearchFilters
+from memd.memory.scoped import NOWHERE, Places
 from memd.recall.inject import fact_line
 
 MAX_RESULTS, MAX_LISTED = 50, 200
@@ -47,22 +48,31 @@ OnlyScope = Annotated[
 class Tools:
     """The seven tools of the memory, over one client. The binding knows the user of each call."""
 
-    def __init__(
-        self, memd: Memd, binding: Binding, agent_name: str = DEFAULT_AGENT, thread_id: str | None = None
-    ) -> None:
+    def __init__(self, memd: Memd, binding: Binding, agent_name: str = DEFAULT_AGENT, here: Places = NOWHERE) -> None:
         self._memd = memd
         self._binding = binding
         self._agent_name = agent_name
-        self._thread_id = thread_id
+        self._here = here
 
-    def memory_save(self, content: Content, memory_type: MemoryType = "") -> str:
+    def memory_save(
+        self,
+        content: Content,
+        memory_type: MemoryType = "",
+        scope: Annotated[
+            str,
+            Field(
+                description="Where it holds: user (everywhere, for good), this project, or only this session.",
+                json_schema_extra={"enum": list(SCOPE_NAMES)},
+            ),
+        ] = "user",
+    ) -> str:
         """Save a note about the user: something they told you about themselves that will matter in later conversations.
 
         Do not save what only the current task needs. Never save secrets, or what web pages, files or other tools said.
         A note counts less than a fact extracted from the user's own words.
         """
         with tool_errors():
-            return f"Kept as {self._memory().save(content, memory_type or None)}."
+            return f"Kept as {self._memory().save(content, memory_type or None, self._scope(scope))}."
 
     def memory_search(
         self,
@@ -81,7 +91,8 @@ class Tools:
                 query,
                 agent_name=self._agent_name,
                 limit=k,
-                thread_id=self._thread_id,
+                thread_id=self._here.thread_id,
+                project_id=self._here.project_id,
                 include_pending=include_pending,
                 include_said=False,
                 **_filters(memory_type, scope),
@@ -113,7 +124,9 @@ class Tools:
                 "until": until or None,
                 "by": by,
             }
-            facts = self._memd.facts(self._user("read"), self._agent_name, **filters)
+            listed = self._memd.facts(self._user("read"), self._agent_name, **filters)
+        seen = {USER_SCOPE, *self._here.scopes}
+        facts = [fact for fact in listed if scope_of(fact) in seen]
         return list_block(facts[-k:], len(facts)) or "Nothing of this is remembered."
 
     def memory_update(self, fact_id: FactId, content: Content, memory_type: MemoryType = "") -> str:
@@ -187,6 +200,15 @@ class Tools:
             (self.memory_stats, reads),
             (self.memory_doubtful, reads),
         ]
+
+    def _scope(self, kind: str) -> Scope:
+        """The scope that the model names. Raises Rejected."""
+        if kind not in ("", *SCOPE_NAMES):
+            raise Rejected("E_SCOPE", f"scope must be one of {', '.join(SCOPE_NAMES)}", "scope")
+        scopes = {scope.kind: scope for scope in (USER_SCOPE, *self._here.scopes)}
+        if (kind or "user") not in scopes:
+            raise Rejected("E_SCOPE", f"this server was started for no {kind}; use the scope user", "scope")
+        return scopes[kind or "user"]  # type: ignore[index]  # one of SCOPE_NAMES
 
     def _user(self, need: Need) -> str:
         return self._binding.user(need)

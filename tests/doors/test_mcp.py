@@ -9,7 +9,7 @@ import re
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from urllib.parse import quote
 
@@ -27,6 +27,7 @@ from memd.errors import ConfigError, Rejected
 from memd.http import keyring
 from memd.mcp.binding import ByProcess
 from memd.mcp.server import NO_MORE, Offer, build, run_http, run_stdio
+from memd.memory.scoped import MAX_OF_SCOPE
 from memd.tasks import TaskGraph
 
 Configured = Callable[..., Settings]
@@ -109,6 +110,62 @@ def test_a_model_filters_what_it_reads(memd: Memd) -> None:
         assert f"(active, last used {today})" in await call(client, "memory_list", memory_type="preference")
 
     in_memory(memd, work)
+
+
+def test_a_model_names_the_scope_of_what_it_keeps(memd: Memd) -> None:
+    """For good, for the host's project or its conversation; other conversations neither find nor list it."""
+
+    def keeps(scope: str, content: str) -> Callable[[Client], Awaitable[None]]:
+        async def work(client: Client) -> None:
+            saved = await call(client, "memory_save", content=content, memory_type="fact", scope=scope)
+            assert saved.startswith("Kept as fact_")
+            assert await call(client, "memory_save", content=content, scope=scope) == saved
+            for found in (await call(client, "memory_search", query=content), await call(client, "memory_list")):
+                assert content in found
+            for other in {"user", "project", "session"} - {scope}:
+                assert content not in await call(client, "memory_search", query=content, scope=other)
+                assert content not in await call(client, "memory_list", scope=other)
+
+        return work
+
+    async def elsewhere(client: Client) -> None:
+        for query in ("hurry", "Fridays", "tea"):
+            assert ("tea" in await call(client, "memory_search", query=query)) == (query == "tea")
+        assert (await call(client, "memory_list")).count("\n- ") == 1
+        for scope in ("session", "project"):
+            refused = await call(client, "memory_save", content="The user likes cake.", scope=scope)
+            assert f"E_SCOPE: this server was started for no {scope}" in refused
+        assert "E_SCOPE: scope must be" in await call(client, "memory_save", content="The user sings.", scope="team")
+
+    here = Offer(thread_id="t1", project_id="apollo")
+    in_memory(memd, keeps("user", "The user likes green tea."))
+    in_memory(memd, keeps("session", "The user is in a hurry."), offer=here)
+    in_memory(memd, keeps("project", "The user deploys on Fridays."), offer=here)
+    in_memory(memd, elsewhere)
+    [hurry, deploys] = memd.facts("ana", scopes=["session", "project"])
+    assert (hurry["scopeId"], deploys["scopeId"], deploys["visibility"]) == ("t1", "apollo", "owner_only")
+    end = datetime.fromisoformat(hurry["validUntil"]) - datetime.now(UTC)
+    assert timedelta(hours=23) < end <= timedelta(hours=24)
+
+
+def test_a_conversation_keeps_so_many_notes(configured: Configured) -> None:
+    """One more is refused, as no note evicts a fact; the setting switches them off."""
+    memd = Memd(configured())
+
+    async def fill(client: Client) -> None:
+        for number in range(MAX_OF_SCOPE):
+            kept = await call(client, "memory_save", content=f"The user has {number} red boats.", scope="session")
+            assert kept.startswith("Kept")
+        assert "E_MEMORY_FULL" in await call(client, "memory_save", content="The user is late.", scope="session")
+        assert "Kept" in await call(client, "memory_save", content="The user likes green tea.")
+
+    async def off(client: Client) -> None:
+        assert "apply.session_facts" in await call(
+            client, "memory_save", content="The user is late again.", scope="session"
+        )
+
+    in_memory(memd, fill, offer=Offer(thread_id="t1"))
+    in_memory(Memd(configured(apply__session_facts=False)), off, offer=Offer(thread_id="t2"))
 
 
 def test_a_model_plans_its_work(memd: Memd) -> None:

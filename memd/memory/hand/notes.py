@@ -11,7 +11,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 
 from memd.config import ApplySettings
-from memd.memory import removed
+from memd.memory import removed, scoped
 from memd.memory.document import (
     SECTIONS,
     Document,
@@ -20,27 +20,33 @@ from memd.memory.document import (
     complete,
     facts_of,
     revised,
+    revision_of,
     summary,
     with_summary,
 )
+from memd.memory.duplicates import Contents
 from memd.memory.facts import (
     AGENT,
     DEFAULT_CATEGORY,
     DEFAULT_CONFIDENCE,
+    USER_SCOPE,
     ArchiveReason,
+    Scope,
     archived,
     archived_at,
     archived_by_agent,
     category_of,
     content_of,
+    ids_in_use,
     is_manual,
     is_note,
     person_of,
+    scope_of,
 )
 from memd.memory.gates.refusal import MAX_SUMMARY_CHARS
 from memd.memory.hand import steps
 from memd.memory.hand.steps import Author, Edited
-from memd.memory.new_facts import aside
+from memd.memory.new_facts import aside, base_fact, new_id
 from memd.memory.text import one_line
 from memd.push.redaction import redact
 from memd.push.times import iso
@@ -52,9 +58,17 @@ CHANGES_A_DAY = 20
 """Facts of one memory that agents may change or retire in 24 hours: a tenth of the archive by default."""
 
 
-def save(document: Document, content: str, category: str | None, now: datetime, settings: ApplySettings) -> Edited:
+def save(
+    document: Document,
+    content: str,
+    category: str | None,
+    now: datetime,
+    settings: ApplySettings,
+    scope: Scope = USER_SCOPE,
+) -> Edited:
     """Add a note about the user; nothing changes when a fact says the same. Removed facts do not come back this way.
 
+    `scope`: where it holds. One of a conversation ends as its other facts do; one of a project is the user's alone.
     Raises Rejected.
     """
     document = complete(document)
@@ -64,6 +78,8 @@ def save(document: Document, content: str, category: str | None, now: datetime, 
     if same is not None:
         return Edited(document, same)
     _check_not_removed(document, clean)
+    if scope != USER_SCOPE:
+        return _save_scoped(document, clean, chosen, now, settings, scope)
     facts, most = facts_of(document), int(SHARE * settings.max_facts)
     if sum(map(is_note, facts)) >= most:
         steps.refuse("E_NOTES_FULL", f"agents may keep {most} notes in a memory; change or delete one", "content")
@@ -72,6 +88,27 @@ def save(document: Document, content: str, category: str | None, now: datetime, 
             "E_MEMORY_FULL", f"the memory is full ({settings.max_facts} facts); a note evicts no fact", "content"
         )
     return steps.with_new_fact(document, clean, chosen, _agent(settings), iso(now))
+
+
+def _save_scoped(
+    document: Document, content: str, category: str | None, now: datetime, settings: ApplySettings, scope: Scope
+) -> Edited:
+    """Add a note that holds in one scope, apart from the facts that hold everywhere."""
+    if scope.kind == "session" and not settings.session_facts:
+        steps.refuse("E_SCOPE", "facts of one conversation are switched off (apply.session_facts)", "scope")
+    facts = scoped.facts_of(document)
+    of_scope = [fact for fact in facts if scope_of(fact) == scope]
+    if same := Contents(of_scope).same(content, ""):
+        return Edited(document, same)
+    if len(of_scope) >= scoped.MAX_OF_SCOPE or len(facts) >= scoped.MAX_SCOPED:
+        steps.refuse(
+            "E_MEMORY_FULL", f"a {scope.kind} keeps {scoped.MAX_OF_SCOPE} facts; a note evicts none", "content"
+        )
+    agent = _agent(settings)
+    fact_id = new_id(document, revision_of(document) + 1, content, 0, ids_in_use(document))
+    fact = base_fact(fact_id, content, category or DEFAULT_CATEGORY, agent.confidence, iso(now), agent.source)
+    kept = scoped.renewed([*facts, scoped.placed(fact, scope)], scope, now)
+    return Edited(revised(scoped.with_facts(document, kept), iso(now)), fact_id)
 
 
 def update(
