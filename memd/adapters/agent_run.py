@@ -27,7 +27,7 @@ class AgentRun(NamedTuple):
 
     @property
     def push_fields(self) -> dict[str, Any]:
-        """The fields of a push of this run's messages."""
+        """The fields of a push of this run's messages, but for their project."""
         return {"user_id": self.user_id, "thread_id": self.thread_id, "user_name": self.user_name}
 
 
@@ -59,7 +59,7 @@ def fields_of(config: object, settings: Settings) -> dict[str, Any]:
     """The parameters that an adapter gets by a run's configuration. Raises Rejected."""
     find = values_of(config)
     run = run_of(find, None, settings.client.default_user)
-    return {**run.push_fields, "enable_memory": enables_memory(find)}
+    return {**run._asdict(), "enable_memory": enables_memory(find)}
 
 
 def values_of(config: object) -> Find:

@@ -38,7 +38,7 @@ class LongTermMemory:
     """The long-term memory of one user, for one thread of an agent.
 
     `user_name`: the name of the user's messages, where others speak to the agent too; without it everything said to the
-    agent counts as the user's.
+    agent counts as the user's. `project_id`: the project that the messages are about; its facts are retrieved, too.
     `mode`: static (`record` and `retrieve` work, there are no tools), agent (only the tools), or both. `response`:
     makes a tool's result from `content=[…]`; pass AgentScope's `ToolResponse`, the only type its Toolkit accepts.
     `max_tokens`: budget of the block that `retrieve` returns; None: the setting. `enable_memory` False: nothing is
@@ -53,6 +53,7 @@ class LongTermMemory:
         user_id: str,
         thread_id: str,
         user_name: str | None = None,
+        project_id: str | None = None,
         agent_name: str = DEFAULT_AGENT,
         mode: Mode = "both",
         max_tokens: int | None = None,
@@ -66,6 +67,7 @@ class LongTermMemory:
         self._user_id = user_id
         self._thread_id = thread_id
         self._user_name = user_name
+        self._project_id = project_id
         self._agent_name = agent_name
         self._static = enable_memory and mode in {"static", "static_control", "both"}
         self._by_agent = enable_memory and mode in {"agent", "agent_control", "both"}
@@ -77,7 +79,8 @@ class LongTermMemory:
     @classmethod
     def of_run(cls, memd: Memd, config: object, **options: Any) -> Self:
         """The memory for one run, by its configuration, a mapping or an object: `user_id`, `session_id` (or
-        `thread_id`), `user_name` and `enable_memory`; `options` are those of the constructor. Raises Rejected.
+        `thread_id`), `user_name`, `project_id` and `enable_memory`; `options` are those of the constructor.
+        Raises Rejected.
         """
         return cls(memd, **fields_of(config, memd.settings), **options)
 
@@ -92,7 +95,7 @@ class LongTermMemory:
             await asyncio.to_thread(
                 self._memd.push,
                 turns, thread_id=self._thread_id, user_id=self._user_id, user_name=self._user_name,
-                agent_name=self._agent_name,
+                project_id=self._project_id, agent_name=self._agent_name,
             )  # fmt: skip
 
     async def retrieve(self, msg: Any, limit: int = 5, **_: Any) -> str:
@@ -106,7 +109,7 @@ class LongTermMemory:
         block = await asyncio.to_thread(
             self._memd.inject,
             self._user_id, agent_name=self._agent_name, max_tokens=self._max_tokens, query=_query(msg) or None,
-            thread_id=self._thread_id,
+            thread_id=self._thread_id, project_id=self._project_id,
         )  # fmt: skip
         return with_note(block)
 
@@ -151,7 +154,13 @@ class LongTermMemory:
             hit
             for keyword in keywords
             for hit in self._memd.search(
-                self._user_id, keyword, agent_name=self._agent_name, limit=limit, include_said=False
+                self._user_id,
+                keyword,
+                agent_name=self._agent_name,
+                limit=limit,
+                thread_id=self._thread_id,
+                project_id=self._project_id,
+                include_said=False,
             )
         )
         return list({id_of(hit.fact): hit for hit in found}.values())

@@ -85,8 +85,12 @@ class ShortTermMemory:
 
     @classmethod
     def of_run(cls, memd: Memd, config: object, **options: Any) -> Self:
-        """The memory for one run, by its configuration: as `LongTermMemory.of_run`. Raises Rejected."""
-        return cls(memd, **fields_of(config, memd.settings), **options)
+        """The memory for one run, by its configuration: as `LongTermMemory.of_run`, but for `project_id`: what a
+        session pushes stays private. Raises Rejected.
+        """
+        fields = fields_of(config, memd.settings)
+        del fields["project_id"]
+        return cls(memd, **fields, **options)
 
     async def add(self, memories: Any, marks: str | Sequence[str] | None = None, **_: Any) -> None:
         """Add one or several messages and save the session; one whose id is there already is not added again.

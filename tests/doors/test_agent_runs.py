@@ -7,15 +7,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import orjson
 import pytest
 import redis
 from anthropic.tools import ToolError
 from anthropic.types.beta import BetaMemoryTool20250818ViewCommand
 from langchain.agents.middleware import SummarizationMiddleware
-from langchain_core.messages import AnyMessage, HumanMessage
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 from support.inbox_view import look
 from support.langchain_chat import Chat, Scripted
 
+from memd.adapters.agent_memory import AgentMemory
 from memd.adapters.agent_run import enables_memory, fields_of, run_of, values_of
 from memd.adapters.anthropic_memory import AsyncMemdMemoryTool, MemdMemoryTool
 from memd.adapters.langchain import MemdMiddleware
@@ -25,6 +27,8 @@ from memd.client import Memd
 from memd.config import Settings
 from memd.errors import Rejected
 from memd.inbox import library
+from memd.inbox.decoding import message_value, signals_of
+from memd.memory.facts import Scope
 
 
 @dataclass
@@ -159,6 +163,71 @@ def test_a_session_keeps_it_in_the_window_and_pushes_it_never(memd: Memd, client
     shown = [message.text for message in chat.model.asked[-1] if isinstance(message, HumanMessage)]
     assert shown == ["I like tea.", "I have a secret crush.", "I like cake."]
     assert pending(chat) == ["I like tea.", "I like cake."]
+
+
+# --- projects ----------------------------------------------------------------------------------------------------
+
+
+def marked(client: redis.Redis) -> dict[str, str]:
+    """The messages of users that wait in the inbox, and the project that each is marked for."""
+    [fields] = look(client).pending.values()
+    rows = [message_value(value.encode()) for name, value in fields.items() if name.startswith("m:")]
+    told: list[tuple[dict[str, Any], str]] = [(orjson.loads(row.body), signals_of(row)[1]) for row in rows]
+    return {body["content"]: project for body, project in told if body["role"] == "user"}
+
+
+def test_a_message_is_marked_for_the_project_of_its_run(memd: Memd, client: redis.Redis) -> None:
+    """Not for that of a later run which pushes it, because the inbox was away."""
+    memd.project("apollo").make("ana")
+    chat = Chat(memd, client, Scripted())
+    client.hset("{memd}:config", "full", 1)
+    say(chat, "I like tea.")
+    say(chat, "We deploy on Fridays.", project_id="apollo")
+    client.hdel("{memd}:config", "full")
+    say(chat, "I like cake.")
+    say(chat, "We test on Mondays.", project_id="apollo")
+    assert marked(client) == {
+        "I like tea.": "",
+        "We deploy on Fridays.": "apollo",
+        "I like cake.": "",
+        "We test on Mondays.": "apollo",
+    }
+
+
+@pytest.mark.parametrize("resent", [True, False])
+def test_what_was_there_before_the_run_is_not_the_projects(memd: Memd, client: redis.Redis, *, resent: bool) -> None:
+    """An app that sends all of it again, or a thread that had no memory before."""
+    from langchain.agents import create_agent
+
+    memd.project("apollo").make("ana")
+    agent = create_agent(Scripted(), middleware=[MemdMiddleware(memd, resent=resent)])
+    turns: list[AnyMessage] = [HumanMessage("I like tea."), AIMessage("Noted."), HumanMessage("We deploy on Fridays.")]
+    config: Any = {"configurable": {"thread_id": "t", "user_id": "ana", "project_id": "apollo"}}
+    state: Any = {"messages": turns}
+    agent.invoke(state, config)
+    assert marked(client) == {"I like tea.": "", "We deploy on Fridays.": "apollo"}
+
+
+def test_a_projects_facts_are_in_the_block_of_its_runs(memd: Memd, client: redis.Redis) -> None:
+    """And in what the long-term memory retrieves; a session's turns stay private."""
+    memd.project("apollo").make("ana")
+    AgentMemory(memd.settings, "ana").save("Deploys happen on Fridays.", None, Scope("project", "apollo"))
+    chat = Chat(memd, client, Scripted(), [MemdMiddleware(memd, session=True)])
+    say(chat, "When do we deploy?", project_id="apollo")
+    assert "Fridays" in chat.model.system
+    say(chat, "And otherwise?")
+    assert "Fridays" not in chat.model.system
+    assert set(marked(client).values()) == {""}
+    client.flushdb()
+
+    async def work() -> str:
+        memory = LongTermMemory.of_run(memd, {"user_id": "ana", "session_id": "t", "project_id": "apollo"})
+        await memory.record([{"role": "user", "content": "We test on Mondays.", "id": "1"}])
+        return await memory.retrieve({"role": "user", "content": "When do we deploy?"})
+
+    library.install(client, memd.settings)
+    assert "Fridays" in asyncio.run(work())
+    assert marked(client) == {"We test on Mondays.": "apollo"}
 
 
 # --- AgentScope --------------------------------------------------------------------------------------------------

@@ -40,7 +40,9 @@ class MemdMiddleware(AgentMiddleware[MemdState, Any, Any]):
     The run names its user and thread as `user_id` and `thread_id` (or `session_id`) in `context` (a mapping or an
     object) or in `config["configurable"]`. A run without them is refused with Rejected before the model is called.
     Where the run also has a `user_name`, messages are pushed with the `name` of their speaker; others than the user may
-    speak then. A run with `enable_memory` False gets no block and pushes nothing; no later run pushes its messages.
+    speak then. With a `project_id` the block has that project's facts, and the messages that it pushes are marked for
+    it (a session's are not). A run with `enable_memory` False gets no block and pushes nothing; no later run pushes its
+    messages.
 
     `memd`: the client; None creates one from config.yaml and the environment. `user_id`: the only user that this agent
     serves; the run's `user_id` is then ignored. `max_tokens`: budget of the block; None: the setting. `resent`: the app
@@ -82,8 +84,7 @@ class MemdMiddleware(AgentMiddleware[MemdState, Any, Any]):
         """Note the messages of the run, above all the user's new one."""
         if not enables_memory(_values(runtime)):
             return without_memory(state)
-        self._run(runtime)
-        return self._turns.begin(state)
+        return self._turns.begin(state, self._run(runtime))
 
     def before_model(self, state: MemdState, runtime: Runtime[Any]) -> StateUpdate | None:
         """Hand over what a summary has discarded."""
@@ -134,6 +135,7 @@ class MemdMiddleware(AgentMiddleware[MemdState, Any, Any]):
                 max_tokens=self._max_tokens,
                 query=query,
                 thread_id=run.thread_id,
+                project_id=run.project_id,
             )
         except MemdError as error:  # the agent goes on without its memory
             _log.warning("%s %s", Event.INJECT_FAILED, error)

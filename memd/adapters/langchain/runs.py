@@ -19,18 +19,20 @@ StateUpdate = dict[str, Any]
 class MemdState(AgentState[Any]):
     """The middleware's part of the thread's state: messages not pushed yet, and the id of the last one pushed.
 
-    `memd_left_out`: ids of the messages of runs without memory, which no later run pushes.
+    `memd_left_out`: ids of the messages of runs without memory, which no later run pushes. `memd_projects`: the project
+    of the run in which a message that waits was said, by its id.
     """
 
     memd_waiting: NotRequired[Annotated[list[AnyMessage], PrivateStateAttr]]
     memd_pushed: NotRequired[Annotated[str | None, PrivateStateAttr]]
     memd_left_out: NotRequired[Annotated[list[str], PrivateStateAttr]]
+    memd_projects: NotRequired[Annotated[dict[str, str], PrivateStateAttr]]
 
 
 class TurnsOfRuns(Protocol):
     """What becomes of the messages of a run: pushed when it ends, or kept in a session."""
 
-    def begin(self, state: MemdState) -> StateUpdate | None:
+    def begin(self, state: MemdState, run: AgentRun) -> StateUpdate | None:
         """At the beginning of a run."""
         ...
 

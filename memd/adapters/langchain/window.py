@@ -52,7 +52,7 @@ class SessionWindow:
         self._memd = memd
         self._agent_name = agent_name
 
-    def begin(self, state: MemdState) -> StateUpdate | None:
+    def begin(self, state: MemdState, run: AgentRun) -> StateUpdate | None:
         """Nothing: the call of the model takes the messages."""
         return None
 
