@@ -44,6 +44,7 @@ GROUPS = {
     },
     "Edit": {
         "facts": ("facts", "List, add, edit or remove facts by hand."),
+        "project": ("project", "Make and list projects, their members, facts and decisions."),
         "session": ("session", "List, show, compact, export or remove sessions."),
         "forget": ("forget", "Forget a user, for good."),
         "dead": ("dead", "List, show, retry or drop dead letters."),

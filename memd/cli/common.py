@@ -46,6 +46,9 @@ Agent = Annotated[str, typer.Option("--agent", help="The memory that this agent 
 Pending = Annotated[
     bool, typer.Option("--include-pending", help="Include messages that are not extracted yet; asks the server.")
 ]
+ProjectOption = Annotated[
+    str | None, typer.Option("--project", help="Also what the members of this project share, if the user is one.")
+]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only print what would change.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 

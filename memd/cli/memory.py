@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from memd.cli.common import Agent, Json, OneFact, Pending, User, echo, echo_json, nothing, settings, warn
+from memd.cli.common import Agent, Json, OneFact, Pending, ProjectOption, User, echo, echo_json, nothing, settings, warn
 from memd.client import Memd
 from memd.memory.document import Fact, saved_at
 from memd.memory.facts import id_of
@@ -100,6 +100,7 @@ def inject(
     thread: Annotated[
         str | None, typer.Option("--thread", help="The conversation that asks; its last turns give no excerpts.")
     ] = None,
+    project: ProjectOption = None,
     include_pending: Pending = False,
 ) -> None:
     """Print the <memory> block for the next prompt. Without any memory it prints nothing on stdout.
@@ -114,6 +115,7 @@ def inject(
             max_tokens=max_tokens,
             query=query,
             thread_id=thread,
+            project_id=project,
             include_pending=include_pending,
         )
     if block:

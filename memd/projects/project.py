@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Unpack
 
 from memd.config import Settings
 from memd.context import Bucket, of_project
@@ -15,6 +16,7 @@ from memd.memory.document import Document, Fact, archive_of, facts_of, revised
 from memd.memory.facts import id_of, ids_in_use, with_id
 from memd.memory.hand.editing import Editing
 from memd.memory.hand.steps import Edited, unknown_fact
+from memd.memory.listing import FactFilter, ListFilters, SearchFilters, as_listed, checked_filters
 from memd.memory.new_facts import new_id
 from memd.memory.projects.delivery import published
 from memd.memory.projects.members import ProjectMember, members_of
@@ -72,21 +74,24 @@ class Project:
         user = check_identifier("user_id", user_id)
         self._change(lambda document, now: project_changes.without(document, self._asker, user, now))
 
-    def facts(self) -> list[Fact]:
-        """Copies of the facts that the asker may read, oldest first, their own private ones last."""
+    def facts(self, **filters: Unpack[ListFilters]) -> list[Fact]:
+        """Copies of the facts that the asker may read, oldest first, archived ones after them, and at the end what the
+        asker alone knows of the project; with `status` and `lastUsedAt`. Filters: as in `Memd.facts`."""
+        return self._listed(checked_filters(**filters))
+
+    def archived(self, **filters: Unpack[SearchFilters]) -> list[Fact]:
+        """Those that are not active, the latest last."""
+        return self._listed(checked_filters(**filters).of_archive())
+
+    def _listed(self, chosen: FactFilter) -> list[Fact]:
         document = self._read()
         standing = self._asker.standing(document)
-        shared = [fact for fact in facts_of(document) if self._may_read(standing, fact)]
+        shared = [fact for fact in chosen.listed(document) if self._may_read(standing, fact)]
         if not shared and not may(standing, "see_members"):
             self._asker.check(document, "read")
-        return [dict(fact) for fact in (*shared, *self.private())]
-
-    def archived(self) -> list[Fact]:
-        """Copies of the archived facts that the asker may read, the latest last."""
-        document = self._read()
-        self._asker.check(document, "read")
-        standing = self._asker.standing(document)
-        return [dict(fact) for fact in archive_of(document) if self._may_read(standing, fact)]
+        private = filter(chosen.takes, self.private()) if "active" in chosen.statuses else ()
+        accesses = self._store.reading_notes.read(self._bucket, time.time())
+        return [as_listed(fact, accesses) for fact in (*shared, *private)]
 
     def private(self) -> list[Fact]:
         """Copies of what the asker alone knows of the project, oldest first: these facts are in their own memory."""

@@ -11,7 +11,7 @@ from functools import partial
 from memd.config import Settings
 from memd.context import DEFAULT_AGENT, Bucket
 from memd.errors import DocumentDamaged
-from memd.memory.document import facts_of
+from memd.memory.document import Document, facts_of
 from memd.memory.hand.editing import Editing
 from memd.ops.audit.rules import Finding, audit, audit_said
 
@@ -83,6 +83,11 @@ def inspect(
             for finding in audit_said(editing.said(bucket, loaded.document))
         ]
     return Report(memories, facts, tuple(findings))
+
+
+def of_project_document(settings: Settings, document: Document) -> list[Finding]:
+    """The findings in a project's document."""
+    return list(audit(document, datetime.now(UTC), settings.apply))
 
 
 def _buckets(editing: Editing, users: list[str] | None, agent_name: str | None) -> Iterator[Bucket]:
