@@ -34,7 +34,8 @@ MEMBER = "Only facts that this user brought into a project."
 SINCE = "Only facts of this time or later; `by` says which time."
 UNTIL = "Only facts before this time."
 BY = "The time of a fact that `since` and `until` mean. learned: it was added or last changed."
-OWN_THREAD = "The conversation that asks: its last turns give no excerpts."
+OWN_THREAD = "The conversation that asks: its own facts are shown too, and its last turns give no excerpts."
+OWN_PROJECT = "A project: what its members share is shown too, if the user is one, and what the user alone knows of it."
 
 ID_PATTERN = (
     r"^[^\s\u0000-\u001f\u007f-\u009f]([^\u0000-\u001f\u007f-\u009f\u2028\u2029]*[^\s\u0000-\u001f\u007f-\u009f])?$"
@@ -61,6 +62,7 @@ def _agent(value: object) -> str:
 _EMPTY = {"type": "string", "maxLength": 0}
 UserId = Annotated[str, PlainValidator(partial(check_identifier, "user_id")), WithJsonSchema(ID_SCHEMA)]
 ThreadId = Annotated[str, PlainValidator(partial(check_identifier, "thread_id")), WithJsonSchema(ID_SCHEMA)]
+ProjectId = Annotated[str, PlainValidator(partial(check_identifier, "project_id")), WithJsonSchema(ID_SCHEMA)]
 RECEIPT_SCHEMA = {"type": "string", "pattern": r"^[0-9a-f]{32}\.[0-9a-f]{8}\.[1-9][0-9]{0,15}$"}
 FACT_ID_SCHEMA = {"type": "string", "minLength": 1}
 AgentName = Annotated[str, PlainValidator(_agent), WithJsonSchema({"anyOf": [ID_SCHEMA, _EMPTY]})]
@@ -215,6 +217,7 @@ class InjectQuery(OneMemory):
     max_tokens: Annotated[Tokens, BeforeValidator(partial(_from_query, kind=int))] | None = None
     query: Query | None = Field(None, description="Facts that match this text come first.")
     thread_id: ThreadId | None = Field(None, description=OWN_THREAD)
+    project_id: ProjectId | None = Field(None, description=OWN_PROJECT)
     include_pending: Bool = Field(False, description=PENDING)
 
 
@@ -224,6 +227,7 @@ class Inject(OneMemory):
     max_tokens: Annotated[Tokens, BeforeValidator(_integer)] | None = None
     query: Query | None = Field(None, description="Facts that match this text come first.")
     thread_id: ThreadId | None = Field(None, description=OWN_THREAD)
+    project_id: ProjectId | None = Field(None, description=OWN_PROJECT)
     include_pending: bool = Field(False, description=PENDING)
 
 
@@ -239,6 +243,7 @@ class SearchBody(OneMemory, title="Search"):
     until: Moment | None = Field(None, description=UNTIL)
     by: By = Field("learned", description=BY)
     thread_id: ThreadId | None = Field(None, description=OWN_THREAD)
+    project_id: ProjectId | None = Field(None, description=OWN_PROJECT)
     include_pending: bool = Field(False, description=PENDING)
     explain: bool = Field(False, description="Include the factors of each score.")
 

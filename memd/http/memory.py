@@ -18,8 +18,9 @@ from memd.recall.search import Found
 PRIVATE = "private, no-cache"
 """A client may store the response, but must revalidate it each time."""
 
-HIDDEN = ("ledger", "said", "doubtful", "refused")
-"""Fields of a document that its readers do not get: hashes of messages, a file, what no prompt may have."""
+HIDDEN = ("ledger", "said", "doubtful", "refused", "scoped", "outbox")
+"""Fields of a document that its readers do not get: hashes of messages, a file, what no prompt may have, and what only
+reads may have that name a conversation or a project."""
 
 
 async def document(request: HttpRequest) -> Response:
@@ -38,7 +39,7 @@ async def document(request: HttpRequest) -> Response:
 async def inject(request: HttpRequest) -> Response:
     """The block for a prompt. The cached block of an unchanged memory is returned without a thread."""
     query: InjectQuery = request.query
-    if query.query is None and not query.include_pending:
+    if query.query is None and not query.include_pending and query.thread_id is None and query.project_id is None:
         bucket = Bucket(query.user_id, query.agent_name)
         cached = request.service.memd.injection_at_hand(bucket, max_tokens=query.max_tokens)
         if cached is not None:
@@ -60,6 +61,8 @@ async def _injection(request: HttpRequest, fields: InjectQuery | Inject) -> Inje
             max_tokens=fields.max_tokens,
             query=fields.query,
             thread_id=_thread(request, fields.thread_id),
+            project_id=fields.project_id,
+            app=request.token.app or None,
             include_pending=fields.include_pending,
             include_said="said" in request.token.scopes,
         )
@@ -85,6 +88,8 @@ async def search(request: HttpRequest) -> Response:
             until=body.until,
             by=body.by,
             thread_id=_thread(request, body.thread_id),
+            project_id=body.project_id,
+            app=request.token.app or None,
             include_pending=body.include_pending,
             include_said="said" in request.token.scopes,
         )

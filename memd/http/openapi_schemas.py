@@ -14,6 +14,9 @@ from memd.http.fields import ID_SCHEMA
 from memd.inbox.receipt import Outcome
 from memd.memory.document import SECTIONS
 from memd.memory.listing import Status
+from memd.memory.projects import rights
+from memd.projects.projects_of_store import ListedProject
+from memd.projects.timeline import Moment
 from memd.push.shapes import CALL, ITEMS, MAX_ROLE_CHARS, OUTPUT, ROLES
 from memd.push.times import CREATED_AT_MAX, CREATED_AT_MIN
 from memd.push.validation import MAX_NAME_CHARS, MAX_THREAD_BYTES
@@ -83,6 +86,34 @@ LISTED_FACTS: Schema = {
                 "properties": {**FACT["properties"], **_DERIVED},
             },
         }
+    },
+}
+
+_ROLE: Schema = {"type": "string", "enum": list(rights.ROLES)}
+MEMBER: Schema = {"type": "object", "required": ["user_id", "role"], "properties": {"user_id": _TEXT, "role": _ROLE}}
+MEMBERS: Schema = {
+    "type": "object",
+    "required": ["members"],
+    "properties": {"members": {"type": "array", "items": MEMBER}},
+}
+PROJECTS: Schema = {
+    "type": "object",
+    "required": ["projects"],
+    "properties": {"projects": {"type": "array", "items": of(ListedProject)}},
+}
+TIMELINE: Schema = {
+    "type": "object",
+    "required": ["timeline"],
+    "properties": {"timeline": {"type": "array", "items": of(Moment)}},
+}
+PROJECT_WHY: Schema = {
+    "type": "object",
+    "required": ["fact", "evidence", "disputes", "replaced"],
+    "properties": {
+        "fact": FACT,
+        "evidence": {"type": "array", "items": {"type": "object"}},
+        "disputes": {"type": "array", "items": FACT},
+        "replaced": {"type": "array", "items": FACT},
     },
 }
 

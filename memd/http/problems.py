@@ -29,6 +29,9 @@ RETRY_S = 5
 _FORM = frozenset({"E_JSON", "E_UTF8", "E_SURROGATE", "E_DUPLICATE_KEY", "E_NUMBER", "E_DEPTH"})
 """Codes of malformed JSON: 400. Valid JSON with invalid content is 422."""
 
+_OF_RIGHTS = {"E_PROJECT_UNKNOWN": 404, "E_FORBIDDEN": 403}
+"""Codes of what the asker may not do, by status."""
+
 _UNAVAILABLE: tuple[tuple[type[MemdError], str], ...] = (
     (InboxFull, "E_INBOX_FULL"),
     (NotReady, "E_INBOX_NOT_READY"),
@@ -98,6 +101,8 @@ def problem_of(error: MemdError) -> Problem:
     if isinstance(error, FactUnknown):
         return not_found()
     if isinstance(error, Rejected):
+        if error.code in _OF_RIGHTS:
+            return Problem(_OF_RIGHTS[error.code], error.code, _sentence(error), field=error.field)
         status = 413 if error.code == "E_PUSH_SIZE" else 400 if error.code in _FORM else 422
         return Problem(status, error.code, _sentence(error), field=error.field, limit=error.limit)
     if isinstance(error, Conflict):

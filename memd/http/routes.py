@@ -7,7 +7,7 @@ from collections import defaultdict
 from starlette.routing import Route, Router
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from memd.http import facts, fields, memory, monitoring, pushes
+from memd.http import facts, fields, memory, monitoring, project_fields, projects, pushes
 from memd.http import openapi_schemas as schemas
 from memd.http.hosts import HostCheck
 from memd.http.openapi import document
@@ -40,7 +40,7 @@ async def _no_route(scope: Scope, receive: Receive, send: Send) -> None:
 
 def operations() -> list[Operation]:
     """Every operation, the most frequent ones first: the router tries them in this order."""
-    return [*_recall(), *_pushes(), *_facts(), *_users(), *_monitoring()]
+    return [*_recall(), *_pushes(), *_facts(), *_projects(), *_users(), *_monitoring()]
 
 
 def _recall() -> list[Operation]:
@@ -137,6 +137,75 @@ def _facts() -> list[Operation]:
             "POST", "/v1/doubtful/{fact_id}/drop", "dropFact", "Take a doubtful fact out for good", "person",
             facts.drop_fact, {204: None}, body=fields.Decision, refusals=(409,),
             description="No conversation brings it back.",
+        ),
+    ]  # fmt: skip
+
+
+def _projects() -> list[Operation]:
+    one, fact = project_fields.OneProject, "/v1/projects/facts/{fact_id}"
+    return [
+        Operation(
+            "GET", "/v1/projects", "projects", "The projects of a user", "read", projects.listed,
+            {200: schemas.PROJECTS}, query=project_fields.MyProjects,
+        ),
+        Operation(
+            "POST", "/v1/projects", "makeProject", "Make a project of the token's app", "admin", projects.make,
+            {201: schemas.FACT_ID}, body=project_fields.NewProject,
+            description="Its id is never used again. `user_id` is the first owner.",
+        ),
+        Operation(
+            "DELETE", "/v1/projects", "closeProject", "Close a project for good", "person", projects.close,
+            {204: None}, query=one, refusals=(403, 404, 409),
+        ),
+        Operation(
+            "GET", "/v1/projects/members", "projectMembers", "The members of a project", "read", projects.members,
+            {200: schemas.MEMBERS}, query=one, refusals=(404,),
+        ),
+        Operation(
+            "PUT", "/v1/projects/members", "setProjectMember", "Add a member, or give one another role", "person",
+            projects.set_member, {200: schemas.MEMBER}, body=project_fields.MemberRole, refusals=(403, 404, 409),
+        ),
+        Operation(
+            "DELETE", "/v1/projects/members", "removeProjectMember", "Remove a member, who loses access at once",
+            "person", projects.remove_member, {204: None}, query=project_fields.OneMember, refusals=(403, 404, 409),
+        ),
+        Operation(
+            "GET", "/v1/projects/timeline", "projectTimeline", "What was decided and happened, by day", "read",
+            projects.timeline, {200: schemas.TIMELINE}, query=project_fields.ProjectPeriod, refusals=(404,),
+        ),
+        Operation(
+            "GET", "/v1/projects/facts", "projectFacts", "The facts of a project that the user may read", "read",
+            projects.facts, {200: schemas.LISTED_FACTS}, query=project_fields.ProjectFacts, refusals=(404,),
+            description="With what the user alone knows of it, which has the visibility `owner_only`.",
+        ),
+        Operation(
+            "POST", "/v1/projects/facts", "addProjectFact", "Add a fact by hand", "person", projects.add_fact,
+            {201: schemas.FACT_ID}, body=project_fields.NewProjectFact, refusals=(403, 404, 409),
+        ),
+        Operation(
+            "GET", fact, "whyProjectFact", "Who said a fact, in which words, and what disputes it", "read",
+            projects.why, {200: schemas.PROJECT_WHY}, query=one, refusals=(404,),
+            description="Turns only to who said them, with the scope `said`.",
+        ),
+        Operation(
+            "PATCH", fact, "editProjectFact", "Change a fact's words, category or visibility", "person",
+            projects.edit_fact, {200: schemas.FACT_ID}, body=project_fields.ProjectFactEdit, refusals=(403, 404, 409),
+        ),
+        Operation(
+            "DELETE", fact, "removeProjectFact", "Remove a fact for good", "person", projects.remove_fact,
+            {204: None}, query=one, refusals=(403, 404, 409),
+        ),
+        Operation(
+            "POST", f"{fact}/publish", "publishFact", "Share a fact that the user alone knows", "person",
+            projects.publish, {200: schemas.FACT_ID}, body=one, refusals=(403, 404, 409),
+        ),
+        Operation(
+            "POST", f"{fact}/hide", "hideFact", "Take a fact back that the user alone has said", "person",
+            projects.hide, {200: schemas.FACT_ID}, body=one, refusals=(403, 404, 409),
+        ),
+        Operation(
+            "POST", f"{fact}/decide", "decideDispute", "Settle a dispute for a fact", "person", projects.decide,
+            {200: schemas.FACT_ID}, body=one, refusals=(403, 404, 409),
         ),
     ]  # fmt: skip
 

@@ -40,7 +40,7 @@ class Reading:
 
         return Reader(self.settings, self._server)
 
-    def inject(
+    def inject(  # noqa: PLR0913  (what a read may name)
         self,
         user_id: str,
         *,
@@ -49,6 +49,7 @@ class Reading:
         query: str | None = None,
         thread_id: str | None = None,
         project_id: str | None = None,
+        app: str | None = None,
         include_pending: bool = False,
         include_said: bool = True,
     ) -> str:
@@ -59,7 +60,8 @@ class Reading:
         query is ignored. `include_said` False: no excerpts, and facts are found by their own words and quotes, not by
         the turns around them. `thread_id`: the conversation that asks, which sees its own facts too, and whose last
         turns give no excerpts; of an app with a list or token of its own `<app>/<thread_id>`, as in the `source` of
-        facts. `project_id`: a project, whose facts are shown too where the user is a member. `include_pending`: also
+        facts. `project_id`: a project, whose facts are shown too where the user is a member;
+        `app`: of the token that asks, if one does. `include_pending`: also
         show messages that are not extracted yet; this asks the server. The same memory gives the same bytes.
         Raises Rejected, StoreUnavailable, DocumentDamaged; with `include_pending` InboxUnavailable and NotReady.
         """
@@ -70,11 +72,12 @@ class Reading:
             query=query,
             thread_id=thread_id,
             project_id=project_id,
+            app=app,
             include_pending=include_pending,
             include_said=include_said,
         ).text
 
-    def injection(
+    def injection(  # noqa: PLR0913  (as `inject`)
         self,
         user_id: str,
         *,
@@ -83,11 +86,12 @@ class Reading:
         query: str | None = None,
         thread_id: str | None = None,
         project_id: str | None = None,
+        app: str | None = None,
         include_pending: bool = False,
         include_said: bool = True,
     ) -> Injection:
         """The block of `inject` with its version, which is equal exactly when the text is: an ETag."""
-        bucket, places = bucket_of(user_id, agent_name), places_of(thread_id, project_id)
+        bucket, places = bucket_of(user_id, agent_name), places_of(thread_id, project_id, app)
         return self._reader.injection(
             bucket, max_tokens, query, places, include_pending=include_pending, include_said=include_said
         )
@@ -96,7 +100,7 @@ class Reading:
         """The cached block if its memory has not changed, else None: for an event loop, which must not wait."""
         return self._reader.at_hand(bucket, max_tokens)
 
-    def search(
+    def search(  # noqa: PLR0913  (what a read may name)
         self,
         user_id: str,
         query: str,
@@ -105,6 +109,7 @@ class Reading:
         limit: int = 10,
         thread_id: str | None = None,
         project_id: str | None = None,
+        app: str | None = None,
         include_pending: bool = False,
         include_said: bool = True,
         **filters: Unpack[SearchFilters],
@@ -117,7 +122,7 @@ class Reading:
         """
         bucket = bucket_of(user_id, agent_name)
         search = self._reader.check(query, limit, **filters)
-        places = places_of(thread_id, project_id)
+        places = places_of(thread_id, project_id, app)
         return self._reader.search(bucket, search, places, include_pending=include_pending, include_said=include_said)
 
     def document(self, user_id: str, *, agent_name: str = DEFAULT_AGENT) -> Document:
