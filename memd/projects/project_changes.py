@@ -53,7 +53,7 @@ class Asker(NamedTuple):
         visibility = _visibility(fact)
         own = fact is not None and self.owns(fact)
         if not may(standing, "read", visibility, own=own):
-            refuse_unknown() if fact is None else _refuse_fact()
+            refuse_unknown()
         if not may(standing, verb, visibility, own=own):
             raise Rejected("E_FORBIDDEN", "your role in this project does not allow it", "project_id")
 
@@ -178,10 +178,15 @@ def hidden(document: Document, asker: Asker, fact_id: str, now: datetime) -> Hid
 
 
 def found(document: Document, asker: Asker, fact_id: str) -> Fact:
-    """A fact that the asker may read. Raises FactUnknown, alike for one that there is not."""
+    """A fact that the asker may read. Raises FactUnknown, alike for one that there is not.
+
+    Who is no member is told that there is no project: otherwise the answer would tell that there is one.
+    """
     standing = asker.standing(document)
     fact = with_id(facts_of(document), fact_id)
     if fact is None or not may(standing, "read", _visibility(fact), own=asker.owns(fact)):
+        if not may(standing, "see_members"):
+            refuse_unknown()
         raise unknown_fact()
     return fact
 
@@ -195,10 +200,6 @@ def disputed_with(document: Document, fact: Fact) -> set[str]:
 
 def _visibility(fact: Fact | None) -> Visibility:
     return "public" if fact is not None and fact.get("visibility") == "public" else "members"
-
-
-def _refuse_fact() -> NoReturn:
-    raise unknown_fact()
 
 
 def _owned(edited: Edited, document: Document, asker: Asker, before: Fact | None) -> Edited:

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from support import ENDS_S, Cli, environment, make_settings, wait_for
-from support.http_support import ALL, Answer, Site, install, serving
+from support.http_support import ALL, Answer, Site, install, project_requests, serving
 from support.recall_support import document, fact, store, turn
 
 from memd.context import Bucket
@@ -67,6 +67,7 @@ def requests(user_id: str, thread_id: str = "t") -> dict[str, tuple[str, str, An
         "addFact": ("POST", "/v1/facts", {**whose, "content": "Lives in Porto now."}),
         "editFact": ("PATCH", f"/v1/facts/{ID}", {**whose, "category": "goal"}),
         "removeFact": ("DELETE", f"/v1/facts/{ID}?user_id={user_id}", None),
+        **project_requests(user_id),
         "export": ("GET", f"/v1/export?user_id={user_id}", None),
         "forget": ("POST", "/v1/forget", whose),
     }

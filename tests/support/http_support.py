@@ -155,6 +155,32 @@ def serving(
         shutil.rmtree(folder)
 
 
+def project_requests(
+    user_id: str, project_id: str = "apollo", fact_id: str = "fact_00000000", member: str = "mia"
+) -> dict[str, tuple[str, str, Any]]:
+    """One request of each operation on projects."""
+    whose = {"user_id": user_id, "project_id": project_id}
+    named = f"user_id={user_id}&project_id={project_id}"
+    fact = f"/v1/projects/facts/{fact_id}"
+    return {
+        "projects": ("GET", f"/v1/projects?user_id={user_id}", None),
+        "makeProject": ("POST", "/v1/projects", whose),
+        "closeProject": ("DELETE", f"/v1/projects?{named}", None),
+        "projectMembers": ("GET", f"/v1/projects/members?{named}", None),
+        "setProjectMember": ("PUT", "/v1/projects/members", {**whose, "member": member, "role": "editor"}),
+        "removeProjectMember": ("DELETE", f"/v1/projects/members?{named}&member={member}", None),
+        "projectTimeline": ("GET", f"/v1/projects/timeline?{named}", None),
+        "projectFacts": ("GET", f"/v1/projects/facts?{named}", None),
+        "addProjectFact": ("POST", "/v1/projects/facts", {**whose, "content": "The project is late."}),
+        "whyProjectFact": ("GET", f"{fact}?{named}", None),
+        "editProjectFact": ("PATCH", fact, {**whose, "content": "The project is early."}),
+        "removeProjectFact": ("DELETE", f"{fact}?{named}", None),
+        "publishFact": ("POST", f"{fact}/publish", whose),
+        "hideFact": ("POST", f"{fact}/hide", whose),
+        "decideDispute": ("POST", f"{fact}/decide", whose),
+    }
+
+
 def install(site: Site) -> None:
     """Load the functions of the inbox: another test may have emptied the server or bound it to another store."""
     with connect(site.settings) as client:
