@@ -158,7 +158,7 @@ def check_sizes(played: Played) -> None:
     assert max(map(estimate_tokens, requests)) <= 4_500
     # 54 facts with when each quote was said, 118 bytes about the said layer, the earlier versions of the summaries, and
     # the doubtful facts
-    assert len(json.dumps(played.document, ensure_ascii=False).encode()) <= 47_000
+    assert len(json.dumps(played.document, ensure_ascii=False).encode()) <= 48_500
     assert estimate_tokens(played.block) <= 2_000
     assert all(content in played.block for content in month.contents("celsius", "peanuts", "home2", "newjob2", "emoji"))
 
