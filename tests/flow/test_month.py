@@ -48,7 +48,8 @@ ARCHIVE = (
     ("age", "replaced"), ("captain", "expired"), ("limit", "retired"), ("offer", "replaced"), ("home", "replaced"),
     ("leave", "replaced"), ("moveday", "replaced"), ("gym", "retired"), ("hotwater", "expired"),
     ("run", "replaced"), ("half", "retired"),
-    ("tea", "replaced"), ("puns", "stale"), ("agecorr", "replaced"), ("budget50", "expired"), ("short", "merged"), ("table", "merged"),
+    ("tea", "replaced"), ("puns", "stale"), ("agecorr", "replaced"), ("budget50", "expired"), ("short", "merged"),
+    ("table", "merged"),
     ("job", "retired"), ("stack", "retired"), ("cron", "retired"), ("team", "retired"),
     ("office", "retired"), ("tram", "retired"), ("standup", "retired"), ("scope", "expired"), ("newjob", "replaced"),
 )  # fmt: skip
