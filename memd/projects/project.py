@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Unpack
 
@@ -86,12 +87,18 @@ class Project:
     def _listed(self, chosen: FactFilter) -> list[Fact]:
         document = self._read()
         standing = self._asker.standing(document)
-        shared = [fact for fact in chosen.listed(document) if self._may_read(standing, fact)]
-        if not shared and not may(standing, "see_members"):
+        if not may(standing, "see_members") and not any(self._may_read(standing, one) for one in facts_of(document)):
             self._asker.check(document, "read")
-        private = filter(chosen.takes, self.private()) if "active" in chosen.statuses else ()
-        accesses = self._store.reading_notes.read(self._bucket, time.time())
-        return [as_listed(fact, accesses) for fact in (*shared, *private)]
+        shared = [fact for fact in chosen.listed(document) if self._may_read(standing, fact)]
+        private = self.private() if "active" in chosen.statuses else []
+        if chosen.member is not None and chosen.member == self._asker.user_id:
+            chosen = replace(chosen, member=None)  # facts in one's own memory do not say whose they are
+        listed = self._as_listed(self._bucket, shared)
+        return [*listed, *self._as_listed(self._own, filter(chosen.takes, private))] if private else listed
+
+    def _as_listed(self, bucket: Bucket, facts: Iterable[Fact]) -> list[Fact]:
+        accesses = self._store.reading_notes.read(bucket, time.time())
+        return [as_listed(fact, accesses) for fact in facts]
 
     def private(self) -> list[Fact]:
         """Copies of what the asker alone knows of the project, oldest first: these facts are in their own memory."""

@@ -149,6 +149,23 @@ def test_who_may_not_add_keeps_it_private(app: tuple[Memd, Settings], user: str)
     assert "Rust" not in memd.inject("ana", project_id="apollo")
 
 
+def test_a_list_of_a_projects_facts_says_who_and_when(app: tuple[Memd, Settings]) -> None:
+    """Filters by member, status and period; the day of the last use of what is shared, the time of one's own."""
+    memd, settings = app
+    say(memd, settings, "ana", "The project deploys on Fridays.")
+    say(memd, settings, "ben", "The project uses Kafka.", thread="b")
+    say(memd, settings, "vic", "The project uses Rust.", thread="v")
+    as_vic = memd.project("apollo", as_user="vic")
+    assert {(fact["status"], fact["lastUsedAt"]) for fact in as_vic.facts()} == {("active", None)}
+    assert contents(as_vic.facts(member="ben")) == ["The project uses Kafka."]
+    assert contents(as_vic.facts(member="vic")) == ["The project uses Rust."]
+    assert as_vic.facts(status="archived") == as_vic.facts(until="2026-01-01") == as_vic.facts(member="zoe") == []
+    memd.search("vic", "project", project_id="apollo")
+    used = {fact["content"]: str(fact["lastUsedAt"]) for fact in as_vic.facts()}
+    assert used["The project uses Kafka."].endswith("T00:00:00.000Z")
+    assert used["The project uses Rust."] > used["The project uses Kafka."]
+
+
 def test_opposites_of_two_members_stand_side_by_side_until_somebody_decides(app: tuple[Memd, Settings]) -> None:
     """Ben's word replaces nothing of Ana's; Ana's own second word replaces her first."""
     memd, settings = app
