@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from chaos import load
 from chaos.load import Turn
 from chaos.plan import Plan
-from memd.context import Bucket, Message, identify
+from memd.context import Bucket, Message, identify, of_project
 from memd.memory.document import Document
 
 EXAMPLES = 5
@@ -27,6 +27,9 @@ class Findings:
     wrong_user: int = 0
     foreign: int = 0
     """Facts that nobody pushed."""
+
+    wrong_document: int = 0
+    """Facts of a project elsewhere than in its document, and others there."""
 
     ledger: int = 0
     """Identities that a ledger lacks or has too many of. Replies make no fact, so only the ledger shows them."""
@@ -47,11 +50,32 @@ def compare(plan: Plan, numbers: Iterable[int], read: Callable[[Bucket], Documen
         turn = load.turn(plan, number)
         expected[turn.bucket].append(turn)
     findings = Findings()
+    shared: dict[str, dict[str, Turn]] = defaultdict(dict)
     for bucket, turns in expected.items():
         document = read(bucket)
-        _facts(findings, bucket, turns, document)
+        marked = {turn.statement: (mark, turn) for turn in turns if (mark := load.mark(plan, turn.number))}
+        for statement, (mark, turn) in marked.items():
+            shared[mark][statement] = turn
+        held = [str(fact["content"]) for field in ("facts", "scoped", "archive") for fact in document.get(field, ())]
+        findings.add("wrong_document", [text for text in held if text in marked])
+        _facts(findings, bucket, [turn for turn in turns if turn.statement not in marked], document)
         _ledger(findings, bucket, turns, document)
+    for index in range(plan.projects):
+        _project(findings, shared[load.project(index)], read(of_project(load.project(index))))
     return findings
+
+
+def _project(findings: Findings, wanted: Mapping[str, Turn], document: Document) -> None:
+    """The document of a project: each fact once, by the user who said it, and nothing of another project."""
+    facts = {str(fact["content"]): fact for fact in document["facts"]}
+    found = Counter(str(fact["content"]) for fact in document["facts"])
+    findings.stored += len(wanted.keys() & found.keys())
+    findings.add("lost", [text for text in wanted if text not in found])
+    again = [text for text, fact in facts.items() if fact.get("confirmations")]
+    findings.add("twice", [text for text, count in found.items() if count > 1] + again)
+    findings.add("wrong_document", [text for text in found if text not in wanted])
+    said = {text: turn.bucket.user_id for text, turn in wanted.items()}
+    findings.add("wrong_user", [text for text in said if text in facts and facts[text]["createdBy"] != said[text]])
 
 
 def _facts(findings: Findings, bucket: Bucket, turns: list[Turn], document: Document) -> None:

@@ -58,6 +58,18 @@ def _agent(plan: Plan, index: int) -> str:
     return f"agent-{index}" if plan.agents > 1 else DEFAULT_AGENT
 
 
+def mark(plan: Plan, number: int) -> str:
+    """The project that a context is marked for; "" for most."""
+    if number % plan.marked_every != 3 % plan.marked_every:
+        return ""
+    return project(number // plan.marked_every % plan.projects)
+
+
+def project(index: int) -> str:
+    """The id of a project."""
+    return f"project-{index}"
+
+
 def buckets(plan: Plan) -> list[Bucket]:
     """All buckets of a plan."""
     return [Bucket(f"user-{user}", _agent(plan, agent)) for user in range(plan.users) for agent in range(plan.agents)]
@@ -78,6 +90,8 @@ def push(plan: Plan, number: int) -> dict[str, Any]:
     body: dict[str, Any] = {"thread_id": this.thread, "user_id": this.bucket.user_id, "messages": messages}
     if this.bucket.agent_name:
         body["agent_name"] = this.bucket.agent_name
+    if marked := mark(plan, number):
+        body["project_id"] = marked
     return body
 
 

@@ -28,6 +28,9 @@ class Plan:
     threads: int = 5
     """Threads of a bucket."""
 
+    marked_every: int = 20
+    """One context in so many is marked for a project, whose members are all users."""
+
     producers: int = 8
     """Even ones push by RPUSH, odd ones by `Memd.push`."""
 
@@ -76,6 +79,11 @@ class Plan:
 
     begin: float = 0.0
     """`time.monotonic()` of the first push; filled in by the run."""
+
+    @property
+    def projects(self) -> int:
+        """Projects, of at most some 400 facts each."""
+        return max(2, -(-self.contexts // (400 * self.marked_every)))
 
     @property
     def conversations(self) -> int:

@@ -16,6 +16,7 @@ ZEROS = {
     "out_of_order": "out of order",
     "wrong_user": "wrong user",
     "foreign": "pushed by nobody",
+    "wrong_document": "wrong document",
     "ledger": "ledger wrong",
     "not_accepted": "not accepted",
     "died_alone": "died by themselves",

@@ -27,6 +27,8 @@ from memd.errors import MemdError
 from memd.inbox import library
 from memd.inbox.connection import connect
 from memd.inbox.figures import workers_listening
+from memd.memory.store.json_store import open_store
+from memd.memory.store.protocol import load_to_read
 
 TICK_S = 0.02
 """Pause between two checks of the fleet, each of which starts dead parts again."""
@@ -103,6 +105,11 @@ class Run:
         """Work through one context, so that every part has opened its descriptors."""
         with Memd(self._fleet.settings) as app:
             app.push([{"role": "user", "content": "This is a warm-up."}], thread_id="warm-up", user_id="warm-up")
+            for index in range(self._plan.projects):
+                project = app.project(load.project(index))
+                project.make("user-0")
+                for user in range(1, self._plan.users):
+                    project.set_member(f"user-{user}", "editor")
             app.flush(wait=True, timeout_s=WARM_UP_S)  # if it takes longer, the end of the run shows why
         self._baseline |= leftovers.descriptors(self._fleet)
 
@@ -182,12 +189,13 @@ class Run:
         numbers = load.accepted(self._folder, plan)
         with Memd(self._fleet.settings) as app:
             status = app.status()
-            found = compare(plan, numbers, lambda bucket: app.document(bucket.user_id, agent_name=bucket.agent_name))
+            store = open_store(self._fleet.settings)
+            found = compare(plan, numbers, lambda bucket: load_to_read(store, bucket).document)
         report.accepted, report.stored = len(set(numbers)), found.stored
         report.skipped = {reason: count for reason, count in status.by_reason.items() if not reason.startswith("E_")}
         report.put("not_accepted", plan.contexts - report.accepted)
         report.put("dead", status.dead, [f"{code} {count}" for code, count in status.by_reason.items()])
-        for kind in ("lost", "twice", "out_of_order", "wrong_user", "foreign", "ledger"):
+        for kind in ("lost", "twice", "out_of_order", "wrong_user", "foreign", "wrong_document", "ledger"):
             report.put(kind, getattr(found, kind), found.examples[kind])
 
     def _look_at_the_rest(self) -> None:

@@ -121,6 +121,29 @@ BUGS = (
     ),
     Bug("ack before write", (Edit("memd/workers/commit.py", _COMMIT, _ACK_AND_COMMIT),), ("lost",), busy),
     Bug(
+        "ack before the outbox is delivered",
+        (
+            Edit(
+                "memd/workers/remember.py",
+                "        deliveries = await self._resources.in_thread(self._documents.deliver, answered)\n",
+                "        return stored\n",
+            ),
+        ),
+        ("lost",),
+        busy,
+    ),
+    Bug(
+        "the mark taken from the last push",
+        (
+            Edit(
+                f"{LUA}ground.lua",
+                "  local mark = string.match(a, '#.*') or ''\n",
+                "  local mark = string.match(b, '#.*') or ''\n",
+            ),
+        ),
+        test="flow/test_projects.py::test_the_first_push_marks_a_message_for_good",
+    ),
+    Bug(
         "write from a stale read",
         (
             Edit(
