@@ -18,7 +18,17 @@ from memd.extraction.protocol import Request
 from memd.extraction.short_ids import short_ids
 from memd.extraction.update import json_schema
 from memd.memory.document import SECTIONS, Document, Fact, summary
-from memd.memory.facts import category_of, content_of, id_of, month_of, readable_facts, subject_of, whose
+from memd.memory.facts import (
+    ScopeKind,
+    category_of,
+    content_of,
+    id_of,
+    month_of,
+    readable_facts,
+    scope_of,
+    subject_of,
+    whose,
+)
 from memd.memory.sayings import of_summary
 from memd.push.limits import shorten_redacted
 from memd.push.times import day_said, month
@@ -145,6 +155,12 @@ Answer with this JSON object alone: no word before or after it, no code fence. I
 
 UNDATED = "undated"
 """Stands above the facts of which nobody knows when they were said, where others with a month are before them."""
+
+ONLY: Mapping[ScopeKind, str] = {
+    "session": ", in this conversation only: what is said to hold beyond it is a new fact",
+    "project": ", in this project only: what is said to hold beyond it is a new fact",
+}
+"""Stands after the category above facts of one scope: whoever confirms one there would lose what is said for good."""
 
 FACT_CHARS = 500
 """Longer facts are truncated in the request, not in the document; this much is enough to recognise one."""
@@ -301,14 +317,14 @@ def _facts(request: Request) -> Iterator[str]:
     for fact in facts:
         if request.shown is not None and id_of(fact) not in request.shown:
             continue
-        cut = _cut(_about(fact))
-        lines = groups.setdefault(category_of(fact), [])
-        if (said := month_of(fact)) != months.get(category_of(fact), ""):
-            months[category_of(fact)] = said
+        cut, group = _cut(_about(fact)), category_of(fact) + ONLY.get(scope_of(fact).kind, "")
+        lines = groups.setdefault(group, [])
+        if (said := month_of(fact)) != months.get(group, ""):
+            months[group] = said
             lines.append(said or UNDATED)
         lines.append(_single(f"{short[id_of(fact)]} {cut}"))
-    for category, lines in groups.items():
-        yield f"[{_line(category)}]"
+    for group, lines in groups.items():
+        yield f"[{_line(group)}]"
         yield escape("\n".join(lines))
 
 

@@ -97,7 +97,7 @@ def apply(  # noqa: PLR0913  (what an update needs; callers name all but the fir
     messages = UserMessages(origin.thread_id, sent, new)
     wishes = Wishes(origin, sent, messages)
     update = with_full_ids(update, draft.known | known_besides(draft.old, projects))
-    scoping = Scoping(draft, update, sent, messages, projects)
+    scoping = Scoping(draft, update, sent, taken, messages, projects)
     entries: list[OutboxEntry] = []
     if new:
         maintenance = maintenance or Maintenance()

@@ -47,6 +47,11 @@ class Origin:
         return f"thread:{self.thread_id}" if self.thread_id in {MANUAL, AGENT, UNKNOWN} else self.thread_id
 
     @property
+    def session(self) -> str:
+        """The name of its thread, as session facts name it."""
+        return self.ledger_name or self.thread_id
+
+    @property
     def fields(self) -> dict[str, str]:
         """A fact's `origin`."""
         return {"model": self.model, "promptVersion": self.prompt_version}

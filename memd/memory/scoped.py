@@ -9,7 +9,7 @@ project reads them. A project's facts that its members share are in the project'
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import NamedTuple
 
 from memd.memory.apart import facts_in, with_facts_in
@@ -17,10 +17,7 @@ from memd.memory.document import Document, Fact
 from memd.memory.document import facts_of as lasting_facts_of
 from memd.memory.facts import SCOPED, USER_SCOPE, Scope, scope_of
 from memd.memory.packed import PackedFacts
-from memd.push.times import iso, moment
-
-SESSION_HOURS = 24
-"""Hours for which the facts of a conversation hold after its newest message."""
+from memd.push.times import moment
 
 MAX_OF_SCOPE = 50
 """Facts that one scope keeps at most in a user's document; the oldest go."""
@@ -96,20 +93,6 @@ def placed(fact: Fact, scope: Scope) -> Fact:
         return fact
     private = {"visibility": "owner_only"} if scope.kind == "project" else {}
     return {**fact, **scope.fields, **private}
-
-
-def renewed(facts: Iterable[Fact], scope: Scope, said: datetime | None) -> list[Fact]:
-    """The facts, where those of this conversation hold until SESSION_HOURS after its newest message.
-
-    `said`: when the newest message that is known now was said; a later end that is set already stays.
-    """
-    if scope.kind != "session" or said is None:
-        return list(facts)
-    end = iso(said + timedelta(hours=SESSION_HOURS))
-    return [
-        {**fact, "validUntil": max(end, str(fact.get("validUntil") or ""))} if scope_of(fact) == scope else fact
-        for fact in facts
-    ]
 
 
 def ended(facts: Iterable[Fact], now: datetime) -> tuple[list[Fact], list[Fact]]:

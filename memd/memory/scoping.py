@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import cached_property
 from typing import Protocol, TypeVar
 
 from msgspec import structs
@@ -19,7 +20,7 @@ from memd.extraction.update import ConfirmedFact, NewFact, RetiredFact, Update
 from memd.memory import scoped
 from memd.memory.categories import category_or_default
 from memd.memory.document import Document, Fact, archive_of, facts_of, summaries_of
-from memd.memory.draft import Applied, Draft, Part
+from memd.memory.draft import Applied, Draft, Part, Refusal
 from memd.memory.duplicates import key_of
 from memd.memory.evidence import UserMessages
 from memd.memory.facts import USER_SCOPE, Evidence, Scope, archive_with, archived, content_of, id_of, scope_of
@@ -27,9 +28,9 @@ from memd.memory.new_facts import aside, new_fact
 from memd.memory.projects import outbox
 from memd.memory.projects.leaks import Fence, is_personal
 from memd.memory.projects.shared import Projects
+from memd.memory.session_facts import SESSION_TIME, SaidForGood, newest, renewed
 from memd.memory.text import fold, one_line
 from memd.push.redaction import redact
-from memd.push.times import moment
 
 T = TypeVar("T")
 
@@ -70,15 +71,24 @@ class Scoping:
     """Sorts one update by scopes, and applies what is not for everywhere."""
 
     def __init__(
-        self, draft: Draft, update: Update, sent: Sequence[Message], messages: UserMessages, projects: Projects
+        self,
+        draft: Draft,
+        update: Update,
+        sent: Sequence[Message],
+        taken: Sequence[Message],
+        messages: UserMessages,
+        projects: Projects,
     ):
-        """`sent`: the messages of the update. `projects`: those to which the user may add."""
+        """`sent`: the messages of the update; `taken`: all that it brings. `projects`: those to which the user may
+        add."""
         self._draft = draft
+        self._session = scoped.session(draft.origin.session)
+        self._taken = (*taken, *sent)
         self._sent = sent
         self._messages = messages
         self._projects = projects
         self._marks = {message.identity: message.project for message in sent if message.project}
-        self.scopes = frozenset(scopes_of(draft.origin.thread_id, sent))
+        self.scopes = frozenset(scopes_of(draft.origin.session, sent))
         visible = scoped.within(draft.old, self.scopes)
         self._scope_of_id = {id_of(fact): scope_of(fact) for fact in visible}
         self._project_of_id = {id_of(fact): name for name, shared in projects.items() for fact in shared.facts}
@@ -87,6 +97,8 @@ class Scoping:
         self.everywhere = ScopePart()
         self._scoped: dict[Scope, ScopePart] = {}
         self._shared: dict[str, ScopePart] = {}
+        self._sides: dict[Scope, Draft] = {}
+        self._repeated: list[Refusal] = []
         self._sort(update)
 
     @property
@@ -100,16 +112,34 @@ class Scoping:
         for project_id, part in self._shared.items():
             if items := self._items(project_id, part, steps):
                 entries.append(outbox.entry_of(self._draft.old, project_id, self._draft.origin.thread_id, items))
-        self._sides: dict[Scope, Draft] = {}
-        own = scoped.facts_of(self._draft.old)
+        own, doubtful = scoped.facts_of(self._draft.old), set(self._draft.doubtful)
         for scope, part in self._scoped.items():
             side = self._draft.beside([fact for fact in own if scope_of(fact) == scope])
             side_steps = steps_of(side)
             side_steps.confirm(part.confirmed)
-            side_steps.add(part.new)
+            side_steps.add(self._in_time(scope, part.new))
             side_steps.retire(part.retired)
             self._sides[scope] = side
+            for name in side.doubtful.keys() - doubtful:
+                [side.doubtful[name]] = self._renewed([scoped.placed(side.doubtful[name], scope)])
+            doubtful |= side.doubtful.keys()
         return entries
+
+    def _in_time(self, scope: Scope, new: Numbered[NewFact]) -> Numbered[NewFact]:
+        """The new facts of a scope; those of a conversation that is over by now are refused, and kept nowhere."""
+        if scope != self._session or self._newest + SESSION_TIME > self._draft.origin.now:
+            return new
+        for index, _ in new:
+            self._draft.refuse("expired", "newFacts", index)
+        return []
+
+    @cached_property
+    def _newest(self) -> datetime:
+        facts = (*self._draft.facts.values(), *scoped.facts_of(self._draft.old))
+        return newest(self._session, self._taken, facts, self._draft.origin.now)
+
+    def _renewed(self, facts: Iterable[Fact]) -> list[Fact]:
+        return renewed(facts, self._session, self._newest, self._draft.origin.now)
 
     def finish(self, applied: Applied, entries: Sequence[outbox.OutboxEntry]) -> Applied:
         """The result with the scoped facts in its document, and with its outbox."""
@@ -122,8 +152,7 @@ class Scoping:
         for scope, side in self._sides.items():
             facts += [scoped.placed(fact, scope) for fact in side.facts.values()]
             over += [scoped.placed(fact, scope) for fact in side.archived]
-        facts = scoped.renewed(facts, scoped.session(self._draft.origin.thread_id), self._newest())
-        facts, said_for_good = self._without_lasting(facts, applied)
+        facts, said_for_good = self._without_lasting(self._renewed(facts), applied)
         facts, past = scoped.ended(facts, self._draft.origin.now)
         facts, many = scoped.latest(facts)
         now = self._draft.now
@@ -135,6 +164,7 @@ class Scoping:
         return replace(
             applied,
             document=scoped.with_facts({**document, "archive": archive}, facts),
+            refusals=(*applied.refusals, *self._repeated),
             added=(*applied.added, *(name for side in sides for name in side.added if name in alive)),
             confirmed=(*applied.confirmed, *(name for side in sides for name in side.confirmed if name in alive)),
             retired=(*applied.retired, *(name for side in sides for name in side.retired)),
@@ -158,22 +188,23 @@ class Scoping:
 
     def _sort_new(self, index: int, proposal: NewFact) -> None:
         scope, shared = self._scope(proposal)
-        plain = structs.replace(
-            proposal, scope="user", durability="durable" if scope.kind == "session" else proposal.durability
-        )
+        plain = structs.replace(proposal, scope="user")
+        if scope.kind == "session":  # its end is that of the conversation
+            plain = structs.replace(plain, durability="durable", valid_days=None)
         if shared:
             self._shared.setdefault(scope.id, ScopePart()).new.append((index, plain))
         elif scope != USER_SCOPE:
             self._scoped.setdefault(scope, ScopePart()).new.append((index, plain))
         else:
-            self._ended_by[index] = [name for name in proposal.replaces if name in self._scope_of_id]
+            of_session = {name for name, where in self._scope_of_id.items() if where.kind == "session"}
+            self._ended_by[index] = [name for name in proposal.replaces if name in of_session]
             own = tuple(name for name in proposal.replaces if name not in self.known)
             self.everywhere.new.append((index, structs.replace(proposal, replaces=own)))
 
     def _scope(self, proposal: NewFact) -> tuple[Scope, bool]:
         """Where a new fact belongs, and whether it is for all members of a project."""
         if proposal.scope == "thread" and self._draft.settings.session_facts:
-            return scoped.session(self._draft.origin.thread_id), False
+            return self._session, False
         if proposal.scope != "project" or not self._marks:
             return USER_SCOPE, False
         marks = self._marks_of(proposal)
@@ -245,22 +276,26 @@ class Scoping:
             return evidence, identities
         return None
 
-    def _newest(self) -> datetime:
-        """When the newest message of the update was said."""
-        times = [at for message in self._sent if (at := moment(message.said_at))]
-        return max(times, default=self._draft.origin.now)
-
     def _without_lasting(self, facts: Sequence[Fact], applied: Applied) -> tuple[list[Fact], list[tuple[Fact, str]]]:
-        """Without the conversation's facts that now hold everywhere, and these with the ids of those that say so."""
-        by_key = {key_of(fact): id_of(fact) for fact in facts_of(applied.document)}
+        """Without the session facts that now hold everywhere, and these with the ids of those that say so.
+
+        A new one that says what is known to last is only refused.
+        """
+        lasting = facts_of(applied.document)
+        heard = {*applied.added, *applied.confirmed}
+        for_good = SaidForGood([fact for fact in lasting if id_of(fact) in heard], self._draft.settings.near_duplicate)
+        by_key = {key_of(fact): id_of(fact) for fact in lasting} if self._session in self._sides else {}
         ended = {name: by for by, index in self._draft.added.items() for name in self._ended_by.get(index, ())}
-        session = scoped.session(self._draft.origin.thread_id)
+        new = self._sides[self._session].added if self._session in self._sides else {}
         kept: list[Fact] = []
         over: list[tuple[Fact, str]] = []
         for fact in facts:
-            by = ended.get(id_of(fact)) or (by_key.get(key_of(fact)) if scope_of(fact) == session else None)
+            same = by_key.get(key_of(fact)) if scope_of(fact) == self._session else None
+            by = ended.get(id_of(fact)) or for_good.by(fact) or same
             if by is None:
                 kept.append(fact)
+            elif id_of(fact) in new:
+                self._repeated.append(Refusal("repeated", "newFacts", new[id_of(fact)]))
             else:
                 over.append((fact, by))
         return kept, over
@@ -272,11 +307,12 @@ def known_besides(document: Document, projects: Projects) -> frozenset[str]:
     return frozenset(id_of(fact) for fact in (*scoped.facts_of(document), *shared))
 
 
-def scopes_of(thread_id: str, messages: Iterable[Message]) -> set[Scope]:
-    """The scopes whose facts belong to a request: its conversation, and the projects of its marks."""
-    return {scoped.session(thread_id), *(scoped.project(message.project) for message in messages if message.project)}
+def scopes_of(thread: str, messages: Iterable[Message]) -> set[Scope]:
+    """The scopes whose facts belong to a request: its conversation, by its name in the ledger, and the projects of its
+    marks."""
+    return {scoped.session(thread), *(scoped.project(message.project) for message in messages if message.project)}
 
 
-def visible_to(document: Document, thread_id: str, messages: Iterable[Message]) -> Document:
+def visible_to(document: Document, thread: str, messages: Iterable[Message]) -> Document:
     """The document as a request of this conversation shows it."""
-    return scoped.visible(document, scopes_of(thread_id, messages))
+    return scoped.visible(document, scopes_of(thread, messages))

@@ -188,7 +188,7 @@ def choose(opened: Opened, settings: Settings, patterns: Patterns, now: datetime
         delivered=opened.deliveries.delivered,
     )
     if reason is None:
-        document = visible_to(loaded.document, claim.key.thread_id, work.new)
+        document = visible_to(loaded.document, name, work.new)
         facts = shown(document, claim.key.thread_id, work.new, work.before, work.maintenance)
         return replace(work, shown=facts, projects=_projects(opened.projects, work))
     return Unread(replace(work, maintenance=Maintenance()), reason) if reason in NOTED else Skipped(reason)

@@ -18,6 +18,7 @@ from memd.errors import ContentTooLong
 from memd.extraction.protocol import Extraction, Maintenance, Request, Usage
 from memd.extraction.update import Update
 from memd.inbox.claim import Claim
+from memd.memory import ledger
 from memd.memory.projects.shared import Projects
 from memd.memory.said.may_keep import Kept
 from memd.memory.scoping import visible_to
@@ -122,10 +123,11 @@ class Work:
 
     def request(self, settings: Settings, now: datetime) -> Request:
         """The question to the extractor."""
-        zone = settings.extraction.zone
+        zone, key = settings.extraction.zone, self.part.claim.key
+        name = ledger.name_of(key.thread_id, key.user_id, shared=settings.store.shared)
         newest = next((one.created_at for one in reversed(self.new) if one.role == "user"), None)
         return Request(
-            visible_to(self.loaded.document, self.part.claim.key.thread_id, self.new),
+            visible_to(self.loaded.document, name, self.new),
             self.new,
             self.before,
             settings.extraction.deadline_s,

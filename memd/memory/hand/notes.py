@@ -47,6 +47,7 @@ from memd.memory.gates.refusal import MAX_SUMMARY_CHARS
 from memd.memory.hand import steps
 from memd.memory.hand.steps import Author, Edited
 from memd.memory.new_facts import aside, base_fact, new_id
+from memd.memory.session_facts import renewed
 from memd.memory.text import one_line
 from memd.push.redaction import redact
 from memd.push.times import iso
@@ -107,7 +108,7 @@ def _save_scoped(
     agent = _agent(settings)
     fact_id = new_id(document, revision_of(document) + 1, content, 0, ids_in_use(document))
     fact = base_fact(fact_id, content, category or DEFAULT_CATEGORY, agent.confidence, iso(now), agent.source)
-    kept = scoped.renewed([*facts, scoped.placed(fact, scope)], scope, now)
+    kept = renewed([*facts, scoped.placed(fact, scope)], scope, now, now)
     return Edited(revised(scoped.with_facts(document, kept), iso(now)), fact_id)
 
 
