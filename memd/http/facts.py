@@ -7,14 +7,19 @@ from starlette.responses import Response
 from memd.adapters.agent_memory import AgentMemory
 from memd.http.fields import AddFact, Approval, Decision, FactEdit, FactsQuery, OneMemory
 from memd.http.operation import HttpRequest, json_response
+from memd.memory.scoped import Places
+from memd.push.validation import thread_of
 
 
 async def facts(request: HttpRequest) -> Response:
     """The facts of a memory, in the order they came."""
     query: FactsQuery = request.query
+    thread_id = None if query.thread_id is None else thread_of(query.thread_id, request.token.app)
+    filters = query.filters
+    if "person" not in request.token.scopes:
+        filters["places"] = Places(thread_id, query.project_id)
     rows = await request.service.run(
-        request.service.files,
-        lambda: request.service.memd.facts(query.user_id, query.agent_name, **query.filters),
+        request.service.files, lambda: request.service.memd.facts(query.user_id, query.agent_name, **filters)
     )
     return json_response({"facts": rows})
 

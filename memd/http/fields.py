@@ -168,6 +168,8 @@ class FactsQuery(OneMemory, title="FactList"):
     since: Moment | None = Field(None, description=SINCE)
     until: Moment | None = Field(None, description=UNTIL)
     by: By = Field("learned", description=BY)
+    thread_id: ThreadId | None = Field(None, description="A conversation, whose own facts are listed, too.")
+    project_id: ProjectId | None = Field(None, description="A project: what the user alone knows of it is listed, too.")
 
     @property
     def filters(self) -> ListFilters:

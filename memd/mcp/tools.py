@@ -17,7 +17,7 @@ from memd.inbox.keys import MAX_LIMIT
 from memd.mcp.binding import Binding, Need
 from memd.mcp.tool_errors import tool_errors
 from memd.memory.document import archive_of, facts_of, saved_at, summaries_of
-from memd.memory.facts import USER_SCOPE, Scope, category_of, is_manual, is_note, scope_of
+from memd.memory.facts import USER_SCOPE, Scope, category_of, is_manual, is_note
 from memd.memory.listing import SCOPE_NAMES, STATUSES, By, ListFilters, SearchFilters
 from memd.memory.scoped import NOWHERE, Places
 from memd.recall.inject import fact_line
@@ -123,10 +123,9 @@ class Tools:
                 "since": since or None,
                 "until": until or None,
                 "by": by,
+                "places": self._here,
             }
-            listed = self._memd.facts(self._user("read"), self._agent_name, **filters)
-        seen = {USER_SCOPE, *self._here.scopes}
-        facts = [fact for fact in listed if scope_of(fact) in seen]
+            facts = self._memd.facts(self._user("read"), self._agent_name, **filters)
         return list_block(facts[-k:], len(facts)) or "Nothing of this is remembered."
 
     def memory_update(self, fact_id: FactId, content: Content, memory_type: MemoryType = "") -> str:

@@ -17,6 +17,8 @@ from memd.memory.categories import ALIASES
 from memd.memory.document import Document, Fact, archive_of, facts_of
 from memd.memory.facts import (
     DEFAULT_CATEGORY,
+    USER_SCOPE,
+    Scope,
     ScopeKind,
     archive_reason,
     category_of,
@@ -28,6 +30,7 @@ from memd.memory.facts import (
     scope_of,
     updated_at,
 )
+from memd.memory.scoped import Places
 from memd.memory.store.protocol import Accesses
 from memd.memory.text import one_line
 from memd.push.times import iso, moment
@@ -65,14 +68,20 @@ class SearchFilters(TypedDict, total=False):
 
 
 class ListFilters(SearchFilters, total=False):
-    """The filters of a list: those of a search, and `status` (active, superseded, archived, or all; default active)."""
+    """The filters of a list: those of a search, and `status` (active, superseded, archived, or all; default active).
+
+    `places`: only facts that hold everywhere or in these; None: of every scope, as a person looks at their memory.
+    """
 
     status: str
+    places: Places | None
 
 
 @dataclass(frozen=True, slots=True)
 class FactFilter:
-    """Checked filters. Empty sets and None take every fact. `reason`: only facts archived for it."""
+    """Checked filters. Empty sets and None take every fact. `reason`: only facts archived for it. `visible`: only facts
+    of these scopes.
+    """
 
     categories: frozenset[str] = frozenset()
     scopes: frozenset[str] = frozenset()
@@ -82,6 +91,7 @@ class FactFilter:
     until: datetime | None = None
     by: By = "learned"
     reason: str | None = None
+    visible: frozenset[Scope] | None = None
 
     def of_archive(self, reason: str | None = None) -> FactFilter:
         """The same for the facts that are not active."""
@@ -92,6 +102,8 @@ class FactFilter:
         if self.categories and category_of(fact) not in self.categories:
             return False
         if self.scopes and scope_of(fact).kind not in self.scopes:
+            return False
+        if self.visible is not None and scope_of(fact) not in self.visible:
             return False
         if self.member is not None and created_by(fact) != self.member:
             return False
@@ -123,6 +135,7 @@ def checked_filters(
     since: object = None,
     until: object = None,
     by: str = "learned",
+    places: Places | None = None,
 ) -> FactFilter:
     """Check the filters of `ListFilters`. Raises Rejected."""
     meant = frozenset(meaning for name in _names("categories", categories) for meaning in _meanings(name))
@@ -137,6 +150,7 @@ def checked_filters(
         _time("since", since),
         _time("until", until),
         "said" if _one_of("by", by, get_args(By)) == "said" else "learned",
+        visible=None if places is None else places.scopes | {USER_SCOPE},
     )
 
 

@@ -387,3 +387,33 @@ def test_without_the_setting_the_line_to_type_is_printed(data_dir: Path) -> None
     assert keyring.load(data_dir / "tokens.json")
     shown = subprocess.run([*command, "--help"], env=env, capture_output=True, text=True, check=True).stdout
     assert "started without http.tokens stays open" in " ".join(shown.split())
+
+
+def test_only_who_names_a_conversation_lists_its_facts(site: Site) -> None:
+    """Active and archived ones; a person's token lists everything. The thread is the app's own of that name."""
+    here: dict[str, Any] = {"scope": "session", "scopeId": "shop/t1"}
+    other: dict[str, Any] = {"scope": "session", "scopeId": "desk/t1"}
+    gone: dict[str, Any] = {"archivedAt": "2026-05-01T00:00:00Z", "archiveReason": "expired"}
+    made = {
+        **document(fact("everywhere", "Likes tea"), bucket=Bucket("lil")),
+        "scoped": [
+            fact("here", "Is in a hurry", **here),
+            fact("there", "Is at ease", **other),
+            fact("apollo", "Deploys on Fridays", scope="project", scopeId="apollo", visibility="owner_only"),
+        ],
+        "archive": [fact("over", "Was in a hurry", **here, **gone), fact("old", "Liked milk", **gone)],
+    }
+    store(site.settings.data_dir, made)
+    reads = site.give("shop", Users(frozenset({"lil"})), ("read",))
+    person = site.give("shop", Users(frozenset({"lil"})), ("read", "person"))
+
+    def listed(token: str, more: str = "") -> list[str]:
+        answer = site.ask("GET", f"/v1/facts?user_id=lil&status=all{more}", token=token)
+        return [found["id"] for found in answer.json["facts"]]
+
+    assert listed(reads) == ["everywhere", "old"]
+    assert listed(reads, "&thread_id=t1") == ["everywhere", "here", "over", "old"]
+    assert listed(reads, "&thread_id=desk/t1") == ["everywhere", "old"]
+    assert listed(reads, "&project_id=apollo") == ["everywhere", "apollo", "old"]
+    assert listed(reads, "&scope=session") == []
+    assert listed(person) == ["everywhere", "here", "there", "apollo", "over", "old"]

@@ -50,7 +50,8 @@ class ByHand:
         other reason) and `lastUsedAt` (when a search last found it; None: never, as far as the notes know). Filters:
         `categories`, `scopes` (user, project, session), `status` (active, superseded, archived, all), `member` (who
         brought a project's fact in), `since` and `until` (its end excluded) with `by`: the time that counts, `learned`
-        (added or last changed; the default) or `said`. A list is no reading: it changes no `lastUsedAt`.
+        (added or last changed; the default) or `said`; `places`: only what holds everywhere or there; None: facts of
+        every conversation and project, too. A list is no reading: it changes no `lastUsedAt`.
         """
         return self._editing.facts(bucket_of(user_id, agent_name), **filters)
 
