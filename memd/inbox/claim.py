@@ -17,7 +17,7 @@ from memd.errors import Rejected
 from memd.identifiers import check_identifier
 from memd.inbox.decoding import message_value, moment, signals_of, text
 from memd.push.times import iso, said_at
-from memd.push.validation import check_name, parse_wire_message
+from memd.push.validation import check_name, check_project, parse_wire_message
 
 _IDENTITY_WITHOUT_ID = re.compile("n[0-9a-f]{36}")
 
@@ -159,12 +159,8 @@ def _message(settings: Settings, thread_id: str, name: bytes, value: bytes) -> M
     identity = text(name[2:])
     _check_identity(identity, thread_id, message.id)
     arrival = datetime.now(UTC) if stored.at_ms is None else moment(stored.at_ms)
-    return taken_in(replace(message, signals=names, identity=identity, project=_project(mark)), arrival, stored.order)
-
-
-def _project(mark: str) -> str:
-    """The project of a message; "" without a mark. Raises Rejected for what a trusted client marked it with."""
-    return check_identifier("project_id", mark) if mark else ""
+    message = replace(message, signals=names, identity=identity, project=check_project(mark))
+    return taken_in(message, arrival, stored.order)
 
 
 def taken_in(message: Message, arrival: datetime, order: int) -> Message:

@@ -43,7 +43,10 @@ MAX_SOCKET_BYTES = 103
 OWN_ACCOUNT = "memd-daemon"
 """The account of memd's own processes on the embedded server when it has a port."""
 
-UPDATE = "`name` of a message and `user_name` need version 2: update memd on the server, or push without them"
+UPDATE = (
+    "`name` of a message and `user_name` need version 2, `project_id` and `source` version 3: update memd on the "
+    "server, or push without them"
+)
 """What to do where the server's functions are older than a push."""
 
 _STATES = {

@@ -1,7 +1,7 @@
 """The verbs of the inbox: each builds the `Call` of one function; `lua/` has the functions.
 
-The messages of a context travel as `{"role", "content", "id"?, "created_at"?}`. Their identities, tokens and signals
-travel in the header, so the functions never parse a message.
+The messages of a context travel as `{"role", "content", "id"?, "created_at"?}`. Their identities, tokens, signals and
+marks travel in the header, so the functions never parse a message.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from memd.context import WIRE_VERSION, Context, Message, estimate_tokens, user_h
 from memd.errors import Rejected
 from memd.inbox.claim import Claims, PaidAnswer, read_claim
 from memd.inbox.connection import Call
-from memd.inbox.decoding import message_value, text
+from memd.inbox.decoding import message_value, signals_of, text
 from memd.push.validation import wire_message
 
 P = "{memd}"
@@ -263,6 +263,8 @@ class Waiting:
     identity: str
     order: int
     body: bytes
+    project: str
+    """The project that it is marked for, or ""."""
 
 
 def waiting(owner: str, cursor: str, buckets: Sequence[str]) -> Call[tuple[str, list[Waiting]]]:
@@ -280,7 +282,8 @@ def waiting(owner: str, cursor: str, buckets: Sequence[str]) -> Call[tuple[str, 
 def _waiting(row: list[bytes]) -> Waiting:
     bucket, thread, identity, value = row
     stored = message_value(value)
-    return Waiting(text(bucket), text(thread), text(identity), stored.order, stored.body)
+    _, project = signals_of(stored)
+    return Waiting(text(bucket), text(thread), text(identity), stored.order, stored.body, project)
 
 
 # --- scheduler -----------------------------------------------------------------------------------------------------

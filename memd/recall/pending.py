@@ -42,13 +42,17 @@ MAX_PAGES = 40
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """One message of the user, redacted. `identity`: its field in the inbox. `seen`: when it was read there."""
+    """One message of the user, redacted. `identity`: its field in the inbox. `seen`: when it was read there.
+
+    `project`: the project that it is marked for, or "".
+    """
 
     bucket: Bucket
     thread_id: str
     identity: str
     text: str
     seen: datetime
+    project: str = ""
 
     def as_fact(self) -> Fact:
         """The message as a fact, so that it can be ranked among facts; nothing about it is verified."""
@@ -110,7 +114,7 @@ class PendingMessages:
                 continue
             text = one_line(redact(message.content, pii=self._settings.redaction.pii)[0])
             if text:
-                yield row.order, Pending(bucket, row.thread_id, row.identity, text, now)
+                yield row.order, Pending(bucket, row.thread_id, row.identity, text, now, row.project)
 
     def _message(self, row: Waiting) -> Message | None:
         """A message of the user; None for a reply, and for a message that the drain will bury as invalid."""
@@ -120,7 +124,9 @@ class PendingMessages:
             return None
         if message.role != "user":
             return None
-        return Message(message.role, message.content, message.id, message.created_at, identity=row.identity)
+        return Message(
+            message.role, message.content, message.id, message.created_at, identity=row.identity, project=row.project
+        )
 
 
 def _not_kept(said: Iterable[tuple[Waiting, Message]], known: Container[str], off: Container[str]) -> set[str]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import orjson
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from memd.context import Context, Key, Message, identify
 from memd.extraction.update import Evidence, NewFact, Update
@@ -35,13 +36,14 @@ class Window:
     version: int
     signal: str
     now: bool
+    project: str = ""
 
     @property
     def context(self) -> Context:
         """The window in the form of the trusted door."""
         turns = [self._turn(number) for number in range(self.start, self.start + self.length)]
         last = turns[-1]
-        turns[-1] = Message(last.role, last.content, last.id, last.created_at, frozenset(self._signals))
+        turns[-1] = replace(last, signals=frozenset(self._signals))
         return Context(self.key, identify(self.key.thread_id, turns), self.now)
 
     @property
@@ -52,7 +54,8 @@ class Window:
             {"role": turn.role, "content": turn.content, "id": turn.id, "created_at": turn.created_at}
             for turn in self.context.messages
         ]
-        return orjson.dumps({**fields, "messages": turns, "signals": self._signals, "now": self.now})
+        project = {"project_id": self.project} if self.project else {}
+        return orjson.dumps({**fields, **project, "messages": turns, "signals": self._signals, "now": self.now})
 
     @property
     def _signals(self) -> list[str]:
@@ -66,6 +69,7 @@ class Window:
             f"{'/'.join(self.key)} number {number} version {version}" + " big" * 60 * (number == BIG),
             id=str(number) if self.ids else None,
             created_at=f"2026-01-01T00:00:0{number}Z" if timed else None,
+            project=self.project,
         )
 
 
@@ -78,6 +82,7 @@ WINDOWS = st.builds(
     version=st.integers(0, 1),
     signal=st.sampled_from(["", "correction", "reinforcement"]),
     now=st.booleans(),
+    project=st.sampled_from(["", "", "apollo", "a project#1/é"]),
 )
 
 

@@ -92,7 +92,8 @@ class Model:
     def push(self, context: Context, now: int) -> tuple[str, frozenset[str]]:
         """Merge a push; returns the server's right reply and the identities of the messages."""
         key = context.key
-        alive = [message for message in context.messages if message.identity not in self.dead[key]]
+        held = next((taken.entries for taken in self.claims.values() if taken.key == key), {})
+        alive = [_marked(message, held) for message in context.messages if message.identity not in self.dead[key]]
         if not alive:
             return "skipped", frozenset()
         status = "merged" if key in self.waiting else "queued"
@@ -191,7 +192,7 @@ class Model:
         return {*self.ledger[key.bucket][key.thread_id], *self.skipped[key], *self.dead[key]}
 
     def _merge(self, waiting: Waiting, before: Entries, message: Message) -> str:
-        """The newest text stays, in the oldest place, with the signals of both."""
+        """The newest text stays, in the oldest place, with the signals of both and the mark of the oldest."""
         name = _twin(before, message.identity) if message.identity not in before else message.identity
         self._order += 1
         new = Entry(self._order, structs.replace(message, identity=name))
@@ -219,7 +220,15 @@ class Model:
 def _united(old: Entry, new: Entry | None) -> Entry:
     if new is None:
         return old
-    return Entry(old.order, structs.replace(new.message, signals=old.message.signals | new.message.signals))
+    signals, project = old.message.signals | new.message.signals, old.message.project
+    return Entry(old.order, structs.replace(new.message, signals=signals, project=project))
+
+
+def _marked(message: Message, held: Entries) -> Message:
+    """The message with the mark of its first push: none but that of the one that a claim holds."""
+    if not message.project or message.identity not in held:
+        return message
+    return structs.replace(message, project=held[message.identity].message.project)
 
 
 def _twin(entries: Entries, identity: str) -> str:

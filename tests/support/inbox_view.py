@@ -6,9 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
+from urllib.parse import unquote
 
 import orjson
 import redis
+from msgspec.structs import replace
 
 from memd.context import Message, estimate_tokens
 from memd.inbox.verbs import P
@@ -202,8 +204,10 @@ def _rows(fields: dict[str, str]) -> Iterator[tuple[str, str]]:
 def _message(identity: str, value: str) -> Message:
     _order, _seq, _tokens_and_time, signals, body = value.split(" ", 4)
     turn = orjson.loads(body)
-    named = frozenset() if signals == "-" else frozenset(signals.split(","))
-    return Message(turn["role"], turn["content"], turn.get("id"), turn.get("created_at"), named, identity)
+    names, _, mark = signals.partition("#")
+    named = frozenset() if names == "-" else frozenset(names.split(","))
+    message = Message(turn["role"], turn["content"], turn.get("id"), turn.get("created_at"), named, identity)
+    return replace(message, project=unquote(mark))
 
 
 def _value(kind: str, value: Any) -> Any:

@@ -199,11 +199,15 @@ local function join_names(a, b)
   return table.concat(names, '\n', math.max(1, #names - MOST_NAMES + 1))
 end
 
+-- Signals as they are stored -> their names, and the mark behind them with its '#', or ''
+local function without_mark(signals) return string.match(signals, '^([^#]*)(.*)$') end
+
 -- The signals in either of two lists. The mark of the first one stays, and is none if it has none: a message is marked
 -- for a project by the push that brings it first.
 local function union(a, b)
-  local mark = string.match(a, '#.*') or ''
-  a, b = string.match(a, '^[^#]*'), string.match(b, '^[^#]*')
+  local mark
+  a, mark = without_mark(a)
+  b = without_mark(b)
   if a == '-' then return b .. mark end
   for signal in string.gmatch(b, '[^,-]+') do
     if not string.find(',' .. a .. ',', ',' .. signal .. ',', 1, true) then a = a .. ',' .. signal end

@@ -58,12 +58,13 @@ local function message_error(m, v)
     return 'E_IDENTITY: an identity is i or n and 36 hexadecimal digits'
   end
   if not is_whole(m[2], 1e9) then return 'E_TOKENS: tokens are a whole number' end
-  local signals, mark = string.match(type(m[3]) == 'string' and m[3] or '', '^([^#]*)(#?.*)$')
+  local signals, mark = without_mark(type(m[3]) == 'string' and m[3] or '')
   if not (signals == '-' or string.find(signals, '^[a-z][a-z,]*$')) or #signals > 200 then
     return 'E_SIGNALS: signals are names joined by commas, or -'
   end
-  if mark ~= '' and (v < 3 or #mark > 769 or not string.find(mark, '^#[%w%%._~-]+$')) then
-    return 'E_PROJECT_ID: the mark of a message is # and a percent-encoded id, and needs version 3 of the wire format'
+  if mark ~= '' and v < 3 then return 'E_VERSION: the mark of a project needs version 3 of the wire format' end
+  if mark ~= '' and (#mark > 769 or not string.find(mark, '^#[%w%%._~-]+$')) then
+    return 'E_PROJECT_ID: the mark of a message is # and a percent-encoded id'
   end
   return nil
 end

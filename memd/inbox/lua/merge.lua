@@ -68,8 +68,17 @@ local function read_pending(P, key)
   }
 end
 
+-- The signals of a message that is not pending. While a worker has it, which was pushed before then, it is marked as
+-- that one: a claim that is given back brings its mark along, but one that dies would leave this one with another mark.
+local function signals_of_new(pending, m)
+  local signals, mark = without_mark(m[3])
+  local claimed = mark ~= '' and pending.claim and call('HGET', pending.claim, 'm:' .. m[1])
+  if claimed then mark = select(2, without_mark((select(4, parts(claimed))))) end
+  return signals .. mark
+end
+
 -- Puts one message of a push where it goes: a new one behind all others; one that is pending already stays in its place
--- and gets the newest text and all signals. Returns the tokens that this adds.
+-- and gets the newest text and all signals, but no other mark. Returns the tokens that this adds.
 local function place(pending, push, m, text)
   local identity, tokens, signals = m[1], m[2], m[3]
   local old = not pending.fresh and call('HGET', pending.ctx, 'm:' .. identity)
@@ -78,7 +87,8 @@ local function place(pending, push, m, text)
     if twin then identity, old = twin, call('HGET', pending.ctx, 'm:' .. twin) end
   end
   if not old then
-    push.new[#push.new + 1] = { identity = identity, tokens = tokens, signals = signals, text = text }
+    push.new[#push.new + 1] =
+      { identity = identity, tokens = tokens, signals = signals_of_new(pending, m), text = text }
     return tokens
   end
   local order, seq, old_tokens, old_signals, old_text, at = parts(old)
@@ -201,6 +211,8 @@ end
 local function merge(P, cfg, h, argv, at, accepted)
   local now, key = clock(), h.key
   local pending = read_pending(P, key)
+  local claim = h.v > 2 and call('HGET', P .. ':outcome:' .. key, '.claim')
+  pending.claim = claim and P .. ':claim:' .. claim
   local push = weigh(P, cfg, h, argv, at, pending, accepted or now, now)
   if push.kept == 0 then
     return { 'skipped', key, '', 0, 0, now, push.forgotten > 0 and 'forgotten' or 'already_dead' }

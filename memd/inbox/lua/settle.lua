@@ -126,7 +126,7 @@ local function memd_part(keys, argv)
 end
 
 -- Puts one message back into a key that has new ones. If it was pushed again in the meantime, the newest text stays, in
--- the old place. Returns the tokens that this adds.
+-- the old place and with the old mark. Returns the tokens that this adds.
 local function put_message_back(ctx, field, value)
   if call('HSETNX', ctx, field, value) == 1 then return tonumber((select(3, parts(value)))) end
   local order, seq, _, signals, _, at = parts(value)
