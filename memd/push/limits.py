@@ -34,14 +34,16 @@ NEAR = REACH // 2
 """Characters on the kept side of a cut in which secrets are redacted. Nothing farther from a cut needs the words behind
 it to be recognised: the words that name a secret are at most some hundred characters away."""
 
-CHAR_BYTES, FIELDS_BYTES = 4, 1_040
-"""The most bytes on the wire of a character, and of the fields of any message besides its content."""
+CHAR_BYTES, FIELDS_BYTES, SOURCE_BYTES = 4, 1_040, 570
+"""The most bytes on the wire of a character, of a message's fields besides content and source, and of its source."""
 
 
 def fit(messages: Sequence[Message], limits: ClientSettings) -> tuple[tuple[Message, ...], dict[str, int]]:
     """The newest messages that fit together, each within the limit of one; and how many were cut, by reason."""
     sizes = [len(message.content) for message in messages]
-    fits = sum(sizes) * CHAR_BYTES + len(sizes) * FIELDS_BYTES <= limits.max_push_bytes
+    sources = sum(message.source_kind != "" for message in messages)
+    most = sum(sizes) * CHAR_BYTES + len(sizes) * FIELDS_BYTES + sources * SOURCE_BYTES
+    fits = most <= limits.max_push_bytes
     if fits and len(sizes) <= limits.max_messages and max(sizes, default=0) <= limits.max_message_chars:
         return tuple(messages), {}  # the fast path: nearly every push
     kept: list[Message] = []

@@ -30,7 +30,6 @@ _FIELDS = frozenset(
     {"v", "thread_id", "user_id", "user_name", "agent_name", "messages", "signals", "now", "project_id", "source"}
 )
 
-
 _SINCE = {"user_name": 2, "project_id": 3, "source": 3}
 """The version of the wire format that brought each field."""
 
@@ -98,7 +97,6 @@ def check_push(value: object, limits: ClientSettings, *, scanned: bool = False) 
     messages = _messages(value.get("messages"), reads_names=reads_names)
     user_name = check_name("user_name", value.get("user_name"))
     signals = _signals(value.get("signals"))
-    project_id = value.get("project_id")
     return RawPush(
         key,
         messages,
@@ -107,7 +105,7 @@ def check_push(value: object, limits: ClientSettings, *, scanned: bool = False) 
         limits,
         user_name=user_name,
         reads_names=reads_names,
-        project_id="" if project_id in (None, "") else check_identifier("project_id", project_id),
+        project_id=check_project(value.get("project_id")),
         source=check_source(value.get("source")),
     )
 
@@ -142,6 +140,11 @@ def check_name(field: str, value: object) -> str | None:
         sentence = f"{field} must have 1 to {MAX_NAME_CHARS} characters, it has {len(value)}"
         refuse(f"E_{field.upper()}_LENGTH", sentence, field, MAX_NAME_CHARS)
     return check_identifier(field, value)
+
+
+def check_project(value: object) -> str:
+    """The project that a push names; "" when it is absent or empty. Raises Rejected."""
+    return "" if value is None or value == "" else check_identifier("project_id", value)
 
 
 def check_source(value: object) -> tuple[str, str]:
@@ -186,7 +189,10 @@ def parse_wire_message(raw: bytes, limits: ClientSettings) -> Message:
         refuse("E_IDENTITY", "former must be text: identities with spaces between them", "former")
     created_at = read_created_at(value.get("created_at"))
     name = check_name("name", value.get("name"))
-    kind, source_id = check_source(value.get("source"))
+    try:
+        kind, source_id = check_source(value.get("source"))
+    except Rejected:  # clients of versions 1 and 2 may send any `source`, which memd did not read then
+        kind, source_id = "", ""
     return Message(
         role,
         content,

@@ -215,3 +215,15 @@ def test_a_redacted_text_is_cut_between_marks() -> None:
         assert len(short) <= most
         assert "[redacted" not in short.replace("[redacted:seed_phrase]", "")
     assert shorten_redacted("short", 100) == "short"
+
+
+def test_long_sources_count_towards_the_bytes_of_a_push() -> None:
+    """900 short messages, whose other fields and source are as long as they may be, are made to fit."""
+    turns = [user("I live in Porto.", id=f"{n:03}" + '"' * 253, name="🚀" * 64) for n in range(900)]
+    push = {"thread_id": "t", "user_id": "u", "messages": turns}
+    for source, fits in ((None, True), ({"kind": "project_resource", "id": '"' * 256}, False)):
+        taken = to_context(check_push({**push, "source": source}, LIMITS))
+        sent = sum(map(len, verbs.push(taken).command[5:]))
+        assert sent <= LIMITS.max_push_bytes
+        assert taken.dropped == ({} if fits else {"over_limit": 900 - len(taken.messages)})
+        assert fits or sent > LIMITS.max_push_bytes - 2_000

@@ -138,6 +138,19 @@ def test_almost_good_pushes_are_a_push_or_a_code(changes: dict[str, Any]) -> Non
         (good(who=1), "E_UNKNOWN_FIELD"),
         (good(v=4), "E_VERSION"),
         (good(v=1, user_name="Ana"), "E_VERSION"),
+        (good(v=2, project_id="p"), "E_VERSION"),
+        (good(v=1, source={"kind": "ai"}), "E_VERSION"),
+        (good(project_id=7), "E_PROJECT_ID_TYPE"),
+        (good(project_id="x" * 257), "E_PROJECT_ID_LENGTH"),
+        (good(project_id="a\n"), "E_PROJECT_ID_CTRL"),
+        (good(project_id=" a"), "E_PROJECT_ID_SPACE"),
+        (good(source="ai"), "E_SOURCE"),
+        (good(source={"kind": "web"}), "E_SOURCE"),
+        (good(source={"kind": ["ai"]}), "E_SOURCE"),
+        (good(source={"id": "x"}), "E_SOURCE"),
+        (good(source={"kind": "ai", "url": "x"}), "E_SOURCE"),
+        (good(source={"kind": "ai", "id": 7}), "E_SOURCE_ID_TYPE"),
+        (good(source={"kind": "ai", "id": "x" * 257}), "E_SOURCE_ID_LENGTH"),
         (good(user_name=7), "E_USER_NAME_TYPE"),
         (good(user_name="x" * 65), "E_USER_NAME_LENGTH"),
         (good(user_name="A\n"), "E_USER_NAME_CTRL"),
@@ -213,7 +226,7 @@ def test_text_loses_what_only_attacks_use() -> None:
 @given(st.text(min_size=1).filter(lambda text: not any("\ud800" <= char <= "\udfff" for char in text)))
 def test_a_wire_message_comes_back_as_it_was(text: str) -> None:
     """What the trusted door carries is read back the same by the drain."""
-    message = Message("user", text, "id-1", "2026-11-21T00:00:00Z")
+    message = Message("user", text, "id-1", "2026-11-21T00:00:00Z", source_kind="ai", source_id="run-1")
     assert parse_wire_message(wire_message(message), LIMITS) == message
 
 
