@@ -23,7 +23,7 @@ from memd.inbox.verbs import raw_lists
 from memd.memory.hand.by_hand import ByHand
 from memd.projects.for_client import OpensProjects
 from memd.push.filtering import to_context
-from memd.push.validation import RawPush, check_push, parse_push
+from memd.push.validation import RawPush, check_project, check_push, parse_push
 from memd.recall.reading import Reading
 from memd.session.of_client import OpensSessions
 
@@ -86,13 +86,17 @@ class _Commands:
         if project_id is not None:
             push["project_id"] = project_id
         if source is not None:
-            push["source"] = dict(source)
+            push["source"] = dict(source) if isinstance(source, Mapping) else source
         return (yield from self.push_parsed(check_push(push, self._settings.client)))
 
-    def push_json(self, raw: bytes, *, now: bool = False) -> Calls[Receipt]:
-        """Push one JSON object in the format of the raw lists (docs/wire.md). Raises as `push`."""
+    def push_json(self, raw: bytes, *, now: bool = False, project_id: str | None = None) -> Calls[Receipt]:
+        """Push one JSON object in the format of the raw lists (docs/wire.md). Raises as `push`.
+
+        `project_id`: the project, unless the push names one.
+        """
         push = parse_push(raw, self._settings.client)
-        return (yield from self.push_parsed(replace(push, now=True) if now else push))
+        push = replace(push, now=push.now or now, project_id=push.project_id or check_project(project_id))
+        return (yield from self.push_parsed(push))
 
     def push_parsed(self, push: RawPush) -> Calls[Receipt]:
         """Push what `memd.push.validation` has checked. Raises InboxFull, NotReady."""

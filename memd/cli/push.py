@@ -26,6 +26,7 @@ _FILTERED = ("dropped", "cut")
 def push(
     file: Annotated[str, typer.Argument(help="JSON or JSONL; - for standard input.")] = "-",
     now: Annotated[bool, typer.Option("--now", help="Make them due at once.")] = False,
+    project: Annotated[str | None, typer.Option("--project", help="The project, for pushes that name none.")] = None,
     as_json: Json = False,
 ) -> None:
     """Push conversations from a file or standard input.
@@ -41,7 +42,7 @@ def push(
     try:
         with Memd(settings()) as memd, bar("pushing", len(pushes)) as advance:
             for number, raw in pushes:
-                answers.append({"push": number, **_answer(memd, raw, number, now=now)})
+                answers.append({"push": number, **_answer(memd, raw, number, now=now, project=project)})
                 advance()
                 if not as_json and len(pushes) <= LINES and "code" not in answers[-1]:
                     echo(_line(number, answers[-1]))
@@ -56,9 +57,9 @@ def push(
         raise typer.Exit(Rejected.exit_code)
 
 
-def _answer(memd: Memd, raw: bytes, number: int, *, now: bool) -> dict[str, Any]:
+def _answer(memd: Memd, raw: bytes, number: int, *, now: bool, project: str | None) -> dict[str, Any]:
     try:
-        return asdict(memd.push_json(raw, now=now))
+        return asdict(memd.push_json(raw, now=now, project_id=project))
     except Rejected as error:  # nothing of this push was stored; the others do not depend on it
         warn(f"push {number}: {error}")
         return {"status": "rejected", "code": error.code, "error": str(error)}

@@ -8,7 +8,7 @@ from typing import Any, get_args
 from pydantic import TypeAdapter
 
 from memd.config import ClientSettings, Settings
-from memd.context import SIGNALS, WIRE_VERSION
+from memd.context import SIGNALS, SOURCE_KINDS, WIRE_VERSION
 from memd.forget import Forgotten
 from memd.http.fields import ID_SCHEMA
 from memd.inbox.receipt import Outcome
@@ -206,7 +206,10 @@ def push(settings: Settings) -> Schema:
         "description": "A push, in the format of the raw list; see docs/wire.md.",
         "required": ["thread_id", "messages", *(() if limits.default_user is not None else ("user_id",))],
         "properties": {
-            "v": {"const": WIRE_VERSION, "description": "1 means version 1, which had neither names nor user_name."},
+            "v": {
+                "const": WIRE_VERSION,
+                "description": "2 means version 2, without project_id and source; 1 also without names.",
+            },
             "thread_id": thread,
             "user_id": user,
             "user_name": {
@@ -215,6 +218,22 @@ def push(settings: Settings) -> Schema:
                 "else's, and proves only facts about that person.",
             },
             "agent_name": optional,
+            "project_id": {
+                **optional,
+                "description": "The project that these messages are about. A message keeps what its first push said.",
+            },
+            "source": {
+                "description": "What the words come from.",
+                "anyOf": [
+                    {
+                        "type": "object",
+                        "required": ["kind"],
+                        "properties": {"kind": {"enum": list(SOURCE_KINDS)}, "id": optional},
+                        "additionalProperties": False,
+                    },
+                    {"type": "null"},
+                ],
+            },
             "messages": {
                 "type": "array",
                 "minItems": 1,
