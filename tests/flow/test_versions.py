@@ -101,7 +101,8 @@ def test_a_push_of_each_version_is_taken_in() -> None:
         context = to_context(parse_push(sample.read_bytes(), ClientSettings()))
         assert context.key == Key("thread-1", "ana", "coach")
         assert [message.content for message in context.messages] == ["I like rowing.", "A fine sport."]
-        assert context.now
+        assert {m.project for m in context.messages} == {"team/7" if sample.stem == "push-3" else ""}
+        assert (context.now, f"push-{context.wire}") == (True, sample.stem)
 
 
 def test_a_trusted_push_of_each_version_is_merged(client: redis.Redis, settings: Settings) -> None:
