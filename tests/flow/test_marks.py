@@ -215,7 +215,7 @@ def test_a_claim_of_a_part(client: redis.Redis, settings: Settings) -> None:
     execute(client, "HSET", f"{P}:config", "claim_tokens", 1)
     for text, project in (("a", "p"), ("b", ""), ("c", ODD)):
         push(client, text, project=project)
-    found = {}
+    found: dict[str, str] = {}
     for _ in range(3):
         taken = claim(client, settings)
         found |= marks(taken)
@@ -258,7 +258,7 @@ def test_an_older_claim_that_is_given_back_hides_no_mark(client: redis.Redis, se
     push(client, "a", name="Ben")
     assert claimed_by(client, 2) == ["t"]
     push(client, "b", project="p")
-    [old] = client.zrange(f"{P}:claimed", 0, -1)
+    [old] = execute(client, "ZRANGE", f"{P}:claimed", 0, -1)
     assert send(client, verbs.release(old.decode(), "paused")) == "released"
     flush(client)
     assert execute(client, "FCALL", "memd_claim_1", 1, P, 9, 0, "another", "old", "m", 2)[4:] == []
