@@ -14,6 +14,8 @@ from support.http_support import Site, install, serving
 
 from memd.client import Memd
 from memd.http.listener import listen
+from memd.inbox import verbs
+from memd.inbox.connection import connect, send
 
 pytestmark = pytest.mark.timing
 
@@ -63,6 +65,18 @@ def test_the_whole_job(site: Site) -> None:
     assert site.ask("GET", "/v1/status").json["stored"] >= 1
     again = site.ask("POST", "/v1/push", {**PUSH, "user_id": "ann"})
     assert again.status == 202
+
+
+def test_a_push_names_its_project_and_source(site: Site) -> None:
+    """They reach the claim; a version that had them not, or one that is ahead, is refused by name."""
+    fields = {**PUSH, "user_id": "pia", "now": True, "project_id": "team/7", "source": {"kind": "ai", "id": "run-1"}}
+    pushed = site.ask("POST", "/v1/push", fields)
+    assert (pushed.status, pushed.json["wire"]) == (202, 3)
+    with connect(site.settings) as client:
+        [claim] = send(client, verbs.claim(site.settings, 1, 0, "w", "m")).taken
+    assert {(m.project, m.source_kind, m.source_id) for m in claim.messages} == {("team/7", "ai", "run-1")}
+    for wrong, code in (({"v": 2}, "E_VERSION"), ({"v": 4}, "E_VERSION"), ({"project_id": 7}, "E_PROJECT_ID_TYPE")):
+        assert site.ask("POST", "/v1/push", {**fields, **wrong}).json["code"] == code
 
 
 def test_inject_takes_an_etag(site: Site) -> None:
