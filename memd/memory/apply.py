@@ -120,7 +120,8 @@ def apply(  # noqa: PLR0913  (what an update needs; callers name all but the fir
         eviction.trim(draft, recent_use)
     applied = keep_refused(draft.finish([*taken, *sent]), draft, update.new_facts, messages, wishes)
     applied = scoping.finish(applied, entries)
-    return fulfil(applied, draft, update.forgotten_facts if new else (), wishes)
+    known = draft.known | scoping.visible
+    return fulfil(applied, draft, update.forgotten_facts if new else (), wishes, known)
 
 
 class _Steps:

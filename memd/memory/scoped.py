@@ -87,6 +87,28 @@ def visible(document: Document, scopes: Collection[Scope]) -> Document:
     return {**document, "facts": facts}
 
 
+def all_facts(document: Document) -> list[Fact]:
+    """All facts: those that hold everywhere, then the scoped ones."""
+    return [*lasting_facts_of(document), *facts_of(document)]
+
+
+def home_of(document: Document, fact: Fact) -> Scope:
+    """Where a document has a fact, or would have it: among its own, as a project has the shared ones, or apart."""
+    return USER_SCOPE if any(other is fact for other in lasting_facts_of(document)) else scope_of(fact)
+
+
+def of_scope(document: Document, scope: Scope) -> Sequence[Fact]:
+    """The facts of one scope, oldest first."""
+    return lasting_facts_of(document) if scope == USER_SCOPE else within(document, {scope})
+
+
+def with_facts_of(document: Document, scope: Scope, facts: Sequence[Fact]) -> Document:
+    """The document with these facts of one scope in place of those that it has."""
+    if scope == USER_SCOPE:
+        return {**document, "facts": list(facts)}
+    return with_facts(document, [*(fact for fact in facts_of(document) if scope_of(fact) != scope), *facts])
+
+
 def placed(fact: Fact, scope: Scope) -> Fact:
     """A fact with the fields of its scope; what is of a project here is its owner's alone."""
     if scope == USER_SCOPE:

@@ -102,6 +102,11 @@ class Scoping:
         self._sort(update)
 
     @property
+    def visible(self) -> frozenset[str]:
+        """Ids of the scoped facts that the extractor was shown."""
+        return frozenset(self._scope_of_id)
+
+    @property
     def known(self) -> frozenset[str]:
         """Ids of the scoped facts, and of those of projects, that the extractor was shown."""
         return frozenset((*self._scope_of_id, *self._project_of_id))

@@ -7,18 +7,18 @@ others are suspended, and so are facts that a person wrote.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 
 from memd.context import Message
 from memd.extraction.update import ForgottenFact
-from memd.memory import doubtful, refused, suspended, taking_out
+from memd.memory import doubtful, refused, scoped, suspended, taking_out
 from memd.memory.document import Document, Fact, archive_of, facts_of
 from memd.memory.draft import Applied, Draft, Refusal
 from memd.memory.evidence import UserMessages
 from memd.memory.facts import (
+    SCOPED,
     Evidence,
-    by_id,
     content_of,
     evidence_of,
     id_of,
@@ -82,28 +82,35 @@ class Wishes:
         return next((self._told[name] for name in self._messages.identities([entry]) if name in self._told), None)
 
 
-def fulfil(applied: Applied, draft: Draft, named: Sequence[ForgottenFact], wishes: Wishes) -> Applied:
-    """The result of an update without the facts that its messages ask to forget. `named`: those of the extractor."""
+def fulfil(
+    applied: Applied, draft: Draft, named: Sequence[ForgottenFact], wishes: Wishes, known: Collection[str]
+) -> Applied:
+    """The result of an update without the facts that its messages ask to forget.
+
+    `named`: those of the extractor; `known`: the ids of the facts that it was shown.
+    """
     asked = draft.origin.asked
     if not named and not asked:
         return applied
     refusals: list[Refusal] = []
-    ids = dict.fromkeys([*_named(applied, draft, named, wishes, refusals), *_meant(applied, asked)])
-    facts = by_id(applied.document)
+    ids = dict.fromkeys([*_named(applied, named, wishes, known, refusals), *_meant(applied, asked)])
+    facts = _by_id(applied.document)
     granted = [fact_id for fact_id in ids if fact_id not in facts or not is_manual(facts[fact_id])][:MOST]
     left, dead = _taken_out(applied.document, [*granted, *_archived(applied.document, asked)])
-    facts = by_id(left)
+    facts = _by_id(left)
     held = suspended.facts_of(left)
     waiting = [facts[fact_id] for fact_id in ids if fact_id in facts and fact_id not in granted]
     room = max(0, suspended.MAX_SUSPENDED - len(held))
     refusals += [Refusal("too_many_forgotten", "forgottenFacts", NO_INDEX) for _ in waiting[room:]]
     waiting = waiting[:room]
     names = {id_of(fact) for fact in waiting}
-    left = {**left, "facts": [fact for fact in facts_of(left) if id_of(fact) not in names]}
+    if names:
+        left = {**left, "facts": [fact for fact in facts_of(left) if id_of(fact) not in names]}
+        left = scoped.with_facts(left, [fact for fact in scoped.facts_of(left) if id_of(fact) not in names])
     if dead:
         left = taking_out.buried(left, dead, draft.now, remove_turns(NOTHING_SAID, dead).hashes)
     left = _without(purge(left, waiting, draft.now), asked, draft)
-    alive, unsure = by_id(left).keys(), set(map(id_of, doubtful.facts_of(left)))
+    alive, unsure = _by_id(left).keys(), set(map(id_of, doubtful.facts_of(left)))
     return replace(
         applied,
         document=suspended.with_facts(left, [*held, *(_suspended(fact, draft.now) for fact in waiting)]),
@@ -117,13 +124,22 @@ def fulfil(applied: Applied, draft: Draft, named: Sequence[ForgottenFact], wishe
     )
 
 
+def _by_id(document: Document) -> dict[str, Fact]:
+    """All facts by their ids, those of conversations and projects too."""
+    return {id_of(fact): fact for fact in scoped.all_facts(document)}
+
+
 def _named(
-    applied: Applied, draft: Draft, named: Sequence[ForgottenFact], wishes: Wishes, refusals: list[Refusal]
+    applied: Applied,
+    named: Sequence[ForgottenFact],
+    wishes: Wishes,
+    known: Collection[str],
+    refusals: list[Refusal],
 ) -> Iterator[str]:
     """The ids that the extractor names with a quote of a wish; the others are refused."""
     for index, item in enumerate(named):
         reason = wishes.refusal(item.quote)
-        if item.id not in draft.known or item.id in applied.added:
+        if item.id not in known or item.id in applied.added:
             reason = "unknown_id"
         if reason:
             refusals.append(Refusal(reason, "forgottenFacts", index))
@@ -134,12 +150,12 @@ def _named(
 def _meant(applied: Applied, asked: ToForget) -> Iterator[str]:
     """The ids of facts that rest on nothing but what goes, or that hold what a wish names; none that are new."""
     new = frozenset(applied.added)
-    return (id_of(fact) for fact in facts_of(applied.document) if id_of(fact) not in new and asked.means(fact))
+    return (id_of(fact) for fact in scoped.all_facts(applied.document) if id_of(fact) not in new and asked.means(fact))
 
 
 def _archived(document: Document, asked: ToForget) -> Iterator[str]:
     """The same of facts that are over or doubtful."""
-    active, apart = by_id(document).keys(), (*archive_of(document), *doubtful.facts_of(document))
+    active, apart = _by_id(document).keys(), (*archive_of(document), *doubtful.facts_of(document))
     return (id_of(one) for one in apart if id_of(one) not in {"", *active} and asked.means(one))
 
 
@@ -148,7 +164,7 @@ def _taken_out(document: Document, ids: Sequence[str]) -> tuple[Document, tuple[
     left, dead, _ = taking_out.take_out(document, ids)
     if not dead:
         return left, dead
-    words, active = Words(dead, facts_of(left)), by_id(left).keys()
+    words, active = Words(dead, facts_of(left)), _by_id(left).keys()
     same = [id_of(entry) for entry in archive_of(left) if id_of(entry) not in active and words.in_(content_of(entry))]
     left, more, _ = taking_out.take_out(left, same)
     return left, (*dead, *more)
@@ -161,8 +177,8 @@ def _suspended(fact: Fact, now: str) -> Fact:
 def _without(document: Document, asked: ToForget, draft: Draft) -> Document:
     """The document without the quotes of messages that go, and without other texts that hold what a wish names."""
     if asked.gone:
-        lists = {"facts": facts_of(document), "archive": archive_of(document)}
-        proven = {name: [without_proofs(fact, asked.gone) for fact in facts] for name, facts in lists.items()}
+        lists = {"facts": facts_of(document), "archive": archive_of(document), SCOPED: scoped.facts_of(document)}
+        proven = {name: [without_proofs(fact, asked.gone) for fact in facts] for name, facts in lists.items() if facts}
         document = {**document, **proven}
     if asked and (kept := refused.facts_of(document)):
         source = draft.origin.source

@@ -10,16 +10,27 @@ from datetime import datetime
 
 from memd.config import ApplySettings
 from memd.memory import doubtful, late, removed
-from memd.memory.document import Document, Fact, archive_of, complete, facts_of, revised
+from memd.memory.document import Document, Fact, archive_of, complete, revised
 from memd.memory.draft import Draft
 from memd.memory.duplicates import Contents
-from memd.memory.facts import archive_with, content_of, is_manual, proven_by, replaces, valid_until, with_id
+from memd.memory.facts import (
+    USER_SCOPE,
+    archive_with,
+    content_of,
+    is_manual,
+    proven_by,
+    replaces,
+    scope_of,
+    valid_until,
+    with_id,
+)
 from memd.memory.hand import steps
 from memd.memory.hand.steps import Edited
 from memd.memory.new_facts import Origin
 from memd.memory.purge import purge
 from memd.memory.retiring import Ending
 from memd.memory.sayings import earlier, of_fact
+from memd.memory.scoped import MAX_OF_SCOPE, of_scope, with_facts_of
 from memd.push.times import iso
 
 
@@ -35,9 +46,10 @@ def approve(
     fact = _doubtful(document, fact_id, now)
     steps.checked_by_hand(content_of(fact), settings)
     steps.check_unsaid(document, content_of(fact), fact)
-    if len(facts_of(document)) >= settings.max_facts:
+    scope = scope_of(fact)
+    if len(of_scope(document, scope)) >= (settings.max_facts if scope == USER_SCOPE else MAX_OF_SCOPE):
         steps.refuse("E_MEMORY_FULL", f"the memory is full ({settings.max_facts} facts); remove one", "fact_id")
-    draft = Draft(document, Origin("", now, "", ""), settings)
+    draft = Draft({**document, "facts": of_scope(document, scope)}, Origin("", now, "", ""), settings)
     if not anyway and (why := _superseded(draft, fact)):
         steps.refuse("E_SUPERSEDED", f"{why}; it can be approved anyway", "fact_id")
     said, gone = of_fact(fact), []
@@ -49,7 +61,7 @@ def approve(
     new = {name: value for name, value in doubtful.cleared(fact).items() if name != "replaces"}
     draft.put({**new, **({"replaces": gone} if gone else {}), "approvedBy": by})
     archive = archive_with(archive_of(document), draft.archived, settings.archive_cap)
-    left = revised(document, iso(now), facts=list(draft.facts.values()), archive=archive)
+    left = with_facts_of(revised(document, iso(now), archive=archive), scope, list(draft.facts.values()))
     return Edited(_without(left, fact), fact_id)
 
 

@@ -20,7 +20,6 @@ from memd.memory.document import (
     Document,
     Fact,
     Withheld,
-    facts_of,
     revision_of,
     said_file_of,
     withheld_of,
@@ -34,6 +33,7 @@ from memd.memory.said.changes import SaidChange
 from memd.memory.said.marking import edited_facts, over_marks
 from memd.memory.said.taking import took_in
 from memd.memory.said.turns import Said, Turn
+from memd.memory.scoped import all_facts
 from memd.memory.store.json_store import open_store
 from memd.memory.store.protocol import FileStore, Loaded, Store
 from memd.memory.store.said_reader import keeps_said, read_said
@@ -173,7 +173,7 @@ class Editing:
             before, removal = self.change(bucket, step)
         turns += ((bucket.agent_name, turn) for turn in removal.turns)
         apart = (fact for field in (suspended, doubtful, refused) for fact in field.facts_of(before))
-        known = with_id([*facts_of(before), *apart], fact_id)
+        known = with_id([*all_facts(before), *apart], fact_id)
         return Change(fact_id, True, known, None, tuple(turns))
 
     def _other_agents(self, bucket: Bucket) -> list[str]:
@@ -244,7 +244,7 @@ class Editing:
 
     def _one(self, bucket: Bucket, step: Step[Edited], dry_run: bool) -> Change:
         before, edited = self.change(bucket, step, dry_run=dry_run)
-        old, new = (with_id(facts_of(document), edited.fact_id) for document in (before, edited.document))
+        old, new = (with_id(all_facts(document), edited.fact_id) for document in (before, edited.document))
         return Change(edited.fact_id, has_changed(before, edited), old, new)
 
     def _is_free(self, bucket: Bucket) -> bool:

@@ -12,11 +12,23 @@ from datetime import datetime
 from memd.config import ApplySettings
 from memd.memory import removed, suspended, taking_out
 from memd.memory.document import Document, Fact, complete, facts_of, revised
-from memd.memory.facts import MANUAL, archived, by_id, content_of, id_of, is_manual, person_of, with_id
+from memd.memory.facts import (
+    MANUAL,
+    USER_SCOPE,
+    archived,
+    by_id,
+    content_of,
+    id_of,
+    is_manual,
+    person_of,
+    scope_of,
+    with_id,
+)
 from memd.memory.hand import steps
 from memd.memory.hand.steps import Author, Edited
 from memd.memory.said.removal import remove_turns
 from memd.memory.said.turns import NOTHING_SAID, Said, Turn
+from memd.memory.scoped import MAX_OF_SCOPE, of_scope, with_facts_of
 from memd.push.times import iso
 
 PERSON = Author(MANUAL, 1.0)
@@ -94,10 +106,12 @@ def restore(document: Document, fact_id: str, now: datetime, settings: ApplySett
     if fact is None:
         raise steps.unknown_fact()
     steps.check_unsaid(document, content_of(fact), fact)
-    if len(facts_of(document)) >= settings.max_facts:
+    scope = scope_of(fact)
+    if len(of_scope(document, scope)) >= (settings.max_facts if scope == USER_SCOPE else MAX_OF_SCOPE):
         steps.refuse("E_MEMORY_FULL", f"the memory is full ({settings.max_facts} facts); remove one", "fact_id")
     left = suspended.with_facts(document, [other for other in held if other is not fact])
-    return Edited(revised(left, iso(now), facts=[*facts_of(left), suspended.restored(fact)]), fact_id)
+    left = with_facts_of(left, scope, [*of_scope(left, scope), suspended.restored(fact)])
+    return Edited(revised(left, iso(now)), fact_id)
 
 
 def remove_from_said(document: Document, facts: Sequence[Fact], now: datetime, said: Said) -> RemovedFact:

@@ -16,7 +16,7 @@ from memd.context import DEFAULT_AGENT, Bucket
 from memd.disk.files import MAX_BYTES
 from memd.errors import DocumentDamaged, DocumentTooNew, Rejected
 from memd.identifiers import check_identifier
-from memd.memory import doubtful
+from memd.memory import doubtful, scoped
 from memd.memory.document import SECTIONS, Document, Fact, archive_of, facts_of, ledger_of, tombstones_of
 from memd.memory.parsing import parse
 
@@ -43,6 +43,7 @@ class Parcel:
     removed: tuple[dict[str, Any], ...] = ()
     said: object = None
     doubtful: tuple[Fact, ...] = ()
+    scoped: tuple[Fact, ...] = ()
     refused: Counter[str] = field(default_factory=Counter)
 
 
@@ -142,6 +143,7 @@ def _document(value: object, place: str, source: Format) -> Parcel:
         tuple(tombstones_of(document)) if own else (),
         document.get("said") if own else None,
         tuple(doubtful.facts_of(document)) if own else (),
+        tuple(scoped.facts_of(document)) if own else (),
     )
 
 

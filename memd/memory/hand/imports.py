@@ -14,7 +14,7 @@ from datetime import datetime
 from typing import Any
 
 from memd.config import ApplySettings
-from memd.memory import doubtful, ledger, removed
+from memd.memory import doubtful, ledger, removed, scoped
 from memd.memory.categories import category_or_default
 from memd.memory.document import (
     Document,
@@ -30,6 +30,7 @@ from memd.memory.document import (
 )
 from memd.memory.duplicates import key_of
 from memd.memory.facts import (
+    SCOPED,
     UNKNOWN,
     archive_reason,
     archived_at,
@@ -44,6 +45,7 @@ from memd.memory.facts import (
     is_by_person,
     person_of,
     rank,
+    scope_of,
     source_error,
     source_of,
     updated_at,
@@ -101,6 +103,8 @@ def merge(document: Document, parcel: Parcel, user_id: str, now: datetime, setti
     doubted = merging.doubtful(facts)
     if doubted != doubtful.facts_of(old):
         fields[doubtful.FIELD] = doubted
+    if apart := merging.scoped():
+        fields[SCOPED] = apart
     changed = merged is not old or any(old.get(name) != value for name, value in fields.items())
     return MergedDocument(
         revised(merged, iso(now), **fields) if changed else old,
@@ -108,7 +112,7 @@ def merge(document: Document, parcel: Parcel, user_id: str, now: datetime, setti
         merging.known,
         summaries,
         len(entries),
-        dict(merging.refused),
+        dict(+merging.refused),
     )
 
 
@@ -195,6 +199,29 @@ class _Merging:
         if taken:
             ours = sorted([*taken, *ours], key=lambda fact: str(fact.get("doubtfulAt")))
         return doubtful.latest(ours, self._now) if taken else ours
+
+    def scoped(self) -> list[Fact]:
+        """The scoped facts of both, each scope apart; empty when none is imported."""
+        ours = scoped.facts_of(self._old)
+        keys = {(scope_of(fact), key_of(fact)) for fact in ours}
+        taken: list[Fact] = []
+        for fact in self._parcel.scoped:
+            clean = self._clean(fact)
+            key = scope_of(clean), key_of(clean)
+            if key in keys:
+                self.known += 1
+            elif reason := self._refusal(fact, clean):
+                self.refused[f"scoped_{reason}"] += 1
+            else:
+                keys.add(key)
+                taken.append(self._with_id(len(taken), clean, self._ids_in_use(taken)))
+        if not taken:
+            return []
+        kept, many = scoped.latest([*taken, *ours])
+        self.refused["memory_full"] += len(many)
+        left = set(map(id_of, kept))
+        self.added += [id_of(fact) for fact in taken if id_of(fact) in left]
+        return kept
 
     def _refusal(self, fact: Fact, clean: Fact) -> str | None:
         until = moment(valid_until(fact))

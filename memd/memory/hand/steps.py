@@ -13,6 +13,8 @@ from memd.memory.document import Document, Fact, archive_of, facts_of, revised, 
 from memd.memory.duplicates import Contents
 from memd.memory.facts import (
     DEFAULT_CATEGORY,
+    USER_SCOPE,
+    Scope,
     archive_with,
     id_of,
     ids_in_use,
@@ -22,6 +24,7 @@ from memd.memory.facts import (
 from memd.memory.gates.refusal import hand_refusal, sentence_refusal
 from memd.memory.new_facts import base_fact, new_id
 from memd.memory.said.changes import SaidChange
+from memd.memory.scoped import all_facts, home_of, of_scope, with_facts_of
 from memd.memory.text import one_line
 
 PROVEN_ONLY = ("evidence", "provenBy", "origin", "confirmations", "lastConfirmedAt", "saidAt", "lastSaid")
@@ -59,7 +62,7 @@ class Edited:
 def existing(document: Document, fact_id: str) -> Fact:
     """The fact with this id. Raises FactUnknown, Rejected."""
     check_id(fact_id)
-    fact = with_id(facts_of(document), fact_id)
+    fact = with_id(all_facts(document), fact_id)
     if fact is not None:
         return fact
     if with_id(archive_of(document), fact_id) is not None:
@@ -67,14 +70,14 @@ def existing(document: Document, fact_id: str) -> Fact:
     raise unknown_fact()
 
 
-def saying(document: Document, content: str, person: str = "") -> str | None:
-    """The id of a fact that says the same about this person (folded; "": the user), or None."""
-    return Contents(facts_of(document)).same(content, person)
+def saying(document: Document, content: str, person: str = "", scope: Scope = USER_SCOPE) -> str | None:
+    """The id of a fact of this scope that says the same about this person (folded; "": the user), or None."""
+    return Contents(of_scope(document, scope)).same(content, person)
 
 
 def check_unsaid(document: Document, content: str, fact: Fact) -> None:
-    """Raise Rejected when a fact other than `fact` says the same about the same person."""
-    same = saying(document, content, person_of(fact))
+    """Raise Rejected when a fact other than `fact`, of its scope, says the same about the same person."""
+    same = saying(document, content, person_of(fact), home_of(document, fact))
     if same not in (None, id_of(fact)):
         refuse("E_FACT_KNOWN", f"another fact says this already: {same}", "content")
 
@@ -139,10 +142,11 @@ def superseded(
     document: Document, fact: Fact, new: Fact | None, entry: Fact, now: str, settings: ApplySettings
 ) -> Edited:
     """The document with `new` in place of a fact (None: nothing), and with `entry` at the end of its archive."""
-    facts = [new if other is fact else other for other in facts_of(document)]
-    kept = [other for other in facts if other is not None]
+    scope = home_of(document, fact)
+    facts = [new if other is fact else other for other in of_scope(document, scope)]
+    left = with_facts_of(document, scope, [other for other in facts if other is not None])
     archive = archive_with(archive_of(document), [entry], settings.archive_cap)
-    return Edited(revised(document, now, facts=kept, archive=archive), id_of(fact))
+    return Edited(revised(left, now, archive=archive), id_of(fact))
 
 
 def check_id(fact_id: object) -> None:

@@ -13,12 +13,13 @@ from memd.errors import Rejected
 from memd.identifiers import check_identifier
 from memd.memory import ledger
 from memd.memory.document import Document, revised, revision_of
-from memd.memory.facts import by_id, content_of
+from memd.memory.facts import content_of, id_of
 from memd.memory.hand import session_transfer
 from memd.memory.hand.editing import Editing, has_changed
 from memd.memory.hand.formats import Format, Parcel, envelope, read
 from memd.memory.hand.imports import MergedDocument, merge
 from memd.memory.hand.said_transfer import exported, imported
+from memd.memory.scoped import all_facts
 from memd.memory.store.said_reader import keeps_said
 from memd.push.times import iso
 from memd.tasks import task_transfer
@@ -120,7 +121,7 @@ class Transfer:
             return self._with_said(merged, bucket, parcel, document, now)
 
         before, merged = self.editing.change(bucket, step, dry_run=dry_run)
-        facts = by_id(merged.document)
+        facts = {id_of(fact): fact for fact in all_facts(merged.document)}
         return ImportedMemory(
             bucket.agent_name,
             merged.added,

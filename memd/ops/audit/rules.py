@@ -10,10 +10,11 @@ from itertools import groupby
 from operator import attrgetter
 
 from memd.config import ApplySettings
-from memd.memory import doubtful, refused, suspended
+from memd.memory import doubtful, refused, scoped, suspended
 from memd.memory.document import SECTIONS, Document, Fact, archive_of, facts_of, summaries_of, withheld_of
 from memd.memory.duplicates import similarity
 from memd.memory.facts import (
+    Scope,
     asides_of,
     content_of,
     evidence_of,
@@ -25,6 +26,7 @@ from memd.memory.facts import (
     origin_of,
     person_of,
     quotes_of,
+    scope_of,
     touched_at,
     valid_until,
 )
@@ -112,7 +114,9 @@ def _duplicate(document: Document, _: datetime, settings: ApplySettings) -> Iter
     """Facts that say the same as an earlier one: in the same words, spelled differently, or nearly."""
     before: list[_Statement] = []
     for place, fact in _facts(document):
-        statement = _Statement(fact, person_of(fact), same_key(content_of(fact)), normal_key(content_of(fact)))
+        statement = _Statement(
+            fact, scope_of(fact), person_of(fact), same_key(content_of(fact)), normal_key(content_of(fact))
+        )
         kinds = [(_alike(statement, other, settings.near_duplicate), other) for other in before]
         kind, other = max(kinds, key=lambda kind: _STRENGTH.index(kind[0]), default=("", statement))
         if kind:
@@ -122,9 +126,10 @@ def _duplicate(document: Document, _: datetime, settings: ApplySettings) -> Iter
 
 @dataclass(frozen=True, slots=True)
 class _Statement:
-    """A fact with the values that are compared: its person, its exact text, its normalised text."""
+    """A fact with the values that are compared: its scope, its person, its exact text, its normalised text."""
 
     fact: Fact
+    scope: Scope
     person: str
     same: str
     normal: str
@@ -134,7 +139,7 @@ _STRENGTH = ("", "near", "normalised", "exact")
 
 
 def _alike(statement: _Statement, other: _Statement, near: float) -> str:
-    if statement.person != other.person:
+    if (statement.scope, statement.person) != (other.scope, other.person):
         return ""
     if statement.same == other.same:
         return "exact"
@@ -176,6 +181,8 @@ def _stale(document: Document, now: datetime, settings: ApplySettings) -> Iterat
     """Facts past their time, and facts unconfirmed for longer than those of their category stay true."""
     for place, fact in _facts(document):
         if is_manual(fact) or is_correction(fact):
+            continue
+        if scope_of(fact).kind == "session":  # the next commit archives it, without a question
             continue
         until = moment(valid_until(fact))
         times = [time for text in touched_at(fact) if (time := moment(text)) is not None]
@@ -253,7 +260,8 @@ RULES: dict[str, Rule] = {
 
 
 def _facts(document: Document) -> Iterator[tuple[str, Fact]]:
-    return ((f"facts[{number}]", fact) for number, fact in enumerate(facts_of(document)))
+    lists = (("facts", facts_of(document)), ("scoped", scoped.facts_of(document)))
+    return ((f"{name}[{number}]", fact) for name, facts in lists for number, fact in enumerate(facts))
 
 
 def _everything(document: Document) -> Iterator[_Passage]:
