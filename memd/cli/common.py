@@ -46,6 +46,9 @@ Agent = Annotated[str, typer.Option("--agent", help="The memory that this agent 
 Pending = Annotated[
     bool, typer.Option("--include-pending", help="Include messages that are not extracted yet; asks the server.")
 ]
+ThreadOption = Annotated[
+    str | None, typer.Option("--thread", help="The conversation that asks: its own facts are among the others.")
+]
 ProjectOption = Annotated[
     str | None, typer.Option("--project", help="Also what the members of this project share, if the user is one.")
 ]

@@ -27,6 +27,7 @@ from memd.memory.facts import (
     is_manual,
     is_note,
     replaced_by,
+    scope_of,
 )
 from memd.memory.hand.by_hand import bucket_of
 from memd.memory.hand.steps import checked_category
@@ -216,14 +217,15 @@ def _table(rows: list[dict[str, Any]]) -> None:
     if not rows:
         nothing("no facts")
         return
-    table(("id", "conf", "category", "status", "since", "used", "by", "content"), map(_row, rows), ("conf",))
+    table(("id", "conf", "category", "status", "since", "used", "by", "scope", "content"), map(_row, rows), ("conf",))
 
 
 def _row(fact: dict[str, Any]) -> tuple[str, ...]:
     by = "hand" if is_manual(fact) else "agent" if is_note(fact) else "model"
     since, used = (created_at(fact) or "?")[:10], (fact["lastUsedAt"] or "-")[:10]
     confidence = f"{confidence_of(fact):.2f}"
-    return id_of(fact), confidence, category_of(fact), fact["status"], since, used, by, content_of(fact)
+    kind = scope_of(fact).kind
+    return id_of(fact), confidence, category_of(fact), fact["status"], since, used, by, kind, content_of(fact)
 
 
 def _is_summarised(document: dict[str, Any], section: str) -> bool:

@@ -7,7 +7,20 @@ from typing import Annotated, Any
 
 import typer
 
-from memd.cli.common import Agent, Json, OneFact, Pending, ProjectOption, User, echo, echo_json, nothing, settings, warn
+from memd.cli.common import (
+    Agent,
+    Json,
+    OneFact,
+    Pending,
+    ProjectOption,
+    ThreadOption,
+    User,
+    echo,
+    echo_json,
+    nothing,
+    settings,
+    warn,
+)
 from memd.client import Memd
 from memd.memory.document import Fact, saved_at
 from memd.memory.facts import id_of
@@ -26,9 +39,12 @@ def show(
     at: Annotated[
         str | None, typer.Option("--at", metavar="TIME", help="The memory as it was then: 2026-03-01, or with a time.")
     ] = None,
+    thread: ThreadOption = None,
     as_json: Json = False,
 ) -> None:
     """Show a user's memory. With --json: the document itself.
+
+    With --thread or not: what holds in other conversations only is shown nowhere but in the JSON of the document.
 
     Times without a zone are UTC; a day means its first moment. Gaps in the past memory are reported on stderr.
 
@@ -38,6 +54,8 @@ def show(
     with Memd(settings()) as memd:
         warn_of_damage(memd, user, agent)
         document = memd.document(user, agent_name=agent)
+        if thread is not None or not as_json:
+            document = memd.seen_document(user, agent_name=agent, thread_id=thread)
         used = {} if as_json or moment else {id_of(fact): fact["lastUsedAt"] for fact in memd.facts(user, agent)}
     if moment is not None:
         document = _past(document, moment, as_json=as_json)
@@ -54,6 +72,8 @@ def why(
     fact_id: OneFact = None,
     agent: Agent = "",
     refused: Annotated[bool, typer.Option("--refused", help="The facts that were proposed and refused last.")] = False,
+    thread: ThreadOption = None,
+    project: ProjectOption = None,
     as_json: Json = False,
 ) -> None:
     """Show where a fact comes from, or which facts were refused.
@@ -72,7 +92,7 @@ def why(
         if fact_id is None:
             _tell_refused(memd.refused(user, agent_name=agent), as_json=as_json)
             return
-        found = memd.why(user, fact_id, agent_name=agent)
+        found = memd.why(user, fact_id, agent_name=agent, thread_id=thread, project_id=project)
     if as_json:
         echo_json(found)
     else:
@@ -97,9 +117,7 @@ def inject(
         int | None, typer.Option("--max-tokens", min=1, help="Estimated tokens of the block, at most.")
     ] = None,
     query: Annotated[str | None, typer.Option("--query", help="The facts that match it best come first.")] = None,
-    thread: Annotated[
-        str | None, typer.Option("--thread", help="The conversation that asks; its last turns give no excerpts.")
-    ] = None,
+    thread: ThreadOption = None,
     project: ProjectOption = None,
     include_pending: Pending = False,
 ) -> None:

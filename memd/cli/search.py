@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from memd.cli.common import Agent, Json, Pending, ProjectOption, User, echo, echo_json, nothing, settings
+from memd.cli.common import Agent, Json, Pending, ProjectOption, ThreadOption, User, echo, echo_json, nothing, settings
 from memd.cli.fact_filters import Categories, Member, PeriodBy, Scopes, Since, Until
 from memd.client import Memd
 from memd.memory.facts import category_of, content_of, id_of
@@ -25,6 +25,7 @@ def search(  # noqa: PLR0913, PLR0917  (each parameter is an option)
     since: Since = None,
     until: Until = None,
     by: PeriodBy = "learned",
+    thread: ThreadOption = None,
     project: ProjectOption = None,
     include_pending: Pending = False,
     explain: Annotated[bool, typer.Option("--explain", help="Print the factors of each score.")] = False,
@@ -38,7 +39,8 @@ def search(  # noqa: PLR0913, PLR0917  (each parameter is an option)
         hits = memd.search(
             user, query,
             agent_name=agent, limit=limit, categories=category or (), scopes=scope or (), member=member,
-            since=since, until=until, by=by, project_id=project, include_pending=include_pending,
+            since=since, until=until, by=by, thread_id=thread, project_id=project,
+            include_pending=include_pending,
         )  # fmt: skip
     if as_json:
         echo_json(list(map(_row, hits)))

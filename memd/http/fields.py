@@ -156,6 +156,12 @@ class ReceiptQuery(Fields):
     user_id: UserId
 
 
+class ThreadQuery(OneMemory, title="MemoryOfThread"):
+    """One memory, as a conversation sees it."""
+
+    thread_id: ThreadId | None = Field(None, description="A conversation, whose own facts are among the others.")
+
+
 class FactsQuery(OneMemory, title="FactList"):
     """The facts to list."""
 

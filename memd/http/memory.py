@@ -9,7 +9,7 @@ import orjson
 from starlette.responses import Response
 
 from memd.context import Bucket
-from memd.http.fields import Export, Forget, Inject, InjectQuery, OneMemory, SearchBody, UsersQuery
+from memd.http.fields import Export, Forget, Inject, InjectQuery, SearchBody, ThreadQuery, UsersQuery
 from memd.http.operation import HttpRequest, json_response
 from memd.push.validation import thread_of
 from memd.recall.inject import Injection
@@ -18,17 +18,18 @@ from memd.recall.search import Found
 PRIVATE = "private, no-cache"
 """A client may store the response, but must revalidate it each time."""
 
-HIDDEN = ("ledger", "said", "doubtful", "refused", "scoped", "outbox")
-"""Fields of a document that its readers do not get: hashes of messages, a file, what no prompt may have, and what only
-reads may have that name a conversation or a project."""
+HIDDEN = ("ledger", "said", "doubtful", "refused", "outbox")
+"""Fields of a document that its readers do not get: hashes of messages, a file, what no prompt may have, and what waits
+for a project."""
 
 
 async def document(request: HttpRequest) -> Response:
     """The memory document."""
-    query: OneMemory = request.query
+    query: ThreadQuery = request.query
 
     def work() -> tuple[bytes, str]:
-        tree = request.service.memd.document(query.user_id, agent_name=query.agent_name)
+        thread = _thread(request, query.thread_id)
+        tree = request.service.memd.seen_document(query.user_id, agent_name=query.agent_name, thread_id=thread)
         data = orjson.dumps({name: value for name, value in tree.items() if name not in HIDDEN})
         return data, hashlib.sha256(data).hexdigest()[:32]
 
@@ -39,9 +40,9 @@ async def document(request: HttpRequest) -> Response:
 async def inject(request: HttpRequest) -> Response:
     """The block for a prompt. The cached block of an unchanged memory is returned without a thread."""
     query: InjectQuery = request.query
-    if query.query is None and not query.include_pending and query.thread_id is None and query.project_id is None:
-        bucket = Bucket(query.user_id, query.agent_name)
-        cached = request.service.memd.injection_at_hand(bucket, max_tokens=query.max_tokens)
+    if query.query is None and not query.include_pending and query.project_id is None:
+        bucket, thread = Bucket(query.user_id, query.agent_name), _thread(request, query.thread_id)
+        cached = request.service.memd.injection_at_hand(bucket, max_tokens=query.max_tokens, thread_id=thread)
         if cached is not None:
             return _tagged_block(request, cached)
     return _tagged_block(request, await _injection(request, query))

@@ -61,8 +61,9 @@ def _recall() -> list[Operation]:
         ),
         Operation(
             "GET", "/v1/memory", "memory", "The memory document of a user", "read", memory.document,
-            {200: schemas.DOCUMENT}, query=fields.OneMemory, etag=True,
-            description="Empty when nothing is known. Without the ledger, which only an export has.",
+            {200: schemas.DOCUMENT}, query=fields.ThreadQuery, etag=True,
+            description="Empty when nothing is known. Without the ledger and the facts of other conversations and of "
+            "projects, which only an export has.",
         ),
     ]  # fmt: skip
 

@@ -13,10 +13,13 @@ from datetime import datetime
 from typing import NamedTuple
 
 from memd.memory.apart import facts_in, with_facts_in
-from memd.memory.document import Document, Fact
+from memd.memory.document import Document, Fact, archive_of
 from memd.memory.document import facts_of as lasting_facts_of
+from memd.memory.doubtful import FIELD as DOUBTFUL
 from memd.memory.facts import SCOPED, USER_SCOPE, Scope, scope_of
+from memd.memory.ledger import name_of
 from memd.memory.packed import PackedFacts
+from memd.memory.suspended import FIELD as SUSPENDED
 from memd.push.times import moment
 
 MAX_OF_SCOPE = 50
@@ -42,6 +45,10 @@ class Places(NamedTuple):
     thread_id: str | None = None
     project_id: str | None = None
     app: str | None = None
+
+    def of_user(self, user_id: str, *, shared: bool) -> Places:
+        """The same with the conversation's name in the ledger. `shared`: all users share the store."""
+        return self._replace(thread_id=name_of(self.thread_id, user_id, shared=shared)) if self.thread_id else self
 
     @property
     def scopes(self) -> frozenset[Scope]:
@@ -107,6 +114,19 @@ def with_facts_of(document: Document, scope: Scope, facts: Sequence[Fact]) -> Do
     if scope == USER_SCOPE:
         return {**document, "facts": list(facts)}
     return with_facts(document, [*(fact for fact in facts_of(document) if scope_of(fact) != scope), *facts])
+
+
+def seen(document: Document, scopes: Collection[Scope]) -> Document:
+    """The document as a read of these scopes sees it: their facts among its own, and nothing of others, archived or
+    waiting for a person. The very same when it has no scoped facts."""
+    named = {USER_SCOPE, *scopes}
+    fields = {"archive": archive_of(document), **{name: facts_in(document, name) for name in (SUSPENDED, DOUBTFUL)}}
+    left = {name: [fact for fact in facts if scope_of(fact) in named] for name, facts in fields.items()}
+    changed = {name: facts for name, facts in left.items() if len(facts) < len(fields[name])}
+    if not changed and SCOPED not in document:
+        return document
+    own = visible({**document, **changed}, scopes)
+    return {name: value for name, value in own.items() if name != SCOPED}
 
 
 def placed(fact: Fact, scope: Scope) -> Fact:

@@ -26,12 +26,14 @@ from memd.memory.facts import (
     is_correction,
     month_of,
     rank,
+    scope_of,
     source_error,
     valid_until,
     whose,
 )
 from memd.memory.text import one_line
 from memd.recall.layers import Excerpt
+from memd.recall.search import SCOPES, WEIGHTS
 
 _FACTS = "Facts:"
 _USER, _HISTORY, _NOW = "User Context:", "History:", "Now:"
@@ -70,6 +72,9 @@ PENDING_SHARE = 4
 PENDING_CHARS = 500
 """Characters of a pending message that are shown."""
 
+IN_SESSION = " (in this conversation)"
+"""Ends the line of a session fact, in place of the day on which it ends."""
+
 DOUBT = " (outdated?)"
 """Ends the line of a fact that the user has said is over, where memd withheld its retirement: 4 tokens. Without it the
 line would contradict the newer one beside it."""
@@ -107,8 +112,9 @@ class Lines:
         # As tuples of texts and numbers: the garbage collector does not look at those again and again.
         self._facts = tuple((text, tenths_of_tokens(text + "\n")) for text in _fact_lines(document))
         places = [place for place, (text, _) in enumerate(self._facts) if text]
-        ranks = list(map(rank, facts))
+        ranks = list(map(_rank, facts))
         self._corrections = {place for place in places if is_correction(facts[place])}
+        self._of_session = {place for place in places if scope_of(facts[place]).kind == "session"}
         self._chosen = tuple(sorted(places, key=ranks.__getitem__, reverse=True))
         self._shown = tuple(sorted(places, key=lambda place: self._in_block(ranks[place], place)))
         self.summaries = list(_summaries(document, _ESTABLISHED if settings.order == "established" else _STABLE))
@@ -136,9 +142,16 @@ class Lines:
         lines = [_BlockLine(_FACTS, number[place], *self._facts[place]) for place in chosen]
         return [line for line, place in zip(lines, chosen, strict=True) if place in self._corrections], lines
 
-    def _in_block(self, rank: tuple[float, bool, str], place: int) -> tuple[bool, float, str, int]:
-        """Sorts facts for display: corrections first, then by confidence, then the older."""
-        return place not in self._corrections, -rank[0], rank[2], place
+    def _in_block(self, rank: tuple[float, bool, str], place: int) -> tuple[bool, bool, float, str, int]:
+        """Sorts facts for display: corrections first, then by rank, then the older; those of the conversation last."""
+        return place in self._of_session, place not in self._corrections, -rank[0], rank[2], place
+
+
+def _rank(fact: Fact) -> tuple[float, bool, str]:
+    """The rank of a fact where no query is given: by all of its score but the similarity, as a confidence."""
+    confidence, correction, created = rank(fact)
+    nearer = SCOPES[scope_of(fact).kind] - SCOPES["user"]
+    return confidence + WEIGHTS[2] / WEIGHTS[1] * nearer, correction, created
 
 
 def versioned(text: str) -> Injection:
@@ -278,6 +291,8 @@ def fact_line(fact: Fact) -> str:
     avoid = f" (avoid: {error})" if error else ""
     day = _DAY.match(_safe(valid_until(fact)))
     until = f" (until {day[0]})" if day else ""
+    if scope_of(fact).kind == "session":
+        until = IN_SESSION
     month = month_of(fact) if category_of(fact) in CHANGING else ""
     since = f" ({CHANGING[category_of(fact)]}{month})" if month and month[:4] not in content else ""
     category = category_of(fact) if _CATEGORY.fullmatch(category_of(fact)) else DEFAULT_CATEGORY

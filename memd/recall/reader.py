@@ -18,9 +18,9 @@ from msgspec.structs import replace
 
 from memd.config import RecallSettings, Settings
 from memd.context import DEFAULT_AGENT, Bucket, of_project
-from memd.memory import ledger, refused
+from memd.memory import refused
 from memd.memory.document import Document, Fact, facts_of, user_of
-from memd.memory.facts import content_of, id_of, scope_of
+from memd.memory.facts import Scope, content_of, id_of, scope_of
 from memd.memory.hand.editing import load_unrepaired
 from memd.memory.listing import as_listed
 from memd.memory.packed import unpack
@@ -28,7 +28,7 @@ from memd.memory.parsing import broken_fields
 from memd.memory.projects.members import standing_of
 from memd.memory.projects.proofs import is_shared
 from memd.memory.projects.rights import may
-from memd.memory.scoped import NOWHERE, Places
+from memd.memory.scoped import NOWHERE, Places, seen, within
 from memd.memory.store.cache import CachedReader
 from memd.memory.store.json_store import open_store
 from memd.memory.store.protocol import Accesses, load_to_read
@@ -80,6 +80,9 @@ class _Cached:
     project: Document | None = None
     """Of a variant: the project's document that it has facts of."""
 
+    scopes: frozenset[Scope] = frozenset()
+    """Of a variant: the scopes whose facts of the user's own documents it has."""
+
     @cached_property
     def layers(self) -> list[Layer]:
         return self.read_layers()
@@ -87,6 +90,7 @@ class _Cached:
     @cached_property
     def indexed(self) -> Indexed:
         every = [fact for document in self.documents for fact in facts_of(document)]
+        every += [fact for document in self.documents for fact in within(document, self.scopes)]
         excerpts = excerpts_of(self.layers, every) if self.settings.excerpt_tokens else ()
         if self.project is not None:
             excerpts = without_shared(excerpts, self.project, user_of(self.documents[0]))
@@ -107,7 +111,7 @@ class _Cached:
         size = sum(getsizeof(block.text) for block in list(self.blocks.values()))
         for name in ("indexed", "indexed_facts"):
             size += getattr(self, name).bytes_taken if name in vars(self) else 0
-        if "layers" in vars(self):
+        if "layers" in vars(self) and self.project is None and not self.scopes:  # variants share them
             size += sum(LAYER_BYTES * layer.said.size for layer in self.layers)
         size += sum(variant.size() for variant in list(self.variants.values()))
         return size + (self.lines.bytes_taken if "lines" in vars(self) else 0)
@@ -149,23 +153,29 @@ class Reader:
         Raises Rejected, StoreUnavailable, DocumentDamaged.
         """
         search = everything(query) if query else None
-        base = self._read(bucket)
+        base, places = self._read(bucket), self._named(bucket, places)
         cached = self._seen(bucket, base, places)
         if search is None and not include_pending:
             return self._block(bucket, base, cached, max_tokens)
         first: list[int | Excerpt] = []
         if search is not None:
             indexed = cached.indexed if include_said else cached.indexed_facts
-            own = self._own_turns(bucket, places.thread_id if include_said else None, cached)
+            own = self._own_turns(places.thread_id if include_said else None, cached)
             first = [indexed.memory.shown(hit.place) for hit in self._ranked(indexed, search, own)]
         pending = [message.text for message in self._pending_of(bucket)] if include_pending else []
         block = versioned(inject(cached.lines, self._recall, max_tokens, first=first, pending=pending))
         self._keep(bucket, base)
         return block
 
-    def at_hand(self, bucket: Bucket, max_tokens: int | None = None) -> Injection | None:
-        """The cached block if nothing has changed since, else None; costs a `stat`. Raises StoreUnavailable."""
+    def at_hand(self, bucket: Bucket, max_tokens: int | None = None, places: Places = NOWHERE) -> Injection | None:
+        """The cached block if nothing has changed since, else None; costs a `stat`. Raises StoreUnavailable.
+
+        A read that names a project never gets one: who may see it is in another document.
+        """
         cached = self._documents.derived(bucket)
+        if cached is not None and places != NOWHERE:
+            named = self._named(bucket, places).named_in(cached.documents, None)
+            cached = None if places.project_id else cached if named == NOWHERE else cached.variants.get(named)
         block = cached.blocks.get(max_tokens) if cached else None
         if cached is None or block is None or not cached.memory.is_good_at(datetime.now(UTC)):
             return None
@@ -183,12 +193,12 @@ class Reader:
         include_said: bool,
     ) -> list[Found]:
         """The facts and excerpts that match, best first. Raises StoreUnavailable, DocumentDamaged, EmbedderFailed."""
-        base = self._read(bucket)
+        base, places = self._read(bucket), self._named(bucket, places)
         cached = self._seen(bucket, base, places)
         indexed = cached.indexed if include_said else cached.indexed_facts
         if include_pending:
             indexed = indexed.with_pending(self._pending_of(bucket))
-        own = self._own_turns(bucket, places.thread_id if include_said else None, cached)
+        own = self._own_turns(places.thread_id if include_said else None, cached)
         hits = self._ranked(indexed, search, own)
         self._keep(bucket, base)
         accesses = {part: self.accesses(part) for part in {_bucket_of(hit, bucket) for hit in hits}}
@@ -204,10 +214,15 @@ class Reader:
         """The broken fields of a document, which is not repaired. Raises StoreUnavailable, DocumentDamaged."""
         return list(broken_fields(load_unrepaired(self._store, bucket).document))
 
-    def why(self, bucket: Bucket, fact_id: str) -> dict[str, Any]:
+    def seen_document(self, bucket: Bucket, places: Places) -> Document:
+        """The document as a read of these places sees it. Raises StoreUnavailable, DocumentDamaged."""
+        return seen(self.document(bucket), self._named(bucket, places).scopes)
+
+    def why(self, bucket: Bucket, fact_id: str, places: Places) -> dict[str, Any]:
         """Where a fact comes from, its quotes in their turns. Raises FactUnknown, StoreUnavailable, DocumentDamaged."""
         document = load_unrepaired(self._store, bucket).document
-        account = why(document, fact_id, self.accesses(bucket))
+        shown = seen(document, self._named(bucket, places).scopes)
+        account = why(shown, fact_id, self.accesses(bucket))
         return with_turns(account, read_said(self._store, bucket, document, self._settings, datetime.now(UTC)))
 
     def accesses(self, bucket: Bucket) -> Accesses:
@@ -223,12 +238,12 @@ class Reader:
         name = self._recall.embedder
         return Vectors(load_embedder(name)) if name else None
 
-    def _own_turns(self, bucket: Bucket, thread_id: str | None, cached: _Cached) -> frozenset[str]:
-        """The last turns of the conversation that asks."""
-        if thread_id is None:
-            return frozenset()
-        name = ledger.name_of(thread_id, bucket.user_id, shared=self._settings.store.shared)
-        return of_last_turns(cached.layers, name, OWN_TURNS)
+    def _own_turns(self, thread: str | None, cached: _Cached) -> frozenset[str]:
+        """The last turns of the conversation that asks, by its name in the ledger."""
+        return frozenset() if thread is None else of_last_turns(cached.layers, thread, OWN_TURNS)
+
+    def _named(self, bucket: Bucket, places: Places) -> Places:
+        return places.of_user(bucket.user_id, shared=self._settings.store.shared)
 
     def _ranked(self, indexed: Indexed, search: Search, own: frozenset[str] = frozenset()) -> list[Found]:
         """What answers a search, by words and, with an embedder, by vectors. `own`: turns that are no answer."""
@@ -290,7 +305,9 @@ class Reader:
         memory = merged(documents[0], documents[1], now) if len(documents) > 1 else alone(documents[0], now)
         if project is not None:
             memory = with_project(memory, project, now)
-        variant = _Cached(base.documents, memory, self._recall, base.read_layers, project=project)
+        variant = _Cached(
+            base.documents, memory, self._recall, lambda: base.layers, project=project, scopes=places.scopes
+        )
         if len(base.variants) >= MAX_VARIANTS:
             base.variants.clear()
         base.variants[places] = variant

@@ -96,9 +96,11 @@ class Reading:
             bucket, max_tokens, query, places, include_pending=include_pending, include_said=include_said
         )
 
-    def injection_at_hand(self, bucket: Bucket, *, max_tokens: int | None = None) -> Injection | None:
+    def injection_at_hand(
+        self, bucket: Bucket, *, max_tokens: int | None = None, thread_id: str | None = None
+    ) -> Injection | None:
         """The cached block if its memory has not changed, else None: for an event loop, which must not wait."""
-        return self._reader.at_hand(bucket, max_tokens)
+        return self._reader.at_hand(bucket, max_tokens, places_of(thread_id, None))
 
     def search(  # noqa: PLR0913  (what a read may name)
         self,
@@ -129,6 +131,18 @@ class Reading:
         """The whole memory document of the user, or of one agent, as the store has it."""
         return self._reader.document(bucket_of(user_id, agent_name))
 
+    def seen_document(
+        self,
+        user_id: str,
+        *,
+        agent_name: str = DEFAULT_AGENT,
+        thread_id: str | None = None,
+        project_id: str | None = None,
+    ) -> Document:
+        """The document as a read of this conversation and project sees it: with their facts among the others, and
+        without those of all others, archived or not."""
+        return self._reader.seen_document(bucket_of(user_id, agent_name), places_of(thread_id, project_id))
+
     def inspect(self, user_id: str, agent_name: str = DEFAULT_AGENT) -> list[str]:
         """A sentence for each field of the wrong type (from an edit of the file), which is read as absent.
 
@@ -136,9 +150,20 @@ class Reading:
         """
         return self._reader.inspect(bucket_of(user_id, agent_name))
 
-    def why(self, user_id: str, fact_id: str, *, agent_name: str = DEFAULT_AGENT) -> dict[str, Any]:
-        """The origin of a fact: quotes, times, model, replaced facts, and its state now. Raises FactUnknown."""
-        return self._reader.why(bucket_of(user_id, agent_name), fact_id)
+    def why(
+        self,
+        user_id: str,
+        fact_id: str,
+        *,
+        agent_name: str = DEFAULT_AGENT,
+        thread_id: str | None = None,
+        project_id: str | None = None,
+    ) -> dict[str, Any]:
+        """The origin of a fact: quotes, times, model, replaced facts, and its state now. Raises FactUnknown.
+
+        `thread_id`, `project_id`: of a fact that holds only there; without them it is unknown.
+        """
+        return self._reader.why(bucket_of(user_id, agent_name), fact_id, places_of(thread_id, project_id))
 
     def refused(self, user_id: str, *, agent_name: str = DEFAULT_AGENT) -> list[Fact]:
         """The last facts that were proposed and refused, the newest first, as many as `apply.keep_refused` says.

@@ -25,6 +25,7 @@ from memd.memory.facts import (
     evidence_of,
     id_of,
     last_confirmed_at,
+    scope_of,
     source_error,
     subject_of,
     valid_until,
@@ -51,10 +52,13 @@ def view(document: Document, used: Mapping[str, str | None] = MappingProxyType({
 
 
 def details(fact: Fact) -> Iterator[str]:
-    """Lines for a fact's person, the error it corrects, its backstory, and its last valid day."""
+    """Lines for a fact's person, its scope, the error it corrects, its backstory, and its last valid day."""
     person, relationship = subject_of(fact)
     if person or relationship:
         yield f"about {printable(person)} ({printable(relationship)})"
+    scope = scope_of(fact)
+    if scope.kind != "user":
+        yield f"only in {scope.kind} {printable(scope.id or '?')}"
     asides = (("avoid", source_error(fact)), ("backstory", backstory_of(fact)), ("valid until", valid_until(fact)))
     yield from (f"{label}: {printable(text)}" for label, text in asides if text)
 

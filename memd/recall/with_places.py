@@ -11,7 +11,7 @@ from datetime import datetime
 
 from memd.memory import scoped
 from memd.memory.document import Document, Fact, facts_of
-from memd.memory.facts import content_of, evidence_of, valid_until
+from memd.memory.facts import Scope, content_of, evidence_of, person_of, valid_until
 from memd.memory.packed import PackedFacts
 from memd.memory.projects.proofs import digest_of
 from memd.memory.projects.rights import may
@@ -69,5 +69,16 @@ def _current(facts: Iterable[Fact], now: datetime) -> tuple[list[Fact], list[dat
 
 
 def visible(documents: Sequence[Document], places: Places) -> list[Document]:
-    """The user's documents with the facts of these places among their own."""
-    return [scoped.visible(document, places.scopes) for document in documents]
+    """The user's documents with the facts of these places among their own; what they say already is left out."""
+    return [_visible(document, places.scopes) for document in documents]
+
+
+def _visible(document: Document, scopes: frozenset[Scope]) -> Document:
+    own = facts_of(document)
+    known = set(map(_says, own))
+    more = [fact for fact in scoped.within(document, scopes) if _says(fact) not in known]
+    return {**document, "facts": PackedFacts([*own, *more])} if more else document
+
+
+def _says(fact: Fact) -> tuple[str, str]:
+    return person_of(fact), normal_key(content_of(fact))
