@@ -141,6 +141,15 @@ def test_names_are_said_or_translated(fact: str, said: str, missing: str) -> Non
         ("Yes", "Shall I add the windows?", "Yes", "The user has pets.", False),
         ("Yes", "Do you have pets?", "Yes", "The user has pets.", True),
         ("I learn Rust at night.", "Hello.", "I learn Rust", "The user is learning Rust.", True),
+        ('Ben says "I grew up on a boat".', "Hello.", "I grew up on a boat", "The user grew up on a boat.", False),
+        ("Ben says 'I'm off meat for good'.", "Hi.", "Ben says 'I'm off meat for good'", "Ben eats no meat.", False),
+        ("同事说“我从小就在船上长大的”，笑死。", "嗯。", "我从小就在船上长大的", "用户从小在船上长大。", False),
+        ('I told Ben "I grew up on a boat".', "Hello.", "I grew up on a boat", "The user grew up on a boat.", True),
+        ('My GP says "no more salt for you".', "Hi.", "no more salt for you", "The user must have no salt.", True),
+        ('I love "The Left Hand of Dusk".', "Hi.", 'love "The Left Hand of Dusk"', "The user loves that book.", True),
+        ("I live on chips, just kidding!", "Hello.", "I live on chips", "The user lives on chips.", False),
+        ("我去卖肾了（开玩笑）", "嗯。", "我去卖肾了", "用户要卖肾。", False),
+        ("I live on chips, no joke.", "Hello.", "I live on chips", "The user lives on chips.", True),
     ],
 )
 def test_what_no_quote_states_is_doubtful(said: str, before: str, quote: str, content: str, stored: bool) -> None:

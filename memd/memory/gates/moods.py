@@ -1,4 +1,4 @@
-"""Moods: whether a passage states what a fact says, only asks, supposes or denies it, or answers another question."""
+"""Moods: whether a passage states a fact, only asks, supposes, denies or jokes about it, or answers something else."""
 
 from __future__ import annotations
 
@@ -17,6 +17,9 @@ STEM = 4
 _NEAR = 300
 """Characters of a sentence that are read before and behind a passage."""
 
+_NEXT = 24
+"""Characters behind a passage that may say it was a joke."""
+
 _BARE = 40
 """Characters of a bare yes in words that are not listed for acknowledgements."""
 
@@ -33,6 +36,7 @@ _LISTS = Lists(
     "told",
     "self",
     "supposes",
+    "jokes",
     "plays",
     "harmless",
     "denies",
@@ -42,10 +46,11 @@ _WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?|\d+")
 _ENDING = re.compile(r"(?<=..)(?:(?:i?e|y|ing|ed|s)+)$")
 _CJK = re.compile(f"[{CJK}]")
 _CJK_RUN = re.compile(f"[{CJK}]+")
+_ONLY_MARKS = re.compile(r"[\W_]*(?:(?:ha|he|lol|哈|嘿)+[\W_]*)*")
 _QUESTION_MARK = re.compile(r"[?？][\s\"'”’)）]*$")
 
 
-Mood = Literal["question", "hypothetical", "negation", ""]
+Mood = Literal["question", "hypothetical", "negation", "joke", ""]
 
 
 @prepared
@@ -64,6 +69,8 @@ def mood(fact: str, text: str, start: int, end: int) -> Mood:
     sentences = list(_sentences(text, start, end))
     plain = fold(fact)
     hedged = _LISTS["hedges"].search(plain) is not None
+    if _is_taken_back(text, start, end):
+        return "joke"
     if not hedged and all(_only_asks(sentence) for sentence in sentences):
         return "question"
     before = text[max(0, start - _NEAR) : start]
@@ -123,6 +130,16 @@ def _only_asks(sentence: str) -> bool:
 
 def _supposes(sentence: str, before: str) -> bool:
     return _LISTS["supposes"].search(sentence) is not None or _LISTS["plays"].search(fold(before)) is not None
+
+
+def _is_taken_back(text: str, start: int, end: int) -> bool:
+    """Whether a passage ends with the words that call it a joke, or they come next after it."""
+    passage, behind = fold(text[start:end]), fold(text[end : end + _NEXT])
+    inside = [found.end() for found in _LISTS["jokes"].finditer(passage)]
+    next_to_it = _LISTS["jokes"].search(behind)
+    return bool(inside and len(passage) - inside[-1] <= 2) or (
+        next_to_it is not None and _ONLY_MARKS.fullmatch(behind[: next_to_it.start()]) is not None
+    )
 
 
 def _is_denied(sentences: Sequence[str], fact: str, passage: str) -> bool:

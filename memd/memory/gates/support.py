@@ -1,8 +1,8 @@
 """Support: whether what was said proves a fact. A quote proves that words were said, not what the fact makes of them.
 
 The numbers and names of a fact stand in the messages, of whatever role, or in what was known; its quotes are the user's
-own words, state what the fact says, and a bare yes answers a question about it. What fails is doubtful: a person
-decides.
+own words, no quotation and no joke, and state what the fact says; and a bare yes answers a question about it. What
+fails is doubtful: a person decides.
 """
 
 from __future__ import annotations
@@ -14,11 +14,12 @@ from typing import Literal, NamedTuple
 
 from memd.context import Message
 from memd.memory.gates.moods import answers_it, is_announced_as_own, is_bare, mood
+from memd.memory.gates.quotations import is_quoted
 from memd.memory.gates.said_names import SaidNames
 from memd.memory.gates.said_numbers import SaidNumbers
 from memd.memory.said.own_words import is_speech, own_words
 
-Doubt = Literal["number", "name", "question", "hypothetical", "negation", "not_the_user", "bare_yes", ""]
+Doubt = Literal["number", "name", "question", "hypothetical", "negation", "joke", "not_the_user", "bare_yes", ""]
 """What is missing; "": the fact is supported."""
 
 
@@ -64,6 +65,8 @@ class Support:
         own = self._own[quoted.place][start:end]
         may_be_own = is_speech(message.content, start) or is_announced_as_own(message.content, start)
         if not may_be_own and 2 * sum(map(str.isalnum, own)) < sum(map(str.isalnum, message.content[start:end])):
+            return "not_the_user"
+        if is_quoted(message.content, start, end):
             return "not_the_user"
         return mood(fact, message.content, start, end)
 
