@@ -43,10 +43,12 @@ from memd.memory.gates.refusal import fact_refusal, summary_refusal, without_wor
 from memd.memory.gates.sensitive import held_back
 from memd.memory.gates.uploads import without_upload_events
 from memd.memory.new_facts import EXPLICIT_CONFIDENCE, Origin, aside, new_fact, new_id, said_at
+from memd.memory.outdated import cut_outdated
 from memd.memory.outright import Outright
 from memd.memory.projects.outbox import OutboxEntry
 from memd.memory.projects.shared import NO_PROJECTS, Projects
 from memd.memory.refusing import keep_refused
+from memd.memory.relations import end_relations
 from memd.memory.retiring import Ending
 from memd.memory.sayings import Saying, earlier, of_fact, of_summary, said_in
 from memd.memory.scoping import Scoping, known_besides
@@ -110,11 +112,13 @@ def apply(  # noqa: PLR0913  (what an update needs; callers name all but the fir
         steps.confirm(scoping.everywhere.confirmed)
         steps.add(scoping.everywhere.new)
         steps.retire(scoping.everywhere.retired)
+        end_relations(draft)
         entries = scoping.apply(steps, steps_of)
         # What the user has just said comes first: a fact that they said again has not ended, whatever its date.
         review.review(draft, maintenance.review, update.reviewed_facts)
         review.expire(draft)
         merging.merge(draft, update.merged_facts, maintenance.merge)
+        cut_outdated(draft)
         steps.rewrite(update.summaries)
         steps.hide(update.hide, sent)
         eviction.trim(draft, recent_use)

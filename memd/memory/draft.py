@@ -17,6 +17,7 @@ from memd.memory.document import (
     ledger_of,
     revised,
     revision_of,
+    summary,
     with_summary,
 )
 from memd.memory.facts import (
@@ -181,6 +182,10 @@ class Draft:
     def rewrite(self, name: str, text: str, said: Saying) -> None:
         """Give one of the six summaries this text. `said`: when the newest of the words behind it were said."""
         self._summaries[name] = text, said
+
+    def summary(self, name: str) -> str:
+        """The text of one of the six summaries, as this update has left it so far."""
+        return self._summaries[name][0] if name in self._summaries else summary(self.old, name)
 
     def hide(self, identity: str) -> None:
         """Note that nothing of this message may be shown later as what the user said."""
