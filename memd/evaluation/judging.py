@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -247,6 +248,10 @@ _EARLIER = "- earlier:"
 """How the block begins the line of `earlierContext`, folded."""
 
 
+_AVOID = re.compile(r" \(avoid: .*?\)(?= \((?:since \d|until \d|\d{4}-|outdated)|$)")
+"""What a line names as wrong, folded; the sentence before it says what is right."""
+
+
 def _answered(question: Question, document: Document, settings: RecallSettings, now: datetime) -> Judged:
     for figure, query in (("question", question.query), ("question_bare", None)):
         block = injection(document, settings, now, query)
@@ -261,9 +266,10 @@ def _in_long_chat(question: Question, block: str, window: str) -> Judged:
 def holds(question: Question, block: str) -> bool:
     """Whether the injected block matches all of `holds` and nothing of `holds_not`.
 
-    The summary of what was earlier says so itself, and is not held against `holds_not`.
+    The summary of what was earlier says so itself, and is not held against `holds_not`. What a line says to avoid is
+    named as wrong: it neither answers a question nor is it held against one.
     """
-    lines = list(map(fold, block.splitlines()))
+    lines = [_AVOID.sub("", fold(line)) for line in block.splitlines()]
     now = [line for line in lines if not line.startswith(_EARLIER)]
     return all(any(map(matcher.matches, lines)) for matcher in question.holds) and not any(
         any(map(matcher.matches, now)) for matcher in question.holds_not
