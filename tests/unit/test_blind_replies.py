@@ -60,7 +60,7 @@ def outcome(case: dict[str, Any]) -> tuple[ReadReply, Applied] | None:
 
 
 def told(found: tuple[ReadReply, Applied], lang: str) -> dict[str, Any]:
-    """The outcome in the words of the cases."""
+    """The outcome in the words of the cases, which know nothing of sentences cut from a summary whose fact ended."""
     reply, applied = found
     context, document = conversation(lang)
     numbers = {message.id: number for number, message in enumerate(context.messages)}
@@ -74,7 +74,7 @@ def told(found: tuple[ReadReply, Applied], lang: str) -> dict[str, Any]:
         "confirmed": {fact_id.removeprefix("fact_") for fact_id in applied.confirmed},
         "retired": {fact_id.removeprefix("fact_") for fact_id in applied.retired if fact_id not in replaced},
         "summaries": {
-            name: text for name in SECTIONS if (text := summary(applied.document, name)) != summary(document, name)
+            name: text for name in SECTIONS if (text := summary(applied.document, name)) not in summary(document, name)
         },
         "refused": len(reply.malformed) + len(applied.refusals),
     }
