@@ -44,7 +44,7 @@ def show(
 ) -> None:
     """Show a user's memory. With --json: the document itself.
 
-    With --thread or not: what holds in other conversations only is shown nowhere but in the JSON of the document.
+    What holds in one conversation only is shown to --thread; the JSON without --thread has everything.
 
     Times without a zone are UTC; a day means its first moment. Gaps in the past memory are reported on stderr.
 

@@ -16,7 +16,7 @@ async def facts(request: HttpRequest) -> Response:
     query: FactsQuery = request.query
     thread_id = None if query.thread_id is None else thread_of(query.thread_id, request.token.app)
     filters = query.filters
-    if "person" not in request.token.scopes:
+    if "person" not in request.token.scopes or thread_id or query.project_id:
         filters["places"] = Places(thread_id, query.project_id)
     rows = await request.service.run(
         request.service.files, lambda: request.service.memd.facts(query.user_id, query.agent_name, **filters)

@@ -137,7 +137,10 @@ def build(memd: Memd, binding: Binding, offer: Offer = NO_MORE, *, verifier: Tok
         try:
             if user != binding.user("read"):
                 raise ResourceNotFoundError("this memory does not exist")
-            return with_note(memd.inject(user, agent_name=offer.agent_name))
+            block = memd.inject(
+                user, agent_name=offer.agent_name, thread_id=offer.thread_id, project_id=offer.project_id
+            )
+            return with_note(block)
         except MemdError as error:
             raise ResourceError(str(error)) from None
 

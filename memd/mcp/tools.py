@@ -17,7 +17,7 @@ from memd.inbox.keys import MAX_LIMIT
 from memd.mcp.binding import Binding, Need
 from memd.mcp.tool_errors import tool_errors
 from memd.memory.document import archive_of, facts_of, saved_at, summaries_of
-from memd.memory.facts import USER_SCOPE, Scope, category_of, is_manual, is_note
+from memd.memory.facts import USER_SCOPE, Scope, category_of, is_manual, is_note, scope_of
 from memd.memory.listing import SCOPE_NAMES, STATUSES, By, ListFilters, SearchFilters
 from memd.memory.scoped import NOWHERE, Places
 from memd.recall.inject import fact_line
@@ -151,7 +151,9 @@ class Tools:
         `pending` counts conversations and messages that nothing was extracted from yet; null when the inbox is away.
         """
         with tool_errors():
-            document = self._memd.document(self._user("read"), agent_name=self._agent_name)
+            document = self._memd.seen_document(
+                self._user("read"), agent_name=self._agent_name, thread_id=self._here.thread_id
+            )
         known = self._memd.settings.apply.categories
         facts = facts_of(document)
         categories = Counter(map(category_of, facts))
@@ -172,7 +174,10 @@ class Tools:
         Only the user can approve or drop such a sentence, outside this conversation.
         """
         with tool_errors():
-            found = self._memd.doubtful(self._user("read"), agent_name=self._agent_name)
+            user = self._user("read")
+            seen = {USER_SCOPE, *self._places(user).scopes}
+            doubted = self._memd.doubtful(user, agent_name=self._agent_name)
+            found = [fact for fact in doubted if scope_of(fact) in seen]
         lines = [f"- ({fact.get('doubtfulWhy')}) {fact_line(fact).removeprefix('- ')}" for fact in found]
         return "\n".join([DOUBTED, *lines]) if lines else "Nothing waits for the user to decide on it."
 
@@ -204,10 +209,13 @@ class Tools:
         """The scope that the model names. Raises Rejected."""
         if kind not in ("", *SCOPE_NAMES):
             raise Rejected("E_SCOPE", f"scope must be one of {', '.join(SCOPE_NAMES)}", "scope")
-        scopes = {scope.kind: scope for scope in (USER_SCOPE, *self._here.scopes)}
+        scopes = {scope.kind: scope for scope in (USER_SCOPE, *self._places(self._user("write")).scopes)}
         if (kind or "user") not in scopes:
             raise Rejected("E_SCOPE", f"this server was started for no {kind}; use the scope user", "scope")
         return scopes[kind or "user"]  # type: ignore[index]  # one of SCOPE_NAMES
+
+    def _places(self, user_id: str) -> Places:
+        return self._here.of_user(user_id, shared=self._memd.settings.store.shared)
 
     def _user(self, need: Need) -> str:
         return self._binding.user(need)

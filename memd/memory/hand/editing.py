@@ -94,6 +94,8 @@ class Editing:
 
     def facts(self, bucket: Bucket, **filters: Unpack[ListFilters]) -> list[Fact]:
         """Copies of the facts of a memory as doors show them, oldest first, archived ones last."""
+        if places := filters.get("places"):
+            filters["places"] = places.of_user(bucket.user_id, shared=self._settings.store.shared)
         return self._listed(bucket, checked_filters(**filters))
 
     def archived(self, bucket: Bucket, reason: str | None = None, **filters: Unpack[SearchFilters]) -> list[Fact]:
