@@ -358,6 +358,9 @@ class AsyncMemd:
     drop_fact = in_thread(Memd.drop_fact)
     project = in_thread(Memd.project)
     projects = in_thread(Memd.projects)
+    profile = in_thread(Memd.profile)
+    set_profile = in_thread(Memd.set_profile)
+    unset_profile = in_thread(Memd.unset_profile)
     export = in_thread(Memd.export)
     import_memory = in_thread(Memd.import_memory)
 

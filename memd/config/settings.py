@@ -209,6 +209,7 @@ class ApplySettings(Section, frozen=True):
     sensitive: Literal["keep", "drop", "doubtful"] = "keep"
     keep_refused: Annotated[int, Meta(ge=0, le=200)] = 0
     session_facts: bool = True
+    profile: bool = True
 
     @property
     def labels_sensitive(self) -> bool:

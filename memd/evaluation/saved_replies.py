@@ -23,7 +23,7 @@ from memd.evaluation.lines import BadLabels, Line, read_lines, read_text
 from memd.extraction import envelope
 from memd.extraction.prompt import PROMPT_VERSION, build, instructions
 from memd.extraction.protocol import Extraction, Request, Usage
-from memd.extraction.update import json_schema
+from memd.extraction.update import Extras, json_schema
 from memd.memory.document import Document, facts_of
 from memd.memory.facts import id_of
 
@@ -68,16 +68,18 @@ def fingerprint(request: Request) -> str:
     memory, _, messages = turn.rpartition("\n<messages>")
     return "-".join(
         digest(text, size=4)
-        for text in (_prefix(sensitive=request.sensitive, projects=request.marked), memory, messages)
+        for text in (
+            _prefix(request.extras),
+            memory,
+            messages,
+        )
     )
 
 
 @cache
-def _prefix(*, sensitive: bool, projects: bool) -> str:
+def _prefix(extras: Extras) -> str:
     """The part that all requests share: the instructions and the schema."""
-    return instructions(with_schema=False, sensitive=sensitive, projects=projects) + json.dumps(
-        json_schema(sensitive=sensitive)
-    )
+    return instructions(with_schema=False, extras=extras) + json.dumps(json_schema(extras))
 
 
 def read_replies(paths: Iterable[Path]) -> dict[str, SavedReply]:
@@ -211,7 +213,7 @@ def _estimated(request: Request, text: str) -> dict[str, int]:
     return {
         "input_tokens": estimate_tokens(build(request, request.today)),
         "output_tokens": estimate_tokens(text),
-        "cache_read_input_tokens": estimate_tokens(_prefix(sensitive=request.sensitive, projects=request.marked)),
+        "cache_read_input_tokens": estimate_tokens(_prefix(request.extras)),
         "cache_creation_input_tokens": 0,
     }
 

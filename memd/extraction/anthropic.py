@@ -14,7 +14,7 @@ from memd.extraction.anthropic_client import check, open_clients, post
 from memd.extraction.learnt import Learnt, schema_in_prompt
 from memd.extraction.prompt import PROMPT_VERSION, build, instructions
 from memd.extraction.protocol import Extraction, Request
-from memd.extraction.update import json_schema
+from memd.extraction.update import PLAIN, Extras, json_schema
 from memd.extraction.writing import ModelWriter
 
 __all__ = ["AnthropicExtractor", "check", "open_clients", "open_extractor", "open_writer", "request_options"]
@@ -47,7 +47,7 @@ class AnthropicExtractor:
         clients, prompt = self._clients, build(request, request.today)
 
         async def call(left_out: frozenset[str], deadline_s: float) -> tuple[bytes, str]:
-            options = request_options(self._settings, left_out, sensitive=request.sensitive, projects=request.marked)
+            options = request_options(self._settings, left_out, request.extras)
             return await post(clients, {**options, "messages": [{"role": "user", "content": prompt}]}, deadline_s)
 
         raw, content_type = await self._learnt.ask(
@@ -80,23 +80,17 @@ def open_writer(settings: ExtractionSettings, learnt: Learnt) -> ModelWriter:
 
 
 def request_options(
-    settings: ExtractionSettings,
-    left_out: frozenset[str] = frozenset(),
-    *,
-    sensitive: bool = False,
-    projects: bool = False,
+    settings: ExtractionSettings, left_out: frozenset[str] = frozenset(), extras: Extras = PLAIN
 ) -> dict[str, Any]:
     """The part that all requests share: the model, its options and the cached prefix.
 
-    `left_out`: names that the endpoint does not take (`Learnt`). `sensitive`: as in `Request`. `projects`: whether
-    messages are marked for one.
+    `left_out`: names that the endpoint does not take (`Learnt`).
     """
     options = model_options(settings, left_out)
     if "output_config" not in left_out:
-        schema = {"type": "json_schema", "schema": json_schema(sensitive=sensitive)}
+        schema = {"type": "json_schema", "schema": json_schema(extras)}
         options["output_config"] = {"format": schema, **options.get("output_config", {})}
-    in_prompt = schema_in_prompt(left_out)
-    text = instructions(settings.language, with_schema=in_prompt, sensitive=sensitive, projects=projects)
+    text = instructions(settings.language, with_schema=schema_in_prompt(left_out), extras=extras)
     # One hour: a deployment's conversations seldom follow each other within five minutes for long.
     options["system"] = [{"type": "text", "text": text, "cache_control": {"type": "ephemeral", "ttl": "1h"}}]
     return options

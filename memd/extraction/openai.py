@@ -15,7 +15,7 @@ from memd.extraction.learnt import LENGTHS, Learnt, schema_in_prompt
 from memd.extraction.openai_client import check, open_clients, post
 from memd.extraction.prompt import PROMPT_VERSION, build, instructions
 from memd.extraction.protocol import Extraction, Request
-from memd.extraction.update import json_schema
+from memd.extraction.update import PLAIN, Extras, json_schema
 from memd.extraction.writing import ModelWriter
 
 __all__ = ["OpenAIExtractor", "check", "open_clients", "open_extractor", "open_writer"]
@@ -43,7 +43,7 @@ class OpenAIExtractor:
         clients, prompt = self._clients, build(request, request.today)
 
         async def call(left_out: frozenset[str], deadline_s: float) -> tuple[bytes, str]:
-            body = body_of(self._settings, prompt, left_out, sensitive=request.sensitive, projects=request.marked)
+            body = body_of(self._settings, prompt, left_out, request.extras)
             return await post(clients, body, deadline_s)
 
         raw, content_type = await self._learnt.ask(
@@ -75,23 +75,16 @@ def open_writer(settings: ExtractionSettings, learnt: Learnt) -> ModelWriter:
 
 
 def body_of(
-    settings: ExtractionSettings,
-    prompt: str,
-    left_out: frozenset[str] = frozenset(),
-    *,
-    sensitive: bool = False,
-    projects: bool = False,
+    settings: ExtractionSettings, prompt: str, left_out: frozenset[str] = frozenset(), extras: Extras = PLAIN
 ) -> dict[str, Any]:
     """The body of one request. The prefix is stable, so that servers which cache prefixes can.
 
-    `left_out`: names that the endpoint does not take (`Learnt`). `sensitive`: as in `Request`. `projects`: whether
-    messages are marked for one.
+    `left_out`: names that the endpoint does not take (`Learnt`).
     """
-    in_prompt = schema_in_prompt(left_out)
-    prefix = instructions(settings.language, with_schema=in_prompt, sensitive=sensitive, projects=projects)
+    prefix = instructions(settings.language, with_schema=schema_in_prompt(left_out), extras=extras)
     body = chat_body(settings, prefix, prompt, left_out)
     if "response_format" not in left_out:
-        schema = {"name": "update", "strict": True, "schema": strict_schema(sensitive=sensitive)}
+        schema = {"name": "update", "strict": True, "schema": strict_schema(extras)}
         body["response_format"] = {"type": "json_schema", "json_schema": schema}
     return body
 
@@ -109,12 +102,12 @@ def chat_body(
 
 
 @cache
-def strict_schema(*, sensitive: bool = False) -> dict[str, Any]:
+def strict_schema(extras: Extras = PLAIN) -> dict[str, Any]:
     """The update's schema as OpenAI enforces it: every field is required, and what may be missing may be null.
 
-    `sensitive`: as in `json_schema`. The same object each time: nobody may change it.
+    The same object each time: nobody may change it.
     """
-    result: dict[str, Any] = _strict(json_schema(sensitive=sensitive))
+    result: dict[str, Any] = _strict(json_schema(extras))
     return result
 
 

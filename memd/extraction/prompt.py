@@ -16,9 +16,10 @@ from typing import Any, NamedTuple
 from memd.context import Message
 from memd.extraction.protocol import Request
 from memd.extraction.short_ids import short_ids
-from memd.extraction.update import json_schema
+from memd.extraction.update import PLAIN, Extras, json_schema
 from memd.memory.document import SECTIONS, Document, Fact, summary
 from memd.memory.facts import (
+    MANUAL,
     ScopeKind,
     category_of,
     content_of,
@@ -29,6 +30,7 @@ from memd.memory.facts import (
     subject_of,
     whose,
 )
+from memd.memory.profiles import OFFERED, profile_of, texts_of
 from memd.memory.sayings import of_summary
 from memd.push.limits import shorten_redacted
 from memd.push.times import day_said, month
@@ -149,6 +151,15 @@ confirmedFacts and retiredFacts may name facts of <project>.
 """
 """Ends the instructions where a message is marked for a project. Changing it changes no other prompt."""
 
+PROFILE = """
+profile: who the user is at a glance: only fields that facts in <facts> bear out and that <profile> lacks or has \
+wrong, each with the ids it rests on; none marked (by hand). username, profession, background and characteristics (a \
+sentence each, in the words of the facts), languagePreference (a tag: en, zh-CN), communicationStyle (concise, \
+detailed, technical), responseFormat (markdown, plain, code), expertiseAreas, programmingLanguages, \
+frequentlyUsedTools (items parted by ";").
+"""
+"""Ends the instructions where the profile is asked for. Changing it changes no other prompt."""
+
 SCHEMA_HEAD = """
 Answer with this JSON object alone: no word before or after it, no code fence. Its JSON schema:
 """
@@ -184,20 +195,16 @@ class Numbered(NamedTuple):
 
 
 @cache
-def instructions(language: str = "user", *, with_schema: bool, sensitive: bool = False, projects: bool = False) -> str:
+def instructions(language: str = "user", *, with_schema: bool, extras: Extras = PLAIN) -> str:
     """The prefix of every request. `with_schema`: for an endpoint that does not enforce the schema.
 
-    `language`: the tag of the language to write in; `user`: the one that the user writes. `sensitive`: new facts are to
-    be labelled so. `projects`: of a request with messages that are marked for a project.
+    `language`: the tag of the language to write in; `user`: the one that the user writes.
     """
     text = INSTRUCTIONS if language == "user" else INSTRUCTIONS + LANGUAGE.format(tag=language)
-    if sensitive:
-        text += SENSITIVE
-    if projects:
-        text += PROJECTS
+    text += "".join(more for more, asked in zip((SENSITIVE, PROJECTS, PROFILE), extras, strict=True) if asked)
     if not with_schema:
         return text
-    return text + SCHEMA_HEAD + json.dumps(_open(json_schema(sensitive=sensitive)), separators=(",", ":")) + "\n"
+    return text + SCHEMA_HEAD + json.dumps(_open(json_schema(extras)), separators=(",", ":")) + "\n"
 
 
 def _open(schema: Any) -> Any:
@@ -256,6 +263,17 @@ def _maintenance(request: Request) -> Iterator[str]:
         yield _block("review", (f"{_line(short.get(fact_id, fact_id))} {why}" for fact_id, why in review))
     if request.maintenance.merge:
         yield _block("merge", [_line(", ".join(request.maintenance.merge))])
+    if request.maintenance.profile:
+        yield _block("profile", _profile(request.document))
+
+
+def _profile(document: Document) -> Iterator[str]:
+    """The fields of the profile as they stand, without the user's own instructions, which concern no extractor."""
+    for name, entry in profile_of(document).items():
+        if name in OFFERED:
+            yield f"{name}: {_line('; '.join(texts_of(entry.value)))}" + (
+                " (by hand)" if entry.source == MANUAL else ""
+            )
 
 
 def _block(name: str, lines: Iterable[str]) -> str:

@@ -8,17 +8,19 @@ from datetime import UTC, date, datetime, tzinfo
 from typing import NamedTuple, Protocol, runtime_checkable
 
 from memd.context import Message
-from memd.extraction.update import Update
+from memd.extraction.update import Extras, Update
 from memd.memory.document import Document
 from memd.memory.projects.shared import Projects
 
 
 @dataclass(frozen=True, slots=True)
 class Maintenance:
-    """Questions about the document itself: ids of facts to review, each with why, and categories to merge facts in."""
+    """Questions about the document itself: ids of facts to review, each with why, categories to merge facts in, and
+    whether the user's profile is asked for."""
 
     review: Mapping[str, str] = field(default_factory=dict)
     merge: tuple[str, ...] = ()
+    profile: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,9 +48,10 @@ class Request:
     projects: Projects = field(default_factory=dict)
 
     @property
-    def marked(self) -> bool:
-        """Whether any of its new messages is marked for a project."""
-        return any(message.project for message in self.messages)
+    def extras(self) -> Extras:
+        """What it asks for beyond what every request asks."""
+        marked = any(message.project for message in self.messages)
+        return Extras(self.sensitive, marked, self.maintenance.profile)
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,5 +56,6 @@ def with_full_ids(update: Update, ids: Collection[str]) -> Update:
         retired_facts=tuple(replace(fact, id=full(fact.id)) for fact in update.retired_facts),
         forgotten_facts=tuple(replace(fact, id=full(fact.id)) for fact in update.forgotten_facts),
         reviewed_facts=tuple(replace(fact, id=full(fact.id)) for fact in update.reviewed_facts),
+        profile=tuple(replace(item, facts=each(item.facts)) for item in update.profile),
         merged_facts=tuple(replace(fact, sources=each(fact.sources)) for fact in update.merged_facts),
     )

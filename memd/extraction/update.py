@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 from msgspec import Meta, Struct, field
 from msgspec.json import schema
@@ -102,6 +102,14 @@ class MergedFact(UpdatePart, frozen=True):
     sources: Annotated[tuple[Id, ...], Meta(max_length=50)]
 
 
+class ProfileItem(UpdatePart, frozen=True):
+    """One field of the user's profile; `facts` are the ids that it rests on. Items of lists are parted by ";"."""
+
+    field: Line
+    value: Text
+    facts: Annotated[tuple[Id, ...], Meta(max_length=50)] = ()
+
+
 class Update(UpdatePart, frozen=True):
     """Everything one extraction wants changed; `summaries` holds the new text of each summary that changes.
 
@@ -117,6 +125,8 @@ class Update(UpdatePart, frozen=True):
     merged_facts: Annotated[tuple[MergedFact, ...], Meta(max_length=50)] = ()
     hide: Annotated[tuple[Number, ...], Meta(max_length=5_000)] = ()
     """Numbers of messages of which no sentence may be shown later as what the user said."""
+
+    profile: Annotated[tuple[ProfileItem, ...], Meta(max_length=50)] = ()
 
 
 _SENTENCES = {
@@ -147,17 +157,34 @@ class BadReply(ValueError):
         super().__init__(code)
 
 
+class Extras(NamedTuple):
+    """What some requests ask for beyond what every request asks.
+
+    `sensitive`: new facts are to be labelled so. `projects`: messages are marked for a project. `profile`: the user's
+    profile is asked for.
+    """
+
+    sensitive: bool = False
+    projects: bool = False
+    profile: bool = False
+
+
+PLAIN = Extras()
+
+
 @cache  # making it costs as much as a call of the SDK
-def json_schema(*, sensitive: bool = False) -> dict[str, Any]:
+def json_schema(extras: Extras = PLAIN) -> dict[str, Any]:
     """The schema for the API: structure only. `reply` checks the bounds, which the API does not enforce.
 
-    `sensitive`: new facts have that label. The same object each time: nobody may change it.
+    `extras`: the labels and parts that it has besides. The same object each time: nobody may change it.
     """
     full = schema(Update)
     result: dict[str, Any] = _structure(full, full["$defs"])
     result["required"] = list(REQUIRED)
     summaries = {name: {"type": "string"} for name in SECTIONS}  # a Struct would be closed by itself, a mapping is not
-    if not sensitive:
+    if not extras.profile:
+        del result["properties"]["profile"]
+    if not extras.sensitive:
         del result["properties"]["newFacts"]["items"]["properties"]["sensitive"]
     result["properties"]["summaries"] = {"type": "object", "properties": summaries, "additionalProperties": False}
     return result

@@ -5,7 +5,7 @@ from __future__ import annotations
 from starlette.responses import Response
 
 from memd.adapters.agent_memory import AgentMemory
-from memd.http.fields import AddFact, Approval, Decision, FactEdit, FactsQuery, OneMemory
+from memd.http.fields import AddFact, Approval, Decision, FactEdit, FactsQuery, OneMemory, ProfileSet, ProfileUnset
 from memd.http.operation import HttpRequest, json_response
 from memd.memory.scoped import Places
 from memd.push.validation import thread_of
@@ -65,6 +65,34 @@ async def remove_fact(request: HttpRequest) -> Response:
     await request.service.run(
         request.service.files,
         lambda: request.service.memd.remove_fact(query.user_id, fact_id, agent_name=query.agent_name),
+    )
+    return Response(None, 204, {"cache-control": "no-store"})
+
+
+async def profile(request: HttpRequest) -> Response:
+    """The user's profile."""
+    query: OneMemory = request.query
+    read = request.service.memd.profile
+    found = await request.service.run(request.service.files, lambda: read(query.user_id, agent_name=query.agent_name))
+    return json_response({"profile": found})
+
+
+async def set_profile(request: HttpRequest) -> Response:
+    """Set a field of the profile by hand."""
+    body: ProfileSet = request.body
+    change = request.service.memd.set_profile
+    await request.service.run(
+        request.service.files, lambda: change(body.user_id, body.field, body.value, agent_name=body.agent_name)
+    )
+    return json_response({"field": body.field})
+
+
+async def unset_profile(request: HttpRequest) -> Response:
+    """Take a field out of the profile."""
+    query: ProfileUnset = request.query
+    change = request.service.memd.unset_profile
+    await request.service.run(
+        request.service.files, lambda: change(query.user_id, query.field, agent_name=query.agent_name)
     )
     return Response(None, 204, {"cache-control": "no-store"})
 

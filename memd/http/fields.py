@@ -270,6 +270,19 @@ class FactEdit(OneMemory):
     category: Category | None = None
 
 
+class ProfileSet(OneMemory):
+    """A field of a profile to set by hand."""
+
+    field: str = Field(max_length=100, description="Such as profession or programming_languages; docs/editing.md.")
+    value: str | list[str] = Field(description="A text; a list of texts where the field is a list.")
+
+
+class ProfileUnset(OneMemory):
+    """A field of a profile to take out."""
+
+    field: str = Field(max_length=100)
+
+
 class Approval(OneMemory):
     """The memory of a doubtful fact that becomes a fact."""
 

@@ -89,6 +89,13 @@ LISTED_FACTS: Schema = {
     },
 }
 
+PROFILE: Schema = {
+    "type": "object",
+    "required": ["profile"],
+    "properties": {"profile": {"type": "object", "additionalProperties": {"type": "object", "required": ["value"]}}},
+}
+PROFILE_FIELD: Schema = {"type": "object", "required": ["field"], "properties": {"field": _TEXT}}
+
 _ROLE: Schema = {"type": "string", "enum": list(rights.ROLES)}
 MEMBER: Schema = {"type": "object", "required": ["user_id", "role"], "properties": {"user_id": _TEXT, "role": _ROLE}}
 MEMBERS: Schema = {

@@ -99,3 +99,16 @@ class ProjectFactEdit(OneProject):
     visibility: Literal["members", "public"] | None = Field(
         None, description="public: any token of the project's app may read it."
     )
+
+
+class ProjectProfileSet(OneProject):
+    """A field of a project's profile to set."""
+
+    field: str = Field(max_length=100, description="Such as project_goal or tech_stack; docs/projects.md.")
+    value: str | list[str] = Field(description="A text; a list of texts where the field is a list.")
+
+
+class ProjectProfileUnset(OneProject):
+    """A field of a project's profile to take out."""
+
+    field: str = Field(max_length=100)

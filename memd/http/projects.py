@@ -18,6 +18,8 @@ from memd.http.project_fields import (
     ProjectFactEdit,
     ProjectFacts,
     ProjectPeriod,
+    ProjectProfileSet,
+    ProjectProfileUnset,
 )
 from memd.projects.project import Project
 
@@ -115,6 +117,25 @@ async def edit_fact(request: HttpRequest) -> Response:
 async def remove_fact(request: HttpRequest) -> Response:
     """Remove a fact for good."""
     await _with(request, request.query, lambda project: project.remove_fact(request.path["fact_id"]))
+    return _done()
+
+
+async def profile(request: HttpRequest) -> Response:
+    """The project's profile, with its key decisions."""
+    return json_response({"profile": await _with(request, request.query, Project.profile)})
+
+
+async def set_profile(request: HttpRequest) -> Response:
+    """Set a field of the project's profile."""
+    body: ProjectProfileSet = request.body
+    await _with(request, body, lambda project: project.set_profile(body.field, body.value))
+    return json_response({"field": body.field})
+
+
+async def unset_profile(request: HttpRequest) -> Response:
+    """Take a field out of the project's profile."""
+    query: ProjectProfileUnset = request.query
+    await _with(request, query, lambda project: project.unset_profile(query.field))
     return _done()
 
 

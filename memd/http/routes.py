@@ -124,6 +124,19 @@ def _facts() -> list[Operation]:
             description="No conversation brings it back; only adding it by hand does.",
         ),
         Operation(
+            "GET", "/v1/profile", "profile", "The user's profile, with which every block begins", "read",
+            facts.profile, {200: schemas.PROFILE}, query=fields.OneMemory,
+        ),
+        Operation(
+            "PUT", "/v1/profile", "setProfile", "Set a field of the profile by hand", "person", facts.set_profile,
+            {200: schemas.PROFILE_FIELD}, body=fields.ProfileSet, refusals=(409,),
+            description="No model overwrites it. `content` has the user's own instructions.",
+        ),
+        Operation(
+            "DELETE", "/v1/profile", "unsetProfile", "Take a field out of the profile", "person",
+            facts.unset_profile, {204: None}, query=fields.ProfileUnset, refusals=(409,),
+        ),
+        Operation(
             "GET", "/v1/doubtful", "doubtful", "The facts that a person has to decide on", "read", facts.doubtful,
             {200: schemas.FACTS}, query=fields.OneMemory,
             description="For people: no prompt may have them. `doubtfulWhy` is authority, support or sensitive.",
@@ -169,6 +182,20 @@ def _projects() -> list[Operation]:
         Operation(
             "DELETE", "/v1/projects/members", "removeProjectMember", "Remove a member, who loses access at once",
             "person", projects.remove_member, {204: None}, query=project_fields.OneMember, refusals=(403, 404, 409),
+        ),
+        Operation(
+            "GET", "/v1/projects/profile", "projectProfile", "A project's profile, with its key decisions", "read",
+            projects.profile, {200: schemas.PROFILE}, query=one, refusals=(404,),
+        ),
+        Operation(
+            "PUT", "/v1/projects/profile", "setProjectProfile", "Set a field of a project's profile", "person",
+            projects.set_profile, {200: schemas.PROFILE_FIELD}, body=project_fields.ProjectProfileSet,
+            refusals=(403, 404, 409),
+        ),
+        Operation(
+            "DELETE", "/v1/projects/profile", "unsetProjectProfile", "Take a field out of a project's profile",
+            "person", projects.unset_profile, {204: None}, query=project_fields.ProjectProfileUnset,
+            refusals=(403, 404, 409),
         ),
         Operation(
             "GET", "/v1/projects/timeline", "projectTimeline", "What was decided and happened, by day", "read",

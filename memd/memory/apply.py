@@ -1,12 +1,13 @@
 """Apply: turns an update into the next document. A pure function: same input, same output, byte for byte.
 
 In order: facts are confirmed, added (a replacement is stored before what it replaces retires), retired, reviewed,
-merged; summaries are rewritten; messages are hidden; facts over the cap are evicted; the ledger takes the messages in;
-and what the user asks to forget leaves the result.
+merged; summaries are rewritten; messages are hidden; facts over the cap are evicted; the profile is filled; the ledger
+takes the messages in; and what the user asks to forget leaves the result.
 """
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import partial
@@ -19,7 +20,7 @@ from memd.context import Message
 from memd.extraction.protocol import Maintenance
 from memd.extraction.short_ids import with_full_ids
 from memd.extraction.update import ConfirmedFact, NewFact, RetiredFact, Update
-from memd.memory import eviction, late, ledger, merging, removed, review
+from memd.memory import eviction, late, ledger, merging, profiles, profiling, removed, review
 from memd.memory.document import SECTIONS, Document, Fact, archive_of
 from memd.memory.doubtful import Why
 from memd.memory.doubting import doubt, why_doubtful
@@ -67,8 +68,9 @@ NOTHING_READ: Mapping[str, float] = MappingProxyType({})
 
 
 def maintenance_due(document: Document, now: datetime, settings: ApplySettings) -> Maintenance:
-    """The questions about the document itself that are due: reviews and merges."""
-    return Maintenance(review.offered(document, now, settings), merging.categories(document, settings))
+    """The questions about the document itself that are due: reviews, merges, the profile."""
+    profile = settings.profile and profiles.is_due(document, now)
+    return Maintenance(review.offered(document, now, settings), merging.categories(document, settings), profile)
 
 
 def apply(  # noqa: PLR0913  (what an update needs; callers name all but the first ones)
@@ -122,10 +124,13 @@ def apply(  # noqa: PLR0913  (what an update needs; callers name all but the fir
         steps.rewrite(update.summaries)
         steps.hide(update.hide, sent)
         eviction.trim(draft, recent_use)
+        profiling.fill(draft, update.profile, asked=maintenance.profile)
     applied = keep_refused(draft.finish([*taken, *sent]), draft, update.new_facts, messages, wishes)
     applied = scoping.finish(applied, entries)
     known = draft.known | scoping.visible
-    return fulfil(applied, draft, update.forgotten_facts if new else (), wishes, known)
+    applied = fulfil(applied, draft, update.forgotten_facts if new else (), wishes, known)
+    settled = profiles.settled(applied.document)
+    return applied if settled is applied.document else dataclasses.replace(applied, document=settled)
 
 
 class _Steps:

@@ -2,7 +2,8 @@
 
 The established `memory.json` (version "1.0") with optional fields added: `revision`, `userId`, `agentName`, `archive`,
 `ledger`, `ledgerFormer`, `ledgerFormerRules`, `removed`, `withheld`, `suspended`, `doubtful`, `refused`, `offRecord`,
-`said`, `scoped`, `outbox`. A project's document has `projectId`, `app`, `members` and `grave` in place of an owner.
+`said`, `scoped`, `outbox`, `profile`, `profiledAt`. A project's document has `projectId`, `app`, `members` and `grave`
+in place of an owner.
 Unknown fields are carried along untouched. Documents are never changed in place.
 """
 

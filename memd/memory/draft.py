@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from memd.config import ApplySettings
 from memd.context import Message
-from memd.memory import doubtful, ledger
+from memd.memory import doubtful, ledger, profiles
 from memd.memory.document import (
     Document,
     Fact,
@@ -35,12 +35,21 @@ from memd.memory.facts import (
     with_proofs,
 )
 from memd.memory.new_facts import Origin, renewed_end
+from memd.memory.profiles import Value
 from memd.memory.retiring import Ending, Retirements
 from memd.memory.sayings import UNKNOWN, Saying, earlier, of_fact
 from memd.push.times import iso
 
 Part = Literal[
-    "newFacts", "confirmedFacts", "retiredFacts", "forgottenFacts", "reviewedFacts", "mergedFacts", "summaries", "hide"
+    "newFacts",
+    "confirmedFacts",
+    "retiredFacts",
+    "forgottenFacts",
+    "reviewedFacts",
+    "mergedFacts",
+    "summaries",
+    "hide",
+    "profile",
 ]
 
 
@@ -92,6 +101,10 @@ class Draft:
         """The doubtful facts by id, the one said last at the end."""
         self.used = ids_in_use(self.old)
         """Ids that no new fact may have."""
+        self.profile: dict[str, tuple[Value, tuple[str, ...]]] = {}
+        """The fields of the profile that this update fills, with the facts that they rest on."""
+        self.profiled = False
+        """Whether the extractor was asked for the profile."""
         self._summaries: dict[str, tuple[str, Saying]] = {}
         self._budget = Retirements(self.old, len(self.facts), settings)
         self._confirmed: dict[str, None] = {}
@@ -200,6 +213,10 @@ class Draft:
         document = self.old
         for name, (text, said) in self._summaries.items():
             document = with_summary(document, name, text, self.now, said.fields if said.at else None)
+        for field, (value, ids) in self.profile.items():
+            document = profiles.with_field(document, field, value, self.now, source=profiles.MODEL, fact_ids=ids)
+        if self.profiled:
+            document = {**document, "profiledAt": self.now}
         identities = (message.identity for message in messages)
         name = self.origin.ledger_name or self.origin.thread_id
         document = revised(

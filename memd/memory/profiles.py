@@ -1,8 +1,8 @@
 """Profiles: who somebody is to an assistant, in a few fields that every prompt begins with. Pure.
 
 `profile: {field: {value, updatedAt, source, factIds}}` in a document: of a user by USER_FIELDS, of a project by
-PROJECT_FIELDS. A person sets any field; a model fills only some of a user's, from facts of the same document, and a field
-whose facts are all gone is no longer there. What a person has set is never overwritten. `content`, the user's own
+PROJECT_FIELDS. A person sets any field; a model fills only some of a user's, from facts of the same document, and a
+field whose facts are all gone is no longer there. What a person has set is never overwritten. `content`, the user's own
 instructions, is by hand only: it is the one text that may command the assistant.
 """
 
@@ -20,6 +20,8 @@ from memd.memory.facts import MANUAL, created_at, id_of
 from memd.memory.text import one_line
 
 Value = str | list[str]
+
+__all__ = ["MANUAL", "MODEL", "OFFERED", "PROJECT_FIELDS", "USER_FIELDS", "ProfileEntry", "ProfileField"]
 
 MODEL = "model"
 """The source of fields that a model filled."""
@@ -213,14 +215,14 @@ def _stands(entry: ProfileEntry, alive: set[str]) -> bool:
 
 def _entry(name: str, value: object, table: Mapping[str, ProfileField]) -> ProfileEntry | None:
     match value:
-        case {"value": held, "source": str(source)} if name in table:
+        case {"value": held, "source": str(source), **rest} if name in table:
             try:
                 clean = checked(name, held, table)
             except Rejected:  # broken by hand: read as absent
                 return None
-            ids = value.get("factIds")
+            ids = rest.get("factIds")
             names = tuple(one for one in ids if isinstance(one, str)) if isinstance(ids, list) else ()
-            return ProfileEntry(clean, str(value.get("updatedAt") or ""), source, names)
+            return ProfileEntry(clean, str(rest.get("updatedAt") or ""), source, names)
     return None
 
 

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal, Protocol
 
-from memd.memory import doubtful, refused, scoped
+from memd.memory import doubtful, profiles, refused, scoped
 from memd.memory.document import (
     SECTIONS,
     Document,
@@ -68,6 +68,7 @@ TEXTS: dict[str, Rule] = {
     **{f"{field}.{path}": "whole" for field in _APART for path in _FACT_TEXTS},
     "turns.text": "whole",
     "outbox.items": "whole",
+    "profile": "whole",
 }
 """The fields that hold text, by path; the entries of lists are not numbered. `turns`: those of the said layer, of which
 `said.removal` takes whole ones out."""
@@ -82,7 +83,7 @@ NO_TEXT = frozenset((
     "version", "lastUpdated", "userId", "agentName", "ledger", "ledgerFormer", "ledgerFormerRules", "removed", "said",
     "offRecord", "suspended.suspendedAt", "suspended.suspendedWhy", "doubtful.doubtfulAt", "doubtful.doubtfulWhy",
     "refused.refusedAt", "refused.refusedWhy", "projectId", "app", "members", "grave", "outbox.id", "outbox.project",
-    "outbox.thread",
+    "outbox.thread", "profiledAt",
     *(
         f"{section}.{name}.{version}{field}"
         for name, section in SECTIONS.items()
@@ -175,6 +176,7 @@ def purge_of(document: Document, told: Told, now: str) -> Document:
 
     Doubtful, refused and scoped facts that say it go as a whole, and so does what waits to be delivered to a project.
     """
+    document = profiles.without_texts(document, told.in_)
     document = outbox.without_items(document, lambda item: any(map(told.in_, outbox.texts_of(item))))
     for apart in (doubtful, refused, scoped):
         if held := apart.facts_of(document):

@@ -12,9 +12,10 @@ from memd.config import Settings
 from memd.context import Bucket, of_project
 from memd.errors import Rejected
 from memd.identifiers import check_identifier
-from memd.memory import scoped
+from memd.memory import profiles, scoped
 from memd.memory.document import Document, Fact, archive_of, facts_of, revised
 from memd.memory.facts import id_of, ids_in_use, with_id
+from memd.memory.hand import profile_edits
 from memd.memory.hand.editing import Editing
 from memd.memory.hand.steps import Edited, unknown_fact
 from memd.memory.listing import FactFilter, ListFilters, SearchFilters, as_listed, checked_filters
@@ -26,7 +27,7 @@ from memd.memory.projects.rights import Verb, Visibility, may
 from memd.memory.store.protocol import Store, load_to_read
 from memd.projects import project_changes
 from memd.projects.project_changes import Asker, Change
-from memd.projects.timeline import Moment, timeline
+from memd.projects.timeline import Moment, key_decisions, timeline
 from memd.push.times import iso
 
 
@@ -162,6 +163,30 @@ class Project:
         """Settle a dispute for this fact: those that say otherwise go to the archive. Raises FactUnknown."""
         settings = self._settings.apply
         self._change(lambda document, now: project_changes.decided(document, self._asker, fact_id, now, settings))
+
+    def profile(self) -> dict[str, dict[str, object]]:
+        """The project's profile by field, and its key decisions: those of its facts that hold."""
+        document = self.check("see_members")
+        entries = profile_edits.shown(profiles.profile_of(document))
+        return {**entries, "keyDecisions": {"value": key_decisions(document)}}
+
+    def set_profile(self, field: str, value: object) -> None:
+        """Set a field of the project's profile, by an owner or an admin."""
+
+        def step(document: Document, now: datetime) -> Edited:
+            self._asker.check(document, "profile")
+            return profile_edits.set_field(document, field, value, now)
+
+        self._change(step)
+
+    def unset_profile(self, field: str) -> None:
+        """Take a field out of the project's profile."""
+
+        def step(document: Document, now: datetime) -> Edited:
+            self._asker.check(document, "profile")
+            return profile_edits.unset_field(document, field, now)
+
+        self._change(step)
 
     def publish(self, fact_id: str) -> str:
         """Share a fact that the asker kept private so far; returns its id in the project. Raises FactUnknown.

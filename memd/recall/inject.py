@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 from memd.config import RecallSettings
 from memd.context import tenths_of_tokens
+from memd.memory import profiles
 from memd.memory.document import Document, Fact, facts_of, summary, withheld_of
 from memd.memory.facts import (
     DEFAULT_CATEGORY,
@@ -36,10 +37,11 @@ from memd.recall.layers import Excerpt
 from memd.recall.search import SCOPES, WEIGHTS
 
 _FACTS = "Facts:"
+_PROFILE, _PROJECT = "Profile:", "Project:"
 _USER, _HISTORY, _NOW = "User Context:", "History:", "Now:"
 _PENDING = "Pending (said just now, not verified):"
 _SAID = "Said (not verified):"
-_HEADINGS = (_USER, _HISTORY, _FACTS, _NOW, _PENDING, _SAID)
+_HEADINGS = (_PROFILE, _PROJECT, _USER, _HISTORY, _FACTS, _NOW, _PENDING, _SAID)
 _ESTABLISHED = (
     (_USER, "workContext", "Work"),
     (_USER, "personalContext", "Personal"),
@@ -58,6 +60,9 @@ _STABLE = (
     (_NOW, "recentMonths", "Recent"),
     (_NOW, "topOfMind", "Current Focus"),
 )
+PROJECT_FIELD = "projectProfile"
+"""Where a memory that a read names a project for has the project's document."""
+
 _OPEN, _CLOSE = "<memory>", "</memory>"
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 # The end of a sentence; a point inside "1.5" is none. Each run of marks is tried from its beginning only.
@@ -65,6 +70,9 @@ _END = re.compile(r"""(?<![.!?])[.!?]++["'”’)]*+(?:\s+|\Z)|(?<![。！？])[
 _CATEGORY = re.compile(r"[\w-]{1,40}")
 # Marks that chat templates put around a turn. Marks with angle brackets are escaped anyway.
 _TEMPLATE = re.compile(r"\[(?=/?(?:INST|SYS|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS)\])", re.IGNORECASE)
+
+PROFILE_TOKENS, PROJECT_TOKENS = 300, 200
+"""Tokens of the user's profile and of a project's at most; a field that does not fit is left out whole."""
 
 PENDING_SHARE = 4
 """Pending messages may take 1/PENDING_SHARE of the budget, at the expense of the last facts."""
@@ -117,12 +125,17 @@ class Lines:
         self._of_session = {place for place in places if scope_of(facts[place]).kind == "session"}
         self._chosen = tuple(sorted(places, key=ranks.__getitem__, reverse=True))
         self._shown = tuple(sorted(places, key=lambda place: self._in_block(ranks[place], place)))
+        self.profile = [_line(_PROFILE, place, text) for place, text in enumerate(_profile_lines(document))]
+        project = document.get(PROJECT_FIELD)
+        lines = _profile_lines(project) if isinstance(project, dict) else ()
+        self.project = [_line(_PROJECT, place, text) for place, text in enumerate(lines)]
         self.summaries = list(_summaries(document, _ESTABLISHED if settings.order == "established" else _STABLE))
 
     @cached_property
     def bytes_taken(self) -> int:
         """The bytes that the lines take, by estimate."""
-        texts = (*(text for text, _ in self._facts), *(line.text for line in self.summaries))
+        others = (*self.summaries, *self.profile, *self.project)
+        texts = (*(text for text, _ in self._facts), *(line.text for line in others))
         return sum(map(getsizeof, texts)) + LINE_BYTES * len(texts)
 
     def holds(self, place: int) -> bool:
@@ -188,6 +201,8 @@ def inject(
     corrections, facts = lines.facts([place for place in first if isinstance(place, int)])
 
     block = _Block(budget)
+    block.fill(lines.profile, min(budget, block.used + PROFILE_TOKENS))
+    block.fill(lines.project, min(budget, block.used + PROJECT_TOKENS))
     block.fill(corrections, block.used + of_corrections)
     block.fill_texts(lines.summaries, block.used + (budget - block.used) // 2)
     block.fill(reversed(_pending_lines(pending)), block.used + budget // PENDING_SHARE)
@@ -264,6 +279,10 @@ class _Block:
             if places:
                 sections.append("\n".join([heading, *(self._chosen[heading, place] for place in places)]))
         return "\n".join([_OPEN, "\n\n".join(sections), _CLOSE]) if sections else ""
+
+
+def _profile_lines(document: Document) -> Iterator[str]:
+    return (f"- {label}: {_safe(text)}" for label, text in profiles.lines_of(document))
 
 
 def _summaries(document: Document, order: Sequence[tuple[str, str, str]]) -> Iterator[_BlockLine]:

@@ -121,13 +121,20 @@ def merged(own: Document, of_agent: Document, now: datetime) -> Memory:
     known = {normal_key(content_of(fact)) for fact in theirs}
     gone = {fact_id for fact in theirs for fact_id in replaces(fact)}
     ours = [fact for fact in facts_of(own) if normal_key(content_of(fact)) not in known and id_of(fact) not in gone]
-    document: Document = {**of_agent, "user": {}, "history": {}, "facts": PackedFacts([*ours, *theirs])}
+    facts = PackedFacts([*ours, *theirs])
+    profile = {**_profile(own), **_profile(of_agent)}
+    document: Document = {**of_agent, "user": {}, "history": {}, "facts": facts, "profile": profile}
     for name, section in SECTIONS.items():
         texts = dict.fromkeys(filter(None, (summary(own, name), summary(of_agent, name))))
         document[section][name] = {"summary": " ".join(texts)}
     agents = (DEFAULT_AGENT,) * len(ours) + (agent_of(of_agent),) * len(theirs)
     ends = [until for until in (until_own, until_agent) if until is not None]
     return Memory(document, agents, min(ends, default=None))
+
+
+def _profile(document: Document) -> Document:
+    held = document.get("profile")
+    return held if isinstance(held, dict) else {}
 
 
 def with_excerpts(memory: Memory, excerpts: Sequence[Excerpt]) -> Memory:

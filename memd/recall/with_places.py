@@ -18,6 +18,7 @@ from memd.memory.projects.rights import may
 from memd.memory.scoped import Places
 from memd.memory.text import normal_key
 from memd.push.times import moment
+from memd.recall.inject import PROJECT_FIELD
 from memd.recall.layers import Excerpt
 from memd.recall.memories import Memory
 
@@ -44,7 +45,7 @@ def with_project(memory: Memory, project: Document, now: datetime) -> Memory:
         ends.append(memory.good_until)
     return replace(
         memory,
-        document={**memory.document, "facts": PackedFacts([*memory.facts, *shared])},
+        document={**memory.document, "facts": PackedFacts([*memory.facts, *shared]), PROJECT_FIELD: project},
         agents=memory.agents + ("",) * len(shared),
         good_until=min(ends, default=None),
     )

@@ -50,9 +50,7 @@ class AnthropicBatches:
     def params(self, request: Request) -> dict[str, Any]:
         """The body of one extraction's request, the same as of a single call."""
         prompt = build(request, request.today)
-        options = request_options(
-            self._settings, self._learnt.names, sensitive=request.sensitive, projects=request.marked
-        )
+        options = request_options(self._settings, self._learnt.names, request.extras)
         return {**options, "messages": [{"role": "user", "content": prompt}]}
 
     async def create(self, requests: Sequence[tuple[str, dict[str, Any]]]) -> str:

@@ -29,6 +29,7 @@ def unescaped(reply: ReadReply, sent: Sequence[Message]) -> ReadReply:
             forgotten_facts=tuple(
                 structs.replace(one, quote=_quote(one.quote, sent)) for one in update.forgotten_facts
             ),
+            profile=tuple(structs.replace(one, value=unescape(one.value)) for one in update.profile),
             merged_facts=tuple(structs.replace(one, content=unescape(one.content)) for one in update.merged_facts),
         ),
     )

@@ -145,6 +145,24 @@ class ByHand:
         """Take a doubtful fact out for good: no conversation brings it back. Raises FactUnknown."""
         self._editing.drop(bucket_of(user_id, agent_name), fact_id, dry_run=dry_run)
 
+    def profile(self, user_id: str, *, agent_name: str = DEFAULT_AGENT) -> dict[str, dict[str, object]]:
+        """The user's profile: by field `value`, `updatedAt`, `source` (manual or model) and `factIds`.
+
+        Every prompt begins with it, in at most 300 tokens; docs/editing.md lists the fields.
+        """
+        return self._editing.profile(bucket_of(user_id, agent_name))
+
+    def set_profile(self, user_id: str, field: str, value: object, *, agent_name: str = DEFAULT_AGENT) -> bool:
+        """Set a field of the profile by hand: no model overwrites it. `value`: a text, or a list of texts for a list.
+
+        Returns whether that changed anything.
+        """
+        return self._editing.set_profile(bucket_of(user_id, agent_name), field, value)
+
+    def unset_profile(self, user_id: str, field: str, *, agent_name: str = DEFAULT_AGENT) -> bool:
+        """Take a field out of the profile; a model may fill it again. Returns whether there was one."""
+        return self._editing.unset_profile(bucket_of(user_id, agent_name), field)
+
     def export(self, user_id: str, *, agent_name: str | None = None) -> dict[str, Any]:
         """Everything kept about a user, as JSON values: every agent's memory, or only that of `agent_name`."""
         return self._transfer.export(*_names(user_id, agent_name))

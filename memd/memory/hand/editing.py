@@ -15,7 +15,7 @@ from typing import Protocol, TypeVar, Unpack
 from memd.config import Settings
 from memd.context import DEFAULT_AGENT, Bucket
 from memd.errors import Conflict, Rejected
-from memd.memory import doubtful, refused, suspended
+from memd.memory import doubtful, profiles, refused, suspended
 from memd.memory.document import (
     Document,
     Fact,
@@ -25,7 +25,7 @@ from memd.memory.document import (
     withheld_of,
 )
 from memd.memory.facts import with_id
-from memd.memory.hand import doubts, edits
+from memd.memory.hand import doubts, edits, profile_edits
 from memd.memory.hand.edits import RemovedFact
 from memd.memory.hand.steps import Edited
 from memd.memory.listing import FactFilter, ListFilters, SearchFilters, as_listed, checked_filters
@@ -141,6 +141,20 @@ class Editing:
         """Copies of the doubtful facts, oldest first."""
         return [dict(fact) for fact in doubtful.facts_of(self.load(bucket).document, datetime.now(UTC))]
 
+    def profile(self, bucket: Bucket) -> dict[str, dict[str, object]]:
+        """The profile of a memory, in the order of its fields."""
+        return profile_edits.shown(profiles.profile_of(self.load(bucket).document))
+
+    def set_profile(self, bucket: Bucket, field: str, value: object) -> bool:
+        """Set a field by hand; whether that changed anything."""
+        before, edited = self.change(bucket, lambda document, now: profile_edits.set_field(document, field, value, now))
+        return has_changed(before, edited)
+
+    def unset_profile(self, bucket: Bucket, field: str) -> bool:
+        """Take a field out; whether there was one."""
+        before, edited = self.change(bucket, lambda document, now: profile_edits.unset_field(document, field, now))
+        return has_changed(before, edited)
+
     def approve(
         self, bucket: Bucket, fact_id: str, *, by: str = BY_PERSON, anyway: bool = False, dry_run: bool = False
     ) -> Change:
@@ -228,8 +242,9 @@ class Editing:
             if dry_run or not has_changed(loaded.document, result):
                 return loaded.document, result
             said = result.said or self._ended(bucket, loaded.document, result.document, now)
+            document = profiles.settled(result.document)
             try:
-                self._store.commit(bucket, loaded, result.document, lambda: self._is_free(bucket), said=said)
+                self._store.commit(bucket, loaded, document, lambda: self._is_free(bucket), said=said)
             except Conflict:  # nothing was written: the edit is applied again to the newer document
                 continue
             return loaded.document, result
