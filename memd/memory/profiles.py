@@ -9,7 +9,7 @@ instructions, is by hand only: it is the one text that may command the assistant
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal, NamedTuple
@@ -165,6 +165,18 @@ def settled(document: Document) -> Document:
     return document if len(kept) == len(held) else _with_held(document, kept)
 
 
+def without_facts(document: Document, ids: Collection[str]) -> Document:
+    """The document without the fields that a model made of any of these facts; the very same when there are none."""
+    held = _held(document)
+    table = fields_for(document)
+    kept = {
+        name: entry
+        for name, entry in held.items()
+        if (read := _entry(name, entry, table)) is None or read.source == MANUAL or not _rests_on(read, ids)
+    }
+    return document if len(kept) == len(held) else _with_held(document, kept)
+
+
 def without_texts(document: Document, says: Callable[[str], bool]) -> Document:
     """The document without the fields whose value says this (a test of texts); the very same when there are none."""
     held = _held(document)
@@ -207,6 +219,11 @@ def _held(document: Document) -> dict[str, Any]:
 def _with_held(document: Document, held: dict[str, Any]) -> Document:
     rest = {name: value for name, value in document.items() if name != "profile"}
     return {**rest, "profile": held} if held else rest
+
+
+def _rests_on(entry: ProfileEntry, ids: Collection[str]) -> bool:
+    """Whether an entry rests on any of these facts."""
+    return any(one in ids for one in entry.fact_ids)
 
 
 def _stands(entry: ProfileEntry, alive: set[str]) -> bool:

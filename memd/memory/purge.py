@@ -165,6 +165,7 @@ def purge(document: Document, removed: Iterable[Fact], now: str) -> Document:
     if not removed:
         return document
     ids = set(map(id_of, removed))
+    document = profiles.without_facts(document, ids)
     if "withheld" in document:
         wishes = [entry for entry in withheld_of(document) if entry.get("fact") not in ids]
         document = {**document, "withheld": wishes}
