@@ -35,8 +35,6 @@ def holding(*contents: str) -> Document:
 NURSE = holding(
     "The user works as a district nurse in Porto.", "用户会说中文和英文。", "The user writes Python and Rust."
 )
-    "The user works as a district nurse in Porto.", "用户会说中文和英文。", "The user writes Python and Rust."
-)
 
 
 def filled(document: Document, *items: ProfileItem, asked: bool = True) -> Applied:
