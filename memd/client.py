@@ -342,6 +342,7 @@ class AsyncMemd:
     injection = in_thread(Memd.injection)
     search = in_thread(Memd.search)
     document = in_thread(Memd.document)
+    seen_document = in_thread(Memd.seen_document)
 
     inspect = in_thread(Memd.inspect)
     why = in_thread(Memd.why)

@@ -44,7 +44,7 @@ GROUPS = {
     },
     "Edit": {
         "facts": ("facts", "List, add, edit or remove facts by hand."),
-        "profile": ("profile", "Show, set, unset or edit a profile, with which every prompt begins."),
+        "profile": ("profile", "Show, set, unset or edit a profile."),
         "project": ("project", "Make and list projects, their members, facts and decisions."),
         "session": ("session", "List, show, compact, export or remove sessions."),
         "forget": ("forget", "Forget a user, for good."),
