@@ -52,7 +52,7 @@ from memd.memory.refusing import keep_refused
 from memd.memory.relations import end_relations
 from memd.memory.retiring import Ending
 from memd.memory.sayings import Saying, earlier, of_fact, of_summary, said_in
-from memd.memory.scoping import Scoping, known_besides
+from memd.memory.scoping import Scoping, known_besides, scopes_of
 from memd.memory.supported import Supported
 from memd.memory.text import fold, one_line
 from memd.memory.unlearning import Wishes, fulfil
@@ -100,7 +100,7 @@ def apply(  # noqa: PLR0913  (what an update needs; callers name all but the fir
     draft = Draft(document, origin, settings)
     messages = UserMessages(origin.thread_id, sent, new)
     wishes = Wishes(origin, sent, messages)
-    update = with_full_ids(update, draft.known | known_besides(draft.old, projects))
+    update = with_full_ids(update, draft.known | known_besides(draft.old, scopes_of(origin.session, sent), projects))
     scoping = Scoping(draft, update, sent, taken, messages, projects)
     entries: list[OutboxEntry] = []
     if new:

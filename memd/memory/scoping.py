@@ -7,7 +7,7 @@ message that it quotes is marked for the project and it tells nothing of the res
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
@@ -306,10 +306,10 @@ class Scoping:
         return kept, over
 
 
-def known_besides(document: Document, projects: Projects) -> frozenset[str]:
+def known_besides(document: Document, scopes: Collection[Scope], projects: Projects) -> frozenset[str]:
     """Ids of facts that an extractor may have been shown, besides those that hold everywhere."""
     shared = (fact for project in projects.values() for fact in project.facts)
-    return frozenset(id_of(fact) for fact in (*scoped.facts_of(document), *shared))
+    return frozenset(id_of(fact) for fact in (*scoped.within(document, scopes), *shared))
 
 
 def scopes_of(thread: str, messages: Iterable[Message]) -> set[Scope]:
