@@ -348,7 +348,8 @@ class _Steps:
     def _made(self, index: int, proposal: NewFact, content: str, confidence: float, evidence: list[Evidence]) -> Fact:
         draft = self._draft
         fact_id = new_id(draft.old, draft.revision, content, index, draft.used)
-        return new_fact(fact_id, proposal, content, confidence, evidence, draft.origin, self._settings)
+        fact = new_fact(fact_id, proposal, content, confidence, evidence, draft.origin, self._settings)
+        return fact | self._messages.sources(evidence)
 
     def _replace(self, fact_id: str, old_ids: Sequence[str], index: int, evidence: list[Evidence]) -> None:
         """Retire what the fact replaces and note it there; the fact stays even where an old one must stay too."""

@@ -65,6 +65,16 @@ class UserMessages:
         named = {entry["message"] for entry in evidence}
         return [message.identity for message in self._messages.values() if (message.id or message.identity) in named]
 
+    def sources(self, evidence: Sequence[Evidence]) -> dict[str, str]:
+        """What the words of the first quoted message came from, as fields of a fact; none where nobody said."""
+        named = {entry["message"] for entry in evidence}
+        found = (m for m in self._messages.values() if (m.id or m.identity) in named and m.source_kind)
+        first = next(found, None)
+        if first is None:
+            return {}
+        kind = {"sourceKind": first.source_kind}
+        return {**kind, "sourceId": first.source_id} if first.source_id else kind
+
     def _entries(self, found: tuple[int, list[str]] | None) -> list[Evidence]:
         if found is None:
             return []

@@ -259,6 +259,7 @@ class Scoping:
                 )
                 fact.pop("id")
                 replaced = [name for name in plain.replaces if name in ids]
+                fact |= self._messages.sources(evidence)
                 items.append(outbox.added(fact, replaced, self._messages.identities(evidence)))
         for name, confirmed in part.confirmed:
             if proven := self._proven("confirmedFacts", name, confirmed.quote, project_id):

@@ -274,3 +274,16 @@ def test_publish_and_hide(app: tuple[Memd, Settings]) -> None:
     with pytest.raises(Rejected, match="E_NOT_YOURS_ALONE"):
         memd.project("apollo", as_user="ben").hide(shared)
     assert open_store(settings).load(of_project("apollo")).document["facts"][0]["createdBy"] == "ben"
+
+
+def test_what_words_come_from_is_kept_with_their_facts(app: tuple[Memd, Settings]) -> None:
+    """The source of a push, with the facts that rest on it, private and shared."""
+    memd, settings = app
+    source = {"kind": "knowledge_base", "id": "handbook-7"}
+    with daemon(settings):
+        for user, text, project in (("ana", "The project uses Go.", "apollo"), ("ben", "I like tea.", None)):
+            turn = {"role": "user", "content": text, "id": text}
+            memd.push([turn], thread_id="t", user_id=user, now=True, project_id=project, source=source)
+        ended(memd)
+    for fact in (*memd.project("apollo").facts(), *memd.facts("ben")):
+        assert (fact["sourceKind"], fact["sourceId"]) == ("knowledge_base", "handbook-7")
