@@ -310,7 +310,8 @@ def fact_line(fact: Fact) -> str:
     avoid = f" (avoid: {error})" if error else ""
     day = _DAY.match(_safe(valid_until(fact)))
     until = f" (until {day[0]})" if day else ""
-    if scope_of(fact).kind == "session":
+    scope = scope_of(fact)
+    if scope.kind == "session" and scope.id:  # a pending message names no conversation
         until = IN_SESSION
     month = month_of(fact) if category_of(fact) in CHANGING else ""
     since = f" ({CHANGING[category_of(fact)]}{month})" if month and month[:4] not in content else ""

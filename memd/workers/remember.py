@@ -17,11 +17,11 @@ from memd.extraction.protocol import Maintenance
 from memd.inbox.claim import Claim
 from memd.memory import ledger
 from memd.memory.apply import maintenance_due
-from memd.memory.document import facts_of
 from memd.memory.facts import id_of, quotes_any
 from memd.memory.projects.shared import Projects, SharedProject
 from memd.memory.said import off_record
 from memd.memory.said.may_keep import Kept, may_keep
+from memd.memory.scoped import all_facts
 from memd.memory.scoping import visible_to
 from memd.memory.store.protocol import Tombstone
 from memd.push.answers import without_acknowledgements
@@ -259,5 +259,5 @@ def _stored_earlier(opened: Opened) -> Stored:
     """The facts that quote these messages, stored by an attempt that was never acked."""
     messages, thread = opened.part.messages, opened.part.claim.key.thread_id
     names = {name for message in messages for name in (message.id, message.identity) if name}
-    quoting = (id_of(fact) for fact in facts_of(opened.loaded.document) if quotes_any(fact, thread, names))
+    quoting = (id_of(fact) for fact in all_facts(opened.loaded.document) if quotes_any(fact, thread, names))
     return Stored(len(messages), tuple(quoting))

@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import orjson
 import pytest
 from support.recall_support import ANA, document, fact, reader, store, turn, write
 
@@ -13,8 +14,11 @@ from memd.context import Bucket
 from memd.errors import FactUnknown
 from memd.memory.document import Document, Fact
 from memd.memory.facts import SCOPED
+from memd.memory.ledger import name_of
 from memd.memory.scoped import NOWHERE, Places
+from memd.memory.store.paths import FILE, folder
 from memd.push.times import iso
+from memd.recall.inject import IN_SESSION, fact_line
 
 NOW = datetime.now(UTC)
 
@@ -163,3 +167,26 @@ def test_archived_session_facts_are_seen_by_their_thread_alone(data_dir: Path) -
     assert app.why("ana", "old", thread_id="t1")["status"] == "superseded"
     with pytest.raises(FactUnknown):
         app.why("ana", "old")
+
+
+def test_in_a_store_that_all_share_a_thread_is_its_users(data_dir: Path) -> None:
+    """Two users may name their threads alike; each sees the facts of their own."""
+    names = {user: name_of("t1", user, shared=True) for user in ("ana", "bob")}
+    own = fact("f1", "Wants green tea with ice", scope="session", scopeId=names["ana"], validUntil=SOON)
+    made = {**scoping(fact("tea", "Likes green tea"), own), "userId": ""}
+    app = reader(data_dir, store={"shared": True})
+    file = folder(data_dir, Bucket(""), shared=True) / FILE
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_bytes(orjson.dumps(made))
+    assert found(app, thread_id="t1") == ["f1", "tea"]
+    assert [hit.fact["id"] for hit in app.search("bob", "green tea", thread_id="t1")] == ["tea"]
+    assert [one["id"] for one in app.facts("ana", places=Places("t1"))] == ["tea", "f1"]
+    assert [one["id"] for one in app.facts("bob", places=Places("t1"))] == ["tea"]
+    assert "ice" in app.inject("ana", thread_id="t1")
+    assert "ice" not in app.inject("bob", thread_id="t1")
+
+
+def test_a_pending_message_is_of_no_conversation_that_is_named() -> None:
+    """Its line does not claim to be of the conversation that asks."""
+    assert IN_SESSION not in fact_line(fact("pending_1", "I like tea", scope="session"))
+    assert fact_line(of_session("one", "Likes tea")).endswith(IN_SESSION)

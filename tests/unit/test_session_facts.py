@@ -21,6 +21,7 @@ from memd.extraction.update import (
     ForgottenFact,
     MergedFact,
     NewFact,
+    ProfileItem,
     RetiredFact,
     ReviewedFact,
     Update,
@@ -442,3 +443,19 @@ def test_an_import_keeps_scopes_apart() -> None:
     assert list(by_id(merged.document)) == ["a", "b"]
     assert scoped.facts_of(merged.document)[0]["scopeId"] == "t1"
     assert imports.merge(merged.document, parcel, "ana", NOW, SETTINGS).added == ()
+
+
+def test_in_a_store_that_all_share_a_session_is_its_users() -> None:
+    """Its facts name the thread as the ledger does, with its user."""
+    messages, before = said("t1", QUOTES["en"]), (Message("assistant", CONTENTS["en"]),)
+    origin = Origin("t1", NOW, "m", "1", "ana-hash\nt1", before=before)
+    stored = apply(holding(), Update(new_facts=(wanted(),)), messages, messages, origin, SETTINGS).document
+    (one,) = scoped.facts_of(stored)
+    assert (one["scopeId"], one["evidence"][0]["thread"], one["validUntil"]) == ("ana-hash\nt1", "t1", LATER)
+
+
+def test_a_profile_rests_on_what_lasts() -> None:
+    """No field of the user's profile is filled from a session fact: the profile is in every block."""
+    item = ProfileItem("communication_style", "concise", ("f1",))
+    applied = run(Update(profile=(item,)), holding(of_session("f1")), maintenance=Maintenance(profile=True))
+    assert reasons(applied) == ["unknown_id"]
