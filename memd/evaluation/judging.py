@@ -249,7 +249,7 @@ _EARLIER = "- earlier:"
 
 
 _AVOID = re.compile(r" \(avoid: .*?\)(?= \((?:since \d|until \d|\d{4}-|outdated)|$)")
-"""What a line names as wrong, folded; the sentence before it says what is right."""
+"""What a line says to avoid, folded."""
 
 
 def _answered(question: Question, document: Document, settings: RecallSettings, now: datetime) -> Judged:
@@ -266,12 +266,13 @@ def _in_long_chat(question: Question, block: str, window: str) -> Judged:
 def holds(question: Question, block: str) -> bool:
     """Whether the injected block matches all of `holds` and nothing of `holds_not`.
 
-    The summary of what was earlier says so itself, and is not held against `holds_not`. What a line says to avoid is
-    named as wrong: it neither answers a question nor is it held against one.
+    The summary of what was earlier says so itself, and is not held against `holds_not`. What a line says to avoid is no
+    answer, and makes the line no worse an answer; an old value in it counts like any other.
     """
-    lines = [_AVOID.sub("", fold(line)) for line in block.splitlines()]
+    lines = list(map(fold, block.splitlines()))
+    answers = [_AVOID.sub("", line) for line in lines]
     now = [line for line in lines if not line.startswith(_EARLIER)]
-    return all(any(map(matcher.matches, lines)) for matcher in question.holds) and not any(
+    return all(any(map(matcher.matches, answers)) for matcher in question.holds) and not any(
         any(map(matcher.matches, now)) for matcher in question.holds_not
     )
 

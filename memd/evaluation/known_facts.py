@@ -41,6 +41,39 @@ def with_words(update: Any, document: Document) -> Any:
     return walk(update, "")
 
 
+def merges_of(update: Any) -> dict[str, list[Any]]:
+    """The sources of each merged fact of an update, by its words."""
+    merged = update.get("mergedFacts") if isinstance(update, Mapping) else None
+    entries = [entry for entry in merged or () if isinstance(entry, Mapping)]
+    return {entry["content"]: entry["sources"] for entry in entries if {"content", "sources"} <= set(entry)}
+
+
+def without_merges(update: Any, document: Document, merges: Mapping[str, list[Any]]) -> Any:
+    """The update with the sources of a merged fact in its place, where this document has no such fact.
+
+    A run that did not ask for the merge has the sources apart; whoever saw them so would have named each.
+    """
+    known = {content_of(fact) for fact in facts_of(document)}
+
+    def parts(name: Any, seen: tuple[str, ...] = ()) -> list[Any]:
+        words = name.get("fact") if isinstance(name, Mapping) and set(name) == {"fact"} else None
+        if not isinstance(words, str) or words in known or words in seen or words not in merges:
+            return [name]
+        return [part for source in merges[words] for part in parts(source, (*seen, words))]
+
+    def items(value: Any) -> list[Any]:
+        if isinstance(value, Mapping) and "id" in value:
+            return [{**value, "id": part} for part in parts(value["id"])]
+        return parts(value) if isinstance(value, Mapping) and set(value) == {"fact"} else [walk(value)]
+
+    def walk(value: Any) -> Any:
+        if isinstance(value, Mapping):
+            return {name: walk(inner) for name, inner in value.items()}
+        return [item for inner in value for item in items(inner)] if isinstance(value, list) else value
+
+    return walk(update)
+
+
 def with_ids(update: Any, document: Document) -> Any:
     """The update with the ids of this document. References to facts that the document does not have are left out."""
     names = _Names(document)

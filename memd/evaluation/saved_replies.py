@@ -6,7 +6,7 @@ A replay measures gates, document and recall, never a prompt or a model.
 from __future__ import annotations
 
 import json
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from memd.context import digest, estimate_tokens
 from memd.errors import MemdError
-from memd.evaluation.known_facts import with_ids, with_words
+from memd.evaluation.known_facts import merges_of, with_ids, with_words, without_merges
 from memd.evaluation.lines import BadLabels, Line, read_lines, read_text
 from memd.extraction import envelope
 from memd.extraction.prompt import PROMPT_VERSION, build, instructions
@@ -145,6 +145,9 @@ class Replayed:
         self._replies = replies
         self._model = model
         self._recorder = recorder
+        self._merges: defaultdict[str, dict[str, list[Any]]] = defaultdict(dict)
+        for name, saved in replies.items():
+            self._merges[name.partition(".")[0]] |= merges_of(saved.reply)
         self.changed: dict[str, tuple[str, ...]] = {}
 
     async def answer(self, name: str, request: Request) -> Extraction:
@@ -156,7 +159,10 @@ class Replayed:
             self.changed[name] = differs
         if self._recorder is not None:
             self._recorder.keep(saved, request)
-        return extraction(saved, request, saved.model or self._model)
+        merges = self._merges[name.partition(".")[0]]
+        unmerged = without_merges(saved.reply, _seen(request), merges) if saved.reply and merges else saved.reply
+        whole = msgspec.structs.replace(saved, reply=unmerged)
+        return extraction(whole, request, saved.model or self._model)
 
 
 def extraction(saved: SavedReply, request: Request, model: str) -> Extraction:

@@ -167,13 +167,17 @@ def test_what_the_block_calls_earlier_is_not_taken_for_now(tmp_path: Path) -> No
         assert verdicts(judged(folder, [says("We moved to Lisbon.")], [reply], questions), "question") == [answered]
 
 
-def test_what_a_line_says_to_avoid_is_no_answer_and_no_old_value(tmp_path: Path) -> None:
-    """A correction names the former home as wrong: that is neither held against it nor an answer."""
-    question = {"query": "Where is home?", "kind": "current", "holds": [{"terms": [["lisbon"]]}]}
-    asked = [question | {"holds_not": [{"terms": [["porto"]]}]}, question | {"holds": [{"terms": [["porto"]]}]}]
+def test_what_a_line_says_to_avoid_is_no_answer(tmp_path: Path) -> None:
+    """A correction tells beside the fact what was wrong: the fact answers all the same, and that does not."""
+    question = {"query": "Where is home?", "kind": "current"}
+    asked: list[dict[str, Any]] = [
+        question | {"holds": [{"terms": [["lisbon"]], "without": ["porto"]}]},
+        question | {"holds": [{"terms": [["porto"]]}]},
+        question | {"holds": [{"terms": [["lisbon"]]}], "holds_not": [{"terms": [["porto"]]}]},
+    ]
     lisbon = fact("The user lives in Lisbon.", "We moved to Lisbon", sourceError="The assistant said Porto (Maia).")
     tally = judged(tmp_path, [says("We moved to Lisbon.")], [update(lisbon)], asked)
-    assert verdicts(tally, "question") == [True, False]
+    assert verdicts(tally, "question") == [True, False, False]
 
 
 def test_replies_quotes_and_scripts(tmp_path: Path) -> None:

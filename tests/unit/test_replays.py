@@ -74,6 +74,17 @@ def test_a_known_fact_in_slightly_other_words_is_found(tmp_path: Path) -> None:
     assert stale(tmp_path / "set.jsonl", saved) == Rate(0, 1)
 
 
+def test_a_merge_that_is_not_made_names_its_sources(tmp_path: Path) -> None:
+    """A run that never asked for the merge has the sources apart; what the merged fact's end ends are these."""
+    cat = fact("The user has a cat.", "I live in Porto")
+    both = "The user lives in Porto and has a cat."
+    sources = [{"fact": "The user lives in Porto."}, {"fact": "The user has a cat."}]
+    first = update(PORTO, cat) | {"mergedFacts": [{"content": both, "sources": sources}]}
+    assert stale(tmp_path / "set.jsonl", replies(first, update(LISBON | {"replaces": [{"fact": both}]}))) == Rate(0, 1)
+    retired = {"id": {"fact": both}, "reason": "moved", "quote": "We moved to Lisbon."}
+    assert stale(tmp_path / "set.jsonl", replies(first, update(LISBON, retiredFacts=[retired]))) == Rate(0, 1)
+
+
 def test_a_replay_names_no_fact_that_its_request_does_not_show() -> None:
     """No model could: of a memory that is not shown whole, a reference to another fact is lost."""
     facts = [{"id": f"fact_{n}", "content": f"The user owns boat {n}.", "category": "context"} for n in range(2)]
