@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 from starlette.responses import Response
 
+from memd.errors import Rejected
 from memd.http.operation import HttpRequest, json_response
 from memd.http.project_fields import (
     MemberRole,
@@ -24,6 +27,11 @@ from memd.http.project_fields import (
 from memd.projects.project import Project
 
 T = TypeVar("T")
+
+UNKNOWN = "E_PROJECT_UNKNOWN"
+REFUSAL_S = 0.05
+"""Seconds that the refusal of a project takes at least: to read the document of one that exists takes a few
+milliseconds, which would tell that it does."""
 
 
 async def listed(request: HttpRequest) -> Response:
@@ -166,7 +174,13 @@ async def _with(request: HttpRequest, named: OneProject, act: Callable[[Project]
     def work() -> T:
         return act(memd.project(named.project_id, as_user=named.user_id, app=app))
 
-    return await request.service.run(request.service.files, work)
+    began = time.monotonic()
+    try:
+        return await request.service.run(request.service.files, work)
+    except Rejected as error:
+        if error.code == UNKNOWN:
+            await asyncio.sleep(max(0.0, REFUSAL_S - (time.monotonic() - began)))
+        raise
 
 
 def _without_messages(fact: dict[str, Any]) -> dict[str, Any]:

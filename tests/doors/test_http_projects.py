@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -164,3 +165,19 @@ def test_a_public_fact_is_for_the_tokens_of_the_app(served: Setting) -> None:
     assert served.ask("other", "projectFacts").status == 404
     assert served.ask("zoe", "projectMembers").status == 404
     assert served.ask("zoe", "whyProjectFact", fact=served.facts["ana"]).status == 404
+    body["visibility"] = "members"  # as the other tests find it
+    assert served.site.ask("PATCH", f"/v1/projects/facts/{fact}", body, token=served.tokens["ana"]).status == 200
+    assert served.ask("zoe", "projectFacts").status == 404
+
+
+def test_the_time_of_a_refusal_tells_nothing(served: Setting) -> None:
+    """A project of 200 facts and one that was never made are refused after the same least time."""
+    with Memd(served.site.settings) as memd:
+        for number in range(200):
+            memd.project("apollo").add_fact(f"The project has box {number} in room {number * 3}.")
+    times: dict[str, list[float]] = {"apollo": [], "none-such": []}
+    for project in ("apollo", "none-such") * 10:
+        began = time.perf_counter()
+        assert served.ask("zoe", "projectMembers", project).status == 404
+        times[project].append(time.perf_counter() - began)
+    assert all(min(taken) >= 0.05 for taken in times.values())
