@@ -456,6 +456,6 @@ def test_in_a_store_that_all_share_a_session_is_its_users() -> None:
 
 def test_a_profile_rests_on_what_lasts() -> None:
     """No field of the user's profile is filled from a session fact: the profile is in every block."""
-    item = ProfileItem("communication_style", "concise", ("f1",))
+    item = ProfileItem("communicationStyle", "concise", ("f1",))
     applied = run(Update(profile=(item,)), holding(of_session("f1")), maintenance=Maintenance(profile=True))
     assert reasons(applied) == ["unknown_id"]
