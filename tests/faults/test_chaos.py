@@ -17,7 +17,7 @@ from chaos.mutants.bugs import BUGS, LUA, Bug, Edit
 from chaos.mutants.hook.sitecustomize import UNSEEDED
 from chaos.plan import Plan, small
 
-from memd.context import Bucket, Message, identify
+from memd.context import Bucket, Message, identify, of_project
 from memd.memory import ledger
 from memd.memory.document import Document, empty_document
 
@@ -26,11 +26,15 @@ PLAN = replace(small(seed=1), contexts=40, users=2, threads=2)
 
 def documents(plan: Plan) -> dict[Bucket, Document]:
     """The documents that a run of this plan must end with."""
-    made: dict[Bucket, Document] = {}
+    projects = [of_project(load.project(index)) for index in range(plan.projects)]
+    made = {bucket: empty_document(bucket) for bucket in projects}
     for number in range(plan.contexts):
         turn = load.turn(plan, number)
         document = made.setdefault(turn.bucket, empty_document(turn.bucket))
-        document["facts"].append({"content": turn.statement})
+        if mark := load.mark(plan, number):
+            made[of_project(mark)]["facts"].append({"content": turn.statement, "createdBy": turn.bucket.user_id})
+        else:
+            document["facts"].append({"content": turn.statement})
         messages = identify(turn.thread, [Message("user", turn.statement, turn.messages[0]["id"])])
         replies = identify(turn.thread, [*messages, Message("assistant", turn.messages[1]["content"])])
         document["ledger"] = ledger.taken(document["ledger"], turn.thread, (m.identity for m in replies), 1000)
@@ -71,6 +75,10 @@ def _invent(mine: Document, _other: Document) -> None:
     mine["facts"].append({"content": "The user likes tea."})
 
 
+def _share(mine: Document, _other: Document) -> None:
+    mine["facts"].append({"content": load.turn(PLAN, 3).statement})
+
+
 def _forget(mine: Document, _other: Document) -> None:
     mine["ledger"]["thread-0"].pop()
 
@@ -85,6 +93,7 @@ def _forget(mine: Document, _other: Document) -> None:
         (_mix_up, "wrong_user"),
         (_invent, "foreign"),
         (_forget, "ledger"),
+        (_share, "wrong_document"),
     ],
 )
 def test_the_comparison_finds(damage: Callable[[Document, Document], None], kind: str) -> None:

@@ -137,8 +137,8 @@ BUGS = (
         (
             Edit(
                 f"{LUA}ground.lua",
-                "  local mark = string.match(a, '#.*') or ''\n",
-                "  local mark = string.match(b, '#.*') or ''\n",
+                "  a, mark = without_mark(a)\n  b = without_mark(b)\n",
+                "  a = without_mark(a)\n  b, mark = without_mark(b)\n",
             ),
         ),
         test="flow/test_projects.py::test_the_first_push_marks_a_message_for_good",
