@@ -75,8 +75,8 @@ def _invent(mine: Document, _other: Document) -> None:
     mine["facts"].append({"content": "The user likes tea."})
 
 
-def _share(mine: Document, _other: Document) -> None:
-    mine["facts"].append({"content": load.turn(PLAN, 3).statement})
+def _share(_mine: Document, other: Document) -> None:
+    other["facts"].append({"content": load.turn(PLAN, 3).statement})  # a project's, in its user's own memory
 
 
 def _forget(mine: Document, _other: Document) -> None:
