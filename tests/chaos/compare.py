@@ -58,7 +58,8 @@ def compare(plan: Plan, numbers: Iterable[int], read: Callable[[Bucket], Documen
             shared[mark][statement] = turn
         held = [str(fact["content"]) for field in ("facts", "scoped", "archive") for fact in document.get(field, ())]
         findings.add("wrong_document", [text for text in held if text in marked])
-        _facts(findings, bucket, [turn for turn in turns if turn.statement not in marked], document)
+        own = [fact for fact in document["facts"] if fact["content"] not in marked]
+        _facts(findings, bucket, [turn for turn in turns if turn.statement not in marked], {**document, "facts": own})
         _ledger(findings, bucket, turns, document)
     for index in range(plan.projects):
         _project(findings, shared[load.project(index)], read(of_project(load.project(index))))
