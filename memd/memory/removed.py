@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 
 from memd.context import digest
 from memd.memory import suspended
-from memd.memory.document import Document, Fact, Tombstone, tombstones_of
+from memd.memory.document import Document, Fact, Tombstone, revision_of, tombstones_of
 from memd.memory.facts import content_of, person_of, threads_of
 from memd.memory.text import names, normal_key
 
@@ -65,6 +65,12 @@ def buried(document: Document, facts: Iterable[Fact], now: str, turns: Sequence[
         new[next(reversed(new))]["turns"] = list(turns)
     kept = [tombstone for tombstone in tombstones_of(document) if tombstone["hash"] not in new]
     return [*kept, *new.values()][-MAX_REMOVED:]
+
+
+def marked(document: Document, now: str) -> list[Tombstone]:
+    """The tombstones with one more, which names nothing: with it the store keeps no older copy of the document."""
+    name = digest("removed mark", str(revision_of(document)), now)
+    return [*tombstones_of(document), {"hash": name, "removedAt": now, "threads": []}][-MAX_REMOVED:]
 
 
 def turns_buried(document: Document, turns: Sequence[str], now: str) -> list[Tombstone]:

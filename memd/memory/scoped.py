@@ -13,11 +13,12 @@ from datetime import datetime
 from typing import NamedTuple
 
 from memd.memory.apart import facts_in, with_facts_in
-from memd.memory.document import Document, Fact, archive_of
+from memd.memory.document import Document, Fact, archive_of, revision_of
 from memd.memory.document import facts_of as lasting_facts_of
 from memd.memory.doubtful import FIELD as DOUBTFUL
-from memd.memory.facts import SCOPED, USER_SCOPE, Scope, scope_of
+from memd.memory.facts import SCOPED, USER_SCOPE, Scope, content_of, id_of, ids_in_use, scope_of
 from memd.memory.ledger import name_of
+from memd.memory.new_facts import new_id
 from memd.memory.packed import PackedFacts
 from memd.memory.suspended import FIELD as SUSPENDED
 from memd.push.times import moment
@@ -157,3 +158,22 @@ def latest(facts: Sequence[Fact]) -> tuple[list[Fact], list[Fact]]:
         counts[scope] = counts.get(scope, 0) + 1
         (gone if counts[scope] > MAX_OF_SCOPE or len(kept) >= MAX_SCOPED else kept).append(fact)
     return kept[::-1], gone[::-1]
+
+
+def with_private(document: Document, project_id: str, facts: Iterable[Fact]) -> tuple[Document, list[str]]:
+    """A user's document with facts of a project that are theirs alone, each once; and their ids there.
+
+    The same document when it has them all already.
+    """
+    scope, used, ids = project(project_id), ids_in_use(document), list[str]()
+    held = facts_of(document)
+    known = {content_of(fact): id_of(fact) for fact in held if scope_of(fact) == scope}
+    new: list[Fact] = []
+    for index, fact in enumerate(facts):
+        content = content_of(fact)
+        if content not in known:
+            known[content] = new_id(document, revision_of(document) + 1, content, index, used)
+            used.add(known[content])
+            new.append(placed({**fact, "id": known[content]}, scope))
+        ids.append(known[content])
+    return (with_facts(document, latest([*held, *new])[0]) if new else document), ids

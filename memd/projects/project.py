@@ -14,13 +14,13 @@ from memd.errors import Rejected
 from memd.identifiers import check_identifier
 from memd.memory import profiles, scoped
 from memd.memory.document import Document, Fact, archive_of, facts_of, revised
-from memd.memory.facts import id_of, ids_in_use, with_id
+from memd.memory.facts import id_of, with_id
 from memd.memory.hand import profile_edits
 from memd.memory.hand.editing import Editing
 from memd.memory.hand.steps import Edited, unknown_fact
 from memd.memory.listing import FactFilter, ListFilters, SearchFilters, as_listed, checked_filters
-from memd.memory.new_facts import new_id
 from memd.memory.projects.delivery import published
+from memd.memory.projects.disputes import disputed_with
 from memd.memory.projects.members import ProjectMember, members_of
 from memd.memory.projects.proofs import digest_of
 from memd.memory.projects.rights import Verb, Visibility, may
@@ -125,7 +125,7 @@ class Project:
         return {
             "fact": dict(fact),
             "evidence": [self._with_turn(entry) for entry in fact.get("evidence", ())],
-            "disputes": [dict(by_id[one]) for one in sorted(project_changes.disputed_with(document, fact))],
+            "disputes": [dict(by_id[one]) for one in sorted(disputed_with(document, fact))],
             "replaced": [dict(by_id[one]) for one in fact.get("replaces", ()) if one in by_id],
         }
 
@@ -281,11 +281,5 @@ def _without_private(document: Document, fact_id: str, now: datetime) -> Edited:
 
 def _with_private(document: Document, fact: Fact, project_id: str, now: datetime) -> Edited:
     """A user's document with a fact that they take back from a project; the same when it has it already."""
-    scope = scoped.project(project_id)
-    content = fact["content"]
-    for other in scoped.within(document, {scope}):
-        if other["content"] == content:
-            return Edited(document, id_of(other))
-    fact_id = new_id(document, document.get("revision", 0) + 1, content, 0, ids_in_use(document))
-    kept, _ = scoped.latest([*scoped.facts_of(document), scoped.placed({**fact, "id": fact_id}, scope)])
-    return Edited(revised(scoped.with_facts(document, kept), iso(now)), fact_id)
+    kept, [fact_id] = scoped.with_private(document, project_id, [fact])
+    return Edited(document if kept is document else revised(kept, iso(now)), fact_id)

@@ -13,10 +13,11 @@ from typing import NamedTuple, NoReturn
 from memd.config import ApplySettings
 from memd.errors import Rejected
 from memd.memory import removed
-from memd.memory.document import Document, Fact, archive_of, facts_of, project_of, revised, revision_of
+from memd.memory.document import Document, Fact, archive_of, facts_of, project_of, revised
 from memd.memory.facts import archive_with, archived, created_by, id_of, with_id
 from memd.memory.hand import edits
 from memd.memory.hand.steps import Edited, unknown_fact
+from memd.memory.projects.disputes import disputed_with, without_disputes
 from memd.memory.projects.members import (
     app_of,
     exists,
@@ -77,7 +78,7 @@ def closed(document: Document, asker: Asker, now: datetime) -> Edited:
     asker.check(document, "close")
     grave: Document = {name: document[name] for name in ("version", "revision", "projectId", "app") if name in document}
     empty = {"user": {}, "history": {}, "facts": [], "archive": [], "ledger": {}, "grave": iso(now)}
-    return Edited(revised({**grave, **empty, "removed": _marked(document, now)}, iso(now)), "")
+    return Edited(revised({**grave, **empty, "removed": removed.marked(document, iso(now))}, iso(now)), "")
 
 
 def with_role(document: Document, asker: Asker, user_id: str, role: str, now: datetime) -> Edited:
@@ -141,7 +142,7 @@ def taken_out(document: Document, asker: Asker, fact_id: str, now: datetime) -> 
     """A project without a fact, for good, and without disputes with it."""
     asker.check(document, "delete", found(document, asker, fact_id))
     removal = edits.remove(document, fact_id, now)
-    return Edited(_settled(removal.document, {id_of(fact) for fact in removal.facts}), fact_id)
+    return Edited(without_disputes(removal.document, {id_of(fact) for fact in removal.facts}), fact_id)
 
 
 def decided(document: Document, asker: Asker, fact_id: str, now: datetime, settings: ApplySettings) -> Edited:
@@ -156,7 +157,7 @@ def decided(document: Document, asker: Asker, fact_id: str, now: datetime, setti
     ]
     facts = [one for one in facts_of(document) if id_of(one) not in others]
     archive = archive_with(archive_of(document), over, settings.archive_cap)
-    return Edited(_settled(revised(document, iso(now), facts=facts, archive=archive), others), fact_id)
+    return Edited(without_disputes(revised(document, iso(now), facts=facts, archive=archive), others), fact_id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,8 +174,8 @@ def hidden(document: Document, asker: Asker, fact_id: str, now: datetime) -> Hid
     if asker.user_id is None or not is_of_alone(fact, asker.user_id):
         raise Rejected("E_NOT_YOURS_ALONE", "others have said it too, so it cannot be hidden from them", "fact_id")
     facts = [one for one in facts_of(document) if id_of(one) != fact_id]
-    left = revised(document, iso(now), facts=facts, removed=_marked(document, now))
-    return Hidden(_settled(left, {fact_id}), fact_id, fact=fact)
+    left = revised(document, iso(now), facts=facts, removed=removed.marked(document, iso(now)))
+    return Hidden(without_disputes(left, {fact_id}), fact_id, fact=fact)
 
 
 def found(document: Document, asker: Asker, fact_id: str) -> Fact:
@@ -189,13 +190,6 @@ def found(document: Document, asker: Asker, fact_id: str) -> Fact:
             refuse_unknown()
         raise unknown_fact()
     return fact
-
-
-def disputed_with(document: Document, fact: Fact) -> set[str]:
-    """The ids of the facts that a fact disputes, and of those that dispute it."""
-    present = {id_of(one): one for one in facts_of(document)}
-    mine = {one for one in fact.get("disputes", ()) if one in present}
-    return mine | {name for name, one in present.items() if id_of(fact) in one.get("disputes", ())}
 
 
 def _visibility(fact: Fact | None) -> Visibility:
@@ -217,29 +211,11 @@ def _owned(edited: Edited, document: Document, asker: Asker, before: Fact | None
     return replace(edited, document={**edited.document, "facts": facts})
 
 
-def _settled(document: Document, gone: set[str]) -> Document:
-    """The document without disputes with facts that are gone."""
-
-    def rest(fact: Fact) -> Fact:
-        disputes = [one for one in fact.get("disputes", ()) if one not in gone]
-        without_field = {name: value for name, value in fact.items() if name != "disputes"}
-        return {**without_field, "disputes": disputes} if disputes else without_field
-
-    facts = [rest(fact) if gone.intersection(fact.get("disputes", ())) else fact for fact in facts_of(document)]
-    return {**document, "facts": facts}
-
-
 def _check_owners(document: Document, asker: Asker, user_id: str, role: str) -> None:
     """Only an owner makes or unmakes owners."""
     about_owner = role == "owner" or standing_of(document, user_id) == "owner"
     if about_owner and asker.standing(document) != "owner":
         raise Rejected("E_FORBIDDEN", "only an owner makes or unmakes owners", "role")
-
-
-def _marked(document: Document, now: datetime) -> list[dict[str, object]]:
-    """The tombstones with one more, which names nothing: with it the store keeps no older copy of the document."""
-    mark = {"hash": removed.fact_hash(f"mark {revision_of(document)} {iso(now)}"), "removedAt": iso(now), "threads": []}
-    return [*document.get("removed", ()), mark][-removed.MAX_REMOVED :]
 
 
 Change = Callable[[Document, datetime], Edited]

@@ -15,9 +15,8 @@ from memd.config import Settings
 from memd.context import Bucket, Message, of_project
 from memd.errors import ClaimLost, Conflict, DocumentDamaged, StoreUnavailable
 from memd.memory import scoped
-from memd.memory.document import Document, revised
-from memd.memory.facts import ids_in_use, readable_facts
-from memd.memory.new_facts import new_id
+from memd.memory.document import revised
+from memd.memory.facts import readable_facts
 from memd.memory.projects.delivery import came_by, deliver
 from memd.memory.projects.members import standing_of
 from memd.memory.projects.outbox import Item, OutboxEntry, outbox_of, without_entries
@@ -141,22 +140,12 @@ class Delivering:
             loaded = self._store.load(bucket)
             if all(waiting.id != entry.id for waiting in outbox_of(loaded.document)):
                 return
-            document = without_entries(_with_private(loaded.document, entry, items), {entry.id})
+            private = (item["fact"] for item in items)
+            document, _ = scoped.with_private(loaded.document, entry.project_id, private)
+            document = without_entries(document, {entry.id})
             try:
                 self._store.commit(bucket, loaded, revised(document, iso(datetime.now(UTC))), lambda: True)
             except Conflict:
                 continue
             return
         raise Conflict("other writers were faster every time; the entry waits")
-
-
-def _with_private(document: Document, entry: OutboxEntry, items: Sequence[Item]) -> Document:
-    scope, used = scoped.project(entry.project_id), ids_in_use(document)
-    facts = scoped.facts_of(document)
-    for index, item in enumerate(items):
-        content = item["fact"]["content"]
-        fact_id = new_id(document, document["revision"] + 1, content, index, used)
-        used.add(fact_id)
-        facts.append(scoped.placed({"id": fact_id, **item["fact"]}, scope))
-    kept, _ = scoped.latest(facts)
-    return scoped.with_facts(document, kept)

@@ -7,8 +7,9 @@ well stays with the others' evidence.
 from __future__ import annotations
 
 from memd.memory import removed
-from memd.memory.document import Document, Fact, archive_of, facts_of, ledger_of, revised
+from memd.memory.document import Document, Fact, archive_of, facts_of, revised
 from memd.memory.facts import created_by, evidence_of, id_of
+from memd.memory.projects.disputes import without_disputes
 from memd.memory.projects.members import left, members_of
 from memd.memory.projects.proofs import speakers_of
 
@@ -33,17 +34,10 @@ def without_user(document: Document, user_id: str, now: str) -> Document:
             else:
                 kept[name].append(rest)
     ended = {id_of(fact) for fact in gone}
-    facts = [_undisputed(fact, ended) for fact in kept["facts"]]
-    tombstones = removed.buried(document, gone, now) or [*document.get("removed", ())]
-    # One entry more than before, whatever was removed: with it the store keeps no older copy of the document.
-    mark = {"hash": removed.fact_hash(f"left {now} {len(tombstones)}"), "removedAt": now, "threads": []}
+    rest = without_disputes({**document, "facts": kept["facts"]}, ended)
+    tombstones = removed.buried(document, gone, now) if gone else [*document.get("removed", ())]
     return revised(
-        left(document, user_id),
-        now,
-        facts=facts,
-        archive=kept["archive"],
-        ledger=ledger_of(document),
-        removed=[*tombstones, mark][-removed.MAX_REMOVED :],
+        left(rest, user_id), now, archive=kept["archive"], removed=removed.marked({**rest, "removed": tombstones}, now)
     )
 
 
@@ -56,9 +50,3 @@ def _without(fact: Fact, user_id: str) -> Fact | None:
         return None
     creator = created_by(fact)
     return {**fact, "evidence": others, "createdBy": str(others[0].get("by")) if creator == user_id else creator}
-
-
-def _undisputed(fact: Fact, ended: set[str]) -> Fact:
-    disputes = [one for one in fact.get("disputes", ()) if one not in ended]
-    rest = {name: value for name, value in fact.items() if name != "disputes"}
-    return {**rest, "disputes": disputes} if disputes else rest
