@@ -283,3 +283,26 @@ def test_the_command_searches(cli: Cli, settings: Settings) -> None:
     assert (refused.returncode, refused.stderr) == (65, "memd: E_QUERY_EMPTY: query must not be empty\n")
     assert cli("search", "nobody", "tea").stdout == ""
     assert "Lives in Porto" in cli("inject", "ana", "--query", "Porto").stdout.splitlines()[2]
+
+
+def test_a_conversation_is_named_to_see_its_facts(cli: Cli, settings: Settings) -> None:
+    """In searches, blocks, the shown memory and accounts; a list for a person has all, with their scopes."""
+    here = {"scope": "session", "scopeId": "t1", "validUntil": "2999-01-01T00:00:00Z"}
+    document = {
+        "facts": [{"id": "fact_1", "content": "Likes green tea"}],
+        "scoped": [{"id": "fact_2", "content": "Wants green tea with ice", **here}],
+    }
+    write(settings, document)
+    for words in (("search", "ana", "green tea"), ("inject", "ana"), ("show", "ana")):
+        assert "with ice" not in cli(*words).stdout
+        assert "with ice" in cli(*words, "--thread", "t1").stdout
+        assert "with ice" not in cli(*words, "--thread", "t2").stdout
+    assert "only in session t1" in cli("show", "ana", "--thread", "t1").stdout
+    assert cli("why", "ana", "fact_2").returncode == cli("why", "ana", "fact_2", "--thread", "t2").returncode != 0
+    assert "only in session t1" in cli("why", "ana", "fact_2", "--thread", "t1").stdout
+    listed = [line.split() for line in cli("facts", "list", "ana").stdout.splitlines()]
+    column = listed[0].index("scope")
+    assert [line[column] for line in listed[1:]] == ["user", "session"]
+    assert cli("facts", "edit", "ana", "fact_2", "--content", "Wants it with much ice").returncode == 0
+    assert "much ice" in cli("inject", "ana", "--thread", "t1").stdout
+    assert "much ice" not in cli("inject", "ana").stdout

@@ -420,3 +420,4 @@ def test_only_who_names_a_conversation_lists_its_facts(site: Site) -> None:
     assert listed(reads, "&project_id=apollo") == ["everywhere", "apollo", "old"]
     assert listed(reads, "&scope=session") == []
     assert listed(person) == ["everywhere", "here", "there", "apollo", "over", "old"]
+    assert listed(person, "&thread_id=t1") == listed(reads, "&thread_id=t1")
