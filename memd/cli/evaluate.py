@@ -21,6 +21,8 @@ from memd.evaluation.ablations import Ablations
 from memd.evaluation.attack_cases import case_sizes, read_cases
 from memd.evaluation.evaluate import read_users, user_sizes
 from memd.evaluation.measuring import Measuring, Progress, Source, measure_cases
+from memd.evaluation.of_projects import FIGURES as PROJECT_FIGURES
+from memd.evaluation.of_projects import measure_projects
 from memd.evaluation.retrieval import SCORE_HEAD, by_group, by_part, score_rows
 from memd.evaluation.retrieval_sets import read
 from memd.evaluation.tally import FIGURES
@@ -40,6 +42,7 @@ def eval(  # noqa: PLR0913, PLR0917  (each parameter is an option)
     sets: Annotated[list[Path] | None, typer.Argument(metavar="[SET]...", help="Files or folders of JSONL.")] = None,
     attacks: Annotated[bool, typer.Option("--attacks", help="SET are attacks and true statements.")] = False,
     retrieval: Annotated[bool, typer.Option("--retrieval", help="SET are facts, questions, what was said.")] = False,
+    projects: Annotated[bool, typer.Option("--projects", help="SET are projects with several members.")] = False,
     tokens: Annotated[int, typer.Option(min=1, help="With --retrieval: the budget of the injected block.")] = 2_000,
     replay: Annotated[list[Path] | None, typer.Option(help="Answer from these saved replies; repeatable.")] = None,
     answers: Annotated[Path | None, typer.Option(help="Answer from this folder first: NAME.json, or .jsonl.")] = None,
@@ -70,6 +73,8 @@ def eval(  # noqa: PLR0913, PLR0917  (each parameter is an option)
     Example: memd eval --retrieval evaluation/retrieval.jsonl --tokens 1000
 
     Example: memd eval --retrieval evaluation/retrieval
+
+    Example: memd eval --projects evaluation/projects
     """
     if least and (retrieval or compare):
         raise typer.BadParameter("bounds hold for the figures of conversations and attacks only", param_hint="--min")
@@ -79,6 +84,9 @@ def eval(  # noqa: PLR0913, PLR0917  (each parameter is an option)
     settings = chosen_settings(extractor, model, setting or ())
     if retrieval:
         _retrieval(settings, sets or [], tokens, as_json=as_json)
+        return
+    if projects:
+        _projects(sets or _shipped("projects"), as_json=as_json)
         return
     bounds = _bounds(least)
     if attacks:
@@ -93,6 +101,19 @@ def eval(  # noqa: PLR0913, PLR0917  (each parameter is an option)
         measured = labelled.measure(repeat, progress)
     _print(measured, as_json=as_json)
     _end(measured, bounds)
+
+
+def _projects(sets: Sequence[Path], *, as_json: bool) -> None:
+    found = measure_projects(sets)
+    if as_json:
+        echo_json(found)
+        return
+    parts = ("open", "held_out")
+    rows = (
+        (name, figure.counts, *("{}/{}".format(*found[part].get(name, (0, 0))) for part in parts))
+        for name, figure in PROJECT_FIGURES.items()
+    )
+    table(("figure", "counts", "open", "held out"), rows)
 
 
 class _Labelled(NamedTuple):

@@ -12,10 +12,12 @@ from typing import Any
 
 from memd.config import ExtractionSettings, RecallSettings, Settings
 from memd.errors import ConfigError
+from memd.evaluation import of_projects as projects
 from memd.evaluation import retrieval_sets, tables
 from memd.evaluation.attack_cases import case_sizes, read_cases
 from memd.evaluation.evaluate import read_users, user_sizes
 from memd.evaluation.measuring import Measuring, Source, measure_cases
+from memd.evaluation.of_projects import measure_projects
 from memd.evaluation.report import Report, is_worse
 from memd.evaluation.retrieval import Score
 from memd.evaluation.retrieval import measure as measure_retrieval
@@ -54,6 +56,7 @@ def measure(folder: Path) -> Results:
         "sets": Measuring(settings, users, Source(replay=(folder / "replies",))).measure(1),
         "offline": Measuring(offline, users, Source()).measure(1),
         "attacks": measure_cases(settings, cases, by_model=False),
+        "projects": measure_projects([folder / "projects"]),
         "retrieval": _retrieval(folder / "retrieval.jsonl"),
     }
 
@@ -72,10 +75,19 @@ def worse(recorded: Results, now: Results) -> Iterator[str]:
                 yield from _worse_parts(area, name, figure, now[area]["figures"].get(name, {}))
     if now["sets"]["run"]["unanswered"]:
         yield f"{now['sets']['run']['unanswered']} users have a request without a reply"
+    yield from _worse_projects(recorded.get("projects", {}), now["projects"])
     for name, before in recorded["retrieval"].items():
         after = now["retrieval"][name]
         if after < before - TOLERANCE:
             yield f"retrieval {name} is {after:.4g}, recorded is {before:.4g}"
+
+
+def _worse_projects(recorded: Results, now: Results) -> Iterator[str]:
+    for part, figures in recorded.items():
+        for name, (before, _) in figures.items():
+            after = now[part][name][0]
+            if after < before if projects.FIGURES[name].more else after > before:
+                yield f"projects: {name} of the {part} cases is {after}, recorded is {before}"
 
 
 def _worse_parts(area: str, name: str, before: Report, after: Report) -> Iterator[str]:
@@ -122,6 +134,8 @@ def page(results: Results) -> Iterator[str]:
         yield ""
         yield from (f"* {line}" for line in tables.groups(results[area]))
         yield from _mistakes(results[area])
+    yield "\n## Projects\n"
+    yield from projects.markdown(results["projects"])
     yield "\n## Retrieval\n"
     shown = ", ".join(f"{name} {value:.3f}" for name, value in results["retrieval"].items() if name != "questions")
     yield f"{results['retrieval']['questions']} questions, a block of {BUDGET} tokens: {shown}."
