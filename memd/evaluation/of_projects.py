@@ -63,7 +63,7 @@ class ProjectSession(Struct, frozen=True, forbid_unknown_fields=True):
     sloppy: bool = False
 
 
-class Secret(Struct, frozen=True, forbid_unknown_fields=True):
+class PrivateThing(Struct, frozen=True, forbid_unknown_fields=True):
     """What only one user may read, by the words that tell it."""
 
     of: str
@@ -83,7 +83,7 @@ class LabelledProject(Struct, frozen=True, forbid_unknown_fields=True):
     leave: tuple[str, ...]
     sessions: tuple[ProjectSession, ...]
     shared: tuple[tuple[str, ...], ...]
-    secret: tuple[Secret, ...]
+    secret: tuple[PrivateThing, ...]
     disputes: tuple[tuple[str, str], ...]
 
 
