@@ -39,9 +39,9 @@ def folder(tmp_path: Path) -> Path:
     rows = {"document": "a", "text": "Likes tea."}, {"question": "q", "text": "tea", "evidence": ["a"]}
     write(tmp_path / "retrieval.jsonl", *rows)
     said = {"text": "We write it in Go.", "marked": True}
-    fact = {"content": "It is written in Go.", "message": 0, "quote": "We write it in Go", "category": "decision"}
-    session = {"user": "ana", "thread": "t", "messages": [said], "facts": [{**fact, "scope": "project"}]}
-    labels = {"leave": [], "sessions": [session], "shared": [["in go"]], "secret": [], "disputes": []}
+    shared = {"content": "It is written in Go.", "message": 0, "quote": "We write it in Go", "category": "decision"}
+    told = {"user": "ana", "thread": "t", "messages": [said], "facts": [{**shared, "scope": "project"}]}
+    labels = {"leave": [], "sessions": [told], "shared": [["in go"]], "secret": [], "disputes": []}
     project = {"project": "p", "language": "en", "members": {"ana": "owner"}, **labels}
     write(tmp_path / "projects" / "p.jsonl", project)
     return tmp_path
