@@ -18,8 +18,8 @@ from memd.push.patterns import load, prepared
 PERSONAL = frozenset({"identity", "preference", "behavior"})
 """Categories that tell of a person; what they say of a project stays with the member who said it."""
 
-WORD = 4
-"""Letters of a word that says something; shorter ones only as names and numbers."""
+WORD = 3
+"""Letters of a word that says something, its plural cut: "cats" counts; shorter ones only as names and numbers."""
 
 STEM = 5
 """Letters by which two forms of a word count as one: "deploys", "deployment"."""
