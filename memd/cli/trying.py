@@ -24,6 +24,8 @@ _PARTS = {
     "reviewedFacts": "review",
     "mergedFacts": "merge",
     "summaries": "summary",
+    "hide": "message to hide",
+    "profile": "profile",
 }
 
 

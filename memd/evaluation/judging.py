@@ -197,6 +197,8 @@ def refused_text(refusal: Refusal, asked: Asked) -> str:
             return update.new_facts[refusal.index].content
         case "mergedFacts":
             return update.merged_facts[refusal.index].content
+        case "profile":
+            return update.profile[refusal.index].value
         case "summaries":
             return list(update.summaries.values())[refusal.index]
         case "retiredFacts":
