@@ -14,20 +14,19 @@ takes a false name for a true one.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 
-from memd.extraction.offline.clauses import Statement, is_bare_no
-from memd.extraction.offline.clauses import read as read_sentence
-from memd.extraction.offline.forms import language
+from memd.extraction.offline.grammar import Form, KnownFact, language, recognise
 from memd.extraction.offline.sentences import sentences
-from memd.extraction.offline.wordings import KnownFact, recognise
+from memd.extraction.offline.statements import Statement, is_bare_no
+from memd.extraction.offline.statements import read as read_sentence
 from memd.extraction.protocol import Extraction, Request, Usage
 from memd.extraction.update import ConfirmedFact, Evidence, NewFact, RetiredFact, Subject, Update
 from memd.memory.document import Document
 from memd.memory.facts import content_of, id_of, readable_facts
 
-RULES_VERSION = "rules-2"
+RULES_VERSION = "rules-3"
 
 _MARKS = (language("en").marks, language("zh").marks)
 """Read when a worker starts: it takes 0.3 s."""
@@ -56,9 +55,11 @@ class RulesExtractor:
 
 def read(text: str) -> Iterator[tuple[Statement, str]]:
     """The plain statements of one message, each with its sentence."""
-    for sentence, quote, before in sentences(text, _MARKS):
-        for statement in read_sentence(sentence, corrects=is_bare_no(before)):
+    corrects = False
+    for sentence, quote in sentences(text, _MARKS):
+        for statement in read_sentence(sentence, corrects=corrects):
             yield statement, quote
+        corrects = is_bare_no(sentence)
 
 
 @dataclass
@@ -71,102 +72,70 @@ class _UpdateBuilder:
     retired: dict[str, RetiredFact] = field(default_factory=dict)
 
     @cached_property
-    def _facts(self) -> list[tuple[str, str, str]]:
-        """Id, content and folded content of the document's facts, read only when there is a statement."""
-        facts = readable_facts(self.document)
-        return [(id_of(fact), content_of(fact), content_of(fact).strip().casefold()) for fact in facts]
+    def _held(self) -> list[KnownFact]:
+        """The document's facts, read only when there is a statement."""
+        return [recognise(id_of(fact), content_of(fact).strip()) for fact in readable_facts(self.document)]
 
-    @cached_property
-    def _recognised(self) -> list[KnownFact]:
-        return [recognise(fact_id, text) for fact_id, text, _ in self._facts]
-
-    def _known(self, kind: str) -> list[KnownFact]:
-        """The document's facts of a kind."""
-        return [fact for fact in self._recognised if fact.kind == kind]
-
-    def take(self, statement: Statement, evidence: Evidence) -> None:
-        if statement.kind == "over":
-            self._retire(statement, evidence)
-        elif statement.kind == "correction":
-            self._correct(statement, evidence)
+    def take(self, said: Statement, evidence: Evidence) -> None:
+        if said.form:
+            self._add(said, said.form, evidence)
+        elif said.over:
+            self._retire(said, evidence)
         else:
-            self._add(statement, evidence)
+            self._correct(said, evidence)
 
     def update(self) -> Update:
         return Update({}, tuple(self.new.values()), tuple(self.confirmed.values()), tuple(self.retired.values()))
 
-    def _add(self, statement: Statement, evidence: Evidence) -> None:
-        slot = statement.kind if statement.single else f"{statement.kind}\n{statement.value.casefold()}"
-        of_kind = [] if statement.person else self._known(statement.kind)
-        self.new.pop(slot, None)
-        if same := self._same(statement, of_kind):
-            self.confirmed[same] = ConfirmedFact(same, evidence.quote)
+    def _of_kind(self, kind: str) -> list[KnownFact]:
+        return [known for known in self._held if known.form and known.form.kind == kind]
+
+    def _add(self, said: Statement, form: Form, evidence: Evidence) -> None:
+        content, value = form.content(said.value, said.relationship).casefold(), said.value.casefold()
+        self.new.pop(form.slot(value), None)
+        of_kind = [] if said.relationship else self._of_kind(form.kind)
+        same = (known for known in of_kind if form.single and known.value == value)
+        if held := next((known for known in self._held if known.content.casefold() == content), None) or next(same, None):
+            self.confirmed[held.id] = ConfirmedFact(held.id, evidence.quote)
             return
-        replaced = tuple(self._replaced(statement, of_kind))
+        replaced = [known.id for known in of_kind if form.single or known.value == value]
+        if said.relationship and said.corrects:  # another name for the same person
+            begins = content.rpartition(value)[0]
+            replaced = [known.id for known in self._held if known.content.casefold().startswith(begins)]
         for fact_id in replaced:
             self.confirmed.pop(fact_id, None)
             self.retired.pop(fact_id, None)
-        self.new[slot] = _fact(statement, evidence, replaced)
+        self.new[form.slot(value)] = _fact(said, form, evidence, tuple(replaced))
 
-    def _same(self, statement: Statement, of_kind: list[KnownFact]) -> str | None:
-        """The id of the first fact with the same content (ignoring case), or the same value of a single kind."""
-        content, value = statement.content.strip().casefold(), statement.value.casefold()
-        worded = {fact.id for fact in of_kind if statement.single and fact.value == value}
-        return next((fact_id for fact_id, _, folded in self._facts if folded == content or fact_id in worded), None)
-
-    def _replaced(self, statement: Statement, of_kind: list[KnownFact]) -> Iterator[str]:
-        """Ids of the facts that a statement replaces.
-
-        For a single kind: every other value. For other kinds: the same value in another wording (likes, dislikes).
-        """
-        if statement.person:
-            begins = statement.content.rpartition(statement.person)[0]
-            yield from (fact_id for fact_id, text, _ in self._facts if statement.corrects and text.startswith(begins))
-        else:
-            yield from (fact.id for fact in of_kind if statement.single or fact.value == statement.value.casefold())
-
-    def _retire(self, statement: Statement, evidence: Evidence) -> None:
-        for fact in self._known(statement.content):
-            if fact.value == statement.value.casefold():
-                self.confirmed.pop(fact.id, None)
-                self.retired[fact.id] = RetiredFact(fact.id, "over", evidence.quote)
-
-    def _correct(self, statement: Statement, evidence: Evidence) -> None:
-        """Replace the wrong value in the fact that contains it; without such a fact, a correction says nothing."""
-        wrong = statement.wrong.casefold()
-        for slot, fact in reversed(list(self.new.items())):
-            if (known := recognise("", fact.content)).value == wrong:
-                self._substitute(slot, known, statement, evidence, fact.replaces)
-                return
-        for known in self._recognised:
-            if known.form and known.value == wrong:
-                slot = known.kind if known.form.single else f"{known.kind}\n{statement.value.casefold()}"
+    def _retire(self, said: Statement, evidence: Evidence) -> None:
+        for known in self._of_kind(said.over):
+            if known.value == said.value.casefold():
                 self.confirmed.pop(known.id, None)
-                self._substitute(slot, known, statement, evidence, (known.id,))
+                self.retired[known.id] = RetiredFact(known.id, "over", evidence.quote)
+
+    def _correct(self, said: Statement, evidence: Evidence) -> None:
+        """Replace the wrong value in the fact that contains it; without such a fact, a correction says nothing."""
+        pending = [(recognise("", fact.content), fact.replaces) for fact in reversed(self.new.values())]
+        for known, replaces in (*pending, *((held, (held.id,)) for held in self._held)):
+            if known.form and known.value == said.wrong.casefold():
+                if known.form.value.fullmatch(said.value):
+                    self.new.pop(known.form.slot(known.value), None)
+                    self.confirmed.pop(known.id, None)
+                    self.new[known.form.slot(said.value)] = _fact(said, known.form, evidence, replaces)
                 return
 
-    def _substitute(
-        self, slot: str, known: KnownFact, statement: Statement, evidence: Evidence, replaces: tuple[str, ...]
-    ) -> None:
-        if known.form and known.form.value.fullmatch(statement.value):
-            before, after = known.template
-            content = f"{before}{statement.value}{after}"
-            private = known.form.is_sensitive(statement.value)
-            right = replace(statement, content=content, category=known.form.category, sensitive=private)
-            self.new[slot] = _fact(right, evidence, replaces)
 
-
-def _fact(statement: Statement, evidence: Evidence, replaces: tuple[str, ...] = ()) -> NewFact:
+def _fact(said: Statement, form: Form, evidence: Evidence, replaces: tuple[str, ...]) -> NewFact:
     return NewFact(
-        content=statement.content,
-        category=statement.category,
-        confidence=CONFIDENCE_OF_CORRECTION if statement.corrects else CONFIDENCE,
+        content=form.content(said.value, said.relationship),
+        category=form.category,
+        confidence=CONFIDENCE_OF_CORRECTION if said.corrects else CONFIDENCE,
         scope="user",
         durability="durable",
         authority="descriptive",
         evidence=(evidence,),
-        source_error=statement.wrong or None,
-        subject=Subject(statement.person, statement.relationship) if statement.person else None,
+        source_error=said.wrong or None,
+        subject=Subject(said.value, said.relationship) if said.relationship else None,
         replaces=replaces,
-        sensitive=statement.sensitive,
+        sensitive=form.sensitive is not None and form.sensitive.search(said.value) is not None,
     )

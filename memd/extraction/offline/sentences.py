@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-
-from memd.extraction.offline.forms import Marks
+from collections.abc import Iterator, Mapping, Sequence
 
 MASK = "\x00"
 """Replaces each character of code and quotations, which others may have written; no statement contains it."""
@@ -37,35 +35,27 @@ _ABBREVIATION = re.compile(
 _BULLET = re.compile(r"[\s\-*•·#]*(?:\d{1,2}[.)、]\s*)?")
 
 
-def sentences(text: str, marks: Sequence[Marks]) -> Iterator[tuple[str, str, str]]:
-    """The user's own sentences, as (masked, verbatim for the quote, previous sentence).
+def sentences(text: str, marks: Sequence[Mapping[str, re.Pattern[str]]]) -> Iterator[tuple[str, str]]:
+    """The user's own sentences, as (masked, verbatim for the quote).
 
     A message that asks to work on a text, or to play a role, contains words of others, so none of it is read. Text
     after a line that ends in a colon is not read either, unless the line announces facts about the user.
     """
-    own = any(each.about_me.search(text[:ANNOUNCED_CHARS]) for each in marks)
+    own = any(each["about_me"].search(text[:ANNOUNCED_CHARS]) for each in marks)
     if len(text) > (MAX_OWN_CHARS if own else MAX_MESSAGE_CHARS):
         return
-    if not own and any(each.pasted.search(text) for each in marks):
+    if not own and any(each["pasted"].search(text) for each in marks):
         return
     masked = _NOT_OWN.sub(_mask, text)
-    start, before = 0, ""
+    start = 0
     for end in sentence_ends(masked):
         first, start = start, end
         body = masked[first:end].strip()
-        if body.endswith((":", "：")) and not any(each.about_me.search(body) for each in marks):
+        if body.endswith((":", "：")) and not any(each["about_me"].search(body) for each in marks):
             return
-        if body:
-            first = _after_bullet(masked, first)
-            sentence, quote = masked[first:end].strip(), text[first:end].strip()
-            if len(quote) <= MAX_SENTENCE_CHARS:
-                yield sentence, quote, before[_after_bullet(before, 0) :].strip()
-        before = body
-
-
-def _after_bullet(text: str, start: int) -> int:
-    bullet = _BULLET.match(text, start)
-    return bullet.end() if bullet else start
+        first = _BULLET.match(masked, first).end()
+        if body and end - first <= MAX_SENTENCE_CHARS:
+            yield masked[first:end].strip(), text[first:end].strip()
 
 
 def _mask(match: re.Match[str]) -> str:

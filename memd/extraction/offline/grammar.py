@@ -1,0 +1,126 @@
+"""The closed sentence forms of a language, from its YAML file, and the facts that they could have stored."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+from memd.config import yaml_text
+
+_HERE = Path(__file__).parent
+_FRAGMENT = re.compile(r"\{([a-z]\w*)\}")
+_VALUE = re.compile(r"(?<!\(\?P)<([a-z]\w*)>")
+_SEAM = re.compile("(?<=[\u4e00-\u9fff])(?=[A-Za-z])|(?<=[A-Za-z])(?=[\u4e00-\u9fff])")
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """One kind of statement. In `stored`, `{0}` is the value and `{1}` the kin word.
+
+    `single`: a user has one of these at a time, so a new one replaces the old one. `strict`: read only in a sentence
+    of which every clause is a form. `vague`: what must not occur in the value. `value`: what a value looks like.
+    `sensitive`: values that are more private than an assistant needs.
+    """
+
+    kind: str
+    single: bool
+    category: str
+    stored: str
+    said: tuple[re.Pattern[str], ...]
+    value: re.Pattern[str]
+    strict: bool
+    vague: re.Pattern[str] | None
+    sensitive: re.Pattern[str] | None
+
+    def content(self, value: str, relationship: str) -> str:
+        """The fact's sentence. Chinese gets a space where Latin letters begin or end."""
+        sentence = self.stored.replace("{1}", relationship)
+        before, _, after = sentence.partition("{0}")
+        return before + _gap(before[-1:] + value[:1]) + value + _gap(value[-1:] + after[:1]) + after
+
+    def slot(self, value: str) -> str:
+        """What a newer statement overrules: the kind where there is only one, else the kind with this value."""
+        return self.kind if self.single else f"{self.kind}\n{value.casefold()}"
+
+
+class Language(NamedTuple):
+    """Everything read from one file. `marks`: the regexes beside the forms, by name; the comments are in the files.
+
+    `over`: the kind of fact that has ended, with the form that says so. `subject`: "I", for a clause without one.
+    """
+
+    forms: tuple[Form, ...]
+    over: tuple[tuple[str, re.Pattern[str]], ...]
+    subject: str
+    marks: Mapping[str, re.Pattern[str]]
+
+
+class KnownFact(NamedTuple):
+    """A fact of the document as a form could have stored it; `form` is None where no form could."""
+
+    id: str
+    content: str
+    value: str = ""
+    form: Form | None = None
+
+
+@cache
+def language(name: str) -> Language:
+    """The forms of `en` or `zh`."""
+    data = yaml_text.read(_HERE / f"{name}.yaml")
+    flags = re.I if data["ignore_case"] else 0  # a large set of characters takes long to compile where case is ignored
+    fragments: dict[str, str] = {}
+    for fragment, source in data["fragments"].items():
+        fragments[fragment] = f"(?:{_filled(source, fragments)})"
+
+    def compiled(source: str) -> re.Pattern[str]:
+        return re.compile(_filled(source, fragments), flags)
+
+    marks = {mark: compiled(source) for mark, source in data["marks"].items()}
+
+    def form(kind: str, many: str, category: str, stored: str, *said: str) -> Form:
+        values = "|".join(fragments[name] for each in said for name in _VALUE.findall(each))
+        return Form(
+            kind=kind,
+            single=many == "one",
+            category=category,
+            stored=stored,
+            said=tuple(compiled(each + data["end"]) for each in said),
+            value=compiled(values),
+            strict=kind in data["strict"],
+            vague=marks["vague"] if kind in data["words"] else None,
+            sensitive=compiled(data["sensitive"][kind]) if kind in data["sensitive"] else None,
+        )
+
+    over = tuple((kind, compiled(source + data["end"])) for kind, source in data["over"].items())
+    return Language(tuple(form(*row) for row in data["forms"]), over, data["subject"], marks)
+
+
+def recognise(fact_id: str, content: str) -> KnownFact:
+    """The form that could have stored a fact, with the value."""
+    for form in _longest_first():
+        before, _, after = form.stored.partition("{0}")
+        value = content[len(before) : len(content) - len(after)].strip()
+        if value and content.startswith(before) and content.endswith(after) and form.value.match(value):
+            return KnownFact(fact_id, content, value.casefold(), form)
+    return KnownFact(fact_id, content)
+
+
+@cache
+def _longest_first() -> list[Form]:
+    """ "The user is from {0}." is not "The user is {0}." with another value."""
+    forms = (*language("en").forms, *language("zh").forms)
+    return sorted((form for form in forms if "{1}" not in form.stored), key=lambda form: -len(form.stored))
+
+
+def _gap(seam: str) -> str:
+    return " " if _SEAM.search(seam) else ""
+
+
+def _filled(source: str, fragments: dict[str, str]) -> str:
+    source = _VALUE.sub(lambda use: f"(?P<value>{fragments[use[1]]})", source)
+    return _FRAGMENT.sub(lambda use: fragments[use[1]], source)

@@ -1,0 +1,108 @@
+"""Reads one sentence: an opening, then clauses, each of which has to be a form as a whole."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from memd.extraction.offline.grammar import Form, Language, language
+from memd.extraction.offline.sentences import MASK
+
+MAX_VALUE_CHARS = 120
+"""A longer value is a paragraph, not a plain statement."""
+
+HAN = re.compile("[\u4e00-\u9fff]")
+_LATIN = re.compile("[A-Za-z]")
+_EDGE = re.compile(r"^[\s\"'`*_~]+|[\s.!;~。！；，,]+$")
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """One statement of the user: a fact of this form with this value.
+
+    `over`: the kind of fact that no longer holds. Without form and `over` it is a correction: `value` is right and
+    `wrong` was wrong, whatever fact it belongs to. `relationship`: who the person is whose name is the value.
+    """
+
+    value: str
+    form: Form | None = None
+    over: str = ""
+    corrects: bool = False
+    wrong: str = ""
+    relationship: str = ""
+
+
+def language_of(sentence: str) -> Language:
+    """Chinese when it has a Chinese character, else English."""
+    return language("zh" if HAN.search(sentence) else "en")
+
+
+def read(sentence: str, *, corrects: bool = False) -> list[Statement]:
+    """The plain statements of one sentence. `corrects`: the previous sentence was a bare "No."."""
+    known = language_of(sentence)
+    whole = _normal(sentence)
+    text = known.marks["question"].sub("", whole)
+    if MASK in text or known.marks["excluded"].search(text):
+        return []
+    start = _opening(text)
+    corrects = corrects or known.marks["correcting"].search(text[:start]) is not None
+    body, wrong = text[start:], ""
+    if found := (known.marks["meant"].match(body) or known.marks["not_but"].match(body)):
+        return [Statement(_bare(found["right"]), corrects=True, wrong=_bare(found["wrong"]))]
+    if found := known.marks["wrong"].search(body):
+        body, wrong, corrects = body[: found.start()], _bare(found["wrong"]), True
+    clauses = known.marks["boundary"].split(body)
+    read_ones = list(_clauses(clauses, known))
+    is_whole = text == whole and len(read_ones) == len(clauses)
+    kept = [each for each in read_ones if is_whole or not (each.form and each.form.strict)]
+    return [replace(each, corrects=corrects, wrong=wrong) for each in kept]
+
+
+def is_bare_no(sentence: str) -> bool:
+    """Whether the whole sentence is a "no" or 不对 that the next sentence explains."""
+    correcting = language_of(sentence).marks["correcting"]
+    return not _bare(sentence[_opening(sentence) :]) and correcting.search(sentence) is not None
+
+
+def _normal(sentence: str) -> str:
+    """English with single spaces and plain apostrophes; Chinese without spaces, but beside Latin letters."""
+    text = sentence.replace("’", "'")
+    return (" " if _LATIN.search(text) or not HAN.search(text) else "").join(text.split())
+
+
+def _opening(text: str) -> int:
+    found = language_of(text).marks["opening"].match(text)
+    return found.end() if found else 0
+
+
+def _bare(value: str) -> str:
+    return _EDGE.sub("", value.replace("`", ""))
+
+
+def _clauses(clauses: list[str], known: Language) -> Iterator[Statement]:
+    """One statement a clause, up to the first clause that is no form. A later one may leave out its subject."""
+    elided = False
+    for clause in clauses:
+        subject = known.subject if elided and not known.marks["own"].match(clause) else ""
+        found = _clause(subject + clause, known)
+        if found is None:
+            return
+        yield found
+        elided = not found.relationship
+
+
+def _clause(text: str, known: Language) -> Statement | None:
+    for kind, pattern in known.over:
+        if found := pattern.fullmatch(text):
+            return Statement(_bare(found["value"]), over=kind)
+    for form in known.forms:
+        for pattern in form.said:
+            if (found := pattern.fullmatch(text)) and _is_plain(form, found["value"]):
+                kin = found.groupdict().get("kin", "").lower()
+                return Statement(_bare(found["value"]), form, relationship=kin)
+    return None
+
+
+def _is_plain(form: Form, value: str) -> bool:
+    return len(value) <= MAX_VALUE_CHARS and not (form.vague and form.vague.search(value))
