@@ -94,9 +94,9 @@ class _UpdateBuilder:
         content, value = form.content(said.value, said.relationship).casefold(), said.value.casefold()
         self.new.pop(form.slot(value), None)
         of_kind = [] if said.relationship else self._of_kind(form.kind)
-        same = (known for known in of_kind if form.single and known.value == value)
-        if held := next((known for known in self._held if known.content.casefold() == content), None) or next(same, None):
-            self.confirmed[held.id] = ConfirmedFact(held.id, evidence.quote)
+        worded = [known for known in of_kind if form.single and known.value == value]
+        if same := [known for known in self._held if known in worded or known.content.casefold() == content]:
+            self.confirmed[same[0].id] = ConfirmedFact(same[0].id, evidence.quote)
             return
         replaced = [known.id for known in of_kind if form.single or known.value == value]
         if said.relationship and said.corrects:  # another name for the same person

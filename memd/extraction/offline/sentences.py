@@ -53,7 +53,8 @@ def sentences(text: str, marks: Sequence[Mapping[str, re.Pattern[str]]]) -> Iter
         body = masked[first:end].strip()
         if body.endswith((":", "：")) and not any(each["about_me"].search(body) for each in marks):
             return
-        first = _BULLET.match(masked, first).end()
+        bullet = _BULLET.match(masked, first)
+        first = bullet.end() if bullet else first
         if body and end - first <= MAX_SENTENCE_CHARS:
             yield masked[first:end].strip(), text[first:end].strip()
 
