@@ -32,6 +32,7 @@ from memd.memory.facts import (
     valid_until,
     whose,
 )
+from memd.memory.relationships import current_facts
 from memd.memory.text import one_line
 from memd.recall.layers import Excerpt
 from memd.recall.search import SCOPES, WEIGHTS
@@ -294,7 +295,7 @@ def _summaries(document: Document, order: Sequence[tuple[str, str, str]]) -> Ite
 def _fact_lines(document: Document) -> Iterator[str]:
     """The line of each fact, with a doubt where the user has said that it is over."""
     doubted = {entry.get("fact") for entry in withheld_of(document)}
-    for fact in facts_of(document):
+    for fact in current_facts(document):
         line = fact_line(fact)
         yield line + DOUBT if line and fact.get("id") in doubted else line
 

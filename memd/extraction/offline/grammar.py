@@ -47,7 +47,7 @@ class Form:
         return self.kind if self.single else f"{self.kind}\n{value.casefold()}"
 
 
-class Language(NamedTuple):
+class Grammar(NamedTuple):
     """Everything read from one file. `marks`: the regexes beside the forms, by name; the comments are in the files.
 
     `over`: the kind of fact that has ended, with the form that says so. `subject`: "I", for a clause without one.
@@ -69,7 +69,7 @@ class KnownFact(NamedTuple):
 
 
 @cache
-def language(name: str) -> Language:
+def language(name: str) -> Grammar:
     """The forms of `en` or `zh`."""
     data = yaml_text.read(_HERE / f"{name}.yaml")
     flags = re.I if data["ignore_case"] else 0  # a large set of characters takes long to compile where case is ignored
@@ -97,7 +97,7 @@ def language(name: str) -> Language:
         )
 
     over = tuple((kind, compiled(source + data["end"])) for kind, source in data["over"].items())
-    return Language(tuple(form(*row) for row in data["forms"]), over, data["subject"], marks)
+    return Grammar(tuple(form(*row) for row in data["forms"]), over, data["subject"], marks)
 
 
 def recognise(fact_id: str, content: str) -> KnownFact:

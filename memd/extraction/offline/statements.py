@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from memd.extraction.offline.grammar import Form, Language, language
+from memd.extraction.offline.grammar import Form, Grammar, language
 from memd.extraction.offline.sentences import MASK
 
 MAX_VALUE_CHARS = 120
@@ -33,7 +33,7 @@ class Statement:
     relationship: str = ""
 
 
-def language_of(sentence: str) -> Language:
+def language_of(sentence: str) -> Grammar:
     """Chinese when it has a Chinese character, else English."""
     return language("zh" if HAN.search(sentence) else "en")
 
@@ -80,7 +80,7 @@ def _bare(value: str) -> str:
     return _EDGE.sub("", value.replace("`", ""))
 
 
-def _clauses(clauses: list[str], known: Language) -> Iterator[Statement]:
+def _clauses(clauses: list[str], known: Grammar) -> Iterator[Statement]:
     """One statement a clause, up to the first clause that is no form. A later one may leave out its subject."""
     elided = False
     for clause in clauses:
@@ -92,7 +92,7 @@ def _clauses(clauses: list[str], known: Language) -> Iterator[Statement]:
         elided = not found.relationship
 
 
-def _clause(text: str, known: Language) -> Statement | None:
+def _clause(text: str, known: Grammar) -> Statement | None:
     for kind, pattern in known.over:
         if found := pattern.fullmatch(text):
             return Statement(_bare(found["value"]), over=kind)
