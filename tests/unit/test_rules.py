@@ -178,6 +178,15 @@ LEFT_ALONE = [
     # More than a closed form holds.
     "I love my dog. I plan to visit my sister in Oslo.",
     "Please always answer in British English when we talk about the thesis.",
+    # A choice among what was offered, a request in a list, somebody else's name, what is no place or firm.
+    "I like Apocalypse Now. I enjoy True Grit.",
+    "I like stage show and look in Phoenix. I like sports March 6th.",
+    "I like rock music, but I don't have any record in mind now.",
+    "I hate men! I don't eat gluten, never have",
+    "I work for a company. We have a children.",
+    "我最近在考虑找新工作。我家在装修了，缺个木工。我叫餐吃！",
+    "我搬到别的城市也脱离不开她。我住在七楼。我住在环渤海商务酒店。",
+    "哪句话与其他三句最不相关？A.我喜欢吃巧克力。B.我最近在学画画。",
     # Roles and fiction.
     "You are my grandmother. I'm seventy years old.",
     "Hi. My name is Jon. I'm a medical student. How can we help you today?",
