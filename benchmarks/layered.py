@@ -39,14 +39,18 @@ def queries() -> list[str]:
 def write(settings: Settings, bucket: Bucket, facts: int, excerpts: int) -> None:
     """Store such a memory. Half of its turns have an excerpt, each of one or several sentences; half are replies."""
     known = [_proven(fact) for group in labelled().groups.values() for fact in group]
-    document = {
-        **empty_document(bucket),
-        "facts": [{**known[number % len(known)], "id": f"fact_{number:08x}"} for number in range(facts)],
-        "revision": 1,
-    }
-    pairs = islice(_pairs(), excerpts)
+    turns = [turn for pair in islice(_pairs(), excerpts) for turn in pair]
+    made = [
+        {
+            **known[number % len(known)],
+            "id": f"fact_{number:08x}",
+            "provenBy": [turn.id for turn in turns[number::facts]],  # excerpts are beside turns that prove a fact
+        }
+        for number in range(facts)
+    ]
+    document = {**empty_document(bucket), "facts": made, "revision": 1}
     store = open_store(settings)
-    change = append([turn for pair in pairs for turn in pair])
+    change = append(turns)
     store.commit(bucket, store.load(bucket), document, lambda: True, said=change)
 
 

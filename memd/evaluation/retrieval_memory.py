@@ -100,7 +100,8 @@ def _document(labelled: Labelled, group: str) -> Document:
     """The memory document of a group. Facts name the turns that prove them as a drain writes it."""
     threads = {turn.id: turn.thread for turn in labelled.turns.get(group, ())}
     facts = [_proven(fact, threads) for fact in labelled.groups[group]]
-    return {**empty_document(Bucket(group)), "facts": facts}
+    archive = [_proven(fact, threads) for fact in labelled.archived.get(group, ())]
+    return {**empty_document(Bucket(group)), "facts": facts, "archive": archive}
 
 
 def _proven(fact: Row, threads: dict[str, str]) -> Row:

@@ -1,19 +1,20 @@
 """Excerpts: what the user said and no fact rests on, and what was said around each fact. Pure.
 
-Only sentences that passed the gates give excerpts, hidden turns give nothing at all, and what has changed since is
-found only by questions about the past.
+Only sentences that passed the gates give excerpts, and only near another turn that proves a fact; hidden turns give
+nothing at all, and what has changed since is found only by questions about the past.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from msgspec import Struct
 
 from memd.context import identity_of_id
 from memd.memory.document import Fact
-from memd.memory.facts import content_of, evidence_of
+from memd.memory.facts import content_of, evidence_of, proven_by
 from memd.memory.said.excerpts import GATES_VERSION
 from memd.memory.said.turns import Said, Turn
 from memd.memory.text import normal_keys
@@ -27,6 +28,13 @@ CATEGORY = "said"
 
 MAX_CHARS = 400
 """Characters of an excerpt at most: neighbouring sentences of a turn are one excerpt up to this length."""
+
+WITNESS_TURNS = 8
+"""A turn gives excerpts only if another one, at most so many turns away in its thread, proves a fact.
+
+No list of patterns names every order that is dressed as a statement. So where the model found nothing to keep, nothing
+else is shown either; and a turn is not its own witness, since whoever writes an order can put a fact beside it.
+"""
 
 
 class Excerpt(Struct, frozen=True, gc=False):
@@ -63,10 +71,12 @@ class Layer:
     agent_name: str
 
 
-def excerpts_of(layers: Sequence[Layer], facts: Sequence[Fact]) -> tuple[Excerpt, ...]:
+def excerpts_of(layers: Sequence[Layer], facts: Sequence[Fact], archived: Iterable[str] = ()) -> tuple[Excerpt, ...]:
     """The excerpts of these layers, oldest first within each; marks of any hide in all, and equal ones come once.
 
     `facts`: what rests on their turns; a sentence that says the same as a fact, or holds its quote, is no excerpt.
+    A turn without another one near that proves one of these facts, or is among `archived`, gives none. `archived`: the
+    identities of the turns that proved archived facts.
     """
     hidden = frozenset[str]().union(*(layer.said.hidden for layer in layers))
     over = frozenset[str]().union(*(layer.said.over for layer in layers))
@@ -76,11 +86,13 @@ def excerpts_of(layers: Sequence[Layer], facts: Sequence[Fact]) -> tuple[Excerpt
             for identity in _identities(entry):
                 quotes.setdefault(identity, []).append(str(entry.get("quote", "")))
     known = set(normal_keys([content_of(fact) for fact in facts]))
+    witnesses = {*quotes, *chain.from_iterable(map(proven_by, facts)), *archived}
+    witnessed = frozenset[str]().union(*(layer.said.beside(witnesses, WITNESS_TURNS) for layer in layers))
     stated = [
         Excerpt(turn, text, turn.id in over, layer.agent_name)
         for layer in layers
         for turn in layer.said.turns
-        if turn.excerpts and turn.gates == GATES_VERSION and turn.id not in hidden
+        if turn.excerpts and turn.gates == GATES_VERSION and turn.id in witnessed and turn.id not in hidden
         for text in _texts(turn, quotes.get(turn.id, ()))
     ]
     found: dict[str, Excerpt] = {}

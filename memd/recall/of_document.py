@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from memd.config import RecallSettings
+from memd.memory.archive_proofs import archive_proofs
 from memd.memory.document import Document, agent_of, facts_of
 from memd.memory.said.turns import NOTHING_SAID, Said
 from memd.recall.edges import period_of
@@ -21,7 +22,7 @@ def indexed(document: Document, now: datetime, said: Said = NOTHING_SAID, *, exc
     """The memory at `now` with its index. `excerpts` False: what was said finds facts, but is not found itself."""
     memory = alone(document, now)
     layers = [Layer(said, agent_of(document))]
-    found = excerpts_of(layers, facts_of(document)) if excerpts else ()
+    found = excerpts_of(layers, facts_of(document), archive_proofs(document)) if excerpts else ()
     around = [*around_facts(layers, memory.facts), *around_excerpts(layers, found)]
     return Indexed(with_excerpts(memory, found), around)
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
+from itertools import chain
 from sys import getsizeof
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,7 @@ from msgspec.structs import replace
 from memd.config import RecallSettings, Settings
 from memd.context import DEFAULT_AGENT, Bucket, of_project
 from memd.memory import refused
+from memd.memory.archive_proofs import archive_proofs
 from memd.memory.document import Document, Fact, facts_of, user_of
 from memd.memory.facts import Scope, content_of, id_of, scope_of
 from memd.memory.hand.editing import load_unrepaired
@@ -91,7 +93,8 @@ class _Cached:
     def indexed(self) -> Indexed:
         every = [fact for document in self.documents for fact in facts_of(document)]
         every += [fact for document in self.documents for fact in within(document, self.scopes)]
-        excerpts = excerpts_of(self.layers, every) if self.settings.excerpt_tokens else ()
+        archived = chain.from_iterable(map(archive_proofs, self.documents))
+        excerpts = excerpts_of(self.layers, every, archived) if self.settings.excerpt_tokens else ()
         if self.project is not None:
             excerpts = without_shared(excerpts, self.project, user_of(self.documents[0]))
         around = (*around_facts(self.layers, self.memory.facts), *around_excerpts(self.layers, excerpts))

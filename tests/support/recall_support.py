@@ -51,8 +51,15 @@ def turn(identity: str, text: str, said_at: str = "2026-06-03T10:00:00Z", thread
     return judged(Turn(identity, thread, role, text, said_at, iso(datetime.now(UTC)), **fields), ())
 
 
-def store(data_dir: Path, made: Document, *turns: Turn, marks: tuple[Mark, ...] = ()) -> None:
-    """A document with what was said, as a worker stores it."""
+def store(data_dir: Path, made: Document, *turns: Turn, marks: tuple[Mark, ...] = (), witnessed: bool = True) -> None:
+    """A document with what was said, as a worker stores it.
+
+    `witnessed`: each thread begins with a turn that proves the first fact, so that those after it may give excerpts.
+    """
+    if witnessed and made["facts"]:
+        begun = {one.thread: turn(f"begun-{one.thread}", "Hm.", one.said_at, one.thread) for one in turns}
+        first = {"provenBy": [one.id for one in begun.values()], **made["facts"][0]}
+        made, turns = {**made, "facts": [first, *made["facts"][1:]]}, (*begun.values(), *turns)
     settings = make_settings(data_dir, None)
     bucket = Bucket(made["userId"], made["agentName"])
     files = open_store(settings)

@@ -98,6 +98,26 @@ def test_what_a_person_or_an_agent_corrects_is_over(data_dir: Path, agent: bool)
     assert shown("the flat before the move?") == [*said]
 
 
+@pytest.mark.parametrize("where", ["facts", "archive"])
+@pytest.mark.parametrize(
+    ("proof", "thread", "between", "shown"),
+    [("0", "t1", 0, True), ("0", "t1", 7, True), ("0", "t1", 8, False), ("0", "t2", 0, False), ("1", "t1", 0, False)],
+)
+def test_only_turns_near_another_one_that_proves_a_fact_give_excerpts(
+    data_dir: Path, where: str, proof: str, thread: str, between: int, shown: bool
+) -> None:
+    """In their conversation, whether or not the fact still holds. A turn is not its own witness.
+
+    So nothing is shown of a conversation in which the model found nothing to keep.
+    """
+    others = [turn(f"b{number}", "Hm.") for number in range(between)]
+    made = document(fact("b", "Lives in Porto"))
+    evidence = [{"thread": thread, "message": proof, "quote": "I like tea"}]
+    made[where] = [*made[where], fact("a", "The user likes tea", evidence=evidence)]
+    store(data_dir, made, turn("0", "I like tea.", thread=thread), *others, turn("1", SALAZAR), witnessed=False)
+    assert (SALAZAR in found(data_dir, "sourdough")) is shown
+
+
 def test_sentences_that_a_fact_rests_on_are_no_excerpts(data_dir: Path) -> None:
     """The others of the turn are; equal lines come once, and other speakers none."""
     evidence = [{"thread": "t1", "message": "1", "quote": "I keep bees"}]
@@ -144,7 +164,9 @@ def test_a_conversation_gets_no_excerpts_of_its_own_last_turns(data_dir: Path) -
 def test_excerpts_take_their_part_of_the_block_at_most(data_dir: Path) -> None:
     """`recall.excerpt_tokens`, and half of it whatever that says; each line is data."""
     turns = [turn(str(number), f"My garden has {number} old apple trees & shrubs.") for number in range(80)]
-    store(data_dir, document(*(fact(f"f{n}", f"Likes garden number {n}") for n in range(5))), *turns)
+    proofs = [one.id for one in turns]
+    facts = [fact(f"f{n}", f"Likes garden number {n}", provenBy=proofs) for n in range(5)]
+    store(data_dir, document(*facts), *turns)
     few = reader(data_dir, recall__excerpt_tokens=100).inject("ana", query="garden")
     many = reader(data_dir, recall__excerpt_tokens=4000).inject("ana", query="garden", max_tokens=600)
     assert 2 <= few.count("| not verified]") <= 5
@@ -170,10 +192,10 @@ def test_an_agents_reader_gets_the_excerpts_of_both_memories(data_dir: Path) -> 
 
 def test_a_document_in_no_store_reads_like_one_in_a_store(data_dir: Path) -> None:
     """The same block, with excerpts, around facts and marks: what `memd eval` measures is what users get."""
-    made = document(fact("a", "Lives in Porto"), fact("b", "Bakes bread", 0.7, saidAt=JULY))
+    made = document(fact("a", "Lives in Porto", provenBy=["1", "2"]), fact("b", "Bakes bread", 0.7, saidAt=JULY))
     turns = turn("1", SALAZAR), turn("2", "My sister bakes rye bread on Sundays.", MAY), turn("3", "I hate rye bread.")
     marks = (Mark("3", "over", "changed"),)
-    store(data_dir, made, *turns, marks=marks)
+    store(data_dir, made, *turns, marks=marks, witnessed=False)
     change = append(turns, marks)
     assert change is not None
     app, said = reader(data_dir), decode(change.lines)

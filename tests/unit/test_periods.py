@@ -145,6 +145,7 @@ def test_a_question_of_nothing_but_a_period_brings_what_was_said_then(query: str
     june = [datetime(2026, 6, day, 10, tzinfo=UTC).isoformat() for day in range(20, 31)]
     facts = [fact(f"f{day}", f"Cooks dish number {day}", 0.9 - day / 100, saidAt=june[day]) for day in range(11)]
     turns = [turn(f"t{day}", f"My canoe has {day} holes.", june[day]) for day in (1, 4, 10)]
+    facts[0]["provenBy"] = [one.id for one in turns]
     said = Said(turns, [b""] * 3, [Mark("t4", "over")])
     memory = indexed(document(*facts), NOW, said)
     period = period_of(query, NOW)

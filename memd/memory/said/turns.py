@@ -106,6 +106,18 @@ class Said:
         thread, place = self._place(identity)
         return thread[place + 1 : place + 1 + most] if place >= 0 else ()
 
+    def beside(self, identities: Iterable[str], most: int) -> frozenset[str]:
+        """The identities of up to `most` turns of the same thread on either side of each of these turns.
+
+        One of these turns is among them only where another one is that near.
+        """
+        found: set[str] = set()
+        for identity in identities:
+            thread, place = self._place(identity)
+            found.update(turn.id for turn in thread[max(0, place - most) : place])
+            found.update(turn.id for turn in thread[place + 1 : place + 1 + most])
+        return frozenset(found)
+
     def _place(self, identity: str) -> tuple[Sequence[Turn], int]:
         turn = self.by_id.get(identity)
         return ((), -1) if turn is None else (self.of_thread(turn.thread), self._places[identity])

@@ -11,6 +11,7 @@ from typing import Any, Generic, TypeVar
 
 from memd.config import Settings
 from memd.context import Bucket
+from memd.memory.archive_proofs import for_readers
 from memd.memory.document import Document, facts_of
 from memd.memory.packed import PackedFacts, pack
 from memd.memory.store.protocol import Store, load_to_read
@@ -53,6 +54,8 @@ class CachedReader(Generic[D]):
 
     def read(self, bucket: Bucket) -> Document:
         """The bucket's document without ledger and archive, which are most of its size and which only writers need.
+
+        Of the archive it has the names of the turns that prove its facts.
 
         Its facts are packed (see `memd.memory.packed`). Callers must not change it, as all readers share it.
         Raises as `Store.load` does.
@@ -123,4 +126,4 @@ def size_of(value: Any) -> int:
 
 def _readable(document: Document) -> Document:
     read = {name: value for name, value in document.items() if name not in {"ledger", "archive"}}
-    return {**read, "facts": PackedFacts(map(pack, facts_of(document)))}
+    return {**read, **for_readers(document), "facts": PackedFacts(map(pack, facts_of(document)))}
