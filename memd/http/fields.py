@@ -6,6 +6,7 @@ Everything is strict: unknown fields, fields given twice, and numbers written as
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from functools import partial
 from typing import Annotated, Any, Literal
@@ -20,6 +21,7 @@ from memd.inbox.keys import MAX_LIMIT as MAX_ROWS
 from memd.inbox.keys import SOURCES
 from memd.memory.facts import ScopeKind
 from memd.memory.listing import SCOPE_NAMES, By, ListFilters
+from memd.memory.profiles import MOST_ITEMS, USER_FIELDS, ProfileField
 from memd.push.strict_json import parse_json
 from memd.recall.search import MAX_LIMIT, MAX_QUERY_CHARS, check_query
 
@@ -52,6 +54,7 @@ _MOMENT = re.compile(
     r"^[1-9][0-9]{3}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])"
     r"(T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]{1,6})?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])?)?$"
 )
+_SNAKE = re.compile(r"([A-Z])")
 _INTEGER = re.compile(r"-?[0-9]{1,15}")
 
 
@@ -91,6 +94,40 @@ Moment = Annotated[
 Content = Annotated[str, WithJsonSchema({"type": "string", "format": "memd-fact"})]
 """One sentence; memory/gates checks it."""
 
+
+def _ways(names: Iterable[str]) -> list[str]:
+    """The names of profile fields in either way of writing them."""
+    return [*dict.fromkeys(way for name in names for way in (_SNAKE.sub(r"_\1", name).lower(), name))]
+
+
+def names_schema(table: Mapping[str, ProfileField]) -> dict[str, Any]:
+    """The schema of a profile field's name; `memory.profiles` checks it."""
+    return {"type": "string", "enum": _ways(table)}
+
+
+def values_schema(table: Mapping[str, ProfileField]) -> dict[str, Any]:
+    """Which field takes which value: one alternative for each."""
+    text: dict[str, Any] = {"type": "string", "format": "memd-fact"}
+    values: dict[str, dict[str, Any]] = {
+        "text": text,
+        "tag": {"type": "string", "enum": ["en", "zh-CN", "ja"]},
+        "list": {"type": "array", "items": text, "minItems": 1, "maxItems": MOST_ITEMS},
+    }
+    fields = table.items()
+    return {
+        "oneOf": [
+            {
+                "properties": {
+                    "field": {"enum": _ways([name])},
+                    "value": {"enum": list(one.choices)} if one.kind == "choice" else values[one.kind],
+                }
+            }
+            for name, one in fields
+        ]
+    }
+
+
+ProfileName = Annotated[str, WithJsonSchema(names_schema(USER_FIELDS))]
 Category = Annotated[str, WithJsonSchema({"type": "string", "format": "memd-category"})]
 
 
@@ -273,14 +310,16 @@ class FactEdit(OneMemory):
 class ProfileSet(OneMemory):
     """A field of a profile to set by hand."""
 
-    field: str = Field(max_length=100, description="Such as profession or programming_languages; docs/editing.md.")
+    model_config = ConfigDict(**Fields.model_config, json_schema_extra=values_schema(USER_FIELDS))
+
+    field: ProfileName = Field(description="docs/editing.md says what each takes.")
     value: str | list[str] = Field(description="A text; a list of texts where the field is a list.")
 
 
 class ProfileUnset(OneMemory):
     """A field of a profile to take out."""
 
-    field: str = Field(max_length=100)
+    field: ProfileName
 
 
 class Approval(OneMemory):

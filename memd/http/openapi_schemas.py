@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, get_args
+from typing import Any, get_args, get_type_hints
 
 from pydantic import TypeAdapter
 
@@ -96,6 +96,18 @@ PROFILE: Schema = {
 }
 PROFILE_FIELD: Schema = {"type": "object", "required": ["field"], "properties": {"field": _TEXT}}
 
+
+def _row_of(kind: type) -> Schema:
+    """A NamedTuple of texts and numbers, as the operations write it: an object."""
+    types = {str: "string", int: "integer"}
+    fields = get_type_hints(kind)
+    return {
+        "type": "object",
+        "required": list(fields),
+        "properties": {name: {"type": types[of]} for name, of in fields.items()},
+    }
+
+
 _ROLE: Schema = {"type": "string", "enum": list(rights.ROLES)}
 MEMBER: Schema = {"type": "object", "required": ["user_id", "role"], "properties": {"user_id": _TEXT, "role": _ROLE}}
 MEMBERS: Schema = {
@@ -106,12 +118,12 @@ MEMBERS: Schema = {
 PROJECTS: Schema = {
     "type": "object",
     "required": ["projects"],
-    "properties": {"projects": {"type": "array", "items": of(ListedProject)}},
+    "properties": {"projects": {"type": "array", "items": _row_of(ListedProject)}},
 }
 TIMELINE: Schema = {
     "type": "object",
     "required": ["timeline"],
-    "properties": {"timeline": {"type": "array", "items": of(Moment)}},
+    "properties": {"timeline": {"type": "array", "items": _row_of(Moment)}},
 }
 PROJECT_WHY: Schema = {
     "type": "object",

@@ -29,8 +29,8 @@ RETRY_S = 5
 _FORM = frozenset({"E_JSON", "E_UTF8", "E_SURROGATE", "E_DUPLICATE_KEY", "E_NUMBER", "E_DEPTH"})
 """Codes of malformed JSON: 400. Valid JSON with invalid content is 422."""
 
-_OF_RIGHTS = {"E_PROJECT_UNKNOWN": 404, "E_FORBIDDEN": 403}
-"""Codes of what the asker may not do, by status."""
+_OF_RIGHTS = {"E_PROJECT_UNKNOWN": 404, "E_FORBIDDEN": 403, "E_PROJECT_EXISTS": 409, "E_PROJECT_CLOSED": 409}
+"""Codes of what the asker may not do, or nobody any more, by status."""
 
 _UNAVAILABLE: tuple[tuple[type[MemdError], str], ...] = (
     (InboxFull, "E_INBOX_FULL"),

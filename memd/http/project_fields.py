@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import ConfigDict, Field, WithJsonSchema
 
 from memd.http.fields import (
     BY,
@@ -17,9 +17,14 @@ from memd.http.fields import (
     Moment,
     ProjectId,
     UserId,
+    names_schema,
+    values_schema,
 )
 from memd.memory.listing import By, ListFilters
+from memd.memory.profiles import PROJECT_FIELDS
 from memd.memory.projects.rights import Role
+
+ProjectProfileName = Annotated[str, WithJsonSchema(names_schema(PROJECT_FIELDS))]
 
 
 class MyProjects(Fields):
@@ -104,11 +109,13 @@ class ProjectFactEdit(OneProject):
 class ProjectProfileSet(OneProject):
     """A field of a project's profile to set."""
 
-    field: str = Field(max_length=100, description="Such as project_goal or tech_stack; docs/projects.md.")
+    model_config = ConfigDict(**Fields.model_config, json_schema_extra=values_schema(PROJECT_FIELDS))
+
+    field: ProjectProfileName = Field(description="docs/editing.md says what each takes.")
     value: str | list[str] = Field(description="A text; a list of texts where the field is a list.")
 
 
 class ProjectProfileUnset(OneProject):
     """A field of a project's profile to take out."""
 
-    field: str = Field(max_length=100)
+    field: ProjectProfileName

@@ -164,7 +164,7 @@ def _projects() -> list[Operation]:
         ),
         Operation(
             "POST", "/v1/projects", "makeProject", "Make a project of the token's app", "admin", projects.make,
-            {201: schemas.FACT_ID}, body=project_fields.NewProject,
+            {201: schemas.FACT_ID}, body=project_fields.NewProject, refusals=(409,),
             description="Its id is never used again. `user_id` is the first owner.",
         ),
         Operation(

@@ -21,7 +21,7 @@ from memd.memory.text import one_line
 
 Value = str | list[str]
 
-__all__ = ["MANUAL", "MODEL", "OFFERED", "PROJECT_FIELDS", "USER_FIELDS", "ProfileEntry", "ProfileField"]
+__all__ = ["MANUAL", "MODEL", "MOST_ITEMS", "OFFERED", "PROJECT_FIELDS", "USER_FIELDS", "ProfileEntry", "ProfileField"]
 
 MODEL = "model"
 """The source of fields that a model filled."""

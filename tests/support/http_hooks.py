@@ -15,6 +15,8 @@ from hypothesis import strategies as st
 from memd.config import ClientSettings
 from memd.errors import Rejected
 from memd.identifiers import check_identifier
+from memd.memory import profiles
+from memd.memory.profiles import PROJECT_FIELDS, USER_FIELDS
 from memd.push.strict_json import MAX_NUMBER_CHARS
 
 MAX_BYTES = ClientSettings().read_bytes
@@ -46,11 +48,23 @@ def filter_body(_: schemathesis.HookContext, body: Any) -> bool:
         return False
     if not isinstance(body, dict):
         return True
+    if "field" in body and not _is_profile_value(body):
+        return False
     messages = body.get("messages")
     said = [one for one in messages if isinstance(one, dict)] if isinstance(messages, list) else []
     said += [data for one in said if isinstance(data := one.get("data"), dict)]
     ids = [one.get("id") for one in said]
     return body.get("wait") is not True and not _has_long_number(body) and float not in map(type, ids)
+
+
+def _is_profile_value(body: dict[str, Any]) -> bool:
+    """Whether the value is one of its field: which field takes what, the document says in words."""
+    table = PROJECT_FIELDS if "project_id" in body else USER_FIELDS
+    try:
+        profiles.checked(profiles.field_name(body["field"], table), body.get("value"), table)
+    except Rejected:
+        return False
+    return True
 
 
 def _has_long_number(value: Any) -> bool:
