@@ -28,7 +28,7 @@ class Plan:
     threads: int = 5
     """Threads of a bucket."""
 
-    marked_every: int = 20
+    marked_every: int = 40
     """One context in so many is marked for a project, whose members are all users."""
 
     producers: int = 8

@@ -42,8 +42,16 @@ def running(server_url: str) -> Iterator[Site]:
         yield site
 
 
+@pytest.fixture(scope="module")
+def tokens(running: Site) -> dict[str, str]:
+    """A token for each user, and one of another app; a server takes a second to see each."""
+    users = ("ana", "adam", "ben", "vic", "dora", "zoe")
+    made = {user: running.give("shop", Users(frozenset({user})), SCOPES) for user in users}
+    return {**made, "other": running.give("rival", Users(frozenset({"ana"})), SCOPES)}
+
+
 @pytest.fixture
-def served(running: Site) -> Setting:
+def served(running: Site, tokens: dict[str, str]) -> Setting:
     install(running)
     settings = running.settings
     with Memd(settings) as memd:
@@ -103,15 +111,16 @@ def test_each_role_may_do_what_its_row_says(served: Setting) -> None:
 def test_who_may_not_read_cannot_tell_a_project_from_none(served: Setting) -> None:
     """Every operation by strangers, by who has left, by the owner through another app: answers are alike, by the byte.
 
-    135 attempts on facts that exist, facts that do not, and a private one; none answers anything but what it answers
-    for a project that was never made.
+    Over 100 attempts on facts that exist, facts that do not, and a private one; none answers anything but what it
+    answers for a project that was never made.
     """
     tried = 0
     for user in ("zoe", "dora", "other"):
         for name in project_requests("x"):
             if name in ("projects", "makeProject"):
                 continue
-            for fact in (served.facts["ana"], "fact_ffffffff", PRIVATE):
+            on_fact = "/facts/" in project_requests("x")[name][1]
+            for fact in (served.facts["ana"], "fact_ffffffff", PRIVATE) if on_fact else (PRIVATE, "fact_ffffffff"):
                 there = served.ask(user, name, "apollo", fact)
                 none = served.ask(user, name, "none-such", fact)
                 assert there.same == none.same, (user, name)
@@ -176,7 +185,7 @@ def test_the_time_of_a_refusal_tells_nothing(served: Setting) -> None:
         for number in range(60):
             memd.project("apollo").add_fact(f"The project has box {number} in room {number * 3}.")
     times: dict[str, list[float]] = {"apollo": [], "none-such": []}
-    for project in ("apollo", "none-such") * 10:
+    for project in ("apollo", "none-such") * 5:
         began = time.perf_counter()
         assert served.ask("zoe", "projectMembers", project).status == 404
         times[project].append(time.perf_counter() - began)
