@@ -79,11 +79,6 @@ def served(running: Site, tokens: dict[str, str]) -> Setting:
         [scoped.placed(fact, scoped.project("apollo"))],
     )
     store.commit(own, loaded, document, lambda: True)
-    tokens = {
-        user: running.give("shop", Users(frozenset({user})), SCOPES)
-        for user in ("ana", "adam", "ben", "vic", "dora", "zoe")
-    }
-    tokens["other"] = running.give("rival", Users(frozenset({"ana"})), SCOPES)
     return Setting(running, tokens, facts)
 
 
