@@ -79,6 +79,11 @@ def settings(**flags: Any) -> Settings:
 
 def daemon_settings(**flags: Any) -> Settings:
     """The settings of a process that keeps running; also sets up logging. Raises ConfigError."""
+    return daemon_loaded(**flags).settings
+
+
+def daemon_loaded(**flags: Any) -> LoadedSettings:
+    """The same with the origin of each setting. Raises ConfigError."""
     os.umask(0o077)  # the files of the daemon are private
     found = loaded(**flags)
     chosen = found.settings
@@ -86,7 +91,7 @@ def daemon_settings(**flags: Any) -> Settings:
     events.setup(chosen.log.level, chosen.log.format)
     if found.file and found.file.unread:
         events.logger().warning(events.Event.CONFIG_NOT_READ, reason=found.file.unread)
-    return chosen
+    return found
 
 
 def echo(text: str = "") -> None:

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from memd.cli.common import Agent, daemon_settings
+from memd.cli.common import Agent, daemon_loaded, daemon_settings
 from memd.errors import ConfigError
 
 Workers = Annotated[int | None, typer.Option("--workers", help="Worker processes (drain.workers).")]
@@ -28,7 +28,7 @@ def up(workers: Workers = None, concurrency: Concurrency = None, quiet: Quiet = 
     Example: memd up --workers 4
     """
     flags = {"drain__workers": workers, "drain__concurrency": concurrency, "scheduler__quiet_s": quiet}
-    raise typer.Exit(_part("memd.ops.supervisor").run(daemon_settings(**flags)))
+    raise typer.Exit(_part("memd.ops.supervisor").run(daemon_loaded(**flags)))
 
 
 def server() -> None:
@@ -64,7 +64,7 @@ def serve(
     Example: memd serve --port 8477
     """
     _require("serve", "http", "starlette", "uvicorn", "prometheus_client")
-    _part("memd.http.serve").run(daemon_settings(http__host=host, http__port=port))
+    _part("memd.http.serve").run(daemon_loaded(http__host=host, http__port=port))
 
 
 def mcp(

@@ -23,8 +23,14 @@ from memd.config.settings import MASK, Secret, Settings, kinds, names
 from memd.errors import ConfigError
 
 ENV_PREFIX = "MEMD_"
+ORIGINS = "MEMD_ORIGINS"
+"""The variable with which `memd up` tells its parts where each setting comes from, as JSON: they get all of them by the
+environment. A setting that it does not name has its default."""
 
 _CREDENTIALS = re.compile("//.*@", re.DOTALL)
+_PARAMETERS = re.compile(r"\?.*", re.DOTALL)
+_EITHER = re.compile(r"//.*\?.*@.*", re.DOTALL)
+"""An address of which cannot be told whether a password or a parameter has the question mark."""
 
 _WORDS = {"yes": True, "on": True, "y": True, "t": True, "no": False, "off": False, "n": False, "f": False}
 """Further texts for a switch; msgspec itself reads `true`, `false`, 1 and 0."""
@@ -62,12 +68,13 @@ def load(
     layers.append(("flag", {name: value for name, value in (flags or {}).items() if value is not None}))
     tree: dict[str, Any] = {}
     origins = dict.fromkeys(names(), "default")
+    told = _told(environ.get(ORIGINS))
     switches = {name for name, annotation in kinds() if annotation is bool}
     for origin, values in layers:
         for name, value in values.items():
             _refuse_not_utf8(name, value, origin)
             _put(tree, name, _WORDS.get(value.lower(), value) if name in switches and isinstance(value, str) else value)
-            origins[name] = origin
+            origins[name] = origin if told is None or origin != "environment" else told.get(name, "default")
     if tree.get("data_dir") in (None, ""):
         tree["data_dir"], origins["data_dir"] = data_dir(environ), "default"
     try:
@@ -76,6 +83,16 @@ def load(
         raise ConfigError(sentence(error, origins, tree, dict(kinds()))) from None
     _refuse_not_utf8("data_dir", settings.data_dir.absolute(), f"{origins['data_dir']}; MEMD_DATA_DIR sets another")
     return LoadedSettings(settings, origins, found)
+
+
+def _told(text: str | None) -> Mapping[str, str] | None:
+    """The origins that the parent process has passed on; None when this process reads its settings itself."""
+    if text is None:
+        return None
+    try:
+        return convert(json.loads(text), dict[str, str])
+    except ValueError:
+        raise ConfigError(f"variable {ORIGINS} is set by memd up for its parts: unset it") from None
 
 
 def _refuse_not_utf8(name: str, value: object, origin: str) -> None:
@@ -107,18 +124,22 @@ def _at_home(path: Path) -> Path:
 
 
 def plain(settings: Settings) -> dict[str, Any]:
-    """All settings as JSON values. Secrets are masked, options of a store too, and an address before its last @."""
+    """All settings as JSON values. Secrets are masked, options of a store too, and an address outside of its host and path."""
     tree: dict[str, Any] = json.loads(
         encode(settings, enc_hook=lambda value: MASK if type(value) is Secret else str(value))
     )
     if settings.extraction.base_url:
-        tree["extraction"]["base_url"] = _CREDENTIALS.sub(f"//{MASK}@", settings.extraction.base_url)
+        address = _CREDENTIALS.sub(f"//{MASK}@", _EITHER.sub(f"//{MASK}", settings.extraction.base_url))
+        tree["extraction"]["base_url"] = _PARAMETERS.sub(f"?{MASK}", address)
     tree["store"]["options"] = dict.fromkeys(settings.store.options, MASK)  # a database's address holds its password
     return tree
 
 
-def as_environment(settings: Settings) -> dict[str, str]:
-    """The MEMD_* variables that give a child process these settings; they override any config file it reads."""
+def as_environment(settings: Settings, origins: Mapping[str, str] | None = None) -> dict[str, str]:
+    """The MEMD_* variables that give a child process these settings; they override any config file it reads.
+
+    `origins`: what it is to report as the origin of each setting; None: the environment.
+    """
     tree = plain(settings)
     if settings.redis_url:
         tree["redis_url"] = settings.redis_url.reveal()
@@ -127,13 +148,14 @@ def as_environment(settings: Settings) -> dict[str, str]:
     if settings.extraction.api_key:
         tree["extraction"]["api_key"] = settings.extraction.api_key.reveal()
     tree["data_dir"] = str(settings.data_dir.absolute())
-    return {ENV_PREFIX + name.upper().replace(".", "__"): json.dumps(value) for name, value in flatten(tree)}
+    told = {} if origins is None else {ORIGINS: json.dumps({k: v for k, v in origins.items() if v != "default"})}
+    return told | {ENV_PREFIX + name.upper().replace(".", "__"): json.dumps(value) for name, value in flatten(tree)}
 
 
 def _from_environment(environ: Mapping[str, str]) -> Iterator[tuple[str, Any]]:
     texts = set(_texts())
     for variable, text in environ.items():
-        if not variable.startswith(ENV_PREFIX) or variable == "MEMD_CONFIG":
+        if not variable.startswith(ENV_PREFIX) or variable in ("MEMD_CONFIG", ORIGINS):
             continue
         name = variable[len(ENV_PREFIX) :].lower().replace("__", ".")
         verbatim = name in texts and text != "null" and not text.startswith('"')  # as_environment quotes its texts

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from memd.config import Settings
+from memd.config import LoadedSettings, Settings
 from memd.errors import ConfigError
 from memd.events import Event, logger
 from memd.http import keyring
@@ -12,11 +12,12 @@ from memd.http.routes import application
 from memd.http.service import Service
 
 
-def run(settings: Settings) -> None:
+def run(found: LoadedSettings) -> None:
     """Serve until SIGTERM or SIGINT. Raises ConfigError before it listens."""
+    settings = found.settings
     _require_tokens(settings)
     listener = listen(settings.http.host, settings.http.port, "settings http.host and http.port")
-    service = Service(settings)
+    service = Service(settings, found.origins)
     try:
         tokens = settings.http.tokens is not None
         serve(application(service), listener, settings.http, ready=Event.HTTP_READY, tokens=tokens, lifespan="off")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
@@ -28,10 +28,11 @@ _BEARER = "bearer "
 
 
 class Service:
-    """The state of one server process."""
+    """The state of one server process. `origins`: where each setting comes from, by its dotted name."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, origins: Mapping[str, str]) -> None:
         self.settings = settings
+        self.origins = origins
         self.memd = Memd(settings)
         self.served = Served()
         self.openapi = b""

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 from types import FrameType, MappingProxyType
 
-from memd.config import Settings, as_environment
+from memd.config import LoadedSettings, as_environment
 from memd.errors import ConfigError, InboxUnavailable, MemdError
 from memd.events import Event, logger
 from memd.extraction import check_loadable, chosen
@@ -70,8 +70,9 @@ class Child:
         self.process, self.restart_at = None, time.monotonic() + self.pause
 
 
-def run(settings: Settings) -> int:
+def run(found: LoadedSettings) -> int:
     """Keep the tree running until SIGTERM or SIGINT; returns the exit code. Raises MemdError when it cannot start."""
+    settings = found.settings
     open_store(settings)  # a store that cannot be loaded stops the start, and so does an extractor
     check_loadable(settings.extraction)
     load_patterns(settings.signals.folder)
@@ -80,15 +81,16 @@ def run(settings: Settings) -> int:
         held.enter_context(locks.OneProcess(settings.data_dir / "memd.pid", "another memd up runs on this data folder"))
         if settings.redis_url is None:
             held.enter_context(server.owned(settings))
-        return Supervisor(settings).run()
+        return Supervisor(found).run()
 
 
 class Supervisor:
     """Starts the server, then the rest; stops them in reverse order."""
 
-    def __init__(self, settings: Settings) -> None:
-        self._settings = settings
-        self._env = {**os.environ, "PYTHONSAFEPATH": "1", "MEMD_CONFIG": os.devnull, **as_environment(settings)}
+    def __init__(self, found: LoadedSettings) -> None:
+        self._settings = settings = found.settings
+        self._env = {**os.environ, "PYTHONSAFEPATH": "1", "MEMD_CONFIG": os.devnull}
+        self._env |= as_environment(settings, found.origins)
         self._server = Child("server", self._embedded) if settings.redis_url is None else None
         self._parts = [Child("scheduler", partial(self._command, "scheduler"))]
         self._parts += [Child(f"worker-{n + 1}", self._worker) for n in range(settings.drain.workers)]

@@ -112,6 +112,17 @@ def test_a_child_process_gets_the_same_settings() -> None:
     assert again == settings
 
 
+def test_a_part_reports_the_origins_that_its_parent_found() -> None:
+    """`memd up` gives its parts every setting by the environment, which would hide what the person has set, and how."""
+    found = config.load(environ={"MEMD_DRAIN__WORKERS": "3"}, flags={"scheduler.quiet_s": 9}, use_file=False)
+    environ = config.as_environment(found.settings, found.origins)
+    again = config.load(environ=environ, flags={"http.port": 9}, use_file=False)
+    assert again.origins == {**found.origins, "http.port": "flag"}
+    assert again.settings.drain.workers == 3
+    with pytest.raises(ConfigError, match="unset it"):
+        config.load(environ={"MEMD_ORIGINS": "[]"}, use_file=False)
+
+
 @pytest.mark.parametrize("text", ["42", "007", "no", "2024-13-45", "a: b: c", "[", "#x"])
 def test_a_text_from_the_environment_is_taken_as_it_is(text: str) -> None:
     """A user of digits, a key with a colon, a folder called `no`: YAML's idea of them does not matter."""
@@ -201,13 +212,23 @@ def test_settings_made_by_hand_hide_their_secrets() -> None:
     assert "hush" not in repr(found) + str(config.plain(found))
 
 
-@pytest.mark.parametrize("address", ["http://me:hush@host:80/x", "https://hush@host", "http://me:hu/hush@host"])
+@pytest.mark.parametrize(
+    "address",
+    [
+        "http://me:hush@host:80/x",
+        "https://hush@host",
+        "http://me:hu/hush@host",
+        "http://me@host/v1?key=hush&a=hush",
+        "http://@host?hush@hush",
+        "http://hu?hush@host",
+    ],
+)
 def test_credentials_in_an_address_are_not_shown(address: str) -> None:
-    """What an address has before its last @ is masked where settings are shown, and whole where they are used."""
+    """Names, passwords and parameters are masked where settings are shown, and whole where they are used."""
     found = config.load(use_file=False, environ={}, flags={"extraction.base_url": address})
     shown = config.plain(found.settings)["extraction"]["base_url"]
     assert "hush" not in shown
-    assert "@host" in shown
+    assert "@host" in shown or address.index("?") < address.rindex("@")
     again = config.load(use_file=False, environ=config.as_environment(found.settings))
     assert again.settings.extraction.base_url == address
 
