@@ -124,7 +124,7 @@ def _at_home(path: Path) -> Path:
 
 
 def plain(settings: Settings) -> dict[str, Any]:
-    """All settings as JSON values. Secrets are masked, options of a store too, and an address outside of its host and path."""
+    """All settings as JSON values. Secrets and options of a store are masked, of an address all but host and path."""
     tree: dict[str, Any] = json.loads(
         encode(settings, enc_hook=lambda value: MASK if type(value) is Secret else str(value))
     )
