@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Literal
 
 from memd.memory.document import (
     MAX_VERSIONS,
@@ -28,11 +29,45 @@ from memd.push.times import iso, moment
 
 
 @dataclass(frozen=True, slots=True)
+class Gap:
+    """A reason why a past memory may be incomplete, and the number of facts that it is about.
+
+    `archive_full`: the archive keeps no more than `count` facts; `timeless`: archived, nobody knows when; `ageless`:
+    nobody knows since when; `removed`: removed since, without a trace; `summaries`: those of `names` were rewritten.
+    """
+
+    kind: Literal["archive_full", "timeless", "ageless", "removed", "summaries"]
+    count: int
+    names: tuple[str, ...] = ()
+
+    @property
+    def sentence(self) -> str:
+        """The reason in words."""
+        match self.kind:
+            case "archive_full":
+                return f"the archive keeps {_facts(self)}: some that were believed then may no longer be in it"
+            case "timeless":
+                return f"left out, as they have no time of archiving: {counted(self.count, 'archived fact')}"
+            case "ageless":
+                return f"shown, though they have no time of creation: {_facts(self)}"
+            case "removed":
+                return f"{_facts(self)} {noun(self.count, 'was', 'were')} removed since: the text is gone"
+            case "summaries":
+                lost = ", ".join(self.names)
+                return f"summaries keep their last {self.count} versions: the text of {lost} then is not known"
+
+
+@dataclass(frozen=True, slots=True)
 class Past:
-    """The document as believed at that moment, and a sentence for each reason why it may be incomplete."""
+    """The document as believed at that moment, and the reasons why it may be incomplete."""
 
     document: Document
-    missing: tuple[str, ...]
+    gaps: tuple[Gap, ...]
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """The reasons as sentences."""
+        return tuple(gap.sentence for gap in self.gaps)
 
 
 def as_of(document: Document, at: datetime, archive_cap: int) -> Past:
@@ -41,7 +76,9 @@ def as_of(document: Document, at: datetime, archive_cap: int) -> Past:
     facts = [_then(fact, at) for fact in versions if _was_believed(fact, at)]
     facts.sort(key=created_at)
     with_summaries, lost = _summaries(document, at)
-    changes = [time for fact in versions for time in (_begin(fact), _end(fact)) if time is not None and time <= at]
+    changes = [
+        time for fact in versions for time in (believed_from(fact), _end(fact)) if time is not None and time <= at
+    ]
     then: Document = {
         **{name: document[name] for name in ("version", "userId", "agentName") if name in document},
         **with_summaries,
@@ -52,13 +89,14 @@ def as_of(document: Document, at: datetime, archive_cap: int) -> Past:
 
 
 def _was_believed(fact: Fact, at: datetime) -> bool:
-    begin, end = _begin(fact), _end(fact)
+    begin, end = believed_from(fact), _end(fact)
     if is_archived(fact) and end is None:
         return False  # `_gaps` reports these
     return (begin is None or begin <= at) and (end is None or at < end)
 
 
-def _begin(fact: Fact) -> datetime | None:
+def believed_from(fact: Fact) -> datetime | None:
+    """The first moment at which a fact, or this version of it, was believed; None when that is not known."""
     edited = moment(updated_at(fact)) if is_manual(fact) else None
     return edited or moment(created_at(fact))
 
@@ -76,8 +114,8 @@ def _then(fact: Fact, at: datetime) -> Fact:
     return {name: value for name, value in fact.items() if name not in later}
 
 
-def _summaries(document: Document, at: datetime) -> tuple[Document, list[str]]:
-    """The sections with the summaries as they were, and a sentence about those of which that is not known."""
+def _summaries(document: Document, at: datetime) -> tuple[Document, tuple[Gap, ...]]:
+    """The sections with the summaries as they were, and the gap of those of which that is not known."""
     sections: Document = {name: {} for name in dict.fromkeys(SECTIONS.values())}
     lost: list[str] = []
     for name, _ in summaries_of(document):
@@ -87,20 +125,23 @@ def _summaries(document: Document, at: datetime) -> tuple[Document, list[str]]:
             sections[SECTIONS[name]][name] = {field: value for field, value in then[-1].items() if field != "versions"}
         else:
             lost.append(name)
-    sentence = f"summaries keep their last {MAX_VERSIONS} versions: the text of {', '.join(lost)} then is not known"
-    return sections, [sentence] if lost else []
+    return sections, (Gap("summaries", MAX_VERSIONS, tuple(lost)),) if lost else ()
 
 
-def _gaps(document: Document, at: datetime, archive_cap: int) -> Iterator[str]:
+def _gaps(document: Document, at: datetime, archive_cap: int) -> Iterator[Gap]:
     entries = archive_of(document)
     ends = [end for entry in entries if (end := _end(entry)) is not None]
     # The archive drops its oldest entries first: no dropped fact was believed longer than the oldest entry.
     if len(entries) >= archive_cap and not (ends and min(ends) <= at):
-        yield f"the archive keeps {counted(archive_cap, 'fact')}: some that were believed then may no longer be in it"
+        yield Gap("archive_full", archive_cap)
     if timeless := sum(_end(entry) is None for entry in entries):
-        yield f"left out, as they have no time of archiving: {counted(timeless, 'archived fact')}"
-    if ageless := sum(_begin(fact) is None for fact in facts_of(document)):
-        yield f"shown, though they have no time of creation: {counted(ageless, 'fact')}"
+        yield Gap("timeless", timeless)
+    if ageless := sum(believed_from(fact) is None for fact in facts_of(document)):
+        yield Gap("ageless", ageless)
     times = [moment(tombstone.get("removedAt")) for tombstone in tombstones_of(document)]
     if gone := sum(time is None or time > at for time in times):
-        yield f"{counted(gone, 'fact')} {noun(gone, 'was', 'were')} removed since: the text is gone"
+        yield Gap("removed", gone)
+
+
+def _facts(gap: Gap) -> str:
+    return counted(gap.count, "fact")

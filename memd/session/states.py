@@ -81,6 +81,14 @@ def line_of(turn: ChatTurn) -> bytes:
     return msgspec.json.encode(_message(turn))
 
 
+def turn_of(line: bytes) -> ChatTurn | None:
+    """The turn of a line; None for the line of a text that was offloaded, and for one that cannot be read."""
+    try:
+        return _read([msgspec.json.decode(line)])[0]
+    except (msgspec.DecodeError, DocumentDamaged):
+        return None
+
+
 def _written(turns: Sequence[ChatTurn]) -> list[Any]:
     return [_message(turn) for turn in turns]
 

@@ -20,6 +20,7 @@ from memd.errors import Rejected, SessionChanged, SessionForgotten
 from memd.memory.store.json_store import open_store
 from memd.memory.store.tending import tend
 from memd.session.conversation import Session
+from memd.session.looking import look, transcript
 
 pytestmark = pytest.mark.timing
 
@@ -96,6 +97,47 @@ def test_what_a_compaction_cuts_becomes_memory(configured: Configured, client: r
         everything = " ".join(turn.text for turn in said.turns)
         assert all(f"bicycle number {number}," in everything for number in range(40))
         assert "Compressed" not in everything
+        assert [found.turn.text for found in transcript(settings, Key("t", "ana"))] == [
+            text
+            for number in range(40)
+            for text in (f"I own bicycle number {number}, and I live in Porto.", f"Bicycle {number}, noted.")
+        ]
+
+
+def test_looking_at_a_session_changes_nothing(memd: Memd, settings: Settings) -> None:
+    """Its window with what the model gets of it; its transcript in order, tools among the words, nothing twice."""
+    key = Key("t", "ana")
+    assert look(settings, key) is None
+    assert transcript(settings, key) == []
+    session = memd.session("t", user_id="ana")
+    session.system("Be brief.")
+    session.user("I live in Porto. What is the weather?")
+    session.assistant("I look.")
+    session.tool_use("call_1", "weather", {"city": "Porto"})
+    session.tool_result("call_1", "18 degrees")
+    session.assistant("18 degrees.")
+    session.business_state = "answered"
+    session.checkpoint(agent_state={"step": 1})
+    before = open_store(settings).sessions.load(key).content_hash
+    found = look(settings, key)
+    assert found is not None
+    assert [turn.role for turn in found.window.turns] == ["system", "user", "assistant", "tool", "assistant"]
+    assert (found.window.tokens > 10, found.held.business_state, len(found.checkpoints)) == (True, "answered", 1)
+    told = [(one.turn.role, one.turn.text, len(one.turn.blocks)) for one in transcript(settings, key)]
+    assert told == [
+        ("system", "Be brief.", 1),
+        ("user", "I live in Porto. What is the weather?", 1),
+        ("assistant", "I look.", 2),
+        ("tool", "", 1),
+        ("assistant", "18 degrees.", 1),
+    ]
+    assert open_store(settings).sessions.load(key).content_hash == before
+    session.compact()
+    compacted = look(settings, key)
+    assert compacted is not None
+    assert [turn.kind for turn in compacted.held.turns if turn.role == "user"] == ["summary"]
+    kept = [(one.turn.role, len(one.turn.calls)) for one in transcript(settings, key)]
+    assert kept == [("system", 0), ("assistant", 1), ("tool", 0), ("assistant", 0)]  # the words wait in the inbox
 
 
 def test_the_chat_goes_on_without_the_inbox(memd: Memd, data_dir: Path) -> None:
