@@ -50,7 +50,7 @@ AllUsers = Annotated[bool, typer.Option("--all-users", help="The token may act f
 Scopes = Annotated[
     list[str] | None,
     typer.Option(
-        "--scope", help="read, write, admin (export, forget), status, said, person; repeatable [read, write]."
+        "--scope", help="read, write, admin (export, forget), status, said, person, console; repeatable [read, write]."
     ),
 ]
 

@@ -21,6 +21,7 @@ GROUPS = {
         "scheduler": ("daemon", "Run only a scheduler."),
         "worker": ("daemon", "Run only one worker."),
         "serve": ("daemon", "Serve memd over HTTP."),
+        "console": ("console", "Print a link that opens the console in a browser, once."),
         "mcp": ("daemon", "Serve one user's memory to an MCP host: tools and a resource."),
         "demo": ("setup", "Run memd on shipped conversations and show the memory."),
     },

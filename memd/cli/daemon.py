@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Annotated, Any
 
 import typer
 
-from memd.cli.common import Agent, daemon_loaded, daemon_settings
+from memd.cli.common import Agent, daemon_loaded, daemon_settings, echo, warn
+from memd.config import Settings
 from memd.errors import ConfigError
+
+HTTP_PACKAGES = ("starlette", "uvicorn", "prometheus_client", "jinja2")
 
 Workers = Annotated[int | None, typer.Option("--workers", help="Worker processes (drain.workers).")]
 Concurrency = Annotated[
@@ -20,15 +24,28 @@ Quiet = Annotated[
 ]
 
 
-def up(workers: Workers = None, concurrency: Concurrency = None, quiet: Quiet = None) -> None:
+def up(
+    workers: Workers = None,
+    concurrency: Concurrency = None,
+    quiet: Quiet = None,
+    console: Annotated[
+        bool, typer.Option("--console", help="Also serve the console, and print a link that opens it, once.")
+    ] = False,
+) -> None:
     """Run all of memd here: server, scheduler, workers. Ctrl-C stops it.
 
     The embedded server is left out when redis_url is set.
 
-    Example: memd up --workers 4
+    Example: memd up --console
     """
-    flags = {"drain__workers": workers, "drain__concurrency": concurrency, "scheduler__quiet_s": quiet}
-    raise typer.Exit(_part("memd.ops.supervisor").run(daemon_loaded(**flags)))
+    flags: dict[str, Any] = {
+        "drain__workers": workers, "drain__concurrency": concurrency, "scheduler__quiet_s": quiet,
+    }  # fmt: skip
+    if console:
+        _require("up --console", "http", *HTTP_PACKAGES)
+        flags |= {"http__enabled": True, "http__console": True}
+    found = daemon_loaded(**flags)
+    raise typer.Exit(_part("memd.ops.supervisor").run(found, partial(_open, found.settings) if console else None))
 
 
 def server() -> None:
@@ -63,7 +80,7 @@ def serve(
 
     Example: memd serve --port 8477
     """
-    _require("serve", "http", "starlette", "uvicorn", "prometheus_client")
+    _require("serve", "http", *HTTP_PACKAGES)
     _part("memd.http.serve").run(daemon_loaded(http__host=host, http__port=port))
 
 
@@ -101,6 +118,12 @@ def mcp(
         server.run_http(settings, user, offer, host, port)
     else:
         server.run_stdio(settings, user, offer)
+
+
+def _open(settings: Settings) -> None:
+    """Print a link into the console, for the person at this terminal."""
+    echo(_part("memd.http.console.links").make(settings.data_dir, settings.http))
+    warn("open this link in a browser; it works once, within five minutes (`memd console` prints another one)")
 
 
 def _require(command: str, extra: str, *packages: str) -> None:

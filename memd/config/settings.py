@@ -278,6 +278,7 @@ class HttpSettings(Section, frozen=True):
     port: Annotated[int, Meta(ge=0, le=65_535)] = 8477
     hosts: tuple[HostName, ...] = ()
     tokens: Path | None = None
+    console: bool = False
     read_timeout_s: Annotated[float, Meta(ge=0.1, le=300)] = 10.0
     request_timeout_s: Annotated[float, Meta(ge=1, le=600)] = 30.0
     keep_alive_s: Annotated[int, Meta(ge=1, le=3_600)] = 75

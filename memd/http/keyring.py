@@ -26,11 +26,12 @@ from memd.errors import ConfigError, DocumentDamaged, StoreUnavailable
 from memd.identifiers import check_identifier
 from memd.push.times import iso
 
-Scope = Literal["read", "write", "admin", "status", "said", "person"]
+Scope = Literal["read", "write", "admin", "status", "said", "person", "console"]
 SCOPES: tuple[Scope, ...] = get_args(Scope)
 """read: memory, inject, search, facts, receipts, pending. write: push, flush, notes. admin: users, export, forget.
 status: figures. said: with read, also excerpts of what was said; with admin, also the messages of an export. person: a
 person's own hand, which adds and edits facts and decides on doubtful ones. No agent's token should have it.
+console: the pages of the console; with said also what was said, with person edits, with admin every other change.
 """
 
 DEFAULT_SCOPES: tuple[Scope, ...] = ("read", "write")
@@ -151,6 +152,11 @@ class Keyring:
         # An unknown id takes the same steps as a known one with a wrong secret.
         same = hmac.compare_digest(_hashed(match[2]), token.hash if token else _NOBODY)
         return token if same else None
+
+    def holds(self, token: Token) -> bool:
+        """Whether the file still has this token. Raises ConfigError as `find`."""
+        self._reload()
+        return self._tokens.get(token.id) == token
 
     def _reload(self) -> None:
         if time.monotonic() < self._check_at:

@@ -8,6 +8,7 @@ from dataclasses import asdict
 import orjson
 from starlette.responses import Response
 
+from memd.client import Memd
 from memd.context import Bucket
 from memd.http.fields import Export, Forget, Inject, InjectQuery, SearchBody, ThreadQuery, UsersQuery
 from memd.http.operation import HttpRequest, json_response
@@ -124,15 +125,21 @@ async def export(request: HttpRequest) -> Response:
     query: Export = request.query
 
     def work() -> bytes:
-        found = request.service.memd.export(query.user_id, agent_name=query.agent_name)
-        if "said" not in request.token.scopes:
-            del found["sessions"]
-            for memory in found["memories"]:
-                for name in ("said", "refused"):
-                    memory.pop(name, None)
-        return orjson.dumps(found)
+        include_said = "said" in request.token.scopes
+        return exported(request.service.memd, query.user_id, query.agent_name, include_said=include_said)
 
     return json_response(await request.service.run(request.service.long, work))
+
+
+def exported(memd: Memd, user_id: str, agent_name: str | None, *, include_said: bool) -> bytes:
+    """An export as JSON. Without `include_said` it has no messages, no refused facts and no sessions."""
+    found = memd.export(user_id, agent_name=agent_name)
+    if not include_said:
+        del found["sessions"]
+        for memory in found["memories"]:
+            for name in ("said", "refused"):
+                memory.pop(name, None)
+    return orjson.dumps(found)
 
 
 async def forget(request: HttpRequest) -> Response:

@@ -1,4 +1,4 @@
-"""Reads a request's body: JSON only, up to a size, within a time, and only few large ones at once."""
+"""Reads a request's body: of one type only, up to a size, within a time, and only few large ones at once."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ SMALL_BYTES, MOST_LARGE = 1024 * 1024, 4
 """A body above so many bytes is large. So many large ones are held at once, with what is made of them, so that hundreds
 of connections cannot fill the memory; the others wait, half read, for `http.request_timeout_s` at most."""
 
-_TYPE = "application/json"
+JSON = "application/json"
+FORM = "application/x-www-form-urlencoded"
 
 
 class ClientGone(Exception):
@@ -52,9 +53,11 @@ class Place:
             self._free.release()
 
 
-async def read_body(headers: Headers, receive: Receive, limit: int, timeout_s: float, place: Place) -> bytes:
+async def read_body(
+    headers: Headers, receive: Receive, limit: int, timeout_s: float, place: Place, kind: str = JSON
+) -> bytes:
     """The bytes of the body. Raises Problem before more than `limit` bytes are held; raises ClientGone."""
-    check_type(headers)
+    check_type(headers, kind)
     too_long = Problem(413, "E_BODY_SIZE", f"the body must have at most {limit} bytes", limit=limit)
     declared = headers.get("content-length", "0")
     if not declared.isdigit() or len(declared) > 15 or int(declared) > limit:
@@ -86,11 +89,11 @@ async def _wait_for(place: Place, deadline: asyncio.Timeout) -> None:
     deadline.reschedule(None if until is None else until + clock() - began)
 
 
-def check_type(headers: Headers) -> None:
-    """Raises Problem unless the body is plain JSON, which a browser sends to another site only after asking it."""
+def check_type(headers: Headers, wanted: str = JSON) -> None:
+    """Raises Problem unless the body is of this type. JSON a browser sends to another site only after asking it."""
     kind, _, parameter = headers.get("content-type", "").partition(";")
     charset = parameter.strip().lower()
-    if kind.strip().lower() != _TYPE or charset not in {"", "charset=utf-8", 'charset="utf-8"'}:
-        raise Problem(415, "E_CONTENT_TYPE", f"the body must be {_TYPE} in UTF-8")
+    if kind.strip().lower() != wanted or charset not in {"", "charset=utf-8", 'charset="utf-8"'}:
+        raise Problem(415, "E_CONTENT_TYPE", f"the body must be {wanted} in UTF-8")
     if headers.get("content-encoding", "identity").lower() != "identity":
         raise Problem(415, "E_CONTENT_ENCODING", "the body must not be compressed")

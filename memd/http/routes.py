@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from importlib import import_module
 
 from starlette.routing import Route, Router
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -30,6 +31,8 @@ def application(service: Service) -> ASGIApp:
     for operation in table:
         paths[operation.path].append(operation)
     routes = [Route(path, Resource(service, group)) for path, group in paths.items()]
+    if service.settings.http.console:
+        routes += import_module("memd.http.console.site").routes(service)  # its templates are not for every server
     return HostCheck(Router(routes, redirect_slashes=False, default=_no_route), service.settings.http)
 
 

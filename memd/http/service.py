@@ -18,8 +18,8 @@ from memd.http.request_body import LargeBodies
 
 T = TypeVar("T")
 
-FILE_THREADS, INBOX_THREADS, LONG_THREADS = 4, 16, 4
-"""Threads for documents, for the inbox, and for long work (a flush that waits, an export, a forget).
+FILE_THREADS, INBOX_THREADS, LONG_THREADS, PAGE_THREADS = 4, 16, 4, 4
+"""Threads for documents, for the inbox, for long work (a flush that waits, an export, a forget), and for the console.
 
 The pools are separate, so that one kind of work that hangs does not stop the others.
 """
@@ -40,6 +40,7 @@ class Service:
         self.files = ThreadPoolExecutor(FILE_THREADS, "files")
         self.inbox = ThreadPoolExecutor(INBOX_THREADS, "inbox")
         self.long = ThreadPoolExecutor(LONG_THREADS, "long")
+        self.pages = ThreadPoolExecutor(PAGE_THREADS, "pages")
         self._keyring = Keyring(settings.http.tokens) if settings.http.tokens else None
         self._shared = settings.store.shared
         self._unreadable = False
@@ -53,12 +54,27 @@ class Service:
         if self._keyring is None:
             return ANYBODY
         kind, text = (authorization or "")[: len(_BEARER)], (authorization or "")[len(_BEARER) :]
-        token = self._find(self._keyring, text.strip()) if kind.lower() == _BEARER else None
+        token = self.token_of(text.strip()) if kind.lower() == _BEARER else None
         if token is None:
             raise unauthorized()
         if scope not in token.scopes:
             raise Problem(403, "E_SCOPE", f'this token lacks the scope "{scope}"', field=scope)
         return token
+
+    @property
+    def has_tokens(self) -> bool:
+        """Whether clients need tokens."""
+        return self._keyring is not None
+
+    def token_of(self, text: str) -> Token | None:
+        """The token with this text, or None. Raises Problem when no token is valid until the file is repaired."""
+        return self._checked(lambda keyring: keyring.find(text))
+
+    def is_valid(self, token: Token) -> bool:
+        """Whether a token that was valid still is; ANYBODY always. Raises Problem as `token_of`."""
+        if token == ANYBODY:
+            return True
+        return bool(self._checked(lambda keyring: keyring.holds(token)))
 
     def authorize_user(self, token: Token, user_id: str | None) -> None:
         """Check that the token may name this user (None: all users), before anything is looked up. Raises Problem.
@@ -72,17 +88,20 @@ class Service:
 
     def close(self) -> None:
         """Accept no more work; work started in a thread runs to completion."""
-        for pool in (self.files, self.inbox, self.long):
+        for pool in (self.files, self.inbox, self.long, self.pages):
             pool.shutdown(wait=False, cancel_futures=True)
         self.memd.close()
 
-    def _find(self, keyring: Keyring, text: str) -> Token | None:
+    def _checked(self, question: Callable[[Keyring], T]) -> T | None:
+        """Ask the token file. None where there is none."""
+        if self._keyring is None:
+            return None
         try:
-            token = keyring.find(text)
+            answer = question(self._keyring)
         except ConfigError as error:  # no token is valid until the file is repaired
             if not self._unreadable:
                 logger(part="http").error(Event.TOKENS_UNREADABLE, error=str(error))
             self._unreadable = True
             raise unavailable("E_TOKENS", "the token file cannot be read; see the server's log") from None
         self._unreadable = False
-        return token
+        return answer

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from functools import partial
 from types import FrameType, MappingProxyType
@@ -70,8 +71,11 @@ class Child:
         self.process, self.restart_at = None, time.monotonic() + self.pause
 
 
-def run(found: LoadedSettings) -> int:
-    """Keep the tree running until SIGTERM or SIGINT; returns the exit code. Raises MemdError when it cannot start."""
+def run(found: LoadedSettings, served: Callable[[], None] | None = None) -> int:
+    """Keep the tree running until SIGTERM or SIGINT; returns the exit code. Raises MemdError when it cannot start.
+
+    `served`: is called once, when the HTTP server listens.
+    """
     settings = found.settings
     open_store(settings)  # a store that cannot be loaded stops the start, and so does an extractor
     check_loadable(settings.extraction)
@@ -81,14 +85,15 @@ def run(found: LoadedSettings) -> int:
         held.enter_context(locks.OneProcess(settings.data_dir / "memd.pid", "another memd up runs on this data folder"))
         if settings.redis_url is None:
             held.enter_context(server.owned(settings))
-        return Supervisor(found).run()
+        return Supervisor(found, served).run()
 
 
 class Supervisor:
     """Starts the server, then the rest; stops them in reverse order."""
 
-    def __init__(self, found: LoadedSettings) -> None:
+    def __init__(self, found: LoadedSettings, served: Callable[[], None] | None = None) -> None:
         self._settings = settings = found.settings
+        self._served = served
         self._env = {**os.environ, "PYTHONSAFEPATH": "1", "MEMD_CONFIG": os.devnull}
         self._env |= as_environment(settings, found.origins)
         self._server = Child("server", self._embedded) if settings.redis_url is None else None
@@ -119,6 +124,7 @@ class Supervisor:
                 self._look()
                 self._release_claims()
                 self._report_ready()
+                self._report_served()
                 time.sleep(POLL_S)
         except locks.CalledOff:  # stopped during the wait for an earlier server
             pass
@@ -219,6 +225,16 @@ class Supervisor:
             )
             if sys.stderr.isatty():
                 sys.stderr.write(f"Push a message:\n\n  {push_line(self._settings)}\n\n")
+
+    def _report_served(self) -> None:
+        """Say once that the HTTP server listens, if anybody wants to know."""
+        if self._served is None or not self._ready:
+            return
+        http = self._settings.http
+        with suppress(OSError):  # not yet: a later look asks again
+            socket.create_connection((http.host, http.port), timeout=PING_S).close()
+            served, self._served = self._served, None
+            served()
 
     def _look_at(self, part: Child) -> None:
         if part.process is None:

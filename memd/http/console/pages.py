@@ -1,0 +1,46 @@
+"""The table of all pages and actions of the console, in the order of the menu and of a user's tabs."""
+
+from __future__ import annotations
+
+from memd.http.console.fact import edit, fact, remove
+from memd.http.console.overview import overview
+from memd.http.console.page import Action, Page
+from memd.http.console.queue import flush, queue
+from memd.http.console.user import (
+    add,
+    approve,
+    approve_note,
+    drop,
+    export,
+    forget,
+    restore,
+    set_profile,
+    unset_profile,
+    user,
+)
+from memd.http.console.users import users
+
+HOME = "/console"
+
+PAGES: tuple[Page, ...] = (
+    Page(HOME, "Overview", overview, everyone=True, live=True),
+    Page(f"{HOME}/queue", "Queue", queue, live=True),
+    Page(f"{HOME}/users", "Users", users),
+    Page(f"{HOME}/user", "Memory", user, of_user=True),
+    Page(f"{HOME}/fact", "Fact", fact, of_user=True, menu=False),
+    Page(f"{HOME}/export", "Export", export, ("admin",), of_user=True, menu=False),
+)
+
+ACTIONS: tuple[Action, ...] = (
+    Action(f"{HOME}/queue/flush", flush, "admin"),
+    Action(f"{HOME}/user/add", add, "person", of_user=True),
+    Action(f"{HOME}/user/approve", approve, "person", of_user=True),
+    Action(f"{HOME}/user/approve-note", approve_note, "person", of_user=True),
+    Action(f"{HOME}/user/drop", drop, "person", of_user=True),
+    Action(f"{HOME}/user/restore", restore, "person", of_user=True),
+    Action(f"{HOME}/user/profile/set", set_profile, "person", of_user=True),
+    Action(f"{HOME}/user/profile/unset", unset_profile, "person", of_user=True),
+    Action(f"{HOME}/user/forget", forget, "admin", of_user=True),
+    Action(f"{HOME}/fact/edit", edit, "person", of_user=True),
+    Action(f"{HOME}/fact/remove", remove, "person", of_user=True),
+)

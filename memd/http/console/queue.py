@@ -1,0 +1,26 @@
+"""Queue: the keys that have not ended, and flushing one of them."""
+
+from __future__ import annotations
+
+from memd.http.console.page import Shown, Visit, address
+
+ROWS = 50
+
+
+def queue(visit: Visit) -> Shown:
+    """The page: keys of one user or of all that the token names. A page may have fewer rows than asked for."""
+    user_id = visit.user if visit.value("user") else None
+    page = visit.service.memd.pending(user_id=user_id, after=visit.value("after"), limit=ROWS)
+    seen = visit.login.token.users
+    keys = [key for key in page.keys if key.user_id in seen]
+    following = address(visit.path, user=user_id, after=page.next) if page.next else ""
+    return Shown("queue.html", {"keys": keys, "user": user_id or "", "more_href": following})
+
+
+def flush(visit: Visit) -> str:
+    """Make one key due now, or all of a user."""
+    thread = visit.value("thread") or None
+    agent = visit.agent if thread else None
+    result = visit.service.memd.flush(user_id=visit.user, agent_name=agent, thread_id=thread)
+    visit.say("{count} keys are due now", count=result.counts["waiting"])
+    return address("/console/queue", user=visit.value("only"))

@@ -1,0 +1,334 @@
+"""Serves the console: who may come in, the pages, the actions, and what every answer says to the browser."""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import time
+from collections.abc import Mapping, Sequence
+from http.cookies import CookieError, SimpleCookie
+from typing import Any
+from urllib.parse import parse_qsl
+
+import orjson
+from starlette.datastructures import Headers
+from starlette.responses import Response
+from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
+
+from memd.errors import MemdError
+from memd.events import Event, logger
+from memd.http import problems
+from memd.http.console import links, rendering
+from memd.http.console.logins import LASTS_S, Login, Logins
+from memd.http.console.page import Page, Shown, Visit, address
+from memd.http.console.pages import ACTIONS, HOME, PAGES
+from memd.http.console.translations import LANGUAGES, preferred
+from memd.http.keyring import ANYBODY
+from memd.http.problems import Problem, problem_of
+from memd.http.request_body import FORM, ClientGone, Place, read_body
+from memd.http.service import Service
+
+COOKIE = "memd_console"
+MAX_FORM_BYTES, MAX_FIELDS = 1024 * 1024, 2_000
+LIVE = "memd-live"
+"""The header of a request that only refreshes the values of an open page."""
+
+HEADERS = {
+    "cache-control": "no-store",
+    "content-security-policy": "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; "
+    "img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "referrer-policy": "same-origin",  # with no-referrer, forms would send no origin
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+}
+"""Of every answer. No script and no style stands in a page, nothing comes from elsewhere, and no page may frame it."""
+
+
+def routes(service: Service) -> list[Route]:
+    """The routes of the console."""
+    site = Site(service)
+    paths = {page.path for page in PAGES} | {action.path for action in ACTIONS}
+    own = {links.LOGIN, links.ENTER, f"{HOME}/logout", f"{HOME}/language"}
+    return [
+        Route(f"{HOME}/static/{{name}}", Assets()),
+        *(Route(path, Door(site, path)) for path in sorted(paths | own)),
+        Route(f"{HOME}/{{rest:path}}", Door(site, "")),
+    ]
+
+
+class Assets:
+    """Serves the style sheet and the script, to anybody: they are the same everywhere."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Respond to one request."""
+        name = scope["path_params"]["name"]
+        kind = rendering.ASSETS.get(name)
+        if kind is None or scope["method"] not in ("GET", "HEAD"):
+            response = problems.not_found().response()
+        else:
+            headers = {**HEADERS, "cache-control": "public, max-age=31536000, immutable"}
+            response = Response(rendering.asset(name), headers=headers, media_type=kind)
+        await response(scope, receive, send)
+
+
+class Door:
+    """One path of the console, as an ASGI application."""
+
+    def __init__(self, site: Site, path: str) -> None:
+        self._site = site
+        self._path = path or f"{HOME}/…"
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Respond to one request."""
+        began = time.perf_counter()
+        try:
+            response = await self._site.respond(scope, receive)
+        except ClientGone:
+            return
+        self._site.service.served.count(self._path, response.status_code, time.perf_counter() - began)
+        await response(scope, receive, send)
+
+
+class Site:
+    """All pages of the console."""
+
+    def __init__(self, service: Service) -> None:
+        self.service = service
+        self.logins = Logins()
+        self._pages = {page.path: page for page in PAGES}
+        self._actions = {action.path: action for action in ACTIONS}
+        self._timeout_s = service.settings.http.request_timeout_s
+
+    async def respond(self, scope: Scope, receive: Receive) -> Response:
+        """Respond to one request, whatever goes wrong. Raises ClientGone."""
+        request = Request(scope)
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                return await self._answer(request, receive)
+        except Problem as problem:
+            return self._refused(request, problem)
+        except MemdError as error:
+            return self._refused(request, problem_of(error))
+        except TimeoutError:
+            detail = f"not done within {self._timeout_s:g} s; try again"
+            return self._refused(request, problems.unavailable("E_TIMEOUT", detail))
+        except ClientGone:
+            raise
+        except Exception as error:  # noqa: BLE001  (a bug of ours: the log gets its place, the browser no details)
+            logger(part="http").error(Event.HTTP_FAILED, route=request.path, exc_info=error)
+            return self._refused(request, problems.internal())
+
+    async def _answer(self, request: Request, receive: Receive) -> Response:
+        if request.method not in ("GET", "HEAD", "POST"):
+            raise Problem(405, "E_METHOD", "the methods of this path are GET, HEAD and POST")
+        if request.path == links.ENTER:
+            return await self._enter(request)
+        form = await self._form(request, receive) if request.method == "POST" else {}
+        if request.path == links.LOGIN:
+            return self._log_in(request, form)
+        login = self._login(request)
+        if login is None:
+            return self._to_login(request)
+        if request.method == "POST":
+            self._require_csrf(login, form)
+            return await self._act(request, login, form)
+        return await self._show(request, login)
+
+    async def _show(self, request: Request, login: Login) -> Response:
+        page = self._pages.get(request.path)
+        if page is None:
+            raise problems.not_found()
+        if page.everyone and not login.token.users.every and page.path == HOME:
+            return _redirect(f"{HOME}/users")
+        visit = Visit(self.service, login, request.path, request.query, {})
+        _require(visit, page.scopes, of_user=page.of_user, everyone=page.everyone)
+        notes, login.notes = ([], login.notes) if request.by_itself else (login.notes, [])
+
+        def work() -> Response:
+            shown = page.run(visit)
+            if isinstance(shown, Response):
+                return shown
+            return self._page(request, login, shown, page=page, notes=notes)
+
+        return await self.service.run(self.service.pages, work)
+
+    async def _act(self, request: Request, login: Login, form: Mapping[str, Sequence[str]]) -> Response:
+        if request.path == f"{HOME}/logout":
+            self.logins.end(request.cookie)
+            return _redirect(links.LOGIN)
+        if request.path == f"{HOME}/language":
+            login.language = form.get("to", [""])[-1] if form.get("to", [""])[-1] in LANGUAGES else ""
+            return _redirect(_own_address(form.get("back", [""])[-1]))
+        action = self._actions.get(request.path)
+        if action is None:
+            raise problems.not_found()
+        visit = Visit(self.service, login, request.path, request.query, form)
+        _require(visit, (action.scope,) if action.scope else (), of_user=action.of_user, everyone=action.everyone)
+        return _redirect(await self.service.run(self.service.pages, lambda: action.run(visit)))
+
+    async def _enter(self, request: Request) -> Response:
+        """Turn a one-time link into a login."""
+        key = (request.query.get("key") or [""])[-1]
+        data_dir = self.service.settings.data_dir
+        if request.method != "GET" or not await self.service.run(self.service.pages, lambda: links.use(data_dir, key)):
+            return self._login_page(request, "This link has been used, or its five minutes are over.", 401)
+        # A page and no redirect: the browser sends a strict cookie only with what a page of ours asks for.
+        response = self._page(request, None, Shown("enter.html", {"home": HOME}))
+        self._give_cookie(response, self.logins.begin(ANYBODY), secure=False)
+        return response
+
+    def _log_in(self, request: Request, form: Mapping[str, Sequence[str]]) -> Response:
+        """Turn a token into a login."""
+        if request.method != "POST":
+            return self._login_page(request)
+        token = self.service.token_of((form.get("token") or [""])[-1].strip())
+        if token is None:
+            return self._login_page(request, "This is no valid token.", 401)
+        if "console" not in token.scopes:
+            return self._login_page(request, "This token lacks the scope console.", 403)
+        response = _redirect(_own_address((form.get("next") or [""])[-1]))
+        self._give_cookie(response, self.logins.begin(token), secure=request.origin.startswith("https:"))
+        return response
+
+    def _login(self, request: Request) -> Login | None:
+        """The login of a request, whose token still has to be valid."""
+        login = self.logins.find(request.cookie, by_itself=request.by_itself) if request.cookie else None
+        if login is None:
+            return None
+        if not self.service.is_valid(login.token):
+            self.logins.end(request.cookie)
+            return None
+        return login
+
+    async def _form(self, request: Request, receive: Receive) -> Mapping[str, Sequence[str]]:
+        """The fields of a form that a page of ours has sent. Raises Problem."""
+        if not request.is_from_here:
+            raise Problem(403, "E_ORIGIN", "the form was sent by another site")
+        timeout_s = self.service.settings.http.read_timeout_s
+        with Place(self.service.large_bodies) as place:
+            raw = await read_body(request.headers, receive, MAX_FORM_BYTES, timeout_s, place, FORM)
+        return _fields(raw)
+
+    @staticmethod
+    def _require_csrf(login: Login, form: Mapping[str, Sequence[str]]) -> None:
+        sent = (form.get("csrf") or [""])[-1]
+        if not hmac.compare_digest(sent.encode(), login.csrf.encode()):
+            raise Problem(403, "E_CSRF", "the form is not of this login; open the page again")
+
+    def _to_login(self, request: Request) -> Response:
+        if request.by_itself:
+            raise Problem(401, "E_LOGIN", "the login is over")
+        if request.method == "POST":
+            return _redirect(links.LOGIN)
+        return _redirect(address(links.LOGIN, next="" if request.target == HOME else request.target))
+
+    def _login_page(self, request: Request, problem: str = "", status: int = 200) -> Response:
+        data = {
+            "tokens": self.service.has_tokens,
+            "problem": problem,
+            "next": (request.query.get("next") or [""])[-1],
+        }
+        return self._page(request, None, Shown("login.html", data, status))
+
+    def _refused(self, request: Request, problem: Problem) -> Response:
+        login = self.logins.find(request.cookie, by_itself=True) if request.cookie else None
+        body: dict[str, Any] = orjson.loads(problem.body)
+        data = {"status": problem.status, "code": problem.code, "detail": body["detail"], "back": request.referer}
+        response = self._page(request, login, Shown("problem.html", data, problem.status))
+        for name, value in problem.headers.items():
+            response.headers[name] = value
+        return response
+
+    def _page(
+        self,
+        request: Request,
+        login: Login | None,
+        shown: Shown,
+        *,
+        page: Page | None = None,
+        notes: Sequence[tuple[str, Mapping[str, object]]] = (),
+    ) -> Response:
+        language = (login.language if login else "") or preferred(request.headers.get("accept-language", ""))
+        pages = [one for one in PAGES if one.is_for(login)] if login else []
+        frame = rendering.frame_of(language, request.path, login=login, pages=pages, notes=notes)
+        frame |= {"page": page, "target": request.target}
+        data = rendering.render(shown.template, shown.data, frame)
+        return Response(data, shown.status, HEADERS, "text/html; charset=utf-8")
+
+    @staticmethod
+    def _give_cookie(response: Response, secret: str, *, secure: bool) -> None:
+        response.set_cookie(
+            COOKIE, secret, max_age=int(LASTS_S), path=HOME, secure=secure, httponly=True, samesite="strict"
+        )
+
+
+class Request:
+    """The parts of a request that the console reads."""
+
+    def __init__(self, scope: Scope) -> None:
+        self.method: str = scope["method"]
+        self.path: str = scope["path"].rstrip("/") or "/"
+        self.headers = Headers(scope=scope)
+        raw: bytes = scope["query_string"]
+        self.target = f"{self.path}?{raw.decode('latin-1')}" if raw else self.path
+        self.query = _fields(raw)
+        self.by_itself = LIVE in self.headers
+        self.origin = self.headers.get("origin", "")
+
+    @property
+    def cookie(self) -> str:
+        """The secret of the login; empty without one."""
+        try:
+            found = SimpleCookie(self.headers.get("cookie", "")).get(COOKIE)
+        except CookieError:  # another program's cookie that is none: this one is not found
+            return ""
+        return found.value if found else ""
+
+    @property
+    def is_from_here(self) -> bool:
+        """Whether a browser says that a page of this server has sent it."""
+        scheme, _, host = self.origin.partition("://")
+        return scheme in ("http", "https") and host.lower() == self.headers.get("host", "").lower()
+
+    @property
+    def referer(self) -> str:
+        """The page of ours from which this request came, if the browser says so."""
+        host = self.headers.get("host", "")
+        for scheme in ("http", "https"):
+            start = f"{scheme}://{host}"
+            if self.headers.get("referer", "").startswith(f"{start}{HOME}"):
+                return self.headers["referer"].removeprefix(start)
+        return HOME
+
+
+def _require(visit: Visit, scopes: Sequence[Any], *, of_user: bool, everyone: bool) -> None:
+    for scope in scopes:
+        visit.require(scope)
+    if everyone:
+        visit.require_everyone()
+    if of_user:
+        visit.require_user(visit.user)
+
+
+def _fields(raw: bytes) -> dict[str, list[str]]:
+    """The fields of a query or a form, those that are empty left out. Raises Problem."""
+    try:
+        pairs = parse_qsl(raw.decode("ascii"), max_num_fields=MAX_FIELDS, errors="strict", separator="&")
+    except (UnicodeDecodeError, ValueError):
+        raise Problem(400, "E_FORM", "the fields cannot be read") from None
+    found: dict[str, list[str]] = {}
+    for name, value in pairs:
+        found.setdefault(name, []).append(value.replace("\r\n", "\n"))
+    return found
+
+
+def _own_address(text: str) -> str:
+    """An address of the console; its first page for any other."""
+    return text if text.startswith(f"{HOME}/") and "\\" not in text and text.isascii() and text.isprintable() else HOME
+
+
+def _redirect(to: str) -> Response:
+    return Response(None, 303, {**HEADERS, "location": to})
