@@ -18,6 +18,7 @@ from memd.identifiers import check_identifier
 from memd.inbox import budget, dead, verbs
 from memd.inbox.connection import Call, connect, connect_async, send, send_async
 from memd.inbox.dead import EVERY, Content, Letter, LetterFilter
+from memd.inbox.hours import Hour, read_hours
 from memd.inbox.receipt import UNKNOWN, Outcome, Receipt, explain, judge, parse_id, receipt, standings
 from memd.inbox.verbs import raw_lists
 from memd.memory.hand.by_hand import ByHand
@@ -285,6 +286,13 @@ class Memd(ByHand, Reading, OpensSessions, OpensProjects):
 
         return read_status(self._client, self.settings)
 
+    def hours(self) -> tuple[Hour, ...]:
+        """The counters of the last 48 hours, oldest first, a row each; the last one is the present hour.
+
+        They begin with the first start of a scheduler that keeps them.
+        """
+        return read_hours(self._client)
+
     def cost(self) -> Cost:
         """The tokens that the model's calls have used, and their price."""
         from memd.inbox.cost import read_cost  # noqa: PLC0415  (as for flush)
@@ -336,6 +344,7 @@ class AsyncMemd:
     users = in_thread(Memd.users)
     pending = in_thread(Memd.pending)
     status = in_thread(Memd.status)
+    hours = in_thread(Memd.hours)
     cost = in_thread(Memd.cost)
 
     inject = in_thread(Memd.inject)

@@ -8,14 +8,17 @@ from typing import Annotated, Any
 import typer
 
 from memd.cli.common import Json, echo, echo_json, settings, when
+from memd.cli.tables import table
 from memd.client import Memd
 from memd.config import Settings
 from memd.inbox.breaker import UNFIT, UNFIT_HELP
 from memd.inbox.cost import Cost, ModelCost
+from memd.inbox.hours import Hour
 from memd.memory.store.said_reader import keeps_said
 from memd.printable import counted, noun, printable
 
 WIDE = ("input", "output", "cache read", "cache write", "USD")
+HOUR_HEAD = ("hour (UTC)", "pushes", "stored", "skipped", "dead", "facts", "calls", "tokens", "pending", "most")
 HEAD = f"{'model':<28}{'calls':>9}{'batched':>9}" + "".join(f"{name:>12}" for name in WIDE)
 
 
@@ -23,15 +26,22 @@ def status(
     cost: Annotated[
         bool, typer.Option("--cost", help="Instead: tokens and money by model, today and in total.")
     ] = False,
+    hours: Annotated[bool, typer.Option("--hours", help="Instead: the counters of the last 48 hours.")] = False,
     as_json: Json = False,
 ) -> None:
     """Show the figures of the inbox, the workers and the server.
 
-    With --cost: the tokens that the model's calls have used, and their price.
+    With --cost: the tokens that the model's calls have used, and their price. With --hours: what each of the last 48
+    hours counted, oldest first.
 
     Example: memd status --json
     """
+    if cost and hours:
+        raise typer.BadParameter("use --cost or --hours, not both", param_hint="--hours")
     with Memd(settings()) as memd:
+        if hours:
+            _show_hours(memd.hours(), as_json=as_json)
+            return
         figures = memd.cost() if cost else memd.status()
     if as_json:
         echo_json(figures.as_dict())
@@ -41,6 +51,21 @@ def status(
     else:
         for name, value in (*rows(figures.as_dict()), ("what was said", kept_line(memd.settings))):
             echo(f"{name:<18}{value}")
+
+
+def _show_hours(rows: tuple[Hour, ...], *, as_json: bool) -> None:
+    if as_json:
+        echo_json([row.as_dict() for row in rows])
+    elif rows:
+        table(HOUR_HEAD, map(_hour_row, rows), HOUR_HEAD[1:])
+    else:
+        echo("no hours yet: the scheduler begins to count them when it starts")
+
+
+def _hour_row(row: Hour) -> tuple[object, ...]:
+    keys = ("-" if keys is None else f"{keys:,}" for keys in (row.pending, row.most_pending))
+    counts = (row.pushes, row.stored, row.skipped, row.dead, row.facts, row.model_calls, row.tokens)
+    return (f"{row.start:%Y-%m-%d %H}:00", *(f"{count:,}" for count in counts), *keys)
 
 
 def kept_line(settings: Settings) -> str:

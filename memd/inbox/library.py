@@ -16,7 +16,7 @@ from memd.inbox.verbs import P
 from memd.memory.store.protocol import Store
 from memd.push.answers import MAX_TOKENS
 
-BUILD = 23
+BUILD = 24
 """Grows with every change of the Lua; an older build never replaces a newer one."""
 
 FIRST_WITH_LINES = 16
@@ -27,7 +27,7 @@ SHARED = ("ground", "waiting", "header", "merge")
 
 DRAIN = (
     "budget", "extractions", "breaker", "line", "claim", "settle", "batches", "dead", "forget", "take", "flush",
-    "pending", "upkeep",
+    "pending", "hours", "upkeep",
 )  # fmt: skip
 
 BUDGETS = ("total_day_tokens", "user_day_tokens", "thread_day_extractions")

@@ -73,6 +73,7 @@ READER_KEYS = (
     (f"%R~{P}:breakers %R~{P}:unread %R~{P}:wrong %R~rq:workers:{BELLS}", "smembers"),
     (f"%R~{P}:breaker:* %R~rq:worker:*", "hmget"),
     (f"%R~{RAW} %R~{RAW}:*", "llen"),
+    (f"%R~{P}:hours", "lrange"),
 )
 """Keys and commands of `memd status` and `memd doctor`."""
 

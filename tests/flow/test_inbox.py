@@ -502,7 +502,7 @@ def test_nothing_is_left_behind(client: redis.Redis, configured: Any) -> None:
     wait_for(lambda: send(client, verbs.sweep()) == 1, "the outcome is swept")
     wait_for(lambda: not client.keys("*known*"), "the hint has expired")
     left = {key.decode().removeprefix("{memd}:") for key in execute(client, "KEYS", "*")}
-    assert left <= {"config", "stats", "order", "wake"}
+    assert left <= {"config", "stats", "hours", "order", "wake"}
 
 
 def test_status_and_doctor_mean_the_same_by_due_and_pending(client: redis.Redis, configured: Any) -> None:

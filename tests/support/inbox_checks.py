@@ -211,6 +211,7 @@ class CheckedMachine(RuleBasedStateMachine):
             "config",
             "stats",
             "order",
+            "hours",
             "taken",
             "wake",
             "breaker",

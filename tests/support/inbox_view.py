@@ -48,6 +48,12 @@ for _, key in ipairs(redis.call('KEYS', '{memd}:*')) do
   if kind == 'list' and string.find(key, ':extracted:', 1, true) then
     for i, at in ipairs(redis.call('LRANGE', key, 0, -1)) do redis.call('LSET', key, i - 1, at - by) end
   end
+  if key == '{memd}:hours' then
+    for i, entry in ipairs(redis.call('LRANGE', key, 0, -1)) do
+      local hour, counters = string.match(entry, '^(%d+)(.*)$')
+      if hour ~= '0' then redis.call('LSET', key, i - 1, string.format('%.0f', hour - math.floor(by / 3600000)) .. counters) end
+    end
+  end
   local ttl = redis.call('PTTL', key)
   if ttl > 0 then redis.call('PEXPIRE', key, ttl - by) end
 end

@@ -101,7 +101,7 @@ local function retry(P, cfg, letter, now)
     call('SADD', P .. ':user:' .. owner, key)
     set_due(P, key, bucket, parked, now, now, cfg.tick_ms)
     local pushes = to - from + 1
-    count(P, { 'dead', -pushes, 'dead:' .. code, -pushes })
+    count(P, { 'dead', -pushes, 'dead:' .. code, -pushes, 'revived', pushes })
   else
     return 0
   end

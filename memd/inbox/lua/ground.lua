@@ -68,6 +68,8 @@
 --   P:notices                   list   "<hash of user, or total> <tokens> <ms>": budgets reached, for the log
 --   P:config                    hash   the settings that the functions need, and the build of the loaded libraries
 --   P:stats                     hash   counters
+--   P:hours                     list   "<hour since 1970> <keys pending> <most that were> <counter>...", the newest first:
+--                                      the counters as they were when the hour was last looked at (hours.lua)
 --   P:unread                    set    raw lists that no scheduler reads, because the config does not name their apps
 --   P:waiting_parts             hash   "<host> <part>" -> ms of the last note that memd up there cannot start it (TTL)
 --   P:taken                     hash   raw list -> pushes taken in so far

@@ -28,7 +28,8 @@ local function sweep_wrong(P, limit)
   end
 end
 
--- memd_sweep_1: KEYS P; ARGV limit -> how many outcomes were removed because their time is over. Raw letters go, too.
+-- memd_sweep_1: KEYS P; ARGV limit -> how many outcomes were removed because their time is over. Raw letters go, too,
+-- and the counters of this hour are noted.
 local function memd_sweep(keys, argv)
   local P, now, swept = keys[1], clock(), 0
   sweep_raw_letters(P, now, tonumber(argv[1]))
@@ -43,6 +44,7 @@ local function memd_sweep(keys, argv)
     end
     call('ZREM', P .. ':ended', key)
   end
+  each({ now }, function() note_hour(P, now) end) -- a ring of a wrong type stops nothing; the doctor names it
   return swept
 end
 

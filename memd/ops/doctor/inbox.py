@@ -36,7 +36,7 @@ TYPES = {
     "zset": ("due", "rationed", "batched", "batches", "claimed", "dead", "ended"),
     "hash": ("busy", "config", "stats", "taken", "held", "waiting_parts"),
     "set": ("breakers", "unread", "wrong"),
-    "list": ("wake", "notices"),
+    "list": ("wake", "notices", "hours"),
     "string": ("order",),
 }
 """The types of the inbox's single keys."""
