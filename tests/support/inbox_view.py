@@ -51,7 +51,8 @@ for _, key in ipairs(redis.call('KEYS', '{memd}:*')) do
   if key == '{memd}:hours' then
     for i, entry in ipairs(redis.call('LRANGE', key, 0, -1)) do
       local hour, counters = string.match(entry, '^(%d+)(.*)$')
-      if hour ~= '0' then redis.call('LSET', key, i - 1, string.format('%.0f', hour - math.floor(by / 3600000)) .. counters) end
+      local moved = string.format('%.0f', hour - math.floor(by / 3600000))
+      if hour ~= '0' then redis.call('LSET', key, i - 1, moved .. counters) end
     end
   end
   local ttl = redis.call('PTTL', key)
