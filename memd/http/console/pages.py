@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from memd.http.console.browser import HOME
 from memd.http.console.fact import edit, fact, remove
 from memd.http.console.overview import overview
 from memd.http.console.page import Action, Page
@@ -19,8 +20,6 @@ from memd.http.console.user import (
     user,
 )
 from memd.http.console.users import users
-
-HOME = "/console"
 
 PAGES: tuple[Page, ...] = (
     Page(HOME, "Overview", overview, everyone=True, live=True),

@@ -54,6 +54,14 @@ def lines(value: object, most: int = SHOWN_CHARS) -> Markup:
     return Markup("<br>").join(Markup("<bdi>{}</bdi>").format(printable(line)) for line in cut.splitlines()) + more
 
 
+def quoted(value: object, quote: str) -> Markup:
+    """As `lines`, with the first place of the quote marked."""
+    before, found, after = str(value)[:SHOWN_CHARS].partition(quote) if quote else (str(value), "", "")
+    if not found:
+        return lines(value)
+    return lines(before) + Markup("<mark>{}</mark>").format(lines(found)) + lines(after)
+
+
 def when(value: object) -> Markup:
     """A moment, of a document or as a datetime, in UTC."""
     found = value if isinstance(value, datetime) else moment(str(value)) if value else None
@@ -106,6 +114,7 @@ def environment() -> Environment:
     made.filters |= {
         "text": text,
         "lines": lines,
+        "quoted": quoted,
         "when": when,
         "seconds": seconds,
         "number": number,

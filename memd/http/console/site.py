@@ -6,12 +6,9 @@ import asyncio
 import hmac
 import time
 from collections.abc import Mapping, Sequence
-from http.cookies import CookieError, SimpleCookie
 from typing import Any
-from urllib.parse import parse_qsl
 
 import orjson
-from starlette.datastructures import Headers
 from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
@@ -20,20 +17,17 @@ from memd.errors import MemdError
 from memd.events import Event, logger
 from memd.http import problems
 from memd.http.console import links, rendering
+from memd.http.console.browser import COOKIE, HOME, BrowserRequest, fields_of
 from memd.http.console.logins import LASTS_S, Login, Logins
 from memd.http.console.page import Page, Shown, Visit, address
-from memd.http.console.pages import ACTIONS, HOME, PAGES
+from memd.http.console.pages import ACTIONS, PAGES
 from memd.http.console.translations import LANGUAGES, preferred
 from memd.http.keyring import ANYBODY
 from memd.http.problems import Problem, problem_of
 from memd.http.request_body import FORM, ClientGone, Place, read_body
 from memd.http.service import Service
 
-COOKIE = "memd_console"
-MAX_FORM_BYTES, MAX_FIELDS = 1024 * 1024, 2_000
-LIVE = "memd-live"
-"""The header of a request that only refreshes the values of an open page."""
-
+MAX_FORM_BYTES = 1024 * 1024
 HEADERS = {
     "cache-control": "no-store",
     "content-security-policy": "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; "
@@ -104,7 +98,7 @@ class Site:
 
     async def respond(self, scope: Scope, receive: Receive) -> Response:
         """Respond to one request, whatever goes wrong. Raises ClientGone."""
-        request = Request(scope)
+        request = BrowserRequest(scope)
         try:
             async with asyncio.timeout(self._timeout_s):
                 return await self._answer(request, receive)
@@ -121,7 +115,7 @@ class Site:
             logger(part="http").error(Event.HTTP_FAILED, route=request.path, exc_info=error)
             return self._refused(request, problems.internal())
 
-    async def _answer(self, request: Request, receive: Receive) -> Response:
+    async def _answer(self, request: BrowserRequest, receive: Receive) -> Response:
         if request.method not in ("GET", "HEAD", "POST"):
             raise Problem(405, "E_METHOD", "the methods of this path are GET, HEAD and POST")
         if request.path == links.ENTER:
@@ -137,7 +131,7 @@ class Site:
             return await self._act(request, login, form)
         return await self._show(request, login)
 
-    async def _show(self, request: Request, login: Login) -> Response:
+    async def _show(self, request: BrowserRequest, login: Login) -> Response:
         page = self._pages.get(request.path)
         if page is None:
             raise problems.not_found()
@@ -155,7 +149,7 @@ class Site:
 
         return await self.service.run(self.service.pages, work)
 
-    async def _act(self, request: Request, login: Login, form: Mapping[str, Sequence[str]]) -> Response:
+    async def _act(self, request: BrowserRequest, login: Login, form: Mapping[str, Sequence[str]]) -> Response:
         if request.path == f"{HOME}/logout":
             self.logins.end(request.cookie)
             return _redirect(links.LOGIN)
@@ -169,7 +163,7 @@ class Site:
         _require(visit, (action.scope,) if action.scope else (), of_user=action.of_user, everyone=action.everyone)
         return _redirect(await self.service.run(self.service.pages, lambda: action.run(visit)))
 
-    async def _enter(self, request: Request) -> Response:
+    async def _enter(self, request: BrowserRequest) -> Response:
         """Turn a one-time link into a login."""
         key = (request.query.get("key") or [""])[-1]
         data_dir = self.service.settings.data_dir
@@ -180,7 +174,7 @@ class Site:
         self._give_cookie(response, self.logins.begin(ANYBODY), secure=False)
         return response
 
-    def _log_in(self, request: Request, form: Mapping[str, Sequence[str]]) -> Response:
+    def _log_in(self, request: BrowserRequest, form: Mapping[str, Sequence[str]]) -> Response:
         """Turn a token into a login."""
         if request.method != "POST":
             return self._login_page(request)
@@ -193,7 +187,7 @@ class Site:
         self._give_cookie(response, self.logins.begin(token), secure=request.origin.startswith("https:"))
         return response
 
-    def _login(self, request: Request) -> Login | None:
+    def _login(self, request: BrowserRequest) -> Login | None:
         """The login of a request, whose token still has to be valid."""
         login = self.logins.find(request.cookie, by_itself=request.by_itself) if request.cookie else None
         if login is None:
@@ -203,14 +197,14 @@ class Site:
             return None
         return login
 
-    async def _form(self, request: Request, receive: Receive) -> Mapping[str, Sequence[str]]:
+    async def _form(self, request: BrowserRequest, receive: Receive) -> Mapping[str, Sequence[str]]:
         """The fields of a form that a page of ours has sent. Raises Problem."""
         if not request.is_from_here:
             raise Problem(403, "E_ORIGIN", "the form was sent by another site")
         timeout_s = self.service.settings.http.read_timeout_s
         with Place(self.service.large_bodies) as place:
             raw = await read_body(request.headers, receive, MAX_FORM_BYTES, timeout_s, place, FORM)
-        return _fields(raw)
+        return fields_of(raw)
 
     @staticmethod
     def _require_csrf(login: Login, form: Mapping[str, Sequence[str]]) -> None:
@@ -218,14 +212,14 @@ class Site:
         if not hmac.compare_digest(sent.encode(), login.csrf.encode()):
             raise Problem(403, "E_CSRF", "the form is not of this login; open the page again")
 
-    def _to_login(self, request: Request) -> Response:
+    def _to_login(self, request: BrowserRequest) -> Response:
         if request.by_itself:
             raise Problem(401, "E_LOGIN", "the login is over")
         if request.method == "POST":
             return _redirect(links.LOGIN)
         return _redirect(address(links.LOGIN, next="" if request.target == HOME else request.target))
 
-    def _login_page(self, request: Request, problem: str = "", status: int = 200) -> Response:
+    def _login_page(self, request: BrowserRequest, problem: str = "", status: int = 200) -> Response:
         data = {
             "tokens": self.service.has_tokens,
             "problem": problem,
@@ -233,7 +227,7 @@ class Site:
         }
         return self._page(request, None, Shown("login.html", data, status))
 
-    def _refused(self, request: Request, problem: Problem) -> Response:
+    def _refused(self, request: BrowserRequest, problem: Problem) -> Response:
         login = self.logins.find(request.cookie, by_itself=True) if request.cookie else None
         body: dict[str, Any] = orjson.loads(problem.body)
         data = {"status": problem.status, "code": problem.code, "detail": body["detail"], "back": request.referer}
@@ -244,7 +238,7 @@ class Site:
 
     def _page(
         self,
-        request: Request,
+        request: BrowserRequest,
         login: Login | None,
         shown: Shown,
         *,
@@ -265,45 +259,6 @@ class Site:
         )
 
 
-class Request:
-    """The parts of a request that the console reads."""
-
-    def __init__(self, scope: Scope) -> None:
-        self.method: str = scope["method"]
-        self.path: str = scope["path"].rstrip("/") or "/"
-        self.headers = Headers(scope=scope)
-        raw: bytes = scope["query_string"]
-        self.target = f"{self.path}?{raw.decode('latin-1')}" if raw else self.path
-        self.query = _fields(raw)
-        self.by_itself = LIVE in self.headers
-        self.origin = self.headers.get("origin", "")
-
-    @property
-    def cookie(self) -> str:
-        """The secret of the login; empty without one."""
-        try:
-            found = SimpleCookie(self.headers.get("cookie", "")).get(COOKIE)
-        except CookieError:  # another program's cookie that is none: this one is not found
-            return ""
-        return found.value if found else ""
-
-    @property
-    def is_from_here(self) -> bool:
-        """Whether a browser says that a page of this server has sent it."""
-        scheme, _, host = self.origin.partition("://")
-        return scheme in ("http", "https") and host.lower() == self.headers.get("host", "").lower()
-
-    @property
-    def referer(self) -> str:
-        """The page of ours from which this request came, if the browser says so."""
-        host = self.headers.get("host", "")
-        for scheme in ("http", "https"):
-            start = f"{scheme}://{host}"
-            if self.headers.get("referer", "").startswith(f"{start}{HOME}"):
-                return self.headers["referer"].removeprefix(start)
-        return HOME
-
-
 def _require(visit: Visit, scopes: Sequence[Any], *, of_user: bool, everyone: bool) -> None:
     for scope in scopes:
         visit.require(scope)
@@ -311,18 +266,6 @@ def _require(visit: Visit, scopes: Sequence[Any], *, of_user: bool, everyone: bo
         visit.require_everyone()
     if of_user:
         visit.require_user(visit.user)
-
-
-def _fields(raw: bytes) -> dict[str, list[str]]:
-    """The fields of a query or a form, those that are empty left out. Raises Problem."""
-    try:
-        pairs = parse_qsl(raw.decode("ascii"), max_num_fields=MAX_FIELDS, errors="strict", separator="&")
-    except (UnicodeDecodeError, ValueError):
-        raise Problem(400, "E_FORM", "the fields cannot be read") from None
-    found: dict[str, list[str]] = {}
-    for name, value in pairs:
-        found.setdefault(name, []).append(value.replace("\r\n", "\n"))
-    return found
 
 
 def _own_address(text: str) -> str:
