@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from http.cookies import CookieError, SimpleCookie
 from urllib.parse import parse_qsl
 
@@ -24,11 +25,19 @@ class BrowserRequest:
         self.method: str = scope["method"]
         self.path: str = scope["path"].rstrip("/") or "/"
         self.headers = Headers(scope=scope)
-        raw: bytes = scope["query_string"]
-        self.target = f"{self.path}?{raw.decode('latin-1')}" if raw else self.path
-        self.query = fields_of(raw)
+        self._query: bytes = scope["query_string"]
         self.by_itself = LIVE in self.headers
         self.origin = self.headers.get("origin", "")
+
+    @property
+    def target(self) -> str:
+        """The address as it was asked for."""
+        return f"{self.path}?{self._query.decode('latin-1')}" if self._query else self.path
+
+    @cached_property
+    def query(self) -> dict[str, list[str]]:
+        """The fields of the address. Raises Problem."""
+        return fields_of(self._query)
 
     @property
     def cookie(self) -> str:
