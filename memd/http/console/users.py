@@ -9,8 +9,8 @@ ROWS = 50
 
 
 def users(visit: Visit) -> Shown:
-    """The page: by id, or those that changed last first."""
-    by: Order = "id" if visit.value("by") == "id" else "changed"
+    """The page: by id, or those that changed last first, which looks at every memory."""
+    by: Order = "changed" if visit.value("by") == "changed" else "id"
     seen = visit.login.token.users
     page = visit.service.memd.users(by=by, after=visit.value("after"), limit=ROWS, visible=seen.__contains__)
     following = address(visit.path, by=by, after=page.next) if page.next else ""
