@@ -293,11 +293,14 @@ class Memd(ByHand, Reading, OpensSessions, OpensProjects):
         """
         return read_hours(self._client)
 
-    def cost(self) -> Cost:
-        """The tokens that the model's calls have used, and their price."""
+    def cost(self, *, days: int = 0) -> Cost:
+        """The tokens that the model's calls have used, and their price: today, in total, and on each of the last days.
+
+        `days`: how many of these, today included; 0 to 90, for the inbox keeps 90. Raises Rejected.
+        """
         from memd.inbox.cost import read_cost  # noqa: PLC0415  (as for flush)
 
-        return read_cost(self._client, self.settings)
+        return read_cost(self._client, self.settings, days)
 
     def close(self) -> None:
         """Close the connections."""

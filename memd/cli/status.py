@@ -12,13 +12,14 @@ from memd.cli.tables import table
 from memd.client import Memd
 from memd.config import Settings
 from memd.inbox.breaker import UNFIT, UNFIT_HELP
-from memd.inbox.cost import Cost, ModelCost
+from memd.inbox.cost import MOST_DAYS, Cost, DayCost, ModelCost
 from memd.inbox.hours import Hour
 from memd.memory.store.said_reader import keeps_said
 from memd.printable import counted, noun, printable
 
 WIDE = ("input", "output", "cache read", "cache write", "USD")
 HOUR_HEAD = ("hour (UTC)", "pushes", "stored", "skipped", "dead", "facts", "calls", "tokens", "pending", "most")
+DAY_HEAD = ("day (UTC)", "model", "calls", "batched", "tokens", "USD", "facts", "USD a fact")
 HEAD = f"{'model':<28}{'calls':>9}{'batched':>9}" + "".join(f"{name:>12}" for name in WIDE)
 
 
@@ -26,28 +27,36 @@ def status(
     cost: Annotated[
         bool, typer.Option("--cost", help="Instead: tokens and money by model, today and in total.")
     ] = False,
+    days: Annotated[
+        int, typer.Option("--days", min=0, max=MOST_DAYS, help="With --cost: also each of the last days.")
+    ] = 0,
     hours: Annotated[bool, typer.Option("--hours", help="Instead: the counters of the last 48 hours.")] = False,
     as_json: Json = False,
 ) -> None:
     """Show the figures of the inbox, the workers and the server.
 
-    With --cost: the tokens that the model's calls have used, and their price. With --hours: what each of the last 48
-    hours counted, oldest first.
+    With --cost: the tokens that the model's calls have used, and their price; --days adds each of the last days. With
+    --hours: what each of the last 48 hours counted, oldest first.
 
     Example: memd status --json
     """
     if cost and hours:
         raise typer.BadParameter("use --cost or --hours, not both", param_hint="--hours")
+    if days and not cost:
+        raise typer.BadParameter("days are of costs: add --cost", param_hint="--days")
     with Memd(settings()) as memd:
         if hours:
             _show_hours(memd.hours(), as_json=as_json)
             return
-        figures = memd.cost() if cost else memd.status()
+        figures = memd.cost(days=days) if cost else memd.status()
     if as_json:
         echo_json(figures.as_dict())
     elif isinstance(figures, Cost):
         for line in _cost_lines(figures):
             echo(line)
+        if figures.days:
+            echo()
+            table(DAY_HEAD, _day_rows(figures.days), DAY_HEAD[2:])
     else:
         for name, value in (*rows(figures.as_dict()), ("what was said", kept_line(memd.settings))):
             echo(f"{name:<18}{value}")
@@ -161,9 +170,25 @@ def _cost_lines(cost: Cost) -> Iterator[str]:
         yield f"no price for {', '.join(unknown)}: tokens only, left out of the sums; set prices in extraction.prices"
 
 
+def _day_rows(days: tuple[DayCost, ...]) -> Iterator[tuple[object, ...]]:
+    """A row for each day and model; the figures of the whole day are in its first row."""
+    for day in days:
+        whole = (f"{day.facts:,}", _dollars(day.usd_per_fact))
+        for row in day.models:
+            tokens = row.input_tokens + row.output_tokens + row.cache_read_tokens + row.cache_write_tokens
+            used = (f"{row.calls:,}", f"{row.batch_calls:,}", f"{tokens:,}", _dollars(row.usd))
+            yield (day.day, row.model, *used, *whole)
+            whole = ("", "")
+        if not day.models:
+            yield (day.day, "-", "0", "0", "0", "-", *whole)
+
+
+def _dollars(usd: float | None) -> str:
+    return "-" if usd is None else f"{usd:.4f}"
+
+
 def _cost_row(row: ModelCost) -> str:
-    usd = "-" if row.usd is None else f"{row.usd:.4f}"
     return (
         f"{printable(row.model):<28}{row.calls:>9,}{row.batch_calls:>9,}{row.input_tokens:>12,}{row.output_tokens:>12,}"
-        f"{row.cache_read_tokens:>12,}{row.cache_write_tokens:>12,}{usd:>12}"
+        f"{row.cache_read_tokens:>12,}{row.cache_write_tokens:>12,}{_dollars(row.usd):>12}"
     )

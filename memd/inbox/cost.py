@@ -1,4 +1,4 @@
-"""Cost: tokens and money that the calls of each model used, today and since the inbox began.
+"""Cost: tokens and money that the calls of each model used, today, on each of the last days, and since the inbox began.
 
 Money is tokens times `extraction.prices` (US dollars per million). Calls in batches cost half.
 """
@@ -9,11 +9,13 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, date, datetime
+from itertools import dropwhile
 from typing import Any
 
 import redis
 
 from memd.config import PriceSettings, Settings
+from memd.errors import Rejected
 from memd.inbox.connection import execute
 from memd.inbox.figures import counters
 from memd.inbox.verbs import P
@@ -25,6 +27,9 @@ BATCH_SHARE = 0.5
 
 UNATTRIBUTED = "(unknown)"
 """The model shown for calls that were counted before the inbox counted by model."""
+
+MOST_DAYS = 90
+"""Days that the inbox keeps, today included (`lua/budget.lua`)."""
 
 MILLION = 1_000_000
 DAY_S = 86_400
@@ -45,6 +50,21 @@ class ModelCost:
 
 
 @dataclass(frozen=True, slots=True)
+class DayCost:
+    """The use of one UTC day by model, without models that were not used. `facts`: added on it.
+
+    `usd`: of the models with a price, None if none has one; `usd_per_fact`: None without facts, or where a model that
+    was used has no price.
+    """
+
+    day: date
+    models: tuple[ModelCost, ...]
+    facts: int
+    usd: float | None
+    usd_per_fact: float | None
+
+
+@dataclass(frozen=True, slots=True)
 class Budget:
     """One budget. `used`: tokens used today; None for the budget per user, which is not counted here."""
 
@@ -54,20 +74,26 @@ class Budget:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """The figures of `memd status --cost`. `day`: in UTC, by the server's clock."""
+    """The figures of `memd status --cost`. `day`: in UTC, by the server's clock.
+
+    `days`: those asked for, oldest first, each day from the first one with any figure to today.
+    """
 
     day: date
     today: tuple[ModelCost, ...]
     total: tuple[ModelCost, ...]
     budgets: dict[str, Budget]
+    days: tuple[DayCost, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
         """The figures as plain values, for JSON."""
         return asdict(self)
 
 
-def read_cost(client: redis.Redis, settings: Settings) -> Cost:
-    """Read all figures. Raises InboxUnavailable."""
+def read_cost(client: redis.Redis, settings: Settings, days: int = 0) -> Cost:
+    """Read all figures, and those of the last `days` days, today included. Raises Rejected, InboxUnavailable."""
+    if not 0 <= days <= MOST_DAYS:
+        raise Rejected("E_LIMIT", f"days must be from 0 to {MOST_DAYS}", "days", MOST_DAYS)
     pipeline = client.pipeline(transaction=False)
     pipeline.time()
     pipeline.hgetall(f"{P}:stats")
@@ -86,7 +112,29 @@ def read_cost(client: redis.Redis, settings: Settings) -> Cost:
         today=today,
         total=total + _unattributed(counted, total),
         budgets=_budgets(settings, int(spent or 0)),
+        days=_days(client, range(day - days + 1, day + 1), prices),
     )
+
+
+def _days(client: redis.Redis, days: range, prices: Mapping[str, PriceSettings]) -> tuple[DayCost, ...]:
+    """The use of these days since 1970, without those before the first one with any."""
+    if not days:
+        return ()
+    pipeline = client.pipeline(transaction=False)
+    for day in days:
+        pipeline.hgetall(f"{P}:usage:{day}")
+        pipeline.get(f"{P}:facts:{day}")
+    replies = execute(pipeline)
+    rows = zip(days, replies[::2], replies[1::2], strict=True)
+    used = dropwhile(lambda row: not row[1] and row[2] is None, rows)
+    return tuple(_day(day, _by_model(counters(usage), prices), int(facts or 0)) for day, usage, facts in used)
+
+
+def _day(day: int, models: tuple[ModelCost, ...], facts: int) -> DayCost:
+    known = [row.usd for row in models if row.usd is not None]
+    usd = round(sum(known), 6) if known else None
+    per_fact = round(usd / facts, 6) if usd is not None and facts and len(known) == len(models) else None
+    return DayCost(datetime.fromtimestamp(day * DAY_S, UTC).date(), models, facts, usd, per_fact)
 
 
 def _by_model(used: Mapping[str, int], prices: Mapping[str, PriceSettings]) -> tuple[ModelCost, ...]:

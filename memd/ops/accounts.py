@@ -67,7 +67,7 @@ READER_KEYS = (
     ),
     (f"%R~{P}:due %R~{P}:rationed", "zrange"),
     (f"%R~{P}:ctx:*", "hget"),
-    (f"%R~{P}:learnt:*", "get"),
+    (f"%R~{P}:learnt:* %R~{P}:facts:*", "get"),
     (f"%R~{P}:busy", "hkeys"),
     (f"%R~{P}:stats %R~{P}:config %R~{P}:usage:* %R~{P}:spent:* %R~{P}:waiting_parts", "hget hgetall"),
     (f"%R~{P}:breakers %R~{P}:unread %R~{P}:wrong %R~rq:workers:{BELLS}", "smembers"),

@@ -196,7 +196,7 @@ KEYS = {
     "dead": "{memd}:dead:x", "died": "{memd}:died:x",
     "row": "{memd}:parked:x", "line": "{memd}:parked:line:x", "line_of": "{memd}:parked:line:x",
     "b": "{memd}:breaker:x", "key": "{memd}:ctx:x", "list": "memd:in",
-    "batch": "{memd}:batch:x", "spent": "{memd}:spent:1", "usage": "{memd}:usage:1",
+    "batch": "{memd}:batch:x", "spent": "{memd}:spent:1", "usage": "{memd}:usage:1", "facts": "{memd}:facts:1",
     "extracted": "{memd}:extracted:x",
     "P": "{memd}:due", "tomb": "{memd}:forgotten:x", "source": "{memd}:claim:x", "place": "{memd}:claim:x",
 }  # fmt: skip

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from datetime import date
 from typing import Any
 
 import pytest
 import redis
-from support import Cli, daemon, ended
+from support import Cli, daemon, ended, wait_for
 
 from memd import config
 from memd.client import Memd
 from memd.config import Settings
-from memd.errors import ConfigError
-from memd.inbox import library
+from memd.errors import ConfigError, Rejected
+from memd.extraction.protocol import Usage
+from memd.inbox import library, verbs
+from memd.inbox.connection import send
 from memd.inbox.verbs import P
 from memd.testing import ModelServer
+from memd.workers.steps import usage_stats
 
 HAIKU = "claude-haiku-5-5"
 USAGE = {
@@ -77,6 +81,70 @@ def test_answers_that_were_refused_are_counted(asking: Callable[..., Settings], 
         [row] = app.cost().today
         assert (row.calls, app.status().usage["model_calls"]) == (3, 3)
     assert row.usd == pytest.approx(3 * DOLLARS)
+
+
+def today_of(client: redis.Redis) -> int:
+    """The UTC day of the server's clock, in days since 1970; none ends while a test runs."""
+    wait_for(lambda: client.time()[0] % 86_400 < 86_370, "the day has a while to go")
+    return int(client.time()[0]) // 86_400
+
+
+def test_a_day_has_its_calls_facts_and_batches(memd: Memd, client: redis.Redis, settings: Settings, cli: Cli) -> None:
+    """Through the moves that workers send: a call now, an answer of a batch; what was added is counted by day."""
+    day = today_of(client)
+    for number in range(3):
+        push(memd, number)
+    first, second, third = [claim.id for claim in send(client, verbs.claim(settings, 3, 0, "w", "m")).taken]
+    alone, batch = Usage(1_000_000, 100_000, 500_000, 10_000), Usage(input_tokens=1_000_000)
+    send(client, verbs.ack(first, {"state": "stored"}, {"facts_added": 3} | usage_stats(HAIKU, alone, batch=False)))
+    send(client, verbs.ack(second, {"state": "stored"}, {"facts_added": 1} | usage_stats(HAIKU, batch, batch=True)))
+    send(client, verbs.bury(third, "E_X", "E_X: x", usage_stats(HAIKU, Usage(), batch=False)))
+    cost = memd.cost(days=90)
+    [found] = cost.days
+    assert found.models == cost.today
+    assert ((found.day - date(1970, 1, 1)).days, found.facts) == (day, 4)
+    assert (found.models[0].calls, found.models[0].batch_calls) == (2, 1)
+    assert found.usd == pytest.approx(DOLLARS + 0.05)
+    assert found.usd_per_fact == pytest.approx((DOLLARS + 0.05) / 4, abs=1e-6)
+    assert memd.cost().days == ()
+    shown = json.loads(cli("status", "--cost", "--days", "7", "--json").stdout)["days"]
+    assert [(row["day"], row["facts"], row["models"][0]["batch_calls"]) for row in shown] == [(str(found.day), 4, 1)]
+    for name in (f"{P}:usage:{day}", f"{P}:facts:{day}"):
+        assert 89 * 86_400 < client.ttl(name) <= 90 * 86_400
+
+
+def test_days_are_listed_from_the_first_with_figures(memd: Memd, client: redis.Redis, cli: Cli) -> None:
+    """A row each, the empty ones in between too; models by name; no sum of what has no price."""
+    day = today_of(client)
+    client.hset(f"{P}:usage:{day - 3}", items=[f"calls:{HAIKU}", 2, f"input:{HAIKU}", 1_000_000, "input:other", 5])
+    client.set(f"{P}:facts:{day - 3}", 4)
+    client.hset(f"{P}:usage:{day - 1}", items=[f"input:{HAIKU}", 1_000_000])
+    client.hset(f"{P}:usage:{day - 90}", items=[f"input:{HAIKU}", 1])
+    rows = memd.cost(days=90).days
+    assert [[model.model for model in row.models] for row in rows] == [[HAIKU, "other"], [], [HAIKU], []]
+    assert [(row.facts, row.usd, row.usd_per_fact) for row in rows] == [
+        (4, 0.1, None), (0, None, None), (0, 0.1, None), (0, None, None),
+    ]  # fmt: skip
+    assert [len(memd.cost(days=days).days) for days in (0, 1, 2, 3, 4)] == [0, 0, 2, 2, 4]
+    printed = cli("status", "--cost", "--days", "30").stdout
+    lines = [line.split() for line in printed[printed.index("day (UTC)") :].splitlines()]
+    assert [line[1:] for line in lines[1:4]] == [
+        [HAIKU, "2", "0", "1,000,000", "0.1000", "4", "-"],
+        ["other", "0", "0", "5", "-"],
+        ["-", "0", "0", "0", "-", "0", "-"],
+    ]
+
+
+@pytest.mark.parametrize("days", [-1, 91])
+def test_other_numbers_of_days_are_refused(memd: Memd, days: int) -> None:
+    """The inbox keeps 90."""
+    with pytest.raises(Rejected, match="E_LIMIT"):
+        memd.cost(days=days)
+
+
+def test_days_need_the_costs(cli: Cli) -> None:
+    """The command says so."""
+    assert cli("status", "--days", "3").returncode == 2
 
 
 def used(client: redis.Redis, **counters: int) -> None:

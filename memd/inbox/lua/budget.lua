@@ -43,12 +43,18 @@ local function charge(P, spent, who, limit, tokens, now)
   end
 end
 
--- Counts what calls used, the `used:<kind>:<model>` among the stats: by day and model, and against the budgets.
--- owner: false for a user who was forgotten.
+local KEPT_DAYS = 90 -- for so long the use and the facts of a day are kept
+
+-- Counts what calls used, the `used:<kind>:<model>` among the stats: by day and model, and against the budgets; and the
+-- facts that were added, by day. owner: false for a user who was forgotten.
 local function spend(P, cfg, owner, stats, now)
   local tokens, day = 0, math.floor(now / DAY)
-  local usage = P .. ':usage:' .. day
+  local usage, facts = P .. ':usage:' .. day, P .. ':facts:' .. day
   for i = 1, #stats, 2 do
+    if stats[i] == 'facts_added' then
+      call('INCRBY', facts, stats[i + 1])
+      call('PEXPIRE', facts, KEPT_DAYS * DAY)
+    end
     local kind, model = string.match(stats[i], '^used:([a-z_]+):(.+)$')
     if kind then
       call('HINCRBY', usage, kind .. ':' .. model, stats[i + 1])
@@ -56,7 +62,7 @@ local function spend(P, cfg, owner, stats, now)
     end
   end
   if tokens == 0 then return end
-  call('PEXPIRE', usage, 2 * DAY)
+  call('PEXPIRE', usage, KEPT_DAYS * DAY)
   charge(P, P .. ':spent:' .. day, '.total', cfg.total_day_tokens or 0, tokens, now)
   if owner then charge(P, P .. ':spent:' .. day, owner, cfg.user_day_tokens or 0, tokens, now) end
 end

@@ -65,6 +65,7 @@
 --   P:extracted:<key>           list   ms at which the last extractions of a thread ended, while they are limited (TTL)
 --   P:held                      hash   hash of user, .total -> tokens held back for claims, while there is a budget
 --   P:usage:<day>               hash   "<kind>:<model>" -> what calls used on a UTC day (TTL)
+--   P:facts:<day>               string facts added on a UTC day (TTL)
 --   P:notices                   list   "<hash of user, or total> <tokens> <ms>": budgets reached, for the log
 --   P:config                    hash   the settings that the functions need, and the build of the loaded libraries
 --   P:stats                     hash   counters
