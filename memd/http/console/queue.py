@@ -22,5 +22,6 @@ def flush(visit: Visit) -> str:
     thread = visit.value("thread") or None
     agent = visit.agent if thread else None
     result = visit.service.memd.flush(user_id=visit.user, agent_name=agent, thread_id=thread)
-    visit.say("{count} keys are due now", count=result.counts["waiting"])
+    count = result.counts["waiting"]
+    visit.say("{count} key is due now" if count == 1 else "{count} keys are due now", count=count)
     return address("/console/queue", user=visit.value("only"))

@@ -45,7 +45,7 @@ def routes(service: Service) -> list[Route]:
     """The routes of the console."""
     site = Site(service)
     paths = {page.path for page in PAGES} | {action.path for action in ACTIONS}
-    own = {links.LOGIN, links.ENTER, f"{HOME}/logout", f"{HOME}/language"}
+    own = {"/", links.LOGIN, links.ENTER, f"{HOME}/logout", f"{HOME}/language"}
     return [
         Route(f"{HOME}/static/{{name}}", Assets()),
         *(Route(path, Door(site, path)) for path in sorted(paths | own)),
@@ -118,6 +118,8 @@ class Site:
     async def _answer(self, request: BrowserRequest, receive: Receive) -> Response:
         if request.method not in ("GET", "HEAD", "POST"):
             raise Problem(405, "E_METHOD", "the methods of this path are GET, HEAD and POST")
+        if request.path == "/":
+            return _redirect(HOME)
         if request.path == links.ENTER:
             return await self._enter(request)
         form = await self._form(request, receive) if request.method == "POST" else {}
@@ -200,7 +202,7 @@ class Site:
     async def _form(self, request: BrowserRequest, receive: Receive) -> Mapping[str, Sequence[str]]:
         """The fields of a form that a page of ours has sent. Raises Problem."""
         if not request.is_from_here:
-            raise Problem(403, "E_ORIGIN", "the form was sent by another site")
+            raise Problem(403, "E_ORIGIN", "the form was sent by another site, or a proxy changed its Host")
         timeout_s = self.service.settings.http.read_timeout_s
         with Place(self.service.large_bodies) as place:
             raw = await read_body(request.headers, receive, MAX_FORM_BYTES, timeout_s, place, FORM)
@@ -230,7 +232,13 @@ class Site:
     def _refused(self, request: BrowserRequest, problem: Problem) -> Response:
         login = self.logins.find(request.cookie, by_itself=True) if request.cookie else None
         body: dict[str, Any] = orjson.loads(problem.body)
-        data = {"status": problem.status, "code": problem.code, "detail": body["detail"], "back": request.referer}
+        data = {
+            "status": problem.status,
+            "code": problem.code,
+            "detail": body["detail"],
+            "back": request.referer,
+            "nothing_changed": request.method == "POST" and problem.status < 500,
+        }
         response = self._page(request, login, Shown("problem.html", data, problem.status))
         for name, value in problem.headers.items():
             response.headers[name] = value
