@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import deque
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Literal, NamedTuple
 
@@ -72,62 +73,77 @@ def transcript(settings: Settings, key: Key) -> list[TranscriptTurn]:
     document = load_to_read(store, key.bucket).document
     said = read_said(store, key.bucket, document, settings, datetime.now(UTC))
     thread = name_of(key.thread_id, key.user_id, shared=settings.store.shared)
-    lines = (turn for line in store.sessions.lines(key, loaded) if (turn := states.turn_of(line)) is not None)
-    found = _Joined(key.thread_id, said)
-    found.add_said(said.of_thread(thread))
-    found.add(lines)
-    found.add(turn for turn in (*held.waiting, *held.turns) if turn.kind == "said")
-    return found.in_order(held.turns)
+    joined = _Joined(key.thread_id, said)
+    for kept in said.of_thread(thread):
+        joined.add_said(kept)
+    for waiting in held.waiting:
+        joined.add(waiting, joined.words)
+    for line in store.sessions.lines(key, loaded):
+        if (turn := states.turn_of(line)) is not None:
+            joined.add(turn, joined.lines)
+    for turn in held.turns:
+        if turn.kind == "said" and turn.role != "system":
+            joined.add(turn, joined.window)
+    return joined.in_order()
 
 
 class _Joined:
-    """The turns of a session by identity: their words, and what else the session keeps of them."""
+    """The turns of a session by identity, and three orders of them: of the words that left the window, of what the
+    session has written beside words (tools, system turns), and of the window."""
 
     def __init__(self, thread_id: str, said: Said) -> None:
+        self.words: dict[str, None] = {}
+        self.lines: dict[str, None] = {}
+        self.window: dict[str, None] = {}
         self._thread_id = thread_id
         self._said = said
         self._turns: dict[str, TranscriptTurn] = {}
 
-    def add_said(self, turns: Iterable[Turn]) -> None:
-        """Add turns of the said layer."""
-        for turn in turns:
-            said_at = turn.said_at or turn.at or None
-            words = ChatTurn(turn.role, (Text(turn.text),), turn.id, said_at, turn.name or None)
-            self._turns[turn.id] = TranscriptTurn(words, kept=True, mark=self._mark(turn.id))
+    def add_said(self, turn: Turn) -> None:
+        """Add a turn of the said layer."""
+        words = ChatTurn(turn.role, (Text(turn.text),), turn.id, turn.said_at or turn.at or None, turn.name or None)
+        mark: TurnMark = "hidden" if turn.id in self._said.hidden else "over" if turn.id in self._said.over else ""
+        self._turns[turn.id] = TranscriptTurn(words, kept=True, mark=mark)
+        self.words[turn.id] = None
 
-    def add(self, turns: Iterable[ChatTurn]) -> None:
-        """Add turns of the session: of those that are known, the blocks that are not."""
-        for turn in turns:
-            name = self._identity(turn)
-            known = self._turns.get(name)
-            if known is None:
-                self._turns[name] = TranscriptTurn(turn)
-                continue
-            held = known.turn.blocks
-            words = any(isinstance(block, Text) for block in held)
-            more = [block for block in turn.blocks if block not in held and not (words and isinstance(block, Text))]
-            if more:
-                self._turns[name] = known._replace(turn=replace(known.turn, blocks=(*held, *more)))
+    def add(self, turn: ChatTurn, order: dict[str, None]) -> None:
+        """Add a turn of the session; of one that is known, the blocks that are not."""
+        name = identity_of_id(self._thread_id, turn.id)
+        order[name] = None
+        known = self._turns.get(name)
+        if known is None:
+            self._turns[name] = TranscriptTurn(turn)
+            return
+        held = known.turn.blocks
+        has_words = any(isinstance(block, Text) for block in held)
+        more = [block for block in turn.blocks if block not in held and not (has_words and isinstance(block, Text))]
+        if more:
+            self._turns[name] = known._replace(turn=replace(known.turn, blocks=(*held, *more)))
 
-    def in_order(self, window: Sequence[ChatTurn]) -> list[TranscriptTurn]:
-        """All of them: those before the window by their times, then those of the window in its order."""
-        last = [name for turn in window if turn.role != "system" and (name := self._identity(turn)) in self._turns]
-        newest = set(last)
-        earlier = [turn for name, turn in self._turns.items() if name not in newest]
-        return [*sorted(earlier, key=_when), *(self._turns[name] for name in last)]
+    def in_order(self) -> list[TranscriptTurn]:
+        """All of them, oldest first."""
+        earlier = (name for name in self._before_the_window() if name not in self.window)
+        return [self._turns[name] for name in dict.fromkeys((*earlier, *self.window))]
 
-    def _identity(self, turn: ChatTurn) -> str:
-        return identity_of_id(self._thread_id, turn.id)
+    def _before_the_window(self) -> Iterator[str]:
+        """Words and lines in one order: each keeps its own, a turn that is in both joins them, else time decides."""
+        lines = deque(name for name in self.lines if name not in self.window)
+        left = set(lines)
+        for name in self.words:
+            while lines and lines[0] != name and (name in left or self._is_before(lines[0], name)):
+                left.discard(lines[0])
+                yield lines.popleft()
+            if name in left:
+                left.discard(lines.popleft())
+            yield name
+        yield from lines
 
-    def _mark(self, identity: str) -> TurnMark:
-        if identity in self._said.hidden:
-            return "hidden"
-        return "over" if identity in self._said.over else ""
-
-
-def _when(found: TranscriptTurn) -> tuple[float, int]:
-    """Sorts by time; within one moment a call stands before its result, and that before what follows from it."""
-    turn = found.turn
-    time = moment(turn.created_at)
-    step = 1 if turn.role == "tool" else 2 if turn.role == "assistant" and not turn.calls else 0
-    return (time.timestamp() if time else 0.0), step
+    def _is_before(self, line: str, words: str) -> bool:
+        """Whether a line was before these words; of one moment, results were."""
+        if line in self.words:
+            return False  # it waits for its own words
+        first, second = self._turns[line].turn, self._turns[words].turn
+        times = moment(first.created_at), moment(second.created_at)
+        if None in times or times[0] == times[1]:
+            return first.role == "tool"
+        return times[0] < times[1]  # type: ignore[operator]  # neither is None

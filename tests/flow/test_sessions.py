@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import orjson
 import pytest
@@ -15,10 +15,15 @@ from support import daemon, ended, make_settings
 
 from memd.client import AsyncMemd, Memd
 from memd.config import Settings
-from memd.context import Bucket, Key, identity_of_id
+from memd.context import Bucket, Key, Role, identity_of_id
 from memd.errors import Rejected, SessionChanged, SessionForgotten
+from memd.memory.document import SaidFile, empty_document, revised
+from memd.memory.said.taking import took_in
+from memd.memory.said.turns import NOTHING_SAID, Turn
 from memd.memory.store.json_store import open_store
 from memd.memory.store.tending import tend
+from memd.push.times import iso
+from memd.session.chat import ChatTurn, Text, ToolResult
 from memd.session.conversation import Session
 from memd.session.looking import look, transcript
 
@@ -138,6 +143,32 @@ def test_looking_at_a_session_changes_nothing(memd: Memd, settings: Settings) ->
     assert [turn.kind for turn in compacted.held.turns if turn.role == "user"] == ["summary"]
     kept = [(one.turn.role, len(one.turn.calls)) for one in transcript(settings, key)]
     assert kept == [("system", 0), ("assistant", 1), ("tool", 0), ("assistant", 0)]  # the words wait in the inbox
+
+
+def test_a_transcript_has_the_order_of_the_chat(configured: Configured, client: redis.Redis) -> None:
+    """Words come back from the said layer, tools from the session; rounds of one moment stay rounds."""
+    settings = configured()
+    at = "2026-11-01T09:00:00Z"
+    with Memd(settings) as memd:
+        session = memd.session("t", user_id="ana")
+        for number in range(4):
+            session.user(f"I own bicycle number {number}.", created_at=at)
+            session.assistant(f"I look number {number} up.", created_at=at)
+            session.tool_use(f"call_{number}", "look_up", {"number": number})
+            session.add(ChatTurn("tool", (ToolResult(f"call_{number}", (Text("found"),)),), created_at=at))
+            session.assistant(f"Bicycle {number} is blue.", created_at=at)
+        words = [turn for turn in session.messages[:-1] if turn.role in ("user", "assistant")]
+        session.compact()
+    bucket, store, now = Bucket("ana"), open_store(settings), datetime.now(UTC)
+    kept = [Turn(identity_of_id("t", turn.id), "t", cast("Role", turn.role), turn.text, at, iso(now)) for turn in words]
+    change = took_in(SaidFile(), lambda: NOTHING_SAID, kept, settings.said, now)
+    store.commit(bucket, store.load(bucket), revised(empty_document(bucket), at), lambda: True, said=change)
+    found = transcript(settings, Key("t", "ana"))
+    rounds = [("user", 1), ("assistant", 2), ("tool", 1), ("assistant", 1)]
+    assert [(one.turn.role, len(one.turn.blocks)) for one in found] == rounds * 4
+    assert [one.kept for one in found[:4]] == [True, True, False, True]
+    assert found[1].turn.text == "I look number 0 up."
+    assert not found[-1].kept  # it is in the window
 
 
 def test_the_chat_goes_on_without_the_inbox(memd: Memd, data_dir: Path) -> None:

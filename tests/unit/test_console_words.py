@@ -12,11 +12,14 @@ import pytest
 
 from memd.config.settings import ApplySettings
 from memd.http.console.pages import PAGES
+from memd.http.console.session import BADGES, MARKS
+from memd.http.console.timeline import GAPS
 from memd.http.console.translations import DEFAULT, LANGUAGES, preferred, translate, words
 from memd.http.console.user import SUMMARIES
 from memd.inbox.keys import KeyState
 from memd.memory.listing import STATUSES
-from memd.memory.profiles import USER_FIELDS
+from memd.memory.profiles import PROJECT_FIELDS, USER_FIELDS
+from memd.memory.projects.rights import ROLES
 from memd.ops.doctor import CHECKS
 from memd.recall.why import REASONS, WITHHELD
 
@@ -44,7 +47,9 @@ def keys() -> Iterator[str]:
         yield from _PROBLEM.findall(text)
     yield from (page.title for page in PAGES)
     yield from (*SUMMARIES.values(), *REASONS.values(), *WITHHELD.values(), *CHECKS, *get_args(KeyState), *STATUSES)
-    yield from (*ApplySettings().categories, *(field.label for field in USER_FIELDS.values()))
+    fields = (*USER_FIELDS.values(), *PROJECT_FIELDS.values())
+    yield from (*ApplySettings().categories, *(field.label for field in fields))
+    yield from (*GAPS.values(), *ROLES, *(words for badges in MARKS.values() for words in badges), *BADGES)
 
 
 @pytest.mark.parametrize("language", OTHERS)

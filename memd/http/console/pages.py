@@ -6,7 +6,10 @@ from memd.http.console.browser import HOME
 from memd.http.console.fact import edit, fact, remove
 from memd.http.console.overview import overview
 from memd.http.console.page import Action, Page
+from memd.http.console.project import decide, hide, project, projects, publish, remove_member, set_role
 from memd.http.console.queue import flush, queue
+from memd.http.console.session import compact, remove_session, session, sessions
+from memd.http.console.timeline import bring_back, timeline
 from memd.http.console.user import (
     add,
     approve,
@@ -26,6 +29,11 @@ PAGES: tuple[Page, ...] = (
     Page(f"{HOME}/queue", "Queue", queue, live=True),
     Page(f"{HOME}/users", "Users", users),
     Page(f"{HOME}/user", "Memory", user, of_user=True),
+    Page(f"{HOME}/timeline", "Timeline", timeline, of_user=True),
+    Page(f"{HOME}/projects", "Projects", projects, of_user=True),
+    Page(f"{HOME}/project", "Project", project, of_user=True, menu=False),
+    Page(f"{HOME}/sessions", "Sessions", sessions, ("said",), of_user=True),
+    Page(f"{HOME}/session", "Session", session, ("said",), of_user=True, menu=False),
     Page(f"{HOME}/fact", "Fact", fact, of_user=True, menu=False),
     Page(f"{HOME}/export", "Export", export, ("admin",), of_user=True, menu=False),
 )
@@ -40,6 +48,14 @@ ACTIONS: tuple[Action, ...] = (
     Action(f"{HOME}/user/profile/set", set_profile, "person", of_user=True),
     Action(f"{HOME}/user/profile/unset", unset_profile, "person", of_user=True),
     Action(f"{HOME}/user/forget", forget, "admin", of_user=True),
+    Action(f"{HOME}/timeline/restore", bring_back, "person", of_user=True),
+    Action(f"{HOME}/project/role", set_role, "person", of_user=True),
+    Action(f"{HOME}/project/remove-member", remove_member, "person", of_user=True),
+    Action(f"{HOME}/project/publish", publish, "person", of_user=True),
+    Action(f"{HOME}/project/hide", hide, "person", of_user=True),
+    Action(f"{HOME}/project/decide", decide, "person", of_user=True),
+    Action(f"{HOME}/session/compact", compact, "admin", of_user=True),
+    Action(f"{HOME}/session/remove", remove_session, "admin", of_user=True),
     Action(f"{HOME}/fact/edit", edit, "person", of_user=True),
     Action(f"{HOME}/fact/remove", remove, "person", of_user=True),
 )
