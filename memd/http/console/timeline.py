@@ -108,7 +108,7 @@ def timeline(visit: Visit) -> Shown:
     document = visit.service.memd.seen_document(visit.user, agent_name=visit.agent)
     days = history(document)
     today = datetime.now(UTC).date()
-    first = min(today, *(found.day for found in days[-1:]))
+    first = min([today, *(found.day for found in days[-1:])])
     kind = visit.value("kind")
     rows, more = _rows(visit, [found for found in days if not kind or found.number_of(_checked(kind))])
     chosen = _chosen_day(visit, first, today)

@@ -16,7 +16,7 @@ async function swap(address, headers) {
     document.body.classList.add("away"); // the server is away: the old values stay, pale, and the next try may find it
     return false;
   }
-  if (response.status === 401) return void location.reload();
+  if (response.status === 401 || response.redirected) return void location.reload();
   document.body.classList.toggle("away", !response.ok);
   if (!response.ok) return false;
   const fresh = new DOMParser().parseFromString(await response.text(), "text/html");
