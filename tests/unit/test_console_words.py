@@ -22,6 +22,7 @@ from memd.memory.profiles import PROJECT_FIELDS, USER_FIELDS
 from memd.memory.projects.rights import ROLES
 from memd.ops.doctor import CHECKS
 from memd.recall.why import REASONS, WITHHELD
+from memd.session.chat import ChatRole
 
 ROOM = Path(__file__).parents[2] / "memd" / "http" / "console"
 _LITERAL = r'"((?:[^"\\]|\\.)+)"'
@@ -49,7 +50,13 @@ def keys() -> Iterator[str]:
     yield from (*SUMMARIES.values(), *REASONS.values(), *WITHHELD.values(), *CHECKS, *get_args(KeyState), *STATUSES)
     fields = (*USER_FIELDS.values(), *PROJECT_FIELDS.values())
     yield from (*ApplySettings().categories, *(field.label for field in fields))
-    yield from (*GAPS.values(), *ROLES, *(words for badges in MARKS.values() for words in badges), *BADGES)
+    yield from (
+        *GAPS.values(),
+        *ROLES,
+        *get_args(ChatRole),
+        *(words for badges in MARKS.values() for words in badges),
+        *BADGES,
+    )
 
 
 @pytest.mark.parametrize("language", OTHERS)
