@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Coroutine, Generator, Iterable, Mapping, Sequence
 from functools import cached_property, wraps
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeAlias, TypeVar
 
 import redis.asyncio
@@ -17,7 +18,7 @@ from memd.context import DEFAULT_AGENT, user_hash
 from memd.identifiers import check_identifier
 from memd.inbox import budget, dead, verbs
 from memd.inbox.connection import Call, connect, connect_async, send, send_async
-from memd.inbox.dead import EVERY, Content, Letter, LetterFilter
+from memd.inbox.dead import EVERY, Content, Letter, LetterFilter, LetterPage
 from memd.inbox.hours import Hour, read_hours
 from memd.inbox.receipt import UNKNOWN, Outcome, Receipt, explain, judge, parse_id, receipt, standings
 from memd.inbox.verbs import raw_lists
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from memd.forget import Forgotten
     from memd.inbox.cost import Cost
     from memd.inbox.flush import FlushProgress, FlushResult
-    from memd.inbox.keys import PendingPage
+    from memd.inbox.keys import PendingKey, PendingPage
     from memd.inbox.status import Status
     from memd.recall.users import Order, UserPage
     from memd.session.asynchronous_session import AsyncSession
@@ -194,6 +195,12 @@ class Memd(ByHand, Reading, OpensSessions, OpensProjects):
     def _server(self) -> redis.Redis:
         return self._client
 
+    @property
+    def _keys(self) -> ModuleType:
+        from memd.inbox import keys  # noqa: PLC0415  (as for flush)
+
+        return keys
+
     push = _sent(_Commands.push)
     push_json = _sent(_Commands.push_json)
     push_parsed = _sent(_Commands.push_parsed)
@@ -236,6 +243,21 @@ class Memd(ByHand, Reading, OpensSessions, OpensProjects):
         """Dead letters, oldest first: all, or those of `LetterFilter(ids=…, code=…, user_id=…)`."""
         return sorted(dead.letters(self._client, selection), key=lambda letter: letter.died_at)
 
+    def dead_page(
+        self,
+        selection: LetterFilter = EVERY,
+        *,
+        after: str = "",
+        limit: int = 50,
+        visible: Callable[[str | None], bool] = lambda _: True,
+    ) -> LetterPage:
+        """Dead letters, the newest first, a page at a time, in bounded time; and how many have which code.
+
+        `after`: `next` of the page before; `limit`: 1 to 500. `visible`: leaves out the letters of users (None: of a
+        raw push) for whom it returns False. Raises Rejected.
+        """
+        return dead.letter_page(self._client, selection, after=after, limit=limit, visible=visible)
+
     def dead_letter(self, letter_id: str) -> Content | None:
         """One dead letter with its messages; None when the id is unknown."""
         return dead.content(self._client, letter_id)
@@ -275,10 +297,21 @@ class Memd(ByHand, Reading, OpensSessions, OpensProjects):
         Of one user, or of all: claimed keys first, then by due time. `after`: `next` of the page before; `limit`: 1 to
         1,000. A key that moves while you read may be missing or come twice. Raises Rejected.
         """
-        from memd.inbox.keys import pending_page  # noqa: PLC0415  (as for flush)
-
         user = None if user_id is None else check_identifier("user_id", user_id)
-        return pending_page(self._client, after=after, limit=limit, user_id=user)
+        page: PendingPage = self._keys.pending_page(self._client, after=after, limit=limit, user_id=user)
+        return page
+
+    def key_of_receipt(self, receipt_id: str, *, user_id: str | None = None) -> tuple[PendingKey, ...]:
+        """The key of a push as far as it has not ended: what is claimed, then what is pending.
+
+        Both may hold messages of later pushes, too; `receipt` says which state the push itself has. With `user_id`, the
+        push of any other user has no key. Raises Rejected when the id has not the form of a receipt id.
+        """
+        key = parse_id(receipt_id)[0]
+        if user_id is not None and not send(self._client, verbs.holds(user_hash(user_id), key)):
+            return ()
+        found: tuple[PendingKey, ...] = self._keys.standing_of(self._client, key)
+        return found
 
     def status(self) -> Status:
         """The figures of the inbox, the workers and the server."""
@@ -341,11 +374,13 @@ class AsyncMemd:
     flush = in_thread(Memd.flush)
     forget = in_thread(Memd.forget)
     dead = in_thread(Memd.dead)
+    dead_page = in_thread(Memd.dead_page)
     dead_letter = in_thread(Memd.dead_letter)
     retry = in_thread(Memd.retry)
     drop = in_thread(Memd.drop)
     users = in_thread(Memd.users)
     pending = in_thread(Memd.pending)
+    key_of_receipt = in_thread(Memd.key_of_receipt)
     status = in_thread(Memd.status)
     hours = in_thread(Memd.hours)
     cost = in_thread(Memd.cost)

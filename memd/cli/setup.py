@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from importlib import import_module
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from memd.cli.common import Globals, Json, echo, echo_json, loaded, warn
-from memd.config import plain
+from memd.config import by_name
 
 
 def config(as_json: Json = False) -> None:
@@ -20,8 +20,7 @@ def config(as_json: Json = False) -> None:
     found = loaded()
     if found.file and found.file.unread:
         warn(f"not read: {found.file.unread}; if it is memd's, name it with --config")
-    tree = plain(found.settings)
-    rows = [(name, _value(tree, name), origin) for name, origin in found.origins.items()]
+    rows = [(name, value, found.origins[name]) for name, value in by_name(found.settings).items()]
     if as_json:
         echo_json({name: {"value": value, "origin": origin} for name, value, origin in rows})
         return
@@ -29,12 +28,6 @@ def config(as_json: Json = False) -> None:
     for name, value, origin in rows:
         text = "" if value is None else ", ".join(value) if isinstance(value, list) else str(value)
         echo(f"{name:<{width}}  {text}" + ("" if origin == "default" else f"    ({origin})"))
-
-
-def _value(tree: dict[str, Any], name: str) -> Any:
-    for part in name.split("."):
-        tree = tree[part]
-    return tree
 
 
 def demo(

@@ -1,6 +1,6 @@
 """The settings: read once, checked, frozen, passed down. Each section of config.yaml is a class here."""
 
-from memd.config.loading import LoadedSettings, as_environment, load, plain
+from memd.config.loading import LoadedSettings, as_environment, by_name, load, plain
 from memd.config.settings import (
     ApplySettings,
     ClientSettings,
@@ -32,6 +32,7 @@ __all__ = [
     "Settings",
     "StoreSettings",
     "as_environment",
+    "by_name",
     "load",
     "names",
     "plain",

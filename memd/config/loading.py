@@ -135,6 +135,17 @@ def plain(settings: Settings) -> dict[str, Any]:
     return tree
 
 
+def by_name(settings: Settings) -> dict[str, Any]:
+    """The values of `plain` by the dotted name of their setting."""
+    tree = plain(settings)
+    return {name: _leaf(tree, name) for name in names()}
+
+
+def _leaf(tree: dict[str, Any], name: str) -> Any:
+    section, _, leaf = name.rpartition(".")
+    return tree[section][leaf] if section else tree[leaf]
+
+
 def as_environment(settings: Settings, origins: Mapping[str, str] | None = None) -> dict[str, str]:
     """The MEMD_* variables that give a child process these settings; they override any config file it reads.
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import islice
@@ -21,6 +22,10 @@ from memd.inbox.verbs import P
 
 PAGE = 500
 """Letters that one call reads or moves."""
+
+MAX_LIMIT = 500
+LOOKED_AT = 1_000
+"""Letters of which a page looks at the code, and those that it passes over for others that are selected."""
 
 _FIELDS = (".code", ".error", ".died", ".attempts", ".thread", ".user", ".agent", ".owner", ".bucket", ".origin")
 
@@ -67,15 +72,85 @@ class LetterFilter:
 EVERY = LetterFilter()
 
 
+@dataclass(frozen=True, slots=True)
+class LetterPage:
+    """One page of letters, the newest first; `next` is the cursor of the next one, empty on the last.
+
+    `total`: of all letters, whatever is selected. `codes`: the letters by code, the most frequent first, among the
+    newest `looked_at`.
+    """
+
+    letters: tuple[Letter, ...]
+    next: str
+    total: int
+    codes: dict[str, int]
+    looked_at: int
+
+
 def letters(client: redis.Redis, selection: LetterFilter = EVERY) -> Iterator[Letter]:
     """The selected letters, read page by page, in no order. Raises InboxUnavailable."""
     for page in _pages(client, selection):
-        pipeline = client.pipeline(transaction=False)
-        for letter_id in page:
-            pipeline.hmget(f"{P}:dead:{letter_id}", *_FIELDS)
-        rows = zip(page, execute_past(pipeline), strict=True)
-        page_letters = [_letter(letter_id, row) for letter_id, row in rows if row and row[2] is not None]
-        yield from filter(selection.holds, page_letters)
+        yield from (letter for letter in _read(client, page) if letter is not None and selection.holds(letter))
+
+
+def _read(client: redis.Redis, ids: Sequence[str]) -> list[Letter | None]:
+    """The letters with these ids; None for one that is gone."""
+    pipeline = client.pipeline(transaction=False)
+    for letter_id in ids:
+        pipeline.hmget(f"{P}:dead:{letter_id}", *_FIELDS)
+    rows = zip(ids, execute_past(pipeline), strict=True)
+    return [_letter(letter_id, row) if row and row[2] is not None else None for letter_id, row in rows]
+
+
+def letter_page(
+    client: redis.Redis,
+    selection: LetterFilter = EVERY,
+    *,
+    after: str = "",
+    limit: int = 50,
+    visible: Callable[[str | None], bool] = lambda _: True,
+) -> LetterPage:
+    """A page of the selected letters, in bounded time however many there are.
+
+    `after`: `next` of the page before; `limit`: 1 to 500. `visible`: leaves out the letters of users (None: of a raw
+    push) for whom it returns False. Where few are selected a page may be short, or empty, and still have a `next`.
+    Raises Rejected, InboxUnavailable.
+    """
+    if not 1 <= limit <= MAX_LIMIT:
+        raise Rejected("E_LIMIT", f"limit is 1 to {MAX_LIMIT}", "limit", MAX_LIMIT)
+    if after and not (after.isascii() and after.isdecimal() and len(after) <= 15):
+        raise Rejected("E_CURSOR", "the cursor is none that a page returned", "after")
+    start = int(after or 0)
+    pipeline = client.pipeline(transaction=False)
+    pipeline.zcard(f"{P}:dead")
+    for first in (0, start):
+        pipeline.zrange(f"{P}:dead", -first - LOOKED_AT, -first - 1)
+    total, newest, following = execute(pipeline)
+    following.reverse()
+    found: list[Letter] = []
+    passed = 0
+    while passed < len(following) and len(found) < limit:
+        ids = [text(letter_id) for letter_id in following[passed : passed + limit]]
+        for letter in _read(client, ids):
+            if len(found) < limit:
+                passed += 1
+                if letter is not None and selection.holds(letter) and visible(letter.user_id):
+                    found.append(letter)
+    end = start + passed
+    codes = Counter(code for code, user in _codes(client, newest) if visible(user))
+    return LetterPage(
+        tuple(found), str(end) if end < total else "", total, dict(codes.most_common()), min(total, LOOKED_AT)
+    )
+
+
+def _codes(client: redis.Redis, ids: Sequence[bytes]) -> Iterator[tuple[str, str | None]]:
+    """The code of each of these letters, and whose it is."""
+    pipeline = client.pipeline(transaction=False)
+    for letter_id in ids:
+        pipeline.hmget(f"{P}:dead:{text(letter_id)}", ".code", ".user")
+    for row in execute_past(pipeline) if ids else ():
+        if row and row[0] is not None:
+            yield text(row[0]), None if row[1] is None else row[1].decode(errors="replace")
 
 
 def content(client: redis.Redis, letter_id: str) -> Content | None:

@@ -87,6 +87,11 @@ def pending_page(client: redis.Redis, *, after: str = "", limit: int = 100, user
     return PendingPage(tuple(_described(client, places)), following)
 
 
+def standing_of(client: redis.Redis, key: str) -> tuple[PendingKey, ...]:
+    """What of one key (hash) has not ended: its claim, then what is pending. Raises InboxUnavailable."""
+    return tuple(_described(client, list(_open([key], client))))
+
+
 def open_keys(client: redis.Redis, owners: Sequence[str]) -> list[int]:
     """For each user (hash), how many keys are pending or claimed. Raises InboxUnavailable."""
     sets = client.pipeline(transaction=False)

@@ -56,6 +56,33 @@ def test_a_letter_says_what_died_and_why(memd: Memd, client: redis.Redis, settin
     assert memd.dead_letter("nothing") is None
 
 
+def test_letters_are_read_a_page_at_a_time(
+    memd: Memd, client: redis.Redis, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The newest first, in full pages while there are any, with the count of each code; of users one may see only."""
+    for number, user in enumerate(("ana", "ben", "ana", "cai", "ana")):
+        memd.push(turns("one"), thread_id=f"t{number}", user_id=user, now=True)
+        kill(client, settings, f"E_{user.upper()}")
+    first = memd.dead_page(limit=2)
+    assert [letter.thread_id for letter in first.letters] == ["t4", "t3"]
+    assert (first.total, first.codes, first.looked_at) == (5, {"E_ANA": 3, "E_CAI": 1, "E_BEN": 1}, 5)
+    second = memd.dead_page(limit=2, after=first.next)
+    third = memd.dead_page(limit=2, after=second.next)
+    assert [letter.thread_id for page in (second, third) for letter in page.letters] == ["t2", "t1", "t0"]
+    assert third.next == ""
+    mine = memd.dead_page(LetterFilter(code="E_ANA"), limit=2, visible="ana".__eq__)
+    assert [letter.thread_id for letter in mine.letters] == ["t4", "t2"]
+    assert mine.codes == {"E_ANA": 3}
+    assert [one.thread_id for one in memd.dead_page(LetterFilter(user_id="cai"), limit=2).letters] == ["t3"]
+    for wrong in ({"limit": 0}, {"limit": 501}, {"after": "x"}, {"after": "١"}):
+        with pytest.raises(Rejected):
+            memd.dead_page(**wrong)
+    monkeypatch.setattr("memd.inbox.dead.LOOKED_AT", 2)
+    short = memd.dead_page(LetterFilter(user_id="cai"), limit=2)
+    assert ([one.thread_id for one in short.letters], short.next, short.looked_at) == (["t3"], "2", 2)
+    assert memd.dead_page(LetterFilter(user_id="ben"), limit=2).letters == ()
+
+
 def test_a_retried_letter_takes_its_old_place(memd: Memd, client: redis.Redis, settings: Settings) -> None:
     """What died first comes first again, before what was pushed since."""
     memd.push(turns("one", "two"), thread_id="t", user_id="ana", now=True)

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from memd.config import Settings
@@ -131,11 +132,18 @@ def status_of(raw: bytes) -> int:
 
 @contextmanager
 def serving(
-    server_url: str | None, *, locked: bool = False, only_h11: bool = False, mcp_user: str = "", **changes: Any
+    server_url: str | None,
+    *,
+    locked: bool = False,
+    only_h11: bool = False,
+    mcp_user: str = "",
+    environ: Mapping[str, str] = MappingProxyType({}),
+    **changes: Any,
 ) -> Iterator[Site]:
     """`memd serve` as a process, or `memd mcp --http` for one user.
 
-    `locked`: with tokens; the site's token has every scope. `only_h11`: as if httptools were not installed.
+    `locked`: with tokens; the site's token has every scope. `only_h11`: as if httptools were not installed. `environ`:
+    added to the environment of a `memd serve`.
     """
     folder = Path(tempfile.mkdtemp(prefix="memd-"))
     text = ""
@@ -147,7 +155,9 @@ def serving(
     settings = make_settings(folder, server_url, **changes)
     words = ["mcp", "--http", "--user", mcp_user, "--port", str(settings.http.port)] if mcp_user else ["serve"]
     try:
-        with _process(settings, words, only_h11) if only_h11 or mcp_user else part("serve", settings) as process:
+        with (
+            _process(settings, words, only_h11) if only_h11 or mcp_user else part("serve", settings, environ) as process
+        ):
             site = Site(settings, process, text)
             wait_for(lambda: _ready(site), f"memd {words[0]} is ready")
             yield site

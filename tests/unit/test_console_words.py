@@ -11,6 +11,7 @@ from typing import get_args
 import pytest
 
 from memd.config.settings import ApplySettings
+from memd.http.console.configuration import KNOWN
 from memd.http.console.pages import PAGES
 from memd.http.console.session import BADGES, MARKS
 from memd.http.console.timeline import GAPS
@@ -57,6 +58,7 @@ def keys() -> Iterator[str]:
         *(words for badges in MARKS.values() for words in badges),
         *BADGES,
     )
+    yield from (*KNOWN, "file")
 
 
 @pytest.mark.parametrize("language", OTHERS)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from memd.http.console import dead as letters
 from memd.http.console.browser import HOME
+from memd.http.console.configuration import configuration
 from memd.http.console.fact import edit, fact, remove
 from memd.http.console.overview import overview
 from memd.http.console.page import Action, Page
@@ -28,6 +30,9 @@ PAGES: tuple[Page, ...] = (
     Page(HOME, "Overview", overview, everyone=True, live=True),
     Page(f"{HOME}/queue", "Queue", queue, live=True),
     Page(f"{HOME}/users", "Users", users),
+    Page(letters.PATH, "Dead", letters.dead),
+    Page(letters.LETTER, "Dead letter", letters.letter, ("said",), menu=False),
+    Page(f"{HOME}/settings", "Settings", configuration, everyone=True),
     Page(f"{HOME}/user", "Memory", user, of_user=True),
     Page(f"{HOME}/timeline", "Timeline", timeline, of_user=True),
     Page(f"{HOME}/projects", "Projects", projects, of_user=True),
@@ -40,6 +45,8 @@ PAGES: tuple[Page, ...] = (
 
 ACTIONS: tuple[Action, ...] = (
     Action(f"{HOME}/queue/flush", flush, "admin"),
+    Action(f"{letters.PATH}/retry", letters.retry, "admin"),
+    Action(f"{letters.PATH}/drop", letters.drop, "admin"),
     Action(f"{HOME}/user/add", add, "person", of_user=True),
     Action(f"{HOME}/user/approve", approve, "person", of_user=True),
     Action(f"{HOME}/user/approve-note", approve_note, "person", of_user=True),

@@ -12,7 +12,7 @@ from operator import attrgetter
 from memd.config import ApplySettings
 from memd.memory import doubtful, refused, scoped, suspended
 from memd.memory.document import SECTIONS, Document, Fact, archive_of, facts_of, summaries_of, withheld_of
-from memd.memory.duplicates import similarity
+from memd.memory.duplicates import Alike
 from memd.memory.facts import (
     Scope,
     asides_of,
@@ -114,9 +114,9 @@ def _duplicate(document: Document, _: datetime, settings: ApplySettings) -> Iter
     """Facts that say the same as an earlier one: in the same words, spelled differently, or nearly."""
     before: list[_Statement] = []
     for place, fact in _facts(document):
-        statement = _Statement(
-            fact, scope_of(fact), person_of(fact), same_key(content_of(fact)), normal_key(content_of(fact))
-        )
+        content = content_of(fact)
+        alike = Alike(content, settings.near_duplicate)
+        statement = _Statement(fact, scope_of(fact), person_of(fact), same_key(content), normal_key(content), alike)
         kinds = [(_alike(statement, other, settings.near_duplicate), other) for other in before]
         kind, other = max(kinds, key=lambda kind: _STRENGTH.index(kind[0]), default=("", statement))
         if kind:
@@ -126,13 +126,14 @@ def _duplicate(document: Document, _: datetime, settings: ApplySettings) -> Iter
 
 @dataclass(frozen=True, slots=True)
 class _Statement:
-    """A fact with the values that are compared: its scope, its person, its exact text, its normalised text."""
+    """A fact with the values that are compared: scope, person, exact text, normalised text, words."""
 
     fact: Fact
     scope: Scope
     person: str
     same: str
     normal: str
+    alike: Alike
 
 
 _STRENGTH = ("", "near", "normalised", "exact")
@@ -145,7 +146,9 @@ def _alike(statement: _Statement, other: _Statement, near: float) -> str:
         return "exact"
     if statement.normal == other.normal:
         return "normalised"
-    return "near" if near < 1 and similarity(content_of(statement.fact), content_of(other.fact), near) >= near else ""
+    if near >= 1 or not statement.alike.may_be(other.normal):
+        return ""
+    return "near" if statement.alike.to(content_of(other.fact), near) >= near else ""
 
 
 def _echo(document: Document, _: datetime, __: ApplySettings) -> Iterator[Finding]:
