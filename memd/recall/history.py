@@ -6,7 +6,8 @@ left a full archive, and the words of what was removed, are not known any more.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, date, datetime
 from itertools import groupby
 from typing import Literal, NamedTuple, get_args
@@ -34,20 +35,18 @@ class MemoryChange(NamedTuple):
 
 
 class DayOfChanges(NamedTuple):
-    """The changes of one day (UTC), the latest first."""
+    """The changes of one day (UTC), the latest first, and how many of each kind there are."""
 
     day: date
     changes: tuple[MemoryChange, ...]
-
-    def number_of(self, kind: ChangeKind) -> int:
-        """How many changes of this kind the day had."""
-        return sum(change.kind == kind for change in self.changes)
+    numbers: Mapping[ChangeKind, int]
 
 
 def history(document: Document) -> list[DayOfChanges]:
     """The days on which the memory changed, the latest first. Changes without a readable time are left out."""
     changes = sorted(_changes(document), key=lambda change: change.at, reverse=True)
-    return [DayOfChanges(day, tuple(group)) for day, group in groupby(changes, key=_day)]
+    days = [(day, tuple(group)) for day, group in groupby(changes, key=_day)]
+    return [DayOfChanges(day, group, Counter(change.kind for change in group)) for day, group in days]
 
 
 def _changes(document: Document) -> Iterator[MemoryChange]:

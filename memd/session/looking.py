@@ -16,7 +16,7 @@ from memd.memory.said.turns import Said, Turn
 from memd.memory.store.json_store import open_store
 from memd.memory.store.protocol import load_to_read
 from memd.memory.store.said_reader import read_said
-from memd.memory.store.sessions import CheckpointEntry
+from memd.memory.store.sessions import CheckpointEntry, StoredSession
 from memd.push.times import moment
 from memd.session import states
 from memd.session.chat import ChatTurn, Text
@@ -30,7 +30,8 @@ TurnMark = Literal["", "hidden", "over"]
 class SessionLook(NamedTuple):
     """A stored session. `saved_at`: ISO 8601. `window`: its turns, as they are and as the model gets them."""
 
-    thread_id: str
+    key: Key
+    loaded: StoredSession
     saved_at: str
     held: Held
     window: Window
@@ -51,25 +52,23 @@ class TranscriptTurn(NamedTuple):
 def look(settings: Settings, key: Key) -> SessionLook | None:
     """A session; None when there is none. Raises StoreUnavailable, DocumentDamaged, DocumentTooNew, Rejected."""
     sessions = open_store(settings).sessions
-    state = sessions.load(key).state
-    if state is None:
+    loaded = sessions.load(key)
+    if loaded.state is None:
         return None
-    held = states.content_of(state)
+    held = states.content_of(loaded.state)
     window = window_of(paired(held.turns), settings.session)
-    return SessionLook(key.thread_id, str(state.get("timestamp") or ""), held, window, sessions.checkpoints(key))
+    saved_at = str(loaded.state.get("timestamp") or "")
+    return SessionLook(key, loaded, saved_at, held, window, sessions.checkpoints(key))
 
 
-def transcript(settings: Settings, key: Key) -> list[TranscriptTurn]:
-    """What was said in a session, oldest first, with its tools and system turns; empty when there is no such session.
+def transcript(settings: Settings, session: SessionLook) -> list[TranscriptTurn]:
+    """What was said in a session, oldest first, with its tools and system turns.
 
     Words come from the said layer where it has them, and from the window. The transcript has the bounds of both: what
     left the window and was not kept is missing. Raises as `look`.
     """
     store = open_store(settings)
-    loaded = store.sessions.load(key)
-    if loaded.state is None:
-        return []
-    held = states.content_of(loaded.state)
+    key, held = session.key, session.held
     document = load_to_read(store, key.bucket).document
     said = read_said(store, key.bucket, document, settings, datetime.now(UTC))
     thread = name_of(key.thread_id, key.user_id, shared=settings.store.shared)
@@ -78,7 +77,7 @@ def transcript(settings: Settings, key: Key) -> list[TranscriptTurn]:
         joined.add_said(kept)
     for waiting in held.waiting:
         joined.add(waiting, joined.words)
-    for line in store.sessions.lines(key, loaded):
+    for line in store.sessions.lines(key, session.loaded):
         if (turn := states.turn_of(line)) is not None:
             joined.add(turn, joined.lines)
     for turn in held.turns:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta
+from urllib.parse import urlencode
 
 import pytest
 from support.console_visits import Visitor, console
@@ -471,3 +472,33 @@ def test_sessions_need_the_scope_said(site: Site, tokens: dict[str, str]) -> Non
     visitor.get(f"{SESSION}?user=ana&thread=trip+to+Porto", 403)
     visitor.post(f"{SESSION}/remove", {"user": "ana", "thread": "trip to Porto"}, 403)
     assert not any(link.startswith("/console/sessions") for link in visitor.get(f"{TIMELINE}?user=ana").links)
+
+
+def test_hostile_words_of_members_and_turns_are_text(site: Site, memd: Memd) -> None:
+    """Markup, pictures, marks that turn the line round, a hundred thousand characters: shown as text, and cut."""
+    nasty = "<img src=x onerror=alert(1)>\u202e\x1b[31m![x](https://evil.example/x.png)"
+    member = "eve<script>alert(1)</script>"
+    project = memd.project("hostile")
+    project.make(member)
+    store = open_store(site.settings)
+    loaded = store.load(project.bucket)
+    entry = {"by": nasty, "quote": nasty + "q" * 100_000, "saidAt": "then"}
+    shared = {"scope": "project", "scopeId": "hostile", "createdBy": member, "visibility": "members"}
+    facts = [
+        {**fact(n, f"{n} {nasty}" + "x" * 100_000, "never", "decision"), **shared, "evidence": [entry], "backstory": nasty}
+        for n in range(60)
+    ]
+    document = {**loaded.document, "facts": facts, "revision": loaded.revision + 1}
+    store.commit(project.bucket, loaded, document, lambda: True)
+    session = memd.session(nasty[:28], user_id=member)
+    session.user(nasty + "u" * 100_000)
+    session.tool_use("c", nasty, {"<b>": nasty})
+    session.tool_result("c", nasty)
+    session.save()
+    visitor = Visitor(site)
+    named = urlencode({"user": member, "project": "hostile", "thread": nasty[:28]})
+    for path in ("/console/projects", PROJECT, "/console/sessions", SESSION, f"{SESSION}?show=transcript"):
+        page = visitor.get(f"{path}{'&' if '?' in path else '?'}{named}")
+        for words in ("<img", "<script>alert", "<b>", "\u202e", "\x1b"):
+            assert words not in page.html, (path, words)
+        assert len(page.html) < 700_000, path

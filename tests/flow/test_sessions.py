@@ -25,7 +25,7 @@ from memd.memory.store.tending import tend
 from memd.push.times import iso
 from memd.session.chat import ChatTurn, Text, ToolResult
 from memd.session.conversation import Session
-from memd.session.looking import look, transcript
+from memd.session.looking import TranscriptTurn, look, transcript
 
 pytestmark = pytest.mark.timing
 
@@ -52,6 +52,13 @@ def texts(session: Session) -> list[str]:
 def pending(memd: Memd, user: str) -> int:
     """The turns of a user in the inbox."""
     return sum(key.turns for key in memd.pending(user_id=user).keys)
+
+
+def told_of(settings: Settings) -> list[TranscriptTurn]:
+    """The transcript of ana's session."""
+    found = look(settings, Key("t", "ana"))
+    assert found is not None
+    return transcript(settings, found)
 
 
 def test_a_session_goes_on_where_it_was_saved(memd: Memd, settings: Settings) -> None:
@@ -102,7 +109,7 @@ def test_what_a_compaction_cuts_becomes_memory(configured: Configured, client: r
         everything = " ".join(turn.text for turn in said.turns)
         assert all(f"bicycle number {number}," in everything for number in range(40))
         assert "Compressed" not in everything
-        assert [found.turn.text for found in transcript(settings, Key("t", "ana"))] == [
+        assert [found.turn.text for found in told_of(settings)] == [
             text
             for number in range(40)
             for text in (f"I own bicycle number {number}, and I live in Porto.", f"Bicycle {number}, noted.")
@@ -113,7 +120,6 @@ def test_looking_at_a_session_changes_nothing(memd: Memd, settings: Settings) ->
     """Its window with what the model gets of it; its transcript in order, tools among the words, nothing twice."""
     key = Key("t", "ana")
     assert look(settings, key) is None
-    assert transcript(settings, key) == []
     session = memd.session("t", user_id="ana")
     session.system("Be brief.")
     session.user("I live in Porto. What is the weather?")
@@ -128,7 +134,7 @@ def test_looking_at_a_session_changes_nothing(memd: Memd, settings: Settings) ->
     assert found is not None
     assert [turn.role for turn in found.window.turns] == ["system", "user", "assistant", "tool", "assistant"]
     assert (found.window.tokens > 10, found.held.business_state, len(found.checkpoints)) == (True, "answered", 1)
-    told = [(one.turn.role, one.turn.text, len(one.turn.blocks)) for one in transcript(settings, key)]
+    told = [(one.turn.role, one.turn.text, len(one.turn.blocks)) for one in told_of(settings)]
     assert told == [
         ("system", "Be brief.", 1),
         ("user", "I live in Porto. What is the weather?", 1),
@@ -141,7 +147,7 @@ def test_looking_at_a_session_changes_nothing(memd: Memd, settings: Settings) ->
     compacted = look(settings, key)
     assert compacted is not None
     assert [turn.kind for turn in compacted.held.turns if turn.role == "user"] == ["summary"]
-    kept = [(one.turn.role, len(one.turn.calls)) for one in transcript(settings, key)]
+    kept = [(one.turn.role, len(one.turn.calls)) for one in told_of(settings)]
     assert kept == [("system", 0), ("assistant", 1), ("tool", 0), ("assistant", 0)]  # the words wait in the inbox
 
 
@@ -163,7 +169,7 @@ def test_a_transcript_has_the_order_of_the_chat(configured: Configured, client: 
     kept = [Turn(identity_of_id("t", turn.id), "t", cast("Role", turn.role), turn.text, at, iso(now)) for turn in words]
     change = took_in(SaidFile(), lambda: NOTHING_SAID, kept, settings.said, now)
     store.commit(bucket, store.load(bucket), revised(empty_document(bucket), at), lambda: True, said=change)
-    found = transcript(settings, Key("t", "ana"))
+    found = told_of(settings)
     rounds = [("user", 1), ("assistant", 2), ("tool", 1), ("assistant", 1)]
     assert [(one.turn.role, len(one.turn.blocks)) for one in found] == rounds * 4
     assert [one.kept for one in found[:4]] == [True, True, False, True]

@@ -71,7 +71,7 @@ def test_each_day_tells_what_changed(lived: Document) -> None:
         ),
         (date(2026, 1, 1), [("learned", "Drinks tea.", ""), ("learned", "Lives in Porto.", "")]),
     ]  # fmt: skip
-    assert [(found.number_of("learned"), found.number_of("replaced")) for found in history(lived)][1] == (1, 1)
+    assert [(found.numbers["learned"], found.numbers["replaced"]) for found in history(lived)][1] == (1, 1)
 
 
 def test_a_memory_that_somebody_broke_has_a_history(lived: Document) -> None:

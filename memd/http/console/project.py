@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby
 from typing import Any, NamedTuple, TypeVar
 
 from memd.errors import Rejected
 from memd.http.console.page import Shown, Visit, address
+from memd.http.keyring import Users
 from memd.http.projects import REFUSAL_S, UNKNOWN
-from memd.memory.document import Fact
+from memd.memory.document import Document, Fact
 from memd.memory.facts import (
     category_of,
     confidence_of,
@@ -24,17 +25,19 @@ from memd.memory.facts import (
     id_of,
     said_at_of,
 )
-from memd.memory.profiles import PROJECT_FIELDS
-from memd.memory.projects.members import ProjectMember
+from memd.memory.hand import profile_edits
+from memd.memory.profiles import PROJECT_FIELDS, profile_of
+from memd.memory.projects.members import ProjectMember, members_of
 from memd.memory.projects.proofs import is_of_alone
 from memd.memory.projects.rights import ROLES, Standing, may
 from memd.projects.project import Project
-from memd.projects.timeline import Moment
+from memd.projects.timeline import timeline
 
 T = TypeVar("T")
 
 LIST, PATH = "/console/projects", "/console/project"
-ROWS = 100
+ROWS = 50
+"""Projects, facts, members or moments on one page."""
 STATUSES = ("active", "superseded", "archived", "all")
 
 
@@ -69,13 +72,14 @@ class ProjectFactRow(NamedTuple):
 
 
 class MemberRow(NamedTuple):
-    """A member, and whether the user may change or remove them."""
+    """A member, and whether the user may change or remove them. `named`: whether the token names them, too."""
 
     user_id: str
     role: str
     since: str
     changeable: bool
     leaves: bool
+    named: bool
 
 
 def projects(visit: Visit) -> Shown:
@@ -146,15 +150,24 @@ def _data(visit: Visit, opened: Project) -> dict[str, Any]:
     """What the page shows. Who is no member sees what is public, and nothing else."""
     status = visit.value("status", "active")
     facts = opened.facts(status=status)
-    members = _members(opened)
+    document = _members_document(opened)
+    members = members_of(document)
     role: Standing = members[visit.user].role if visit.user in members else "app"
-    person = visit.may("person")
-    rows = fact_rows(facts, visit.user, role) if person else fact_rows(facts, visit.user, "stranger")
-    moments = opened.timeline() if members else []
-    start, member_start = _start(visit), _start(visit, "members")
-    ordered = sorted(rows, key=lambda row: (row.category, -row.confidence))
-    everybody = member_rows(members, visit.user, role if person else "stranger")
-    named = {"user": visit.user, "project": opened.id, "status": visit.value("status")}
+    acting: Standing = role if visit.may("person") else "stranger"
+    rows = sorted(fact_rows(facts, visit.user, acting), key=lambda row: (row.category, -row.confidence))
+    moments = sorted(timeline(document), key=lambda moment: moment.at, reverse=True)
+    everybody = member_rows(members, visit.user, acting, visit.login.token.users)
+    profile = profile_edits.shown(profile_of(document))
+
+    def page(items: Sequence[T], name: str) -> tuple[Sequence[T], str]:
+        """The items of this page, and the address of the next one. `name`: the field that says where it starts."""
+        start = _start(visit, name)
+        named = {"user": visit.user, "project": opened.id, "status": visit.value("status"), name: start + ROWS}
+        return items[start : start + ROWS], address(PATH, **named) if start + ROWS < len(items) else ""
+
+    shown, more = page(rows, "after")
+    some_members, more_members = page(everybody, "members")
+    some_moments, more_moments = page(moments, "moments")
     return {
         "user": visit.user,
         "project": opened.id,
@@ -164,21 +177,17 @@ def _data(visit: Visit, opened: Project) -> dict[str, Any]:
         "status": status,
         "statuses": STATUSES,
         "count": len(facts),
-        "groups": _by_category(ordered[start : start + ROWS]),
-        "more_href": address(PATH, **named, after=start + ROWS) if start + ROWS < len(rows) else "",
-        "disputed": [row for row in rows if row.disputes],
-        "decisions": [moment for moment in moments if moment.category == "decision" and not moment.ended][::-1],
-        "days": days_of(moments),
-        "members": everybody[member_start : member_start + ROWS],
+        "groups": [(name, list(group)) for name, group in groupby(shown, lambda row: row.category)],
+        "more_href": more,
+        "disputed": [row for row in rows if row.disputes][:ROWS],
+        "decisions": [one for one in moments if one.category == "decision" and not one.ended][:ROWS],
+        "days": [(day, list(group)) for day, group in groupby(some_moments, lambda moment: moment.at[:10])],
+        "days_href": more_moments,
+        "members": some_members,
         "member_count": len(everybody),
-        "members_href": address(PATH, **named, members=member_start + ROWS)
-        if member_start + ROWS < len(everybody)
-        else "",
-        "may_members": person and may(role, "members"),
-        "profile": {name: entry for name, entry in opened.profile().items() if name != "keyDecisions"}
-        if members
-        else {},
-        "fields": PROJECT_FIELDS,
+        "members_href": more_members,
+        "may_members": may(acting, "members"),
+        "profile": {PROJECT_FIELDS[name].label: entry["value"] for name, entry in profile.items()},
     }
 
 
@@ -221,8 +230,10 @@ def _row(fact: Fact, disputes: list[str], user_id: str, standing: Standing) -> P
     )
 
 
-def member_rows(members: dict[str, ProjectMember], user_id: str, standing: Standing) -> list[MemberRow]:
-    """The members, and which of them somebody of this standing may change."""
+def member_rows(
+    members: Mapping[str, ProjectMember], user_id: str, standing: Standing, named: Users
+) -> list[MemberRow]:
+    """The members, and which of them somebody of this standing may change. `named`: the users of the token."""
     return [
         MemberRow(
             name,
@@ -230,25 +241,16 @@ def member_rows(members: dict[str, ProjectMember], user_id: str, standing: Stand
             member.since,
             changeable=may(standing, "members") and (member.role != "owner" or standing == "owner"),
             leaves=name == user_id and standing != "stranger",
+            named=name in named,
         )
         for name, member in members.items()
     ]
 
 
-def days_of(moments: Sequence[Moment]) -> list[tuple[str, list[Moment]]]:
-    """The moments by day, the latest first."""
-    ordered = sorted(moments, key=lambda moment: moment.at, reverse=True)
-    return [(day, list(group)) for day, group in groupby(ordered, key=lambda moment: moment.at[:10])]
-
-
-def _by_category(rows: Sequence[ProjectFactRow]) -> list[tuple[str, list[ProjectFactRow]]]:
-    return [(name, list(group)) for name, group in groupby(rows, key=lambda row: row.category)]
-
-
-def _members(opened: Project) -> dict[str, ProjectMember]:
-    """The members; none for who is none and sees only what is public."""
+def _members_document(opened: Project) -> Document:
+    """The project's document; an empty one for who is no member and sees only what is public."""
     try:
-        return opened.members()
+        return opened.check("see_members")
     except Rejected as error:
         if error.code == UNKNOWN:
             return {}

@@ -19,7 +19,7 @@ LIST, PATH = "/console/sessions", "/console/session"
 ROWS = 50
 """Sessions, or turns of a transcript, on one page."""
 
-MOST_TURNS = 200
+MOST_TURNS = 100
 """Turns of a window that are shown, the newest."""
 
 MARKS: dict[TurnMark, list[str]] = {"": [], "hidden": ["gives no excerpt"], "over": ["has changed since"]}
@@ -74,7 +74,7 @@ def session(visit: Visit) -> Shown:
     if found is None:
         raise not_found()
     data = {"user": visit.user, "agent": visit.agent, "thread": key.thread_id, "saved": found.saved_at}
-    return Shown("session.html", data | _window(visit, found) | _transcript(visit, key))
+    return Shown("session.html", data | _window(visit, found) | _transcript(visit, found))
 
 
 def compact(visit: Visit) -> str:
@@ -161,14 +161,14 @@ def _window(visit: Visit, found: SessionLook) -> dict[str, Any]:
     }
 
 
-def _transcript(visit: Visit, key: Key) -> dict[str, Any]:
+def _transcript(visit: Visit, session: SessionLook) -> dict[str, Any]:
     """The transcript, the newest page first; empty unless it is asked for."""
     chosen = visit.value("show") == "transcript"
-    found = transcript(visit.service.settings, key) if chosen else []
+    found = transcript(visit.service.settings, session) if chosen else []
     end = max(0, len(found) - _start(visit))
     rows = found[max(0, end - ROWS) : end]
     tools = tools_of(row.turn for row in found)
-    named = {"user": visit.user, "agent": visit.agent, "thread": key.thread_id, "show": "transcript"}
+    named = {"user": visit.user, "agent": visit.agent, "thread": session.key.thread_id, "show": "transcript"}
     return {
         "show": "transcript" if chosen else "window",
         "transcript": [shown_turn(row.turn, MARKS[row.mark], tools) for row in rows],

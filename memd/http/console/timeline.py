@@ -110,7 +110,7 @@ def timeline(visit: Visit) -> Shown:
     today = datetime.now(UTC).date()
     first = min([today, *(found.day for found in days[-1:])])
     kind = visit.value("kind")
-    rows, more = _rows(visit, [found for found in days if not kind or found.number_of(_checked(kind))])
+    rows, more = _rows(visit, [found for found in days if not kind or found.numbers[_checked(kind)]])
     chosen = _chosen_day(visit, first, today)
     columns = columns_of(days, first, today)
     data = {
@@ -118,7 +118,7 @@ def timeline(visit: Visit) -> Shown:
         "agent": visit.agent,
         "kinds": CHANGE_KINDS,
         "kind": kind,
-        "totals": {name: sum(found.number_of(name) for found in days) for name in CHANGE_KINDS},
+        "totals": {name: sum(found.numbers[name] for found in days) for name in CHANGE_KINDS},
         "days": [
             (found.day, [row_of(change) for change in found.changes if kind in ("", change.kind)]) for found in rows
         ],
@@ -201,7 +201,7 @@ def columns_of(days: Sequence[DayOfChanges], first: date, today: date) -> list[C
         if first <= found.day <= today:
             row = counts[(found.day - first).days // width]
             for place, kind in enumerate(CHANGE_KINDS):
-                row[place] += found.number_of(kind)
+                row[place] += found.numbers[kind]
     begins = [first + timedelta(days=width * place) for place in range(len(counts))]
     return [Column(begin, begin + timedelta(days=width), tuple(row)) for begin, row in zip(begins, counts, strict=True)]
 
