@@ -485,7 +485,12 @@ def test_hostile_words_of_members_and_turns_are_text(site: Site, memd: Memd) -> 
     entry = {"by": nasty, "quote": nasty + "q" * 100_000, "saidAt": "then"}
     shared = {"scope": "project", "scopeId": "hostile", "createdBy": member, "visibility": "members"}
     facts = [
-        {**fact(n, f"{n} {nasty}" + "x" * 100_000, "never", "decision"), **shared, "evidence": [entry], "backstory": nasty}
+        {
+            **fact(n, f"{n} {nasty}" + "x" * 100_000, "never", "decision"),
+            **shared,
+            "evidence": [entry],
+            "backstory": nasty,
+        }
         for n in range(60)
     ]
     document = {**loaded.document, "facts": facts, "revision": loaded.revision + 1}
