@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta
 from urllib.parse import urlencode
@@ -14,6 +15,7 @@ from memd.client import Memd
 from memd.context import Bucket
 from memd.http import keyring
 from memd.http.keyring import SCOPES, Users
+from memd.http.projects import REFUSAL_S
 from memd.memory import scoped
 from memd.memory.document import Document, Fact, empty_document, facts_of, with_summary
 from memd.memory.facts import archived
@@ -369,7 +371,7 @@ def test_who_may_not_read_cannot_tell_a_project_from_none(
     site: Site, tokens: dict[str, str], memd: Memd, apollo: dict[str, str]
 ) -> None:
     """Pages and forms of strangers, of who has left, of the owner by another app: the same bytes before the project
-    is made as after; and a token that names other users cannot act as a member."""
+    is made as after, and never sooner; and a token that names other users cannot act as a member."""
     visitors = {"zoe": Visitor(site, tokens["zoe"]), "vic": Visitor(site, tokens["vic"])}
     visitors["ana"] = Visitor(site, tokens["other"])
     tried = {"zoe": ACTIONS, "vic": ("remove-member", "hide"), "ana": ("role", "decide")}
@@ -377,7 +379,9 @@ def test_who_may_not_read_cannot_tell_a_project_from_none(
     def answers() -> list[tuple[int, bytes]]:
         found = []
         for user, visitor in visitors.items():
+            began = time.monotonic()
             found.append(visitor.get(f"{page_of('secret-plan', user)}&status=all", 404).answer)
+            assert time.monotonic() - began >= REFUSAL_S
             fields = {**on("secret-plan", user), "member": "zoe", "role": "owner", "id": fact_id}
             found += [visitor.post(f"{PROJECT}/{action}", fields, 404).answer for action in tried[user]]
             found.append(visitor.get(f"/console/projects?user={user}").answer)
