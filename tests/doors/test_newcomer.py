@@ -35,6 +35,7 @@ NOT_TYPED = {
     "MEMD_REDIS_URL=redis://memd-daemon:…@host:6379 memd scheduler": "as above",
     "memd facts approve USER FACT": "needs a doubtful fact; test_doubtful has one",
     "memd facts drop USER FACT": "as above",
+    "memd up --console": "takes the port at which http.md serves; test_console_link runs it",
 }
 """Lines that a test cannot type, and why."""
 
@@ -47,6 +48,7 @@ READY = {
     "memd watch": "oldest waiting",
     "honcho start": "scheduler_started",
     "memd serve": "http_ready",
+    "MEMD_HTTP__CONSOLE=true memd serve": "http_ready",
     "memd mcp --user ana --http --port 8478": "mcp_ready",
     "memd mcp --http": "mcp_ready",
 }
@@ -180,7 +182,7 @@ class Reader:
         return self.shell.run(line)
 
     def _keep(self, line: str, command: str) -> str:
-        kind = "door" if command.startswith(("memd serve", "memd mcp", "memd watch")) else "up"
+        kind = "door" if re.search(r"memd (serve|mcp|watch)", command) else "up"
         if kind in self._lasting:
             self._lasting.pop(kind).close()
         self._lasting[kind] = Shell(self._folder, self._env)

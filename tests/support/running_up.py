@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -13,12 +13,17 @@ from support import TESTS, environment, forkserver
 
 
 @contextmanager
-def up(settings: Settings, constants: Mapping[str, float] | None = None) -> Iterator[tuple[forkserver.Part, Path]]:
-    """`memd up`, ended at the end; its log. For `constants`, which its parts do not get, see `ForkServer.start`."""
+def up(
+    settings: Settings, constants: Mapping[str, float] | None = None, words: Sequence[str] = ()
+) -> Iterator[tuple[forkserver.Part, Path]]:
+    """`memd up`, with these words after it, ended at the end; its log.
+
+    For `constants`, which its parts do not get, see `ForkServer.start`.
+    """
     log = settings.data_dir / "up.log"
     log.write_bytes(b"")
     env = {**environment(settings), "PYTHONPATH": TESTS}  # the settings may name a class of these tests
-    process = forkserver.start(["up"], env, settings.data_dir, log, constants)
+    process = forkserver.start(["up", *words], env, settings.data_dir, log, constants)
     try:
         yield process, log
     finally:
