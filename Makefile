@@ -9,7 +9,7 @@ PACKAGES := import sysconfig; print(sysconfig.get_path("purelib"))
 export PYTHONDONTWRITEBYTECODE :=# set in some environments: each process would compile the tests again
 SYNC := $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)  # the output of what runs side by side, one by one
 
-.PHONY: help setup demo test eval test-long test-repeat smoke lint tests chaos chaos-long chaos-mutants http-fuzz bench bench-full bench-peers \
+.PHONY: help setup demo test eval test-browser screenshots test-long test-repeat smoke lint tests chaos chaos-long chaos-mutants http-fuzz bench bench-full bench-peers \
   bench-scale bench-overload bench-long clean
 
 help: ## Show this
@@ -28,6 +28,13 @@ demo: $(READY) ## Run the whole job on shipped conversations and show the result
 
 test: $(READY) ## Everything that CI runs, side by side: at most six minutes on two cores
 	@$(MAKE) --no-print-directory -j 3 $(SYNC) lint tests chaos
+
+test-browser: $(READY) ## The console in a real Chromium: each page with each data set, each action by clicking; four minutes
+	@cd tests && ../$(BIN)/python -m pytest -c ../pyproject.toml --rootdir=.. -p no:cacheprovider -m browser -rs -n 2 \
+	  --durations 5 browser
+
+screenshots: $(READY) ## Pictures of the console with the demo's memory, into docs/screenshots/
+	@PYTHONPATH=tests $(BIN)/python -m support.screenshots
 
 test-long: $(READY) ## The pages of docs/ typed line by line, and searches that rarely find anything; ten minutes
 	@PYTHONPATH=tests $(BIN)/python -m support.long
