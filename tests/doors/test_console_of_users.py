@@ -199,6 +199,25 @@ def test_a_merged_fact_is_added_beside_the_merge(site: Site, memd: Memd) -> None
     assert {one["content"] for one in memd.facts("mona")} == {"Plays cello and chess.", "Plays the cello."}
 
 
+def test_what_was_replaced_twice_comes_back_in_one_place(site: Site, memd: Memd) -> None:
+    """Porto, Lisbon, Faro, reworded by hand: Porto takes the place of what is believed today."""
+    porto, lisbon, faro = (
+        fact(n, f"Lives in {city}.", at(n, 1)) for n, city in enumerate(("Porto", "Lisbon", "Faro"), 1)
+    )
+    gone = [
+        archived(porto, "replaced", at(2, 1), replaced_by="fact_00000002"),
+        archived(lisbon, "replaced", at(3, 1), replaced_by="fact_00000003"),
+    ]
+    write(site, "rui", facts=[faro], archive=gone)
+    memd.edit_fact("rui", "fact_00000003", content="Lives in Faro's old town.")
+    visitor = Visitor(site)
+    page = visitor.get(f"{TIMELINE}?user=rui")
+    assert "replaced Lives in Faro. → Lives in Faro's old town." in page.text
+    [form] = [one for one in page.forms(f"{TIMELINE}/restore") if one["id"] == "fact_00000001"]
+    visitor.post(f"{TIMELINE}/restore", form)
+    assert [(one["id"], one["content"]) for one in memd.facts("rui")] == [("fact_00000003", "Lives in Porto.")]
+
+
 def test_what_a_person_broke_or_an_attacker_wrote_is_text(site: Site) -> None:
     """Times before any calendar, markup, marks that turn the line round, ids that are none: the page stands."""
     nasty = "<script>alert(1)</script>![x](https://evil.example/x.png)\u202e" + "x" * 100_000

@@ -61,13 +61,18 @@ class Column(NamedTuple):
 
 
 class Rect(NamedTuple):
-    """A piece of a bar, in the units of the plot; `kind`: the place of the kind in CHANGE_KINDS, from 1 on."""
+    """A piece of a bar, in the units of the plot; `kind`: the place of the kind in CHANGE_KINDS, from 1 on.
+
+    `since`, `number`: what it shows.
+    """
 
     x: float
     y: float
     width: float
     height: float
     kind: int
+    since: date
+    number: int
 
 
 class ChangeRow(NamedTuple):
@@ -219,7 +224,9 @@ def rects_of(columns: Sequence[Column]) -> list[Rect]:
             if count:
                 bar = min(step * 0.8, 24.0)
                 x = place * step + (step - bar) / 2
-                found.append(Rect(round(x, 2), round(top, 2), round(bar, 2), round(height, 2), kind))
+                found.append(
+                    Rect(round(x, 2), round(top, 2), round(bar, 2), round(height, 2), kind, column.since, count)
+                )
     return found
 
 
