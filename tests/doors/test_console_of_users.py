@@ -514,7 +514,7 @@ def test_hostile_words_of_members_and_turns_are_text(site: Site, memd: Memd) -> 
             "evidence": [entry],
             "backstory": nasty,
         }
-        for n in range(60)
+        for n in range(10)
     ]
     document = {**loaded.document, "facts": facts, "revision": loaded.revision + 1}
     store.commit(project.bucket, loaded, document, lambda: True)

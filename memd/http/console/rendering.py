@@ -42,9 +42,9 @@ def asset_address(name: str) -> str:
 
 def text(value: object, most: int = SHOWN_CHARS) -> Markup:
     """Text of a user or a model: escaped, apart from the direction of what is around it, and cut."""
-    whole = printable(value)
-    cut = f"{whole[:most]}… ({len(whole):,})" if len(whole) > most else whole
-    return Markup("<bdi>{}</bdi>").format(cut)
+    whole = str(value)
+    more = f"… ({len(whole):,})" if len(whole) > most else ""
+    return Markup("<bdi>{}{}</bdi>").format(printable(whole[:most]), more)
 
 
 def lines(value: object, most: int = SHOWN_CHARS) -> Markup:
