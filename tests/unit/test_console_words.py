@@ -11,13 +11,16 @@ from typing import get_args
 import pytest
 
 from memd.config.settings import ApplySettings
+from memd.http.console.audit import DETAILS, RULE_WORDS
 from memd.http.console.configuration import KNOWN
 from memd.http.console.pages import PAGES
+from memd.http.console.receipt import SKIPPED, WAITS, WRONG_ID
 from memd.http.console.session import BADGES, MARKS
 from memd.http.console.timeline import GAPS
 from memd.http.console.translations import DEFAULT, LANGUAGES, preferred, translate, words
 from memd.http.console.user import SUMMARIES
 from memd.inbox.keys import KeyState
+from memd.inbox.receipt import State
 from memd.memory.listing import STATUSES
 from memd.memory.profiles import PROJECT_FIELDS, USER_FIELDS
 from memd.memory.projects.rights import ROLES
@@ -58,7 +61,8 @@ def keys() -> Iterator[str]:
         *(words for badges in MARKS.values() for words in badges),
         *BADGES,
     )
-    yield from (*KNOWN, "file")
+    yield from (*KNOWN, "file", *RULE_WORDS, *RULE_WORDS.values(), *DETAILS.values())
+    yield from (*get_args(State), *WAITS.values(), *SKIPPED.values(), WRONG_ID)
 
 
 @pytest.mark.parametrize("language", OTHERS)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from memd.http.console import dead as letters
+from memd.http.console.audit import audit, mend
 from memd.http.console.browser import HOME
 from memd.http.console.configuration import configuration
+from memd.http.console.cost import cost
 from memd.http.console.fact import edit, fact, remove
 from memd.http.console.overview import overview
 from memd.http.console.page import Action, Page
 from memd.http.console.project import decide, hide, project, projects, publish, remove_member, set_role
 from memd.http.console.queue import flush, queue
+from memd.http.console.receipt import receipt
 from memd.http.console.session import compact, remove_session, session, sessions
 from memd.http.console.timeline import bring_back, timeline
 from memd.http.console.user import (
@@ -32,9 +35,12 @@ PAGES: tuple[Page, ...] = (
     Page(f"{HOME}/users", "Users", users),
     Page(letters.PATH, "Dead", letters.dead),
     Page(letters.LETTER, "Dead letter", letters.letter, ("said",), menu=False),
+    Page(f"{HOME}/cost", "Cost", cost, everyone=True),
+    Page(f"{HOME}/receipt", "Receipt", receipt, live=True),
     Page(f"{HOME}/settings", "Settings", configuration, everyone=True),
     Page(f"{HOME}/user", "Memory", user, of_user=True),
     Page(f"{HOME}/timeline", "Timeline", timeline, of_user=True),
+    Page(f"{HOME}/audit", "Audit", audit, of_user=True),
     Page(f"{HOME}/projects", "Projects", projects, of_user=True),
     Page(f"{HOME}/project", "Project", project, of_user=True, menu=False),
     Page(f"{HOME}/sessions", "Sessions", sessions, ("said",), of_user=True),
@@ -56,6 +62,7 @@ ACTIONS: tuple[Action, ...] = (
     Action(f"{HOME}/user/profile/unset", unset_profile, "person", of_user=True),
     Action(f"{HOME}/user/forget", forget, "admin", of_user=True),
     Action(f"{HOME}/timeline/restore", bring_back, "person", of_user=True),
+    Action(f"{HOME}/audit/mend", mend, "person", of_user=True),
     Action(f"{HOME}/project/role", set_role, "person", of_user=True),
     Action(f"{HOME}/project/remove-member", remove_member, "person", of_user=True),
     Action(f"{HOME}/project/publish", publish, "person", of_user=True),
