@@ -430,6 +430,18 @@ def test_what_is_public_is_seen_without_the_members(
         assert words not in page.text
 
 
+def test_what_holds_in_one_place_is_for_a_persons_eyes(
+    site: Site, tokens: dict[str, str], apollo: dict[str, str]
+) -> None:
+    """As over HTTP: without the scope person the memory has no fact of one conversation or project, listed or by id."""
+    address = f"/console/fact?user=ana&id={PRIVATE}&project={apollo['name']}"
+    person, looks = Visitor(site, tokens["ana"]), Visitor(site, tokens["looks"])
+    assert "Nightjar" in person.get("/console/user?user=ana").text
+    assert "Nightjar" in person.get(address).text
+    assert "Nightjar" not in looks.get("/console/user?user=ana").text
+    looks.get(address, 404)
+
+
 # --- sessions ---
 
 

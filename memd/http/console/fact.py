@@ -11,8 +11,10 @@ PATH = "/console/fact"
 
 
 def fact(visit: Visit) -> Shown:
-    """The page. The turns around a quote are shown to who may read what was said."""
-    place = {"thread_id": visit.value("thread") or None, "project_id": visit.value("project") or None}
+    """The page. The turns around a quote are shown to who may read what was said, and a fact of one conversation or
+    project to a person."""
+    named = {"thread_id": visit.value("thread") or None, "project_id": visit.value("project") or None}
+    place = named if visit.may("person") else {}
     account = visit.service.memd.why(visit.user, visit.value("id"), agent_name=visit.agent, **place)
     if not visit.may("said"):
         for version in (account, *account["earlier"]):

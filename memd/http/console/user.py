@@ -16,6 +16,7 @@ from memd.http.memory import exported
 from memd.memory.document import Document, Fact, saved_at, summaries_of
 from memd.memory.facts import category_of, confidence_of, content_of, with_id
 from memd.memory.profiles import USER_FIELDS
+from memd.memory.scoped import NOWHERE
 from memd.memory.store.json_store import open_store
 
 ROWS = 50
@@ -35,7 +36,8 @@ SUMMARIES = {
 def user(visit: Visit) -> Shown:
     """The page."""
     memd, name, agent = visit.service.memd, visit.user, visit.agent
-    facts = memd.facts(name, agent)
+    # As over HTTP: what holds in one conversation or project only is for a person's own eyes.
+    facts = memd.facts(name, agent, places=None if visit.may("person") else NOWHERE)
     chosen = visit.value("category")
     rows, more = _page(visit, [fact for fact in facts if not chosen or category_of(fact) == chosen])
     query = visit.value("q")
