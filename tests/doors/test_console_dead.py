@@ -107,7 +107,7 @@ def test_all_letters_of_a_code_at_once(site: Site, visitor: Visitor) -> None:
         RawDoor(site.settings, client).take_in(10)
     page = visitor.post(f"{DEAD}/retry", {"every": "1"})
     assert "1 letter is pending again" in page.text
-    assert "1 stay dead" in page.text
+    assert "1 letter stays dead" in page.text
     with Memd(site.settings) as app:
         assert [(letter.code, letter.id == other) for letter in app.dead()] == [("E_JSON", False)]
 

@@ -42,9 +42,13 @@ def retry(visit: Visit) -> str:
     """Make letters pending again: those chosen, or all of a code, of a user, or of both."""
     letters = _chosen(visit)
     moved = visit.service.memd.retry(letters)
-    visit.say("1 letter is pending again" if moved == 1 else "{count} letters are pending again", count=moved)
-    if stay := len(letters) - moved:
-        visit.say("{count} stay dead, as their content would be refused again: drop them", count=stay)
+    stay = len(letters) - moved
+    if moved or not stay:
+        visit.say("1 letter is pending again" if moved == 1 else "{count} letters are pending again", count=moved)
+    if stay == 1:
+        visit.say("1 letter stays dead: its content would be refused again")
+    elif stay:
+        visit.say("{count} letters stay dead: their content would be refused again", count=stay)
     return _back(visit)
 
 
