@@ -249,14 +249,12 @@ class Memd(ByHand, Reading, OpensSessions, OpensProjects):
         *,
         after: str = "",
         limit: int = 50,
-        visible: Callable[[str | None], bool] = lambda _: True,
     ) -> LetterPage:
         """Dead letters, the newest first, a page at a time, in bounded time; and how many have which code.
 
-        `after`: `next` of the page before; `limit`: 1 to 500. `visible`: leaves out the letters of users (None: of a
-        raw push) for whom it returns False. Raises Rejected.
+        `after`: `next` of the page before; `limit`: 1 to 500. Raises Rejected.
         """
-        return dead.letter_page(self._client, selection, after=after, limit=limit, visible=visible)
+        return dead.letter_page(self._client, selection, after=after, limit=limit)
 
     def dead_letter(self, letter_id: str) -> Content | None:
         """One dead letter with its messages; None when the id is unknown."""

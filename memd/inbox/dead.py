@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import islice
@@ -108,13 +108,11 @@ def letter_page(
     *,
     after: str = "",
     limit: int = 50,
-    visible: Callable[[str | None], bool] = lambda _: True,
 ) -> LetterPage:
     """A page of the selected letters, in bounded time however many there are.
 
-    `after`: `next` of the page before; `limit`: 1 to 500. `visible`: leaves out the letters of users (None: of a raw
-    push) for whom it returns False. Where few are selected a page may be short, or empty, and still have a `next`.
-    Raises Rejected, InboxUnavailable.
+    `after`: `next` of the page before; `limit`: 1 to 500. Where few are selected a page may be short, or empty, and
+    still have a `next`. Raises Rejected, InboxUnavailable.
     """
     if not 1 <= limit <= MAX_LIMIT:
         raise Rejected("E_LIMIT", f"limit is 1 to {MAX_LIMIT}", "limit", MAX_LIMIT)
@@ -134,23 +132,21 @@ def letter_page(
         for letter in _read(client, ids):
             if len(found) < limit:
                 passed += 1
-                if letter is not None and selection.holds(letter) and visible(letter.user_id):
+                if letter is not None and selection.holds(letter):
                     found.append(letter)
     end = start + passed
-    codes = Counter(code for code, user in _codes(client, newest) if visible(user))
+    codes = Counter(_codes(client, newest))
     return LetterPage(
         tuple(found), str(end) if end < total else "", total, dict(codes.most_common()), min(total, LOOKED_AT)
     )
 
 
-def _codes(client: redis.Redis, ids: Sequence[bytes]) -> Iterator[tuple[str, str | None]]:
-    """The code of each of these letters, and whose it is."""
+def _codes(client: redis.Redis, ids: Sequence[bytes]) -> Iterator[str]:
+    """The code of each of these letters."""
     pipeline = client.pipeline(transaction=False)
     for letter_id in ids:
-        pipeline.hmget(f"{P}:dead:{text(letter_id)}", ".code", ".user")
-    for row in execute_past(pipeline) if ids else ():
-        if row and row[0] is not None:
-            yield text(row[0]), None if row[1] is None else row[1].decode(errors="replace")
+        pipeline.hget(f"{P}:dead:{text(letter_id)}", ".code")
+    yield from (text(code) for code in (execute_past(pipeline) if ids else ()) if code is not None)
 
 
 def content(client: redis.Redis, letter_id: str) -> Content | None:

@@ -59,7 +59,7 @@ def test_a_letter_says_what_died_and_why(memd: Memd, client: redis.Redis, settin
 def test_letters_are_read_a_page_at_a_time(
     memd: Memd, client: redis.Redis, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The newest first, in full pages while there are any, with the count of each code; of users one may see only."""
+    """The newest first, in full pages while there are any, with the count of each code; of one code or user only."""
     for number, user in enumerate(("ana", "ben", "ana", "cai", "ana")):
         memd.push(turns("one"), thread_id=f"t{number}", user_id=user, now=True)
         kill(client, settings, f"E_{user.upper()}")
@@ -70,9 +70,8 @@ def test_letters_are_read_a_page_at_a_time(
     third = memd.dead_page(limit=2, after=second.next)
     assert [letter.thread_id for page in (second, third) for letter in page.letters] == ["t2", "t1", "t0"]
     assert third.next == ""
-    mine = memd.dead_page(LetterFilter(code="E_ANA"), limit=2, visible="ana".__eq__)
+    mine = memd.dead_page(LetterFilter(code="E_ANA"), limit=2)
     assert [letter.thread_id for letter in mine.letters] == ["t4", "t2"]
-    assert mine.codes == {"E_ANA": 3}
     assert [one.thread_id for one in memd.dead_page(LetterFilter(user_id="cai"), limit=2).letters] == ["t3"]
     for wrong in ({"limit": 0}, {"limit": 501}, {"after": "x"}, {"after": "١"}):
         with pytest.raises(Rejected):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import cached_property
-from http.cookies import CookieError, SimpleCookie
 from urllib.parse import parse_qsl
 
 from starlette.datastructures import Headers
@@ -12,7 +11,6 @@ from starlette.types import Scope
 from memd.http.problems import Problem
 
 HOME = "/console"
-COOKIE = "memd_console"
 MAX_FIELDS = 2_000
 LIVE = "memd-live"
 """The header of a request that only refreshes the values of an open page."""
@@ -39,14 +37,13 @@ class BrowserRequest:
         """The fields of the address. Raises Problem."""
         return fields_of(self._query)
 
-    @property
-    def cookie(self) -> str:
-        """The secret of the login; empty without one."""
-        try:
-            found = SimpleCookie(self.headers.get("cookie", "")).get(COOKIE)
-        except CookieError:  # another program's cookie that is none: this one is not found
-            return ""
-        return found.value if found else ""
+    def cookies(self, name: str) -> list[str]:
+        """The values of the cookies with this name: another program on this host may have set one, too.
+
+        http.cookies gives up at the first cookie that it cannot read, and takes minutes for one of 60 KB.
+        """
+        pairs = (pair.strip().partition("=") for pair in self.headers.get("cookie", "").split(";"))
+        return [value for found, _, value in pairs if found == name]
 
     @property
     def is_from_here(self) -> bool:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 
 from memd.errors import Rejected
 from memd.http.console.page import Shown, Visit, address
 from memd.http.problems import not_found
-from memd.inbox.dead import Letter, LetterFilter
+from memd.inbox.dead import Letter, LetterFilter, LetterPage
 
 ROWS = 50
 PATH = "/console/dead"
@@ -17,7 +18,7 @@ LETTER = f"{PATH}/letter"
 def dead(visit: Visit) -> Shown:
     """The page: letters of one code or of all, of one user or of all that the token names. Never a text."""
     chosen = _filter(visit)
-    page = visit.service.memd.dead_page(chosen, after=visit.value("after"), limit=ROWS, visible=_visible(visit))
+    page = _page(visit, chosen)
     following = address(PATH, code=chosen.code, user=chosen.user_id, after=page.next) if page.next else ""
     data = {
         "letters": page.letters,
@@ -57,6 +58,18 @@ def drop(visit: Visit) -> str:
     gone = visit.service.memd.drop(_chosen(visit))
     visit.say("1 letter is deleted" if gone == 1 else "{count} letters are deleted", count=gone)
     return _back(visit)
+
+
+def _page(visit: Visit, chosen: LetterFilter) -> LetterPage:
+    """A page of letters. How many letters others have must not show for a token that names some users only."""
+    if visit.login.token.users.every:
+        return visit.service.memd.dead_page(chosen, after=visit.value("after"), limit=ROWS)
+    visible = _visible(visit)
+    found = [one for one in visit.service.memd.dead(LetterFilter(user_id=chosen.user_id)) if visible(one.user_id)][::-1]
+    rows = [letter for letter in found if chosen.holds(letter)]
+    end = visit.start() + ROWS
+    codes = dict(Counter(letter.code for letter in found).most_common())
+    return LetterPage(tuple(rows[end - ROWS : end]), str(end) if end < len(rows) else "", len(found), codes, len(found))
 
 
 def _chosen(visit: Visit) -> list[Letter]:

@@ -12,8 +12,8 @@ from memd.http.keyring import Token
 LASTS_S, IDLE_S = 8 * 3600.0, 3600.0
 """A login ends after so many seconds, and after so many in which nobody opened a page."""
 
-MOST = 1_000
-"""Logins at once; a further one ends the oldest."""
+MOST, MOST_OF_TOKEN = 1_000, 100
+"""Logins at once, of all tokens and of one; a further one ends the oldest. So no token can end those of the others."""
 
 
 @dataclass(slots=True)
@@ -40,8 +40,8 @@ class Logins:
         now = self._clock()
         for secret in [secret for secret, login in self._logins.items() if self._is_over(login, now)]:
             del self._logins[secret]
-        while len(self._logins) >= MOST:
-            del self._logins[next(iter(self._logins))]
+        self._make_room([secret for secret, login in self._logins.items() if login.token.id == token.id], MOST_OF_TOKEN)
+        self._make_room(list(self._logins), MOST)
         secret = secrets.token_urlsafe(32)
         self._logins[secret] = Login(token, secrets.token_urlsafe(32), now, now)
         return secret
@@ -59,6 +59,11 @@ class Logins:
     def end(self, secret: str) -> None:
         """End a login."""
         self._logins.pop(secret, None)
+
+    def _make_room(self, begun: list[str], most: int) -> None:
+        """End the oldest of these logins until there may be one more."""
+        for secret in begun[: len(begun) - most + 1] if len(begun) >= most else ():
+            del self._logins[secret]
 
     @staticmethod
     def _is_over(login: Login, now: float) -> bool:

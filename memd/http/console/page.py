@@ -56,6 +56,11 @@ class Visit:
         found = self.values(name)
         return found[-1] if found else default
 
+    def start(self, name: str = "after") -> int:
+        """The place in a list at which the page begins, from a field of the address; 0 for what is no number."""
+        text = self.value(name)
+        return int(text) if text.isdecimal() and len(text) < 7 else 0
+
     @property
     def user(self) -> str:
         """The user that the request names. Raises Problem unless the token names them, Rejected."""
@@ -72,6 +77,14 @@ class Visit:
     def require_user(self, user_id: str) -> None:
         """Raises Problem unless the login's token names the user, the same as for what is missing."""
         self.service.authorize_user(self.login.token, user_id)
+
+    @property
+    def must_choose(self) -> bool:
+        """Whether a list of all users' rows has to wait for the name of one.
+
+        A token that does not name all users would learn from the next page's address how many rows there are.
+        """
+        return not self.login.token.users.every and not self.value("user")
 
     def require_everyone(self) -> None:
         """Raises Problem unless the login's token names all users."""

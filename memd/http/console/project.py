@@ -85,7 +85,7 @@ class MemberRow(NamedTuple):
 def projects(visit: Visit) -> Shown:
     """The page of a user's projects."""
     found = visit.service.memd.projects(visit.user, app=_app(visit))
-    start = _start(visit)
+    start = visit.start()
     following = {"user": visit.user, "after": start + ROWS}
     more = address(LIST, **following) if start + ROWS < len(found) else ""
     return Shown("projects.html", {"user": visit.user, "rows": found[start : start + ROWS], "more_href": more})
@@ -161,7 +161,7 @@ def _data(visit: Visit, opened: Project) -> dict[str, Any]:
 
     def page(items: Sequence[T], name: str) -> tuple[Sequence[T], str]:
         """The items of this page, and the address of the next one. `name`: the field that says where it starts."""
-        start = _start(visit, name)
+        start = visit.start(name)
         named = {"user": visit.user, "project": opened.id, "status": visit.value("status"), name: start + ROWS}
         return items[start : start + ROWS], address(PATH, **named) if start + ROWS < len(items) else ""
 
@@ -264,11 +264,6 @@ def _is_private(fact: Fact) -> bool:
 def _app(visit: Visit) -> str | None:
     """The app of the token, as the HTTP API tells it to projects; None for the person who runs memd."""
     return visit.login.token.app or None
-
-
-def _start(visit: Visit, name: str = "after") -> int:
-    text = visit.value(name)
-    return int(text) if text.isdecimal() and len(text) < 7 else 0
 
 
 def _back(visit: Visit) -> str:

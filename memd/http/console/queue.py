@@ -8,13 +8,14 @@ ROWS = 50
 
 
 def queue(visit: Visit) -> Shown:
-    """The page: keys of one user or of all that the token names. A page may have fewer rows than asked for."""
+    """The page: keys of one user, or of all. A page may have fewer rows than asked for."""
+    if visit.must_choose:
+        return Shown("queue.html", {"keys": (), "user": "", "more_href": "", "must_choose": True})
     user_id = visit.user if visit.value("user") else None
     page = visit.service.memd.pending(user_id=user_id, after=visit.value("after"), limit=ROWS)
-    seen = visit.login.token.users
-    keys = [key for key in page.keys if key.user_id in seen]
     following = address(visit.path, user=user_id, after=page.next) if page.next else ""
-    return Shown("queue.html", {"keys": keys, "user": user_id or "", "more_href": following})
+    data = {"keys": page.keys, "user": user_id or "", "more_href": following, "must_choose": False}
+    return Shown("queue.html", data)
 
 
 def flush(visit: Visit) -> str:

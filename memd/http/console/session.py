@@ -51,7 +51,7 @@ class ShownTurn(NamedTuple):
 def sessions(visit: Visit) -> Shown:
     """The page of a user's sessions."""
     found = visit.service.memd.sessions(visit.user, agent_name=visit.agent)
-    start = _start(visit)
+    start = visit.start()
     more = address(LIST, user=visit.user, agent=visit.agent, after=start + ROWS) if start + ROWS < len(found) else ""
     agents = open_store(visit.service.settings).agents(visit.user)
     return Shown(
@@ -165,7 +165,7 @@ def _transcript(visit: Visit, session: SessionLook) -> dict[str, Any]:
     """The transcript, the newest page first; empty unless it is asked for."""
     chosen = visit.value("show") == "transcript"
     found = transcript(visit.service.settings, session) if chosen else []
-    end = max(0, len(found) - _start(visit))
+    end = max(0, len(found) - visit.start())
     rows = found[max(0, end - ROWS) : end]
     tools = tools_of(row.turn for row in found)
     named = {"user": visit.user, "agent": visit.agent, "thread": session.key.thread_id, "show": "transcript"}
@@ -189,8 +189,3 @@ def _existing(visit: Visit) -> Key:
     if open_store(visit.service.settings).sessions.load(key).state is None:
         raise not_found()
     return key
-
-
-def _start(visit: Visit) -> int:
-    text = visit.value("after")
-    return int(text) if text.isdecimal() and len(text) < 7 else 0

@@ -17,17 +17,22 @@ from memd.errors import MemdError
 from memd.events import Event, logger
 from memd.http import problems
 from memd.http.console import links, rendering
-from memd.http.console.browser import COOKIE, HOME, BrowserRequest, fields_of
+from memd.http.console.browser import HOME, BrowserRequest, fields_of
 from memd.http.console.logins import LASTS_S, Login, Logins
 from memd.http.console.page import Page, Shown, Visit, address
 from memd.http.console.pages import ACTIONS, PAGES
 from memd.http.console.translations import LANGUAGES, preferred
-from memd.http.keyring import ANYBODY
+from memd.http.keyring import ANYBODY, Token
 from memd.http.problems import Problem, problem_of
 from memd.http.request_body import FORM, ClientGone, Place, read_body
 from memd.http.service import Service
 
-MAX_FORM_BYTES = 1024 * 1024
+MAX_FORM_BYTES, MAX_LOGIN_BYTES = 256 * 1024, 16 * 1024
+"""Of a form, and of the one that everybody may send."""
+
+MAX_NEXT_CHARS = 2_000
+"""Of the address to which a login leads; a longer one is forgotten."""
+
 HEADERS = {
     "cache-control": "no-store",
     "content-security-policy": "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; "
@@ -62,6 +67,7 @@ class Assets:
         kind = rendering.ASSETS.get(name)
         if kind is None or scope["method"] not in ("GET", "HEAD"):
             response = problems.not_found().response()
+            response.headers.update(HEADERS)
         else:
             headers = {**HEADERS, "cache-control": "public, max-age=31536000, immutable"}
             response = Response(rendering.asset(name), headers=headers, media_type=kind)
@@ -95,6 +101,7 @@ class Site:
         self._pages = {page.path: page for page in PAGES}
         self._actions = {action.path: action for action in ACTIONS}
         self._timeout_s = service.settings.http.request_timeout_s
+        self._cookie = f"memd_console_{service.settings.http.port}"  # browsers send cookies to all ports of a host
 
     async def respond(self, scope: Scope, receive: Receive) -> Response:
         """Respond to one request, whatever goes wrong. Raises ClientGone."""
@@ -122,13 +129,15 @@ class Site:
             return _redirect(HOME)
         if request.path == links.ENTER:
             return await self._enter(request)
-        form = await self._form(request, receive) if request.method == "POST" else {}
+        if request.method == "POST" and not request.is_from_here:
+            raise Problem(403, "E_ORIGIN", "the form was sent by another site, or a proxy changed its Host")
         if request.path == links.LOGIN:
-            return self._log_in(request, form)
+            return await self._log_in(request, receive)
         login = self._login(request)
         if login is None:
             return self._to_login(request)
         if request.method == "POST":
+            form = await self._form(request, receive, MAX_FORM_BYTES)
             self._require_csrf(login, form)
             return await self._act(request, login, form)
         return await self._show(request, login)
@@ -141,23 +150,26 @@ class Site:
             return _redirect(f"{HOME}/users")
         visit = Visit(self.service, login, request.path, request.query, {})
         _require(visit, page.scopes, of_user=page.of_user, everyone=page.everyone)
-        notes, login.notes = ([], login.notes) if request.by_itself else (login.notes, [])
 
         def work() -> Response:
             shown = page.run(visit)
             if isinstance(shown, Response):
+                for name, value in HEADERS.items():
+                    shown.headers.setdefault(name, value)
                 return shown
+            notes = login.notes[:] if request.method == "GET" and not request.by_itself else []
+            del login.notes[: len(notes)]
             return self._page(request, login, shown, page=page, notes=notes)
 
         return await self.service.run(self.service.pages, work)
 
     async def _act(self, request: BrowserRequest, login: Login, form: Mapping[str, Sequence[str]]) -> Response:
         if request.path == f"{HOME}/logout":
-            self.logins.end(request.cookie)
+            self.logins.end(self._secret(request))
             return _redirect(links.LOGIN)
         if request.path == f"{HOME}/language":
             login.language = form.get("to", [""])[-1] if form.get("to", [""])[-1] in LANGUAGES else ""
-            return _redirect(_own_address(form.get("back", [""])[-1]))
+            return _redirect(self._own_address(form.get("back", [""])[-1]))
         action = self._actions.get(request.path)
         if action is None:
             raise problems.not_found()
@@ -173,39 +185,45 @@ class Site:
             return self._login_page(request, "This link has been used, or its five minutes are over.", 401)
         # A page and no redirect: the browser sends a strict cookie only with what a page of ours asks for.
         response = self._page(request, None, Shown("enter.html", {"home": HOME}))
-        self._give_cookie(response, self.logins.begin(ANYBODY), secure=False)
+        self._let_in(request, response, ANYBODY)
         return response
 
-    def _log_in(self, request: BrowserRequest, form: Mapping[str, Sequence[str]]) -> Response:
+    async def _log_in(self, request: BrowserRequest, receive: Receive) -> Response:
         """Turn a token into a login."""
         if request.method != "POST":
             return self._login_page(request)
+        form = await self._form(request, receive, MAX_LOGIN_BYTES)
+        wanted = (form.get("next") or [""])[-1]
         token = self.service.token_of((form.get("token") or [""])[-1].strip())
         if token is None:
-            return self._login_page(request, "This is no valid token.", 401)
+            return self._login_page(request, "This is no valid token.", 401, wanted)
         if "console" not in token.scopes:
-            return self._login_page(request, "This token lacks the scope console.", 403)
-        response = _redirect(_own_address((form.get("next") or [""])[-1]))
-        self._give_cookie(response, self.logins.begin(token), secure=request.origin.startswith("https:"))
+            return self._login_page(request, "This token lacks the scope console.", 403, wanted)
+        response = _redirect(self._own_address(wanted))
+        self._let_in(request, response, token)
         return response
 
     def _login(self, request: BrowserRequest) -> Login | None:
         """The login of a request, whose token still has to be valid."""
-        login = self.logins.find(request.cookie, by_itself=request.by_itself) if request.cookie else None
+        secret = self._secret(request)
+        login = self.logins.find(secret, by_itself=request.by_itself)
         if login is None:
             return None
         if not self.service.is_valid(login.token):
-            self.logins.end(request.cookie)
+            self.logins.end(secret)
             return None
         return login
 
-    async def _form(self, request: BrowserRequest, receive: Receive) -> Mapping[str, Sequence[str]]:
-        """The fields of a form that a page of ours has sent. Raises Problem."""
-        if not request.is_from_here:
-            raise Problem(403, "E_ORIGIN", "the form was sent by another site, or a proxy changed its Host")
+    def _secret(self, request: BrowserRequest) -> str:
+        """The secret of the login that a request has; empty without one."""
+        known = (one for one in request.cookies(self._cookie) if self.logins.find(one, by_itself=True))
+        return next(known, "")
+
+    async def _form(self, request: BrowserRequest, receive: Receive, most: int) -> Mapping[str, Sequence[str]]:
+        """The fields of a form. Raises Problem."""
         timeout_s = self.service.settings.http.read_timeout_s
         with Place(self.service.large_bodies) as place:
-            raw = await read_body(request.headers, receive, MAX_FORM_BYTES, timeout_s, place, FORM)
+            raw = await read_body(request.headers, receive, most, timeout_s, place, FORM)
         return fields_of(raw)
 
     @staticmethod
@@ -219,18 +237,19 @@ class Site:
             raise Problem(401, "E_LOGIN", "the login is over")
         if request.method == "POST":
             return _redirect(links.LOGIN)
-        return _redirect(address(links.LOGIN, next="" if request.target == HOME else request.target))
+        target = request.target if request.target != HOME and len(request.target) <= MAX_NEXT_CHARS else ""
+        return _redirect(address(links.LOGIN, next=target))
 
-    def _login_page(self, request: BrowserRequest, problem: str = "", status: int = 200) -> Response:
+    def _login_page(self, request: BrowserRequest, problem: str = "", status: int = 200, wanted: str = "") -> Response:
         data = {
             "tokens": self.service.has_tokens,
             "problem": problem,
-            "next": (request.query.get("next") or [""])[-1],
+            "next": wanted or (request.query.get("next") or [""])[-1],
         }
         return self._page(request, None, Shown("login.html", data, status))
 
     def _refused(self, request: BrowserRequest, problem: Problem) -> Response:
-        login = self.logins.find(request.cookie, by_itself=True) if request.cookie else None
+        login = self.logins.find(self._secret(request), by_itself=True)
         body: dict[str, Any] = orjson.loads(problem.body)
         data = {
             "status": problem.status,
@@ -260,11 +279,23 @@ class Site:
         data = rendering.render(shown.template, shown.data, frame)
         return Response(data, shown.status, HEADERS, "text/html; charset=utf-8")
 
-    @staticmethod
-    def _give_cookie(response: Response, secret: str, *, secure: bool) -> None:
+    def _let_in(self, request: BrowserRequest, response: Response, token: Token) -> None:
+        """Begin a login, which takes the place of the one that the browser had."""
+        self.logins.end(self._secret(request))
         response.set_cookie(
-            COOKIE, secret, max_age=int(LASTS_S), path=HOME, secure=secure, httponly=True, samesite="strict"
+            self._cookie,
+            self.logins.begin(token),
+            max_age=int(LASTS_S),
+            path=HOME,
+            secure=request.origin.startswith("https:"),
+            httponly=True,
+            samesite="strict",
         )
+
+    def _own_address(self, text: str) -> str:
+        """The address of a page of the console; its first page for any other."""
+        is_plain = text.isascii() and text.isprintable() and " " not in text
+        return text if is_plain and text.partition("?")[0] in self._pages else HOME
 
 
 def _require(visit: Visit, scopes: Sequence[Any], *, of_user: bool, everyone: bool) -> None:
@@ -274,11 +305,6 @@ def _require(visit: Visit, scopes: Sequence[Any], *, of_user: bool, everyone: bo
         visit.require_everyone()
     if of_user:
         visit.require_user(visit.user)
-
-
-def _own_address(text: str) -> str:
-    """An address of the console; its first page for any other."""
-    return text if text.startswith(f"{HOME}/") and "\\" not in text and text.isascii() and text.isprintable() else HOME
 
 
 def _redirect(to: str) -> Response:

@@ -260,7 +260,7 @@ def _past(visit: Visit, document: Document, days: Sequence[DayOfChanges], chosen
         for fact in facts_of(past.document)
     ]
     beliefs.sort(key=lambda belief: (belief.category, -belief.confidence))
-    start = int(after) if (after := visit.value("after")).isdecimal() and len(after) < 6 else 0
+    start = visit.start()
     following = {"user": visit.user, "agent": visit.agent, "at": chosen.isoformat(), "after": start + BELIEVED}
     changed = [found.day for found in days]
     return {
@@ -291,8 +291,8 @@ def _ended(days: Sequence[DayOfChanges], at: datetime) -> dict[tuple[str, str], 
 def _chosen_day(visit: Visit, first: date, today: date) -> date | None:
     """The day that the address names, in the bounds of the timeline; None where it names none."""
     chosen = _day(visit.value("at"))
-    if chosen is None and (place := visit.value("day")).isdecimal() and len(place) < 6:
-        chosen = first + timedelta(days=min(int(place), (today - first).days))
+    if chosen is None and visit.value("day").isdecimal():
+        chosen = first + timedelta(days=min(visit.start("day"), (today - first).days))
     return None if chosen is None else max(first, min(chosen, today))
 
 

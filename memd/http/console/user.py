@@ -13,7 +13,7 @@ from memd.context import estimate_tokens
 from memd.errors import Rejected
 from memd.http.console.page import Shown, Visit, address
 from memd.http.memory import exported
-from memd.memory.document import Document, Fact, saved_at, summaries_of
+from memd.memory.document import Document, Fact, saved_at, summaries_of, summary_entry
 from memd.memory.facts import category_of, confidence_of, content_of, with_id
 from memd.memory.profiles import USER_FIELDS
 from memd.memory.scoped import NOWHERE
@@ -66,8 +66,8 @@ def user(visit: Visit) -> Shown:
 
 def _page(visit: Visit, facts: Sequence[Fact]) -> tuple[list[Fact], str]:
     """The facts of this page, by category and then the most confident first, and the address of the next page."""
-    start = int(visit.value("after", "0")) if visit.value("after", "0").isdecimal() else 0
     ordered = sorted(facts, key=lambda fact: (category_of(fact), -confidence_of(fact)))
+    start = visit.start()
     end = start + ROWS
     following = {"user": visit.user, "agent": visit.agent, "category": visit.value("category"), "after": end}
     return ordered[start:end], address(PATH, **following) if end < len(ordered) else ""
@@ -79,9 +79,8 @@ def _by_category(facts: Sequence[Fact]) -> list[tuple[str, list[Fact]]]:
 
 def _summaries(document: Document) -> list[tuple[str, str, str]]:
     """Title, text and time of each summary."""
-    sections: dict[str, Any] = {**document.get("user", {}), **document.get("history", {})}
     return [
-        (SUMMARIES[name], text, str(sections.get(name, {}).get("updatedAt", "")))
+        (SUMMARIES[name], text, str(summary_entry(document, name).get("updatedAt", "")))
         for name, text in summaries_of(document)
     ]
 
