@@ -38,7 +38,7 @@ from memd.inbox.connection import connect, send
 ANA = Users(frozenset({"ana"}))
 OWN = ("logout", "language")
 EVERYWHERE = [page.path for page in PAGES] + [action.path for action in ACTIONS] + [f"{HOME}/{name}" for name in OWN]
-OF_USER = [one for one in (*PAGES, *ACTIONS) if one.of_user]
+OF_USER: list[Page | Action] = [*(page for page in PAGES if page.of_user), *(one for one in ACTIONS if one.of_user)]
 TURN = "the canoe leaks at its stern"
 """Words that were only said: no fact and no quote has them."""
 
@@ -350,7 +350,7 @@ def test_a_hidden_user_cannot_be_told_from_one_that_is_not_there(
     assert [kept["id"] for kept in Memd(site.settings).facts("bob")] == [bob["id"]]
 
 
-FIELDS = (
+FIELDS: tuple[dict[str, str], ...] = (
     {},
     {"user": "ana"},
     {"user": "bob"},
@@ -416,7 +416,7 @@ def _with_bob(site: Site) -> dict[str, str]:
         session = memd.session("t-bob", user_id="bob")
         session.user("bob's session")
         session.save()
-    return {"fact": "fact_00000bob", "letter": claim.id, "receipt": receipt}
+    return {"fact": "fact_00000bob", "letter": claim.id, "receipt": str(receipt)}
 
 
 # --- what was said ---

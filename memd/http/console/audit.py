@@ -99,7 +99,7 @@ def audit(visit: Visit) -> Shown:
     ]
     rule = visit.value("rule")
     chosen = [finding for finding in found if not rule or finding.rule == rule]
-    start = int(visit.value("after")) if visit.value("after").isdecimal() else 0
+    start = visit.start()
     end = start + ROWS
     following = address(PATH, user=visit.user, agent=visit.agent, rule=rule, after=end) if end < len(chosen) else ""
     data = {
