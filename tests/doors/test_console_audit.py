@@ -109,6 +109,8 @@ def test_a_secret_apart_from_the_facts_can_be_removed(site: Site, part: str) -> 
     page_of = plant(site, f"dee-{part}", **{part: [apart]})
     visitor = Visitor(site)
     [form] = visitor.get(page_of).forms(MEND)
+    looking = Visitor(site, site.give("desk", ALL, ("read", "console"))).get(page_of).text
+    assert ("Text only for tokens" in looking) == (part == "refused")
     assert "Nothing found." in visitor.post(MEND, form).text
 
 
@@ -119,8 +121,12 @@ def test_rights(site: Site) -> None:
     looking = Visitor(site, site.give("desk", ALL, ("read", "console")))
     page = looking.get(f"{AUDIT}?user=eve")
     assert page.forms(MEND) == []
-    assert ("My key is" in page.text, "Text only for tokens that may read what was said" in page.text) == (False, True)
-    assert "My key is [redacted:key]" in Visitor(site).get(f"{AUDIT}?user=eve").text
+    assert "Look through what was said" not in page.text
+    looking.get(f"{AUDIT}?user=eve&said=1", 403)
+    page = Visitor(site).get(f"{AUDIT}?user=eve")
+    assert "My key is" not in page.text
+    [also] = [link for link in page.links if "said=1" in link]
+    assert "My key is [redacted:key]" in Visitor(site).get(also).text
     looking.post(MEND, {"user": "eve", "id": "fact_00000001", "how": "remove"}, 403)
     of_ana = Visitor(site, site.give("desk", Users(frozenset({"ana"})), ("read", "console", "person")))
     of_ana.get(f"{AUDIT}?user=eve", 404)

@@ -20,13 +20,13 @@ from memd.memory.facts import content_of, scope_of, with_id
 from memd.memory.hand.by_hand import bucket_of
 from memd.memory.hand.editing import Editing
 from memd.memory.store.protocol import Loaded
-from memd.ops.audit import Finding
-from memd.ops.audit.verb import of_memory
+from memd.ops.audit import Finding, audit_said
+from memd.ops.audit import audit as audit_document
 
 PATH = "/console/audit"
 ROWS = 50
 KEPT = 50
-"""Memories whose findings are kept: the rules take up to half a second for a full one."""
+"""Memories whose findings are kept: the rules take a quarter of a second for a full one, two for all that was said."""
 
 RULE_WORDS = {
     "junk": "Says nothing about the user",
@@ -88,30 +88,34 @@ class FindingRow:
 
 
 def audit(visit: Visit) -> Shown:
-    """The page: the findings of all rules or of one. Those in messages and refused facts need the scope said."""
-    bucket = bucket_of(visit.user, visit.agent)
+    """The page: the findings of all rules or of one; those in what was said for who asks for them and may read it."""
+    bucket, with_said = bucket_of(visit.user, visit.agent), bool(visit.value("said"))
+    if with_said:
+        visit.require("said")
     editing = Editing(visit.service.settings)
     loaded = editing.load(bucket)
     found = [
         finding
-        for finding in _kept(visit.service).findings(visit.service, editing, bucket, loaded)
+        for finding in _kept(visit.service).findings(visit.service, editing, bucket, loaded, with_said=with_said)
         if visit.may("person") or not finding.place.startswith("scoped[")
     ]
     rule = visit.value("rule")
     chosen = [finding for finding in found if not rule or finding.rule == rule]
     start = visit.start()
     end = start + ROWS
-    following = address(PATH, user=visit.user, agent=visit.agent, rule=rule, after=end) if end < len(chosen) else ""
+    place = {"user": visit.user, "agent": visit.agent, "said": "1" if with_said else ""}
     data = {
         "user": visit.user,
         "agent": visit.agent,
+        "place": place,
+        "with_said": with_said,
         "rows": list(rows_of(visit, loaded.document, chosen[start:end])),
         "count": len(found),
         "rules": Counter(finding.rule for finding in found).most_common(),
         "rule": rule,
         "rule_words": RULE_WORDS,
         "details": frozenset(DETAILS.values()),
-        "more_href": following,
+        "more_href": address(PATH, **place, rule=rule, after=end) if end < len(chosen) else "",
     }
     return Shown("audit.html", data)
 
@@ -120,7 +124,7 @@ def rows_of(visit: Visit, document: Document, findings: Sequence[Finding]) -> It
     """The findings with their words, their facts and what mends them."""
     for finding in findings:
         words, values = _in_words(finding.detail)
-        hidden = finding.place.startswith(("said", "refused")) and not visit.may("said")
+        hidden = finding.place.startswith("refused") and not visit.may("said")
         yield FindingRow(
             finding,
             words,
@@ -137,7 +141,7 @@ def rows_of(visit: Visit, document: Document, findings: Sequence[Finding]) -> It
 def mends_of(finding: Finding) -> tuple[str, ...]:
     """Which changes may mend a finding. Removing one of two facts that say the same would remove both."""
     part = finding.place.partition("[")[0]
-    if not finding.fact_id or part == "said":
+    if not finding.fact_id:
         return ()
     if part == "suspended":
         return ("restore", "remove")
@@ -171,7 +175,7 @@ def mend(visit: Visit) -> str:
             visit.say("The fact is dropped")
         case _:
             raise Rejected("E_HOW", f"how is one of {', '.join(MENDS)}", "how")
-    return address(PATH, user=user_id, agent=agent, rule=visit.value("rule"))
+    return address(PATH, user=user_id, agent=agent, rule=visit.value("rule"), said=visit.value("said"))
 
 
 class KeptFindings:
@@ -181,13 +185,18 @@ class KeptFindings:
         self._lock = Lock()
         self._found: OrderedDict[tuple[str, ...], list[Finding]] = OrderedDict()
 
-    def findings(self, service: Service, editing: Editing, bucket: Bucket, loaded: Loaded) -> list[Finding]:
-        """The findings in a memory as loaded: of today, as some rules look at the day."""
-        key = (bucket.user_id, bucket.agent_name, str(loaded.content_hash), datetime.now(UTC).date().isoformat())
+    def findings(
+        self, service: Service, editing: Editing, bucket: Bucket, loaded: Loaded, *, with_said: bool
+    ) -> list[Finding]:
+        """The findings in a memory as loaded, and in what was said: of today, as some rules look at the day."""
+        now = datetime.now(UTC)
+        key = (bucket.user_id, bucket.agent_name, str(loaded.content_hash), str(now.date()), str(with_said))
         with self._lock:
             if key in self._found:
                 return self._found[key]
-        found = of_memory(service.settings, editing, bucket, loaded.document)
+        found = audit_document(loaded.document, now, service.settings.apply)
+        if with_said:
+            found += audit_said(editing.said(bucket, loaded.document))
         with self._lock:
             self._found[key] = found
             while len(self._found) > KEPT:

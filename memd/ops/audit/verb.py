@@ -73,14 +73,9 @@ def inspect(
             continue
         memories += 1
         facts += len(facts_of(loaded.document))
-        findings += map(found, of_memory(settings, editing, bucket, loaded.document))
+        findings += map(found, audit(loaded.document, datetime.now(UTC), settings.apply))
+        findings += map(found, audit_said(editing.said(bucket, loaded.document)))
     return Report(memories, facts, tuple(findings))
-
-
-def of_memory(settings: Settings, editing: Editing, bucket: Bucket, document: Document) -> list[Finding]:
-    """The findings in a memory and in what was said. Raises StoreUnavailable."""
-    found = audit(document, datetime.now(UTC), settings.apply)
-    return [*found, *audit_said(editing.said(bucket, document))]
 
 
 def of_project_document(settings: Settings, document: Document) -> list[Finding]:
