@@ -13,6 +13,7 @@ import pytest
 from memd.config.settings import ApplySettings
 from memd.http.console.audit import DETAILS, RULE_WORDS
 from memd.http.console.configuration import KNOWN
+from memd.http.console.overview import PENDING, SPARKS
 from memd.http.console.pages import PAGES
 from memd.http.console.receipt import SKIPPED, WAITS, WRONG_ID
 from memd.http.console.session import BADGES, MARKS
@@ -51,6 +52,7 @@ def keys() -> Iterator[str]:
         yield from (words for found in _SAY.findall(text) for words in found if words)
         yield from _PROBLEM.findall(text)
     yield from (page.title for page in PAGES)
+    yield from (PENDING, *SPARKS)
     yield from (*SUMMARIES.values(), *REASONS.values(), *WITHHELD.values(), *CHECKS, *get_args(KeyState), *STATUSES)
     fields = (*USER_FIELDS.values(), *PROJECT_FIELDS.values())
     yield from (*ApplySettings().categories, *(field.label for field in fields))

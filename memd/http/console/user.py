@@ -18,6 +18,7 @@ from memd.memory.facts import category_of, confidence_of, content_of, with_id
 from memd.memory.profiles import USER_FIELDS
 from memd.memory.scoped import NOWHERE
 from memd.memory.store.json_store import open_store
+from memd.recall.why import WITHHELD
 
 ROWS = 50
 FOUND = 10
@@ -54,6 +55,7 @@ def user(visit: Visit) -> Shown:
         "more_href": more,
         "doubtful": memd.doubtful(name, agent),
         "withheld": memd.withheld(name, agent),
+        "why_withheld": WITHHELD,
         "profile": memd.profile(name, agent_name=agent),
         "fields": USER_FIELDS,
         "summaries": _summaries(document),
