@@ -14,6 +14,7 @@ from support.http_support import Site, install
 from memd.client import Memd
 from memd.context import Bucket
 from memd.http import keyring
+from memd.http.console.page import address
 from memd.http.keyring import SCOPES, Users
 from memd.http.projects import REFUSAL_S
 from memd.memory import scoped
@@ -542,3 +543,20 @@ def test_hostile_words_of_members_and_turns_are_text(site: Site, memd: Memd) -> 
         for words in ("<img", "<script>alert", "<b>", "\u202e", "\x1b"):
             assert words not in page.html, (path, words)
         assert len(page.html) < 700_000, path
+
+
+def test_users_are_found_by_a_part_of_their_id(site: Site) -> None:
+    """In any case and any language, page by page; a token finds only those that it names."""
+    with Memd(site.settings) as app:
+        for name in ("Müller-1", "müller-2", "王芳", "anna"):
+            app.add_fact(name, "Lives in Porto.")
+    visitor = Visitor(site, site.give("shop", Users(every=True), ("console",)))
+    assert "Müller-1" in (page := visitor.get(address("/console/users", find="MÜLLER")).text)
+    assert "müller-2" in page
+    assert "王芳" not in page
+    assert "王芳" in visitor.get(address("/console/users", find="芳", by="changed")).text
+    assert "No user's id has this in it." in visitor.get("/console/users?find=nobody").text
+    narrow = Visitor(site, site.give("shop", Users(prefix="müller"), ("console",)))
+    assert "anna" not in (page := narrow.get("/console/users?find=n").text)
+    assert "müller-2" not in page
+    assert "müller-2" in narrow.get("/console/users?find=2").text
