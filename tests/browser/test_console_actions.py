@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlencode
 
 import pytest
+import redis
 from support import Cli, MakeSettings, free_port
 from support.chromium import Window, window
 from support.console_sets import a_fact, filled, suspend, write
@@ -23,6 +25,9 @@ from memd.http import keyring
 from memd.http.console.pages import ACTIONS
 from memd.http.console.translations import translate
 from memd.http.keyring import Users
+from memd.inbox import verbs
+from memd.inbox.connection import send
+from memd.memory.store.json_store import open_store
 from memd.push.times import iso
 
 if TYPE_CHECKING:
@@ -231,6 +236,166 @@ def test_a_user_is_forgotten_by_typing_the_id(here: Window, memd: Memd, listed: 
     assert [row.user_id for row in memd.users().users] == ["ben"]
     assert memd.pending().keys == ()
     assert [row["user_id"] for row in listed("users")["users"]] == ["ben"]
+
+
+def bury(memd: Memd, client: redis.Redis, settings: Settings, *threads: str) -> None:
+    """A dead letter of each thread."""
+    for thread in threads:
+        memd.push(turn(f"Words of {thread}."), thread_id=thread, user_id=ANA, now=True)
+        [claim] = send(client, verbs.claim(settings, 1, 0, "host:1:a", "model")).taken
+        assert send(client, verbs.bury(claim.id, f"E_{thread.upper()}", f"E_{thread.upper()}: for a test"))
+
+
+def threads_of(rows: list[dict[str, Any]]) -> list[str]:
+    return [row["thread_id"] for row in rows]
+
+
+@does("/console/dead/retry", "/console/dead/drop")
+def test_dead_letters_are_retried_and_dropped(
+    here: Window, memd: Memd, client: redis.Redis, settings: Settings, listed: Callable[..., Any]
+) -> None:
+    """Chosen ones after a look at the text, all of one code, and all that are left after a question."""
+    bury(memd, client, settings, "one", "two", "three", "four")
+    here.page.get_by_role("link", name="Dead").first.click()
+    here.page.get_by_role("row").filter(has_text="thread one").get_by_role("link", name="Text").click()
+    here.page.get_by_text("Words of one.").wait_for()
+    here.page.get_by_role("button", name="Retry it").click()
+    says(here, "1")
+    here.page.get_by_role("row").filter(has_text="thread two").get_by_role("checkbox").check()
+    here.page.locator("summary").get_by_text("Drop the chosen").click()
+    here.page.get_by_role("button", name="Drop the chosen").click()
+    says(here, "1")
+    assert threads_of(listed("dead", "list")) == ["three", "four"]
+    here.page.get_by_role("link", name="E_THREE").click()
+    here.page.locator("summary").get_by_text("Retry all of these").click()
+    here.page.get_by_role("button", name="Retry all of these").click()
+    says(here, "1")
+    here.page.get_by_role("link", name="Dead").first.click()
+    here.page.locator("summary").get_by_text("Drop all of these").click()
+    here.page.get_by_role("button", name="Drop all of these").click()
+    says(here, "1")
+    assert memd.dead() == []
+    assert sorted(key.thread_id for key in memd.pending().keys) == ["one", "three"]
+
+
+@does("/console/timeline/restore")
+def test_a_fact_comes_back_from_the_archive(here: Window, memd: Memd, listed: Callable[..., Any]) -> None:
+    """As a person's word, by the timeline; what took its place goes to the archive."""
+    edited = memd.add_fact(ANA, "Lives in Porto.")
+    memd.edit_fact(ANA, edited, content="Lives in Lisbon.")
+    memory_of(here)
+    here.page.get_by_role("link", name="Timeline").click()
+    row = here.page.get_by_role("listitem").filter(has_text="Lives in Porto. →")
+    row.locator("summary").get_by_text("Restore").last.click()
+    row.get_by_role("button", name="Restore").last.click()
+    says(here, "")
+    assert contents(memd) == ["Lives in Porto."]
+    assert [fact["content"] for fact in listed("facts", "list", ANA)] == ["Lives in Porto."]
+
+
+@pytest.fixture
+def apollo(memd: Memd, settings: Settings) -> str:
+    """A project of ana and ben, with one fact of each, which dispute each other."""
+    project = memd.project("apollo & co")
+    project.make(ANA)
+    project.set_member("ben", "editor")
+    kafka = memd.project(project.id, as_user=ANA).add_fact("Apollo runs on Kafka.")
+    memd.project(project.id, as_user="ben").add_fact("Apollo runs on Rabbit.")
+    document = open_store(settings).load(project.bucket).document
+    facts = [{**fact, "disputes": [kafka]} if fact["id"] != kafka else fact for fact in document["facts"]]
+    write(settings, project.bucket, {**document, "facts": facts})
+    memd.add_fact(ANA, "Lives in Porto.")
+    return project.id
+
+
+def project_of(here: Window, project: str) -> None:
+    """Open a project as ana sees it."""
+    memory_of(here)
+    here.page.get_by_role("link", name="Projects", exact=True).click()
+    here.page.get_by_role("link", name=project, exact=True).click()
+
+
+@does("/console/project/role", "/console/project/remove-member")
+def test_members_come_and_go(here: Window, memd: Memd, apollo: str, listed: Callable[..., Any]) -> None:
+    """One is added, one gets another role, one is removed after a question."""
+    project_of(here, apollo)
+    here.page.get_by_text("Add a member").click()
+    here.page.locator("#member").fill("vic <v>")
+    here.page.get_by_role("button", name="Add", exact=True).click()
+    says(here, "")
+    row = here.page.locator("#members").get_by_role("listitem")
+    row.filter(has_text="vic <v>").get_by_role("combobox").select_option("admin")
+    row.filter(has_text="vic <v>").get_by_role("button", name="Set").click()
+    says(here, "")
+    row.filter(has_text="ben").locator("summary").get_by_text("Remove").click()
+    row.filter(has_text="ben").get_by_role("button", name="Remove").click()
+    says(here, "")
+    assert {name: member.role for name, member in memd.project(apollo).members().items()} == {
+        ANA: "owner",
+        "vic <v>": "admin",
+    }
+    assert "ben" not in json.dumps(listed("project", "members", apollo))
+
+
+@does("/console/project/hide", "/console/project/publish", "/console/project/decide")
+def test_a_project_is_told_what_holds(here: Window, memd: Memd, apollo: str, listed: Callable[..., Any]) -> None:
+    """A dispute is settled for a fact, which then is hidden and published again."""
+    project_of(here, apollo)
+    holds = here.page.locator("summary", has_text="This one holds")
+    disputed = here.page.get_by_role("listitem").filter(has=holds)
+    kafka = disputed.filter(has_text=re.compile(r"^\s*Apollo runs on Kafka"))
+    kafka.locator("summary", has_text="This one holds").click()
+    kafka.get_by_role("button", name="This one holds").click()
+    says(here, "")
+    assert [fact["content"] for fact in listed("project", "facts", apollo)] == ["Apollo runs on Kafka."]
+    fact = here.page.locator("#facts").get_by_role("listitem").filter(has_text="Apollo runs on Kafka.")
+    for name, seen in (("Hide", 0), ("Publish", 1)):
+        fact.locator("summary", has_text=name).click()
+        fact.get_by_role("button", name=name).click()
+        says(here, "")
+        assert len(memd.project(apollo, as_user="ben").facts()) == seen
+
+
+@does("/console/session/compact", "/console/session/remove")
+def test_a_session_is_compacted_and_removed(here: Window, memd: Memd, listed: Callable[..., Any]) -> None:
+    """A summary takes the place of all but the newest turn; then the session goes, and the memory stays."""
+    memd.add_fact(ANA, "Lives in Porto.")
+    session = memd.session("monday & co", user_id=ANA)
+    for number in range(6):
+        session.user(f"I tell you thing number {number}. " * 5)
+        session.assistant("Noted.")
+    session.save()
+    memory_of(here)
+    here.page.get_by_role("link", name="Sessions", exact=True).click()
+    here.page.get_by_role("link", name="monday & co").click()
+    for name in ("Compact", "Remove"):
+        here.page.locator("summary").get_by_text(name).click()
+        here.page.get_by_role("button", name=name).click()
+        says(here, "")
+        if name == "Compact":
+            assert memd.session("monday & co", user_id=ANA).messages[0].kind == "summary"
+    assert memd.sessions(ANA) == []
+    assert "monday" not in json.dumps(listed("session", "list", ANA))
+    assert contents(memd) == ["Lives in Porto."]
+
+
+@does("/console/audit/mend")
+def test_findings_are_mended(here: Window, memd: Memd, settings: Settings, listed: Callable[..., Any]) -> None:
+    """Of two suspicious facts one is confirmed by hand, one is removed for good."""
+    unproven = [
+        {name: value for name, value in a_fact(number, text).items() if name != "evidence"}
+        for number, text in enumerate(("Plays the cello in an orchestra.", "Owns a boat called Luna."))
+    ]
+    write(settings, Bucket(ANA), {**filled(Bucket(ANA), []), "facts": unproven})
+    memory_of(here)
+    here.page.get_by_role("link", name="Audit", exact=True).click()
+    for text, name in (("cello", "Confirm by hand"), ("boat", "Remove for good")):
+        row = here.page.get_by_role("listitem").filter(has_text=text).first
+        row.locator("summary", has_text=name).click()
+        row.get_by_role("button", name=name).click()
+        says(here, "")
+    assert [(fact["content"], fact["source"]) for fact in memd.facts(ANA)] == [(unproven[0]["content"], "manual")]
+    assert [fact["content"] for fact in listed("facts", "list", ANA)] == [unproven[0]["content"]]
 
 
 def test_a_memory_is_exported(here: Window, memd: Memd, cli: Cli) -> None:

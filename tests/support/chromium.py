@@ -121,8 +121,7 @@ class Window:
             self._add(f"a request to elsewhere: {request.url[:200]}")
 
     def _failed(self, request: Request) -> None:
-        # A page that is left ends the request that would have refreshed its values.
-        if not (request.resource_type == "fetch" and request.failure == "net::ERR_ABORTED"):
+        if request.failure != "net::ERR_ABORTED":  # so it is when a page is left before all of it is there
             self._add(f"a request failed: {request.url[:200]} ({request.failure})")
 
     def _answered(self, response: Response) -> None:
@@ -154,7 +153,7 @@ def window(
         yield opened
         opened.check()
     except BaseException:
-        print(opened.page.url, opened.page.inner_text("body")[:2_000], *opened.problems, sep="\\n")  # noqa: T201  (shown with the failure)
+        print(opened.page.url, opened.page.inner_text("body")[:2_000], *opened.problems, sep="\n")  # noqa: T201  (shown with the failure)
         raise
     finally:
         context.close()

@@ -195,6 +195,7 @@ def _told(settings: Settings, words: Words) -> None:
                 ended(memd)
             execute(client, "RPUSH", "memd:in", b'{"thread_id": 7')
             wait_for(lambda: memd.status().dead >= 1, "a raw push that is no JSON is dead")
+        _learned_when_said(settings, Bucket(user))
         _by_hand(settings, memd, words)
         _session(memd, words)
         with connect(settings) as client:
@@ -203,6 +204,19 @@ def _told(settings: Settings, words: Words) -> None:
         for thread in (words.thread, f"{words.thread} 2"):
             memd.push([_turn(words.waiting, "later")], thread_id=thread, user_id=user)
         memd.push([_turn(words.waiting, "later")], thread_id=words.thread, user_id=other, agent_name=words.agent)
+
+
+def _learned_when_said(settings: Settings, bucket: Bucket) -> None:
+    """Let the memory have learned and replaced each fact on the day on which it was said."""
+    document = open_store(settings).load(bucket).document
+    said = {fact["id"]: fact["saidAt"] for fact in (*document["facts"], *document["archive"])}
+
+    def dated(fact: Fact) -> Fact:
+        at = said[fact["id"]]
+        return {**fact, "createdAt": at} | ({"archivedAt": said[fact["replacedBy"]]} if "replacedBy" in fact else {})
+
+    lists = {name: [dated(fact) for fact in document[name]] for name in ("facts", "archive")}
+    write(settings, bucket, {**document, **lists})
 
 
 def _say(memd: Memd, words: Words, number: int, said: Said) -> None:

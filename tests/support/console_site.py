@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import os
+import re
 import shutil
 import tempfile
 from collections import defaultdict
@@ -29,7 +30,7 @@ from support.forkserver import Part
 NOTHING = "user=nobody&id=fact_00000000&project=nothing&thread=nothing"
 
 ADDRESSES = 4
-"""So many addresses of each page are read; the one whose page is the longest is tested."""
+"""So many addresses of each page are read; the one whose page has the longest text is tested."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +75,12 @@ class Console:
 
     def is_file(self, path: str) -> bool:
         """Whether a browser saves this page as a file."""
-        return self.addresses.get(path, "") in self.reader.files
+        if path not in self.addresses:
+            self.reader.read(self.address(path), 404, 422)
+        return self.address(path) in self.reader.files
+
+
+_TAG = re.compile(r"<[^>]*>")
 
 
 @contextmanager
@@ -134,10 +140,10 @@ class Reader:
         self.files: set[str] = set()
         """The addresses that gave a file to save."""
 
-    def read(self, address: str) -> str:
-        """The page; fails unless there is one."""
+    def read(self, address: str, *refused: int) -> str:
+        """The page; fails unless there is one, or it has one of these statuses."""
         status, headers, body = _request(self._console, address, {"cookie": self.cookie})
-        assert status == 200, f"{address}: {status} {body}"
+        assert status in (200, *refused), f"{address}: {status} {body}"
         if headers.get_content_disposition() == "attachment":
             self.files.add(address)
         return body
@@ -170,6 +176,6 @@ def _found(reader: Reader) -> dict[str, str]:
         if address in known or len(known) >= ADDRESSES or urlsplit(address).path not in paths:
             continue
         page = reader.read(address)
-        known[address] = len(page)
+        known[address] = len(_TAG.sub("", page))
         waiting += _Links(address, page).found
     return {path: max(known, key=lambda one: known[one]) for path, known in lengths.items() if known}
