@@ -66,7 +66,11 @@ class LetterFilter:
 
     def holds(self, letter: Letter) -> bool:
         """Whether the code and the user select this letter."""
-        return self.code in (None, letter.code) and self.user_id in (None, letter.user_id)
+        return self.selects(letter.code, letter.user_id)
+
+    def selects(self, code: str, user_id: str | None) -> bool:
+        """Whether a letter with this code, of this user, is selected."""
+        return self.code in (None, code) and self.user_id in (None, user_id)
 
 
 EVERY = LetterFilter()
@@ -121,32 +125,39 @@ def letter_page(
     start = int(after or 0)
     pipeline = client.pipeline(transaction=False)
     pipeline.zcard(f"{P}:dead")
-    for first in (0, start):
+    for first in (0, start) if start else (0,):
         pipeline.zrange(f"{P}:dead", -first - LOOKED_AT, -first - 1)
-    total, newest, following = execute(pipeline)
-    following.reverse()
-    found: list[Letter] = []
+    total, *rows = execute(pipeline)
+    newest, *later = [_marks(client, [text(letter_id) for letter_id in reversed(row)]) for row in rows]
     passed = 0
-    while passed < len(following) and len(found) < limit:
-        ids = [text(letter_id) for letter_id in following[passed : passed + limit]]
-        for letter in _read(client, ids):
-            if len(found) < limit:
-                passed += 1
-                if letter is not None and selection.holds(letter):
-                    found.append(letter)
-    end = start + passed
-    codes = Counter(_codes(client, newest))
+    chosen: list[str] = []
+    for letter_id, code, user in later[0] if later else newest:
+        if len(chosen) == limit:
+            break
+        passed += 1
+        if code is not None and selection.selects(code, user):
+            chosen.append(letter_id)
+    codes = Counter(code for _, code, _ in newest if code is not None)
     return LetterPage(
-        tuple(found), str(end) if end < total else "", total, dict(codes.most_common()), min(total, LOOKED_AT)
+        letters=tuple(letter for letter in _read(client, chosen) if letter is not None),
+        next=str(start + passed) if start + passed < total else "",
+        total=total,
+        codes=dict(codes.most_common()),
+        looked_at=len(newest),
     )
 
 
-def _codes(client: redis.Redis, ids: Sequence[bytes]) -> Iterator[str]:
-    """The code of each of these letters."""
+def _marks(client: redis.Redis, ids: Sequence[str]) -> list[tuple[str, str | None, str | None]]:
+    """Id, code and user of each of these letters; without a code it is gone."""
     pipeline = client.pipeline(transaction=False)
     for letter_id in ids:
-        pipeline.hget(f"{P}:dead:{text(letter_id)}", ".code")
-    yield from (text(code) for code in (execute_past(pipeline) if ids else ()) if code is not None)
+        pipeline.hmget(f"{P}:dead:{letter_id}", ".code", ".user")
+    rows = [row or (None, None) for row in (execute_past(pipeline) if ids else ())]
+    return [(letter_id, _text(code), _text(user)) for letter_id, (code, user) in zip(ids, rows, strict=True)]
+
+
+def _text(value: bytes | None) -> str | None:
+    return None if value is None else value.decode(errors="replace")
 
 
 def content(client: redis.Redis, letter_id: str) -> Content | None:
@@ -236,9 +247,7 @@ def _pages(client: redis.Redis, selection: LetterFilter) -> Iterator[list[str]]:
 
 
 def _letter(letter_id: str, row: list[bytes | None]) -> Letter:
-    code, error, died, attempts, thread, user, agent, owner, bucket, origin = (
-        None if value is None else value.decode(errors="replace") for value in row
-    )
+    code, error, died, attempts, thread, user, agent, owner, bucket, origin = (_text(value) for value in row)
     return Letter(
         id=letter_id,
         code=code or "",
