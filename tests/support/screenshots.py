@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
@@ -16,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from memd.client import Memd
-from support import ROOT, environment, free_port, make_settings, wait_for
+from support import ROOT, free_port, make_settings, wait_for
 from support.chromium import HEIGHT, chromium, program, window
 from support.console_site import Console
 from support.running_up import ready, up
@@ -25,14 +26,18 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
 WIDTHS = (1280, 360)
-MOST_HEIGHT = 1_600
+MOST_HEIGHT = 1_300
 """CSS pixels of a page that a picture shows; what is below is cut."""
 
-QUALITY = 70
+QUALITY = 60
 MOST_BYTES = 600_000
 """Bytes of all pictures together."""
 
 HERO = "mira"
+LEFT_OUT = tuple(
+    f"/console/{name}" for name in ("settings", "dead", "cost", "projects", "sessions", "receipt", "audit")
+)
+"""Pages that show where things are on this machine, and those for which the demo has nothing to show."""
 
 
 class Picture(NamedTuple):
@@ -47,7 +52,7 @@ class Picture(NamedTuple):
 def pictures(console: Console) -> Iterator[Picture]:
     """All pages to which links lead, in the light; the overview and a memory also in the dark and in Chinese."""
     for path, address in console.addresses.items():
-        if not console.is_file(path):
+        if not console.is_file(path) and path not in LEFT_OUT:
             yield Picture(path.removeprefix("/console").strip("/").replace("/", "-") or "overview", address)
     yield Picture("overview-dark", "/console", dark=True)
     yield Picture("user-zh", f"/console/user?user={HERO}", language="zh-CN")
@@ -76,23 +81,22 @@ def demo() -> Iterator[Console]:
     with tempfile.TemporaryDirectory(prefix="memd-") as scratch:
         data = Path(scratch) / "demo"
         words = [sys.executable, "-m", "memd", "demo", "--keep", str(data)]
-        settings = make_settings(data, None, http__enabled=True, http__console=True, http__port=free_port())
-        subprocess.run(words, env=environment(settings), check=True, stdout=subprocess.DEVNULL)
-        settings = make_settings(
-            data,
-            None,
-            http__enabled=True,
-            http__console=True,
-            http__port=settings.http.port,
-            scheduler__quiet_s=240,
-            scheduler__max_wait_s=300,
-        )
-        with up(settings) as (process, _):
+        subprocess.run(words, check=True, stdout=subprocess.DEVNULL)
+        waits = {"scheduler__quiet_s": 240, "scheduler__max_wait_s": 300}
+        settings = make_settings(data, None, http__enabled=True, http__console=True, http__port=free_port(), **waits)
+        with up(settings) as (process, _), Memd(settings) as memd:
             wait_for(lambda: ready(settings), "all parts of memd run")
-            with Memd(settings) as memd:
-                turns = [{"role": "user", "content": "I think about buying a bicycle.", "id": "1"}]
-                memd.push(turns, thread_id="bicycle", user_id=HERO)
-            yield Console(settings, process)
+            turns = [{"role": "user", "content": "I think about buying a bicycle.", "id": "1"}]
+            memd.push(turns, thread_id="bicycle", user_id=HERO)
+            console = Console(settings, process)
+            wait_for(lambda: "findings" in console.reader.read("/console"), "the console answers")
+            yield console
+
+
+_UNNAMED = """host => {
+    const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+    while (walk.nextNode()) walk.currentNode.data = walk.currentNode.data.replaceAll(host, 'host');
+}"""
 
 
 def take(browser: Browser, console: Console, picture: Picture, width: int, folder: Path) -> None:
@@ -102,6 +106,7 @@ def take(browser: Browser, console: Console, picture: Picture, width: int, folde
         here.page.emulate_media(color_scheme="dark" if picture.dark else "light")
         here.resize(width)
         here.open(picture.address)
+        here.page.evaluate(_UNNAMED, socket.gethostname())
         height = min(MOST_HEIGHT, here.page.evaluate("() => document.documentElement.scrollHeight"))
         session = here.page.context.new_cdp_session(here.page)
         clip = {"x": 0, "y": 0, "width": width, "height": max(height, HEIGHT if width > WIDTHS[1] else 0), "scale": 1}
