@@ -30,7 +30,7 @@ def test_each_setting_has_its_value_and_its_source(server_url: str) -> None:
             "scheduler.quiet_s 60 default: 30 environment",
             "scheduler.tick_ms 250 default",
             "proxy/v1",
-            "dead.raw_cap 10,000 default",
+            "dead.raw_cap 10000 default",
             "said.enabled yes default",
         ):
             assert row in page.text

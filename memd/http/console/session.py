@@ -25,8 +25,8 @@ MOST_TURNS = 100
 MARKS: dict[TurnMark, list[str]] = {"": [], "hidden": ["gives no excerpt"], "over": ["has changed since"]}
 """The badges of a turn of the transcript."""
 
-BADGES = ("shortened for the model", "not pushed yet")
-"""The badges of a turn of the window."""
+BADGES = ("shortened for the model", "pushed by the next save")
+"""The badges of a turn of the window. A save writes before it pushes: the newest turns may be pushed already."""
 
 
 class ShownBlock(NamedTuple):
