@@ -205,7 +205,7 @@ class JsonStore:
         """The users that have a folder of their own, in no order; none with a shared store. Raises StoreUnavailable."""
         folder = paths.users_folder(self._data_dir)
         for part in _folders(folder) if not self._shared else ():
-            user_id = _user_of(folder / part)
+            user_id = _user_of(folder, part)
             if user_id is not None:
                 yield user_id
 
@@ -221,9 +221,11 @@ class JsonStore:
         """The latest time of the files of the user's documents; 0 without any. Raises StoreUnavailable."""
         if self._shared:
             return 0
-        own = paths.user_folder(self._data_dir, user_id, shared=False)
-        agents = paths.agents_folder(self._data_dir, user_id, shared=False)
-        return max(_written_ns(folder / paths.FILE) for folder in (own, *(agents / part for part in _folders(agents))))
+        # Joined as texts: ten thousand users take a quarter of the time that paths take.
+        own = f"{paths.users_folder(self._data_dir)}/{path_parts.encode(user_id)}"
+        agents = f"{own}/{paths.AGENTS}"
+        folders = (own, *(f"{agents}/{part}" for part in _folders(agents)))
+        return max(_written_ns(f"{folder}/{paths.FILE}") for folder in folders)
 
     def sweep(self, older_than_s: float = 600.0) -> int:
         """Remove temp files that crashes left behind; returns how many. It walks all folders: once at a start.
@@ -352,7 +354,7 @@ def _leftover(name: str) -> Literal["", "temp", "damaged"]:
     return "damaged" if name.startswith(paths.ASIDE) else ""
 
 
-def _folders(folder: Path) -> list[str]:
+def _folders(folder: Path | str) -> list[str]:
     try:
         with os.scandir(folder) as entries:
             return [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
@@ -362,7 +364,7 @@ def _folders(folder: Path) -> list[str]:
         raise files.unavailable(error) from None
 
 
-def _written_ns(file: Path) -> int:
+def _written_ns(file: str) -> int:
     try:
         return os.lstat(file).st_mtime_ns
     except FileNotFoundError:
@@ -371,13 +373,14 @@ def _written_ns(file: Path) -> int:
         raise files.unavailable(error) from None
 
 
-def _user_of(folder: Path) -> str | None:
-    """A user folder's id, from its name or from any document in it; None for a foreign folder."""
-    if not folder.name.startswith("~"):
-        return path_parts.decode(folder.name)
+def _user_of(users: Path, part: str) -> str | None:
+    """The id of a user folder in `users`, from its name or any document in it; None for a foreign folder."""
+    if not part.startswith("~"):
+        return path_parts.decode(part)
+    folder = users / part
     agents = folder / paths.AGENTS
-    places = [folder, *(agents / part for part in _folders(agents))]
-    return next((user_id for place in places if (user_id := _named(place, "userId", folder.name))), None)
+    places = [folder, *(agents / agent for agent in _folders(agents))]
+    return next((user_id for place in places if (user_id := _named(place, "userId", part))), None)
 
 
 def _project_of(folder: Path) -> str | None:

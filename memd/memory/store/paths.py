@@ -34,6 +34,7 @@ KEY = "store.key"
 OWN_FOLDERS = (USERS, PROJECTS, SHARED, LOCKS, READING_NOTES, TASKS)
 
 
+@lru_cache(maxsize=16)
 def users_folder(data_dir: Path) -> Path:
     """The folder of the users' folders."""
     return data_dir / USERS
