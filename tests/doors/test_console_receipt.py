@@ -59,6 +59,7 @@ def test_the_way_of_a_push(site: Site) -> None:
     asked = f"{RECEIPT}?id={receipt}"
     page = visitor.get(asked)
     assert steps(page) == [("done", "pushed"), ("now", "pending"), *AHEAD]
+    assert "data-every" in page.html
     for words in ("It waits for the conversation to fall quiet", "ana thread t, 1 turn", "due in"):
         assert words in page.text
     assert "I live in Porto" not in page.text
@@ -73,6 +74,7 @@ def test_the_way_of_a_push(site: Site) -> None:
     with daemon(site.settings), Memd(site.settings) as app:
         wait_for(lambda: app.receipt(receipt).ended, "the push has ended")
     page = visitor.get(f"{asked}&user=ana")
+    assert "data-every" not in page.html
     assert steps(page) == [("done", name) for name in ("pushed", "pending", "due", "claimed", "stored")]
     [fact] = [link for link in page.links if link.startswith("/console/fact?")]
     assert "Porto" in visitor.get(fact).text
@@ -104,6 +106,7 @@ def test_what_is_no_receipt(site: Site) -> None:
     assert steps(visitor.get(RECEIPT)) == []
     page = visitor.get(f"{RECEIPT}?id=%3Cb%3E%22", 422)
     assert "This is no id of a receipt" in page.text
+    assert "data-every" not in page.html
     assert "&lt;b&gt;&#34;" in page.html
     nothing = f"{'0' * 32}.{'0' * 8}.1"
     assert "No push with this receipt is known" in visitor.get(f"{RECEIPT}?id={nothing}", 404).text
