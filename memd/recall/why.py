@@ -77,7 +77,8 @@ def why(document: Document, fact_id: str, accesses: Accesses = NO_ACCESSES) -> d
     if not versions:
         raise FactUnknown("E_FACT_ID", "neither the memory nor its archive has a fact with this id", "fact_id")
     newest = versions[0]
-    account = {**_version(newest), "id": fact_id, "lastUsedAt": last_used(newest, accesses)}
+    own = {name: value for name, value in _version(newest).items() if name not in ("replacedBy", "withheld")}
+    account = {**own, "id": fact_id, "lastUsedAt": last_used(newest, accesses)}
     account["replaced"] = [_named(chain(archived, active), name) for name in replaces(newest)]
     if successor := replaced_by(newest):
         account["replacedBy"] = _named(chain(active, archived), successor)
@@ -94,7 +95,8 @@ def with_turns(account: dict[str, Any], said: Said) -> dict[str, Any]:
     return account
 
 
-def _in_its_turn(entry: dict[str, Any], said: Said) -> dict[str, Any]:
+def _in_its_turn(evidence: dict[str, Any], said: Said) -> dict[str, Any]:
+    entry = {name: value for name, value in evidence.items() if name != "turns"}
     thread, message = str(entry.get("thread")), str(entry.get("message"))
     turn = said.by_id.get(message) or said.by_id.get(identity_of_id(thread, message))
     if turn is None:

@@ -15,6 +15,7 @@ from markupsafe import Markup
 from memd.http.console.logins import Login
 from memd.http.console.page import Page, address
 from memd.http.console.translations import DEFAULT, LANGUAGES, translate
+from memd.memory.facts import confidence_of, confirmations_of, evidence_of
 from memd.printable import printable
 from memd.push.times import moment
 
@@ -54,12 +55,17 @@ def lines(value: object, most: int = SHOWN_CHARS) -> Markup:
     return Markup("<br>").join(Markup("<bdi>{}</bdi>").format(printable(line)) for line in cut.splitlines()) + more
 
 
-def quoted(value: object, quote: str) -> Markup:
+def quoted(value: object, quote: object) -> Markup:
     """As `lines`, with the first place of the quote marked."""
-    before, found, after = str(value)[:SHOWN_CHARS].partition(quote) if quote else (str(value), "", "")
+    before, found, after = str(value)[:SHOWN_CHARS].partition(str(quote)) if quote else (str(value), "", "")
     if not found:
         return lines(value)
     return lines(before) + Markup("<mark>{}</mark>").format(lines(found)) + lines(after)
+
+
+def among(value: object, words: Mapping[str, str]) -> object:
+    """The words for a value of a document, from a table; any other value as it is."""
+    return words.get(value, value) if isinstance(value, str) else value
 
 
 def when(value: object) -> Markup:
@@ -115,6 +121,10 @@ def environment() -> Environment:
         "text": text,
         "lines": lines,
         "quoted": quoted,
+        "among": among,
+        "confidence": confidence_of,
+        "confirmations": confirmations_of,
+        "evidence": evidence_of,
         "when": when,
         "seconds": seconds,
         "number": number,

@@ -255,7 +255,7 @@ class Site:
             "status": problem.status,
             "code": problem.code,
             "detail": body["detail"],
-            "back": request.referer,
+            "back": self._own_address(request.referer),
             "nothing_changed": request.method == "POST" and problem.status < 500,
         }
         response = self._page(request, login, Shown("problem.html", data, problem.status))

@@ -8,10 +8,15 @@ from importlib.resources import files
 
 import yaml
 
+from memd.printable import printable
+
 LANGUAGES: Mapping[str, str] = {"en": "English", "zh": "中文"}
 """The languages by code, each with its own name."""
 
 DEFAULT = "en"
+
+MAX_CHARS = 500
+"""Of words that have no translation. No sentence of the interface is as long."""
 
 
 @cache
@@ -24,9 +29,13 @@ def words(language: str) -> Mapping[str, str]:
     return found
 
 
-def translate(language: str, english: str, **values: object) -> str:
-    """The words in this language, with {name}s filled in; words without a translation stay English."""
-    text = words(language).get(english, english)
+def translate(language: str, english: object, **values: object) -> str:
+    """The words in this language, with {name}s filled in; words without a translation stay English.
+
+    A word of a document or a server, such as a category, may be anything: it is cut and made printable.
+    """
+    found = words(language).get(english) if isinstance(english, str) else None
+    text = printable(str(english)[:MAX_CHARS]) if found is None else found
     return text.format_map(values) if values else text
 
 

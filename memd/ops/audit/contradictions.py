@@ -26,6 +26,9 @@ ALIKE_DENIED = 0.6
 MAX_VALUE = 60
 """Characters of a name or place; what is longer is a clause."""
 
+MAX_CHARS = 2_000
+"""Characters of a sentence that are compared: the patterns take time by the square of them, minutes for 100 KB."""
+
 _DIGITS = re.compile(r"\d+(?:[.,:]\d+)*|[零一二三四五六七八九十两百千万]+")
 _CJK = re.compile(f"[{CJK}]")
 _NAME = re.compile(rf"[^\W\d_a-z]|\d|[{CJK}]")
@@ -51,7 +54,7 @@ class _Sentence:
 
     def __init__(self, content: str, person: str) -> None:
         self.person = person
-        self._text = content
+        self._text = content[:MAX_CHARS]
 
     @cached_property
     def frame(self) -> frozenset[str]:
