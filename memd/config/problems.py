@@ -34,6 +34,8 @@ def sentence(error: ValidationError, origins: Mapping[str, str], tree: dict[str,
         return f"{'' if gone else 'unknown '}setting {name}{_from(origins.get(name))}{gone}"
     if reason.startswith("Invalid enum value"):  # msgspec would quote the value
         reason = f"expected one of {', '.join(get_args(kinds[name]))}"
+    if reason.startswith("Expected `array`"):
+        reason = 'expected a list, such as ["a", "b"]'
     reason = reason.replace("`", "")
     setting = next((known for known in origins if name == known or name.startswith(f"{known}.")), "")
     return f"setting {name or 'settings'}{_from(origins.get(setting))}: {reason[:1].lower()}{reason[1:]}"

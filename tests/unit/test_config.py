@@ -182,6 +182,7 @@ def test_only_a_bare_tilde_is_the_home_folder(monkeypatch: pytest.MonkeyPatch) -
     [
         ({"client.apps": ["shop\n"]}, "setting client.apps (from flag): expected str matching regex"),
         ({"http.hosts": ["h\n"]}, "setting http.hosts (from flag): expected str matching regex"),
+        ({"http.hosts": "memory.example"}, 'setting http.hosts (from flag): expected a list, such as ["a", "b"]'),
         ({"log.level": "hush"}, "setting log.level (from flag): expected one of debug, info, warning, error"),
         ({"extraction.prices": {5: {}}}, "setting extraction.prices (from flag): its names must be text"),
         ({"extraction.prices": {"m": 3}}, "setting extraction.prices.m (from flag): expected object, got int"),
