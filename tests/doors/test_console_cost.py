@@ -51,7 +51,7 @@ def use(site: Site, back: int, model: str, facts: int = 0, **counts: int) -> Non
 def test_nothing_used_yet(site: Site) -> None:
     """An empty page says so."""
     page = Visitor(site).get(COST)
-    assert "No call of a model in this time." in page.text
+    assert "No model used tokens in this time." in page.text
     assert '<svg class="plot"' not in page.html
     assert "Today $0.00 0 tokens" in page.text
 
