@@ -122,8 +122,9 @@ def mcp(
 
 def _open(settings: Settings) -> None:
     """Print a link into the console, for the person at this terminal."""
-    echo(_part("memd.http.console.links").make(settings.data_dir, settings.http))
-    warn("open this link in a browser; it works once, within five minutes (`memd console` prints another one)")
+    link = _part("memd.http.console.links").make(settings.data_dir, settings.http)
+    warn("The console: this link opens it in a browser, once, within five minutes (`memd console` prints another):")
+    echo(link)
 
 
 def _require(command: str, extra: str, *packages: str) -> None:
