@@ -127,8 +127,10 @@ def setup(level: str = "info", style: str = "auto", stream: TextIO | None = None
             pass_foreign_args=True,
         )
     )
+    lowest = logging.INFO if level == "debug" else max(logging.WARNING, getattr(logging, level.upper()))
+    handler.setLevel(lowest)  # RQ gives its own logger a level, which goes before the root's
     logging.root.handlers[:] = [handler]
-    logging.root.setLevel(logging.WARNING if level != "debug" else logging.INFO)
+    logging.root.setLevel(lowest)
 
 
 def _renderers(pretty: bool) -> list[Any]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from io import StringIO
 from pathlib import Path
 
@@ -92,17 +94,24 @@ def test_the_address_is_named_and_the_password_is_not(data_dir: Path, url: str, 
     assert raised.value.for_clients == "the server cannot be reached; is `memd up` running?"
 
 
-def test_a_librarys_line_has_its_template_and_its_place() -> None:
-    """Never its values; of a finished text only the place in the code, as it may hold anything."""
+@contextmanager
+def _logged(level: str) -> Iterator[StringIO]:
+    """What memd logs from `level` on, inside the block."""
     before, configured = (logging.root.handlers[:], logging.root.level), structlog.get_config()
     stream = StringIO()
     try:
-        memd_events.setup("info", "json", stream)
-        logging.getLogger("rq.worker").warning("job %s failed (%s)", "secret-1", ValueError("secret-2"))
-        logging.getLogger("rq.worker").warning(f"job {'secret-3'} failed")
+        memd_events.setup(level, "json", stream)
+        yield stream
     finally:
         logging.root.handlers[:], logging.root.level = before
         structlog.configure(**configured)
+
+
+def test_a_librarys_line_has_its_template_and_its_place() -> None:
+    """Never its values; of a finished text only the place in the code, as it may hold anything."""
+    with _logged("info") as stream:
+        logging.getLogger("rq.worker").warning("job %s failed (%s)", "secret-1", ValueError("secret-2"))
+        logging.getLogger("rq.worker").warning(f"job {'secret-3'} failed")
     template, finished = map(orjson.loads, stream.getvalue().splitlines())
     assert (template["event"], template["said"]) == ("library_log", "job %s failed (%s)")
     assert "said" not in finished
@@ -110,6 +119,18 @@ def test_a_librarys_line_has_its_template_and_its_place() -> None:
         assert line["library"] == "rq.worker"
         assert line["place"].startswith("test_outage_lines.test_a_librarys_line")
     assert "secret" not in stream.getvalue()
+
+
+def test_a_librarys_warning_is_below_the_level_error() -> None:
+    """Also when the library gave its own logger a lower level, as RQ does."""
+    logger = logging.getLogger("rq.worker")
+    before = logger.level
+    with _logged("error") as stream:
+        logger.setLevel("WARNING")
+        logger.warning("job %s died", "one")
+        logger.error("job %s failed", "two")
+    logger.setLevel(before)
+    assert [orjson.loads(line)["said"] for line in stream.getvalue().splitlines()] == ["job %s failed"]
 
 
 @pytest.mark.parametrize(

@@ -212,6 +212,7 @@ class CheckedMachine(RuleBasedStateMachine):
             "stats",
             "order",
             "hours",
+            "facts",
             "taken",
             "wake",
             "breaker",
