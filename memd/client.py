@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from memd.inbox.flush import FlushProgress, FlushResult
     from memd.inbox.keys import PendingKey, PendingPage
     from memd.inbox.status import Status
-    from memd.recall.users import Order, UserPage
+    from memd.recall.users import Order, UserList, UserPage
     from memd.session.asynchronous_session import AsyncSession
 
 Turns = Sequence[Mapping[str, Any]]
@@ -195,6 +195,12 @@ class Memd(ByHand, Reading, OpensSessions, OpensProjects):
     def _server(self) -> redis.Redis:
         return self._client
 
+    @cached_property
+    def _users(self) -> UserList:
+        from memd.recall.users import UserList  # noqa: PLC0415  (as for forget)
+
+        return UserList(self.settings, self._server)
+
     @property
     def _keys(self) -> ModuleType:
         from memd.inbox import keys  # noqa: PLC0415  (as for flush)
@@ -277,17 +283,16 @@ class Memd(ByHand, Reading, OpensSessions, OpensProjects):
         by: Order = "id",
         after: str = "",
         limit: int = 100,
+        find: str = "",
         visible: Callable[[str], bool] = lambda _: True,
     ) -> UserPage:
         """The users that have a memory, a page at a time: by id, or the one that changed last first (`by="changed"`).
 
-        `after`: `next` of the page before; `limit`: 1 to 1,000. `visible`: leaves out the users for whom it returns
-        False. Facts and pending keys are read only of the users on the page, pending ones only while the server is
-        reachable. Raises Rejected, StoreUnavailable.
+        `after`: `next` of the page before; `limit`: 1 to 1,000. `find`: only users whose id has this text in it, in any
+        case. `visible`: leaves out the users for whom it returns False. Facts and pending keys are read only of the
+        users on the page, pending ones only while the server is reachable. Raises Rejected, StoreUnavailable.
         """
-        from memd.recall.users import users_page  # noqa: PLC0415  (as for forget)
-
-        return users_page(self.settings, self._server, by=by, after=after, limit=limit, visible=visible)
+        return self._users.page(by=by, after=after, limit=limit, find=find, visible=visible)
 
     def pending(self, *, user_id: str | None = None, after: str = "", limit: int = 100) -> PendingPage:
         """The keys that have not ended, a page at a time: state, turns, tokens, due time, worker; never the text.

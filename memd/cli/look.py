@@ -19,6 +19,7 @@ After = Annotated[str, typer.Option("--after", metavar="CURSOR", help="Continue 
 
 def users(
     by: Annotated[str, typer.Option("--by", help="id, or changed: the one that changed last comes first.")] = "id",
+    find: Annotated[str, typer.Option("--find", metavar="TEXT", help="Only users whose id has this text in it.")] = "",
     limit: Limit = 50,
     after: After = "",
     as_json: Json = False,
@@ -30,7 +31,7 @@ def users(
     Example: memd users --by changed --limit 10
     """
     with Memd(settings()) as memd:
-        page = memd.users(by=cast("Any", by), after=after, limit=limit)
+        page = memd.users(by=cast("Any", by), after=after, limit=limit, find=find)
     if as_json:
         echo_json(asdict(page))
         return

@@ -19,13 +19,15 @@ _PART = re.compile(r"(?:[a-z0-9._@+-]|%[0-9a-f]{2})+")
 _SAME = re.compile(rf"(?!{_RESERVED.pattern})[a-z0-9_@+](?:[a-z0-9._@+-]{{0,{MAX_PART_BYTES - 2}}}[a-z0-9_@+-])?")
 """Ids that are their own path part, as most are: lists of ten thousand users spend most of their time here."""
 
+_ENCODED = {byte: f"%{byte:02x}" for byte in range(256) if byte not in _PLAIN}
+
 
 def encode(identifier: str) -> str:
     """The path part of an id. No two ids share one; `decode` reverses it up to 120 bytes."""
     if _SAME.fullmatch(identifier):
         return identifier
     data = identifier.encode()
-    text = "".join(chr(byte) if byte in _PLAIN else f"%{byte:02x}" for byte in data)
+    text = data.decode("latin-1").translate(_ENCODED)
     if not text:
         return "%"
     # The first character is encoded in names that would be hidden, look like options, or are devices on Windows; the

@@ -232,6 +232,7 @@ class UsersQuery(NoFields):
     """A page of users."""
 
     by: Literal["id", "changed"] = Field("id", description="changed: the user that changed last comes first.")
+    find: str = Field("", max_length=MAX_ID_BYTES, description="Only users whose id has this text in it, in any case.")
     after: UserCursor = ""
     limit: Rows = 100
 

@@ -111,7 +111,11 @@ async def users(request: HttpRequest) -> Response:
     page = await request.service.run(
         request.service.long,
         lambda: request.service.memd.users(
-            by=query.by, after=query.after, limit=query.limit, visible=request.token.users.__contains__
+            by=query.by,
+            after=query.after,
+            limit=query.limit,
+            find=query.find,
+            visible=request.token.users.__contains__,
         ),
     )
     return json_response(page)

@@ -5,7 +5,7 @@ Only what a person asks for reads these; no page is atomic, so a key that moves 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
@@ -14,7 +14,7 @@ import redis
 
 from memd.context import user_hash
 from memd.errors import Rejected
-from memd.inbox.connection import execute
+from memd.inbox.connection import execute, execute_past
 from memd.inbox.decoding import moment, text
 from memd.inbox.verbs import P
 
@@ -93,13 +93,38 @@ def standing_of(client: redis.Redis, key: str) -> tuple[PendingKey, ...]:
 
 
 def open_keys(client: redis.Redis, owners: Sequence[str]) -> list[int]:
-    """For each user (hash), how many keys are pending or claimed. Raises InboxUnavailable."""
-    sets = client.pipeline(transaction=False)
+    """For each user (hash), how many keys are pending or claimed. Raises InboxUnavailable.
+
+    The server counts: a user may have thousands of keys that have ended.
+    """
+    rows = ("due", "rationed", "batched")
+    pipeline = client.pipeline(transaction=False)
+    pipeline.hgetall(f"{P}:busy")
     for owner in owners:
-        sets.smembers(f"{P}:user:{owner}")
-    members = [list(map(text, keys)) for keys in execute(sets)] if owners else []
-    found = {place.name for place in _open([key for keys in members for key in keys], client)}
-    return [sum(key in found for key in keys) for keys in members]
+        for row in rows:
+            pipeline.zintercard(2, [f"{P}:{row}", f"{P}:user:{owner}"])
+    busy, *counts = execute(pipeline)
+    open_of = {owner: sum(counts[len(rows) * place :][: len(rows)]) for place, owner in enumerate(owners)}
+    for owner, keys in _under_way(client, busy):
+        if owner in open_of:
+            open_of[owner] += keys
+    return [open_of[owner] for owner in owners]
+
+
+def _under_way(client: redis.Redis, busy: Mapping[bytes, bytes]) -> Iterator[tuple[str, int]]:
+    """For each busy bucket, whose it is (a hash), and how many of its keys are parked, or claimed and not pending."""
+    claims = client.pipeline(transaction=False)
+    for bucket, claim in busy.items():
+        claims.hmget(f"{P}:claim:{text(claim)}", ".owner", ".key")
+        claims.zcard(f"{P}:parked:{text(bucket)}")
+    found = execute_past(claims) if busy else []
+    pairs = [(owner_and_key, parked or 0) for owner_and_key, parked in zip(found[::2], found[1::2], strict=True)]
+    there = [(text(row[0]), text(row[1]), parked) for row, parked in pairs if row and row[0] is not None]
+    pending = client.pipeline(transaction=False)
+    for _, key, _ in there:
+        pending.exists(f"{P}:ctx:{key}")
+    for (owner, _, parked), exists in zip(there, execute(pending) if there else (), strict=True):
+        yield owner, parked + (not exists)
 
 
 def _of_user(client: redis.Redis, owner: str, start: int, limit: int) -> tuple[list[_Place], str]:
@@ -159,10 +184,17 @@ def _parked(client: redis.Redis, start: int, room: int) -> list[_Place]:
     names = sorted(map(text, execute(buckets)[0]))
     if not names:
         return []
-    rows = client.pipeline(transaction=False)
+    lengths = client.pipeline(transaction=False)
     for bucket in names:
-        rows.zrange(f"{P}:parked:{bucket}", 0, start + room - 1, withscores=True)
-    pairs = [pair for row in execute(rows) for pair in row][start : start + room]
+        lengths.zcard(f"{P}:parked:{bucket}")
+    rows = client.pipeline(transaction=False)
+    at = 0
+    for bucket, length in zip(names, execute(lengths), strict=True):
+        first, last = max(0, start - at), min(length, start + room - at) - 1
+        if first <= last:
+            rows.zrange(f"{P}:parked:{bucket}", first, last, withscores=True)
+        at += length
+    pairs = [pair for row in execute(rows) for pair in row]
     return [_Place(text(member), f"{P}:ctx:{text(member)}", score) for member, score in pairs]
 
 

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+import msgspec
 import orjson
 
 from memd.context import Bucket, digest
@@ -49,6 +50,25 @@ def parse(data: bytes, bucket: Bucket) -> Document:
         raise DocumentDamaged("E_DOCUMENT_OWNER: a memory document belongs to another user or agent", "userId")
     _give_ids(document["facts"])
     return document
+
+
+class _Counted(msgspec.Struct):
+    """A document as far as its facts are counted: they are not looked into."""
+
+    facts: list[msgspec.Raw]
+    version: str
+
+
+_COUNTED = msgspec.json.Decoder(_Counted)
+
+
+def fact_count(data: bytes) -> int | None:
+    """How many facts the bytes of a document have, far faster than `parse`; None where only that can say."""
+    try:
+        counted = _COUNTED.decode(data)
+    except msgspec.MsgspecError:
+        return None
+    return len(counted.facts) if counted.version == "1.0" else None
 
 
 def broken_fields(document: Document) -> Iterator[str]:

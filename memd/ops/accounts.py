@@ -28,7 +28,7 @@ DAEMON = (
     "type get set del exists expire pexpire persist rename incrby",
     "hget hmget hgetall hkeys hlen hscan hexists hset hsetnx hdel hincrby hincrbyfloat",
     "sadd srem scard smembers smismember sscan",
-    "zadd zrem zcard zcount zscore zmscore zrange zrangebyscore zremrangebyscore zpopmin zscan zunionstore",
+    "zadd zrem zcard zcount zscore zmscore zrange zrangebyscore zremrangebyscore zpopmin zscan zunionstore zintercard",
     "xadd",
 )
 """Commands of the scheduler, the workers (with RQ: registration, bells, failed jobs, clean-up) and `memd doctor`."""

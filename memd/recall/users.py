@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import chain
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal
 
 from memd.config import Settings
 from memd.context import DEFAULT_AGENT, Bucket, user_hash
@@ -16,6 +16,7 @@ from memd.inbox.keys import open_keys
 from memd.memory.document import facts_of
 from memd.memory.store.json_store import open_store
 from memd.memory.store.protocol import Store, load_to_read
+from memd.memory.store.user_changes import ListsUsers
 
 if TYPE_CHECKING:
     import redis
@@ -47,49 +48,59 @@ class UserPage:
     next: str = ""
 
 
-class _Listed(NamedTuple):
-    """A user with its sort key. `rank`: the negated time of change in ns, so the latest is first; 0 when by id."""
-
-    rank: int
-    user_id: str
+_Listed = tuple[int, str]
+"""A user behind its rank: the negated time of change in ns, so the latest is first; 0 when by id."""
 
 
-def users_page(
-    settings: Settings,
-    server: Callable[[], redis.Redis],
-    *,
-    by: Order = "id",
-    after: str = "",
-    limit: int = 100,
-    visible: Callable[[str], bool] = lambda _: True,
-) -> UserPage:
-    """One page of at most `limit` users, from the cursor `after` on. `visible`: whether a user may be shown.
+class UserList:
+    """The users of a store, for a process that lists them more than once. Thread-safe."""
 
-    Raises Rejected, StoreUnavailable.
-    """
-    if by not in ("id", "changed"):
-        raise Rejected("E_BY", "by must be id or changed", "by")
-    if not 1 <= limit <= MAX_LIMIT:
-        raise Rejected("E_LIMIT", f"limit must be from 1 to {MAX_LIMIT}", "limit", MAX_LIMIT)
-    last = _cursor(after) if after else None
-    store = open_store(settings)
-    listed = (user for user in _listed(store, by) if (last is None or user > last) and visible(user.user_id))
-    first = heapq.nsmallest(limit + 1, listed)
-    shown = first[:limit]
-    rows = tuple(_rows(store, server, [user.user_id for user in shown]))
-    return UserPage(rows, f"{shown[-1].rank}:{shown[-1].user_id}" if len(first) > limit else "")
+    def __init__(self, settings: Settings, server: Callable[[], redis.Redis]) -> None:
+        self._store = open_store(settings)
+        self._server = server
+
+    def page(
+        self,
+        *,
+        by: Order = "id",
+        after: str = "",
+        limit: int = 100,
+        find: str = "",
+        visible: Callable[[str], bool] = lambda _: True,
+    ) -> UserPage:
+        """One page of at most `limit` users, from the cursor `after` on. `visible`: whether a user may be shown.
+
+        `find`: only users whose id has this text in it, in any case. Raises Rejected, StoreUnavailable.
+        """
+        if by not in ("id", "changed"):
+            raise Rejected("E_BY", "by must be id or changed", "by")
+        if not 1 <= limit <= MAX_LIMIT:
+            raise Rejected("E_LIMIT", f"limit must be from 1 to {MAX_LIMIT}", "limit", MAX_LIMIT)
+        last = _cursor(after) if after else None
+        listed: Iterable[_Listed] = _listed(self._store, by)
+        if last is not None:
+            listed = (user for user in listed if user > last)
+        if wanted := find.casefold():
+            listed = (user for user in listed if wanted in user[1].casefold())
+        first = heapq.nsmallest(limit + 1, (user for user in listed if visible(user[1])))
+        shown = [user_id for _, user_id in first[:limit]]
+        rows = tuple(_rows(self._store, self._server, shown))
+        return UserPage(rows, "{}:{}".format(*first[limit - 1]) if len(first) > limit else "")
 
 
 def _listed(store: Store, by: Order) -> Iterator[_Listed]:
-    for user_id in store.users():
-        yield _Listed(-store.changed_ns(user_id) if by == "changed" else 0, user_id)
+    if by == "id":
+        return ((0, user_id) for user_id in store.users())
+    if isinstance(store, ListsUsers):
+        return ((-changed, user_id) for user_id, changed in store.changes().items())
+    return ((-store.changed_ns(user_id), user_id) for user_id in store.users())
 
 
 def _cursor(after: str) -> _Listed:
     rank, colon, user_id = after.partition(":")
     if not colon or not user_id or not rank.removeprefix("-").isdecimal() or len(rank) > 25:
         raise Rejected("E_CURSOR", "the cursor is not from a page; pass the one of the last page", "after")
-    return _Listed(int(rank), user_id)
+    return int(rank), user_id
 
 
 def _rows(store: Store, server: Callable[[], redis.Redis], users: list[str]) -> Iterator[UserRow]:
@@ -116,8 +127,12 @@ def _pending(server: Callable[[], redis.Redis], users: list[str]) -> list[int] |
 
 
 def _facts(store: Store, user_id: str, agents: list[str]) -> int | None:
-    buckets = (Bucket(user_id, agent) for agent in chain((DEFAULT_AGENT,), agents))
     try:
-        return sum(len(facts_of(load_to_read(store, bucket).document)) for bucket in buckets)
+        return sum(_fact_count(store, Bucket(user_id, agent)) for agent in chain((DEFAULT_AGENT,), agents))
     except DocumentDamaged:  # `memd show` reports the place
         return None
+
+
+def _fact_count(store: Store, bucket: Bucket) -> int:
+    counted = store.fact_count(bucket) if isinstance(store, ListsUsers) else None
+    return len(facts_of(load_to_read(store, bucket).document)) if counted is None else counted

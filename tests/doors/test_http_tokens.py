@@ -356,6 +356,8 @@ def test_users_are_only_those_of_the_token(running: Site) -> None:
             page = running.ask("GET", path, token=token).json
             assert {row["user_id"] for row in page["users"]} == expected
         assert running.ask("GET", "/v1/users?after=0:zzz", token=token).json == {"users": [], "next": ""}
+        found = running.ask("GET", "/v1/users?find=LOOK", token=token).json["users"]
+        assert {row["user_id"] for row in found} == expected - {"pia"}
     everybody = running.give("shop", ALL, ("admin", "read"))
     shown = {row["user_id"] for row in running.ask("GET", "/v1/users", token=everybody).json["users"]}
     assert {"pia", "uli", "look:1", "look:2"} <= shown

@@ -23,11 +23,12 @@ from memd.cli.app import COMMANDS, GROUPS
 from memd.cli.tables import lines
 from memd.client import AsyncMemd, Memd
 from memd.config import Settings
-from memd.context import Key
+from memd.context import Key, user_hash
 from memd.errors import Rejected
 from memd.http import keyring
 from memd.inbox import library, verbs
 from memd.inbox.connection import send
+from memd.inbox.keys import open_keys
 from memd.inbox.verbs import P
 
 TURNS = [
@@ -81,6 +82,67 @@ def test_users_are_listed_by_their_last_change(memd: Memd, settings: Settings) -
     changed = memd.users(by="changed").users[1].changed_at
     assert changed is not None
     assert changed.timestamp() == 1_001
+
+
+def test_users_are_found_by_a_part_of_their_id(memd: Memd, cli: Cli) -> None:
+    """In any case, in either order, page by page; the command and its cursor as well."""
+    names = ["ana@shop.org", "Bob@Shop.org", "小明", "shopper", "a/b", "x" * 200]
+    for name in names:
+        memd.add_fact(name, f"Fact of {name[:5]}.")
+    assert ids(memd, find="SHOP", limit=1) == ["Bob@Shop.org", "ana@shop.org", "shopper"]
+    assert ids(memd, find="shop", by="changed", limit=2) == ["shopper", "Bob@Shop.org", "ana@shop.org"]
+    assert ids(memd, find="明") == ["小明"]
+    assert ids(memd, find="/") == ["a/b"]
+    assert ids(memd, find="xxx") == ["x" * 200]
+    assert ids(memd, find="shop", visible=lambda user: user != "shopper") == ["Bob@Shop.org", "ana@shop.org"]
+    assert ids(memd, find="nobody") == []
+    page = json.loads(cli("users", "--find", "shop", "--limit", "2", "--json").stdout)
+    assert [row["user_id"] for row in page["users"]] == ["Bob@Shop.org", "ana@shop.org"]
+    last = json.loads(cli("users", "--find", "shop", "--after", page["next"], "--json").stdout)
+    assert ([row["user_id"] for row in last["users"]], last["next"]) == (["shopper"], "")
+
+
+def test_the_order_by_change_follows_other_processes(memd: Memd, settings: Settings) -> None:
+    """A commit of another client is seen at once; the edit of a person with an editor some pages later."""
+    for number in range(40):
+        memd.add_fact(f"user-{number:02}", "Lives in Porto.")
+        os.utime(settings.data_dir / "users" / f"user-{number:02}" / "memory.json", (1_000, 1_000 - number))
+    assert ids(memd, by="changed", limit=7) == [f"user-{number:02}" for number in range(40)]
+    with Memd(settings) as other:
+        other.add_fact("user-30", "Rows.", agent_name="coach")
+        other.add_fact("new", "Swims.")
+        other.forget("user-02")
+    assert ids(memd, by="changed")[:4] == ["new", "user-30", "user-00", "user-01"]
+    os.utime(settings.data_dir / "users" / "user-20" / "memory.json", (1 << 33, 1 << 33))
+    looked = [ids(memd, by="changed")[0] for _ in range(32)]
+    assert looked[-1] == "user-20"
+    assert ids(memd, by="changed")[1:5] == ["new", "user-30", "user-00", "user-01"]
+
+
+def test_a_page_reads_no_memory_but_those_shown(memd: Memd, settings: Settings, client: redis.Redis) -> None:
+    """The documents of the other users may be anything; what has ended of a user is counted by the server."""
+    for number in range(20):
+        memd.add_fact(f"user-{number:02}", "Lives in Porto.")
+    for number in range(5, 20):
+        file = settings.data_dir / "users" / f"user-{number:02}" / "memory.json"
+        file.unlink()
+        os.mkfifo(file)  # who reads it waits for ever, or fails
+    client.sadd(f"{P}:user:{user_hash('user-01')}", *(f"ended-{number}" for number in range(2_000)))
+    memd.push(TURNS, thread_id="t", user_id="user-01")
+    before = client.info("stats")["total_commands_processed"]
+    page = memd.users(limit=5, find="user")
+    assert [(row.facts, row.pending) for row in page.users] == [(1, int(number == 1)) for number in range(5)]
+    assert client.info("stats")["total_commands_processed"] - before < 25
+    assert memd.users(limit=1, by="changed").next
+
+
+def test_a_key_that_is_claimed_and_pending_counts_once(memd: Memd, client: redis.Redis, settings: Settings) -> None:
+    """As do parked, rationed and batched ones."""
+    in_each_state(memd, client, settings)
+    memd.push([{"role": "user", "content": "More.", "id": "9"}], thread_id="claimed", user_id="ana")
+    owners = [user_hash(name) for name in ("ana", "bob", "cem", "dea", "eli", "nobody")]
+    assert open_keys(client, owners) == [2, 1, 1, 1, 1, 0]
+    assert open_keys(client, []) == []
 
 
 def test_users_without_a_server_and_with_damage(memd: Memd, data_dir: Path) -> None:
@@ -159,6 +221,20 @@ def test_pending_shows_each_state_once(memd: Memd, client: redis.Redis, settings
     assert "Porto" not in orjson.dumps([asdict(key) for key in keys]).decode()
     assert {key.thread_id for key in all_keys(memd, limit, user_id="ana")} == {"claimed", "parked"}
     assert all_keys(memd, limit, user_id="nobody") == []
+
+
+def test_parked_keys_are_paged_over_all_buckets(memd: Memd, client: redis.Redis, settings: Settings) -> None:
+    """Each once, whatever the size of the page and wherever a bucket ends."""
+    for number in range(3):
+        memd.push(TURNS, thread_id="first", user_id=f"user-{number}", now=True)
+    assert len(send(client, verbs.claim(settings, 3, 0, "host:7:token", "model")).taken) == 3
+    parked = {(f"user-{user}", f"t{number}") for user in range(3) for number in range(2 * user + 1)}
+    for user, thread in parked:
+        memd.push(TURNS, thread_id=thread, user_id=user, now=True)
+    assert send(client, verbs.claim(settings, 50, 3, "host:7:token", "model")).taken == ()
+    for limit in (1, 2, 5, 12, 100):
+        keys = [(key.user_id, key.thread_id) for key in all_keys(memd, limit) if key.state == "parked"]
+        assert (len(keys), set(keys)) == (9, parked)
 
 
 def test_the_fields_that_are_no_turns_are_all_known() -> None:

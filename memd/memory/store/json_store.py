@@ -21,7 +21,7 @@ from memd.errors import ClaimLost, ConfigError, Conflict, DocumentDamaged, Docum
 from memd.events import Event, logger
 from memd.memory import ledger
 from memd.memory.document import Document, empty_document, said_file_of
-from memd.memory.parsing import parse
+from memd.memory.parsing import fact_count, parse
 from memd.memory.said.changes import SaidChange
 from memd.memory.said.turns import NOTHING_SAID, Said, decode
 from memd.memory.store import damage, document_file, erase, paths, said_file, tombstone_names
@@ -30,6 +30,7 @@ from memd.memory.store.reading_notes import ReadingNoteFiles
 from memd.memory.store.secret import keyed
 from memd.memory.store.session_files import SessionFiles
 from memd.memory.store.tombstone import TombstoneFiles
+from memd.memory.store.user_changes import UserChanges, mark_change
 
 ROUNDS = 10
 """How often the said layer is looked for again because a commit has just replaced its file."""
@@ -53,6 +54,10 @@ class JsonStore:
         self._data_dir = data_dir
         self._shared = settings.shared
         self._key = tombstone_names.store_key(data_dir)
+        self._changes = UserChanges(data_dir)
+        self._named: dict[str, str] = {}
+        """The users by path part, as of the last list: of a hashed part only a document has the id."""
+
         self.tombstones = TombstoneFiles(data_dir)
         self.reading_notes = ReadingNoteFiles(data_dir, shared=settings.shared)
         self.sessions = SessionFiles(data_dir, self.tombstones)
@@ -133,6 +138,7 @@ class JsonStore:
             document = said_file.write(file.parent, loaded.document, document, said)
             data = document_file.serialised(document)
             document_file.replace(file, loaded.document, document, data)
+            mark_change(paths.owner_lock(self._data_dir, bucket.owner))
             if said_file_of(document).file != said_file_of(loaded.document).file:
                 said_file.sweep(file.parent, document)
         return Loaded(document, document["revision"], document_file.hash_of(data), tombstone=loaded.tombstone)
@@ -204,10 +210,13 @@ class JsonStore:
     def users(self) -> Iterator[str]:
         """The users that have a folder of their own, in no order; none with a shared store. Raises StoreUnavailable."""
         folder = paths.users_folder(self._data_dir)
+        named: dict[str, str] = {}
         for part in _folders(folder) if not self._shared else ():
-            user_id = _user_of(folder, part)
+            user_id = self._named.get(part) or _user_of(folder, part)
             if user_id is not None:
+                named[part] = user_id
                 yield user_id
+        self._named = named
 
     def projects(self) -> Iterator[str]:
         """The projects that have a folder, in no order. Raises StoreUnavailable."""
@@ -226,6 +235,21 @@ class JsonStore:
         agents = f"{own}/{paths.AGENTS}"
         folders = (own, *(f"{agents}/{part}" for part in _folders(agents)))
         return max(_written_ns(f"{folder}/{paths.FILE}") for folder in folders)
+
+    def changes(self) -> dict[str, int]:
+        """All users with `changed_ns`; quick when asked again. Raises StoreUnavailable."""
+        return self._changes.of(self.users(), self.changed_ns)
+
+    def fact_count(self, bucket: Bucket) -> int | None:
+        """How many facts the bucket's file has, without a check of what they are; None for a file of another form.
+
+        Raises StoreUnavailable.
+        """
+        try:
+            data = self._data(self._owner(bucket))
+            return 0 if data is None else fact_count(data)
+        except DocumentDamaged:
+            return None
 
     def sweep(self, older_than_s: float = 600.0) -> int:
         """Remove temp files that crashes left behind; returns how many. It walks all folders: once at a start.
@@ -313,10 +337,13 @@ class JsonStore:
     def _file(self, owner: Bucket) -> Path:
         return paths.folder(self._data_dir, owner, shared=self._shared) / paths.FILE
 
-    def _read(self, owner: Bucket, name: str = paths.FILE) -> Loaded:
+    def _data(self, owner: Bucket, name: str = paths.FILE) -> bytes | None:
         self._check_folders(owner)
         file = self._file(owner).with_name(name)
-        data = files.read(file, sibling=file.with_name(paths.PREVIOUS if name == paths.FILE else paths.FILE))
+        return files.read(file, sibling=file.with_name(paths.PREVIOUS if name == paths.FILE else paths.FILE))
+
+    def _read(self, owner: Bucket, name: str = paths.FILE) -> Loaded:
+        data = self._data(owner, name)
         if data is None:
             return Loaded(empty_document(owner), 0, None)
         document = parse(data, owner)
