@@ -30,8 +30,8 @@ from memd.push.times import iso
 from memd.testing import ModelServer
 from support import daemon, ended, execute, wait_for
 
-USERS, KEYS = 10_000, 1_000
-"""Users that have a memory, and keys that are pending, of the large set."""
+USERS, KEYS, LETTERS = 10_000, 1_000, 300
+"""Users that have a memory, keys that are pending, and dead letters of the large set."""
 
 LONG = 100_000
 """Characters of the longest hostile fact."""
@@ -389,9 +389,40 @@ def large(settings: Settings) -> None:
             facts = settings.apply.max_facts if number == 0 else 3
             texts = [f"Fact {n} of user {number}, about the tea they drink." for n in range(facts)]
             write(settings, bucket, filled(bucket, texts))
+        _many_dead(memd, client, settings)
+        _long_session(memd)
+        _big_project(settings, memd)
         for number in range(KEYS):
             turns = [_turn(f"Turn {n} of key {number}.", str(n)) for n in range(2)]
             memd.push(turns, thread_id=f"thread-{number}", user_id=f"user-{number // 2:05}")
+
+
+def _many_dead(memd: Memd, client: Any, settings: Settings) -> None:
+    for number in range(LETTERS):
+        memd.push([_turn("I live in Porto.", "1")], thread_id=f"dead-{number}", user_id=f"user-{number:05}", now=True)
+    while taken := send(client, verbs.claim(settings, 100, 0, "host:1:a", "model")).taken:
+        for claim in taken:
+            assert send(client, verbs.bury(claim.id, f"E_TEST_{claim.attempts}", "E_TEST: as the data set says"))
+
+
+def _long_session(memd: Memd) -> None:
+    session = memd.session("long", user_id="user-00000")
+    for number in range(300):
+        session.user(f"Turn {number}, about the tea that is drunk.")
+        session.assistant("Noted.")
+    session.save()
+
+
+def _big_project(settings: Settings, memd: Memd) -> None:
+    """A project with as many facts as a memory may have, and fifty members."""
+    project = memd.project("big")
+    project.make("user-00000")
+    document = open_store(settings).load(project.bucket).document
+    first = document["members"]["user-00000"]
+    members = {f"user-{number:05}": {**first, "role": "viewer" if number else "owner"} for number in range(50)}
+    facts = [a_fact(number, f"Fact {number} of the project.") for number in range(settings.apply.max_facts)]
+    shared = [{**fact, "scope": "project", "scopeId": "big", "visibility": "members"} for fact in facts]
+    write(settings, project.bucket, {**document, "members": members, "facts": shared})
 
 
 def filled(bucket: Bucket, texts: Sequence[str]) -> Document:
