@@ -33,7 +33,7 @@ from memd.push.times import iso
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
 
 Test = TypeVar("Test", bound=Callable[..., None])
 TESTED: set[str] = set()

@@ -10,7 +10,7 @@ from support.console_site import Console
 
 from memd.http.console.pages import PAGES
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
 
 MOST_S = 0.05
 TIMES, ROUNDS = 20, 3

@@ -16,7 +16,7 @@ from memd.http.console.pages import PAGES
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
 
 SAID = [{"role": "user", "content": "I live in Porto.", "id": "1"}]
 

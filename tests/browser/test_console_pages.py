@@ -18,7 +18,7 @@ from memd.http.console.pages import PAGES
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
 
 Sites = dict[str, Console]
 PATHS = [page.path for page in PAGES]

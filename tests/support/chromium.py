@@ -29,7 +29,7 @@ ARGUMENTS = (
     "--disable-sync",
 )
 GRAVE = ("serious", "critical")
-LATE_MS = 30_000
+LATE_MS = 120_000
 """How long the browser may take for one step on busy cores."""
 
 
