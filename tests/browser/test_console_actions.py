@@ -201,8 +201,8 @@ def test_a_profile_is_set_and_unset(here: Window, memd: Memd, listed: Callable[.
     memd.add_fact(ANA, "Lives in Porto.")
     memory_of(here)
     here.page.get_by_text("Set a field").click()
-    here.page.get_by_label("Field", exact=True).select_option("expertiseAreas")
-    here.page.get_by_label("Value", exact=False).fill("Rust\nqueues")
+    here.page.locator("select[name=field]").select_option("expertiseAreas")
+    here.page.get_by_label("Value; of a list").last.fill("Rust\nqueues")
     here.page.get_by_role("button", name="Set", exact=True).click()
     says(here, "changed")
     assert memd.profile(ANA)["expertiseAreas"]["value"] == ["Rust", "queues"]
