@@ -141,9 +141,15 @@ class Truncated(ContentTooLong):
 
 
 class StoreUnavailable(MemdError):
-    """The file system failed (full, read-only, EIO). The old document is intact and the context stays in the inbox."""
+    """The file system or the database failed. The old document is intact and the context stays in the inbox."""
 
     exit_code = 74
+
+
+class StoreUnfit(StoreUnavailable):
+    """The database does not keep what it has acknowledged, or has other tables than this version of memd needs."""
+
+    exit_code = 78
 
 
 class DocumentDamaged(MemdError):

@@ -14,7 +14,6 @@ from memd.context import Bucket
 from memd.memory.document import facts_of
 from memd.memory.facts import content_of, id_of
 from memd.memory.store.json_store import open_store
-from memd.memory.store.protocol import load_to_read
 from memd.printable import printable
 
 MOST = 50
@@ -44,7 +43,7 @@ def _users(settings: Settings, _: dict[str, Any], incomplete: str) -> Iterable[s
 
 def _fact_ids(settings: Settings, params: dict[str, Any], incomplete: str) -> Iterable[tuple[str, str]]:
     bucket = Bucket(params["user"], params.get("agent") or "")
-    facts = facts_of(load_to_read(open_store(settings), bucket).document)
+    facts = facts_of(open_store(settings).peek(bucket).document)
     known = ((id_of(fact) or "", printable(content_of(fact))[:HINT_CHARS]) for fact in facts)
     return [pair for pair in known if pair[0].startswith(incomplete)][:MOST]
 

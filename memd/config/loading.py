@@ -156,6 +156,8 @@ def as_environment(settings: Settings, origins: Mapping[str, str] | None = None)
         tree["redis_url"] = settings.redis_url.reveal()
     tree["extraction"]["base_url"] = settings.extraction.base_url
     tree["store"]["options"] = settings.store.options
+    if settings.store.url:
+        tree["store"]["url"] = settings.store.url.reveal()
     if settings.extraction.api_key:
         tree["extraction"]["api_key"] = settings.extraction.api_key.reveal()
     tree["data_dir"] = str(settings.data_dir.absolute())

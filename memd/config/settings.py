@@ -226,9 +226,13 @@ class SaidSettings(Section, frozen=True):
 
 class StoreSettings(Section, frozen=True):
     class_: str = field(default="memd.memory.store.JsonStore", name="class")
+    url: Secret | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
     shared: bool = False
     cache_documents: Annotated[int, Meta(ge=0, le=1_000_000)] = 1_000
+
+    def __post_init__(self) -> None:
+        _hide(self, "url")
 
 
 class RecallSettings(Section, frozen=True):

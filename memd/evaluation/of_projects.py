@@ -18,12 +18,12 @@ from memd.config import ApplySettings
 from memd.context import Bucket, Message, identify, of_project
 from memd.evaluation.lines import read_lines
 from memd.extraction.update import Evidence, NewFact, Subject, Update
-from memd.memory import scoped
+from memd.memory import ledger, scoped
 from memd.memory.apply import apply
-from memd.memory.document import Document, Fact, empty_document, facts_of
+from memd.memory.document import Document, Fact, empty_document, facts_of, ledger_of
 from memd.memory.facts import content_of, id_of, readable_facts
 from memd.memory.new_facts import Origin
-from memd.memory.projects.delivery import deliver
+from memd.memory.projects.delivery import deliver, proofs_of
 from memd.memory.projects.members import founded, left, standing_of, with_member
 from memd.memory.projects.outbox import outbox_of, without_entries
 from memd.memory.projects.rights import may
@@ -160,7 +160,8 @@ def play(labelled: LabelledProject) -> tuple[Document, dict[str, Document]]:
         before = memories.get(session.user) or empty_document(Bucket(session.user))
         after = _applied(labelled.project, project, before, session, now)
         for entry in outbox_of(after):
-            delivered = deliver(project, entry, session.user, ApplySettings(), now)
+            known = ledger.known(ledger_of(project), proofs_of(entry, session.user))
+            delivered = deliver(project, entry, session.user, ApplySettings(), now, known)
             project = delivered.document
             private = (item["fact"] for item in delivered.private)
             after = without_entries(scoped.with_private(after, entry.project_id, private)[0], {entry.id})

@@ -24,7 +24,7 @@ from memd.memory.projects.disputes import disputed_with
 from memd.memory.projects.members import ProjectMember, members_of
 from memd.memory.projects.proofs import digest_of
 from memd.memory.projects.rights import Verb, Visibility, may
-from memd.memory.store.protocol import Store, load_to_read
+from memd.memory.store.protocol import Store
 from memd.projects import project_changes
 from memd.projects.project_changes import Asker, Change
 from memd.projects.timeline import Moment, key_decisions, timeline
@@ -105,7 +105,7 @@ class Project:
         """Copies of what the asker alone knows of the project, oldest first: these facts are in their own memory."""
         if self._asker.user_id is None:
             return []
-        document = load_to_read(self._store, self._own).document
+        document = self._store.peek(self._own).document
         return [dict(fact) for fact in scoped.within(document, {scoped.project(self.id)})]
 
     def timeline(self, *, since: str = "", until: str = "") -> list[Moment]:
@@ -249,7 +249,7 @@ class Project:
         return Bucket(self._user)
 
     def _read(self) -> Document:
-        return load_to_read(self._store, self._bucket).document
+        return self._store.peek(self._bucket).document
 
     def _may_read(self, standing: Any, fact: Mapping[str, Any]) -> bool:
         visibility: Visibility = "public" if fact.get("visibility") == "public" else "members"
@@ -260,7 +260,7 @@ class Project:
         told = {name: entry[name] for name in ("by", "quote", "saidAt") if name in entry}
         if self._asker.user_id is None or entry.get("by") != self._asker.user_id:
             return told
-        own = load_to_read(self._store, self._own).document
+        own = self._store.peek(self._own).document
         turns = self._editing.said(self._own, own).turns
         mine = (turn for turn in turns if digest_of(self._user, turn.id) == entry.get("message"))
         turn = next(mine, None)

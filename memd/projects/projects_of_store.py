@@ -11,7 +11,6 @@ from memd.identifiers import check_identifier
 from memd.memory.document import facts_of, saved_at
 from memd.memory.projects.members import app_of, exists, members_of
 from memd.memory.store.json_store import open_store
-from memd.memory.store.protocol import load_to_read
 from memd.projects.project import Project
 from memd.projects.project_changes import Asker
 
@@ -39,7 +38,7 @@ def listed(settings: Settings, user_id: str | None, app: str | None) -> list[Lis
     found: list[ListedProject] = []
     for project_id in sorted(store.projects()):
         try:
-            document = load_to_read(store, of_project(project_id)).document
+            document = store.peek(of_project(project_id)).document
         except (DocumentDamaged, DocumentTooNew):
             continue
         members = members_of(document)

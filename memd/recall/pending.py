@@ -24,7 +24,7 @@ from memd.memory.facts import DEFAULT_CONFIDENCE
 from memd.memory.new_facts import base_fact
 from memd.memory.said import off_record
 from memd.memory.said.may_keep import may_keep
-from memd.memory.store.protocol import Store, Tombstone, load_to_read
+from memd.memory.store.protocol import Store, Tombstone
 from memd.memory.text import one_line
 from memd.push.redaction import redact
 from memd.push.times import iso
@@ -103,7 +103,7 @@ class PendingMessages:
             names[row.thread_id] = name
             for place in ledger.places(name):
                 identities[place].append(row.identity)
-        loaded = load_to_read(self._store, bucket, identities)
+        loaded = self._store.peek(bucket, identities)
         known = loaded.known
         now = datetime.now(UTC)
         said = [(row, message) for row in rows if (message := self._message(row))]

@@ -33,7 +33,7 @@ from memd.memory.projects.rights import may
 from memd.memory.scoped import NOWHERE, Places, seen, within
 from memd.memory.store.cache import CachedReader
 from memd.memory.store.json_store import open_store
-from memd.memory.store.protocol import Accesses, load_to_read
+from memd.memory.store.protocol import Accesses
 from memd.memory.store.said_reader import read_said
 from memd.recall.edges import period_of
 from memd.recall.inject import Injection, Lines, inject, versioned
@@ -211,7 +211,7 @@ class Reader:
 
     def document(self, bucket: Bucket) -> Document:
         """The whole document, read past the cache. Raises StoreUnavailable, DocumentDamaged."""
-        return load_to_read(self._store, bucket).document
+        return self._store.peek(bucket).document
 
     def inspect(self, bucket: Bucket) -> list[str]:
         """The broken fields of a document, which is not repaired. Raises StoreUnavailable, DocumentDamaged."""

@@ -15,7 +15,7 @@ from memd.errors import DocumentDamaged, InboxUnavailable, NotAllowed, Rejected
 from memd.inbox.keys import open_keys
 from memd.memory.document import facts_of
 from memd.memory.store.json_store import open_store
-from memd.memory.store.protocol import Store, load_to_read
+from memd.memory.store.protocol import Store
 from memd.memory.store.user_changes import ListsUsers
 
 if TYPE_CHECKING:
@@ -135,4 +135,4 @@ def _facts(store: Store, user_id: str, agents: list[str]) -> int | None:
 
 def _fact_count(store: Store, bucket: Bucket) -> int:
     counted = store.fact_count(bucket) if isinstance(store, ListsUsers) else None
-    return len(facts_of(load_to_read(store, bucket).document)) if counted is None else counted
+    return len(facts_of(store.peek(bucket).document)) if counted is None else counted

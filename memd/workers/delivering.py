@@ -17,12 +17,12 @@ from memd.errors import ClaimLost, Conflict, DocumentDamaged, StoreUnavailable
 from memd.memory import scoped
 from memd.memory.document import revised
 from memd.memory.facts import readable_facts
-from memd.memory.projects.delivery import came_by, deliver
+from memd.memory.projects.delivery import came_by, deliver, proofs_of
 from memd.memory.projects.members import standing_of
 from memd.memory.projects.outbox import Item, OutboxEntry, outbox_of, without_entries
 from memd.memory.projects.rights import may
 from memd.memory.projects.shared import NO_PROJECTS, Projects, SharedProject
-from memd.memory.store.protocol import Loaded, Store
+from memd.memory.store.protocol import Loaded, Speaker, Store
 from memd.push.times import iso
 
 ROUNDS = 50
@@ -116,19 +116,16 @@ class Delivering:
 
         Raises StoreUnavailable, DocumentDamaged, Conflict; ClaimLost when the user has something forgotten meanwhile.
         """
-        place = of_project(entry.project_id)
-
-        def not_forgotten() -> bool:
-            grave = self._store.tombstones.find(bucket.user_id)
-            return (grave.generation if grave else 0) == generation
-
+        place, speaker = of_project(entry.project_id), Speaker(bucket.user_id, generation)
+        asked = proofs_of(entry, bucket.user_id)
         for _ in range(ROUNDS):
-            loaded = self._store.load(place)
-            result = deliver(loaded.document, entry, bucket.user_id, self._settings.apply, datetime.now(UTC))
+            loaded = self._store.load(place, asked)
+            known, now = loaded.known, datetime.now(UTC)
+            result = deliver(loaded.document, entry, bucket.user_id, self._settings.apply, now, known)
             if result.document is loaded.document:
                 return 0, result.private, result.refused
             try:
-                self._store.commit(place, loaded, result.document, not_forgotten)
+                self._store.commit(place, loaded, result.document, lambda: True, asked, speaker=speaker)
             except Conflict:  # another member's delivery was faster
                 continue
             return len(result.facts), result.private, result.refused

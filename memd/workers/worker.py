@@ -9,7 +9,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import closing, suppress
 from functools import partial
 from resource import struct_rusage
 from typing import Any
@@ -63,7 +63,9 @@ def run(settings: Settings) -> None:
     Raises ConfigError for a store, an extractor, patterns of signals or a package of `redaction.pii` that cannot be
     loaded, and OtherStore at any time.
     """
-    open_store(settings).sweep()
+    store = open_store(settings)
+    store.sweep()
+    store.close()  # what is open must not be inherited by the children
     preload(settings.extraction)
     shared_patterns(settings.signals.folder)
     if settings.redaction.pii:
@@ -115,9 +117,10 @@ def _finish_forgettings(settings: Settings, outage: Outage) -> None:
     Raises OtherStore.
     """
     log = logger(part="worker")
-    with connect(settings) as client:
+    store = open_store(settings)
+    with connect(settings) as client, closing(store):
         try:
-            wishes = Forgetting(settings, client, open_store(settings)).mend()
+            wishes = Forgetting(settings, client, store).mend()
         except OtherStore:
             raise
         except InboxUnavailable as error:  # the tombstones stay open until the server is back
@@ -241,6 +244,8 @@ class BellWorker(Worker):
             library.require_store(self.connection, self.store)
         except MemdError:  # the next round of `run` meets the same error, and ends or waits
             raise StopRequested from None
+        finally:
+            self.store.close()  # the child opens its own
         drain.prepare()
         self.ran_bells, self.child_died = True, False
         try:

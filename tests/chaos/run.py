@@ -28,7 +28,6 @@ from memd.inbox import library
 from memd.inbox.connection import connect
 from memd.inbox.figures import workers_listening
 from memd.memory.store.json_store import open_store
-from memd.memory.store.protocol import load_to_read
 
 TICK_S = 0.02
 """Pause between two checks of the fleet, each of which starts dead parts again."""
@@ -190,7 +189,7 @@ class Run:
         with Memd(self._fleet.settings) as app:
             status = app.status()
             store = open_store(self._fleet.settings)
-            found = compare(plan, numbers, lambda bucket: load_to_read(store, bucket).document)
+            found = compare(plan, numbers, lambda bucket: store.peek(bucket).document)
         report.accepted, report.stored = len(set(numbers)), found.stored
         report.skipped = {reason: count for reason, count in status.by_reason.items() if not reason.startswith("E_")}
         report.put("not_accepted", plan.contexts - report.accepted)

@@ -15,7 +15,7 @@ from memd.errors import StoreUnavailable
 from memd.memory.document import Document
 from memd.memory.said.changes import SaidChange
 from memd.memory.store.json_store import JsonStore
-from memd.memory.store.protocol import NO_IDENTITIES, Identities, Loaded
+from memd.memory.store.protocol import NO_IDENTITIES, Identities, Loaded, Speaker
 from support import wait_for
 
 
@@ -30,6 +30,7 @@ class HookedStore(JsonStore):
         still_ours: Callable[[], bool],
         taken: Identities = NO_IDENTITIES,
         said: SaidChange | None = None,
+        speaker: Speaker | None = None,
     ) -> Loaded:
         """Commit, with the hooks."""
 
@@ -39,7 +40,7 @@ class HookedStore(JsonStore):
             return ours
 
         with self.around_commit(bucket):
-            return super().commit(bucket, loaded, document, ask_then_act, taken, said)
+            return super().commit(bucket, loaded, document, ask_then_act, taken, said, speaker)
 
     def within_commit(self, bucket: Bucket) -> None:
         """Called with the locks held, after the check of the claim."""

@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 
 from memd.config import ApplySettings
 from memd.context import identity_of_id, of_project
-from memd.memory.document import Document, empty_document, facts_of
+from memd.memory import ledger
+from memd.memory.document import Document, empty_document, facts_of, ledger_of
 from memd.memory.projects import outbox
-from memd.memory.projects.delivery import Delivered, deliver
+from memd.memory.projects.delivery import Delivered, deliver, proofs_of
 from memd.memory.projects.leaving import without_user
 from memd.memory.projects.members import founded, left, with_member
 from memd.memory.projects.outbox import Item, OutboxEntry
@@ -41,7 +42,8 @@ def said(content: str, message: str, *replaces: str, **fields: Any) -> Item:
 
 def brought(document: Document, user: str, *items: Item, thread: str = "t", later: int = 0) -> Delivered:
     entry = OutboxEntry("e", "apollo", thread, items)
-    return deliver(document, entry, user, SETTINGS, NOW + timedelta(seconds=later))
+    known = ledger.known(ledger_of(document), proofs_of(entry, user))
+    return deliver(document, entry, user, SETTINGS, NOW + timedelta(seconds=later), known)
 
 
 def contents(document: Document) -> list[str]:

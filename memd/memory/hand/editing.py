@@ -28,6 +28,7 @@ from memd.memory.facts import with_id
 from memd.memory.hand import doubts, edits, profile_edits
 from memd.memory.hand.edits import RemovedFact
 from memd.memory.hand.steps import Edited
+from memd.memory.ledger import Ledger
 from memd.memory.listing import FactFilter, ListFilters, SearchFilters, as_listed, checked_filters
 from memd.memory.said.changes import SaidChange
 from memd.memory.said.marking import edited_facts, over_marks
@@ -35,7 +36,7 @@ from memd.memory.said.taking import took_in
 from memd.memory.said.turns import Said, Turn
 from memd.memory.scoped import all_facts
 from memd.memory.store.json_store import open_store
-from memd.memory.store.protocol import FileStore, Loaded, Store
+from memd.memory.store.protocol import Loaded, Store
 from memd.memory.store.said_reader import keeps_said, read_said
 from memd.memory.store.sessions import Sessions
 from memd.push.times import iso
@@ -208,6 +209,10 @@ class Editing:
         """The turns that belong to a document as loaded. Raises StoreUnavailable."""
         return read_said(self._store, bucket, document, self._settings, datetime.now(UTC))
 
+    def ledger(self, bucket: Bucket, document: Document) -> Ledger:
+        """The ledger that belongs to a document as loaded. Raises StoreUnavailable."""
+        return self._store.read_ledger(bucket, document)
+
     def forgotten(self, bucket: Bucket) -> Callable[[str], bool]:
         """Whether a message was forgotten, by its identity. Raises StoreUnavailable, DocumentDamaged."""
         grave = self._store.tombstones.find(bucket.user_id)
@@ -274,8 +279,7 @@ class Editing:
 
 def load_unrepaired(store: Store, bucket: Bucket) -> Loaded:
     """A document as it is. A damaged one raises DocumentDamaged and stays in place, for its editor to repair."""
-    if isinstance(store, FileStore):
-        store.inspect(bucket)
+    store.inspect(bucket)
     return store.load(bucket)
 
 

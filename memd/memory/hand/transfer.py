@@ -19,6 +19,7 @@ from memd.memory.hand.editing import Editing, has_changed
 from memd.memory.hand.formats import Format, Parcel, envelope, read
 from memd.memory.hand.imports import MergedDocument, merge
 from memd.memory.hand.said_transfer import exported, imported
+from memd.memory.said.turns import Said
 from memd.memory.scoped import all_facts
 from memd.memory.store.said_reader import keeps_said
 from memd.push.times import iso
@@ -73,7 +74,7 @@ class Transfer:
         names = [DEFAULT_AGENT, *self.editing.agents(user_id)] if agent_name is None else [agent_name]
         loaded = [self.editing.load(Bucket(user_id, name)) for name in names]
         documents: list[Document] = [
-            exported(memory.document, self.editing.said(Bucket(user_id, name), memory.document))
+            exported(*self._whole(Bucket(user_id, name), memory.document))
             for name, memory in zip(names, loaded, strict=True)
             if memory.content_hash is not None
         ]
@@ -84,6 +85,11 @@ class Transfer:
             if (found := session_transfer.exported(self.editing.sessions, Bucket(user_id, name)))
         ]
         return envelope(user_id, documents, iso(datetime.now(UTC)), tasks=tasks, sessions=sessions)
+
+    def _whole(self, bucket: Bucket, document: Document) -> tuple[Document, Said]:
+        """A document with the ledger, which a store may keep elsewhere, and its turns."""
+        whole = {**document, "ledger": self.editing.ledger(bucket, document)}
+        return whole, self.editing.said(bucket, document)
 
     def import_(
         self, user_id: str, value: object, *, agent_name: str | None = None, form: str = "auto", dry_run: bool = False

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -62,20 +63,33 @@ class Delivered:
     refused: dict[str, int] = field(default_factory=dict)
 
 
-def deliver(document: Document, entry: OutboxEntry, user_id: str, settings: ApplySettings, now: datetime) -> Delivered:
-    """The project after this entry of a user's outbox. Delivering it again changes nothing."""
+def deliver(
+    document: Document,
+    entry: OutboxEntry,
+    user_id: str,
+    settings: ApplySettings,
+    now: datetime,
+    known: AbstractSet[str],
+) -> Delivered:
+    """The project after this entry of a user's outbox. Delivering it again changes nothing.
+
+    `known`: those of `proofs_of` the entry that the project has taken in.
+    """
     standing = standing_of(document, user_id)
     if not came_by(document, entry.thread_id) or not may(standing, "create"):
         return Delivered(document, private=tuple(item for item in entry.items if item.get("do") == "add"))
-    place = place_of(user_id, entry.thread_id)
-    known = frozenset(ledger_of(document).get(place, ()))
-    new = [item for item in entry.items if not known.issuperset(_digests(item, user_id))]
+    new = [item for item in entry.items if not known >= set(_digests(item, user_id))]
     if not new:
         return Delivered(document)
     desk = _Desk(document, user_id, standing, settings, iso(now))
     for item in new:
         desk.take(item)
-    return desk.finish(place, (name for item in new for name in _digests(item, user_id)))
+    return desk.finish(place_of(user_id, entry.thread_id), (name for item in new for name in _digests(item, user_id)))
+
+
+def proofs_of(entry: OutboxEntry, user_id: str) -> dict[str, list[str]]:
+    """The messages that an entry quotes, as the project's ledger names them."""
+    return {place_of(user_id, entry.thread_id): [name for item in entry.items for name in _digests(item, user_id)]}
 
 
 def published(document: Document, fact: Fact, user_id: str, settings: ApplySettings, now: datetime) -> Delivered:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from memd.memory.document import SaidFile
 from memd.memory.said.turns import Mark, Said, Turn, encode
 
 
@@ -35,6 +36,18 @@ class Rewrite:
 
 
 SaidChange = Append | Rewrite
+
+
+def with_more(old: SaidFile, change: Append) -> SaidFile:
+    """A layer after lines were appended to it."""
+    since = min(filter(None, (old.since, change.since)), default="")
+    gates = old.gates if change.gates is None else min(old.gates, change.gates)
+    return SaidFile(old.file, old.bytes + len(change.lines), old.turns + change.turns, since, gates)
+
+
+def anew(name: str, change: SaidChange) -> SaidFile:
+    """A layer of a new name that has these lines alone."""
+    return SaidFile(name, len(change.lines), change.turns, change.since, change.gates or 0)
 
 
 def append(turns: Iterable[Turn], marks: Iterable[Mark] = ()) -> Append | None:

@@ -14,7 +14,7 @@ from memd.context import Bucket
 from memd.memory.archive_proofs import for_readers
 from memd.memory.document import Document, facts_of
 from memd.memory.packed import PackedFacts, pack
-from memd.memory.store.protocol import Store, load_to_read
+from memd.memory.store.protocol import Store
 
 SHARED_KEY_CHARS = 64
 """Parsed objects share their keys up to this length (orjson caches them), so only longer ones are counted."""
@@ -65,7 +65,7 @@ class CachedReader(Generic[D]):
         kept = self._look(bucket, mark)
         if kept is not None:
             return kept
-        document = _readable(load_to_read(self._store, bucket).document)
+        document = _readable(self._store.peek(bucket).document)
         size = size_of(document)
         with self._lock:
             self._drop(bucket)

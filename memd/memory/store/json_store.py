@@ -6,7 +6,7 @@ import os
 import shutil
 import time
 from collections.abc import Callable, Hashable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Literal
@@ -20,12 +20,12 @@ from memd.disk.lock import locked
 from memd.errors import ClaimLost, ConfigError, Conflict, DocumentDamaged, DocumentTooNew, StoreUnavailable
 from memd.events import Event, logger
 from memd.memory import ledger
-from memd.memory.document import Document, empty_document, said_file_of
+from memd.memory.document import Document, empty_document, ledger_of, said_file_of
 from memd.memory.parsing import fact_count, parse
 from memd.memory.said.changes import SaidChange
 from memd.memory.said.turns import NOTHING_SAID, Said, decode
 from memd.memory.store import damage, document_file, erase, paths, said_file, tombstone_names
-from memd.memory.store.protocol import NO_IDENTITIES, Entry, Erased, Identities, Loaded, Store
+from memd.memory.store.protocol import NO_IDENTITIES, Entry, Erased, Identities, Loaded, Speaker, Store
 from memd.memory.store.reading_notes import ReadingNoteFiles
 from memd.memory.store.secret import keyed
 from memd.memory.store.session_files import SessionFiles
@@ -48,7 +48,9 @@ class JsonStore:
     """Documents as files below `data_dir`. Reading needs no lock: a replaced file stays whole for its readers."""
 
     def __init__(self, data_dir: Path, settings: StoreSettings) -> None:
-        """Raises ConfigError for options: this store has none."""
+        """Raises ConfigError for options and an address: this store has none."""
+        if settings.url:
+            raise ConfigError("setting store.url: the store of JSON files has none; is store.class missing?")
         if settings.options:
             raise ConfigError("setting store.options: the store of JSON files takes none; they are for your own store")
         self._data_dir = data_dir
@@ -114,6 +116,7 @@ class JsonStore:
         still_ours: Callable[[], bool],
         taken: Identities = NO_IDENTITIES,
         said: SaidChange | None = None,
+        speaker: Speaker | None = None,
     ) -> Loaded:
         """Replace what was loaded, durably and all at once; the old version is kept as `memory.prev.json`.
 
@@ -124,6 +127,7 @@ class JsonStore:
         """
         owner = self._owner(bucket)
         with (
+            self._speaking(speaker),
             locked(paths.owner_lock(self._data_dir, bucket.owner), shared=True),
             locked(paths.bucket_lock(self._data_dir, owner)),
         ):
@@ -142,6 +146,21 @@ class JsonStore:
             if said_file_of(document).file != said_file_of(loaded.document).file:
                 said_file.sweep(file.parent, document)
         return Loaded(document, document["revision"], document_file.hash_of(data), tombstone=loaded.tombstone)
+
+    @contextmanager
+    def _speaking(self, speaker: Speaker | None) -> Iterator[None]:
+        """Hold the owner's lock of a speaker. Raises ClaimLost when anything of theirs was forgotten since."""
+        if speaker is None:
+            yield
+            return
+        with locked(paths.owner_lock(self._data_dir, user_hash(speaker.user_id)), shared=True):
+            if self.tombstones.generation(speaker.user_id) != speaker.generation:
+                raise ClaimLost("the speaker had something forgotten meanwhile; nothing was written")
+            yield
+
+    def read_ledger(self, bucket: Bucket, document: Document) -> ledger.Ledger:
+        """The ledger, which is in the document."""
+        return ledger_of(document)
 
     def read_said(self, bucket: Bucket, document: Document, last_bytes: int | None = None) -> Said:
         """The said layer that a document names. Raises StoreUnavailable.
@@ -329,6 +348,9 @@ class JsonStore:
             agents = ["", *self.agents(user_id)] if agent_name is None else [agent_name]
             locks = [paths.bucket_lock(self._data_dir, Bucket(user_id, agent)) for agent in agents]
             return erase.erase(folder, paths.trash_folder(self._data_dir), locks, whole=whole)
+
+    def close(self) -> None:
+        """Nothing stays open."""
 
     def _owner(self, bucket: Bucket) -> Bucket:
         """The owner of the document; with a shared store it has no user."""

@@ -1,15 +1,17 @@
 """What a store must be able to do, and the values it takes and returns. `store.class` names a class that does it.
 
-A store keeps six things: one document for each bucket (a project has one, too) with its said layer, its sessions, the
-tombstones of forgotten users, the reading notes of each bucket, a random id of its own, and a secret key for hashes.
-Nothing outside this package knows where or how. memd ships a store of JSON files.
+A store keeps one document for each bucket (a project has one, too) with the version before it, its ledger and its said
+layer; the sessions of each bucket, with what left their windows and their checkpoints; the tombstones of forgotten
+users; the reading notes of each bucket; a random id of its own, and a secret key for hashes. Nothing outside this
+package knows where or how. memd ships a store of JSON files, and one in PostgreSQL.
 
 Two locks make a commit safe against everybody else, on any machine:
 
 * the bucket's, exclusive: of two writers of one document the second finds that it has changed;
 * the owner's (one for each user), shared by all commits of the user's documents and taken before the bucket's. A
   tombstone grows only under the exclusive one. So either the tombstone is there when a commit looks at its generation,
-  or the document is there when the forgetting erases: nothing is written between the two.
+  or the document is there when the forgetting erases: nothing is written between the two. A commit that writes a
+  member's words into a project's document holds the member's as well.
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ from typing import Literal, NamedTuple, Protocol, runtime_checkable
 
 from memd.context import Bucket, is_single, loose
 from memd.memory.document import Document
+from memd.memory.ledger import Ledger
 from memd.memory.said.changes import SaidChange
 from memd.memory.said.turns import Said
 from memd.memory.store.sessions import Sessions
@@ -58,6 +61,13 @@ class Loaded:
     def generation(self) -> int:
         """How often the user's tombstone had grown; 0 without one."""
         return self.tombstone.generation if self.tombstone else 0
+
+
+class Speaker(NamedTuple):
+    """A member whose words a commit adds to a project, and how often their tombstone had grown when they were read."""
+
+    user_id: str
+    generation: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,6 +279,27 @@ class Store(Protocol):
         """
         ...
 
+    def peek(self, bucket: Bucket, identities: Identities = NO_IDENTITIES) -> Loaded:
+        """The document for a reader: like `load`, but a damaged one is left alone; its last good version is returned.
+
+        Without the tombstone. Raises DocumentTooNew, StoreUnavailable.
+        """
+        ...
+
+    def inspect(self, bucket: Bucket) -> None:
+        """Read the document and change nothing, not even a document that is damaged.
+
+        Raises DocumentDamaged with the place of what is wrong, DocumentTooNew, StoreUnavailable.
+        """
+        ...
+
+    def read_ledger(self, bucket: Bucket, document: Document) -> Ledger:
+        """The whole ledger that belongs to a document as loaded: identities by thread. For exports, as it may be large.
+
+        It may be that of a newer document. Raises StoreUnavailable.
+        """
+        ...
+
     def commit(
         self,
         bucket: Bucket,
@@ -277,6 +308,7 @@ class Store(Protocol):
         still_ours: Callable[[], bool],
         taken: Identities = NO_IDENTITIES,
         said: SaidChange | None = None,
+        speaker: Speaker | None = None,
     ) -> Loaded:
         """Replace what was loaded by `document`, durably and all at once.
 
@@ -284,9 +316,12 @@ class Store(Protocol):
         document's `said` field is the store's own: the caller hands it on as it was loaded.
         `taken`: the identities that this takes in, recorded in the same step. The document's `ledger` has them too; a
         store that keeps them elsewhere leaves the ledger out of what it writes.
-        `still_ours` is called right before the write, while both locks are held.
-        Raises ClaimLost when `still_ours` is false; Conflict when the stored document is not `loaded` any more, or when
-        anything of the user was forgotten since; StoreUnavailable. Each time nothing has changed.
+        `still_ours` is called while both locks are held, or right before the transaction that takes them: whatever
+        another writer commits in between is a Conflict.
+        Raises ClaimLost when `still_ours` is false, or when anything of the `speaker` was forgotten since; Conflict
+        when the stored document is not `loaded` any more, or when anything of the user was forgotten since;
+        StoreUnavailable. Each time nothing has changed, except that a store may be unable to tell (StoreUnavailable):
+        the next `load` tells.
         """
         ...
 
@@ -371,6 +406,13 @@ class Store(Protocol):
         """
         ...
 
+    def close(self) -> None:
+        """Close what is open, such as connections; the store opens it again when it is used. For a process that forks.
+
+        Raises nothing.
+        """
+        ...
+
 
 class Entry(NamedTuple):
     """A file or folder of a store. `leftover`: a temp file that a crash left, or a damaged document set aside."""
@@ -382,21 +424,7 @@ class Entry(NamedTuple):
 
 @runtime_checkable
 class FileStore(Protocol):
-    """A store whose documents are files that people may look at and change with an editor, so they can be wrong."""
-
-    def inspect(self, bucket: Bucket) -> None:
-        """Read the document and change nothing, not even a document that is damaged.
-
-        Raises DocumentDamaged with the place of what is wrong, DocumentTooNew, StoreUnavailable.
-        """
-        ...
-
-    def peek(self, bucket: Bucket, identities: Identities = NO_IDENTITIES) -> Loaded:
-        """The document for a reader: like `load`, but a damaged one is left alone; its last good version is returned.
-
-        Raises DocumentTooNew, StoreUnavailable.
-        """
-        ...
+    """A store of files, whose commits may leave something behind when they are killed."""
 
     def sweep_said(self, bucket: Bucket) -> int:
         """Remove what killed commits left of the said layer; returns how many files. Raises StoreUnavailable."""
@@ -405,8 +433,3 @@ class FileStore(Protocol):
     def entries(self) -> Iterator[Entry]:
         """The files and folders of the store, in no order. Raises OSError."""
         ...
-
-
-def load_to_read(store: Store, bucket: Bucket, identities: Identities = NO_IDENTITIES) -> Loaded:
-    """A document for somebody who only reads: nothing is set aside. Raises as `Store.load` does."""
-    return store.peek(bucket, identities) if isinstance(store, FileStore) else store.load(bucket, identities)

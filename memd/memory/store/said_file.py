@@ -17,7 +17,7 @@ from memd.disk import appending, files
 from memd.disk.appending import NamedLines
 from memd.errors import StoreUnavailable
 from memd.memory.document import SAID_FILE, Document, SaidFile, said_file_of, with_said_file
-from memd.memory.said.changes import Append, Rewrite, SaidChange
+from memd.memory.said.changes import Append, Rewrite, SaidChange, anew, with_more
 
 
 def read(folder: Path, said: SaidFile, last: int | None = None) -> bytes | None:
@@ -74,13 +74,11 @@ def _appended(folder: Path, old: SaidFile, change: Append) -> SaidFile | None:
     file = appending.append(folder, NamedLines(old.file, old.bytes), change.lines, durable=change.durable)
     if file is None:
         return None
-    since = min(filter(None, (old.since, change.since)), default="")
-    gates = old.gates if change.gates is None else min(old.gates, change.gates)
-    return SaidFile(file.file, file.bytes, old.turns + change.turns, since, gates)
+    return with_more(old, change)._replace(bytes=file.bytes)
 
 
 def _written(folder: Path, change: Append | Rewrite) -> SaidFile:
     """Write a new file of a new name."""
     durable = isinstance(change, Rewrite) or change.durable
     file = appending.begin(folder, "said", change.lines, durable=durable)
-    return SaidFile(file.file, file.bytes, change.turns, change.since, change.gates or 0)
+    return anew(file.file, change)

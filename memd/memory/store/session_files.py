@@ -7,26 +7,22 @@ those that were pruned in `archive/`. Writers hold the owner's lock, shared, and
 from __future__ import annotations
 
 import os
-import re
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
-import orjson
-
-from memd.context import Bucket, Key, identity_of_id, user_hash
+from memd.context import Bucket, Key, user_hash
 from memd.disk import appending, files, path_parts
 from memd.disk.appending import NamedLines
 from memd.disk.lock import locked
-from memd.errors import DocumentDamaged, DocumentTooNew, Rejected, SessionChanged, SessionForgotten
+from memd.errors import DocumentDamaged, DocumentTooNew
 from memd.memory.store import document_file, paths
-from memd.memory.store.protocol import Tombstone, Tombstones
+from memd.memory.store import session_format as form
+from memd.memory.store.protocol import Tombstones
 from memd.memory.store.sessions import (
     MAX_LINES_BYTES,
-    MAX_STATE_BYTES,
     CheckpointEntry,
     SessionEntry,
     State,
@@ -36,13 +32,6 @@ from memd.push.times import iso
 
 FILE = "session.json"
 CHECKPOINTS, ARCHIVE = "checkpoints", "archive"
-VERSION = 1
-"""Of the state's format. What other systems wrote has none."""
-
-KEPT_LINES = 3 / 4
-"""The share of lines that stays when they take too much."""
-
-_CHECKPOINT = re.compile(r"[a-z0-9_]{1,64}")
 
 
 class SessionFiles:
@@ -58,7 +47,7 @@ class SessionFiles:
         file = self._folder(key) / FILE
         try:
             data = files.read(file)
-            state = None if data is None else _state(data, key)
+            state = None if data is None else form.state_of(data, key)
         except DocumentTooNew:
             raise
         except DocumentDamaged:
@@ -77,17 +66,17 @@ class SessionFiles:
         with self._writing(key):
             generation = self._unforgotten(key, loaded)
             with _translated():
-                named = _added(folder, _lines_of(loaded.state), lines)
-            full = {**state, "version": VERSION, "revision": loaded.revision + 1, "lines": named._asdict()}
-            data = _serialised(full)
+                named = _added(folder, form.lines_of(loaded.state), lines)
+            full = form.saved(state, loaded, named)
+            data = form.serialised(full)
             files.replace(folder / FILE, data, folder / f"{FILE}.tmp")
-            if named.file != _lines_of(loaded.state).file:
+            if named.file != form.lines_of(loaded.state).file:
                 _sweep(folder, named)
         return StoredSession(full, document_file.hash_of(data), generation)
 
     def lines(self, key: Key, loaded: StoredSession) -> Iterator[bytes]:
         """The lines of the session, oldest first. Raises StoreUnavailable."""
-        yield from (appending.read(self._folder(key), _lines_of(loaded.state)) or b"").splitlines()
+        yield from (appending.read(self._folder(key), form.lines_of(loaded.state)) or b"").splitlines()
 
     def entries(self, bucket: Bucket) -> list[SessionEntry]:
         """The sessions of a bucket, the one saved last first. Raises StoreUnavailable."""
@@ -105,8 +94,8 @@ class SessionFiles:
         folder = self._folder(key) / CHECKPOINTS
         with self._writing(key):
             self._unforgotten(key, loaded)
-            file = folder / f"{_checked(checkpoint_id)}.json"
-            files.replace(file, _serialised({**state, "version": VERSION}), file.with_name(f"{file.name}.tmp"))
+            file = folder / f"{form.checked(checkpoint_id)}.json"
+            files.replace(file, form.serialised({**state, "version": form.VERSION}), file.with_name(f"{file.name}.tmp"))
 
     def checkpoints(self, key: Key) -> list[CheckpointEntry]:
         """The checkpoints of a session, oldest first. Raises StoreUnavailable."""
@@ -117,9 +106,9 @@ class SessionFiles:
     def checkpoint(self, key: Key, checkpoint_id: str) -> State | None:
         """The state of a checkpoint. Raises DocumentDamaged, StoreUnavailable."""
         for place in (CHECKPOINTS, ARCHIVE):
-            data = files.read(self._folder(key) / place / f"{_checked(checkpoint_id)}.json")
+            data = files.read(self._folder(key) / place / f"{form.checked(checkpoint_id)}.json")
             if data is not None:
-                return _object(data)
+                return form.parsed(data)
         return None
 
     def archive(self, key: Key, checkpoint_ids: Sequence[str]) -> int:
@@ -128,7 +117,7 @@ class SessionFiles:
         with self._writing(key), _translated():
             files.make_folder(folder / ARCHIVE)
             for checkpoint_id in checkpoint_ids:
-                file = folder / CHECKPOINTS / f"{_checked(checkpoint_id)}.json"
+                file = folder / CHECKPOINTS / f"{form.checked(checkpoint_id)}.json"
                 with suppress(FileNotFoundError):  # another process was faster
                     file.rename(folder / ARCHIVE / file.name)
                     moved += 1
@@ -166,93 +155,19 @@ class SessionFiles:
             yield
 
     def _unforgotten(self, key: Key, loaded: StoredSession) -> int:
-        """The generation by now. Raises SessionForgotten, SessionChanged. The caller holds the locks.
-
-        A forgetting of another agent's memory leaves this session as it is.
-        """
-        tombstone = self._tombstones.find(key.user_id)
-        generation = tombstone.generation if tombstone else 0
+        """The generation by now. Raises SessionForgotten, SessionChanged. The caller holds the locks."""
         is_same = document_file.hash_on_disk(self._folder(key) / FILE) == loaded.content_hash
-        if generation != loaded.generation:
-            if not is_same or loaded.content_hash is None or (tombstone and _takes(tombstone, key)):
-                raise SessionForgotten("E_FORGOTTEN: the user was forgotten since this session was loaded; it is empty")
-        elif not is_same:
-            raise SessionChanged("E_SESSION_CHANGED: another process has saved this session since; nothing was written")
-        return generation
+        return form.unforgotten(key, loaded, self._tombstones.find(key.user_id), is_same=is_same)
 
 
 def identities(folder: Path) -> set[str]:
     """The identities of all turns that the files of a session hold. Raises StoreUnavailable."""
     try:
         data = files.read(folder / FILE)
-        state = _object(data) if data is not None else {}
+        state = form.parsed(data) if data is not None else {}
     except DocumentDamaged:
         return set()
-    thread = state.get("sessionId")
-    if not isinstance(thread, str):
-        return set()
-    found = set(_turn_ids(state))
-    for line in (appending.read(folder, _lines_of(state)) or b"").splitlines():
-        with suppress(orjson.JSONDecodeError):  # cut by a power cut
-            found |= set(_turn_ids(orjson.loads(line)))
-    return {identity_of_id(thread, name) for name in found}
-
-
-def _turn_ids(value: Any) -> Iterator[str]:
-    """The ids of all objects with a role in a JSON value."""
-    if isinstance(value, dict):
-        if "role" in value and isinstance(value.get("id"), str):
-            yield value["id"]
-        value = list(value.values())
-    if isinstance(value, list):
-        for item in value:
-            yield from _turn_ids(item)
-
-
-def _takes(tombstone: Tombstone, key: Key) -> bool:
-    """Whether a wish about this session waits for its files."""
-    waiting = set(tombstone.open) - tombstone.erased
-    return any(wish.agent_name in (None, key.agent_name) for wish in waiting)
-
-
-def _state(data: bytes, key: Key) -> State:
-    """The state in the file of a key. Raises DocumentDamaged for anything else, DocumentTooNew."""
-    state = _object(data)
-    version = state.get("version", VERSION)
-    if type(version) is int and version > VERSION:
-        raise DocumentTooNew("E_DOCUMENT_TOO_NEW: a session was written by a newer version; upgrade memd")
-    owner = (state.get("sessionId"), state.get("userId", key.user_id), state.get("agentName", key.agent_name))
-    if owner != (key.thread_id, key.user_id, key.agent_name) or not isinstance(state.get("components"), dict):
-        raise DocumentDamaged("E_SESSION_FILE: a file is not the session of its folder")
-    return state
-
-
-def _object(data: bytes) -> State:
-    try:
-        value = orjson.loads(data)
-    except orjson.JSONDecodeError:
-        value = None
-    if not isinstance(value, dict):
-        raise DocumentDamaged("E_SESSION_FILE: a session's file is no JSON object")
-    return value
-
-
-def _serialised(state: State) -> bytes:
-    try:
-        data = orjson.dumps(state, option=orjson.OPT_APPEND_NEWLINE)
-    except orjson.JSONEncodeError:
-        raise Rejected("E_SESSION_STATE", "the state of a session must be JSON values", "state") from None
-    if len(data) > MAX_STATE_BYTES:
-        raise Rejected("E_SESSION_SIZE", f"a session may take {MAX_STATE_BYTES} bytes", "state", MAX_STATE_BYTES)
-    return data
-
-
-def _lines_of(state: State | None) -> NamedLines:
-    field = state.get("lines") if state else None
-    name, size = (field.get("file"), field.get("bytes")) if isinstance(field, dict) else ("", 0)
-    if isinstance(name, str) and re.fullmatch(r"lines-[0-9a-f]{16}\.jsonl", name) and type(size) is int and size >= 0:
-        return NamedLines(name, size)
-    return NamedLines()
+    return form.identities(state, (appending.read(folder, form.lines_of(state)) or b"").splitlines())
 
 
 def _added(folder: Path, old: NamedLines, lines: Sequence[bytes]) -> NamedLines:
@@ -263,8 +178,7 @@ def _added(folder: Path, old: NamedLines, lines: Sequence[bytes]) -> NamedLines:
     if old.bytes + len(data) <= MAX_LINES_BYTES:
         return appending.append(folder, old, data, durable=True) or appending.begin(folder, "lines", data, durable=True)
     every = (appending.read(folder, old) or b"") + data
-    start = max(0, len(every) - int(MAX_LINES_BYTES * KEPT_LINES))
-    return appending.begin(folder, "lines", every[every.find(b"\n", start) + 1 :], durable=True)
+    return appending.begin(folder, "lines", form.newest_lines(every), durable=True)
 
 
 def _sweep(folder: Path, named: NamedLines) -> None:
@@ -278,7 +192,7 @@ def _sweep(folder: Path, named: NamedLines) -> None:
 def _entry(folder: Path) -> SessionEntry | None:
     try:
         data = files.read(folder / FILE)
-        state = _object(data) if data is not None else {}
+        state = form.parsed(data) if data is not None else {}
     except DocumentDamaged:
         return None
     thread = state.get("sessionId")
@@ -320,12 +234,6 @@ def _older(file: Path, before: datetime) -> bool:
 
 def _time(ns: int) -> str:
     return iso(datetime.fromtimestamp(ns / 1e9, UTC))
-
-
-def _checked(checkpoint_id: str) -> str:
-    if not _CHECKPOINT.fullmatch(checkpoint_id):
-        raise Rejected("E_CHECKPOINT", "there is no checkpoint with this id", "checkpoint_id")
-    return checkpoint_id
 
 
 @contextmanager

@@ -17,7 +17,7 @@ from memd.memory.said.changes import Rewrite, rewrite
 from memd.memory.said.excerpts import GATES_VERSION, judged
 from memd.memory.said.taking import first_kept, young
 from memd.memory.said.turns import NOTHING_SAID
-from memd.memory.store.protocol import FileStore, Store, load_to_read
+from memd.memory.store.protocol import FileStore, Store
 from memd.memory.store.said_reader import keeps_said
 from memd.push.times import iso
 
@@ -29,7 +29,7 @@ def tend(store: Store, bucket: Bucket, settings: Settings, now: datetime) -> boo
     """
     swept = store.sweep_said(bucket) if isinstance(store, FileStore) else 0
     swept += store.sessions.expire(bucket, now - timedelta(days=settings.session.keep_days))
-    found = load_to_read(store, bucket).document
+    found = store.peek(bucket).document
     if not _is_due(found, settings, now) and not doubtful.has_old(found, now):
         return swept > 0
     loaded = store.load(bucket)

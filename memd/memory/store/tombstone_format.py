@@ -1,4 +1,4 @@
-"""The two files of a tombstone: the forgotten hashes (`.json`), and the open wishes (`.open`)."""
+"""The two texts of a tombstone: the forgotten hashes (a file `.json`), and the open wishes (`.open`)."""
 
 from __future__ import annotations
 
@@ -19,6 +19,16 @@ DAMAGED = "E_TOMBSTONE: a tombstone cannot be read; restore it from a backup, or
 
 def write(file: Path, tombstone: Tombstone) -> None:
     """Write the hashes, durably. The caller holds the lock."""
+    files.replace(file, hashes_of(tombstone), file.with_suffix(".tmp"))
+
+
+def write_open(file: Path, tombstone: Tombstone) -> None:
+    """Write the open wishes with their cuts and what is done of them, durably. The caller holds the lock."""
+    files.replace(file, wishes_of(tombstone), file.with_suffix(".tmp"))
+
+
+def hashes_of(tombstone: Tombstone) -> bytes:
+    """The bytes of the hashes."""
     fields: dict[str, Any] = {
         "version": VERSION,
         "owner": tombstone.owner,
@@ -28,17 +38,17 @@ def write(file: Path, tombstone: Tombstone) -> None:
     }
     if tombstone.older:
         fields["older"] = [[salt, sorted(hashes)] for salt, hashes in tombstone.older]
-    _replace(file, fields)
+    return orjson.dumps(fields, option=orjson.OPT_APPEND_NEWLINE)
 
 
-def write_open(file: Path, tombstone: Tombstone) -> None:
-    """Write the open wishes with their cuts and what is done of them, durably. The caller holds the lock."""
+def wishes_of(tombstone: Tombstone) -> bytes:
+    """The bytes of the open wishes, with their cuts and what is done of them."""
     wishes = tombstone.open
     fields: dict[str, Any] = {"open": list(map(_fields, wishes))}
     fields["cuts"] = [wish.cut and list(wish.cut) for wish in wishes]
     for name, done in (("emptied", tombstone.emptied), ("erased", tombstone.erased)):
         fields[name] = [_fields(wish) for wish in wishes if wish in done]
-    _replace(file, fields)
+    return orjson.dumps(fields, option=orjson.OPT_APPEND_NEWLINE)
 
 
 def parsed(data: bytes) -> Tombstone:
@@ -82,7 +92,3 @@ def with_open(tombstone: Tombstone, data: bytes | None) -> Tombstone:
 
 def _fields(wish: Wish) -> list[str | None]:
     return [wish.user_id, wish.agent_name]
-
-
-def _replace(file: Path, fields: dict[str, Any]) -> None:
-    files.replace(file, orjson.dumps(fields, option=orjson.OPT_APPEND_NEWLINE), file.with_suffix(".tmp"))
