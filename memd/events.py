@@ -41,6 +41,7 @@ class Event(StrEnum):
     UP_STOPPING = "up_stopping"
     UP_STOPPED = "up_stopped"
     SHARED_STORE = "shared_store"
+    STORE_NOT_SYNCHRONOUS = "store_not_synchronous"
     SAID_KEPT = "said_kept"
 
     SCHEDULER_STARTED = "scheduler_started"

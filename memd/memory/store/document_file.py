@@ -39,13 +39,13 @@ def hash_on_disk(file: Path) -> str | None:
 
 def replace(file: Path, before: Document, after: Document, data: bytes) -> None:
     """Write the bytes of `after` durably; the old version is kept, unless facts of it were removed."""
-    if _removes(before, after):
+    if removes(before, after):
         _replace_all(file, data)
     else:
         files.replace(file, data, file.with_name(paths.TEMP), file.with_name(paths.PREVIOUS))
 
 
-def _removes(before: Document, after: Document) -> bool:
+def removes(before: Document, after: Document) -> bool:
     """Whether facts were removed, so that no copy of them may stay."""
     known = tombstones_of(before)
     return any(tombstone not in known for tombstone in tombstones_of(after))
