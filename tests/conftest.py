@@ -18,7 +18,7 @@ import hypothesis
 import pytest
 import redis
 import structlog
-from support import ENDS_S, Cli, MakeSettings, Step, environment, make_settings, wait_for
+from support import ENDS_S, STORE, Cli, MakeSettings, Step, environment, make_settings, wait_for
 
 from memd.cli import main
 from memd.client import Memd
@@ -34,6 +34,11 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 # On a busy machine everything is slow; that is no property of the code under test.
 hypothesis.settings.register_profile("here", suppress_health_check=[hypothesis.HealthCheck.too_slow], deadline=None)
 hypothesis.settings.load_profile("here")
+
+
+if STORE == "postgres":
+    pytest_plugins = ["support.postgres_fixtures"]
+collect_ignore_glob = [] if STORE == "postgres" else ["*/test_postgres*.py"]
 
 
 def pytest_collection_finish() -> None:

@@ -34,6 +34,12 @@ TESTS = str(Path(__file__).parents[1])
 ENDS_S = 100
 """Deadline of a process that ends by itself: far longer than it takes, shorter than pytest's limit of a test."""
 
+STORE = os.environ.get("STORE", "json")
+"""The store under test: json, or postgres (`make test-store`)."""
+
+STORE_SETTINGS: dict[str, Any] = {}
+"""Its settings, below `store`; empty for the default, and until its server runs."""
+
 SHORT = {
     "scheduler.quiet_s": 0.15,
     "scheduler.max_wait_s": 2,
@@ -111,6 +117,7 @@ def exit_code(process: Process, timeout_s: float) -> int:
 def make_settings(data_dir: Path, redis_url: str | None, **changes: Any) -> Settings:
     """Settings with short times; `changes` use `__` for the dot."""
     flags = {**SHORT, "data_dir": str(data_dir), "redis_url": redis_url}
+    flags |= {f"store.{name}": value for name, value in STORE_SETTINGS.items()}
     flags |= {name.replace("__", "."): value for name, value in changes.items()}
     return config.load(environ={}, file=_no_file(data_dir), flags=flags).settings
 

@@ -1,4 +1,4 @@
-"""A real PostgreSQL of the tests' own, in a temporary folder, with fsync on. Nothing of the machine's own server is used.
+"""A real PostgreSQL of the tests' own, in a temporary folder, with fsync on, whatever server the machine runs.
 
 PostgreSQL refuses to run as root: then it runs as the user `postgres`, whom Debian's package makes.
 """
@@ -147,7 +147,7 @@ class PostgresServer:
     def sql(self, statement: str, name: str = "postgres") -> list[tuple[Any, ...]]:
         """Run a statement as the superuser; its rows, if it has any."""
         with psycopg.connect(self.url(name), autocommit=True) as connection:
-            cursor = connection.execute(statement)  # type: ignore[call-overload]  # of the tests' own
+            cursor = connection.execute(statement)
             return cursor.fetchall() if cursor.description else []
 
     def _run(self, program: str, *words: str) -> subprocess.CompletedProcess[bytes]:

@@ -10,18 +10,24 @@ from typing import Any
 import orjson
 from msgspec import convert
 
-from memd.config import StoreSettings
+from memd.config import Settings, StoreSettings
 from memd.context import Bucket
 from memd.disk import files
-from memd.memory.store.json_store import JsonStore
-from memd.memory.store.protocol import Loaded
+from memd.memory.store.json_store import open_store
+from memd.memory.store.protocol import Loaded, Store
+from support import STORE_SETTINGS
 
 ALICE = Bucket("alice@example.com")
 
 
 def options(**changes: Any) -> StoreSettings:
     """Settings of the store, with changes."""
-    return convert(changes, StoreSettings)
+    return convert(changes, StoreSettings, dec_hook=lambda kind, value: kind(value))
+
+
+def make_store(data_dir: Path, **changes: Any) -> Store:
+    """The store under test: of JSON files in this folder, or with `STORE=postgres` the empty database."""
+    return open_store(Settings(data_dir=data_dir, store=options(**STORE_SETTINGS, **changes)))
 
 
 def ours() -> bool:
@@ -29,7 +35,7 @@ def ours() -> bool:
     return True
 
 
-def save(store: JsonStore, content: str, bucket: Bucket = ALICE) -> Loaded:
+def save(store: Store, content: str, bucket: Bucket = ALICE) -> Loaded:
     """Add one fact, durably."""
     loaded = store.load(bucket)
     fact = {"id": f"fact_{loaded.revision:08x}", "content": content}
@@ -37,7 +43,7 @@ def save(store: JsonStore, content: str, bucket: Bucket = ALICE) -> Loaded:
     return store.commit(bucket, loaded, document, ours)
 
 
-def contents(store: JsonStore, bucket: Bucket = ALICE) -> list[str]:
+def contents(store: Store, bucket: Bucket = ALICE) -> list[str]:
     """The contents of the stored facts."""
     return [fact["content"] for fact in store.load(bucket).document["facts"]]
 

@@ -17,10 +17,9 @@ from support import make_settings
 from support.stores import ALICE, DAMAGE, contents, names, options, ours, save
 
 from memd.config import Settings
-from memd.context import Bucket, Message, identify
-from memd.disk import files, lock
+from memd.context import Bucket
+from memd.disk import lock
 from memd.errors import ClaimLost, ConfigError, Conflict, DocumentDamaged, DocumentTooNew, StoreUnavailable
-from memd.memory.document import Document
 from memd.memory.store.cache import CachedReader
 from memd.memory.store.json_store import JsonStore, open_store
 from memd.memory.store.protocol import Wish
@@ -54,14 +53,6 @@ def store(tmp_path: Path) -> JsonStore:
 def file(tmp_path: Path) -> Path:
     """Where Alice's document is."""
     return tmp_path / "data" / "users" / "alice@example.com" / "memory.json"
-
-
-def test_what_is_committed_is_loaded(store: JsonStore) -> None:
-    """A document comes back as it was written, with its revision and hash."""
-    committed = save(store, "The user likes tea")
-
-    assert store.load(ALICE) == committed
-    assert committed.revision == 1
 
 
 def test_loading_what_is_not_there_creates_nothing(store: JsonStore, tmp_path: Path) -> None:
@@ -114,16 +105,6 @@ def test_facts_that_a_hand_added_get_ids_of_their_own(store: JsonStore, file: Pa
     assert ids == [fact["id"] for fact in store.load(ALICE).document["facts"]]
 
 
-def test_a_stale_document_is_not_written(store: JsonStore) -> None:
-    """Of two that loaded the same version, the second one gets a conflict and nothing changes."""
-    first = store.load(ALICE)
-    save(store, "The user likes tea")
-
-    with pytest.raises(Conflict):
-        store.commit(ALICE, first, {**first.document, "revision": 1}, ours)
-    assert contents(store) == ["The user likes tea"]
-
-
 def test_an_edit_by_hand_is_a_conflict_even_with_the_same_revision(store: JsonStore, file: Path) -> None:
     """The hash of the file decides, not only its revision."""
     loaded = save(store, "The user likes tea")
@@ -157,19 +138,6 @@ def test_the_claim_is_asked_for_while_the_lock_is_held(store: JsonStore, tmp_pat
     assert held == [True]
 
 
-def test_a_document_says_which_messages_it_has_taken_in(store: JsonStore) -> None:
-    """By thread; a single turn is also known by what it says, wherever it stood."""
-    turns = identify("t", [Message("user", "a"), Message("user", "b"), Message("user", "c", id="3")])
-    (alone,) = identify("t", [Message("user", "b")])
-    held = [message.identity for message in turns]
-    loaded = store.load(ALICE)
-    assert (loaded.known, store.load(ALICE, {"t": held}).known) == (frozenset(), frozenset())
-    store.commit(ALICE, loaded, {**loaded.document, "revision": 1, "ledger": {"t": held[:2]}}, ours, {"t": held[:2]})
-
-    assert store.load(ALICE, {"t": [*held, alone.identity]}).known == {*held[:2], alone.identity}
-    assert store.load(ALICE, {"u": held}).known == frozenset()
-
-
 def test_a_document_loaded_before_a_forgetting_is_not_written(store: JsonStore, file: Path) -> None:
     """Though there is no document, before and after; another user's is written all the same."""
     loaded, bob = store.load(ALICE), store.load(Bucket("bob"))
@@ -198,23 +166,6 @@ def test_a_forgetting_waits_for_a_commit_and_others_do_not(store: JsonStore, mon
     assert store.tombstones.find(ALICE.user_id) is None
     assert set(store.tombstones.unfinished()) == {Wish(ALICE.user_id), Wish("bob")}
     assert store.tombstones.extend(Wish(ALICE.user_id), ["i1"]).open == (Wish(ALICE.user_id),)
-
-
-def test_no_update_is_lost_between_threads(store: JsonStore) -> None:
-    """Writers that reload on a conflict end with everybody's fact in the document."""
-
-    def add(number: int) -> None:
-        while True:
-            try:
-                save(store, f"The user has cat number {number}")
-            except Conflict:
-                continue
-            return
-
-    with ThreadPoolExecutor(8) as pool:
-        list(pool.map(add, range(40)))
-    assert sorted(contents(store)) == sorted(f"The user has cat number {n}" for n in range(40))
-    assert store.load(ALICE).revision == 40
 
 
 def test_a_reader_never_sees_half_a_document(store: JsonStore, file: Path) -> None:
@@ -266,15 +217,6 @@ def test_too_many_open_files_is_an_outage_and_no_damage(store: JsonStore) -> Non
             store.load(ALICE)
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-    assert store.load(ALICE) == loaded
-
-
-def test_a_document_too_large_to_read_is_never_written(store: JsonStore) -> None:
-    """The limit holds on both sides."""
-    loaded = save(store, "The user likes tea")
-
-    with pytest.raises(StoreUnavailable, match="E_DOCUMENT_SIZE"):
-        store.commit(ALICE, loaded, {**loaded.document, "plugin": "x" * files.MAX_BYTES}, ours)
     assert store.load(ALICE) == loaded
 
 
@@ -395,23 +337,6 @@ def test_a_newer_document_is_left_alone(store: JsonStore, file: Path) -> None:
     assert file.read_bytes() == newer
 
 
-def test_a_hostile_id_never_reads_another_users_document(store: JsonStore) -> None:
-    """Ids that look like paths have documents of their own."""
-    hostile = [
-        "../alice@example.com",
-        "alice@example.com/../alice@example.com",
-        "Alice@example.com",
-        "alice@example.com ",
-    ]
-    save(store, "The user likes tea")
-
-    for user_id in hostile:
-        assert contents(store, Bucket(user_id)) == []
-        save(store, user_id, Bucket(user_id))
-    assert sorted(store.users()) == sorted(["alice@example.com", *hostile])
-    assert contents(store) == ["The user likes tea"]
-
-
 def test_users_and_agents_are_listed_by_their_ids(store: JsonStore, file: Path) -> None:
     """Long ids are read from the documents; folders of somebody else are left out."""
     long = "用户" * 40
@@ -454,19 +379,6 @@ def test_a_cached_document_is_not_read_again_until_it_changes(store: JsonStore, 
     assert list(reader.read(ALICE)["facts"]) == []
 
 
-@pytest.mark.parametrize("cap", [0, 1, 3])
-def test_the_cache_holds_no_more_than_its_cap(store: JsonStore, cap: int, tmp_path: Path) -> None:
-    """The least recently used documents are forgotten."""
-    reader = CachedReader[None](store, make_settings(tmp_path, None, store__cache_documents=cap))
-    buckets = [Bucket(f"user{n}") for n in range(4)]
-    for bucket in buckets:
-        save(store, "tea", bucket)
-    documents: list[Document] = [reader.read(bucket) for bucket in buckets]
-
-    kept = [reader.read(b) is document for b, document in reversed(list(zip(buckets, documents, strict=True)))]
-    assert kept == [True] * cap + [False] * (4 - cap)
-
-
 def test_the_store_named_in_the_settings_is_opened(tmp_path: Path) -> None:
     """By default JSON files in the data folder."""
     assert isinstance(open_store(Settings(data_dir=tmp_path)), JsonStore)
@@ -479,14 +391,6 @@ def test_a_store_that_cannot_be_loaded_stops_the_start(tmp_path: Path, name: str
     """One sentence that names the setting."""
     with pytest.raises(ConfigError, match=r"setting store\.class: "):
         open_store(Settings(data_dir=tmp_path, store=options(**{"class": name})))
-
-
-def test_making_a_document_durable_asks_for_nothing_when_there_is_none(store: JsonStore) -> None:
-    """Sync is harmless for a bucket without a document and for one with it."""
-    store.sync(ALICE)
-    save(store, "tea")
-    store.sync(ALICE)
-    assert contents(store) == ["tea"]
 
 
 @pytest.mark.parametrize("linked", ["users/alice@example.com", "users/alice@example.com/agents"])

@@ -160,6 +160,12 @@ class Postgres:
         """A connection beside the pool. Raises psycopg.Error."""
         return Bounded.connect(self._conninfo, autocommit=True)
 
+    @staticmethod
+    def close_all() -> None:
+        """Close all connections of this process."""
+        for one in _ALL.values():
+            one.close()
+
     def close(self) -> None:
         """Close all connections; the next use opens new ones."""
         pool = self._pool

@@ -27,7 +27,8 @@ class LineRows:
         )
         self._add = (
             f"INSERT INTO memd.{table} ({', '.join(columns)}, file, start, lines) "  # noqa: S608
-            f"VALUES ({', '.join('%s' for _ in columns)}, %s, %s, %s)"
+            f"VALUES ({', '.join('%s' for _ in columns)}, %s, %s, %s) "
+            f"ON CONFLICT ({', '.join(columns)}, file, start) DO UPDATE SET lines = excluded.lines"
         )
         self._remove = f"DELETE FROM memd.{table} WHERE {owner} AND file <> %s"  # noqa: S608
 
@@ -49,7 +50,7 @@ class LineRows:
         return data[data.find(b"\n", cut) + 1 :] if b"\n" in data[cut:] else b""
 
     def append(self, connection: Bounded, owner: Sequence[Any], named: NamedLines, lines: bytes) -> None:
-        """Add lines at the end of what is named."""
+        """Add lines at the end of what is named. Who comes too late finds others there, and is rolled back."""
         connection.execute(self._add, [*owner, named.file, named.bytes, lines])
 
     def remove_others(self, connection: Bounded, owner: Sequence[Any], file: str) -> None:
