@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import os
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
@@ -57,7 +58,7 @@ LINK: dict[str, str | int] = {
 FITNESS = """
 SELECT current_setting('fsync'), current_setting('full_page_writes'), current_setting('server_version_num')::int
 """
-HAS_TABLES = "SELECT to_regclass('memd.store') IS NOT NULL"
+HAS_TABLES = "SELECT EXISTS (SELECT FROM pg_tables WHERE schemaname = 'memd' AND tablename = 'store')"
 
 LEAST_SERVER = 130_000
 
@@ -78,6 +79,22 @@ _WORDS: tuple[tuple[type[psycopg.Error], str], ...] = (
     (errors.InvalidSchemaName, NO_TABLES),
     (errors.UndefinedColumn, "E_STORE_SCHEMA: the tables are older than this version of memd; run `memd store init`"),
 )
+
+
+_REFUSALS = (
+    ("authentication failed", "E_STORE_LOGIN: PostgreSQL refuses the user or the password"),
+    ("no password supplied", "E_STORE_LOGIN: PostgreSQL asks for a password; PGPASSWORD or PGPASSFILE has it"),
+    ("no pg_hba.conf entry", "E_STORE_LOGIN: PostgreSQL lets this user in from nowhere here (pg_hba.conf)"),
+    ("too many c", "E_STORE_CONNECTIONS: PostgreSQL takes no more connections"),
+    ("remaining connection slots", "E_STORE_CONNECTIONS: PostgreSQL takes no more connections"),
+    ("does not exist", "E_STORE_DATABASE: PostgreSQL has no such database or role"),
+    ("certificate", "E_STORE_TLS: the certificate of PostgreSQL is not accepted"),
+    ("SSL", "E_STORE_TLS: PostgreSQL and the settings do not agree on TLS"),
+    ("read-only", "E_STORE_READ_ONLY: PostgreSQL takes no writes; is it a standby?"),
+)
+"""A refused login has no code, only words. They are compared, and never repeated: they name users and hosts."""
+
+NO_CONNECTION = "E_STORE_CONNECTION: PostgreSQL cannot be reached, or does not answer"
 
 
 class Bounded(psycopg.Connection[tuple[Any, ...]]):
@@ -113,6 +130,8 @@ class Postgres:
         self._lock = threading.Lock()
         self._pool: ConnectionPool[Bounded] | None = None
         self._held = threading.local()
+        self._failed: tuple[float, StoreUnavailable] | None = None
+        """When the server was last found out of reach (monotonic), and how."""
 
     def run(self, work: Callable[[Bounded], T]) -> T:
         """Run statements that change nothing, or that may be run twice. Within a transaction of this thread: in it.
@@ -129,7 +148,7 @@ class Postgres:
             except psycopg.Error as error:
                 if left == 1 or not is_lost(error):
                     raise unavailable(error) from None
-        raise StoreUnavailable("E_STORE_CONNECTION: PostgreSQL cannot be reached, or does not answer")
+        raise StoreUnavailable(NO_CONNECTION)
 
     @contextmanager
     def borrowed(self) -> Iterator[Bounded]:
@@ -181,8 +200,12 @@ class Postgres:
             pool.close(wait_s)
 
     def _opened(self) -> ConnectionPool[Bounded]:
+        """The pool. One thread tries to reach the server; those that wait meanwhile fail with it."""
+        asked = time.monotonic()
         with self._lock:
             if self._pool is None:
+                if self._failed is not None and self._failed[0] > asked:
+                    raise type(self._failed[1])(str(self._failed[1]))
                 pool = ConnectionPool(
                     self._conninfo,
                     connection_class=Bounded,
@@ -200,7 +223,8 @@ class Postgres:
                     with self.new() as connection:
                         check_fitness(connection)
                 except psycopg.Error as error:
-                    raise unavailable(error) from None
+                    self._failed = (time.monotonic(), unavailable(error))
+                    raise self._failed[1] from None
                 pool.open()
                 self._pool = pool
             return self._pool
@@ -230,7 +254,7 @@ def is_lost(error: psycopg.Error) -> bool:
     """Whether the connection has gone, so that another one may do."""
     if isinstance(error, PoolTimeout):
         return False
-    return error.sqlstate is None or error.sqlstate.startswith(("08", "57P"))
+    return error.sqlstate is None or error.sqlstate.startswith(("08", "57P", "25P03"))
 
 
 def unavailable(error: psycopg.Error) -> StoreUnavailable:
@@ -240,7 +264,8 @@ def unavailable(error: psycopg.Error) -> StoreUnavailable:
             is_unfit = kind in (errors.UndefinedTable, errors.InvalidSchemaName, errors.UndefinedColumn)
             return (StoreUnfit if is_unfit else StoreUnavailable)(sentence)
     if error.sqlstate is None:
-        return StoreUnavailable("E_STORE_CONNECTION: PostgreSQL cannot be reached, or does not answer")
+        said = str(error)
+        return StoreUnavailable(next((sentence for words, sentence in _REFUSALS if words in said), NO_CONNECTION))
     return StoreUnavailable(f"E_STORE_SQL_{error.sqlstate}: PostgreSQL refused a statement")
 
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import psycopg
 
 from memd.errors import ConfigError
-from memd.memory.store.postgres.connecting import Bounded, check_server, conninfo_of, unavailable
+from memd.memory.store.postgres.connecting import HAS_TABLES, Bounded, check_server, conninfo_of, unavailable
 
 VERSION = 1
 """Of the tables that this memd needs, and of its writes: `min_writer` of a store is compared with it."""
@@ -20,7 +20,6 @@ MIN_WRITERS = {1: 1}
 LOCK = "SELECT pg_advisory_xact_lock(7230101)"
 """One init at a time."""
 
-EXISTS = "SELECT to_regclass('memd.store') IS NOT NULL"
 PRESENT = "SELECT version FROM memd.store"
 FIRST = "INSERT INTO memd.store (id, key, version, min_writer) VALUES (%s, %s, 0, 1)"
 RAISED = "UPDATE memd.store SET version = %s, min_writer = greatest(min_writer, %s)"
@@ -55,7 +54,7 @@ def migrate(url: str) -> Migrated:
 
 def _version(connection: Bounded) -> int:
     """The version of the tables. Raises ConfigError for one that this memd does not know."""
-    found = _first(connection, PRESENT) if _first(connection, EXISTS) else 0
+    found = _first(connection, PRESENT) if _first(connection, HAS_TABLES) else 0
     if found > VERSION:
         raise ConfigError(
             f"E_STORE_TOO_NEW: the tables have version {found}, this memd knows {VERSION}; nothing was changed, "
