@@ -8,8 +8,8 @@ from __future__ import annotations
 import logging
 import os
 import threading
-import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
@@ -130,8 +130,7 @@ class Postgres:
         self._lock = threading.Lock()
         self._pool: ConnectionPool[Bounded] | None = None
         self._held = threading.local()
-        self._failed: tuple[float, StoreUnavailable] | None = None
-        """When the server was last found out of reach (monotonic), and how."""
+        self._attempt: Future[ConnectionPool[Bounded]] | None = None
 
     def run(self, work: Callable[[Bounded], T]) -> T:
         """Run statements that change nothing, or that may be run twice. Within a transaction of this thread: in it.
@@ -200,34 +199,50 @@ class Postgres:
             pool.close(wait_s)
 
     def _opened(self) -> ConnectionPool[Bounded]:
-        """The pool. One thread tries to reach the server; those that wait meanwhile fail with it."""
-        asked = time.monotonic()
+        """The pool. One thread tries to reach the server; those that come meanwhile wait for it, and fail with it."""
         with self._lock:
-            if self._pool is None:
-                if self._failed is not None and self._failed[0] > asked:
-                    raise type(self._failed[1])(str(self._failed[1]))
-                pool = ConnectionPool(
-                    self._conninfo,
-                    connection_class=Bounded,
-                    kwargs={"autocommit": True},
-                    min_size=1,
-                    max_size=self._connections,
-                    open=False,
-                    configure=_prepare,
-                    name="memd",
-                    timeout=FREE_S,
-                    max_idle=IDLE_S,
-                    reconnect_timeout=FREE_S,  # a longer one backs off for minutes while the server is back
-                )
-                try:
-                    with self.new() as connection:
-                        check_fitness(connection)
-                except psycopg.Error as error:
-                    self._failed = (time.monotonic(), unavailable(error))
-                    raise self._failed[1] from None
-                pool.open()
-                self._pool = pool
-            return self._pool
+            if self._pool is not None:
+                return self._pool
+            attempt, is_ours = self._attempt or Future(), self._attempt is None
+            self._attempt = attempt
+        if is_ours:
+            try:
+                attempt.set_result(self._open())
+            except BaseException as error:
+                attempt.set_exception(error)
+                raise
+            finally:
+                with self._lock:
+                    self._attempt = None
+        try:
+            return attempt.result()
+        except StoreUnavailable as error:
+            raise type(error)(str(error)) from None
+
+    def _open(self) -> ConnectionPool[Bounded]:
+        """Open a pool, after a look at the server. Raises StoreUnavailable."""
+        try:
+            with self.new() as connection:
+                check_fitness(connection)
+        except psycopg.Error as error:
+            raise unavailable(error) from None
+        pool = ConnectionPool(
+            self._conninfo,
+            connection_class=Bounded,
+            kwargs={"autocommit": True},
+            min_size=1,
+            max_size=self._connections,
+            open=False,
+            configure=_prepare,
+            name="memd",
+            timeout=FREE_S,
+            max_idle=IDLE_S,
+            reconnect_timeout=FREE_S,  # a longer one backs off for minutes while the server is back
+        )
+        pool.open()
+        with self._lock:
+            self._pool = pool
+        return pool
 
 
 def check_fitness(connection: Bounded) -> None:
@@ -303,4 +318,4 @@ def _forked() -> None:
 
 
 os.register_at_fork(after_in_child=_forked)
-logging.getLogger("psycopg.pool").setLevel(logging.CRITICAL)  # it names hosts and users; outages are logged by memd
+logging.getLogger("psycopg").setLevel(logging.CRITICAL)  # it names hosts and users; outages are logged by memd
