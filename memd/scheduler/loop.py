@@ -11,7 +11,16 @@ import time
 from types import FrameType
 
 from memd.config import Settings
-from memd.errors import AccountRefused, InboxFull, InboxUnavailable, MemdError, NotReady, OtherStore
+from memd.errors import (
+    AccountRefused,
+    InboxFull,
+    InboxUnavailable,
+    MemdError,
+    NotReady,
+    OtherStore,
+    StoreUnavailable,
+    StoreUnfit,
+)
 from memd.events import Event, logger
 from memd.extraction import endpoint
 from memd.inbox import library, server_check, verbs
@@ -39,7 +48,7 @@ RETRY_MAX_S = 1.0
 def run(settings: Settings) -> None:
     """Schedule until SIGTERM or SIGINT.
 
-    Raises ServerUnfit or ConfigError before it starts any work, and OtherStore at any time.
+    Raises ServerUnfit, StoreUnfit or ConfigError before it starts any work, and OtherStore at any time.
     """
     scheduler = Scheduler(settings)
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -90,9 +99,9 @@ class Scheduler:
             try:
                 server_check.require(self._client, self._settings)
                 self._install()
-            except AccountRefused:  # only a person can fix it, and the one who started us is present
+            except (AccountRefused, StoreUnfit):  # only a person can fix it, and the one who started us is present
                 raise
-            except (InboxUnavailable, InboxFull) as error:
+            except (InboxUnavailable, InboxFull, StoreUnavailable) as error:
                 self._wake.wait(self._failed(error))
             else:
                 self._outage.ended()

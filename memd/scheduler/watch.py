@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import redis
 
 from memd.config import Settings
-from memd.errors import InboxFull
+from memd.errors import InboxFull, StoreUnavailable
 from memd.events import Event, logger
 from memd.inbox import library, verbs
 from memd.inbox.connection import send
@@ -34,7 +36,8 @@ class Watch:
             self.stale = True
         if self.stale:
             self._install()
-        library.require_store(self._client, self._store)
+        with suppress(StoreUnavailable):  # whoever uses the store meets the same error; the inbox goes on without it
+            library.require_store(self._client, self._store)
         library.mark_full(self._client, self._settings.inbox.memory_headroom)
         send(self._client, verbs.sweep())
         if mended := send(self._client, verbs.rebase()):

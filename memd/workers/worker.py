@@ -23,7 +23,7 @@ from rq.serializers import JSONSerializer
 
 from memd import __version__
 from memd.config import Settings
-from memd.errors import InboxUnavailable, MemdError, OtherStore
+from memd.errors import InboxUnavailable, MemdError, OtherStore, StoreUnavailable, StoreUnfit
 from memd.events import Event, logger
 from memd.extraction import preload
 from memd.forget import Forgetting
@@ -64,8 +64,6 @@ def run(settings: Settings) -> None:
     loaded, and OtherStore at any time.
     """
     store = open_store(settings)
-    store.sweep()
-    store.close()  # what is open must not be inherited by the children
     preload(settings.extraction)
     shared_patterns(settings.signals.folder)
     if settings.redaction.pii:
@@ -78,6 +76,7 @@ def run(settings: Settings) -> None:
     log.info(Event.WORKER_STARTED, pid=os.getpid())
     stop, outage = Stop(), Outage(log)
     rq_log.only_news()
+    _sweep(store, stop, outage)
     pause = 0.1
     while not stop.requested:
         stop.listen()
@@ -86,6 +85,25 @@ def run(settings: Settings) -> None:
         pause = pause_after(pause, ran_bells, time.monotonic() - started)
         stop.sleep(pause * random.uniform(0.5, 1))  # noqa: S311  (jitter, not a secret)
     log.info(Event.WORKER_STOPPED, pid=os.getpid())
+
+
+def _sweep(store: Store, stop: Stop, outage: Outage) -> None:
+    """Remove what crashes left behind, as soon as the store can be reached. Raises StoreUnfit."""
+    pause = 0.1
+    while not stop.requested:
+        stop.listen()
+        try:
+            store.sweep()
+        except StoreUnfit:  # only a person can fix it
+            raise
+        except StoreUnavailable as error:
+            outage.failed(error)
+            stop.sleep(pause)
+            pause = pause_after(pause, ran_bells=False, lasted_s=0)
+        else:
+            outage.ended()
+            break
+    store.close()  # the children open their own
 
 
 def pause_after(pause_s: float, ran_bells: bool, lasted_s: float) -> float:

@@ -8,7 +8,10 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-from chaos.plan import PRESETS, Plan, shortened
+from support import STORE
+from support.databases import Missing
+
+from chaos.plan import PRESETS, Plan, on_postgres, shortened
 from chaos.run import chaos
 
 MAX_SEED = 1_000_000
@@ -18,8 +21,12 @@ def main() -> int:
     """Read the options, run, print."""
     options = _options()
     seed = options.seed if options.seed is not None else random.SystemRandom().randrange(MAX_SEED)
-    sys.stderr.write(f"chaos: {options.preset}, seed {seed}\n")
-    report = chaos(_plan(options, seed))
+    sys.stderr.write(f"chaos: {options.preset}, seed {seed}, store {STORE}\n")
+    try:
+        report = chaos(_plan(options, seed))
+    except Missing as error:
+        sys.stderr.write(f"make chaos STORE=postgres cannot run here: {error}\n")
+        return 3
     sys.stdout.write(report.table() + "\n")
     if options.json is not None:
         report.write(options.json)
@@ -27,7 +34,8 @@ def main() -> int:
 
 
 def _plan(options: argparse.Namespace, seed: int) -> Plan:
-    return shortened(replace(PRESETS[options.preset](seed), appendfsync=options.appendfsync), options.shorten)
+    plan = shortened(replace(PRESETS[options.preset](seed), appendfsync=options.appendfsync), options.shorten)
+    return on_postgres(plan) if STORE == "postgres" else plan
 
 
 def _options() -> argparse.Namespace:

@@ -19,7 +19,8 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 
-from support import environment, forkserver
+from support import STORE, environment, forkserver
+from support.databases import Database
 
 from chaos.plan import Plan
 from memd.inbox.connection import socket_path
@@ -45,6 +46,11 @@ class Role(StrEnum):
     WORKER = "worker"
     CHILD = "child"
     PRODUCER = "producer"
+    POSTGRES = "postgres"
+
+
+SLOW = frozenset({Role.SERVER, Role.POSTGRES})
+"""Roles whose start waits until they respond."""
 
 
 @dataclass
@@ -91,11 +97,15 @@ class Fleet:
         self._helpers: list[Process] = []
         self._forks = forkserver.ForkServer(("chaos.producer", "chaos.watcher", "memd.client"), self._extra)
         self._model_url = self._start_model()
+        self._database = Database() if STORE == "postgres" else None
         self.settings = plan.settings(folder, self._model_url)
-        self.plan = replace(plan, socket=str(socket_path(self.settings)))
+        database = self._database.url if self._database else ""
+        self.plan = replace(plan, socket=str(socket_path(self.settings)), database=database)
         self._parts = [Part(Role.SERVER, "server", lambda: server.start(self.settings, server.die_with(os.getpid())))]
+        if self._database is not None:
+            self._parts.append(Part(Role.POSTGRES, "postgres", self._database.start, self._database.process))
         self._starter = ThreadPoolExecutor(1, "server-starter")  # the server dies with this thread
-        self._starting: Future[Process] | None = None
+        self._starting: dict[Role, Future[Process]] = {}
         self._doomed: list[tuple[float, int]] = []
 
     # --- beginning and end ---
@@ -117,14 +127,16 @@ class Fleet:
 
     def stop(self) -> None:
         """Stop everything in memd's order: the parts, then the helpers, then the server."""
-        if self._starting is not None:
-            self._parts[0].process = self._starting.result()
-        memd = [part.process for part in self._parts[1:] if part.process is not None]
+        if Role.SERVER in self._starting:
+            self._parts[0].process = self._starting[Role.SERVER].result()
+        memd = [part.process for part in self._parts if part.process is not None and part.role not in SLOW]
         _stop([process for process in memd if process.poll() is None])
         _stop(self._helpers)
         if isinstance(process := self._parts[0].process, subprocess.Popen) and process.poll() is None:
             server.stop(process)
         self._starter.shutdown()
+        if self._database is not None:
+            self._database.stop()
         self._forks.close()
 
     # --- while it runs ---
@@ -162,7 +174,10 @@ class Fleet:
         part, pid = rng.choice(victims)
         orphans = children(pid) if role is Role.WORKER else []
         try:
-            os.kill(pid, signal.SIGKILL)
+            if role is Role.POSTGRES and self._database is not None:
+                self._database.kill()
+            else:
+                os.kill(pid, signal.SIGKILL)
         except ProcessLookupError:  # a drain that ended just now
             return False
         part.killed = role is not Role.CHILD
@@ -187,24 +202,24 @@ class Fleet:
     # --- how each is started ---
 
     def _look_at(self, part: Part) -> None:
-        if part.process is not None and self._starting is None:
+        if part.process is not None and part.role not in self._starting:
             code = part.process.wait()
             part.done = part.role is Role.PRODUCER and code == 0
             if not part.killed and not part.done:
                 self.tally.died_alone.append(f"{part.name}: {code}")
             if part.done:
                 return
-        if part.role is Role.SERVER:
-            self._restart_server(part)
+        if part.role in SLOW:
+            self._restart_slowly(part)
         else:
             part.process, part.killed, part.ready = part.start(), False, False
 
-    def _restart_server(self, part: Part) -> None:
-        """In its own thread: the start waits until the server responds, and the kills continue meanwhile."""
-        if self._starting is None:
-            self._starting = self._starter.submit(part.start)
-        elif self._starting.done():
-            part.process, part.killed, self._starting = self._starting.result(), False, None
+    def _restart_slowly(self, part: Part) -> None:
+        """In a thread of its own: the start waits until the server responds, and the kills continue meanwhile."""
+        if part.role not in self._starting:
+            self._starting[part.role] = self._starter.submit(part.start)
+        elif self._starting[part.role].done():
+            part.process, part.killed = self._starting.pop(part.role).result(), False
 
     def _memd(self, role: Role, number: int) -> Part:
         name = f"{role}-{number}"

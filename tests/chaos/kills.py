@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from chaos.fleet import Fleet, Role
 from chaos.plan import Plan
 
-STAND_INS = (Role.PRODUCER, Role.CHILD, Role.SCHEDULER, Role.SERVER, Role.WORKER)
+STAND_INS = (Role.PRODUCER, Role.CHILD, Role.SCHEDULER, Role.SERVER, Role.POSTGRES, Role.WORKER)
 """Roles to hit when the role in turn has no process; roles that start cheaply come first."""
 
 BUSY_ONLY = frozenset({Role.PRODUCER, Role.CHILD})

@@ -77,6 +77,9 @@ class Plan:
     socket: str = ""
     """The server's socket; filled in by the run."""
 
+    database: str = ""
+    """The address of the store's database; empty for files. Filled in by the run."""
+
     begin: float = 0.0
     """`time.monotonic()` of the first push; filled in by the run."""
 
@@ -172,6 +175,11 @@ def small(seed: int) -> Plan:
         drain_within_s=30,  # a worker needs seconds to start where other tests run at the same time
         patience_s=60,
     )
+
+
+def on_postgres(plan: Plan) -> Plan:
+    """The same with PostgreSQL among the targets of the kills."""
+    return replace(plan, shares=(*plan.shares, ("postgres", 2)))
 
 
 def shortened(plan: Plan, times: int) -> Plan:

@@ -9,6 +9,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 
 import redis
@@ -16,18 +17,21 @@ from support import Slowdown, wait_for
 
 from chaos import leftovers, load, watcher
 from chaos.compare import compare
-from chaos.fleet import Fleet, Role, processes_of
+from chaos.fleet import Fleet, processes_of
 from chaos.kills import Killer
 from chaos.model import MIXED
 from chaos.plan import DATA, Plan
 from chaos.progress import Display
 from chaos.report import Report
 from memd.client import Memd
+from memd.context import Bucket
 from memd.errors import MemdError
 from memd.inbox import library
 from memd.inbox.connection import connect
 from memd.inbox.figures import workers_listening
+from memd.memory.document import Document
 from memd.memory.store.json_store import open_store
+from memd.memory.store.protocol import Store
 
 TICK_S = 0.02
 """Pause between two checks of the fleet, each of which starts dead parts again."""
@@ -189,7 +193,7 @@ class Run:
         with Memd(self._fleet.settings) as app:
             status = app.status()
             store = open_store(self._fleet.settings)
-            found = compare(plan, numbers, lambda bucket: store.peek(bucket).document)
+            found = compare(plan, numbers, partial(_whole, store))
         report.accepted, report.stored = len(set(numbers)), found.stored
         report.skipped = {reason: count for reason, count in status.by_reason.items() if not reason.startswith("E_")}
         report.put("not_accepted", plan.contexts - report.accepted)
@@ -200,7 +204,7 @@ class Run:
     def _look_at_the_rest(self) -> None:
         """Add the findings that only the ended processes show."""
         report, tally = self._report, self._fleet.tally
-        report.kills = {role.value: tally.kills[role] for role in Role}
+        report.kills = {role: tally.kills[role] for role in dict(self._plan.shares)}
         report.put("died_alone", len(tally.died_alone), tally.died_alone[:SHOWN])
         report.put("orphans", tally.orphans)
         left = list(processes_of(self._folder))
@@ -221,8 +225,14 @@ class Run:
         if not self._display.wanted:
             return
         kills = self._fleet.tally.kills
-        hits = ", ".join(f"{role.value} {kills[role]}" for role in Role)
+        hits = ", ".join(f"{role} {kills[role]}" for role in dict(self._plan.shares))
         self._display.show(load.acknowledged(self._folder, self._plan), f"{words}; kills {kills.total()} ({hits})")
+
+
+def _whole(store: Store, bucket: Bucket) -> Document:
+    """A document with its ledger, wherever the store keeps it."""
+    document = store.peek(bucket).document
+    return {**document, "ledger": store.read_ledger(bucket, document)}
 
 
 def _lines(file: Path) -> list[str]:

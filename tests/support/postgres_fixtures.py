@@ -8,9 +8,8 @@ import pytest
 
 from memd.memory.store.postgres.connecting import Postgres
 from support import STORE_SETTINGS, postgres_server
-from support.postgres_server import Missing, PostgresServer
-
-CLASS = "memd.memory.store.postgres.PostgresStore"
+from support.databases import Missing
+from support.postgres_server import CLASS, PostgresServer
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -21,8 +21,10 @@ import psycopg
 
 from memd.memory.store.postgres.migrations import migrate
 from support import ENDS_S, wait_for
+from support.databases import Missing
 
 ACCOUNT = "postgres"
+CLASS = "memd.memory.store.postgres.PostgresStore"
 
 CONFIG = """
 listen_addresses = '127.0.0.1'
@@ -37,10 +39,6 @@ log_min_messages = warning
 lc_messages = 'C'
 timezone = 'UTC'
 """
-
-
-class Missing(Exception):
-    """PostgreSQL cannot be started here. The message says what is missing, and how to get it."""
 
 
 def programs() -> Path:
