@@ -9,7 +9,7 @@ PACKAGES := import sysconfig; print(sysconfig.get_path("purelib"))
 export PYTHONDONTWRITEBYTECODE :=# set in some environments: each process would compile the tests again
 SYNC := $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)  # the output of what runs side by side, one by one
 
-.PHONY: help setup demo test eval test-browser screenshots test-long test-repeat smoke lint tests chaos chaos-long chaos-mutants http-fuzz bench bench-full bench-peers \
+.PHONY: help setup demo test eval test-browser screenshots test-long test-store test-repeat smoke lint tests chaos chaos-long chaos-mutants http-fuzz bench bench-full bench-peers \
   bench-scale bench-overload bench-long clean
 
 help: ## Show this
@@ -39,6 +39,10 @@ screenshots: $(READY) ## Pictures of the console with the demo's memory, into do
 test-long: $(READY) ## The pages of docs/ typed line by line, and searches that rarely find anything; ten minutes
 	@PYTHONPATH=tests $(BIN)/python -m support.long
 
+test-store: $(READY) ## The store on PostgreSQL, which it starts by itself: contract, flow, faults, kills; ten minutes
+	@PYTHONPATH=tests $(BIN)/python -m support.on_postgres
+	@STORE=postgres PYTHONPATH=tests $(BIN)/python -m chaos small
+
 smoke: $(READY) ## A moment of each command that CI does not run as a whole
 	@PYTHONPATH=tests $(BIN)/python -m support.long --smoke
 
@@ -59,7 +63,7 @@ tests: $(READY) ## The tests, against the built and installed wheel; its depende
 	cd tests && env INSTALLED_WHEEL=1 ../$(TEST_VENV)/bin/python -m pytest -c ../pyproject.toml --rootdir=.. \
 	  -p no:cacheprovider -n 4 --dist worksteal --durations 12 .
 
-chaos: $(READY) ## Kill a process every 0.3 s for 40 s; compare what is stored with what was acknowledged
+chaos: $(READY) ## Kill a process every 0.3 s for 40 s; compare with what was acknowledged (STORE=postgres: on PostgreSQL)
 	@PYTHONPATH=tests $(BIN)/python -m chaos gate
 
 chaos-long: $(READY) ## The same for half an hour, with 250,000 contexts

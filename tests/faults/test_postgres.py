@@ -5,26 +5,22 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
-import threading
-from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
-from support import STORE_SETTINGS, wait_for
+from support import wait_for
 from support.postgres_proxy import PostgresProxy
 from support.postgres_server import PostgresServer
+from support.postgres_writers import added, check, hammered, store_at
 from support.stores import ALICE, contents, make_store, options, ours, save
 
 from memd.config import Secret
 from memd.context import Bucket, Key
 from memd.errors import ConfigError, Conflict, DocumentTooNew, MemdError, StoreUnavailable, StoreUnfit
-from memd.memory.said.changes import append
-from memd.memory.said.turns import Turn
 from memd.memory.store import document_file
 from memd.memory.store.postgres import PostgresStore, connecting
 from memd.memory.store.postgres.committing import bucket_lock, owner_lock
@@ -43,47 +39,12 @@ def store(tmp_path: Path) -> PostgresStore:
     return found
 
 
-def store_at(url: str, **more: Any) -> PostgresStore:
-    """A store at this address."""
-    return PostgresStore(Path(), options(**{**STORE_SETTINGS, "url": url}, options=more))
-
-
 @pytest.fixture
 def proxy(postgres: PostgresServer) -> Iterator[PostgresProxy]:
     """A proxy before the server."""
     with PostgresProxy(postgres.port) as found:
         yield found
         connecting.Postgres.close_all()
-
-
-def added(store: PostgresStore, name: str, bucket: Bucket = ALICE) -> int:
-    """Add a fact, an identity and a turn of this name; returns how often the claim was asked for."""
-    asked = []
-
-    def still_ours() -> bool:
-        asked.append(1)
-        return True
-
-    loaded = store.load(bucket, {"t": [name]})
-    assert not loaded.known
-    document = {
-        **loaded.document,
-        "revision": loaded.revision + 1,
-        "facts": [*loaded.document["facts"], {"id": f"fact_{name}", "content": name}],
-        "ledger": {"t": [name]},
-    }
-    store.commit(bucket, loaded, document, still_ours, {"t": [name]}, append([Turn(name, "t", "user", name)]))
-    return len(asked)
-
-
-def check(store: PostgresStore, names: set[str], bucket: Bucket = ALICE) -> None:
-    """The document, its ledger and its said layer have exactly these, each once."""
-    loaded = store.load(bucket)
-    facts = contents(store, bucket)
-    assert Counter(facts) == Counter(names)
-    assert loaded.revision == len(names)
-    assert sorted(store.read_ledger(bucket, loaded.document).get("t", [])) == sorted(names)
-    assert sorted(turn.text for turn in store.read_said(bucket, loaded.document).turns) == sorted(names)
 
 
 def test_a_connection_that_is_cut_before_the_commit_arrives_costs_one_more_try(
@@ -145,59 +106,17 @@ def test_sessions_and_forgettings_survive_a_cut_as_well(proxy: PostgresProxy, st
     assert len(found.hashes) == 1
 
 
-def _hammer(store: PostgresStore, stop: threading.Event, number: int, done: dict[Bucket, set[str]]) -> Counter[str]:
-    """Add to three buckets until it is told to stop; notes what was acknowledged."""
-    errors: Counter[str] = Counter()
-    count = 0
-    while not stop.is_set():
-        name, bucket = f"w{number}n{count}", Bucket(f"user{(number + count) % 3}")
-        try:
-            loaded = store.load(bucket, {"t": [name]})
-            if not loaded.known:
-                added(store, name, bucket)
-            done[bucket].add(name)
-            count += 1
-        except Conflict:
-            errors["conflict"] += 1
-        except StoreUnavailable as error:
-            errors[str(error).partition(":")[0]] += 1
-    return errors
-
-
-def _more_than(done: dict[Bucket, set[str]], count: int) -> bool:
-    return sum(map(len, done.values())) > count
-
-
-def _hammered(postgres: PostgresServer, store: PostgresStore, fault: Any, rounds: int) -> None:
-    """Four writers while the server has faults; afterwards all that was acknowledged is there, once and whole."""
-    done: dict[Bucket, set[str]] = {Bucket(f"user{number}"): set() for number in range(3)}
-    stop = threading.Event()
-    with ThreadPoolExecutor(4) as pool:
-        running = [pool.submit(_hammer, store, stop, number, done) for number in range(4)]
-        for _ in range(rounds):
-            before = sum(map(len, done.values()))
-            wait_for(partial(_more_than, done, before + 20), "writers commit")
-            fault()
-        before = sum(map(len, done.values()))
-        wait_for(partial(_more_than, done, before + 20), "writers commit after the last fault")
-        stop.set()
-        for one in running:
-            one.result()
-    for bucket, names in done.items():
-        check(store, names, bucket)
-
-
 def test_kill_9_of_the_server_loses_nothing_that_was_acknowledged(
     postgres: PostgresServer, store: PostgresStore
 ) -> None:
     """Nor is anything there twice or in part; the writers go on when it is back."""
-    _hammered(postgres, store, postgres.restart, 4)
+    hammered(store, postgres.restart, 4)
 
 
 def test_backends_that_are_terminated_lose_nothing(postgres: PostgresServer, store: PostgresStore) -> None:
     """An administrator ends all connections."""
     everybody = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'memd'"
-    _hammered(postgres, store, lambda: postgres.sql(everybody), 8)
+    hammered(store, lambda: postgres.sql(everybody), 8)
 
 
 def test_a_server_that_is_frozen_holds_nobody(
@@ -215,7 +134,7 @@ def test_a_server_that_is_frozen_holds_nobody(
         finally:
             postgres.freeze(False)
 
-    _hammered(postgres, store, freeze, 3)
+    hammered(store, freeze, 3)
 
 
 def test_a_restarted_server_costs_no_error(postgres: PostgresServer, store: PostgresStore) -> None:

@@ -50,6 +50,7 @@ SMOKE = (
     Search("slow texts", lambda _: ["-m", "support.slow_texts", "--seconds", "1"], seconds=0),
     Search("forgettings", lambda _: ["-m", "support.forget_races", "--seconds", "1"], seconds=0),
     Search("browser", lambda _: [*PYTEST, "-m", "browser", "-q", "-rs", "-k", "smoke", "browser"], seconds=0),
+    Search("PostgreSQL", lambda _: ["-m", "support.on_postgres", "--smoke"], seconds=0),
 )
 """Without the kills: `make chaos` runs the same command in every ordinary run. Of the browser, one walk: `make
 test-browser` does the rest."""

@@ -65,8 +65,8 @@ def _account() -> pwd.struct_passwd | None:
 class PostgresServer:
     """One server. Its socket and its data are in its folder."""
 
-    def __init__(self, folder: Path, **changes: str) -> None:
-        """Make the folder of the data. Raises Missing."""
+    def __init__(self, folder: Path, primary: PostgresServer | None = None, **changes: str) -> None:
+        """Make the folder of the data: a new one, or a copy of a primary's for its standby. Raises Missing."""
         self._bin, self._as = programs(), _account()
         self.folder = folder
         self.data = folder / "data"
@@ -74,9 +74,15 @@ class PostgresServer:
         self.process: subprocess.Popen[bytes] | None = None
         folder.chmod(0o711)
         self._own(folder)
-        made = self._run("initdb", "-D", str(self.data), "-U", ACCOUNT, "-A", "trust", "-E", "UTF8", "--locale=C", "-N")
+        if primary is None:
+            words = ["initdb", "-D", str(self.data), "-U", ACCOUNT, "-A", "trust", "-E", "UTF8", "--locale=C", "-N"]
+        else:
+            words = ["pg_basebackup", "-D", str(self.data), "-d", primary.url("postgres"), "-R", "-c", "fast"]
+            source = f"'host=127.0.0.1 port={primary.port} user={ACCOUNT} application_name=standby'"
+            changes = {"primary_conninfo": source, **changes}
+        made = self._run(*words)
         if made.returncode:
-            raise Missing(f"initdb fails: {made.stderr.decode(errors='replace').strip()[-300:]}")
+            raise Missing(f"{words[0]} fails: {made.stderr.decode(errors='replace').strip()[-300:]}")
         self.configure(**changes)
 
     def configure(self, **changes: str) -> None:
@@ -164,12 +170,12 @@ class PostgresServer:
 
 
 @contextmanager
-def running(**changes: str) -> Iterator[PostgresServer]:
-    """A running server, whose folder goes with it. Raises Missing."""
+def running(primary: PostgresServer | None = None, **changes: str) -> Iterator[PostgresServer]:
+    """A running server, whose folder goes with it; of a primary its standby. Raises Missing."""
     folder = Path(tempfile.mkdtemp(prefix="memd-pg-"))
     server = None
     try:
-        server = PostgresServer(folder, **changes)
+        server = PostgresServer(folder, primary, **changes)
         server.start()
         yield server
     finally:
