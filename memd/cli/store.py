@@ -7,11 +7,13 @@ import os
 import typer
 
 from memd.cli.common import echo, settings, warn
+from memd.config import dotted
 from memd.errors import ConfigError
 
 store = typer.Typer(help="Set up the database of memd.memory.store.postgres.PostgresStore.", no_args_is_help=True)
 
-NO_PACKAGE = "PostgreSQL needs the package psycopg: install memd[postgres]"
+PACKAGE = "memd.memory.store.postgres"
+"""Loaded by name: it needs an extra."""
 
 
 @store.command()
@@ -26,11 +28,7 @@ def init() -> None:
     url = settings().store.url
     if url is None:
         raise ConfigError("setting store.url is missing: the address of the database, postgresql://user@host/name")
-    try:
-        from memd.memory.store.postgres.migrations import migrate  # noqa: PLC0415  (an extra that only this needs)
-    except ImportError:
-        raise ConfigError(NO_PACKAGE) from None
-    before, after = migrate(url.reveal())
+    before, after = dotted.load("store.class", f"{PACKAGE}.migrations.migrate")(url.reveal())
     if before == after:
         echo(f"the tables have version {after}: nothing to do")
     elif before:
@@ -48,12 +46,8 @@ def roles() -> None:
 
     Example: memd store roles | psql -d memd
     """
-    try:
-        from memd.memory.store.postgres.roles import ROLES, statements  # noqa: PLC0415  (as above)
-    except ImportError:
-        raise ConfigError(NO_PACKAGE) from None
-    for line in statements(os.environ):
+    for line in dotted.load("store.class", f"{PACKAGE}.roles.statements")(os.environ):
         echo(line)
-    for role in ROLES:
+    for role in dotted.load("store.class", f"{PACKAGE}.roles.ROLES"):
         if not os.environ.get(role.variable):
             warn(f"{role.name}: no password is set; {role.variable} sets one")

@@ -18,6 +18,8 @@ CONTRACT = ("unit/test_stores.py",)
 FILES = (
     *CONTRACT,
     "faults/test_postgres.py",
+    "faults/test_postgres_cli.py",
+    "faults/test_postgres_failover.py",
     "flow/test_flow.py",
     "flow/test_forget.py",
     "flow/test_forgetting.py",
