@@ -182,7 +182,7 @@ class Reader:
         block = cached.blocks.get(max_tokens) if cached else None
         if cached is None or block is None or not cached.memory.is_good_at(datetime.now(UTC)):
             return None
-        documents = map(self._documents.at_hand, self._buckets(bucket))
+        documents = self._documents.at_hand(self._buckets(bucket))
         same = all(current is ours for current, ours in zip(documents, cached.documents, strict=True))
         return block if same else None
 
@@ -281,11 +281,11 @@ class Reader:
         for part in {_bucket_of(hit, bucket) for hit in facts}:
             ids = [id_of(hit.fact) for hit in facts if _bucket_of(hit, bucket) == part]
             noted = self._store.reading_notes.note(part, ids, now - now % DAY_S if part.project_id else now)
-            if noted and not part.project_id and self._store.mark(part) is None:
+            if noted and not part.project_id and self._store.marks([part]) == [None]:
                 self._store.reading_notes.forget(part.user_id, part.agent_name)  # forgotten meanwhile: so are they
 
     def _read(self, bucket: Bucket) -> _Cached:
-        documents = tuple(map(self._documents.read, self._buckets(bucket)))
+        documents = self._documents.read_all(self._buckets(bucket))
         cached = self._documents.derived(bucket)
         now = datetime.now(UTC)
         if cached is not None and cached.is_of(documents) and cached.memory.is_good_at(now):

@@ -13,9 +13,11 @@ from support import daemon, ended, wait_for
 
 from memd.client import AsyncMemd, Memd
 from memd.config import Settings
+from memd.context import Bucket
 from memd.errors import Rejected
 from memd.extraction.prompt import SENSITIVE
 from memd.inbox import verbs
+from memd.memory.store.json_store import open_store
 from memd.testing import ModelServer, facts_from_messages
 
 pytestmark = pytest.mark.timing
@@ -190,7 +192,7 @@ def test_secrets_reach_neither_the_model_nor_the_memory(configured: Configured, 
         assert secret not in asked + str(document)
     assert status.redacted == {"card": 1, "password": 1, "email": 1}
     assert status.refused == {"secret": 2}
-    assert len(ledger_of(document)) == 2
+    assert len(open_store(settings).read_ledger(Bucket("ana"), document)["t"]) == 2
 
 
 def test_a_sensitive_fact_waits_for_a_person(configured: Configured, client: redis.Redis) -> None:
@@ -247,10 +249,6 @@ def test_a_reply_is_used_whatever_its_form(configured: Configured, client: redis
     assert status.refused == {"malformed": 1}
     assert status.mended == {"fence": 1, "missing_list": 2, "prose": 1}
     assert status.usage["model_calls"] == 1
-
-
-def ledger_of(document: dict[str, Any]) -> list[str]:
-    return [identity for thread in document["ledger"].values() for identity in thread]
 
 
 def test_an_async_app_pushes_in_one_round_trip(configured: Configured, client: redis.Redis) -> None:

@@ -154,10 +154,11 @@ def test_two_stores_of_one_place_see_the_same(store: Store, tmp_path: Path) -> N
     assert contents(other) == ["The user likes tea"]
     assert store.make_id() == other.make_id() == other.read_id()
     assert store.pseudonym("0" * 32) == other.pseudonym("0" * 32) != ""
-    assert store.mark(ALICE) == other.mark(ALICE)
-    before = store.mark(ALICE)
+    assert store.marks([ALICE, Bucket("bob")]) == other.marks([ALICE, Bucket("bob")])
+    before = store.marks([ALICE, Bucket("bob")])
     save(other, "The user likes coffee")
-    assert store.mark(ALICE) != before
+    assert store.marks([ALICE, Bucket("bob")])[0] != before[0]
+    assert (before[1], store.marks([])) == (None, [])
 
 
 def test_a_lost_claim_changes_nothing(store: Store) -> None:

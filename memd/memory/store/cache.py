@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from sys import getsizeof
 from typing import Any, Generic, TypeVar
@@ -14,7 +14,7 @@ from memd.context import Bucket
 from memd.memory.archive_proofs import for_readers
 from memd.memory.document import Document, facts_of
 from memd.memory.packed import PackedFacts, pack
-from memd.memory.store.protocol import Store
+from memd.memory.store.protocol import FileStore, Store
 
 SHARED_KEY_CHARS = 64
 """Parsed objects share their keys up to this length (orjson caches them), so only longer ones are counted."""
@@ -46,6 +46,7 @@ class CachedReader(Generic[D]):
 
     def __init__(self, store: Store, settings: Settings) -> None:
         self._store = store
+        self._is_local = isinstance(store, FileStore)
         self._most = settings.store.cache_documents
         self._most_bytes = settings.recall.cache_mb * 1_000_000 / OVERHEAD
         self._lock = threading.Lock()
@@ -60,8 +61,14 @@ class CachedReader(Generic[D]):
         Its facts are packed (see `memd.memory.packed`). Callers must not change it, as all readers share it.
         Raises as `Store.load` does.
         """
-        # The mark is taken first: after a change in between, the next read loads again.
-        mark = self._store.mark(bucket)
+        return self.read_all((bucket,))[0]
+
+    def read_all(self, buckets: Sequence[Bucket]) -> tuple[Document, ...]:
+        """The documents of several buckets, whose marks are asked for together."""
+        # The marks are taken first: after a change in between, the next read loads again.
+        return tuple(map(self._read, buckets, self._store.marks(buckets)))
+
+    def _read(self, bucket: Bucket, mark: Hashable) -> Document:
         kept = self._look(bucket, mark)
         if kept is not None:
             return kept
@@ -74,9 +81,14 @@ class CachedReader(Generic[D]):
             self._evict()
         return document
 
-    def at_hand(self, bucket: Bucket) -> Document | None:
-        """The document if it is kept and has not changed; never waits for a file. Raises StoreUnavailable."""
-        return self._look(bucket, self._store.mark(bucket))
+    def at_hand(self, buckets: Sequence[Bucket]) -> tuple[Document | None, ...]:
+        """The documents that are kept and have not changed; none of a store that may have to wait for an answer.
+
+        Raises StoreUnavailable.
+        """
+        if not self._is_local:
+            return (None,) * len(buckets)
+        return tuple(map(self._look, buckets, self._store.marks(buckets)))
 
     def derived(self, bucket: Bucket) -> D | None:
         """The value last attached to the bucket's document, if both are still cached."""

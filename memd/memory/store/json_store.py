@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import time
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -211,8 +211,11 @@ class JsonStore:
         """Write and sync a temporary file without a name in the bucket's folder. Raises StoreUnavailable."""
         files.probe(self._file(self._owner(bucket)).parent)
 
-    def mark(self, bucket: Bucket) -> Hashable:
-        """Inode, times and size of the bucket's file; None when there is none. Raises StoreUnavailable."""
+    def marks(self, buckets: Sequence[Bucket]) -> list[Hashable]:
+        """Inode, times and size of each bucket's file; None when there is none. Raises StoreUnavailable."""
+        return list(map(self._mark, buckets))
+
+    def _mark(self, bucket: Bucket) -> Hashable:
         try:
             status = os.lstat(self._file(self._owner(bucket)))
         except FileNotFoundError:

@@ -344,8 +344,11 @@ class Store(Protocol):
         """
         ...
 
-    def mark(self, bucket: Bucket) -> Hashable:
-        """A cheap value that changes whenever the stored document does. Raises StoreUnavailable."""
+    def marks(self, buckets: Sequence[Bucket]) -> list[Hashable]:
+        """For each bucket a cheap value that changes whenever the stored document does; None without a document.
+
+        They are asked for together, once for each read. Raises StoreUnavailable.
+        """
         ...
 
     def sweep(self) -> int:
@@ -424,7 +427,7 @@ class Entry(NamedTuple):
 
 @runtime_checkable
 class FileStore(Protocol):
-    """A store of files, whose commits may leave something behind when they are killed."""
+    """A store of files: its marks wait for nothing, and its commits may leave something behind when they are killed."""
 
     def sweep_said(self, bucket: Bucket) -> int:
         """Remove what killed commits left of the said layer; returns how many files. Raises StoreUnavailable."""

@@ -7,7 +7,7 @@ in the same transaction: the ledger, the said layer, sessions, tombstones, readi
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -41,7 +41,7 @@ ROUNDS = 10
 
 PAGE = 1_000
 
-MARK = "SELECT revision, hash FROM memd.documents WHERE bucket = %s"
+MARKS = "SELECT bucket, revision, hash FROM memd.documents WHERE bucket = ANY(%s)"
 USERS = """
 (SELECT DISTINCT user_id FROM memd.documents WHERE project_id = '' AND user_id > %(after)s ORDER BY user_id LIMIT %(n)s)
 UNION (SELECT DISTINCT user_id FROM memd.sessions WHERE user_id > %(after)s ORDER BY user_id LIMIT %(n)s)
@@ -231,10 +231,12 @@ class PostgresStore:
         """Write a row durably, and remove it. Raises StoreUnavailable."""
         self._transactions.touch()
 
-    def mark(self, bucket: Bucket) -> Hashable:
-        """Revision and hash of the bucket's document, from the primary; None without one. Raises StoreUnavailable."""
-        place = [key_of(self._owner(bucket))]
-        return self._postgres.run(lambda connection: connection.execute(MARK, place).fetchone())
+    def marks(self, buckets: Sequence[Bucket]) -> list[Hashable]:
+        """Revision and hash of each bucket's document, from the primary; None without one. Raises StoreUnavailable."""
+        places = [key_of(self._owner(bucket)) for bucket in buckets]
+        rows = self._postgres.run(lambda connection: connection.execute(MARKS, [places]).fetchall())
+        found: dict[bytes, Hashable] = {row[0]: row[1:] for row in rows}
+        return [found.get(place) for place in places]
 
     def sweep(self) -> int:
         """Look at the server, and remove the notes of facts that nobody finds any more: crashes leave nothing here.
