@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 import redis
 from support import daemon, part, wait_for
+from support.fault_stores import KeptStore
 
 from memd.client import Memd
 from memd.config import Settings
 from memd.context import Bucket
 from memd.memory.hand.editing import Editing
-from memd.memory.store.json_store import JsonStore
 from memd.memory.store.protocol import NO_IDENTITIES, Identities, Loaded
 from memd.testing import ModelServer
 
@@ -79,7 +79,7 @@ def wanted(content: str, evidence: list[dict[str, Any]]) -> dict[str, Any]:
     }
 
 
-class NotingStore(JsonStore):
+class NotingStore(KeptStore):
     """Notes its first load."""
 
     def __init__(self, settings: Settings) -> None:

@@ -86,6 +86,7 @@ def test_forgotten_in_the_model_call(asking: Callable[..., Settings], model: Mod
         assert app.status().claimed == 0
 
 
+@pytest.mark.files
 def test_forgotten_in_the_commit(asking: Callable[..., Settings]) -> None:
     """A commit that had asked before the tombstone, and writes after it: what it wrote is erased with the rest."""
     settings = asking(store__class="support.killing_store.WaitingStore")
@@ -99,6 +100,7 @@ def test_forgotten_in_the_commit(asking: Callable[..., Settings]) -> None:
         nothing_comes_back(app, USERS[:20])
 
 
+@pytest.mark.files
 def test_forgotten_between_the_question_and_a_first_commit(
     asking: Callable[..., Settings], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -122,6 +124,7 @@ def test_forgotten_between_the_question_and_a_first_commit(
     assert left == []
 
 
+@pytest.mark.files
 def test_forgotten_after_it_was_stored(memd: Memd, settings: Settings) -> None:
     """Documents, old versions and outcomes go; the messages are known by a salted hash."""
     with daemon(settings):
@@ -153,7 +156,7 @@ def test_forgotten_while_the_server_is_down(data_dir: Path) -> None:
             with daemon(settings):
                 assert ended(app)["stored"] == 1 + MANY - 3
             assert remembered(app) == USERS[3:]
-            assert TombstoneFiles(data_dir).unfinished() == []
+            assert open_store(settings).tombstones.unfinished() == []
             with daemon(settings):
                 assert app.push(TURNS, thread_id="thread-1", user_id=USERS[1]).reason == "forgotten"
         finally:
@@ -180,7 +183,7 @@ def test_what_is_accepted_after_the_server_is_back_survives(data_dir: Path) -> N
             new = {"role": "user", "content": "I like rowing.", "id": "m5"}
             receipt = app.push([*TURNS, new], thread_id="t", user_id="ana", now=True)
             with daemon(settings):
-                wait_for(lambda: TombstoneFiles(data_dir).unfinished() == [], "the wish is fulfilled")
+                wait_for(lambda: open_store(settings).tombstones.unfinished() == [], "the wish is fulfilled")
                 app.flush(wait=True)
                 assert app.receipt(receipt.id or "").state == "stored"
                 assert app.push([new], thread_id="t", user_id="ana").reason is None
@@ -201,7 +204,7 @@ def test_a_wish_that_was_fulfilled_meanwhile_erases_nothing(
     memd: Memd, client: redis.Redis, settings: Settings
 ) -> None:
     """A second worker that read the open wish before the first one closed it leaves what is new."""
-    tombstones = TombstoneFiles(settings.data_dir)
+    tombstones = open_store(settings).tombstones
     tombstones.begin(Wish("ana", None, Cut(1, 0)), ())
     [stale] = tombstones.unfinished()
     with daemon(settings):
@@ -305,6 +308,7 @@ def test_a_dry_run_removes_nothing(memd: Memd, client: redis.Redis, settings: Se
     assert not (settings.data_dir / "forgotten").exists()
 
 
+@pytest.mark.files
 def test_no_trace_but_the_tombstone(memd: Memd, client: redis.Redis, settings: Settings) -> None:
     """Memory, old versions, damaged files, pending, dead, raw, receipts: nothing in files or keys names or quotes."""
     with daemon(settings):
@@ -377,6 +381,7 @@ def traces_in_keys(client: redis.Redis) -> list[str]:
     return found
 
 
+@pytest.mark.files
 def test_a_tombstone_that_cannot_be_read_lets_nothing_through(
     memd: Memd, client: redis.Redis, settings: Settings
 ) -> None:
@@ -414,7 +419,7 @@ def test_a_forgetting_cut_short_is_finished_by_the_next_worker(
 ) -> None:
     """Killed after the tombstone was written: the worker does the rest before it works on anything of that user."""
     memd.push(TURNS, thread_id="t", user_id="ana", now=True)
-    tombstones = TombstoneFiles(settings.data_dir)
+    tombstones = open_store(settings).tombstones
     tombstones.begin(Wish("ana"), ())
     with daemon(settings):
         wait_for(lambda: tombstones.unfinished() == [], "the wish is fulfilled")
@@ -427,7 +432,7 @@ def test_what_is_accepted_after_an_interrupted_forgetting_survives_it(
     memd: Memd, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The inbox was emptied, the documents could not be erased: the mending takes nothing that was pushed since."""
-    users, tombstones = USERS[:20], TombstoneFiles(settings.data_dir)
+    users, tombstones = USERS[:20], open_store(settings).tombstones
     with daemon(settings):
         push_all(memd, now=True)
         assert ended(memd) == {"stored": MANY}
@@ -463,6 +468,7 @@ def test_a_second_wish_takes_what_was_accepted_after_the_first(
     assert memd.push([later], thread_id="t", user_id="ana").reason == "forgotten"
 
 
+@pytest.mark.files
 def test_users_on_a_disk_of_their_own_are_forgotten(memd: Memd, settings: Settings) -> None:
     """Nothing can be renamed from there into the data folder, so what is erased is put aside on the same disk."""
     if not MEMORY_DISK.is_dir() or MEMORY_DISK.stat().st_dev == settings.data_dir.stat().st_dev:
@@ -507,7 +513,7 @@ def test_a_user_that_nobody_knows(cli: Cli, settings: Settings, dry: bool, agent
     assert str(settings.data_dir) in done.stderr
     assert "nobody" not in done.stderr
     assert json.loads(cli("forget", "nobody", *agent, *way, "--json").stdout)["known"] is False
-    assert TombstoneFiles(settings.data_dir).owners() == []
+    assert open_store(settings).tombstones.owners() == []
     assert not (settings.data_dir / "users").exists()
 
 
@@ -530,7 +536,7 @@ def test_each_trace_makes_a_user_known(
     elif trace == "spent":
         client.hset(f"{P}:spent:{client.time()[0] // 86_400}", user_hash("ana"), 5)
     else:
-        TombstoneFiles(settings.data_dir).begin(Wish("ana"), ())
+        open_store(settings).tombstones.begin(Wish("ana"), ())
     assert cli("forget", "ana", "--dry-run").returncode == 0
     assert cli("forget", "ana", "--yes").returncode == 0
     assert not client.keys(f"{P}:spent:*")

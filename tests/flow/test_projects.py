@@ -202,6 +202,7 @@ def test_leaving_and_forgetting(app: tuple[Memd, Settings]) -> None:
         assert "ana" not in file.read_text(), file
 
 
+@pytest.mark.files
 def test_a_damaged_project_stops_nobody(app: tuple[Memd, Settings], client: redis.Redis) -> None:
     """The user's part is stored; the claim waits, and ends without a further call once the project is mended."""
     memd, settings = app

@@ -32,6 +32,7 @@ def layer(settings: Settings, user: str) -> Said:
     return store.read_said(Bucket(user), store.load(Bucket(user)).document)
 
 
+@pytest.mark.files
 def test_messages_are_kept_redacted_and_once(memd: Memd, settings: Settings, client: redis.Redis) -> None:
     """Both roles, with both times; a redelivery adds nothing; a long one keeps its head and tail.
 
@@ -57,6 +58,7 @@ def test_messages_are_kept_redacted_and_once(memd: Memd, settings: Settings, cli
     assert not library.note_first_said(client)
 
 
+@pytest.mark.files
 @pytest.mark.usefixtures("client")
 @pytest.mark.parametrize("change", [{"said": {"enabled": False}}, {"store": {"shared": True}}])
 def test_nothing_is_kept_where_it_is_switched_off_or_nobodys_own(

@@ -288,6 +288,7 @@ def test_an_offloaded_text_can_be_read_again(configured: Configured, client: red
             session.reload("off_0")
 
 
+@pytest.mark.files
 def test_a_session_of_agentscope_loads(memd: Memd, settings: Settings) -> None:
     """Its messages become the window; the components that we do not know stay as they are."""
     session = memd.session("t", user_id="ana")
@@ -311,6 +312,7 @@ def test_a_session_of_agentscope_loads(memd: Memd, settings: Settings) -> None:
     assert orjson.loads(file.read_bytes())["components"]["ReActAgent"] == {"memory": "InMemoryMemory"}
 
 
+@pytest.mark.files
 def test_a_file_that_is_no_session_is_set_aside(memd: Memd, settings: Settings) -> None:
     """The chat goes on with a new session, and the file can be looked at."""
     session = memd.session("t", user_id="ana")

@@ -8,19 +8,32 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from memd.config import StoreSettings
 from memd.context import Bucket
 from memd.errors import StoreUnavailable
 from memd.memory.document import Document
 from memd.memory.said.changes import SaidChange
-from memd.memory.store.json_store import JsonStore
 from memd.memory.store.protocol import NO_IDENTITIES, Identities, Loaded, Speaker
-from support import wait_for
+from support import STORE, wait_for
+
+if TYPE_CHECKING or STORE != "postgres":
+    from memd.memory.store.json_store import JsonStore
+
+    KeptStore = JsonStore
+else:
+    from memd.memory.store.postgres import PostgresStore
+
+    KeptStore = PostgresStore
 
 
-class HookedStore(JsonStore):
+class HookedStore(KeptStore):
     """A store with hooks around its commits, and inside them between the last check of the claim and the write."""
+
+    def __init__(self, data_dir: Path, settings: StoreSettings) -> None:
+        super().__init__(data_dir, settings)
+        self._data_dir = data_dir
 
     def commit(
         self,
@@ -43,7 +56,7 @@ class HookedStore(JsonStore):
             return super().commit(bucket, loaded, document, ask_then_act, taken, said, speaker)
 
     def within_commit(self, bucket: Bucket) -> None:
-        """Called with the locks held, after the check of the claim."""
+        """Called after the check of the claim: with files the locks are held, with PostgreSQL not yet."""
 
     @contextmanager
     def around_commit(self, bucket: Bucket) -> Iterator[None]:
@@ -102,7 +115,7 @@ class WritingDownStore(HookedStore):
             file.write(f"{step}:{os.getpid()}\n")
 
 
-class FullStore(JsonStore):
+class FullStore(KeptStore):
     """Its disk is full."""
 
     def probe(self, bucket: Bucket) -> None:

@@ -11,18 +11,17 @@ from pathlib import Path
 from memd.config import StoreSettings
 from memd.context import Bucket, user_hash
 from memd.memory.store import tombstone_names
-from memd.memory.store.json_store import JsonStore
 from memd.memory.store.paths import FORGOTTEN
 from memd.memory.store.protocol import NO_IDENTITIES, Identities, Loaded
 from memd.memory.store.tombstone import TombstoneFiles
 from support import wait_for
-from support.fault_stores import HookedStore
+from support.fault_stores import HookedStore, KeptStore
 
 KILLS = 5
 EVERY = 8
 
 
-class KillingStore(JsonStore):
+class KillingStore(KeptStore):
     """Loads every document except that of `poison`."""
 
     def load(self, bucket: Bucket, identities: Identities = NO_IDENTITIES) -> Loaded:
