@@ -14,7 +14,6 @@ from memd.context import Key, identity_of_id
 from memd.memory.ledger import name_of
 from memd.memory.said.turns import Said, Turn
 from memd.memory.store.json_store import open_store
-from memd.memory.store.protocol import load_to_read
 from memd.memory.store.said_reader import read_said
 from memd.memory.store.sessions import CheckpointEntry, StoredSession
 from memd.push.times import moment
@@ -69,7 +68,7 @@ def transcript(settings: Settings, session: SessionLook) -> list[TranscriptTurn]
     """
     store = open_store(settings)
     key, held = session.key, session.held
-    document = load_to_read(store, key.bucket).document
+    document = store.peek(key.bucket).document
     said = read_said(store, key.bucket, document, settings, datetime.now(UTC))
     thread = name_of(key.thread_id, key.user_id, shared=settings.store.shared)
     joined = _Joined(key.thread_id, said)
