@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from psycopg import Cursor
@@ -11,17 +12,13 @@ from memd.memory.ledger import Ledger
 from memd.memory.store.postgres.connecting import Bounded
 from memd.memory.store.protocol import Identities
 
-KNOWN = """
-SELECT asked.identity FROM unnest(%s::text[], %s::text[], %s::text[]) AS asked (thread, identity, alike)
-WHERE EXISTS (
-  SELECT FROM memd.ledger WHERE bucket = %s AND ledger.thread = asked.thread COLLATE "C"
-    AND ledger.identity = asked.identity COLLATE "C"
-) OR asked.alike IS NOT NULL AND EXISTS (
-  SELECT FROM memd.ledger WHERE bucket = %s AND ledger.thread = asked.thread COLLATE "C"
-    AND ledger.identity >= asked.alike COLLATE "C" AND ledger.identity < (asked.alike || 'g') COLLATE "C"
+KNOWN = "SELECT identity FROM memd.ledger WHERE bucket = %s AND thread = %s AND identity = ANY(%s)"
+ALIKE = """
+SELECT %s::text WHERE EXISTS (
+  SELECT FROM memd.ledger WHERE bucket = %s AND thread = %s AND identity >= %s AND identity < %s
 )
 """
-"""`alike`: the beginning of the identities that a single message matches too; after it comes a hex digit."""
+"""Of a single message: whether any identity begins as it does."""
 
 ADD = """
 INSERT INTO memd.ledger (bucket, thread, identity)
@@ -31,19 +28,21 @@ ON CONFLICT DO NOTHING
 ALL = "SELECT thread, identity FROM memd.ledger WHERE bucket = %s ORDER BY place"
 
 
-def asked(connection: Bounded, bucket: Bucket, identities: Identities) -> Cursor[tuple[Any, ...]] | None:
-    """The question which of these identities a bucket knows; None when none are asked for."""
-    threads, names = _columns(identities)
-    if not names:
-        return None
-    alike = [loose(name) if is_single(name) else None for name in names]
+def asked(connection: Bounded, bucket: Bucket, identities: Identities) -> list[Cursor[tuple[Any, ...]]]:
+    """The questions which of these identities a bucket knows, one for each thread and for each single message."""
     own = key_of(bucket)
-    return connection.execute(KNOWN, [threads, names, alike, own, own])
+    questions = []
+    for thread, names in identities.items():
+        questions += [connection.execute(KNOWN, [own, thread, list(names)])] if names else []
+        for name in filter(is_single, names):  # after the beginning that counts comes a hex digit
+            values = [name, own, thread, loose(name), f"{loose(name)}g"]
+            questions.append(connection.execute(ALIKE, values))
+    return questions
 
 
-def known(question: Cursor[tuple[Any, ...]] | None) -> frozenset[str]:
-    """The answer to `asked`."""
-    return frozenset() if question is None else frozenset(name for (name,) in question.fetchall())
+def known(questions: Iterable[Cursor[tuple[Any, ...]]]) -> frozenset[str]:
+    """The answers to `asked`."""
+    return frozenset(name for question in questions for (name,) in question.fetchall())
 
 
 def add(connection: Bounded, bucket: Bucket, *given: Identities) -> None:
