@@ -48,7 +48,7 @@ def where(found: LoadedSettings) -> Where:
         config_not_read=file.unread if file and file.unread else None,
         data_dir=str(data_dir),
         data_dir_from=_origin(found, data_dir),
-        memories=str(users_folder(data_dir)),
+        memories="the database of store.url" if settings.store.url else str(users_folder(data_dir)),
         socket=str(socket) if socket else None,
         port=port,
         password_file=str(password) if port or (embedded and password.is_file()) else None,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -104,6 +105,27 @@ def test_sessions_and_forgettings_survive_a_cut_as_well(proxy: PostgresProxy, st
     found = store.tombstones.find(ALICE.user_id)
     assert found is not None
     assert len(found.hashes) == 1
+
+
+def test_a_forgetting_waits_for_a_commit_that_has_asked_before_it(
+    postgres: PostgresServer, proxy: PostgresProxy, store: PostgresStore
+) -> None:
+    """It erases what that writes; the next commit of what was loaded before is a conflict. So nothing comes back."""
+    through, wish = store_at(proxy.url(NAME)), Wish(ALICE.user_id)
+    loaded = through.load(ALICE)
+    proxy.held, waiting = threading.Event(), "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
+    with ThreadPoolExecutor(2) as pool:
+        writing = pool.submit(save, through, "tea")
+        wait_for(lambda: proxy.commits == 1, "the commit is on its way")
+        forgetting = pool.submit(store.tombstones.begin, wish, ["i1"])
+        wait_for(lambda: postgres.sql(waiting)[0][0] == 1, "the tombstone waits for the commit")
+        assert store.tombstones.unfinished() == [wish]
+        proxy.held.set()
+        assert (writing.result().revision, forgetting.result().generation) == (1, 1)
+    with pytest.raises(Conflict):
+        store.commit(ALICE, loaded, {**loaded.document, "revision": 1}, ours)
+    assert store.erase(ALICE.user_id, None).documents == 1
+    assert contents(store) == []
 
 
 def test_kill_9_of_the_server_loses_nothing_that_was_acknowledged(

@@ -15,7 +15,7 @@ CHUNK = 65_536
 class PostgresProxy:
     """Passes bytes on. `cut`: the next COMMIT is cut off before it reaches the server, or before its answer returns.
 
-    `shut`: no new connection is let through. `commits`: how many COMMITs were seen.
+    `held`: a COMMIT waits until it is set. `shut`: no new connection is let through. `commits`: COMMITs seen.
     """
 
     def __init__(self, port: int) -> None:
@@ -24,6 +24,7 @@ class PostgresProxy:
         self.cut: Literal["", "before", "after"] = ""
         self.shuts_then = False
         self.shut = False
+        self.held: threading.Event | None = None
         self.commits = 0
 
     def __enter__(self) -> PostgresProxy:
@@ -65,6 +66,8 @@ class PostgresProxy:
             while data := client.recv(CHUNK):
                 if COMMIT in data:
                     self.commits += 1
+                    if self.held is not None:
+                        self.held.wait(60)
                     cut, self.cut = self.cut, ""
                     if cut:
                         self.shut = self.shuts_then
