@@ -119,7 +119,7 @@ def test_a_forgetting_waits_for_a_commit_that_has_asked_before_it(
         wait_for(lambda: proxy.commits == 1, "the commit is on its way")
         forgetting = pool.submit(store.tombstones.begin, wish, ["i1"])
         wait_for(lambda: postgres.sql(waiting)[0][0] == 1, "the tombstone waits for the commit")
-        assert store.tombstones.unfinished() == [wish]
+        assert (store.tombstones.unfinished(), forgetting.done()) == ([wish], False)
         proxy.held.set()
         assert (writing.result().revision, forgetting.result().generation) == (1, 1)
     with pytest.raises(Conflict):
