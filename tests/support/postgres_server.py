@@ -20,6 +20,7 @@ from typing import Any
 import psycopg
 
 from memd.memory.store.postgres.migrations import migrate
+from memd.ops.server import die_with
 from support import ENDS_S, wait_for
 from support.databases import Missing
 
@@ -95,7 +96,11 @@ class PostgresServer:
         """Start it, and wait until it takes connections."""
         log = (self.folder / "log").open("ab")
         self.process = subprocess.Popen(
-            [str(self._bin / "postgres"), "-D", str(self.data)], stdout=log, stderr=log, **self._identity()
+            [str(self._bin / "postgres"), "-D", str(self.data)],
+            stdout=log,
+            stderr=log,
+            preexec_fn=die_with(os.getpid()),  # noqa: PLW1509  (it only asks the kernel)
+            **self._identity(),
         )
         log.close()
         wait_for(self.is_ready, "PostgreSQL takes connections")
