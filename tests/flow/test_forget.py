@@ -428,6 +428,7 @@ def test_a_forgetting_cut_short_is_finished_by_the_next_worker(
     assert memd.document("ana")["facts"] == []
 
 
+@pytest.mark.files
 def test_what_is_accepted_after_an_interrupted_forgetting_survives_it(
     memd: Memd, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -453,6 +454,7 @@ def test_what_is_accepted_after_an_interrupted_forgetting_survives_it(
         assert [fact["evidence"][0]["quote"] for fact in memd.document(user)["facts"]] == ["I like tea."]
 
 
+@pytest.mark.files
 def test_a_second_wish_takes_what_was_accepted_after_the_first(
     memd: Memd, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
