@@ -6,17 +6,14 @@ import heapq
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from itertools import chain
 from typing import TYPE_CHECKING, Literal
 
 from memd.config import Settings
 from memd.context import DEFAULT_AGENT, Bucket, user_hash
-from memd.errors import DocumentDamaged, InboxUnavailable, NotAllowed, Rejected
+from memd.errors import InboxUnavailable, NotAllowed, Rejected
 from memd.inbox.keys import open_keys
-from memd.memory.document import facts_of
 from memd.memory.store.json_store import open_store
 from memd.memory.store.protocol import Store
-from memd.memory.store.user_changes import ListsUsers
 
 if TYPE_CHECKING:
     import redis
@@ -91,9 +88,7 @@ class UserList:
 def _listed(store: Store, by: Order) -> Iterator[_Listed]:
     if by == "id":
         return ((0, user_id) for user_id in store.users())
-    if isinstance(store, ListsUsers):
-        return ((-changed, user_id) for user_id, changed in store.changes().items())
-    return ((-store.changed_ns(user_id), user_id) for user_id in store.users())
+    return ((-changed, user_id) for user_id, changed in store.changes().items())
 
 
 def _cursor(after: str) -> _Listed:
@@ -127,12 +122,6 @@ def _pending(server: Callable[[], redis.Redis], users: list[str]) -> list[int] |
 
 
 def _facts(store: Store, user_id: str, agents: list[str]) -> int | None:
-    try:
-        return sum(_fact_count(store, Bucket(user_id, agent)) for agent in chain((DEFAULT_AGENT,), agents))
-    except DocumentDamaged:  # `memd show` reports the place
-        return None
-
-
-def _fact_count(store: Store, bucket: Bucket) -> int:
-    counted = store.fact_count(bucket) if isinstance(store, ListsUsers) else None
-    return len(facts_of(store.peek(bucket).document)) if counted is None else counted
+    """The facts of all the user's memories; None when one is damaged: `memd show` reports the place."""
+    counts = [store.fact_count(Bucket(user_id, agent)) for agent in (DEFAULT_AGENT, *agents)]
+    return None if None in counts else sum(filter(None, counts))

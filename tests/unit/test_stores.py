@@ -429,6 +429,16 @@ def test_the_time_of_the_last_change_is_that_of_the_last_commit(store: Store) ->
     first = store.changed_ns(ALICE.user_id)
     save(store, "coffee", Bucket(ALICE.user_id, "coach"))
     assert 0 < first < store.changed_ns(ALICE.user_id)
+    assert store.changes() == {ALICE.user_id: store.changed_ns(ALICE.user_id)}
+
+
+def test_the_facts_of_a_memory_are_counted(store: Store) -> None:
+    """Without its document none; a document that was changed by hand is counted as it is read."""
+    assert store.fact_count(ALICE) == 0
+    save(store, "tea")
+    save(store, "coffee")
+    assert store.fact_count(ALICE) == 2
+    assert store.fact_count(Bucket(ALICE.user_id, "coach")) == 0
 
 
 def test_a_store_that_all_users_share(tmp_path: Path) -> None:

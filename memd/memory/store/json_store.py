@@ -20,7 +20,7 @@ from memd.disk.lock import locked
 from memd.errors import ClaimLost, ConfigError, Conflict, DocumentDamaged, DocumentTooNew, StoreUnavailable
 from memd.events import Event, logger
 from memd.memory import ledger
-from memd.memory.document import Document, empty_document, ledger_of, said_file_of
+from memd.memory.document import Document, empty_document, facts_of, ledger_of, said_file_of
 from memd.memory.parsing import fact_count, parse
 from memd.memory.said.changes import SaidChange
 from memd.memory.said.turns import NOTHING_SAID, Said, decode
@@ -263,13 +263,11 @@ class JsonStore:
         return self._changes.of(self.users(), self.changed_ns)
 
     def fact_count(self, bucket: Bucket) -> int | None:
-        """How many facts the bucket's file has, without a check of what they are; None for a file of another form.
-
-        Raises StoreUnavailable.
-        """
+        """How many facts the bucket's file has, mostly without a check of what they are. Raises StoreUnavailable."""
         try:
             data = self._data(self._owner(bucket))
-            return 0 if data is None else fact_count(data)
+            counted = 0 if data is None else fact_count(data)
+            return len(facts_of(self.peek(bucket).document)) if counted is None else counted
         except DocumentDamaged:
             return None
 

@@ -377,6 +377,14 @@ class Store(Protocol):
         """
         ...
 
+    def changes(self) -> Mapping[str, int]:
+        """All users with `changed_ns`, which may lag behind what other programs wrote. Raises StoreUnavailable."""
+        ...
+
+    def fact_count(self, bucket: Bucket) -> int | None:
+        """How many facts the document has, at little cost; None for a damaged one. Raises StoreUnavailable."""
+        ...
+
     def erase(
         self,
         user_id: str,

@@ -11,31 +11,14 @@ import threading
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
-from typing import Protocol, runtime_checkable
 
-from memd.context import Bucket, user_hash
+from memd.context import user_hash
 from memd.memory.store import paths
 
 GROUPS = 256
 IN_TURN = 8
 """Groups that are looked at again each time although nothing marked them, so that the edits of a person with an editor
 are found as well, after 32 looks at most."""
-
-
-@runtime_checkable
-class ListsUsers(Protocol):
-    """A store that can list many users at little cost; of any other store each user is asked for."""
-
-    def changes(self) -> dict[str, int]:
-        """All users, each with `Store.changed_ns`, which may lag behind the edits of other programs.
-
-        Raises StoreUnavailable.
-        """
-        ...
-
-    def fact_count(self, bucket: Bucket) -> int | None:
-        """How many facts a document has; None when only a full read can say. Raises StoreUnavailable."""
-        ...
 
 
 class UserChanges:

@@ -15,7 +15,7 @@ from memd.context import Bucket, user_hash
 from memd.disk import files
 from memd.errors import ClaimLost, Conflict, DocumentDamaged, DocumentTooNew, MemdError, StoreUnavailable, StoreUnfit
 from memd.memory.document import Document, empty_document, revision_of
-from memd.memory.parsing import parse
+from memd.memory.parsing import fact_count, parse
 from memd.memory.store.document_file import hash_of, removes, serialised
 from memd.memory.store.postgres.connecting import Bounded
 from memd.memory.store.postgres.ledger_rows import key_of
@@ -78,6 +78,13 @@ def loaded(row: Sequence[Any] | None, owner: Bucket) -> Loaded:
         raise DocumentDamaged("E_DOCUMENT_HASH: a memory document is not what was written")
     document = parse(data, owner)
     return Loaded(document, document["revision"], content_hash)
+
+
+def count_of_facts(row: Sequence[Any] | None) -> int | None:
+    """How many facts the document in a row of READ has; None for a damaged one, or one of a later version."""
+    if row is None:
+        return 0
+    return None if row[1] is None or hash_of(row[1]) != row[0] else fact_count(row[1])
 
 
 def last_good(row: Sequence[Any] | None, owner: Bucket) -> Loaded | None:

@@ -7,7 +7,7 @@ in the same transaction: the ledger, the said layer, sessions, tombstones, readi
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -56,7 +56,11 @@ SELECT agent_name FROM memd.documents WHERE project_id = '' AND user_id = %(user
 UNION SELECT agent_name FROM memd.sessions WHERE user_id = %(user)s AND agent_name <> ''
 UNION SELECT agent_name FROM memd.checkpoints WHERE user_id = %(user)s AND agent_name <> ''
 """
-CHANGED = "SELECT (extract(epoch FROM max(changed_at)) * 1000000000)::bigint FROM memd.documents WHERE owner = %s"
+LATEST = "(extract(epoch FROM max(changed_at)) * 1000000000)::bigint"
+CHANGED = f"SELECT {LATEST} FROM memd.documents WHERE owner = %s"  # noqa: S608  (a text of our own)
+CHANGES = f"""
+SELECT user_id, {LATEST} FROM memd.documents WHERE project_id = '' AND user_id <> '' GROUP BY user_id
+"""  # noqa: S608  (a text of our own)
 ID = "SELECT id, key FROM memd.store"
 STANDBYS = """
 SELECT current_setting('synchronous_standby_names') <> '', EXISTS (SELECT FROM pg_stat_replication)
@@ -268,6 +272,18 @@ class PostgresStore:
         owner = [bytes.fromhex(user_hash(user_id))]
         row = self._postgres.run(lambda connection: connection.execute(CHANGED, owner).fetchone())
         return int(row[0] or 0) if row and not self._shared else 0
+
+    def changes(self) -> Mapping[str, int]:
+        """When each user's documents were last committed to; 0 for users of sessions alone. Raises StoreUnavailable."""
+        found = dict.fromkeys(self.users(), 0)
+        rows = self._postgres.run(lambda connection: connection.execute(CHANGES).fetchall())
+        return found if self._shared else {**found, **dict(rows)}
+
+    def fact_count(self, bucket: Bucket) -> int | None:
+        """How many facts the bucket's document has. Raises StoreUnavailable."""
+        place = [key_of(self._owner(bucket))]
+        row = self._postgres.run(lambda connection: connection.execute(document_rows.READ, place).fetchone())
+        return document_rows.count_of_facts(row)
 
     def erase(
         self,
