@@ -103,7 +103,7 @@ class _Commands:
     def push_parsed(self, push: RawPush) -> Calls[Receipt]:
         """Push what `memd.push.validation` has checked. Raises InboxFull, NotReady."""
         context = to_context(push)
-        merged = yield from _reply(verbs.push(context))
+        merged = yield from _reply(verbs.push(context, self._settings.inbox.min_replicas))
         return receipt(merged, context)
 
     def receipt(self, receipt_id: str, *, user_id: str | None = None) -> Calls[Outcome]:

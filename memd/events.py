@@ -31,6 +31,7 @@ class Event(StrEnum):
     SERVER_CUT_OFF = "server_cut_off"
     SERVER_UNFIT = "server_unfit"
     SERVER_EMPTIED = "server_emptied"
+    SERVER_ADOPTED = "server_adopted"
     CLOCK_SET_BACK = "clock_set_back"
     PART_STARTED = "part_started"
     PART_DIED = "part_died"

@@ -28,7 +28,7 @@ from memd.config import Settings
 from memd.context import DEFAULT_AGENT, of_project, user_hash
 from memd.errors import Conflict, InboxUnavailable, NotReady
 from memd.identifiers import check_identifier
-from memd.inbox import dead, forgetting, library
+from memd.inbox import dead, failover, forgetting, library
 from memd.inbox.connection import send
 from memd.inbox.dead import Letter
 from memd.inbox.raw_door import Backlog, RawDoor
@@ -198,6 +198,17 @@ class Forgetting:
         for wish in wishes:
             self.finish(wish)
         return len(wishes)
+
+    def repeat(self) -> int:
+        """Bring all tombstones to a server that may have lost the last of them, and what they name out of its inbox.
+
+        For a server that took over from another one. Returns how many messages went. Raises as `mend`.
+        """
+        library.require_store(self._client, self._store)
+        owners = self._tombstones.owners()
+        for owner in owners:
+            self._mirror(self._tombstones.of(owner))
+        return failover.strike(self._client, owners)
 
     def _empty_inbox(self, wish: Wish) -> _Traces | None:
         """Remove the user's messages from the inbox and the dead; None when the server is out of reach."""

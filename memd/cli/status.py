@@ -88,6 +88,7 @@ def rows(figures: dict[str, Any]) -> Iterator[tuple[str, str]]:
     """The figures as names and texts, for people."""
     server = figures["server"]
     yield "server", f"{server['version']}, {server['durability']}"
+    yield from _servers(server)
     yield "wire", str(figures["wire"])
     for problem in server["unfit"]:
         yield "  unfit", problem
@@ -132,6 +133,13 @@ def rows(figures: dict[str, Any]) -> Iterator[tuple[str, str]]:
     usage = figures["usage"]
     tokens = f"{counted(usage['input_tokens'], 'token')} in, {usage['output_tokens']:,} out"
     yield "model", f"{counted(usage['model_calls'], 'call')}, {tokens}"
+
+
+def _servers(server: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    if server["primary"]:
+        yield "  primary", server["primary"]
+    for replica in server["replicas"]:
+        yield "  replica", f"{replica['address']} {replica['state']}, {replica['lag_s']} s since it said how far it is"
 
 
 def _paused(pause: dict[str, Any]) -> Iterator[tuple[str, str]]:

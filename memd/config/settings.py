@@ -107,6 +107,7 @@ class InboxSettings(Section, frozen=True):
     receipt_ttl_s: Seconds = 86_400.0
     known_ttl_s: Seconds = 3_600.0
     memory_headroom: Annotated[float, Meta(gt=0.1, le=1)] = 0.9
+    min_replicas: Annotated[int, Meta(ge=0, le=100)] = 0
     allow_unfit_server: bool = False
 
 

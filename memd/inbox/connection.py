@@ -28,6 +28,7 @@ from memd.errors import (
     NotReady,
     Rejected,
 )
+from memd.inbox import sentinels
 from memd.printable import printable
 
 T = TypeVar("T")
@@ -35,7 +36,10 @@ T = TypeVar("T")
 TIMEOUT_S = 5.0
 """The time limit of one command, and of connecting."""
 
-NO_URL = "setting redis_url is no URL of a server; write redis://host:6379, rediss://… or unix:///path"
+NO_URL = (
+    "setting redis_url is no URL of a server; write redis://host:6379, rediss://…, unix:///path, or "
+    "redis+sentinel://host1:26379,host2:26379/service"
+)
 
 MAX_SOCKET_BYTES = 103
 """The longest path of a socket: 107 bytes on Linux, 103 on macOS."""
@@ -54,6 +58,7 @@ _STATES = {
     "BUSY": "is busy with a script that does not end",
     "READONLY": "is a read-only replica; memd needs its primary",
     "MISCONF": "cannot write to its disk and takes nothing more",
+    "NOREPLICAS": "has too few replicas that keep up, and takes nothing until they are back",
 }
 """States of a server that pass or that its operator fixes; memd retries meanwhile."""
 
@@ -69,10 +74,14 @@ NO_RIGHT_INSIDE = ("ACL failure in script", "The user executing the script can't
 
 @dataclass(frozen=True, slots=True)
 class Call(Generic[T]):
-    """A command and the parser of its reply, independent of the client that sends it."""
+    """A command and the parser of its reply, independent of the client that sends it.
+
+    `then`: a second command, which has to follow on the same connection; the parser gets both replies.
+    """
 
     command: tuple[Any, ...]
     parse: Callable[[Any], T]
+    then: tuple[Any, ...] = ()
 
 
 def inbox_url(settings: Settings) -> str:
@@ -80,6 +89,11 @@ def inbox_url(settings: Settings) -> str:
     if settings.redis_url is not None:
         return settings.redis_url.reveal()
     return f"unix://{_own_account(settings)}{quote(os.fsencode(socket_path(settings)))}"
+
+
+def fails_over(settings: Settings) -> bool:
+    """Whether sentinels choose the server."""
+    return sentinels.is_service(inbox_url(settings))
 
 
 def password_file(settings: Settings, account: str) -> Path:
@@ -123,8 +137,9 @@ def connect(settings: Settings, retries: int = 2) -> redis.Redis:
     """A sync client. Nothing is sent yet. Raises ConfigError."""
     options = _options(retries)
     options["retry"] = Retry(*options["retry"])
+    url = inbox_url(settings)
     try:
-        return redis.Redis.from_url(inbox_url(settings), **options)
+        return sentinels.client(url, options) if sentinels.is_service(url) else redis.Redis.from_url(url, **options)
     except ValueError:
         raise ConfigError(NO_URL) from None
 
@@ -133,8 +148,11 @@ def connect_async(settings: Settings, retries: int = 2) -> redis.asyncio.Redis:
     """An async client. Nothing is sent yet. Raises ConfigError."""
     options = _options(retries)
     options["retry"] = redis.asyncio.retry.Retry(*options["retry"])
+    url = inbox_url(settings)
     try:
-        client: redis.asyncio.Redis = redis.asyncio.Redis.from_url(inbox_url(settings), **options)
+        if sentinels.is_service(url):
+            return sentinels.async_client(url, options)
+        client: redis.asyncio.Redis = redis.asyncio.Redis.from_url(url, **options)
     except ValueError:
         raise ConfigError(NO_URL) from None
     return client
@@ -142,10 +160,19 @@ def connect_async(settings: Settings, retries: int = 2) -> redis.asyncio.Redis:
 
 def send(client: redis.Redis, call: Call[T]) -> T:
     """Send a call. Raises Rejected, InboxFull, NotReady or InboxUnavailable."""
+    if call.then:
+        return call.parse(execute(_pair(client.pipeline(transaction=False), call)))
     try:
         return call.parse(client.execute_command(*call.command))  # type: ignore[no-untyped-call]  # redis-py's gap
     except redis.RedisError as error:
         translate(error, client)
+
+
+def _pair(pipeline: Any, call: Call[Any]) -> Any:
+    """A call's two commands in one pipeline: they go over one connection, and are sent again only together."""
+    pipeline.execute_command(*call.command)
+    pipeline.execute_command(*call.then)
+    return pipeline
 
 
 def execute(pipeline: Any) -> list[Any]:
@@ -221,6 +248,12 @@ class Flight(Generic[T]):
 
 async def send_async(client: redis.asyncio.Redis, call: Call[T]) -> T:
     """Send a call from a coroutine. Raises as `send` does."""
+    if call.then:
+        pair = _pair(client.pipeline(transaction=False), call)
+        try:
+            return call.parse(await pair.execute())
+        except redis.RedisError as error:
+            translate(error, pair)
     try:
         return call.parse(await client.execute_command(*call.command))  # type: ignore[no-untyped-call]  # redis-py's gap
     except redis.RedisError as error:
@@ -236,12 +269,25 @@ class HasPool(Protocol):
 def address(client: HasPool) -> str:
     """The server that a client is for, as a URL without user and password."""
     options = client.connection_pool.connection_kwargs
+    if service := getattr(client.connection_pool, "service_name", None):
+        return f"sentinels' service {service}"
     if "path" in options:
         return f"unix://{options['path']}"
     encrypted = issubclass(client.connection_pool.connection_class, redis.SSLConnection | SSLAsync)
     host = options.get("host", "localhost")
     name = f"[{host}]" if ":" in host else host
     return f"{'rediss' if encrypted else 'redis'}://{name}:{options.get('port', 6379)}"
+
+
+def primary(client: HasPool) -> str | None:
+    """Host and port of the server that sentinels chose, as far as this client knows; None where none choose."""
+    known = getattr(client.connection_pool, "master_address", None)
+    return f"{known[0]}:{known[1]}" if known else None
+
+
+def serves_by_sentinels(client: HasPool) -> bool:
+    """Whether sentinels choose the server of a client."""
+    return getattr(client.connection_pool, "service_name", None) is not None
 
 
 def server_address(settings: Settings) -> str:

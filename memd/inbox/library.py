@@ -10,7 +10,7 @@ import redis
 from memd.config import Settings
 from memd.context import FUNCTIONS_VERSION, WIRE_VERSION
 from memd.errors import OtherStore
-from memd.inbox.connection import translate
+from memd.inbox.connection import fails_over, translate
 from memd.inbox.decoding import text
 from memd.inbox.verbs import P
 from memd.memory.store.protocol import Store
@@ -27,7 +27,7 @@ SHARED = ("ground", "waiting", "header", "merge")
 
 DRAIN = (
     "budget", "extractions", "breaker", "line", "claim", "settle", "batches", "dead", "forget", "take", "flush",
-    "pending", "hours", "upkeep",
+    "pending", "hours", "upkeep", "failover",
 )  # fmt: skip
 
 BUDGETS = ("total_day_tokens", "user_day_tokens", "thread_day_extractions")
@@ -141,6 +141,7 @@ def _config(settings: Settings) -> dict[str, int]:
         "build": BUILD,
         "wire": WIRE_VERSION,
         "enabled": int(settings.enabled),
+        "failover": int(fails_over(settings)),
         "quiet_ms": int(settings.scheduler.quiet_s * 1000),
         "max_wait_ms": int(settings.scheduler.max_wait_s * 1000),
         "flush_tokens": settings.scheduler.flush_tokens,

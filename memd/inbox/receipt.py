@@ -15,7 +15,7 @@ from memd.context import WIRE_VERSION, Context
 from memd.errors import Rejected
 from memd.inbox.connection import Call
 from memd.inbox.decoding import moment, text
-from memd.inbox.verbs import Merged, P, ReceiptParts
+from memd.inbox.verbs import ACCEPTED, Merged, P, ReceiptParts
 
 State = Literal["pending", "claimed", "stored", "skipped", "dead", "unknown"]
 
@@ -51,9 +51,13 @@ class Range:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """The states of a key's pushes: the pending and claimed sequence numbers, and the ended ranges."""
+    """The states of a key's pushes: the pending and claimed sequence numbers, and the ended ranges.
+
+    `earlier`: the generations before this one, which other servers gave, with the last number of each.
+    """
 
     gen: str
+    earlier: dict[str, int]
     pending: tuple[int, int] | None
     claimed: tuple[int, int] | None
     due_ms: int | None
@@ -89,7 +93,7 @@ class Outcome:
 
 def receipt(merged: Merged, context: Context) -> Receipt:
     """The receipt for the result of merging a context."""
-    accepted = merged.status in {"queued", "merged"}
+    accepted = merged.status in ACCEPTED
     return Receipt(
         status=merged.status,
         id=f"{merged.key}.{merged.gen}.{merged.seq}" if accepted else None,
@@ -107,9 +111,11 @@ def standings(keys: Sequence[str]) -> Call[list[Standing]]:
 
 
 def _standing(row: list[Any]) -> Standing:
-    gen, start, end, due, taken_start, taken_end, ranges = row
+    gens, start, end, due, taken_start, taken_end, ranges = row
+    gen, *earlier = text(gens).split() or [""]
     return Standing(
-        gen=text(gen),
+        gen=gen,
+        earlier=dict(zip(earlier[::2], map(int, earlier[1::2]), strict=True)),
         pending=(int(start), int(end)) if start else None,
         claimed=(int(taken_start), int(taken_end)) if taken_start else None,
         due_ms=int(float(due)) if due else None,
@@ -136,7 +142,7 @@ UNKNOWN = Outcome("unknown", "not a push this server knows, or its time is over"
 
 def judge(standing: Standing, gen: str, seq: int) -> Outcome:
     """The outcome of sequence number `seq`. Pending and claimed come first, since parts of a push may have ended."""
-    if standing.gen != gen:
+    if standing.gen != gen and seq > standing.earlier.get(gen, 0):
         return UNKNOWN
     if standing.pending and standing.pending[0] <= seq <= standing.pending[1]:
         return Outcome("pending", due_at=moment(standing.due_ms) if standing.due_ms else None)

@@ -9,7 +9,7 @@ import redis
 
 from memd.config import Settings
 from memd.inbox import server_check
-from memd.inbox.connection import execute
+from memd.inbox.connection import execute, primary
 from memd.inbox.figures import InboxFigures, read_figures
 from memd.inbox.verbs import P, raw_lists
 
@@ -72,7 +72,13 @@ def read_status(client: redis.Redis, settings: Settings) -> Status:
         mended=_named(stats, "mended:"),
         facts={name: stats.get(f"facts_{name}", 0) for name in ("added", "confirmed", "retired")},
         usage={name: stats.get(name, 0) for name in USAGE},
-        server={"version": server.version, "durability": server.durability, "unfit": list(server.problems)},
+        server={
+            "version": server.version,
+            "durability": server.durability,
+            "unfit": list(server.problems),
+            "primary": primary(client),
+            "replicas": [asdict(replica) for replica in server.replicas],
+        },
         wire=int(execute(pipeline)[0] or 1),
     )
 

@@ -10,7 +10,7 @@ import hashlib
 import os
 import random
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import quote
 
@@ -49,7 +49,11 @@ def app_of(raw_list: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """The result of a merge. `status`: queued, merged, skipped (with `reason`) or disabled."""
+    """The result of a merge.
+
+    `status`: queued, merged, unconfirmed (one of these, but too few replicas had it in time), skipped (with `reason`)
+    or disabled.
+    """
 
     status: str
     key: str
@@ -60,6 +64,10 @@ class Merged:
     reason: str
 
 
+UNCONFIRMED = "unconfirmed"
+ACCEPTED = frozenset({"queued", "merged", UNCONFIRMED})
+"""The statuses of a push that will be worked on."""
+
 ReceiptParts = tuple[str, str, int]
 """(key hash, generation, sequence): the parts of a receipt id."""
 
@@ -67,9 +75,27 @@ ReceiptParts = tuple[str, str, int]
 # --- producers -----------------------------------------------------------------------------------------------------
 
 
-def push(context: Context) -> Call[Merged]:
-    """Merge a context; safe to send twice."""
-    return Call(("FCALL", "memd_push", 1, P, *_merge_arguments(context)), _merged)
+REPLICAS_MS = 1_000
+"""How long a push waits for replicas."""
+
+
+def push(context: Context, min_replicas: int = 0) -> Call[Merged]:
+    """Merge a context; safe to send twice.
+
+    `min_replicas`: so many replicas have to have it, else what was accepted is `unconfirmed`. WAIT looks at what this
+    very connection wrote last.
+    """
+    command = ("FCALL", "memd_push", 1, P, *_merge_arguments(context))
+    if not min_replicas:
+        return Call(command, _merged)
+    return Call(command, lambda replies: _confirmed(replies, min_replicas), ("WAIT", min_replicas, REPLICAS_MS))
+
+
+def _confirmed(replies: Sequence[Any], min_replicas: int) -> Merged:
+    merged, replicas = _merged(replies[0]), int(replies[1])
+    if replicas >= min_replicas or merged.status not in ACCEPTED:
+        return merged
+    return replace(merged, status=UNCONFIRMED)
 
 
 def take(raw: bytes, source: str, context: Context, since_ms: int | None = None) -> Call[bool]:

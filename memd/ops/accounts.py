@@ -114,7 +114,7 @@ def accounts(apps: Iterable[str]) -> list[Account]:
 
 
 def _producer(name: str, raw_list: str) -> Account:
-    return Account(name, f"a producer: RPUSH {raw_list}", (f"%W~{raw_list}", *_allow("rpush llen ping")))
+    return Account(name, f"a producer: RPUSH {raw_list}", (f"%W~{raw_list}", *_allow("rpush llen ping wait")))
 
 
 def _allow(*rows: str) -> tuple[str, ...]:

@@ -9,8 +9,9 @@ import redis
 from memd.config import Settings
 from memd.errors import InboxFull, StoreUnavailable
 from memd.events import Event, logger
-from memd.inbox import library, verbs
-from memd.inbox.connection import send
+from memd.forget import Forgetting
+from memd.inbox import failover, library, server_check, verbs
+from memd.inbox.connection import fails_over, send
 from memd.memory.store.protocol import Store
 
 INTERVAL_S = 1.0
@@ -27,6 +28,7 @@ class Watch:
         self._settings = settings
         self._client = client
         self._store = store
+        self._fails_over = fails_over(settings)
         self._log = logger(duty=self.name)
 
     def tick(self) -> float:
@@ -38,11 +40,20 @@ class Watch:
             self._install()
         with suppress(StoreUnavailable):  # whoever uses the store meets the same error; the inbox goes on without it
             library.require_store(self._client, self._store)
+        if self._fails_over and failover.is_another(self._client):
+            self._adopt()
         library.mark_full(self._client, self._settings.inbox.memory_headroom)
         send(self._client, verbs.sweep())
         if mended := send(self._client, verbs.rebase()):
             self._log.warning(Event.CLOCK_SET_BACK, times=mended)
         return INTERVAL_S
+
+    def _adopt(self) -> None:
+        """Check a server that became the primary, and let workers claim from it. Raises ServerUnfit."""
+        server_check.require(self._client, self._settings)
+        struck = Forgetting(self._settings, self._client, self._store).repeat()
+        leases = send(self._client, failover.adopt())
+        self._log.warning(Event.SERVER_ADOPTED, leases=leases, struck=struck)
 
     def _install(self) -> None:
         try:

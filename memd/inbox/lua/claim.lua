@@ -176,6 +176,7 @@ local function memd_claim(keys, argv)
   local cfg = config(P)
   local room, holding, nonce, worker, endpoint = tonumber(argv[1]), tonumber(argv[2]), argv[3], argv[4], argv[5]
   local host = string.match(worker, '^[^:]*')
+  if is_another(P, cfg) then return { now, -1, 0, 'closed' } end -- until a scheduler has adopted this server
   local before = taken_before(P, nonce, room)
   if #before > 0 then
     local probing = false

@@ -27,18 +27,17 @@ end
 
 -- Flushes one key -> { key, gen, seq } of what was accepted so far, or nil when nothing that matches is under way
 local function flush_key(P, cfg, key, filter, now)
-  local bucket, parked, gen, to, thread, user, agent, owner = fields_of(P, key, '.bucket', '.parked', '.gen', '.to',
-    '.thread', '.user', '.agent', '.owner')
+  local bucket, parked, to, thread, user, agent, owner = fields_of(P, key, '.bucket', '.parked', '.to', '.thread', '.user',
+    '.agent', '.owner')
+  local id, gen = unpack(call('HMGET', P .. ':outcome:' .. key, '.claim', '.gen'))
   if bucket then
     if not matches(filter, { thread, user, agent }) then return nil end
     make_due(P, cfg, key, bucket, parked, owner, now)
-    return { key, gen, to }
+    return { key, gen or '', to }
   end
-  local id = call('HGET', P .. ':outcome:' .. key, '.claim')
   if not id then return nil end
-  local claim = P .. ':claim:' .. id
-  gen, to, thread, user, agent = unpack(call('HMGET', claim, '.gen', '.to', '.thread', '.user', '.agent'))
-  return gen and matches(filter, { thread, user, agent }) and { key, gen, to } or nil
+  to, thread, user, agent = unpack(call('HMGET', P .. ':claim:' .. id, '.to', '.thread', '.user', '.agent'))
+  return to and gen and matches(filter, { thread, user, agent }) and { key, gen, to } or nil
 end
 
 -- One page of a source -> next cursor, and its keys (of `claimed`: its claims)
@@ -79,14 +78,16 @@ local function memd_flush(keys, argv)
   return answer
 end
 
--- memd_receipt_1: KEYS P; ARGV key... -> for each { gen, pending from, to, due, claimed from, to, ranges }; "" for none
+-- memd_receipt_1: KEYS P; ARGV key... -> for each { gen, pending from, to, due, claimed from, to, ranges }; "" for none;
+-- behind gen come the earlier generations, each with its last number
 local function memd_receipt(keys, argv)
   local P, answers = keys[1], {}
   for i, key in ipairs(argv) do
-    local gen, claim, ranges = unpack(call('HMGET', P .. ':outcome:' .. key, '.gen', '.claim', '.ranges'))
+    local gen, claim, ranges, gens = unpack(call('HMGET', P .. ':outcome:' .. key, '.gen', '.claim', '.ranges', '.gens'))
     local from, to = peek(P .. ':ctx:' .. key, '.from', '.to')
     local due = from and (call('ZSCORE', P .. ':due', key) or call('ZSCORE', P .. ':rationed', key))
     local claimed = claim and call('HMGET', P .. ':claim:' .. claim, '.from', '.to') or {}
+    if gens then gen = gen .. ' ' .. gens end
     answers[i] = { gen or '', from or '', to or '', due or '', claimed[1] or '', claimed[2] or '', ranges or '' }
   end
   return answers

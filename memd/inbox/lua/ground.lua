@@ -49,7 +49,8 @@
 --                                      .origin, and .order .at as of a message that came at that moment
 --   P:deadraw:<raw list>        zset   letter -> ms at which it died, of the raw pushes of a list; capped
 --   P:died:<key>                set    identities in the dead
---   P:outcome:<key>             hash   .seq .gen .claim; from the first claim on .owner .bucket; .letters: how many of
+--   P:outcome:<key>             hash   .seq .gen .claim; .run: where sentinels choose the server, which one began .gen;
+--                                      .gens: "<earlier generation> <its last number> "...; from the first claim on .owner .bucket; .letters: how many of
 --                                      it are dead; .ranges: lines "<from> <to> <record>", the last 50
 --   P:forgotten:<owner>         hash   mirror of a user's tombstone: .salt, and a field per salted hash of an identity
 --   P:ended                     zset   key -> ms at which its outcome may be forgotten
@@ -93,6 +94,13 @@ local function config(P)
   for i = 1, #flat, 2 do cfg[flat[i]] = tonumber(flat[i + 1]) or flat[i + 1] end
   return cfg
 end
+
+-- Which server this is. Only asked where sentinels may make another one the primary: it takes 10 us.
+local function run_id() return string.match(call('INFO', 'server'), 'run_id:(%x+)') end
+
+-- Whether another server than the one that was adopted last has become the primary. It has what was replicated until
+-- then, so leases and tombstones have to be looked at before anything is claimed (failover.lua).
+local function is_another(P, cfg) return cfg.failover == 1 and call('HGET', P .. ':config', 'run_id') ~= run_id() end
 
 local function wake(P)
   if call('LLEN', P .. ':wake') == 0 then call('LPUSH', P .. ':wake', '1') end

@@ -128,15 +128,33 @@ local function weigh(P, cfg, h, argv, at, pending, accepted, now)
   return push
 end
 
+local GENERATIONS = 8 -- earlier ones of a key, whose receipts still say how their pushes ended
+
+-- The generation of the number `seq` where the server may fail over. A new primary may lack the last numbers that the one
+-- before gave, and gives them to others. So it begins a generation of its own: no receipt tells another push's outcome.
+local function generation(outcome, fresh, seq)
+  local gen, run, gens = unpack(call('HMGET', outcome, '.gen', '.run', '.gens'))
+  local here = run_id()
+  if run == here then return gen end
+  gens = (gens or '') .. gen .. ' ' .. (seq - 1) .. ' '
+  local n = select(2, string.gsub(gens, '%S+ %d+ ', ''))
+  if n > GENERATIONS then gens = string.match(gens, '^%S+ %d+ (.*)$') end
+  call('HSET', outcome, '.gen', fresh, '.run', here, '.gens', gens)
+  return fresh
+end
+
 -- Gives a push that changes anything the next sequence number of its key, and its new messages the next orders; the last
 -- of these is the key's place in line. A push that brings nothing new leaves the key in its place.
-local function number(P, h, pending, push)
+local function number(P, cfg, h, pending, push)
   if #push.new == 0 and #push.changed == 0 and not pending.fresh then return end
   local outcome = P .. ':outcome:' .. h.key
   pending.seq = call('HINCRBY', outcome, '.seq', 1)
   if pending.seq == 1 then
     pending.gen = h.gen
     call('HSET', outcome, '.gen', h.gen)
+    if cfg.failover == 1 then call('HSET', outcome, '.run', run_id()) end
+  elseif cfg.failover == 1 then
+    pending.gen = generation(outcome, h.gen, pending.seq)
   elseif not pending.gen then
     pending.gen = call('HGET', outcome, '.gen')
   end
@@ -221,7 +239,7 @@ local function merge(P, cfg, h, argv, at, accepted)
     bring_back(P, 'batched', key, now)
     pending.parked = false
   end
-  number(P, h, pending, push)
+  number(P, cfg, h, pending, push)
   join(pending, push, h, now)
   local due = due_at(P, cfg, key, pending, now)
   save(P, h, pending, push)

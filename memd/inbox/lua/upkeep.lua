@@ -14,6 +14,7 @@ local function memd_tick(keys, argv)
     if moment then ahead = math.min(ahead or moment, moment) end
   end
   local expired = call('ZRANGEBYSCORE', P .. ':claimed', '-inf', now, 'LIMIT', 0, argv[2])
+  if #expired > 0 and is_another(P, config(P)) then expired = {} end -- its clock is not the one that gave the leases
   local lease = tonumber(call('ZRANGE', P .. ':claimed', 0, 0, 'WITHSCORES')[2]) or -1
   local state, moment = breaker_state(P, argv[3], now)
   if state == 'open' or state == 'probing' then return { now, 0, moment, lease, unpack(expired) } end
