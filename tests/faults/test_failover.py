@@ -1,0 +1,186 @@
+"""The inbox fails over: sentinels make a replica the primary, and nothing that was acknowledged is lost or doubled."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from support import daemon, execute, make_settings, wait_for
+from support.sentinel_service import SentinelService, sentinel_service
+
+from memd.client import AsyncMemd, Memd
+from memd.config import Settings
+from memd.errors import ConfigError, InboxFull, InboxUnavailable, NotReady
+from memd.inbox import sentinels
+from memd.inbox.connection import connect
+from memd.inbox.verbs import P
+
+KILLS = 2
+"""`make test-store` kills more often: see test_failover_chaos.py."""
+
+
+@pytest.fixture
+def service(tmp_path: Path) -> Iterator[SentinelService]:
+    folder = tmp_path / "service"
+    folder.mkdir()
+    with sentinel_service(folder) as running:
+        yield running
+
+
+def with_service(service: SentinelService, data_dir: Path, **changes: object) -> Settings:
+    return make_settings(data_dir, service.url, inbox__min_replicas=2, **changes)
+
+
+def push(memd: Memd, number: int) -> str:
+    """Push one message until it is acknowledged; returns the status."""
+    said = [{"role": "user", "content": f"I own bicycle number {number} of the series.", "id": str(number)}]
+
+    def pushed() -> str:
+        try:
+            return memd.push(said, thread_id=f"t{number % 3}", user_id=f"u{number % 5}").status
+        except (
+            InboxUnavailable,
+            InboxFull,
+            NotReady,
+        ):  # while nobody is the primary; a merge of the same message is harmless
+            return ""
+
+    return wait_for(pushed, "a primary takes the push")
+
+
+@pytest.mark.timing
+def test_what_was_acknowledged_survives_the_primary(service: SentinelService, data_dir: Path) -> None:
+    """Given a push that waits for all replicas, if the primary is killed, I expect each message stored exactly once."""
+    settings = with_service(service, data_dir)
+    confirmed: list[int] = []
+    with daemon(settings), Memd(settings) as memd:
+        wait_for(lambda: push(memd, 0) in ("queued", "merged"), "the inbox is set up")
+        confirmed.append(0)
+        for kill in range(1, KILLS + 1):
+            for number in range(kill * 100, kill * 100 + 20):
+                if push(memd, number) in ("queued", "merged"):
+                    confirmed.append(number)
+            killed = service.fail_over()
+            for number in range(kill * 100 + 50, kill * 100 + 60):
+                push(memd, number)  # with one replica left it is unconfirmed, and yet merged
+            service.bring_back(killed)
+            wait_for(lambda: memd.status().workers, "the workers are back")
+        assert not memd.flush(wait=True, timeout_s=60).timed_out
+        stored = sorted(_stored(memd))
+        figures = memd.status()
+    assert sorted(set(stored)) == stored, "nothing twice"
+    assert set(confirmed) <= set(stored), "nothing lost"
+    assert figures.server["primary"] == f"127.0.0.1:{service.primary()}"
+    assert len(figures.server["replicas"]) == 2
+
+
+def _stored(memd: Memd) -> Iterator[int]:
+    for user in range(5):
+        for fact in memd.document(f"u{user}").get("facts", []):
+            yield from (int(entry["message"]) for entry in fact["evidence"])
+
+
+def test_a_push_that_too_few_replicas_have_is_unconfirmed(service: SentinelService, data_dir: Path) -> None:
+    """It is merged all the same, and sending it again when the replicas are back confirms it."""
+    settings = with_service(service, data_dir)
+    said = [{"role": "user", "content": "I live in Porto.", "id": "1"}]
+    with daemon(settings, workers=0), Memd(settings) as memd:
+        wait_for(lambda: push(memd, 7) == "merged", "the inbox is set up, and the second push of it is merged")
+        away = next(port for port in service.servers if port != service.primary())
+        service.kill(away)
+        wait_for(lambda: service.in_sync() == 1, "one replica is gone")
+        receipt = memd.push(said, thread_id="t", user_id="ana")
+        assert (receipt.status, memd.receipt(str(receipt.id)).state) == ("unconfirmed", "pending")
+        service.bring_back(away)
+        assert memd.push(said, thread_id="t", user_id="ana").status == "merged"
+
+
+def test_nothing_is_claimed_from_a_server_that_nobody_adopted(service: SentinelService, data_dir: Path) -> None:
+    """Its leases were given by another clock, and its tombstones may be old: a scheduler looks at both first."""
+    settings = with_service(service, data_dir, scheduler__quiet_s=1)
+    with Memd(settings) as memd, daemon(settings, workers=0):
+        wait_for(lambda: push(memd, 1), "the inbox is set up")
+        with connect(settings) as client:
+            known = wait_for(lambda: client.hget(f"{P}:config", "run_id"), "the scheduler has adopted the server")
+    service.fail_over()
+    with connect(settings) as client:
+        claim = ("FCALL", "memd_claim_1", 1, P, 5, 0, "nonce", "host:1:x", "endpoint", 3)
+        wait_for(lambda: execute(client, "FCALL", "memd_tick_1", 1, P, 0, 10, "endpoint")[1] == 1, "the key is due")
+        assert execute(client, *claim)[4:] == []
+        assert client.hget(f"{P}:config", "run_id") == known
+        with daemon(settings, workers=0):
+            wait_for(lambda: client.hget(f"{P}:config", "run_id") != known, "the scheduler has adopted the new one")
+        assert len(execute(client, *claim)[4:]) == 1
+
+
+def test_a_receipt_of_a_lost_push_tells_no_other_push(service: SentinelService, data_dir: Path) -> None:
+    """Numbers that the old primary gave and the new one lacks are given again, in a generation of their own."""
+    settings = make_settings(data_dir, service.url, scheduler__quiet_s=300, scheduler__max_wait_s=300)
+
+    def said(name: str) -> list[dict[str, str]]:
+        return [{"role": "user", "content": f"I live in {name}.", "id": name}]
+
+    with daemon(settings, workers=0), Memd(settings) as memd:
+        wait_for(lambda: push(memd, 1), "the inbox is set up")
+        kept = memd.push(said("Porto"), thread_id="t", user_id="ana")
+        wait_for(lambda: service.in_sync() == 2, "both replicas keep up")
+        with connect(settings) as client:
+            assert execute(client, "WAIT", 2, 5000) == 2
+            # as if the last write of the primary had not been replicated: only its receipt is left
+            key, gen, seq = str(kept.id).split(".")
+        lost = f"{key}.{gen}.{int(seq) + 1}"
+        service.fail_over()
+        after = wait_for(lambda: _try(memd, said("Braga")), "the new primary takes a push")
+        assert memd.receipt(str(kept.id)).state == "pending"
+        assert memd.receipt(str(after)).state == "pending"
+        assert memd.receipt(lost).state == "unknown"
+
+
+def _try(memd: Memd, said: list[dict[str, str]]) -> str | None:
+    try:
+        return memd.push(said, thread_id="t", user_id="ana").id
+    except (InboxUnavailable, InboxFull, NotReady):  # not yet
+        return None
+
+
+async def _ask(settings: Settings) -> str:
+    memd = AsyncMemd(settings)
+    try:
+        said = [{"role": "user", "content": "I live in Porto.", "id": "1"}]
+        return (await memd.push(said, thread_id="t", user_id="ana")).status
+    finally:
+        await memd.aclose()
+
+
+def test_the_asynchronous_client_asks_the_sentinels_too(service: SentinelService, data_dir: Path) -> None:
+    """Both commands of its push go over one connection."""
+    import asyncio
+
+    settings = with_service(service, data_dir)
+    with daemon(settings, workers=0), Memd(settings) as memd:
+        wait_for(lambda: push(memd, 1), "the inbox is set up")
+        assert asyncio.run(_ask(settings)) == "queued"
+
+
+@pytest.mark.parametrize(
+    ("url", "address"),
+    [
+        ("redis+sentinel://a:1,b/inbox", "redis+sentinel://a:1,b:26379/inbox"),
+        ("rediss+sentinel://u:p%40s@[::1]:7,b:2/x", "rediss+sentinel://[::1]:7,b:2/x"),
+    ],
+)
+def test_the_url_of_a_service_is_read(url: str, address: str) -> None:
+    """Hosts with or without ports; no account in what is shown."""
+    assert sentinels.service_of(url).address == address
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["redis+sentinel://a:1", "redis+sentinel:///x", "redis+sentinel://a,,b/x", "redis+sentinel://a:123456/x",
+     "redis+sentinel://a/x/y"],
+)  # fmt: skip
+def test_a_url_that_names_no_service_is_refused(url: str, data_dir: Path) -> None:
+    """With the form that it should have."""
+    with pytest.raises(ConfigError, match=r"redis\+sentinel://host1"):
+        connect(make_settings(data_dir, url))
