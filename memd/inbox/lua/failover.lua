@@ -4,7 +4,7 @@
 -- memd_strike_1: KEYS P; ARGV owner, cursor -> next cursor, messages removed. What a user's tombstone names goes from
 -- what is pending: the forgetting had removed it, but that was not replicated. Claims and letters are looked at when
 -- they are stored or brought back.
-local function memd_strike(keys, argv)
+register('memd_strike', function(keys, argv)
   local P, owner, now, struck = keys[1], argv[1], clock(), 0
   local cfg = config(P)
   local page = call('SSCAN', P .. ':user:' .. owner, argv[2], 'COUNT', FORGET_PAGE)
@@ -32,10 +32,10 @@ local function memd_strike(keys, argv)
     call('ZADD', P .. ':ended', now + cfg.receipt_ttl_ms, key)
   end)
   return { page[1], struck }
-end
+end)
 
 -- memd_adopt_1: KEYS P -> how many leases begin anew. From now on this server is the one that is claimed from.
-local function memd_adopt(keys)
+register('memd_adopt', function(keys)
   local P, now = keys[1], clock()
   local cfg, leases = config(P), 0
   for _, id in ipairs(call('ZRANGE', P .. ':claimed', 0, -1)) do
@@ -46,7 +46,4 @@ local function memd_adopt(keys)
   call('HSET', P .. ':config', 'run_id', run_id())
   wake(P)
   return leases
-end
-
-register('memd_strike', memd_strike)
-register('memd_adopt', memd_adopt)
+end)

@@ -50,7 +50,8 @@
 --   P:deadraw:<raw list>        zset   letter -> ms at which it died, of the raw pushes of a list; capped
 --   P:died:<key>                set    identities in the dead
 --   P:outcome:<key>             hash   .seq .gen .claim; .run: where sentinels choose the server, which one began .gen;
---                                      .gens: "<earlier generation> <its last number> "...; from the first claim on .owner .bucket; .letters: how many of
+--                                      .gens: "<earlier generation> <its last number> "...; from the first claim on
+--                                      .owner .bucket; .letters: how many of
 --                                      it are dead; .ranges: lines "<from> <to> <record>", the last 50
 --   P:forgotten:<owner>         hash   mirror of a user's tombstone: .salt, and a field per salted hash of an identity
 --   P:ended                     zset   key -> ms at which its outcome may be forgotten

@@ -128,17 +128,16 @@ local function weigh(P, cfg, h, argv, at, pending, accepted, now)
   return push
 end
 
-local GENERATIONS = 8 -- earlier ones of a key, whose receipts still say how their pushes ended
-
 -- The generation of the number `seq` where the server may fail over. A new primary may lack the last numbers that the one
 -- before gave, and gives them to others. So it begins a generation of its own: no receipt tells another push's outcome.
+-- The receipts of the eight generations before stay good.
 local function generation(outcome, fresh, seq)
   local gen, run, gens = unpack(call('HMGET', outcome, '.gen', '.run', '.gens'))
   local here = run_id()
   if run == here then return gen end
   gens = (gens or '') .. gen .. ' ' .. (seq - 1) .. ' '
   local n = select(2, string.gsub(gens, '%S+ %d+ ', ''))
-  if n > GENERATIONS then gens = string.match(gens, '^%S+ %d+ (.*)$') end
+  if n > 8 then gens = string.match(gens, '^%S+ %d+ (.*)$') end
   call('HSET', outcome, '.gen', fresh, '.run', here, '.gens', gens)
   return fresh
 end
