@@ -15,6 +15,7 @@ from memd.errors import ConfigError, InboxFull, InboxUnavailable, NotReady
 from memd.inbox import sentinels
 from memd.inbox.connection import connect
 from memd.inbox.verbs import P
+from memd.testing import ModelServer
 
 KILLS = 2
 """`make test-store` kills more often: see test_failover_chaos.py."""
@@ -50,9 +51,12 @@ def push(memd: Memd, number: int) -> str:
 
 
 @pytest.mark.timing
-def test_what_was_acknowledged_survives_the_primary(service: SentinelService, data_dir: Path) -> None:
+def test_what_was_acknowledged_survives_the_primary(
+    service: SentinelService, data_dir: Path, model: ModelServer
+) -> None:
     """Given a push that waits for all replicas, if the primary is killed, I expect each message stored exactly once."""
-    settings = with_service(service, data_dir)
+    asked = {"extraction__extractor": "anthropic", "extraction__base_url": model.base_url, "extraction__api_key": "key"}
+    settings = with_service(service, data_dir, **asked)
     confirmed: list[int] = []
     with daemon(settings), Memd(settings) as memd:
         wait_for(lambda: push(memd, 0) in ("queued", "merged"), "the inbox is set up")
@@ -93,7 +97,11 @@ def test_a_push_that_too_few_replicas_have_is_unconfirmed(service: SentinelServi
         receipt = memd.push(said, thread_id="t", user_id="ana")
         assert (receipt.status, memd.receipt(str(receipt.id)).state) == ("unconfirmed", "pending")
         service.bring_back(away)
-        assert memd.push(said, thread_id="t", user_id="ana").status == "merged"
+
+        def again() -> str:
+            return memd.push(said, thread_id="t", user_id="ana").status
+
+        wait_for(lambda: again() == "merged", "both replicas have it")
 
 
 def test_nothing_is_claimed_from_a_server_that_nobody_adopted(service: SentinelService, data_dir: Path) -> None:
