@@ -22,7 +22,7 @@ PASSWORD_MIN = 16
 
 DAEMON = (
     "ping info time function|load function|list acl|whoami scan",
-    "client|setname client|list subscribe unsubscribe",
+    "wait client|setname client|list subscribe unsubscribe",
     "fcall multi exec watch unwatch",
     "blpop blmove lpush rpush lpop llen lindex lrange lrem ltrim",
     "type get set del exists expire pexpire persist rename incrby",
@@ -33,7 +33,7 @@ DAEMON = (
 )
 """Commands of the scheduler, the workers (with RQ: registration, bells, failed jobs, clean-up) and `memd doctor`."""
 
-APP = "ping time multi exec"
+APP = "ping time multi exec wait info"
 APP_KEYS = (
     (f"~{P}", f"fcall|memd_push fcall|memd_receipt_{FUNCTIONS_VERSION} fcall|memd_flush_{FUNCTIONS_VERSION}"),
     (f"~{P}", f"fcall|memd_pending_{FUNCTIONS_VERSION}"),

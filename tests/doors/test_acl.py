@@ -146,7 +146,7 @@ FORBIDDEN: dict[str, list[str]] = {
         "FCALL memd_full_1 1 {memd} 1", "FCALL memd_push 1 memd:in", "FCALL_RO memd_receipt_1 1 {memd}",
         "HSET {memd}:config enabled 0", "DEL {memd}:due", "HGETALL {memd}:ctx:x", "HGETALL {memd}:dead:x",
         "HDEL {memd}:busy x", "ZREM {memd}:claimed x", "RPUSH memd:in x", "LRANGE memd:in 0 -1",
-        "HSET rq:job:x data x", "RPUSH rq:queue:memd x", "INFO", "SCAN 0",
+        "HSET rq:job:x data x", "RPUSH rq:queue:memd x", "SCAN 0",
     ],
     "memd-daemon": ["GET other", "PUBLISH elsewhere x", "SUBSCRIBE elsewhere", "FUNCTION FLUSH", "FUNCTION DELETE x"],
     "memd-reader": [

@@ -17,9 +17,7 @@ from memd.inbox.connection import connect
 from memd.inbox.verbs import P
 from memd.testing import ModelServer
 
-KILLS = 2
-"""`make test-store` kills more often: see test_failover_chaos.py."""
-
+KILLS = 10
 
 @pytest.fixture
 def service(tmp_path: Path) -> Iterator[SentinelService]:
@@ -66,7 +64,7 @@ def test_what_was_acknowledged_survives_the_primary(
                 if push(memd, number) in ("queued", "merged"):
                     confirmed.append(number)
             killed = service.fail_over()
-            for number in range(kill * 100 + 50, kill * 100 + 60):
+            for number in range(kill * 100 + 50, kill * 100 + 53):
                 push(memd, number)  # with one replica left it is unconfirmed, and yet merged
             service.bring_back(killed)
             wait_for(lambda: memd.status().workers, "the workers are back")
