@@ -48,7 +48,7 @@ def push(memd: Memd, number: int) -> str:
     return wait_for(pushed, "a primary takes the push")
 
 
-@pytest.mark.timing
+@pytest.mark.store
 def test_what_was_acknowledged_survives_the_primary(
     service: SentinelService, data_dir: Path, model: ModelServer
 ) -> None:
@@ -83,6 +83,7 @@ def _stored(memd: Memd) -> Iterator[int]:
             yield from (int(entry["message"]) for entry in fact["evidence"])
 
 
+@pytest.mark.store
 def test_a_push_that_too_few_replicas_have_is_unconfirmed(service: SentinelService, data_dir: Path) -> None:
     """It is merged all the same, and sending it again when the replicas are back confirms it."""
     settings = with_service(service, data_dir)
@@ -102,6 +103,7 @@ def test_a_push_that_too_few_replicas_have_is_unconfirmed(service: SentinelServi
         wait_for(lambda: again() == "merged", "both replicas have it")
 
 
+@pytest.mark.store
 def test_nothing_is_claimed_from_a_server_that_nobody_adopted(service: SentinelService, data_dir: Path) -> None:
     """Its leases were given by another clock, and its tombstones may be old: a scheduler looks at both first."""
     settings = with_service(service, data_dir, scheduler__quiet_s=1)
@@ -120,6 +122,7 @@ def test_nothing_is_claimed_from_a_server_that_nobody_adopted(service: SentinelS
         assert len(execute(client, *claim)[4:]) == 1
 
 
+@pytest.mark.store
 def test_a_receipt_of_a_lost_push_tells_no_other_push(service: SentinelService, data_dir: Path) -> None:
     """Numbers that the old primary gave and the new one lacks are given again, in a generation of their own."""
     settings = make_settings(data_dir, service.url, scheduler__quiet_s=300, scheduler__max_wait_s=300)
@@ -159,6 +162,7 @@ async def _ask(settings: Settings) -> str:
         await memd.aclose()
 
 
+@pytest.mark.store
 def test_the_asynchronous_client_asks_the_sentinels_too(service: SentinelService, data_dir: Path) -> None:
     """Both commands of its push go over one connection."""
     import asyncio
