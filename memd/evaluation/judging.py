@@ -254,6 +254,14 @@ _AVOID = re.compile(r" \(avoid: .*?\)(?= \((?:since \d|until \d|\d{4}-|outdated)
 """What a line says to avoid, folded."""
 
 
+_OVER = re.compile(
+    r"\b(?:end(?:ed|ing)|stopp(?:ed|ing)|quit(?:ting)?|leaving|g(?:ave|iving) up|last day (?:at|with)|no longer"
+    r"|instead of|(?:chang|switch|mov)(?:ed|ing) (?:away )?from)\b.*?(?= to |[,;!?]|(?<=\w{3})\.(?:\s|$)|$)"
+    r"|[^.!?。]*(?:\bat (?:the|that) time\b|\bback then\b|当时|那时)[^.!?。]*"
+)
+"""What a line calls over, from the word that says so to the end of the clause; sentences of another time. Folded."""
+
+
 def _answered(question: Question, document: Document, settings: RecallSettings, now: datetime) -> Judged:
     for figure, query in (("question", question.query), ("question_bare", None)):
         block = injection(document, settings, now, query)
@@ -269,11 +277,12 @@ def holds(question: Question, block: str) -> bool:
     """Whether the injected block matches all of `holds` and nothing of `holds_not`.
 
     The summary of what was earlier says so itself, and is not held against `holds_not`. What a line says to avoid is no
-    answer, and makes the line no worse an answer; an old value in it counts like any other.
+    answer, and makes the line no worse an answer; an old value in it counts like any other. What a line calls over
+    ("after ending …", "changing from … to") is no value that it gives.
     """
     lines = list(map(fold, block.splitlines()))
     answers = [_AVOID.sub("", line) for line in lines]
-    now = [line for line in lines if not line.startswith(_EARLIER)]
+    now = [_OVER.sub("", line) for line in lines if not line.startswith(_EARLIER)]
     return all(any(map(matcher.matches, answers)) for matcher in question.holds) and not any(
         any(map(matcher.matches, now)) for matcher in question.holds_not
     )

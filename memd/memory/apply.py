@@ -1,8 +1,9 @@
 """Apply: turns an update into the next document. A pure function: same input, same output, byte for byte.
 
-In order: facts are confirmed, added (a replacement is stored before what it replaces retires), retired, reviewed,
-merged; summaries are rewritten; messages are hidden; facts over the cap are evicted; the profile is filled; the ledger
-takes the messages in; and what the user asks to forget leaves the result.
+In order: facts are confirmed, added (a replacement is stored before what it replaces retires) and retired; what a new
+fact contradicts ends, and what an ended one tells besides stays; facts are reviewed and merged; summaries are
+rewritten; messages are hidden; facts over the cap are evicted; the profile is filled; the ledger takes the messages in;
+and what the user asks to forget leaves the result.
 """
 
 from __future__ import annotations
@@ -50,9 +51,11 @@ from memd.memory.projects.outbox import OutboxEntry
 from memd.memory.projects.shared import NO_PROJECTS, Projects
 from memd.memory.refusing import keep_refused
 from memd.memory.relations import end_relations
+from memd.memory.remaining import keep_rest
 from memd.memory.retiring import Ending
 from memd.memory.sayings import Saying, earlier, of_fact, of_summary, said_in
 from memd.memory.scoping import Scoping, known_besides, scopes_of
+from memd.memory.superseding import end_superseded
 from memd.memory.supported import Supported
 from memd.memory.text import fold, one_line
 from memd.memory.unlearning import Wishes, fulfil
@@ -115,6 +118,9 @@ def apply(  # noqa: PLR0913  (what an update needs; callers name all but the fir
         steps.add(scoping.everywhere.new)
         steps.retire(scoping.everywhere.retired)
         end_relations(draft)
+        end_superseded(draft)
+        if not wishes:  # what a fact tells besides may be what the user wants forgotten
+            keep_rest(draft, sent)
         entries = scoping.apply(steps, steps_of)
         # What the user has just said comes first: a fact that they said again has not ended, whatever its date.
         review.review(draft, maintenance.review, update.reviewed_facts)

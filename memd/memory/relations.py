@@ -14,8 +14,9 @@ from memd.memory.text import CJK, fold
 from memd.push.patterns import Lists
 
 _LISTS = Lists(Path(__file__).with_suffix(""), "former", "partners", "parted")
-_BETWEEN = r"(?:[^\s.,;:!?。，；：！？]*\s){0,5}[^\s.,;:!?。，；：！？]{0,12}"
-"""What may stand between a name and the words that say that two people have parted."""
+_APPOSITION = r"(?:\s?[,，][^.,;:!?。，；：！？]{1,40}[,，])?"
+_BETWEEN = _APPOSITION + r"(?:[^\s.,;:!?。，；：！？]*\s){0,5}[^\s.,;:!?。，；：！？]{0,12}"
+"""What may stand between a name and the words that say that two people have parted: few words, and an apposition."""
 
 _KANA = re.compile("[\u3040-\u30ff]")
 _CJK = re.compile(f"[{CJK}]")

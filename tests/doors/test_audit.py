@@ -14,10 +14,10 @@ from support import Cli
 
 from memd.config import ApplySettings, RecallSettings, Settings
 from memd.context import Bucket
+from memd.memory.contradicting import contradictions
 from memd.memory.document import Document, Fact, empty_document
 from memd.memory.parsing import parse
 from memd.ops.audit import RULES, audit
-from memd.ops.audit.contradictions import contradictions
 from memd.recall.inject import inject
 
 DATA = Path(__file__).parents[1] / "data" / "blind"

@@ -19,6 +19,7 @@ from memd.testing import ModelServer
 
 KILLS = 10
 
+
 @pytest.fixture
 def service(tmp_path: Path) -> Iterator[SentinelService]:
     folder = tmp_path / "service"

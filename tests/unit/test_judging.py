@@ -71,7 +71,7 @@ def test_a_change_leaves_nothing_old(tmp_path: Path, replaces: list[Row], stale:
         "must": [{"id": "home2", "terms": [["lisbon"]], "class": "home"}],
         "gone": [{"terms": [["porto"]], "by": "home2"}],
     }
-    lisbon = fact("The user moved from Porto to Lisbon.", "We moved to Lisbon", replaces=replaces)
+    lisbon = fact("The user, who knows Porto well, is in Lisbon.", "We moved to Lisbon", replaces=replaces)
     assert verdicts(moved(tmp_path, labels, update(lisbon)), "stale") == [stale]
 
 
@@ -178,6 +178,28 @@ def test_what_a_line_says_to_avoid_is_no_answer(tmp_path: Path) -> None:
     lisbon = fact("The user lives in Lisbon.", "We moved to Lisbon", sourceError="The assistant said Porto (Maia).")
     tally = judged(tmp_path, [says("We moved to Lisbon.")], [update(lisbon)], asked)
     assert verdicts(tally, "question") == [True, False, False]
+
+
+@pytest.mark.parametrize(
+    ("told", "answered"),
+    [
+        ("The user goes to the choir after ending the lessons with Dr. Porto.", True),
+        ("The user changed from Porto to the choir.", True),
+        ("In 2024 the user was in Porto at that time.", True),
+        ("当时用户在 Porto 唱歌。", True),
+        ("The user ended the choir, and goes to Porto.", False),
+        ("The user changed from the choir to Porto.", False),
+        ("The user goes to Porto.", False),
+    ],
+)
+def test_what_a_line_calls_over_is_no_old_value(tmp_path: Path, told: str, answered: bool) -> None:
+    """Only what stands behind the word that ends it; what the sentence tells besides counts like any other."""
+    question: dict[str, Any] = {"query": "Where do I sing?", "kind": "current", "holds": [{"terms": [["choir"]]}]}
+    asked = [question | {"holds_not": [{"terms": [["porto"]]}]}]
+    choir = fact("The user sings in a choir.", "I sing in a choir")
+    reply = {**update(choir), "summaries": {"recentMonths": told}}
+    tally = judged(tmp_path, [says("I sing in a choir.")], [reply], asked)
+    assert verdicts(tally, "question") == [answered]
 
 
 def test_replies_quotes_and_scripts(tmp_path: Path) -> None:

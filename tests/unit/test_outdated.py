@@ -81,6 +81,12 @@ def test_a_sentence_without_a_name_or_number_of_what_ended_stays() -> None:
         ("Declan and I broke up", "The user and Declan broke up.", "boyfriend", "ex-boyfriend"),
         ("Hab mich von Declan getrennt", "Die Nutzerin hat sich von Declan getrennt.", "Freund", "ex-Freund"),
         ("我和Declan分手了", "用户和Declan分手了。", "男朋友", "前男朋友"),
+        ("Declan y yo lo dejamos", "La usuaria y Declan, su pareja, lo dejaron en mayo.", "pareja", "ex-pareja"),
+        ("On n'est plus ensemble", "L'utilisatrice et Declan ne sont plus ensemble.", "copain", "ex-copain"),
+        ("Wir sind nicht mehr zusammen", "Die Nutzerin und Declan sind nicht mehr zusammen.", "Freund", "ex-Freund"),
+        ("We called it quits", "The user and Declan called it quits.", "partner", "ex-partner"),
+        ("我和Declan离了", "用户和Declan离了。", "老公", "前老公"),
+        ("Lo dejaron en casa", "La niña y su perro, que Declan cuida, lo dejaron.", "colega", "colega"),
         ("Declan's parents divorced", "Declan's parents divorced.", "husband", "husband"),
         ("Declan broke up with Kim", "Declan broke up with Kim.", "colleague", "colleague"),
         ("Declan separated the eggs", "Declan separated the eggs.", "husband", "husband"),
@@ -111,3 +117,26 @@ def test_a_parting_said_before_a_newer_fact_leaves_that_one() -> None:
     )
 
     assert document["facts"][0]["subject"]["relationship"] == "husband"
+
+
+def test_a_reason_that_names_what_has_ended_is_cut() -> None:
+    """The fact holds on without it; a reason that names what another fact has still is left alone."""
+    weekly = fact(2, "The user writes on Wednesdays, because the weekends belong to Acme.")
+    sails = fact(3, "The user sails, because Porto is by the sea.")
+
+    document = after(
+        holding(JOB, weekly, sails, fact(4, "The user lives in Porto.")), "I work at Borealis", "The user: Borealis."
+    )
+
+    contents = [one["content"] for one in document["facts"][:2]]
+    assert contents == ["The user writes on Wednesdays.", sails["content"]]
+
+
+def test_an_aside_loses_the_clause_that_names_what_has_ended() -> None:
+    """What was wrong stays to be avoided; the truth that was told beside it is no longer one."""
+    wrong = "助手以为用户在北京，其实用户在成都，邱月才在北京。"
+    known = holding(fact(1, "用户住在成都。"), fact(2, "邱月管 Kafka。", sourceError=wrong), fact(3, "用户去过北京。"))
+
+    document = after(known, "我搬到杭州了", "用户住在杭州。")
+
+    assert document["facts"][0]["sourceError"] == "助手以为用户在北京，邱月才在北京。"

@@ -47,6 +47,11 @@ def _function_words() -> tuple[frozenset[str], frozenset[str]]:
     return frozenset(_LISTS.sources("english")), frozenset(_LISTS.sources("foreign"))
 
 
+def places_in(text: str) -> frozenset[str]:
+    """The known places that a Chinese text names, as written there."""
+    return frozenset(name for name in _places() if name in text) if _CJK.search(text) else frozenset()
+
+
 class SaidNames:
     """The words of everything that was said around a fact, and of what was known. They are read when first needed."""
 

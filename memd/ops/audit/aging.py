@@ -11,7 +11,7 @@ from datetime import timedelta
 from memd.config import ApplySettings
 from memd.memory.document import Fact
 from memd.memory.facts import category_of, content_of, is_correction
-from memd.ops.audit.telling import telling
+from memd.memory.telling import telling
 
 AGELESS = frozenset(("identity", "correction"))
 """Categories that do not age by themselves; nor does a correction of any other category."""

@@ -11,6 +11,7 @@ from operator import attrgetter
 
 from memd.config import ApplySettings
 from memd.memory import doubtful, refused, scoped, suspended
+from memd.memory.contradicting import contradictions
 from memd.memory.document import SECTIONS, Document, Fact, archive_of, facts_of, summaries_of, withheld_of
 from memd.memory.duplicates import Alike
 from memd.memory.facts import (
@@ -38,7 +39,6 @@ from memd.memory.parsing import broken_fields
 from memd.memory.said.turns import Said
 from memd.memory.text import normal_key, one_line, same_key
 from memd.ops.audit.aging import lifetime
-from memd.ops.audit.contradictions import contradictions
 from memd.push.answers import strength_of
 from memd.push.redaction import find, holds_secret, redact
 from memd.push.times import moment

@@ -1,4 +1,4 @@
-"""Contradictions: facts about one person and one thing that differ in a number, a name or a negation.
+"""Contradicting: facts about one person and one thing that differ in a number, a name or a negation.
 
 Only sentences that are alike in all else are compared, so that most of what is reported is right; a contradiction in
 other words is not found.
@@ -14,8 +14,8 @@ from functools import cached_property
 from memd.memory.document import Fact
 from memd.memory.duplicates import changes_meaning, tokens
 from memd.memory.facts import content_of, person_of
+from memd.memory.telling import telling
 from memd.memory.text import CJK, fold
-from memd.ops.audit.telling import telling
 
 ALIKE = 0.5
 """The least share of words, without numbers, that two sentences with other numbers share."""
@@ -37,7 +37,7 @@ _NOBODY = frozenset(tokens("the user"))
 
 def contradictions(facts: Sequence[Fact]) -> Iterator[tuple[int, int, str]]:
     """The places of two facts that cannot both be true today, the later one first, and what they differ in."""
-    sentences = [_Sentence(content_of(fact), person_of(fact)) for fact in facts]
+    sentences = [Sentence(content_of(fact), person_of(fact)) for fact in facts]
     by_word: dict[str, list[int]] = {}
     for place, sentence in enumerate(sentences):
         shared = Counter(other for word in sentence.frame for other in by_word.get(word, ()))
@@ -49,19 +49,19 @@ def contradictions(facts: Sequence[Fact]) -> Iterator[tuple[int, int, str]]:
             by_word.setdefault(word, []).append(place)
 
 
-class _Sentence:
+class Sentence:
     """A fact's sentence, taken apart."""
 
     def __init__(self, content: str, person: str) -> None:
         self.person = person
-        self._text = content[:MAX_CHARS]
+        self.text = content[:MAX_CHARS]
 
     @cached_property
     def frame(self) -> frozenset[str]:
         """The words that say what the sentence is about: neither numbers nor negations."""
-        return _content_words(_DIGITS.sub(" ", telling().negation.sub(" ", self._text))) - telling().numbers
+        return _content_words(_DIGITS.sub(" ", telling().negation.sub(" ", self.text))) - telling().numbers
 
-    def differs_in(self, other: _Sentence) -> str:
+    def differs_in(self, other: Sentence) -> str:
         """What the two contradict each other in: number, name or negation; "" when they do not."""
         if self._is_past or other._is_past:
             return ""
@@ -73,49 +73,49 @@ class _Sentence:
 
     @cached_property
     def _is_past(self) -> bool:
-        return telling().past.search(self._text) is not None
+        return telling().past.search(self.text) is not None
 
     @cached_property
     def _numbers(self) -> frozenset[str]:
-        spelled = telling().numbers.intersection(tokens(_DIGITS.sub(" ", self._text)))
-        return spelled.union(_DIGITS.findall(fold(self._text)))
+        spelled = telling().numbers.intersection(tokens(_DIGITS.sub(" ", self.text)))
+        return spelled.union(_DIGITS.findall(fold(self.text)))
 
     @cached_property
     def _denied(self) -> frozenset[str]:
         """The words that the sentence denies: those after the first negation, up to the end of the clause."""
-        negation = telling().negation.search(self._text)
+        negation = telling().negation.search(self.text)
         if negation is None:
             return frozenset()
-        end = telling().clause_end.search(self._text, negation.end())
-        return _content_words(self._text[negation.end() : end.start() if end else len(self._text)])
+        end = telling().clause_end.search(self.text, negation.end())
+        return _content_words(self.text[negation.end() : end.start() if end else len(self.text)])
 
     @cached_property
-    def _value(self) -> tuple[frozenset[str], str, str] | None:
+    def _value(self) -> tuple[frozenset[str], int | None, str] | None:
         """Whose value the sentence names, of what kind it is, and the name."""
-        found = telling().one_value.search(self._text)
+        found = telling().one_value.search(self.text)
         if found is None or self._denied:
             return None
-        whose, rest = self._text[: found.start()], self._text[found.end() :].strip()
+        whose, rest = self.text[: found.start()], self.text[found.end() :].strip()
         end = telling().clause_end.search(rest)
         value = rest[: end.start()].strip() if end else rest
         if not value or len(value) > MAX_VALUE or not _NAME.search(value):
             return None
         if telling().several.search(whose) and not telling().only.search(whose):
             return None
-        return _content_words(whose), fold(found[0]), fold(value)
+        return _content_words(whose), found.lastindex, fold(value)
 
-    def _denies(self, other: _Sentence) -> bool:
+    def _denies(self, other: Sentence) -> bool:
         """Whether this sentence denies what the other one says."""
         if not self._denied or other._denied or not self._denied <= other.frame:
             return False
         return _alike(self.frame, other.frame) >= ALIKE_DENIED
 
-    def _counts_otherwise(self, other: _Sentence) -> bool:
+    def _counts_otherwise(self, other: Sentence) -> bool:
         if self._numbers == other._numbers or any(map(changes_meaning, self.frame ^ other.frame)):
             return False
         return _alike(self.frame, other.frame) > ALIKE
 
-    def _names_another(self, other: _Sentence) -> bool:
+    def _names_another(self, other: Sentence) -> bool:
         one, two = self._value, other._value
         if one is None or two is None or one[:2] != two[:2]:
             return False

@@ -1,0 +1,141 @@
+"""A new fact ends what it plainly contradicts, and nothing else; what an ended fact tells besides stays."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from memd.config import ApplySettings, Settings
+from memd.context import Bucket, Message, identify
+from memd.evaluation.evaluate import read_users
+from memd.evaluation.measuring import Measuring, Source
+from memd.extraction.update import ConfirmedFact, Evidence, NewFact, RetiredFact, Update
+from memd.memory.apply import Origin, apply
+from memd.memory.document import Document, Fact, empty_document
+from memd.memory.superseding import Later
+
+NOW = datetime(2026, 5, 20, 10, 0, tzinfo=UTC)
+CHANGES = Path(__file__).parents[2] / "evaluation" / "changes"
+BLIND = Path(__file__).parents[1] / "data" / "blind" / "replacements.jsonl"
+
+
+def fact(number: int, content: str, **fields: Any) -> Fact:
+    known: Fact = {"id": f"fact_{number:08x}", "content": content, "category": "identity", "confidence": 0.9}
+    return {**known, "createdAt": "2026-03-01T10:00:00Z", "source": "old", **fields}
+
+
+def active(said: str, new: str, *known: Fact, replaces: tuple[str, ...] = (), **update: Any) -> list[str]:
+    """The contents after an update with one new fact ("": none), which the user states in these words."""
+    document: Document = {**empty_document(Bucket("ana")), "facts": list(known)}
+    sent = [replace(message, said_at="2026-05-20T10:00:00Z") for message in identify("t", [Message("user", said)])]
+    proof = (Evidence(0, said),)
+    proposed = NewFact(new, "identity", 0.95, "user", "durable", "descriptive", proof, replaces=replaces)
+    whole = Update(new_facts=(proposed,) if new else (), **update)
+    applied = apply(document, whole, sent, sent, Origin("t", NOW, "a-model", "1"), ApplySettings())
+    return [one["content"] for one in applied.document["facts"]]
+
+
+@pytest.mark.parametrize(
+    ("old", "said", "new"),
+    [
+        ("The user lives in Leeds.", "We live in Bristol now", "The user lives in Bristol."),
+        ("用户租住在浦东。", "我搬到闵行了", "用户住在闵行。"),
+        ("The user takes 50 mg a day.", "it's 100 mg a day now", "The user takes 100 mg a day since March 2026."),
+        ("The user smokes cigars.", "I don't smoke cigars", "The user does not smoke cigars."),
+        ("The user climbs on Fridays.", "I gave up climbing", "The user gave up climbing because of an injury."),
+        ("用户喜欢喝冰美式。", "冰美式戒了", "用户戒了冰美式，现在喝红茶。"),
+        ("用户要求测试一律加 -o。", "测试不用加 -o", "用户跑测试不用加 -o，因为网快。"),
+        (
+            "The user keeps notes in Evernote.",
+            "moved from Evernote to Obsidian",
+            "The user moved all notes from Evernote to Obsidian.",
+        ),
+    ],
+)
+def test_what_a_new_fact_contradicts_ends(old: str, said: str, new: str) -> None:
+    """Though the reply does not say what it replaces."""
+    assert active(said, new, fact(1, old)) == [new]
+
+
+@pytest.mark.parametrize(
+    ("old", "said", "new"),
+    [
+        ("The user lives in Porto.", "we also live in Évora now", "The user also lives in Évora."),
+        ("The user lives in Porto.", "I live in Évora", "The user lives in Évora until June."),
+        ("The user lives in Porto.", "I lived in Évora in 2015", "The user lived in Évora in 2015."),
+        ("The user likes cats.", "I like dogs now", "The user likes dogs."),
+        ("The user drinks tea.", "I gave up coffee", "The user gave up coffee."),
+        ("The user hates smoking.", "I gave up smoking", "The user gave up smoking."),
+        ("用户的儿子住在成都。", "我搬到杭州了", "用户住在杭州。"),
+        ("用户对虾过敏。", "对牛奶已经不过敏了", "用户对牛奶已经不过敏了。"),
+        ("The user moved from Bonn to Berlin.", "moved to Bonn", "The user moved from Berlin to Bonn."),
+    ],
+)
+def test_what_can_stand_beside_it_stays(old: str, said: str, new: str) -> None:
+    """A second value, another time, thing or person."""
+    assert active(said, new, fact(1, old)) == [old, new]
+
+
+def test_what_a_person_wrote_said_again_or_dated_as_an_event_stays() -> None:
+    """Only what the user's words contradict ends; a confirmation in the same update is one of them."""
+    said, new = "We live in Bristol now", "The user lives in Bristol."
+    old = "The user lives in Leeds."
+    assert active(said, new, fact(1, old, source="manual")) == [old, new]
+    assert active(said, new, fact(1, old, category="event")) == [old, new]
+    assert active(said, new, fact(1, old, createdAt="2026-06-01T00:00:00Z")) == [old, new]
+    again = (ConfirmedFact("fact_00000001", said),)
+    assert active(said, new, fact(1, old), confirmed_facts=again) == [old, new]
+
+
+def test_what_a_replaced_fact_tells_besides_stays() -> None:
+    """The job has changed; the home and the partner have not, and a name would be lost."""
+    old = fact(1, "The user lives in Norwich with her partner Dele and works as a midwife at the hospital.")
+    new = "The user runs antenatal classes."
+    ids = ("fact_00000001",)
+    left = "I've left the hospital. I run antenatal classes"
+    assert active(left, new, old, replaces=ids) == [new, "The user lives in Norwich with her partner Dele."]
+    carried = "The user lives in Norwich with Dele and runs antenatal classes."
+    assert active(left, carried, old, replaces=ids) == [carried]
+
+
+@pytest.mark.parametrize(
+    ("old", "said", "rest"),
+    [
+        ("The user has a dog named Pepper and a tortoise named Atlas.", "Pepper died",
+         "The user has a tortoise named Atlas."),
+        ("用户每周一学吉他，每周四上陶艺课。", "吉他不学了", "用户每周四上陶艺课。"),
+    ],
+)  # fmt: skip
+def test_what_a_retired_fact_tells_besides_stays(old: str, said: str, rest: str) -> None:
+    """Half of it is over; with a wish to forget in the same words nothing is kept of it."""
+    retired = (RetiredFact("fact_00000001", said, said),)
+    assert active(said, "", fact(1, old), retired_facts=retired) == [rest]
+    wish = f"{said}. Forget that I told you."
+    assert active(wish, "", fact(1, old), retired_facts=retired) == []
+
+
+@pytest.mark.parametrize(("half", "found", "of"), [("open", 7, 16), ("held_out", 5, 15)])
+def test_blind_replacements(half: str, found: int, of: int) -> None:
+    """What ends is found where the sentences alone say it; what stays beside is never ended."""
+    rows = [row for row in map(json.loads, BLIND.read_text("utf-8").splitlines()) if row["half"] == half]
+
+    def ends(row: dict[str, str]) -> bool:
+        return Later(fact(2, row["new"], evidence=[{"quote": row["message"]}])).supersedes(fact(1, row["old"]))
+
+    whole = [ends(row) for row in rows if row["label"] == "replaces"]
+    assert (len(whole), sum(whole) >= found) == (of, True)
+    assert not any(ends(row) for row in rows if row["label"] == "beside")
+
+
+@pytest.mark.parametrize(("half", "stale", "lost"), [("open", 3, 1), ("held_out", 10, 2)])
+def test_changes_over_months(half: str, stale: int, lost: int) -> None:
+    """Forty users whose replies forget what they replace: at most so many old values stay, and facts go with them."""
+    source = Source(replay=(CHANGES / "replies" / half,))
+    figures = Measuring(Settings(), read_users([CHANGES / "sets" / half]), source).measure(1)["figures"]
+    assert figures["stale"][half]["yes"] <= stale
+    assert figures["lost"][half]["yes"] <= lost
