@@ -39,8 +39,9 @@ screenshots: $(READY) ## Pictures of the console with the demo's memory, into do
 test-long: $(READY) ## The pages of docs/ typed line by line, and searches that rarely find anything; ten minutes
 	@PYTHONPATH=tests $(BIN)/python -m support.long
 
-test-store: $(READY) ## The store on PostgreSQL, which it starts by itself: contract, flow, faults, kills; ten minutes
+test-store: $(READY) ## PostgreSQL and servers that fail over, started by itself: contract, flow, faults, kills; ten minutes
 	@PYTHONPATH=tests $(BIN)/python -m support.on_postgres
+	@cd tests && ../$(BIN)/python -m pytest -c ../pyproject.toml --rootdir=.. -p no:cacheprovider -m store faults/test_failover.py
 	@STORE=postgres PYTHONPATH=tests $(BIN)/python -m chaos small
 
 smoke: $(READY) ## A moment of each command that CI does not run as a whole

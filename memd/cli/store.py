@@ -10,7 +10,7 @@ from memd.cli.common import echo, settings, warn
 from memd.config import dotted
 from memd.errors import ConfigError
 
-store = typer.Typer(help="Set up the database of memd.memory.store.postgres.PostgresStore.", no_args_is_help=True)
+store = typer.Typer(help="Set up the database of a store in PostgreSQL.", no_args_is_help=True)
 
 PACKAGE = "memd.memory.store.postgres"
 """Loaded by name: it needs an extra."""

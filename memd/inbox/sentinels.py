@@ -33,7 +33,7 @@ _HOST = re.compile(r"(\[[0-9a-fA-F:.]+\]|[^\[\]:,/@]+)(?::([0-9]{1,5}))?")
 
 
 @dataclass(frozen=True, slots=True)
-class Service:
+class WatchedService:
     """What such a URL says. `options`: of connections to the servers; `own`: of those to the sentinels."""
 
     name: str
@@ -54,7 +54,7 @@ def is_service(url: str) -> bool:
     return url.partition("://")[0] in SCHEMES
 
 
-def service_of(url: str) -> Service:
+def service_of(url: str) -> WatchedService:
     """The service of a URL. Raises ValueError."""
     parts = urlsplit(url)
     account, _, hosts = parts.netloc.rpartition("@")
@@ -75,7 +75,7 @@ def service_of(url: str) -> Service:
     own |= {key: value for key, value in options.items() if key.startswith("ssl_")}
     if encrypted:
         options["ssl"] = own["ssl"] = True
-    return Service(name, tuple(map(_host, hosts.split(","))), options, own, encrypted)
+    return WatchedService(name, tuple(map(_host, hosts.split(","))), options, own, encrypted)
 
 
 def client(url: str, options: dict[str, Any]) -> redis.Redis:
@@ -94,7 +94,7 @@ def async_client(url: str, options: dict[str, Any]) -> redis.asyncio.Redis:
     return found
 
 
-def _of_sentinels(service: Service) -> dict[str, Any]:
+def _of_sentinels(service: WatchedService) -> dict[str, Any]:
     return {**service.own, "socket_timeout": ANSWERS_S, "socket_connect_timeout": ANSWERS_S, "driver_info": None}
 
 

@@ -429,6 +429,7 @@ def test_check_counts_and_runs_nothing(cli: Cli, tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.long
 @pytest.mark.timing
 def test_ctrl_c_prints_what_was_measured_so_far(tmp_path: Path) -> None:
     """One user is done, the other's model never answers: the first one's figures are printed, the code is 130."""

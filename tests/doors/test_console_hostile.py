@@ -354,6 +354,7 @@ def bent(running: Site) -> list[str]:
     return [user for user, _ in made]
 
 
+@pytest.mark.long
 def test_a_field_of_the_wrong_type_breaks_no_page(site: Site, bent: list[str], me: Guest) -> None:
     """Every field that a template reads with every wrong type: a page, and nothing in the log."""
     prefixes = "01234569"
@@ -436,6 +437,7 @@ def test_forms_have_a_size(site: Site, me: Guest) -> None:
 # --- what is away ---
 
 
+@pytest.mark.long
 def test_pages_answer_while_the_inbox_hangs_and_other_doors_do_not_notice(server_url: str) -> None:
     """Each page and action within the time of a request; then all of it again, also without a folder of users."""
     with Proxy(server_url) as proxy, console(proxy.url, http__request_timeout_s=2) as site:
@@ -461,6 +463,7 @@ def test_pages_answer_while_the_inbox_hangs_and_other_doors_do_not_notice(server
         assert [page.path for page in PAGES if me.open(page.path, fields).status >= 500] == []
 
 
+@pytest.mark.long
 def test_a_login_that_sends_its_form_slowly_holds_nobody_up(server_url: str) -> None:
     """The body has `http.read_timeout_s`; meanwhile the pages answer."""
     with console(server_url, http__read_timeout_s=1) as site:
@@ -474,6 +477,7 @@ def test_a_login_that_sends_its_form_slowly_holds_nobody_up(server_url: str) -> 
             assert {status_of(read_all(line)) for line in slow} == {408}
 
 
+@pytest.mark.long
 def test_neither_log_nor_figures_name_anybody(site: Site, planted: None, me: Guest) -> None:
     """After all that: no id, text, token, cookie or key of a link in the log; the figures know the table's paths."""
     Guest(site).open(link_of(site) + "x")

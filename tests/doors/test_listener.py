@@ -49,6 +49,7 @@ def sent_until_cut(line: socket.socket, piece: bytes) -> int:
     return sent
 
 
+@pytest.mark.long
 def test_a_slow_head_is_cut(site: Site) -> None:
     """Nothing at all, half a line, or a byte now and then: after the time for a head the connection ends."""
     for sent in (b"", b"GET /v1/in", head("GET", "/health")[:-2]):
@@ -93,6 +94,7 @@ def memory_mb(site: Site) -> float:
     return int(next(line for line in lines if line.startswith("VmRSS")).split()[1]) / 1024
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("user", ["", "ana"], ids=["serve", "mcp"])
 def test_the_memory_of_hostile_connections_is_bounded(server_url: str, user: str) -> None:
     """500 connections that send as much of a head as they can, in every form, cost less than 100 MB."""
@@ -193,6 +195,7 @@ def test_a_second_head_without_end_is_cut(server_url: str) -> None:
             assert read_all(line) == b""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 @pytest.mark.parametrize("words", [("serve", "--port", "0"), ("mcp", "--user", "ana", "--http", "--port", "0")])
 def test_a_signal_right_after_the_start_stops_the_server(

@@ -353,6 +353,7 @@ def completed(settings: Settings, line: str, **env: str) -> subprocess.Completed
     return subprocess.run([sys.executable, "-c", code], env=given, capture_output=True, text=True, check=False)
 
 
+@pytest.mark.long
 @pytest.mark.timing
 def test_the_shell_completes(memd: Memd, settings: Settings) -> None:
     """Users, ids of facts and categories; from files, so no server is needed, and an error proposes nothing."""

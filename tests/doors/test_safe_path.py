@@ -110,6 +110,7 @@ def ready(settings: Settings) -> bool:
         return False
 
 
+@pytest.mark.long
 @pytest.mark.timing
 @pytest.mark.parametrize("command", [(script(),), (sys.executable, "-m", "memd")], ids=["memd", "python -m memd"])
 def test_up_executes_nothing_of_the_current_folder(hostile: Path, data_dir: Path, command: tuple[str, ...]) -> None:
@@ -142,6 +143,7 @@ def test_no_command_executes_anything_of_the_current_folder(
     assert executed(hostile) == []
 
 
+@pytest.mark.long
 def test_mcp_executes_nothing_of_the_current_folder(hostile: Path, settings: Settings, client: redis.Redis) -> None:
     """`memd mcp` ends with its input."""
     with running(hostile, settings, sys.executable, "-m", "memd", "mcp", "--user", "ana") as process:

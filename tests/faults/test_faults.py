@@ -94,6 +94,7 @@ def children_of(pid: int) -> list[int]:
     return [int(child) for child in path.read_text().split()] if path.exists() else []
 
 
+@pytest.mark.long
 def test_a_worker_killed_again_and_again_stores_everything_once(
     asking: Callable[..., Settings], model: ModelServer
 ) -> None:
@@ -170,6 +171,7 @@ def test_bad_answers_end_in_the_dead(asking: Callable[..., Settings], model: Mod
     assert model.calls == 4
 
 
+@pytest.mark.long
 def test_a_killed_scheduler_loses_nothing(asking: Callable[..., Settings], client: redis.Redis) -> None:
     """`kill -9` of the scheduler while raw pushes come in: the next one takes in the rest, each once."""
     settings = asking()

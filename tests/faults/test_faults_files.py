@@ -114,6 +114,7 @@ def test_a_commit_in_which_any_system_call_fails_is_whole_or_refused(tmp_path: P
     assert refused >= (FAILURES[code] or SPACE) - {"linkat", "mkdir"}
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("traceable")
 @pytest.mark.parametrize("old", [2], ids=["a-later-version"], indirect=True)
 def test_a_mending_killed_at_any_system_call_loses_neither_version(tmp_path: Path, old: list[str]) -> None:
@@ -171,6 +172,7 @@ def assert_a_removal_holds(store: JsonStore, folder: Path) -> None:
     assert contents(store) == KEPT
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("traceable", "told_before")
 def test_a_removal_killed_at_any_system_call_is_done_or_not(tmp_path: Path) -> None:
     """Killed at each system call: the old or the new document; once it is acknowledged, no copy has the fact."""
@@ -187,6 +189,7 @@ def test_a_removal_killed_at_any_system_call_is_done_or_not(tmp_path: Path) -> N
     assert_a_removal_holds(JsonStore(tmp_path / "traced", options()), tmp_path / "traced")
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("traceable", "told_before")
 def test_a_removal_in_which_any_system_call_fails_is_whole_or_refused(tmp_path: Path) -> None:
     """Refused, the document is the old one; also when the last call, the sync of the folder, is the one that fails."""

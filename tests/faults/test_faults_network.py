@@ -72,6 +72,7 @@ def own_daemon(settings: Settings) -> Iterator[tuple[OwnServer, Memd]]:
         yield server, app
 
 
+@pytest.mark.long
 def test_a_server_killed_again_and_again_loses_nothing(own: Settings) -> None:
     """R1: five kills of the server while contexts come in: all are stored, once; each outage is logged once."""
     with own_daemon(own) as (server, app):

@@ -67,6 +67,7 @@ def tell_much(app: Memd, number: int) -> None:
     app.push(turns, thread_id=f"thread-{number}", user_id=f"u{number % 7}")
 
 
+@pytest.mark.long
 def test_pushes_are_refused_near_the_memory_limit_until_the_backlog_has_drained(own: Settings) -> None:
     """R2: near the limit pushes are refused with InboxFull; the backlog drains to nothing, and they are taken again."""
     with OwnServer(own), Memd(own) as app, connect(own) as control, part("scheduler", own):
@@ -185,6 +186,7 @@ def tell_both(app: Memd, control: redis.Redis, number: int) -> None:
         control.rpush(verbs.RAW, raw(f"u{number % 7}", number))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("schedulers", [2, 5])
 def test_many_schedulers_do_what_one_does(memd: Memd, client: redis.Redis, settings: Settings, schedulers: int) -> None:
     """S1: two or five at once: each raw push is taken once, each context stored once."""
@@ -219,6 +221,7 @@ def has_taken(client: redis.Redis, goal: int) -> bool:
     return int(execute(client, "HGET", f"{verbs.P}:taken", verbs.RAW) or 0) >= goal
 
 
+@pytest.mark.long
 def test_a_frozen_scheduler_that_thaws_changes_nothing(memd: Memd, client: redis.Redis, settings: Settings) -> None:
     """S1: one of two stands still in the middle of its work while the other does all of it, and then goes on."""
     with ExitStack() as stack:
@@ -239,6 +242,7 @@ def test_a_frozen_scheduler_that_thaws_changes_nothing(memd: Memd, client: redis
 # --- Q1: RQ loses its keys ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_keys_that_rq_loses_cost_nothing(configured: Configured, client: redis.Redis) -> None:
     """Q1: keys of RQ are deleted at random all the time: bells are rung again, workers are found again."""
     settings = configured(drain__linger_s=0, drain__slice_s=1)
@@ -310,6 +314,7 @@ def test_a_worker_frozen_in_a_commit_loses_nothing(memd: Memd, configured: Confi
     assert {memd.document(f"u{user}")["revision"] for user in range(10)} == {2}
 
 
+@pytest.mark.long
 def test_a_hundred_contexts_of_one_user_have_one_writer_at_a_time(
     memd: Memd, configured: Configured, client: redis.Redis, data_dir: Path
 ) -> None:

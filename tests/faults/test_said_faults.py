@@ -63,6 +63,7 @@ def copied(tmp_path: Path, name: str) -> JsonStore:
     return JsonStore(tmp_path / name, options())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("change", CHANGES)
 def test_killed_at_any_system_call_layer_and_document_agree(tmp_path: Path, change: str) -> None:
     """Both old or both new; and whatever was left, the next change is right and leaves one file."""

@@ -61,6 +61,7 @@ def copied(tmp_path: Path, name: str) -> Path:
     return Path(shutil.copytree(tmp_path / "template", tmp_path / name))
 
 
+@pytest.mark.long
 def test_killed_or_refused_at_any_system_call_state_and_lines_agree(tmp_path: Path) -> None:
     """Either the old session or the new one, each with its lines; the next save puts everything in order."""
     calls = strace.calls(lambda: save(copied(tmp_path, "calls"), "two"))

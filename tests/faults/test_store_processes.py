@@ -101,7 +101,8 @@ COMMIT = """
 import sys
 sys.path.insert(0, sys.argv[2])
 from pathlib import Path
-from support.stores import ALICE, JsonStore, options, ours
+from memd.memory.store.json_store import JsonStore
+from support.stores import ALICE, options, ours
 from memd.errors import StoreUnavailable
 store = JsonStore(Path(sys.argv[1]), options())
 loaded = store.load(ALICE)

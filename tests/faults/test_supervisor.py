@@ -77,6 +77,7 @@ def test_up_runs_the_whole_job_and_stops_cleanly(data_dir: Path) -> None:
     assert not socket_path(settings).exists()
 
 
+@pytest.mark.long
 def test_ctrl_c_reaches_only_the_supervisor(embedded: Settings) -> None:
     """SIGINT to the process group of `memd up` stops the tree in order, without a traceback."""
     with up(embedded) as (process, log):
@@ -194,6 +195,7 @@ def slow_end(settings: Settings) -> Iterator[int]:
             yield old
 
 
+@pytest.mark.long
 def test_what_a_killed_supervisor_leaves_behind(embedded: Settings) -> None:
     """`kill -9` of `memd up` takes its parts along. The next ones wait for a server that ends slowly: one is told to
     stop, does so at once, with code 0, and leaves that server alone; one is reachable once the old server has ended."""
@@ -218,6 +220,7 @@ def test_what_a_killed_supervisor_leaves_behind(embedded: Settings) -> None:
         wait_for(lambda: not any(map(alive, pids.values())), "all parts have ended, the server too")
 
 
+@pytest.mark.long
 def test_an_unfit_server_stops_the_start(server_url: str, data_dir: Path) -> None:
     """A server that evicts keys is refused with one sentence and code 78; nothing is left running."""
     settings = make_settings(data_dir, server_url)
@@ -232,6 +235,7 @@ def test_an_unfit_server_stops_the_start(server_url: str, data_dir: Path) -> Non
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.long
 def test_a_part_that_a_restart_cannot_mend_stops_the_tree(embedded: Settings) -> None:
     """Workers that end with code 78 are not started again and again: all stops, with their sentence and code."""
     settings = make_settings(
@@ -259,6 +263,7 @@ def evicting(settings: Settings) -> Iterator[None]:
             client.config_set("maxmemory-policy", "noeviction")
 
 
+@pytest.mark.long
 def test_a_part_that_cannot_start_again_waits_alone(embedded: Settings) -> None:
     """What ends with code 78 after the tree was ready waits, loudly, and is tried again; the others go on."""
     embedded = make_settings(embedded.data_dir, None, drain__workers=1, log__format="json")
@@ -324,6 +329,7 @@ def test_http_that_cannot_start_again_leaves_the_others_alone(data_dir: Path) ->
         assert CANNOT_LISTEN in log.read_text()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("command", [("serve", "--port"), ("mcp", "--http", "--user", "ana", "--port")])
 def test_a_port_that_is_taken_is_one_sentence(configured: MakeSettings, command: tuple[str, ...]) -> None:
     """Whatever listens: code 78 and a sentence that names the setting."""

@@ -12,6 +12,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from memd.disk import files
 from memd.errors import Rejected, StoreUnavailable
 from memd.tasks import TaskGraph, TodoList, task_files
@@ -86,6 +88,7 @@ def _three(data_dir: Path) -> TaskGraph:
     return graph
 
 
+@pytest.mark.long
 def test_a_process_killed_within_a_change_leaves_all_of_it_or_nothing(tmp_path: Path) -> None:
     """Whichever line it dies at; nobody is locked out, and the next change goes through and leaves whole files."""
     _three(tmp_path / "template")

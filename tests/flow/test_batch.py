@@ -320,6 +320,7 @@ def model() -> Iterator[ModelServer]:
         yield found
 
 
+@pytest.mark.long
 def test_workers_scheduler_and_server_killed_at_random(data_dir: Path, model: ModelServer) -> None:
     """Parts are killed while batches are created, in progress, ended and applied: each context is stored once."""
     changes: dict[str, Any] = {

@@ -12,6 +12,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 
 
+@pytest.mark.long
 def test_a_tiny_run_says_what_it_measured(tmp_path: Path) -> None:
     """Figures with peers, ratios and targets, in JSON and in words, and a plot for growth."""
     words = ["-m", "benchmarks", "wire", "growth", "tokens", "--size", "tiny", "--out", str(tmp_path)]

@@ -59,6 +59,7 @@ def node_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.long
 def test_the_node_blocks_of_the_wire_contract_run(running: Settings, node_folder: Path) -> None:
     """Both Node examples of wire.md, with Node's real client, end in a memory."""
     for number, code in enumerate(code_blocks("docs/wire.md", "js")):

@@ -8,6 +8,7 @@ from support.forget_races import play
 pytestmark = pytest.mark.timing
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", [2, 5])
 def test_what_came_before_a_wish_is_gone_and_what_came_after_it_is_stored(seed: int) -> None:
     """Some 70 random steps by both doors: documents, inbox, dead letters and receipts say the same, for each user."""

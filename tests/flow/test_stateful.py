@@ -391,7 +391,7 @@ def test_any_history_comes_out_right(client: redis.Redis, configured: Callable[.
         run_state_machine_as_test(
             lambda: InboxMachine(world),  # type: ignore[arg-type]  # any factory will do
             settings=settings_of(
-                max_examples=EXAMPLES or 40,
+                max_examples=EXAMPLES or 20,
                 stateful_step_count=30,
                 deadline=None,
                 derandomize=not EXAMPLES,

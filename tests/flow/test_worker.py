@@ -165,6 +165,7 @@ print([source for source in sources if "Porto" not in source])
 """
 
 
+@pytest.mark.long
 def test_a_drain_compiles_no_pattern_of_its_own(memd: Memd, settings: Settings) -> None:
     """A worker has compiled all of them before it forks the child that drains; but for those made of a quote."""
     turns = [

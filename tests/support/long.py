@@ -35,11 +35,11 @@ class Search:
 
 
 LONG = (
-    Search("long tests", lambda _: [*PYTEST, "-m", "long", "-q", "."], seconds=150),
-    Search("histories", lambda _: [*PYTEST, "flow/test_stateful.py", "-q"], seconds=90, rounds=True, histories=40),
-    Search("requests", lambda left: ["-m", "support.http_fuzz", "--seconds", str(left)], seconds=80),
-    Search("slow texts", lambda left: ["-m", "support.slow_texts", "--seconds", str(left)], seconds=80),
-    Search("forgettings", lambda left: ["-m", "support.forget_races", "--seconds", str(left)], seconds=60),
+    Search("long tests", lambda _: [*PYTEST, "-m", "long", "-q", "-n", "3", "."], seconds=240),
+    Search("histories", lambda _: [*PYTEST, "flow/test_stateful.py", "-q"], seconds=60, rounds=True, histories=40),
+    Search("requests", lambda left: ["-m", "support.http_fuzz", "--seconds", str(left)], seconds=50),
+    Search("slow texts", lambda left: ["-m", "support.slow_texts", "--seconds", str(left)], seconds=50),
+    Search("forgettings", lambda left: ["-m", "support.forget_races", "--seconds", str(left)], seconds=40),
     Search("kills", lambda _: ["-m", "chaos", "long", "--shorten", "25"], seconds=120),
 )
 """Nine minutes in all: a search may end late, on busy cores by a minute."""
@@ -47,13 +47,12 @@ LONG = (
 SMOKE = (
     Search("histories", LONG[1].words, seconds=0, histories=1),
     Search("requests", lambda _: ["-m", "support.http_fuzz", "--phases", "fuzzing", "--examples", "1"], seconds=0),
-    Search("slow texts", lambda _: ["-m", "support.slow_texts", "--seconds", "1"], seconds=0),
     Search("forgettings", lambda _: ["-m", "support.forget_races", "--seconds", "1"], seconds=0),
     Search("browser", lambda _: [*PYTEST, "-m", "browser", "-q", "-rs", "-k", "smoke", "browser"], seconds=0),
     Search("PostgreSQL", lambda _: ["-m", "support.on_postgres", "--smoke"], seconds=0),
 )
-"""Without the kills: `make chaos` runs the same command in every ordinary run. Of the browser, one walk: `make
-test-browser` does the rest."""
+"""Without kills and slow texts, of which ordinary runs have `make chaos` and a short search. `make test-browser` and
+`make test-store` do the rest of theirs."""
 
 
 def run(search: Search) -> bool:

@@ -154,6 +154,7 @@ def test_no_file_means_no_file(tmp_path: Path) -> None:
     assert config.load(environ=environ, use_file=False).settings.scheduler.quiet_s == 30
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("brackets", [200_000, 5_000])
 def test_endless_brackets_are_no_yaml(tmp_path: Path, brackets: int) -> None:
     """However deep a file is nested, it is refused by a sentence; the fast reader would end the process."""

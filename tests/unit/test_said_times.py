@@ -162,6 +162,7 @@ def test_opposites(content: str, other: str, expected: bool) -> None:
     assert opposes(other, content) is expected
 
 
+@pytest.mark.long
 def test_a_backlog_costs_no_more_than_what_is_new() -> None:
     """A memory that was written after a message was said is not read anew for each fact of the message."""
     verbs, things = ("owns", "likes"), ("boat", "lamp", "desk")
