@@ -41,7 +41,7 @@ test-long: $(READY) ## The pages of docs/ typed line by line, and searches that 
 
 test-store: $(READY) ## PostgreSQL and servers that fail over, started by itself: contract, flow, faults, kills; ten minutes
 	@PYTHONPATH=tests $(BIN)/python -m support.on_postgres
-	@cd tests && ../$(BIN)/python -m pytest -c ../pyproject.toml --rootdir=.. -p no:cacheprovider -m store faults/test_failover.py
+	@cd tests && ../$(BIN)/python -m pytest -c ../pyproject.toml --rootdir=.. -p no:cacheprovider -m store faults/test_failover.py doors/test_deploy_runs.py
 	@STORE=postgres PYTHONPATH=tests $(BIN)/python -m chaos small
 
 smoke: $(READY) ## A moment of each command that CI does not run as a whole
