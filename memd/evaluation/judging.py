@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import lru_cache
 
 from memd.config import RecallSettings, Settings
 from memd.errors import ContentRefused, ContentTooLong
@@ -282,10 +283,16 @@ def holds(question: Question, block: str) -> bool:
     """
     lines = list(map(fold, block.splitlines()))
     answers = [_AVOID.sub("", line) for line in lines]
-    now = [_OVER.sub("", line) for line in lines if not line.startswith(_EARLIER)]
-    return all(any(map(matcher.matches, answers)) for matcher in question.holds) and not any(
-        any(map(matcher.matches, now)) for matcher in question.holds_not
-    )
+    if not all(any(map(matcher.matches, answers)) for matcher in question.holds):
+        return False
+    now = [_current(line) for line in lines if question.holds_not and not line.startswith(_EARLIER)]
+    return not any(any(map(matcher.matches, now)) for matcher in question.holds_not)
+
+
+@lru_cache(4096)
+def _current(line: str) -> str:
+    """A folded line without what it calls over. Kept, as each question reads the lines of its user's block again."""
+    return _OVER.sub("", line)
 
 
 def _duplicates(musts: Sequence[Must], facts: Sequence[Fact]) -> Judged:
