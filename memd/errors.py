@@ -78,6 +78,12 @@ class OtherStore(MemdError):
     exit_code = 78
 
 
+class OtherSettings(MemdError):
+    """A scheduler with other settings runs on this inbox. This one has changed nothing, and does not go on."""
+
+    exit_code = 78
+
+
 class AlreadyRunning(MemdError):
     """Another `memd up` uses this data folder, or another process runs its server."""
 

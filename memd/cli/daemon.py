@@ -22,12 +22,16 @@ Concurrency = Annotated[
 Quiet = Annotated[
     float | None, typer.Option("--quiet", help="Seconds of silence until a key is due (scheduler.quiet_s).")
 ]
+TakeOver = Annotated[
+    bool, typer.Option("--take-over", help="Start although a scheduler with other settings runs, which ends then.")
+]
 
 
 def up(
     workers: Workers = None,
     concurrency: Concurrency = None,
     quiet: Quiet = None,
+    take_over: TakeOver = False,
     console: Annotated[
         bool, typer.Option("--console", help="Also serve the console, and print a link that opens it, once.")
     ] = False,
@@ -45,7 +49,11 @@ def up(
         _require("up --console", "http", *HTTP_PACKAGES)
         flags |= {"http__enabled": True, "http__console": True}
     found = daemon_loaded(**flags)
-    raise typer.Exit(_part("memd.ops.supervisor").run(found, partial(_open, found.settings) if console else None))
+    raise typer.Exit(
+        _part("memd.ops.supervisor").run(
+            found, partial(_open, found.settings) if console else None, take_over=take_over
+        )
+    )
 
 
 def server() -> None:
@@ -56,12 +64,12 @@ def server() -> None:
     raise typer.Exit(_part("memd.ops.server").run(daemon_settings()))
 
 
-def scheduler(quiet: Quiet = None) -> None:
-    """Run only a scheduler. One is enough; a second one shares the work.
+def scheduler(quiet: Quiet = None, take_over: TakeOver = False) -> None:
+    """Run only a scheduler. One is enough; a second one with the same settings shares the work.
 
     Example: memd scheduler
     """
-    _part("memd.scheduler.loop").run(daemon_settings(scheduler__quiet_s=quiet))
+    _part("memd.scheduler.loop").run(daemon_settings(scheduler__quiet_s=quiet), take_over=take_over)
 
 
 def worker(concurrency: Concurrency = None) -> None:

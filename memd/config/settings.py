@@ -229,6 +229,7 @@ class StoreSettings(Section, frozen=True):
     class_: str = field(default="memd.memory.store.JsonStore", name="class")
     url: Secret | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
+    network: bool = False
     shared: bool = False
     cache_documents: Annotated[int, Meta(ge=0, le=1_000_000)] = 1_000
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 from msgspec.structs import replace
@@ -31,6 +32,17 @@ class PaidAnswer:
 
     fingerprint: str
     raw: bytes
+
+
+class ServerClock(NamedTuple):
+    """The server's clock: it said `ms` when this host's monotonic clock was at `at`."""
+
+    ms: int
+    at: float
+
+    def now(self) -> datetime:
+        """What it says now."""
+        return moment(self.ms + (time.monotonic() - self.at) * 1000)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +77,14 @@ class Claim:
     refused: tuple[tuple[str, str], ...] = ()
     """Identity and code of each message that the drain buries; the other messages are processed."""
 
+    clock: ServerClock | None = None
+    """The server's clock, which all times come from that the claim brings into documents; None without a server."""
+
+    @property
+    def now(self) -> datetime:
+        """The time by the server's clock, the same for all hosts."""
+        return self.clock.now() if self.clock else datetime.now(UTC)
+
     @property
     def user_name(self) -> str:
         """What the user is called, by the newest push that said so; "" when none did."""
@@ -89,7 +109,7 @@ class Claims:
     taken: tuple[Claim, ...]
 
 
-def read_claim(settings: Settings, row: list[Any]) -> Claim:
+def read_claim(settings: Settings, row: list[Any], clock: ServerClock | None = None) -> Claim:
     """Build a claim from a row of `memd_claim`. Bad content is reported in `bad` and `refused`, never raised."""
     claim_id, flat = row
     fields = dict(zip(flat[::2], flat[1::2], strict=True))
@@ -124,6 +144,7 @@ def read_claim(settings: Settings, row: list[Any]) -> Claim:
         formless=orjson.loads(fields.get(b".formless", b"{}")),
         bad=bad or wrong,
         refused=tuple(refused),
+        clock=clock,
     )
 
 

@@ -16,7 +16,7 @@ from memd.inbox.verbs import P
 from memd.memory.store.protocol import Store
 from memd.push.answers import MAX_TOKENS
 
-BUILD = 26
+BUILD = 27
 """Grows with every change of the Lua; an older build never replaces a newer one."""
 
 FIRST_WITH_LINES = 16
@@ -126,6 +126,20 @@ def install(client: redis.Redis, settings: Settings) -> bool:
     except redis.RedisError as error:
         translate(error, client)
     return True
+
+
+def differing(client: redis.Redis, settings: Settings) -> tuple[str, ...]:
+    """The settings of the inbox that are others here; none where it is not set up, or by a newer build."""
+    ours = _config(settings)
+    names = [name for name in ours if name not in ("build", "wire")]
+    try:
+        build, *theirs = client.hmget(f"{P}:config", ["build", *names])
+    except redis.RedisError as error:
+        translate(error, client)
+    if build is None or int(build) > BUILD:
+        return ()
+    pairs = zip(names, theirs, strict=True)
+    return tuple(name for name, value in pairs if value is not None and int(value) != ours[name])
 
 
 def _line_up(client: redis.Redis) -> None:

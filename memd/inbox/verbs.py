@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 import random
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -19,7 +20,7 @@ import orjson
 from memd.config import Settings
 from memd.context import WIRE_VERSION, Context, Message, estimate_tokens, user_hash
 from memd.errors import Rejected
-from memd.inbox.claim import Claims, PaidAnswer, read_claim
+from memd.inbox.claim import Claims, PaidAnswer, ServerClock, read_claim
 from memd.inbox.connection import Call
 from memd.inbox.decoding import message_value, signals_of, text
 from memd.push.validation import wire_message
@@ -176,12 +177,21 @@ def claim(settings: Settings, room: int, holding: int, worker: str, endpoint: st
 
     def parse(reply: list[Any]) -> Claims:
         now, ahead, suspects, breaker, *taken = reply
-        claims = tuple(read_claim(settings, row) for row in taken)
+        clock = ServerClock(int(now), time.monotonic())
+        claims = tuple(read_claim(settings, row, clock) for row in taken)
         return Claims(int(now), _moment(ahead), int(suspects), text(breaker), claims)
 
     nonce = os.urandom(12).hex()
     command = ("FCALL", "memd_claim_1", 1, P, room, holding, nonce, worker, endpoint, WIRE_VERSION)
     return Call(command, parse)
+
+
+def lease_s() -> Call[float]:
+    """Seconds of a lease, as the inbox gives them: the settings of its scheduler, which a worker's own may differ from.
+
+    0 where the inbox is not set up.
+    """
+    return Call(("HGET", f"{P}:config", "lease_ms"), lambda reply: int(reply or 0) / 1000)
 
 
 def extend(claims: Iterable[str]) -> Call[list[bool]]:

@@ -71,10 +71,10 @@ class Child:
         self.process, self.restart_at = None, time.monotonic() + self.pause
 
 
-def run(found: LoadedSettings, served: Callable[[], None] | None = None) -> int:
+def run(found: LoadedSettings, served: Callable[[], None] | None = None, *, take_over: bool = False) -> int:
     """Keep the tree running until SIGTERM or SIGINT; returns the exit code. Raises MemdError when it cannot start.
 
-    `served`: is called once, when the HTTP server listens.
+    `served`: is called once, when the HTTP server listens. `take_over`: see `scheduler.loop.run`.
     """
     settings = found.settings
     open_store(settings)  # a store that cannot be loaded stops the start, and so does an extractor
@@ -85,19 +85,21 @@ def run(found: LoadedSettings, served: Callable[[], None] | None = None) -> int:
         held.enter_context(locks.OneProcess(settings.data_dir / "memd.pid", "another memd up runs on this data folder"))
         if settings.redis_url is None:
             held.enter_context(server.owned(settings))
-        return Supervisor(found, served).run()
+        return Supervisor(found, served, take_over=take_over).run()
 
 
 class Supervisor:
     """Starts the server, then the rest; stops them in reverse order."""
 
-    def __init__(self, found: LoadedSettings, served: Callable[[], None] | None = None) -> None:
+    def __init__(
+        self, found: LoadedSettings, served: Callable[[], None] | None = None, *, take_over: bool = False
+    ) -> None:
         self._settings = settings = found.settings
         self._served = served
         self._env = {**os.environ, "PYTHONSAFEPATH": "1", "MEMD_CONFIG": os.devnull}
         self._env |= as_environment(settings, found.origins)
         self._server = Child("server", self._embedded) if settings.redis_url is None else None
-        self._parts = [Child("scheduler", partial(self._command, "scheduler"))]
+        self._parts = [Child("scheduler", partial(self._command, "scheduler", *(["--take-over"] if take_over else [])))]
         self._parts += [Child(f"worker-{n + 1}", self._worker) for n in range(settings.drain.workers)]
         self._workers: dict[int, str] = {}
         """The names of running workers, by process id."""
@@ -143,13 +145,13 @@ class Supervisor:
 
     def _worker(self) -> subprocess.Popen[bytes]:
         token = new_token()
-        process = self._command("worker", {TOKEN_VARIABLE: token})
+        process = self._command("worker", extra={TOKEN_VARIABLE: token})
         self._workers[process.pid] = worker_name(process.pid, token)
         return process
 
-    def _command(self, name: str, extra: Mapping[str, str] = MappingProxyType({})) -> subprocess.Popen[bytes]:
+    def _command(self, *words: str, extra: Mapping[str, str] = MappingProxyType({})) -> subprocess.Popen[bytes]:
         return subprocess.Popen(
-            [sys.executable, "-P", "-m", "memd", name],
+            [sys.executable, "-P", "-m", "memd", *words],
             env={**self._env, **extra},
             stdin=subprocess.DEVNULL,
             start_new_session=True,  # Ctrl-C is for the supervisor, which stops its parts in order

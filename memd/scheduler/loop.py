@@ -8,6 +8,7 @@ from __future__ import annotations
 import random
 import signal
 import time
+from contextlib import suppress
 from types import FrameType
 
 from memd.config import Settings
@@ -17,13 +18,14 @@ from memd.errors import (
     InboxUnavailable,
     MemdError,
     NotReady,
+    OtherSettings,
     OtherStore,
     StoreUnavailable,
     StoreUnfit,
 )
 from memd.events import Event, logger
 from memd.extraction import endpoint
-from memd.inbox import library, server_check, verbs
+from memd.inbox import library, ruling, server_check, verbs
 from memd.inbox.connection import connect, send
 from memd.inbox.outage import Outage
 from memd.inbox.verbs import Tick
@@ -45,12 +47,12 @@ GRACE_MS = 8
 RETRY_MAX_S = 1.0
 
 
-def run(settings: Settings) -> None:
-    """Schedule until SIGTERM or SIGINT.
+def run(settings: Settings, *, take_over: bool = False) -> None:
+    """Schedule until SIGTERM or SIGINT. `take_over`: also where a scheduler with other settings runs, which ends then.
 
-    Raises ServerUnfit, StoreUnfit or ConfigError before it starts any work, and OtherStore at any time.
+    Raises ServerUnfit, StoreUnfit or ConfigError before it starts any work, OtherStore and OtherSettings at any time.
     """
-    scheduler = Scheduler(settings)
+    scheduler = Scheduler(settings, take_over=take_over)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, scheduler.stop)
     scheduler.run()
@@ -59,8 +61,9 @@ def run(settings: Settings) -> None:
 class Scheduler:
     """The loop. A failed duty never ends it; an outage is logged once when it begins and once when it ends."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, *, take_over: bool = False) -> None:
         self._settings = settings
+        self._take_over = take_over
         self._client = connect(settings)
         self._wake = WakeList(settings)
         self._rescue = Rescue(self._client)
@@ -92,13 +95,18 @@ class Scheduler:
             pause = self._round()
             if not self._stopping:
                 self._wake.wait(pause)
+        with suppress(MemdError):  # then a rival waits for a beat that does not come
+            ruling.step_down(self._client)
         self._log.info(Event.SCHEDULER_STOPPED)
 
     def _begin(self) -> None:
         while not self._stopping:
             try:
                 server_check.require(self._client, self._settings)
+                if not self._take_over:
+                    ruling.require_no_rival(self._client, self._settings, lambda: self._stopping)
                 self._install()
+                ruling.beat(self._client, self._settings)
             except (AccountRefused, StoreUnfit):  # only a person can fix it, and the one who started us is present
                 raise
             except (InboxUnavailable, InboxFull, StoreUnavailable) as error:
@@ -132,7 +140,7 @@ class Scheduler:
             self._watch.stale = True
             self._next = dict.fromkeys(self._next, 0.0)
             return self._failed(error)
-        except OtherStore:  # an inbox of another store must not be touched, and only a person can fix it
+        except (OtherStore, OtherSettings):  # the inbox is another one's, and only a person can fix it
             raise
         except MemdError as error:  # every step is one atomic call, so none is half done
             return self._failed(error)

@@ -10,7 +10,7 @@ from memd.config import Settings
 from memd.errors import InboxFull, StoreUnavailable
 from memd.events import Event, logger
 from memd.forget import Forgetting
-from memd.inbox import failover, library, server_check, verbs
+from memd.inbox import failover, library, ruling, server_check, verbs
 from memd.inbox.connection import fails_over, send
 from memd.memory.store.protocol import Store
 
@@ -32,12 +32,13 @@ class Watch:
         self._log = logger(duty=self.name)
 
     def tick(self) -> float:
-        """Check the server once. Raises OtherStore when the inbox belongs to another store."""
+        """Check the server once. Raises OtherStore, OtherSettings when it belongs to another store or scheduler."""
         if not library.installed(self._client):
             self._log.error(Event.SERVER_EMPTIED)
             self.stale = True
         if self.stale:
             self._install()
+        ruling.beat(self._client, self._settings)
         with suppress(StoreUnavailable):  # whoever uses the store meets the same error; the inbox goes on without it
             library.require_store(self._client, self._store)
         if self._fails_over and failover.is_another(self._client):

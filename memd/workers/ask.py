@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import time
 from contextlib import suppress
-from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 from memd.errors import ClaimLost, ExtractionFailed, NotReady, NoUpdate
@@ -110,7 +109,7 @@ class Asking:
         return await self._call(work)
 
     async def _send_in_batch(self, work: Work) -> Deferred | AskAlone | Retry | Lost:
-        request = work.request(self._resources.settings, datetime.now(UTC))
+        request = work.request(self._resources.settings, work.part.claim.now)
         sent = await self._result(work, self._sender.join(work.part.claim.id, request))
         return Deferred(sent, results.fingerprint(work.new, self._settings.model)) if isinstance(sent, str) else sent
 
@@ -119,7 +118,7 @@ class Asking:
             return STOPPING
         if time.monotonic() - self._started > LAST_CALL_S - self._settings.deadline_s:
             return UNFINISHED
-        request = work.request(self._resources.settings, datetime.now(UTC))
+        request = work.request(self._resources.settings, work.part.claim.now)
         call = self._learning.call(
             lambda: self.circuit.call(work.part.claim.id, lambda: self._extractor.extract(request))
         )

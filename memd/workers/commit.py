@@ -6,7 +6,6 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
 from functools import partial
 
 from memd.context import Key, Message
@@ -59,7 +58,7 @@ class Documents:
         if loaded.tombstone is not None and loaded.tombstone.open:
             self._finish_forgetting(loaded.tombstone.open)
             return Lost("forgotten")
-        deliveries = self._delivering.deliver(key.bucket, loaded)
+        deliveries = self._delivering.deliver(key.bucket, loaded, part.claim.now)
         if deliveries.private:  # they are facts of the document by now
             loaded = self._store.load(key.bucket, _identities(self._places(key), part.messages))
         projects = self._delivering.projects_of(key.user_id, key.thread_id, part.messages)
@@ -76,10 +75,10 @@ class Documents:
 
     def deliver(self, answered: Answered) -> Deliveries:
         """Deliver what the document has for projects, once it is committed. Raises StoreUnavailable."""
-        bucket = answered.work.part.claim.key.bucket
+        claim = answered.work.part.claim
         if not answered.work.projects and not answered.work.delivered:
             return NOTHING_DELIVERED
-        return self._delivering.deliver(bucket, self._store.load(bucket))
+        return self._delivering.deliver(claim.key.bucket, self._store.load(claim.key.bucket), claim.now)
 
     def commit(self, answered: Answered) -> Stored | Overtaken:
         """Apply the extraction and store the result.
@@ -110,7 +109,7 @@ class Documents:
 
     def _apply(self, answered: Answered, loaded: Loaded, asked: ToForget) -> Applied:
         work, extraction = answered.work, answered.extraction
-        key, now = work.part.claim.key, datetime.now(UTC)
+        key, now = work.part.claim.key, work.part.claim.now
         model, version, name = extraction.model, extraction.prompt_version, self._ledger_name(key)
         origin = Origin(key.thread_id, now, model, version, name, asked, work.before)
         return apply(
@@ -129,7 +128,7 @@ class Documents:
         """The same with the thread's present state, on or off the record, in its document."""
         if not work.part.ends_claim:
             return written
-        name, now = self._ledger_name(work.part.claim.key), iso(datetime.now(UTC))
+        name, now = self._ledger_name(work.part.claim.key), iso(work.part.claim.now)
         return replace(written, document=off_record.noted(written.document, name, now, is_off=work.kept.is_off))
 
     def _earlier(self, part: ClaimPart, loaded: Loaded) -> tuple[Message, ...]:
@@ -137,8 +136,9 @@ class Documents:
         claim, most = part.claim, self._settings.extraction.context_messages
         if not most or not may_stand_before(loaded.document, self._places(claim.key), claim.messages, loaded.known):
             return ()
-        now = datetime.now(UTC)
-        said = read_said(self._store, claim.key.bucket, loaded.document, self._settings, now, last_bytes=TAIL_BYTES)
+        said = read_said(
+            self._store, claim.key.bucket, loaded.document, self._settings, claim.now, last_bytes=TAIL_BYTES
+        )
         return earlier(said, self._ledger_name(claim.key), claim.messages[0])[-most:]
 
     def _ledger_name(self, key: Key) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 
 from memd.config import Settings
 from memd.context import Bucket, Message, of_project
@@ -86,7 +86,7 @@ class Delivering:
                 found[project_id] = SharedProject(readable_facts(document))
         return found
 
-    def deliver(self, bucket: Bucket, loaded: Loaded) -> Deliveries:
+    def deliver(self, bucket: Bucket, loaded: Loaded, now: datetime) -> Deliveries:
         """Deliver the outbox of a document as it was loaded. What cannot be delivered now waits, and stops nobody."""
         entries = outbox_of(loaded.document)
         if not entries:
@@ -96,9 +96,9 @@ class Delivering:
         error: StoreUnavailable | DocumentDamaged | None = None
         for entry in entries:
             try:
-                done, kept, reasons = self._deliver(bucket, loaded.generation, entry)
+                done, kept, reasons = self._deliver(Speaker(bucket.user_id, loaded.generation), entry, now)
                 if kept:
-                    self._keep_private(bucket, entry, kept)
+                    self._keep_private(bucket, entry, kept, now)
             except ClaimLost:  # the user is being forgotten: their document goes, and its outbox with it
                 continue
             except (StoreUnavailable, DocumentDamaged, Conflict) as failure:
@@ -110,18 +110,16 @@ class Delivering:
         return Deliveries(frozenset(delivered), facts, dict(refused), private, error)
 
     def _deliver(
-        self, bucket: Bucket, generation: int, entry: OutboxEntry
+        self, speaker: Speaker, entry: OutboxEntry, now: datetime
     ) -> tuple[int, Sequence[Item], Mapping[str, int]]:
         """One entry: how many facts it added or confirmed, what stays private, and what was refused.
 
         Raises StoreUnavailable, DocumentDamaged, Conflict; ClaimLost when the user has something forgotten meanwhile.
         """
-        place, speaker = of_project(entry.project_id), Speaker(bucket.user_id, generation)
-        asked = proofs_of(entry, bucket.user_id)
+        place, asked = of_project(entry.project_id), proofs_of(entry, speaker.user_id)
         for _ in range(ROUNDS):
             loaded = self._store.load(place, asked)
-            known, now = loaded.known, datetime.now(UTC)
-            result = deliver(loaded.document, entry, bucket.user_id, self._settings.apply, now, known)
+            result = deliver(loaded.document, entry, speaker.user_id, self._settings.apply, now, loaded.known)
             if result.document is loaded.document:
                 return 0, result.private, result.refused
             try:
@@ -131,7 +129,7 @@ class Delivering:
             return len(result.facts), result.private, result.refused
         raise Conflict("other members' deliveries were faster every time; the entry waits")
 
-    def _keep_private(self, bucket: Bucket, entry: OutboxEntry, items: Sequence[Item]) -> None:
+    def _keep_private(self, bucket: Bucket, entry: OutboxEntry, items: Sequence[Item], now: datetime) -> None:
         """Move what the user has no right to share from the outbox to their own facts of the project."""
         for _ in range(ROUNDS):
             loaded = self._store.load(bucket)
@@ -141,7 +139,7 @@ class Delivering:
             document, _ = scoped.with_private(loaded.document, entry.project_id, private)
             document = without_entries(document, {entry.id})
             try:
-                self._store.commit(bucket, loaded, revised(document, iso(datetime.now(UTC))), lambda: True)
+                self._store.commit(bucket, loaded, revised(document, iso(now)), lambda: True)
             except Conflict:
                 continue
             return

@@ -169,8 +169,11 @@ class Drain:
 
     async def _keep_leases(self) -> None:
         """Renew the leases of all claims in hand, every third of a lease."""
+        lease_s = self._settings.drain.lease_s
         while True:
-            await asyncio.sleep(self._settings.drain.lease_s / 3)
+            with suppress(MemdError):
+                lease_s = await self._resources.send(verbs.lease_s()) or lease_s
+            await asyncio.sleep(lease_s / 3)
             ids = [claim.id for claim in self._running.values()]
             if not ids:
                 continue

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from itertools import takewhile
 
 from memd.config import Settings
@@ -66,7 +65,7 @@ class Keeping:
         """
         if not keeps_said(self._settings):
             return Written(applied.document, None, work.not_kept)
-        now = datetime.now(UTC)
+        now = work.part.claim.now
         turns, counts = self._turns(work, loaded)
         if applied.forgotten:
             told = {turn.id for turn in remove_turns(Said(turns, [b""] * len(turns)), applied.forgotten).turns}

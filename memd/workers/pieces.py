@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
 from functools import reduce
 from operator import add
 from typing import Any, TypeVar
@@ -116,7 +115,7 @@ def _piece(work: Work, place: int, start: int, end: int, done: Sequence[Extracti
     message = work.new[place]
     said = message.content
     earlier = said[max(0, start - CONTEXT_CHARS) : start].strip()
-    document, now = work.loaded.document, iso(datetime.now(UTC))
+    document, now = work.loaded.document, iso(work.part.claim.now)
     for extraction in done:
         for name, text in extraction.update.summaries.items():
             document = with_summary(document, name, text, now)

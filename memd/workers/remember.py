@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import datetime
 
 from msgspec import structs
 
@@ -105,7 +105,7 @@ class Remembering:
         return await self._resources.in_thread(self._documents.load, part)
 
     async def _choose(self, opened: Opened) -> Work | Unread | Skipped | Stored | Retry:
-        chosen = choose(opened, self._resources.settings, self._resources.patterns, datetime.now(UTC))
+        chosen = choose(opened, self._resources.settings, self._resources.patterns, opened.part.claim.now)
         if chosen != ALREADY_KNOWN:
             return chosen
         if opened.deliveries.error is not None:

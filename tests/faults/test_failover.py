@@ -15,9 +15,6 @@ from memd.errors import ConfigError, InboxFull, InboxUnavailable, NotReady
 from memd.inbox import sentinels
 from memd.inbox.connection import connect
 from memd.inbox.verbs import P
-from memd.testing import ModelServer
-
-KILLS = 10
 
 
 @pytest.fixture
@@ -47,41 +44,6 @@ def push(memd: Memd, number: int) -> str:
             return ""
 
     return wait_for(pushed, "a primary takes the push")
-
-
-@pytest.mark.store
-def test_what_was_acknowledged_survives_the_primary(
-    service: SentinelService, data_dir: Path, model: ModelServer
-) -> None:
-    """Given a push that waits for all replicas, if the primary is killed, I expect each message stored exactly once."""
-    asked = {"extraction__extractor": "anthropic", "extraction__base_url": model.base_url, "extraction__api_key": "key"}
-    settings = with_service(service, data_dir, **asked)
-    confirmed: list[int] = []
-    with daemon(settings), Memd(settings) as memd:
-        wait_for(lambda: push(memd, 0) in ("queued", "merged"), "the inbox is set up")
-        confirmed.append(0)
-        for kill in range(1, KILLS + 1):
-            for number in range(kill * 100, kill * 100 + 20):
-                if push(memd, number) in ("queued", "merged"):
-                    confirmed.append(number)
-            killed = service.fail_over()
-            for number in range(kill * 100 + 50, kill * 100 + 53):
-                push(memd, number)  # with one replica left it is unconfirmed, and yet merged
-            service.bring_back(killed)
-            wait_for(lambda: memd.status().workers, "the workers are back")
-        assert not memd.flush(wait=True, timeout_s=60).timed_out
-        stored = sorted(_stored(memd))
-        figures = memd.status()
-    assert sorted(set(stored)) == stored, "nothing twice"
-    assert set(confirmed) <= set(stored), "nothing lost"
-    assert figures.server["primary"] == f"127.0.0.1:{service.primary()}"
-    assert len(figures.server["replicas"]) == 2
-
-
-def _stored(memd: Memd) -> Iterator[int]:
-    for user in range(5):
-        for fact in memd.document(f"u{user}").get("facts", []):
-            yield from (int(entry["message"]) for entry in fact["evidence"])
 
 
 @pytest.mark.store

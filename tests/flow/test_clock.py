@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -55,13 +56,15 @@ def stored_once(app: Memd, numbers: range) -> bool:
 
 @pytest.mark.parametrize("seconds", [-HOUR, HOUR, DECADE])
 def test_what_is_pending_is_not_stuck(settings: Settings, step: Step, seconds: int) -> None:
-    """Keys that wait for their quiet time are stored soon after the step."""
-    with Memd(settings) as app, part("scheduler", settings), part("worker", settings):
+    """Keys that wait for their quiet time are stored soon after the step; their documents have the server's time."""
+    with Memd(settings) as app, connect(settings) as client, part("scheduler", settings), part("worker", settings):
         wait_for(lambda: app.status().workers, "the worker listens")
         for number in range(10):
             push(app, number)
         step(seconds)
         wait_for(lambda: stored_once(app, range(10)), "all is stored", timeout_s=40)
+        written = datetime.fromisoformat(app.document("user-9")["lastUpdated"])
+        assert abs(written.timestamp() - int(client.time()[0])) < HOUR / 2
 
 
 @pytest.mark.parametrize("seconds", [-HOUR, HOUR, DECADE])

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal, Protocol, TypeVar
@@ -148,8 +148,11 @@ def part(
     settings: Settings,
     extra: Mapping[str, str] | None = None,
     constants: Mapping[str, float] | None = None,
+    words: Sequence[str] = (),
 ) -> Iterator[forkserver.Part]:
     """One part of memd as a process, which is ended after the block; its log is in the data folder.
+
+    `words`: options of its command.
 
     `extra` is added to its environment; for `constants` see `ForkServer.start`.
     """
@@ -157,7 +160,7 @@ def part(
     log = settings.data_dir / f"{name}{number}.log"
     log.touch()
     env = {**environment(settings), "PYTHONPATH": TESTS, **(extra or {})}  # `store.class` may name one of these stores
-    process = forkserver.start([name], env, settings.data_dir, log, constants)
+    process = forkserver.start([name, *words], env, settings.data_dir, log, constants)
     try:
         yield process
     finally:

@@ -17,6 +17,9 @@ NAME = "inbox"
 DOWN_MS = 500
 """A primary that is silent for so long is taken for dead."""
 
+AGAIN_MS = 2_000
+"""Sentinels begin a failover no sooner than twice this time after the one before."""
+
 DURABLE = ("--appendonly", "yes", "--save", "", "--min-replicas-to-write", "1", "--min-replicas-max-lag", "10")
 READY_S = 30
 
@@ -96,7 +99,7 @@ class SentinelService:
         file = folder / "sentinel.conf"
         file.write_text(
             f"port {port}\nbind 127.0.0.1\ndir {folder}\nsentinel monitor {NAME} 127.0.0.1 {primary} {quorum}\n"
-            f"sentinel down-after-milliseconds {NAME} {DOWN_MS}\nsentinel failover-timeout {NAME} 5000\n"
+            f"sentinel down-after-milliseconds {NAME} {DOWN_MS}\nsentinel failover-timeout {NAME} {AGAIN_MS}\n"
         )
         with (folder / "log").open("wb") as log:
             return subprocess.Popen([server.binary(), str(file), "--sentinel"], stdout=log, stderr=log)

@@ -158,8 +158,10 @@ local function number(P, cfg, h, pending, push)
     pending.gen = call('HGET', outcome, '.gen')
   end
   local order = call('INCRBY', P .. ':order', #push.new) - #push.new
-  if order == 0 then -- the first of all: a server that has lost its data does not begin below what documents hold
-    order = call('INCRBY', P .. ':order', math.floor(push.now)) - #push.new
+  -- The first of all is not below what documents hold if this server has lost its data; nor is any where it may lack the
+  -- last orders that another primary gave.
+  if order == 0 or (cfg.failover == 1 and order < math.floor(push.now)) then
+    order = call('INCRBY', P .. ':order', math.floor(push.now) - order) - #push.new
   end
   for i, m in ipairs(push.new) do
     put(push.changed, 'm:' .. m.identity, message_value(order + i, pending.seq, m.tokens, m.signals, m.text, push.at))

@@ -15,7 +15,7 @@ import orjson
 
 from memd.config import Settings, StoreSettings, dotted
 from memd.context import DEFAULT_AGENT, Bucket, user_hash
-from memd.disk import files, path_parts
+from memd.disk import files, mounts, path_parts
 from memd.disk.lock import locked
 from memd.errors import ClaimLost, ConfigError, Conflict, DocumentDamaged, DocumentTooNew, StoreUnavailable
 from memd.events import Event, logger
@@ -35,6 +35,11 @@ from memd.memory.store.user_changes import UserChanges, mark_change
 ROUNDS = 10
 """How often the said layer is looked for again because a commit has just replaced its file."""
 
+NETWORK = (
+    "setting store.network: the data folder is on a network file system ({}), whose locks may not lock between "
+    "machines: keep memories in PostgreSQL (docs/operations.md), or set store.network to true when you know they do"
+)
+
 
 def open_store(settings: Settings) -> Store:
     """The store that `store.class` names. Raises ConfigError when the class cannot be loaded or is not a store."""
@@ -48,11 +53,13 @@ class JsonStore:
     """Documents as files below `data_dir`. Reading needs no lock: a replaced file stays whole for its readers."""
 
     def __init__(self, data_dir: Path, settings: StoreSettings) -> None:
-        """Raises ConfigError for options and an address: this store has none."""
+        """Raises ConfigError for options and an address, as this store has none, and for a network file system."""
         if settings.url:
             raise ConfigError("setting store.url: the store of JSON files has none; is store.class missing?")
         if settings.options:
             raise ConfigError("setting store.options: the store of JSON files takes none; they are for your own store")
+        if not settings.network and (kind := mounts.network_kind(data_dir)):
+            raise ConfigError(NETWORK.format(kind))
         self._data_dir = data_dir
         self._shared = settings.shared
         self._key = tombstone_names.store_key(data_dir)
