@@ -70,7 +70,7 @@ chaos: $(READY) ## Kill a process every 0.3 s for 40 s; compare with what was ac
 chaos-long: $(READY) ## The same for half an hour, with 250,000 contexts
 	@PYTHONPATH=tests $(BIN)/python -m chaos long
 
-chaos-mutants: $(READY) ## Seed known bugs, one at a time, and see each one caught
+chaos-mutants: $(READY) ## Seed known bugs, one at a time, and see each one caught (STORE=postgres: those of PostgreSQL)
 	@PYTHONPATH=tests $(BIN)/python -m chaos.mutants
 
 http-fuzz: $(READY) ## Test memd serve against its own OpenAPI document, with many made-up requests

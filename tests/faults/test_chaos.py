@@ -107,8 +107,11 @@ def test_the_comparison_finds(damage: Callable[[Document, Document], None], kind
 
 @pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.name.replace(" ", "-"))
 def test_every_seeded_bug_fits_the_code(bug: Bug) -> None:
-    """The text that a seeded bug changes stands in the code; else `make chaos-mutants` could not catch it."""
+    """The text that it changes stands in the code, and so does the test that catches it: else nothing would."""
     seeding.check(bug)
+    if bug.test:
+        file, _, name = bug.test.partition("::")
+        assert f"def {name.partition('[')[0]}(" in (Path(__file__).parents[1] / file).read_text()
 
 
 @pytest.mark.parametrize("file", ["memd/memory/store/json_store.py", f"{LUA}settle.lua"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -47,18 +48,25 @@ def push(memd: Memd, number: int) -> str:
 
 
 @pytest.mark.store
-def test_a_push_that_too_few_replicas_have_is_unconfirmed(service: SentinelService, data_dir: Path) -> None:
+@pytest.mark.parametrize("how", ["killed", "frozen"])
+def test_a_push_that_too_few_replicas_have_is_unconfirmed(service: SentinelService, data_dir: Path, how: str) -> None:
     """It is merged all the same, and sending it again when the replicas are back confirms it."""
     settings = with_service(service, data_dir)
     said = [{"role": "user", "content": "I live in Porto.", "id": "1"}]
     with daemon(settings, workers=0), Memd(settings) as memd:
         wait_for(lambda: push(memd, 7) == "merged", "the inbox is set up, and the second push of it is merged")
         away = next(port for port in service.servers if port != service.primary())
-        service.kill(away)
-        wait_for(lambda: service.in_sync() == 1, "one replica is gone")
+        if how == "killed":
+            service.kill(away)
+            wait_for(lambda: service.in_sync() == 1, "one replica is gone")
+        else:
+            service.servers[away].send_signal(signal.SIGSTOP)  # connected, and yet it confirms nothing
         receipt = memd.push(said, thread_id="t", user_id="ana")
         assert (receipt.status, memd.receipt(str(receipt.id)).state) == ("unconfirmed", "pending")
-        service.bring_back(away)
+        if how == "killed":
+            service.bring_back(away)
+        else:
+            service.servers[away].send_signal(signal.SIGCONT)
 
         def again() -> str:
             return memd.push(said, thread_id="t", user_id="ana").status

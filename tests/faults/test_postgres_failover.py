@@ -14,7 +14,7 @@ import pytest
 from support import wait_for
 from support.databases import Missing
 from support.postgres_server import PostgresServer, running
-from support.postgres_writers import hammered, store_at
+from support.postgres_writers import added, check, hammered, hammering, lost, more_commits, store_at
 from support.stores import ALICE, contents, save
 
 from memd.errors import StoreUnavailable
@@ -57,6 +57,49 @@ def _fail_over(old: PostgresServer, new: PostgresServer) -> None:
     )
     old.kill()
     new.sql("SELECT pg_promote()")
+
+
+def test_a_failover_to_another_standby_loses_what_that_did_not_have(capsys: pytest.CaptureFixture[str]) -> None:
+    """Counted: of a standby that keeps up the last moments, of one that was cut off all since. The rest is whole."""
+    with running() as first, running(first) as standby:
+        first.make(NAME)
+        both = store_at(_address([first, standby]))
+        with hammering(both) as done:
+            more_commits(done)
+            first.kill()
+            standby.sql("SELECT pg_promote()")
+            more_commits(done)
+        keeping_up, of = lost(both, done), sum(map(len, done.values()))
+        connecting.Postgres.close_all()
+    with running() as first:
+        store = store_at(first.make(NAME))
+        with running(first) as standby:
+            names = [f"n{number}" for number in range(20)]
+            for name in names[:5]:
+                added(store, name)
+            wait_for(lambda: _revision(standby) == 5, "the standby has five commits")
+            standby.configure(primary_conninfo="''")
+            standby.sql("SELECT pg_reload_conf()")
+            wait_for(lambda: not standby.sql("SELECT * FROM pg_stat_wal_receiver"), "the standby is cut off")
+            for name in names[5:]:
+                added(store, name)
+            first.kill()
+            standby.sql("SELECT pg_promote()")
+            after = store_at(standby.url(NAME))
+            cut_off = lost(after, {ALICE: set(names)})
+            check(after, set(names[:5]))
+            added(after, "again")
+            connecting.Postgres.close_all()
+    with capsys.disabled():
+        print(  # noqa: T201  (the figures of docs/guarantees.md)
+            f"\nlost at a failover to an asynchronous standby: {keeping_up} of {of} commits of one that kept up, "
+            f"{cut_off} of the 15 since one was cut off"
+        )
+    assert cut_off == 15
+
+
+def _revision(server: PostgresServer) -> int:
+    return sum(row[0] for row in server.sql("SELECT revision FROM memd.documents", NAME))
 
 
 def test_a_standby_is_never_read(postgres: PostgresServer) -> None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -77,20 +78,42 @@ def _more_than(done: dict[Bucket, set[str]], count: int) -> bool:
     return sum(map(len, done.values())) > count
 
 
-def hammered(store: PostgresStore, fault: Callable[[], object], rounds: int) -> None:
-    """Four writers while the server has faults; afterwards all that was acknowledged is there, once and whole."""
+@contextmanager
+def hammering(store: PostgresStore) -> Iterator[dict[Bucket, set[str]]]:
+    """Four writers until the block ends; yields what was acknowledged so far, by bucket."""
     done: dict[Bucket, set[str]] = {Bucket(f"user{number}"): set() for number in range(3)}
     stop = threading.Event()
     with ThreadPoolExecutor(4) as pool:
         running = [pool.submit(_hammer, store, stop, number, done) for number in range(4)]
-        for _ in range(rounds):
-            before = sum(map(len, done.values()))
-            wait_for(partial(_more_than, done, before + 20), "writers commit")
-            fault()
-        before = sum(map(len, done.values()))
-        wait_for(partial(_more_than, done, before + 20), "writers commit after the last fault")
-        stop.set()
+        try:
+            yield done
+        finally:
+            stop.set()
         for one in running:
             one.result()
+
+
+def more_commits(done: dict[Bucket, set[str]]) -> None:
+    """Wait for twenty more commits."""
+    wait_for(partial(_more_than, done, sum(map(len, done.values())) + 20), "writers commit")
+
+
+def hammered(store: PostgresStore, fault: Callable[[], object], rounds: int) -> None:
+    """Four writers while the server has faults; afterwards all that was acknowledged is there, once and whole."""
+    with hammering(store) as done:
+        for _ in range(rounds):
+            more_commits(done)
+            fault()
+        more_commits(done)
     for bucket, names in done.items():
         check(store, names, bucket)
+
+
+def lost(store: PostgresStore, done: dict[Bucket, set[str]]) -> int:
+    """How much of what was acknowledged is not stored. What is stored is whole, and each once."""
+    count = 0
+    for bucket, names in done.items():
+        stored = set(contents(store, bucket))
+        check(store, stored, bucket)
+        count += len(names - stored)
+    return count

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import redis
 
@@ -67,9 +68,14 @@ class SentinelService:
         return before
 
     def bring_back(self, port: int) -> None:
-        """Start a killed server again, and wait until it is a replica that keeps up, as all others."""
+        """Start a killed server again, and wait until it is a replica that keeps up, as all others.
+
+        The sentinels talk to all of them by then: one that they do not reach stays without a primary for 15 s after the
+        next failover.
+        """
         self.start(port, self.primary())
         wait_for(lambda: self.in_sync() == len(self.servers) - 1, "all replicas keep up", READY_S)
+        wait_for(lambda: all(map(self._reaches_all, self.sentinels)), "the sentinels reach all replicas", READY_S)
 
     def in_sync(self) -> int:
         """How many replicas the primary has that keep up."""
@@ -119,12 +125,23 @@ class SentinelService:
         wait_for(lambda: all(self._sees(port, replicas, sentinels) for port in self.sentinels),
                  "the sentinels know each other and the replicas", READY_S)  # fmt: skip
 
+    @staticmethod
+    def _reaches_all(port: int) -> bool:
+        """Whether a sentinel talks to every replica."""
+        with redis.Redis(port=port) as asked:
+            rows = execute(asked, "SENTINEL", "REPLICAS", NAME)
+            return all(not {"s_down", "disconnected"} & set(_fields(row)["flags"].split(",")) for row in rows)
+
     def _sees(self, port: int, replicas: int, sentinels: int) -> bool:
         with redis.Redis(port=port) as asked:
-            row = execute(asked, "SENTINEL", "MASTER", NAME)
-            names = {row[place]: row[place + 1] for place in range(0, len(row), 2)} if isinstance(row, list) else row
-            found = {_plain(name): _plain(value) for name, value in names.items()}
+            found = _fields(execute(asked, "SENTINEL", "MASTER", NAME))
         return (found["num-slaves"], found["num-other-sentinels"]) == (str(replicas), str(sentinels - 1))
+
+
+def _fields(row: Any) -> dict[str, str]:
+    """What a sentinel says of a server; redis-py has made some of it a dictionary."""
+    pairs = row if isinstance(row, dict) else {row[place]: row[place + 1] for place in range(0, len(row), 2)}
+    return {_plain(name): _plain(value) for name, value in pairs.items()}
 
 
 def _plain(value: object) -> str:

@@ -60,13 +60,14 @@ def test_what_is_committed_is_loaded(store: Store) -> None:
 
 
 def test_a_stale_document_is_not_written(store: Store) -> None:
-    """Of two that loaded the same version, the second one gets a conflict and nothing changes."""
-    first = store.load(ALICE)
-    save(store, "The user likes tea")
+    """Of two that loaded the same version, or none, the second one gets a conflict and nothing changes."""
+    for number, drinks in enumerate((["tea"], ["tea", "coffee"]), 1):
+        before = store.load(ALICE)
+        save(store, drinks[-1])
 
-    with pytest.raises(Conflict):
-        store.commit(ALICE, first, {**first.document, "revision": 1}, ours)
-    assert contents(store) == ["The user likes tea"]
+        with pytest.raises(Conflict):
+            store.commit(ALICE, before, {**before.document, "revision": number}, ours)
+        assert contents(store) == drinks
 
 
 def test_a_document_says_which_messages_it_has_taken_in(store: Store) -> None:

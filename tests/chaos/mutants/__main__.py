@@ -11,6 +11,8 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from support import STORE
+
 from chaos.fleet import TESTS
 from chaos.mutants import seeding
 from chaos.mutants.bugs import BUGS, Bug
@@ -38,10 +40,10 @@ class Row:
 def main() -> int:
     """Check the edits, run without a bug, run with each."""
     options = _options()
-    chosen = [bug for bug in BUGS if not options.only or options.only in bug.name]
+    chosen = [bug for bug in BUGS if STORE in bug.stores and options.only in bug.name]
     for bug in chosen:
         seeding.check(bug)
-    sys.stderr.write(f"chaos-mutants: seed {options.seed}\n")
+    sys.stderr.write(f"chaos-mutants: seed {options.seed}, store {STORE}\n")
     controls = [] if options.no_control else _controls(chosen)
     rows = [_timed(name, control, options.seed) for name, control in controls]
     rows += [_timed(bug.name, _catcher(bug), options.seed) for bug in chosen]
@@ -120,7 +122,7 @@ def _shows(report: Report, figure: str) -> str:
 
 def _pytest(test: str, extra: dict[str, str]) -> int:
     """The exit code of one test."""
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(TESTS / test)]
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "not browser", str(TESTS / test)]
     return subprocess.run(
         command, env={**os.environ, **extra}, cwd=TESTS.parent, capture_output=True, check=False
     ).returncode
@@ -129,7 +131,7 @@ def _pytest(test: str, extra: dict[str, str]) -> int:
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m chaos.mutants", description=__doc__)
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1_000_000))
-    parser.add_argument("--only", metavar="WORDS", help="only bugs whose name contains these words")
+    parser.add_argument("--only", metavar="WORDS", default="", help="only bugs whose name contains these words")
     parser.add_argument("--no-control", action="store_true", help="leave out the runs without a bug")
     return parser.parse_args()
 

@@ -8,6 +8,9 @@ from dataclasses import dataclass
 from chaos.plan import Plan
 
 LUA = "memd/inbox/lua/"
+ROWS = "memd/memory/store/postgres/"
+FAULTS = "faults/test_postgres.py"
+JSON, POSTGRES = ("json",), ("postgres",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +33,10 @@ class Bug:
 
     plan: Callable[[int], Plan] | None = None
     test: str = ""
-    """A test of the ordinary suite, for bugs that need a second writer of the document."""
+    """A test of the suite, for bugs that need a second writer of the document, or another fault than a kill."""
+
+    stores: tuple[str, ...] = ("json", "postgres")
+    """The stores that can have it (`STORE`)."""
 
 
 def busy(seed: int) -> Plan:
@@ -106,6 +112,15 @@ _ALL_POPPED = """\
         behind = self._client.lrange(source, PART, 2 * PART - 1)
 """
 
+_LANDED = "            if self._has_landed(ordered, landed):\n"
+_PAIR = "        return call.parse(execute(_pair(client.pipeline(transaction=False), call)))\n"
+_APART = """\
+        other: Any = client.connection_pool.get_connection()
+        first: Any = client.execute_command(*call.command)
+        other.send_command(*call.then)
+        return call.parse([first, other.read_response()])
+"""
+
 BUGS = (
     Bug(
         "no ledger",
@@ -118,6 +133,14 @@ BUGS = (
         ),
         ("twice",),
         busy,
+        stores=JSON,
+    ),
+    Bug(
+        "no ledger in PostgreSQL",
+        (Edit("memd/memory/store/postgres/ledger_rows.py", "        if names:\n", "        if not names:\n"),),
+        ("twice",),
+        busy,
+        stores=POSTGRES,
     ),
     Bug("ack before write", (Edit("memd/workers/commit.py", _COMMIT, _ACK_AND_COMMIT),), ("lost",), busy),
     Bug(
@@ -163,6 +186,7 @@ BUGS = (
         ),
         ("lost", "backwards"),
         busy,
+        stores=JSON,
     ),
     Bug(
         "write in place",
@@ -175,6 +199,7 @@ BUGS = (
         ),
         ("torn",),
         busy,
+        stores=JSON,
     ),
     Bug(
         "a raw push taken in in two steps",
@@ -189,7 +214,68 @@ BUGS = (
     Bug(
         "no revision check",
         (Edit("memd/memory/store/json_store.py", _CHECK, "            if False:\n"),),
-        test="unit/test_store.py::test_a_stale_document_is_not_written",
+        test="unit/test_stores.py::test_a_stale_document_is_not_written",
+        stores=JSON,
+    ),
+    Bug(
+        "no revision check in PostgreSQL",
+        (
+            Edit(
+                f"{ROWS}document_rows.py",
+                "AND revision = %(was)s AND hash = %(was_hash)s AND {FENCES}",
+                "AND {FENCES}",
+            ),
+        ),
+        test="unit/test_stores.py::test_a_stale_document_is_not_written",
+        stores=POSTGRES,
+    ),
+    Bug(
+        "a commit that does not ask for the tombstone",
+        (Edit(f"{ROWS}document_rows.py", "%(fenced)s), 0) = %(generation)s", "%(fenced)s), 0) >= 0"),),
+        test="unit/test_stores.py::test_a_commit_after_a_forgetting_began_is_a_conflict",
+        stores=POSTGRES,
+    ),
+    Bug(
+        "a tombstone without the owner's lock",
+        (
+            Edit(
+                "memd/memory/store/tombstone.py",
+                "with locked(paths.owner_lock(self._data_dir, owner)), self._writing(owner):",
+                "with self._writing(owner):",
+            ),
+        ),
+        test="unit/test_store.py::test_a_forgetting_waits_for_a_commit_and_others_do_not",
+        stores=JSON,
+    ),
+    Bug(
+        "a tombstone without the owner's lock in PostgreSQL",
+        (
+            Edit(
+                f"{ROWS}tombstone_rows.py",
+                "self._change(wish, grown, owner_lock(user_hash(wish.user_id)))",
+                "self._change(wish, grown)",
+            ),
+        ),
+        test=f"{FAULTS}::test_a_forgetting_waits_for_a_commit_that_has_asked_before_it",
+        stores=POSTGRES,
+    ),
+    Bug(
+        "a commit of unknown end taken for done",
+        (Edit(f"{ROWS}committing.py", _LANDED, "            if True:\n"),),
+        test=f"{FAULTS}::test_a_connection_that_is_cut_before_the_commit_arrives_costs_one_more_try",
+        stores=POSTGRES,
+    ),
+    Bug(
+        "a commit of unknown end done again",
+        (Edit(f"{ROWS}committing.py", _LANDED, "            if False:\n"),),
+        test=f"{FAULTS}::test_a_connection_that_is_cut_after_the_commit_is_no_second_commit",
+        stores=POSTGRES,
+    ),
+    Bug(
+        "WAIT on another connection",
+        (Edit("memd/inbox/connection.py", _PAIR, _APART),),
+        test="faults/test_failover.py::test_a_push_that_too_few_replicas_have_is_unconfirmed[frozen]",
+        stores=JSON,
     ),
     Bug(
         "lease never extended",
