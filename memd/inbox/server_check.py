@@ -15,6 +15,7 @@ from memd.inbox.connection import serves_by_sentinels, translate, unavailable
 SECTIONS = ("server", "persistence", "memory", "replication")
 REDIS_MIN = (7, 0)
 VALKEY_MIN = (7, 2)
+CLUSTER = "cluster mode is not supported"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +50,8 @@ def examine(client: redis.Redis) -> ServerCheck:
     problems = []
     if _numbers(version) < (VALKEY_MIN if name == "Valkey" else REDIS_MIN):
         problems.append(f"{name} {version} is too old: memd needs Redis 7.0 or Valkey 7.2 at least")
+    if "cluster" in (info.get("redis_mode"), info.get("server_mode")):  # Redis, Valkey
+        problems.append(f"{CLUSTER}: memd:in lies in another slot than the other keys; give memd a server of its own")
     policy = info.get("maxmemory_policy", "noeviction")
     if policy != "noeviction":
         problems.append(f"maxmemory-policy is {policy}: the server may evict accepted messages; set it to noeviction")
@@ -76,8 +79,8 @@ def _replicas(info: Mapping[str, Any]) -> Iterator[Replica]:
 def require(client: redis.Redis, settings: Settings) -> ServerCheck:
     """Check a server and refuse an unfit one, unless `inbox.allow_unfit_server`. Raises ServerUnfit."""
     found = examine(client)
-    too_old = any("too old" in problem for problem in found.problems)
-    if found.problems and (too_old or not settings.inbox.allow_unfit_server):
+    never = any("too old" in problem or CLUSTER in problem for problem in found.problems)
+    if found.problems and (never or not settings.inbox.allow_unfit_server):
         raise ServerUnfit(f"this server is unfit: {found.problems[0]}")
     return found
 

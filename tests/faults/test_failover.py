@@ -7,15 +7,17 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support import daemon, execute, make_settings, wait_for
+from support import daemon, execute, free_port, make_settings, own_server, wait_for
 from support.sentinel_service import SentinelService, sentinel_service
 
 from memd.client import AsyncMemd, Memd
 from memd.config import Settings
-from memd.errors import ConfigError, InboxFull, InboxUnavailable, NotReady
-from memd.inbox import sentinels
+from memd.errors import ConfigError, InboxFull, InboxUnavailable, NotReady, ServerUnfit
+from memd.inbox import sentinels, server_check
 from memd.inbox.connection import connect
 from memd.inbox.verbs import P
+from memd.ops.doctor import server as doctor_server
+from memd.ops.doctor.checkup import Checkup
 
 
 @pytest.fixture
@@ -63,6 +65,12 @@ def test_a_push_that_too_few_replicas_have_is_unconfirmed(service: SentinelServi
             service.servers[away].send_signal(signal.SIGSTOP)  # connected, and yet it confirms nothing
         receipt = memd.push(said, thread_id="t", user_id="ana")
         assert (receipt.status, memd.receipt(str(receipt.id)).state) == ("unconfirmed", "pending")
+        with Checkup(settings) as checkup:
+            verdict = doctor_server.replicas(checkup)
+        assert f"the primary is 127.0.0.1:{service.primary()}, " in verdict.sentence
+        assert (verdict.state, "unconfirmed" in verdict.sentence) == (
+            ("bad", True) if how == "killed" else ("ok", False)
+        )
         if how == "killed":
             service.bring_back(away)
         else:
@@ -165,3 +173,11 @@ def test_a_url_that_names_no_service_is_refused(url: str, data_dir: Path) -> Non
     """With the form that it should have."""
     with pytest.raises(ConfigError, match=r"redis\+sentinel://host1"):
         connect(make_settings(data_dir, url))
+
+
+def test_a_cluster_is_refused_at_the_start(data_dir: Path) -> None:
+    """In one sentence, whatever is allowed."""
+    with own_server(data_dir, "--cluster-enabled", "yes", "--cluster-port", str(free_port())) as port:
+        settings = make_settings(data_dir, f"redis://127.0.0.1:{port}", inbox__allow_unfit_server=True)
+        with connect(settings) as client, pytest.raises(ServerUnfit, match="cluster mode is not supported"):
+            server_check.require(client, settings)

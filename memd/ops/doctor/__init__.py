@@ -17,6 +17,7 @@ __all__ = ["CHECKS", "Diagnosis", "examine"]
 CHECKS: dict[str, Callable[[Checkup], Verdict]] = {
     "server": server.reachable,
     "persistence": server.persistence,
+    "replicas": server.replicas,
     "eviction": server.eviction,
     "memory": server.memory,
     "clock": server.clock,

@@ -10,10 +10,11 @@ import redis
 
 from memd.errors import MemdError, NotAllowed
 from memd.inbox import server_check
-from memd.inbox.connection import socket_path
+from memd.inbox.connection import primary, socket_path
 from memd.ops import locks
 from memd.ops import server as embedded_server
 from memd.ops.doctor.checkup import Checkup, Verdict, bad, ok, size, warn
+from memd.printable import counted
 
 NEAR_FULL = 0.75
 """Share of the allowed memory from which the operator is warned."""
@@ -29,11 +30,9 @@ def reachable(checkup: Checkup) -> Verdict:
     began = time.monotonic()
     server = checkup.ask(server_check.examine)
     took_ms = (time.monotonic() - began) * 1000
-    old = next((problem for problem in server.problems if "too old" in problem), "")
-    if old:
-        return bad(old)
-    if "cluster" in (checkup.info.get("redis_mode"), checkup.info.get("server_mode")):  # Redis, Valkey
-        return bad("cluster mode is not supported: give memd a server of its own")
+    never = next((found for found in server.problems if "too old" in found or server_check.CLUSTER in found), "")
+    if never:
+        return bad(never)
     kind = "embedded" if checkup.settings.redis_url is None else "your own"
     return ok(f"{server.version}, {kind}, responded in {took_ms:.0f} ms")
 
@@ -76,6 +75,19 @@ def _promise(appendfsync: str | None, promise: dict[str, str]) -> str:
     if appendfsync is None:
         return "unknown (this account lacks the right)"
     return f"{appendfsync}: {promise.get(appendfsync, 'unknown')}"
+
+
+def replicas(checkup: Checkup) -> Verdict:
+    """The replicas that pushes wait for keep up, and those that sentinels need."""
+    found = [replica for replica in checkup.ask(server_check.examine).replicas if replica.state == "online"]
+    chosen, needed = primary(checkup.client), checkup.settings.inbox.min_replicas
+    if not found and chosen is None and not needed:
+        return ok("none: while this server is away, nothing is taken in (docs/failover.md)")
+    lag = f", the last word of the slowest {max(replica.lag_s for replica in found)} s ago" if found else ""
+    said = f"{f'the primary is {chosen}, ' if chosen else ''}{counted(len(found), 'replica')}{lag}"
+    if len(found) < needed:
+        return bad(f"{said}: pushes wait for {needed} (inbox.min_replicas) and are unconfirmed; start the others")
+    return ok(said) if found else bad(f"{said}: nobody takes its place, and it may refuse pushes; start the others")
 
 
 def eviction(checkup: Checkup) -> Verdict:
