@@ -77,7 +77,7 @@ class Claim:
     refused: tuple[tuple[str, str], ...] = ()
     """Identity and code of each message that the drain buries; the other messages are processed."""
 
-    clock: ServerClock | None = None
+    clock: ServerClock | None = field(default=None, compare=False)
     """The server's clock, which all times come from that the claim brings into documents; None without a server."""
 
     @property

@@ -1,6 +1,6 @@
 """A month of one user, told in 32 conversations: what is remembered at its end, what went and why, what was refused.
 
-A real daemon, whose worker lives in March 2026, asks the HTTP model, which answers as it did when it was recorded: like
+A real daemon, whose server lives in March 2026, asks the HTTP model, which answers as it did when it was recorded: like
 a good model, with the mistakes of one.
 """
 
@@ -8,18 +8,16 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from support import environment, month, part
+import pytest
+from support import Step, make_settings, month, part
 
 from memd.client import Memd
 from memd.config import Settings
@@ -81,11 +79,25 @@ class Played:
     log: str
 
 
-def test_a_month_of_one_user(asking: Callable[..., Settings], shim: Path, model: ModelServer) -> None:
-    """The memory that a person would sign, and an account of everything else."""
-    settings = asking(apply__stale_after_days=14, apply__max_facts=40, apply__consolidate_from=10, drain__linger_s=2)
+@pytest.fixture
+def settings(data_dir: Path, model: ModelServer) -> Settings:
+    """A server of the test's own, and the HTTP model."""
+    return make_settings(
+        data_dir,
+        None,
+        extraction__extractor="anthropic",
+        extraction__base_url=model.base_url,
+        extraction__api_key="test-key",
+        apply__stale_after_days=14,
+        apply__max_facts=40,
+        apply__consolidate_from=10,
+        drain__linger_s=2,
+    )
 
-    played = play(settings, shim, model)
+
+def test_a_month_of_one_user(settings: Settings, step: Step, model: ModelServer) -> None:
+    """The memory that a person would sign, and an account of everything else."""
+    played = play(settings, step, model)
 
     document = played.document
     assert played.names.of(document["facts"]) == list(MEMORY)
@@ -164,10 +176,15 @@ def check_sizes(played: Played) -> None:
     assert all(content in played.block for content in month.contents("celsius", "peanuts", "home2", "newjob2", "emoji"))
 
 
-def play(settings: Settings, shim: Path, model: ModelServer) -> Played:
+def play(settings: Settings, step: Step, model: ModelServer) -> Played:
     """Push the conversations one after the other, each on its day; then all of them once more."""
     names, refused = month.Names(), {}
-    with Memd(settings) as app, worker_of(settings, shim) as set_calendar, part("scheduler", settings):
+
+    def set_calendar(at: datetime) -> None:
+        step(int(at.timestamp() - time.time()))
+
+    set_calendar(CONVERSATIONS[0].at)
+    with Memd(settings) as app, part("worker", settings), part("scheduler", settings):
         for talk in CONVERSATIONS:
             set_calendar(talk.at)
             model.responder = answering(names.resolved(talk.answer, app.document(month.USER)))
@@ -181,7 +198,7 @@ def play(settings: Settings, shim: Path, model: ModelServer) -> Played:
         app.flush(user_id=month.USER, wait=True, timeout_s=30)
         again = Counter(app.receipt(receipt).reason for receipt in receipts)
         assert app.document(month.USER) == document
-    log = (settings.data_dir / "worker.log").read_text()
+    log = (settings.data_dir / "worker0.log").read_text()
     return Played(document, names, refused, status, block, [one.body for one in model.requests], again, log)
 
 
@@ -192,25 +209,6 @@ def push(app: Memd, talk: month.Conversation) -> Receipt:
 def answering(update: dict[str, Any]) -> Callable[[dict[str, Any]], dict[str, Any]]:
     """A model that says this, whatever it is asked."""
     return lambda _: update
-
-
-@contextmanager
-def worker_of(settings: Settings, shim: Path) -> Iterator[Callable[[datetime], None]]:
-    """A worker process with a calendar of its own, and what sets it."""
-    shift = settings.data_dir / "shift"
-
-    def set_calendar(at: datetime) -> None:
-        shift.write_text(f"{int(at.timestamp() - time.time()):<24}")
-
-    set_calendar(CONVERSATIONS[0].at)
-    env = {**environment(settings), "LD_PRELOAD": str(shim), "CLOCK_SHIFT": str(shift)}
-    with (settings.data_dir / "worker.log").open("wb") as log:
-        process = subprocess.Popen([sys.executable, "-m", "memd", "worker"], env=env, stdout=log, stderr=log)
-    try:
-        yield set_calendar
-    finally:
-        process.terminate()
-        process.wait(20)
 
 
 def test_the_script_is_long_and_of_every_kind() -> None:
