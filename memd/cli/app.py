@@ -40,7 +40,7 @@ GROUPS = {
         "inject": ("memory", "Print the <memory> block for the next prompt."),
         "search": ("search", "Search a user's facts, best first."),
         "why": ("memory", "Show where a fact comes from, or which facts were refused."),
-        "export": ("transfer", "Export a user's memories as JSON."),
+        "export": ("transfer", "Export a user's memories as JSON, or those of all users."),
         "where": ("where", "Show where memd keeps and finds things: files, folders, the server's address."),
     },
     "Edit": {

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from memd.cli.bars import bar
-from memd.cli.common import Json, completes, echo, echo_json, nothing, settings
+from memd.cli.common import Json, SomeUser, echo, echo_json, nothing, settings
 from memd.cli.tables import table
 from memd.memory.hand.by_hand import bucket_of
 from memd.ops.audit import Audited, Report, inspect
@@ -22,11 +22,6 @@ SHOWN = 200
 """Findings in the table; the counts are of all findings."""
 
 TEXT_CHARS = 80
-
-SomeUser = Annotated[
-    str | None,
-    typer.Argument(metavar="[USER]", help="Whose memories; or --all.", autocompletion=completes("user")),
-]
 
 
 def audit(

@@ -34,6 +34,10 @@ OnlyUser = Annotated[
     str | None, typer.Option("--user", help="Only this user's keys.", autocompletion=completes("user"))
 ]
 User = Annotated[str, typer.Argument(help="The user's id.", autocompletion=completes("user"))]
+SomeUser = Annotated[
+    str | None,
+    typer.Argument(metavar="[USER]", help="Whose memories; or --all.", autocompletion=completes("user")),
+]
 FactId = Annotated[
     str,
     typer.Argument(metavar="FACT_ID", help="The id, as `memd facts list` prints it.", autocompletion=completes("fact")),

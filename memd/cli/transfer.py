@@ -9,7 +9,8 @@ from typing import Annotated
 import typer
 
 from memd.cli.bars import bar
-from memd.cli.common import DryRun, Json, User, completes, echo, echo_json, nothing, read_file, settings, warn
+from memd.cli.common import DryRun, Json, SomeUser, completes, echo, echo_json, nothing, read_file, settings, warn
+from memd.cli.every_user import export_all, import_all
 from memd.cli.output import Output, write_private
 from memd.client import Memd
 from memd.disk.files import MAX_BYTES
@@ -21,21 +22,30 @@ from memd.tasks.task_transfer import ImportedTasks
 OneAgent = Annotated[str | None, typer.Option("--agent", help="Only this agent's memory of the user.")]
 
 IntoUser = Annotated[
-    str, typer.Option("--user", help="The user whose memory it becomes.", autocompletion=completes("user"))
+    str | None, typer.Option("--user", help="The user whose memory it becomes.", autocompletion=completes("user"))
 ]
 
 
 def export(
-    user: User,
+    user: SomeUser = None,
+    every: Annotated[bool, typer.Option("--all", help="All users: JSON Lines, one user a line.")] = False,
     agent: OneAgent = None,
     output: Output = None,
 ) -> None:
-    """Export a user's memories as JSON.
+    """Export a user's memories as JSON, or those of all users as JSON Lines.
 
-    It has the memories of all agents, with archive and ledger, their todo lists and tasks; `memd import` reads it.
+    It has the memories of all agents, with archive and ledger, their todo lists, tasks and sessions; `memd import`
+    reads it. With --all a damaged memory is named and left out, and the exit code is 65.
 
     Example: memd export ana -o ana.json
     """
+    if (user is None) != every:
+        raise typer.BadParameter("name a user, or pass --all", param_hint="USER")
+    if user is None:
+        if agent is not None:
+            raise typer.BadParameter("--all exports the memories of all agents", param_hint="--agent")
+        export_all(output)
+        return
     with Memd(settings()) as memd, bar("exporting"):
         found = memd.export(user, agent_name=agent)
     if not found["memories"] and not found["tasks"]:
@@ -50,9 +60,13 @@ def export(
 
 def import_(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A JSON file; - for standard input.")],
-    user: IntoUser,
+    user: IntoUser = None,
+    every: Annotated[
+        bool, typer.Option("--all", help="A file of `memd export --all`: each line into its user.")
+    ] = False,
     agent: Annotated[str | None, typer.Option("--agent", help="Import into the memory of this agent.")] = None,
     form: Annotated[str, typer.Option("--format", help="auto, memd, deerflow or mem0.")] = "auto",
+    best: Annotated[bool, typer.Option("--best", help="Of more facts than fit, import the best.")] = False,
     dry_run: DryRun = False,
     as_json: Json = False,
 ) -> None:
@@ -60,13 +74,21 @@ def import_(
 
     It merges the output of `memd export`, DeerFlow's memory.json (1.0) or mem0's get_all() into a user's memory.
     Existing facts stay. A fact with the same words as an existing one is known; every other fact is added, or counted
-    as refused. A second import of the same file changes nothing.
+    as refused. A second import of the same file changes nothing. More facts than apply.max_facts leaves room for are
+    refused together, with exit code 65 and nothing imported, unless --best is given.
 
     Example: memd import memory.json --user ana --dry-run
     """
+    if (user is None) != every:
+        raise typer.BadParameter("name the user, or pass --all", param_hint="--user")
+    if user is None:
+        if agent is not None or form not in ("auto", "memd"):
+            raise typer.BadParameter("--all goes with neither --agent nor --format", param_hint="--all")
+        import_all(str(file), best=best, dry_run=dry_run, as_json=as_json)
+        return
     value = parse_json(read_file(str(file), MAX_BYTES + 1))
     with Memd(settings()) as memd, bar("importing"):
-        found = memd.import_memory(user, value, agent_name=agent, format=form, dry_run=dry_run)
+        found = memd.import_memory(user, value, agent_name=agent, format=form, best=best, dry_run=dry_run)
     if as_json:
         echo_json({"dry_run": dry_run, **asdict(found)})
         return

@@ -2,6 +2,7 @@
 
 from memd.config.loading import LoadedSettings, as_environment, by_name, load, plain
 from memd.config.settings import (
+    MOST_FACTS,
     ApplySettings,
     ClientSettings,
     ExtractionSettings,
@@ -18,6 +19,7 @@ from memd.config.settings import (
 )
 
 __all__ = [
+    "MOST_FACTS",
     "ApplySettings",
     "ClientSettings",
     "ExtractionSettings",

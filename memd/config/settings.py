@@ -22,6 +22,9 @@ Count = Annotated[int, Meta(ge=1, le=10_000_000)]
 Dollars = Annotated[float, Meta(ge=0, le=1_000_000)]
 Tokens = Annotated[int, Meta(ge=1, le=1_000_000_000_000)]
 
+MOST_FACTS = 5_000
+"""The highest `apply.max_facts`: what a memory of that size costs stands in docs/editing.md."""
+
 HERE = "memd-data"
 """The data folder in the current folder: used where it exists. `load` looks further (memd.config.places)."""
 
@@ -191,7 +194,7 @@ class ExtractionSettings(Section, frozen=True):
 
 class ApplySettings(Section, frozen=True):
     confidence_threshold: Share = 0.7
-    max_facts: Annotated[int, Meta(ge=10, le=5_000)] = 300
+    max_facts: Annotated[int, Meta(ge=10, le=MOST_FACTS)] = 300
     categories: tuple[str, ...] = (
         "preference", "knowledge", "context", "behavior", "goal", "correction",
         "event", "constraint", "decision", "identity",

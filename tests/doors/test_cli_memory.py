@@ -63,6 +63,10 @@ def test_facts_are_added_listed_edited_and_removed(cli: Cli) -> None:
         (["show", "ana", "--at", "9000-01-01"], 2, "in the future"),
         (["import", "/nowhere/file", "--user", "ana"], 2, "cannot be read"),
         (["export", "ana", "-o", "/nowhere/file"], 2, "cannot be created"),
+        (["export"], 2, "name a user, or pass --all"),
+        (["export", "--all", "--agent", "coach"], 2, "--all exports the memories of all agents"),
+        (["import", "/nowhere/file"], 2, "name the user, or pass --all"),
+        (["import", "-", "--all"], 2, "--all needs a file"),
     ],
 )
 def test_errors_are_one_sentence(cli: Cli, words: list[str], code: int, sentence: str) -> None:
@@ -199,6 +203,58 @@ def test_export_and_import_from_the_shell(cli: Cli, settings: Settings) -> None:
     assert cli("import", "-", "--user", "bea", given='{"a":\n[1,}').stderr == (
         "memd: E_IMPORT_JSON: not JSON at line 2, column 4\n"
     )
+
+
+def test_all_users_leave_and_come_back(cli: Cli, settings: Settings, tmp_path: Path) -> None:
+    """One line a user, each into its own; a second import changes nothing; a damaged memory is named and left out."""
+    for user, fact in (("ana", "Lives in Lisbon"), ("李明", "对花生过敏"), ("bob", "Plays the cello")):
+        cli("facts", "add", user, fact)
+    file = settings.data_dir / "all.jsonl"
+    done = cli("export", "--all", "-o", str(file))
+    assert (done.returncode, done.stderr) == (0, "3 users written\n")
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    lines = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+    assert [line["userId"] for line in lines] == sorted(["ana", "bob", "李明"])
+    assert cli("export", "--all").stdout.count("\n") == 3
+
+    there = ("--data-dir", str(tmp_path / "there"))
+    assert "3 users: 3 facts would be added" in cli(*there, "import", str(file), "--all", "--dry-run").stdout
+    assert cli(*there, "import", str(file), "--all").stdout == "3 users: 3 facts added, 0 known already, 0 refused\n"
+    assert cli(*there, "import", str(file), "--all").stdout == "3 users: 0 facts added, 3 known already, 0 refused\n"
+    again = cli(*there, "export", "--all").stdout.splitlines()
+    assert [json.loads(line)["memories"][0]["facts"] for line in again] == [
+        line["memories"][0]["facts"] for line in lines
+    ]
+
+    settings.data_dir.joinpath("users", "bob", "memory.json").write_bytes(b"[]")
+    done = cli("export", "--all")
+    assert (done.returncode, done.stdout.count("\n"), "bob is left out: E_DOCUMENT" in done.stderr) == (65, 2, True)
+
+
+def test_no_line_is_imported_before_all_are_checked(cli: Cli, settings: Settings, tmp_path: Path) -> None:
+    """A line that is no export stops the import; a user whose memory is full does not stop the others."""
+    cli("facts", "add", "ana", "Lives in Lisbon")
+    cli("facts", "add", "bob", "Plays the cello")
+    ana, bob = cli("export", "--all").stdout.splitlines()
+    there = ("--data-dir", str(tmp_path / "there"))
+    file = tmp_path / "all.jsonl"
+    for text, said in (
+        (f"{ana}\n{{\n", "memd: E_IMPORT_JSON: line 2: not JSON at line 1"),
+        (f'{ana}\n\n[{{"memory": "Likes cricket"}}]\n', "memd: E_IMPORT_FORMAT: line 3: each line must be"),
+    ):
+        file.write_text(text, encoding="utf-8")
+        done = cli(*there, "import", str(file), "--all")
+        assert (done.returncode, done.stderr.startswith(said), done.stdout) == (65, True, "")
+    assert not tmp_path.joinpath("there", "users").exists()
+
+    full = json.loads(ana)
+    facts = [{"id": f"fact_{number}", "content": f"Knows the number {number}"} for number in range(301)]
+    full["memories"][0]["facts"] = facts
+    file.write_text(f"{json.dumps(full)}\n{bob}\n", encoding="utf-8")
+    done = cli(*there, "import", str(file), "--all")
+    assert (done.returncode, done.stdout) == (65, "1 user: 1 fact added, 0 known already, 0 refused\n")
+    assert done.stderr.startswith("line 1: E_IMPORT_FULL: the memory has 0 facts and would get 301 more")
+    assert cli(*there, "import", str(file), "--all", "--best").returncode == 0
 
 
 BROKEN: dict[str, tuple[bytes, str]] = {

@@ -202,16 +202,40 @@ def test_an_old_export_does_not_undo_what_changed_since(app: Memd) -> None:
     assert memory.refused == {"superseded": 1, "removed": 1}
 
 
-def test_a_full_memory_takes_the_best_and_keeps_its_own(data_dir: Path) -> None:
-    """No fact goes for an imported one; of these, the most confident find the room that is left."""
+def test_what_finds_no_room_is_refused_whole_or_the_best_of_it_comes_in(data_dir: Path) -> None:
+    """More facts than `max_facts` are an error that says so; with `best`, the most confident fill the room."""
     app = Memd(make_settings(data_dir, "unix:///nowhere/s", apply__max_facts=10))
     for number in range(8):
         app.add_fact("ana", f"Fact number {number}")
     items = [{"content": f"Imported {number}", "confidence": 0.7 + number / 100} for number in range(5)]
-    memory = only(app, "ana", {"version": "1.0", "facts": items})
+    document = {"version": "1.0", "facts": items}
+    before = app.document("ana")
+    for dry_run in (True, False):
+        with pytest.raises(Rejected, match=r"has 8 facts and would get 5 more, but apply\.max_facts is 10") as refused:
+            app.import_memory("ana", document, dry_run=dry_run)
+        assert (refused.value.code, refused.value.limit) == ("E_IMPORT_FULL", 10)
+    assert app.document("ana") == before
+    memory = only(app, "ana", document, best=True)
     assert contents(app)[8:] == ["Imported 3", "Imported 4"]
     assert memory.refused == {"memory_full": 3}
-    assert only(app, "ana", {"version": "1.0", "facts": items}).changed is False
+    assert only(app, "ana", document, best=True).changed is False
+    assert only(app, "ana", {"version": "1.0", "facts": items[3:]}).known == 2
+
+
+def test_nothing_is_imported_by_halves(data_dir: Path) -> None:
+    """When the memory of one agent, or one session, is refused, the memory before it is not written either."""
+    app = Memd(make_settings(data_dir, "unix:///nowhere/s", apply__max_facts=10))
+    app.add_fact("bea", "Lives in Porto")
+    app.add_fact("bea", "Prefers short answers", agent_name="coach")
+    exported = app.export("bea")
+    many = [{"content": f"Imported {number}", "confidence": 0.9} for number in range(11)]
+    full = {**exported, "memories": [exported["memories"][0], {**exported["memories"][1], "facts": many}]}
+    broken = {**exported, "userId": "ana", "sessions": [{"agentName": "", "sessions": [{"threadId": "t"}]}]}
+    for document, code in ((full, "E_IMPORT_FULL"), (broken, "E_IMPORT_SESSIONS")):
+        with pytest.raises(Rejected) as refused:
+            app.import_memory("ana", document)
+        assert refused.value.code == code
+    assert contents(app, "ana") == []
 
 
 @pytest.mark.parametrize(

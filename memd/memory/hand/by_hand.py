@@ -174,14 +174,16 @@ class ByHand:
         *,
         agent_name: str | None = None,
         format: str = "auto",
+        best: bool = False,
         dry_run: bool = False,
     ) -> Imported:
         """Merge an export of memd (`export`), DeerFlow (memory.json) or mem0 (`get_all()`); importing twice is safe.
 
-        Existing facts do not change. `dry_run`: only report the import. One write for each memory.
+        Existing facts do not change. `dry_run`: only report the import. One write for each memory. More facts than
+        `apply.max_facts` leaves room for raise Rejected (E_IMPORT_FULL); with `best` the best of them come in.
         """
         user, agent = _names(user_id, agent_name)
-        return self._transfer.import_(user, document, agent_name=agent, form=format, dry_run=dry_run)
+        return self._transfer.import_(user, document, agent_name=agent, form=format, best=best, dry_run=dry_run)
 
 
 def _names(user_id: str, agent_name: str | None) -> tuple[str, str | None]:

@@ -1,8 +1,8 @@
 """Imports: applies a parcel to a document. Pure: the same parcel a second time changes nothing.
 
 The facts of the memory stay unchanged. A fact that says the same counts as known; a fact that the memory has replaced
-(`superseded`) or that a person removed (`removed`) stays out; a fact that fails a gate or finds no room is refused and
-counted.
+(`superseded`) or that a person removed (`removed`) stays out; a fact that fails a gate is refused and counted. More
+facts than the memory has room for are refused together, unless the caller wants the best of them.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from memd.config import ApplySettings
+from memd.config import MOST_FACTS, ApplySettings
+from memd.errors import Rejected
 from memd.memory import doubtful, ledger, removed, scoped
 from memd.memory.categories import category_or_default
 from memd.memory.document import (
@@ -85,11 +86,16 @@ class MergedDocument:
     turns: int = 0
 
 
-def merge(document: Document, parcel: Parcel, user_id: str, now: datetime, settings: ApplySettings) -> MergedDocument:
-    """Merge a parcel into the document of this user."""
+def merge(
+    document: Document, parcel: Parcel, user_id: str, now: datetime, settings: ApplySettings, *, best: bool = False
+) -> MergedDocument:
+    """Merge a parcel into the document of this user.
+
+    `best`: of more facts than there is room for, take the best. Without it they raise Rejected.
+    """
     old = complete(document)
     merging = _Merging(old, parcel, now, settings)
-    facts = [*facts_of(old), *merging.facts()]
+    facts = [*facts_of(old), *merging.facts(best=best)]
     merged, summaries = merging.with_summaries()
     fields: dict[str, Any] = {"facts": facts}
     entries = merging.archived()
@@ -129,8 +135,8 @@ class _Merging:
         self.known = 0
         self.refused: Counter[str] = Counter(parcel.refused)
 
-    def facts(self) -> list[Fact]:
-        """The facts to import, in the order of the parcel; without room for all, those of highest rank."""
+    def facts(self, *, best: bool) -> list[Fact]:
+        """The facts to import, in the order of the parcel; without room for all, those of highest rank if `best`."""
         keys = set(map(key_of, facts_of(self._old)))
         over = {key_of(entry) for entry in archive_of(self._old) if archive_reason(entry) in _OVER}
         fresh: list[Fact] = []
@@ -144,11 +150,20 @@ class _Merging:
             else:
                 keys.add(key)
                 fresh.append(clean)
-        room = max(0, self._settings.max_facts - len(facts_of(self._old)))
+        have, most = len(facts_of(self._old)), self._settings.max_facts
+        room = max(0, most - have)
+        if len(fresh) > room and not best:
+            raise Rejected(
+                "E_IMPORT_FULL",
+                f"the memory has {have} facts and would get {len(fresh)} more, but apply.max_facts is {most}: raise it "
+                f"(at most {MOST_FACTS}), or import only the best (--best)",
+                "facts",
+                most,
+            )
         if len(fresh) > room:
             self.refused["memory_full"] += len(fresh) - room
-            best = set(map(id, sorted(fresh, key=rank, reverse=True)[:room]))
-            fresh = [fact for fact in fresh if id(fact) in best]
+            chosen = set(map(id, sorted(fresh, key=rank, reverse=True)[:room]))
+            fresh = [fact for fact in fresh if id(fact) in chosen]
         return [self._named(place, fact) for place, fact in enumerate(fresh)]
 
     def with_summaries(self) -> tuple[Document, int]:

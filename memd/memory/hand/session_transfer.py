@@ -37,12 +37,13 @@ def imported(
         if loaded.state is not None:
             continue
         added += 1
+        lines, checkpoints = (_list(entry, name, place) for name in ("lines", "checkpoints"))
         if dry_run:
             continue
         without = _without(key.thread_id, is_forgotten)
-        state, lines = without(entry["state"]), [orjson.dumps(without(line)) for line in _list(entry, "lines", place)]
-        saved = sessions.save(key, loaded, {**state, "waiting": []}, lines)
-        for checkpoint in _list(entry, "checkpoints", place):
+        kept = [orjson.dumps(without(line)) for line in lines]
+        saved = sessions.save(key, loaded, {**without(entry["state"]), "waiting": []}, kept)
+        for checkpoint in checkpoints:
             sessions.put_checkpoint(key, saved, str(checkpoint.get("id")), without(checkpoint.get("state")))
     return added
 

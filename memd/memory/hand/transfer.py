@@ -92,26 +92,40 @@ class Transfer:
         return whole, self.editing.said(bucket, document)
 
     def import_(
-        self, user_id: str, value: object, *, agent_name: str | None = None, form: str = "auto", dry_run: bool = False
+        self,
+        user_id: str,
+        value: object,
+        *,
+        agent_name: str | None = None,
+        form: str = "auto",
+        best: bool = False,
+        dry_run: bool = False,
     ) -> Imported:
         """Merge an export into a user's memories, or into that of one agent."""
         read_as, parcels = read(value, form, user_id)
         tasks = task_transfer.parcels_of(value) if read_as == "memd" else []
         if agent_name is not None:
             parcels, tasks = _for_agent(parcels, tasks, agent_name)
-        memories = [
-            self._merged(Bucket(user_id, parcel.agent_name if agent_name is None else agent_name), parcel, dry_run)
-            for parcel in parcels
-        ]
-        data_dir = self._settings.data_dir
-        added = [task_transfer.imported(data_dir, user_id, one, dry_run=dry_run) for one in tasks]
-        return Imported(read_as, tuple(memories), tuple(added), self._sessions(value, user_id, agent_name, dry_run))
+        sessions = _session_groups(value, user_id)
 
-    def _sessions(self, value: object, user_id: str, agent_name: str | None, dry_run: bool) -> int:
-        """Add the sessions of an export of this same user; returns how many."""
-        groups = value.get("sessions") if isinstance(value, dict) and value.get("userId") == user_id else None
+        def bring(*, dry_run: bool) -> Imported:
+            memories = [
+                self._merged(_bucket(user_id, agent_name, parcel), parcel, best=best, dry_run=dry_run)
+                for parcel in parcels
+            ]
+            data_dir = self._settings.data_dir
+            added = [task_transfer.imported(data_dir, user_id, one, dry_run=dry_run) for one in tasks]
+            groups = self._sessions(sessions, user_id, agent_name, dry_run)
+            return Imported(read_as, tuple(memories), tuple(added), groups)
+
+        if not dry_run and len(parcels) + len(tasks) + len(sessions) > 1:
+            bring(dry_run=True)  # several writes: what would be refused is refused before the first one
+        return bring(dry_run=dry_run)
+
+    def _sessions(self, groups: list[Any], user_id: str, agent_name: str | None, dry_run: bool) -> int:
+        """Add the sessions of an export; returns how many."""
         added = 0
-        for group in groups if isinstance(groups, list) else ():
+        for group in groups:
             name = group.get("agentName") if isinstance(group, dict) else None
             if isinstance(name, str) and agent_name in (None, name):
                 bucket = Bucket(user_id, check_identifier("agentName", name) if name else DEFAULT_AGENT)
@@ -120,10 +134,11 @@ class Transfer:
                 added += session_transfer.imported(found, self.editing.sessions, bucket, is_forgotten, dry_run=dry_run)
         return added
 
-    def _merged(self, bucket: Bucket, parcel: Parcel, dry_run: bool) -> ImportedMemory:
+    def _merged(self, bucket: Bucket, parcel: Parcel, *, best: bool, dry_run: bool) -> ImportedMemory:
         def step(document: Document, now: datetime) -> MergedDocument:
             entries = ledger.renamed(parcel.ledger, bucket.user_id, shared=self._settings.store.shared)
-            merged = merge(document, replace(parcel, ledger=entries), bucket.user_id, now, self._settings.apply)
+            whole = replace(parcel, ledger=entries)
+            merged = merge(document, whole, bucket.user_id, now, self._settings.apply, best=best)
             return self._with_said(merged, bucket, parcel, document, now)
 
         before, merged = self.editing.change(bucket, step, dry_run=dry_run)
@@ -155,6 +170,16 @@ class Transfer:
         changed = revision_of(merged.document) != revision_of(document)
         new = merged.document if changed else revised(merged.document, iso(now))
         return replace(merged, document=new, refused=refused, said=found.change, turns=found.turns)
+
+
+def _session_groups(value: object, user_id: str) -> list[Any]:
+    """The sessions of an export of this same user, agent by agent."""
+    groups = value.get("sessions") if isinstance(value, dict) and value.get("userId") == user_id else None
+    return groups if isinstance(groups, list) else []
+
+
+def _bucket(user_id: str, agent_name: str | None, parcel: Parcel) -> Bucket:
+    return Bucket(user_id, parcel.agent_name if agent_name is None else agent_name)
 
 
 def _for_agent(
