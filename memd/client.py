@@ -393,6 +393,7 @@ class AsyncMemd:
     search = in_thread(Memd.search)
     document = in_thread(Memd.document)
     seen_document = in_thread(Memd.seen_document)
+    past = in_thread(Memd.past)
 
     inspect = in_thread(Memd.inspect)
     why = in_thread(Memd.why)

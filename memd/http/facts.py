@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from starlette.responses import Response
 
 from memd.adapters.agent_memory import AgentMemory
+from memd.http.fact_fields import ArchiveQuery, FactPlace, Restoration
 from memd.http.fields import AddFact, Approval, Decision, FactEdit, FactsQuery, OneMemory, ProfileSet, ProfileUnset
 from memd.http.operation import HttpRequest, json_response
+from memd.http.paging import page
 from memd.memory.scoped import Places
 from memd.push.validation import thread_of
 
@@ -14,14 +18,84 @@ from memd.push.validation import thread_of
 async def facts(request: HttpRequest) -> Response:
     """The facts of a memory, in the order they came."""
     query: FactsQuery = request.query
-    thread_id = None if query.thread_id is None else thread_of(query.thread_id, request.token.app)
     filters = query.filters
-    if "person" not in request.token.scopes or thread_id or query.project_id:
-        filters["places"] = Places(thread_id, query.project_id)
+    filters["places"] = _places(request, query.thread_id, query.project_id)
     rows = await request.service.run(
         request.service.files, lambda: request.service.memd.facts(query.user_id, query.agent_name, **filters)
     )
-    return json_response({"facts": rows})
+    shown, following = page(rows, query.after, query.limit)
+    return json_response({"facts": shown, "next": following})
+
+
+async def archived(request: HttpRequest) -> Response:
+    """The archived facts of a memory, the latest last, each with the reason."""
+    query: ArchiveQuery = request.query
+    filters = query.filters
+    filters["places"] = _places(request, query.thread_id, query.project_id)
+    find = request.service.memd.archived
+    rows = await request.service.run(
+        request.service.files, lambda: find(query.user_id, query.agent_name, reason=query.reason, **filters)
+    )
+    shown, following = page(rows, query.after, query.limit)
+    return json_response({"facts": shown, "next": following})
+
+
+async def why(request: HttpRequest) -> Response:
+    """Where a fact comes from. The turns around its quotes only with the scope `said`."""
+    query: FactPlace = request.query
+    thread_id, tell = _thread(request, query.thread_id), request.service.memd.why
+    account = await request.service.run(
+        request.service.files,
+        lambda: tell(
+            query.user_id,
+            request.path["fact_id"],
+            agent_name=query.agent_name,
+            thread_id=thread_id,
+            project_id=query.project_id,
+        ),
+    )
+    return json_response(account if "said" in request.token.scopes else without_turns(account))
+
+
+def without_turns(account: dict[str, Any]) -> dict[str, Any]:
+    """The result of `why` without the turns around the quotes of any version."""
+    found = {**account, "earlier": [_quotes_only(version) for version in account["earlier"]]}
+    return _quotes_only(found)
+
+
+def _quotes_only(version: dict[str, Any]) -> dict[str, Any]:
+    quotes = [{name: value for name, value in entry.items() if name != "turns"} for entry in version["evidence"]]
+    return {**version, "evidence": quotes}
+
+
+def _places(request: HttpRequest, thread_id: str | None, project_id: str | None) -> Places | None:
+    """The places whose facts a list has; None: all of them, for a person who names none."""
+    if "person" in request.token.scopes and thread_id is None and project_id is None:
+        return None
+    return Places(_thread(request, thread_id), project_id)
+
+
+def _thread(request: HttpRequest, thread_id: str | None) -> str | None:
+    """The stored name of a thread of the token's app."""
+    return None if thread_id is None else thread_of(thread_id, request.token.app)
+
+
+async def withheld(request: HttpRequest) -> Response:
+    """What is held back until a person decides."""
+    query: OneMemory = request.query
+    rows = await request.service.run(
+        request.service.files, lambda: request.service.memd.withheld(query.user_id, query.agent_name)
+    )
+    return json_response({"withheld": rows})
+
+
+async def restore_fact(request: HttpRequest) -> Response:
+    """Take a suspended fact back."""
+    fact_id = request.path["fact_id"]
+    body: Restoration = request.body
+    restore = request.service.memd.restore_fact
+    await request.service.run(request.service.files, lambda: restore(body.user_id, fact_id, agent_name=body.agent_name))
+    return json_response({"id": fact_id})
 
 
 async def add_note(request: HttpRequest) -> Response:

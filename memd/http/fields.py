@@ -9,13 +9,23 @@ import re
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from functools import partial
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 from urllib.parse import parse_qsl
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainValidator, ValidationError, WithJsonSchema
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainValidator,
+    ValidationError,
+    ValidationInfo,
+    WithJsonSchema,
+)
 
 from memd.context import DEFAULT_AGENT
 from memd.errors import Rejected
+from memd.http.paging import PlaceCursor
 from memd.identifiers import MAX_ID_BYTES, check_identifier
 from memd.inbox.keys import MAX_LIMIT as MAX_ROWS
 from memd.inbox.keys import SOURCES
@@ -71,13 +81,14 @@ FACT_ID_SCHEMA = {"type": "string", "minLength": 1}
 AgentName = Annotated[str, PlainValidator(_agent), WithJsonSchema({"anyOf": [ID_SCHEMA, _EMPTY]})]
 
 
-def _moment(value: object) -> str:
+def _moment(value: object, info: ValidationInfo) -> str:
+    field = info.field_name or ""
     if not isinstance(value, str) or not _MOMENT.fullmatch(value):
-        raise Rejected("E_TIME", "write a time as 2026-11-21 or 2026-11-21T09:30:00Z")
+        raise Rejected("E_TIME", "write a time as 2026-11-21 or 2026-11-21T09:30:00Z", field)
     try:
         datetime.fromisoformat(value)
     except ValueError:  # such as 30 February
-        raise Rejected("E_TIME", "this date or time does not exist") from None
+        raise Rejected("E_TIME", "this date or time does not exist", field) from None
     return value
 
 
@@ -91,8 +102,16 @@ Query = Annotated[
 Moment = Annotated[
     str, PlainValidator(_moment), WithJsonSchema({"type": "string", "pattern": _MOMENT.pattern, "format": "memd-time"})
 ]
-Content = Annotated[str, WithJsonSchema({"type": "string", "format": "memd-fact"})]
-"""One sentence; memory/gates checks it."""
+PastMoment = Annotated[
+    str,
+    PlainValidator(_moment),
+    WithJsonSchema({"type": "string", "pattern": _MOMENT.pattern, "format": "memd-past-time"}),
+]
+Content = Annotated[
+    str,
+    WithJsonSchema({"type": "string", "format": "memd-fact", "description": "What is to be remembered: one sentence."}),
+]
+"""memory/gates checks it."""
 
 
 def _ways(names: Iterable[str]) -> list[str]:
@@ -102,7 +121,7 @@ def _ways(names: Iterable[str]) -> list[str]:
 
 def names_schema(table: Mapping[str, ProfileField]) -> dict[str, Any]:
     """The schema of a profile field's name; `memory.profiles` checks it."""
-    return {"type": "string", "enum": _ways(table)}
+    return {"type": "string", "enum": _ways(table), "description": "The name of a field, in either way of writing it."}
 
 
 def values_schema(table: Mapping[str, ProfileField]) -> dict[str, Any]:
@@ -128,10 +147,15 @@ def values_schema(table: Mapping[str, ProfileField]) -> dict[str, Any]:
 
 
 ProfileName = Annotated[str, WithJsonSchema(names_schema(USER_FIELDS))]
-Category = Annotated[str, WithJsonSchema({"type": "string", "format": "memd-category"})]
+Category = Annotated[
+    str,
+    WithJsonSchema({
+        "type": "string", "format": "memd-category", "description": "One of `apply.categories`; aliases count.",
+    }),
+]  # fmt: skip
 
 
-def _from_query(value: Any, *, kind: type) -> Any:
+def from_query(value: Any, *, kind: type) -> Any:
     """An integer or boolean as queries write it; anything else stays text, which its field then refuses."""
     if kind is int and isinstance(value, str) and _INTEGER.fullmatch(value):
         return int(value)
@@ -147,11 +171,11 @@ def _integer(value: Any) -> Any:
 
 Integer = Annotated[int, BeforeValidator(_integer)]
 Tokens = Annotated[int, Field(ge=1, le=MAX_TOKENS, description="Budget of the block, in estimated tokens.")]
-Bool = Annotated[bool, BeforeValidator(partial(_from_query, kind=bool))]
+Bool = Annotated[bool, BeforeValidator(partial(from_query, kind=bool))]
 Rows = Annotated[
     int,
     Field(ge=1, le=MAX_ROWS, description="Rows of a page, at most."),
-    BeforeValidator(partial(_from_query, kind=int)),
+    BeforeValidator(partial(from_query, kind=int)),
 ]
 _NEXT = "`next` of the page before; empty for the first."
 UserCursor = Annotated[
@@ -164,6 +188,9 @@ class Fields(BaseModel):
     """The fields of a query or of a body."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    max_bytes: ClassVar[int] = MAX_BODY_BYTES
+    """Bytes that a body with these fields may have."""
 
     @property
     def user(self) -> str | None:
@@ -197,6 +224,7 @@ class ThreadQuery(OneMemory, title="MemoryOfThread"):
     """One memory, as a conversation sees it."""
 
     thread_id: ThreadId | None = Field(None, description="A conversation, whose own facts are among the others.")
+    at: PastMoment | None = Field(None, description="The memory as it was believed then; a day means its first moment.")
 
 
 class FactsQuery(OneMemory, title="FactList"):
@@ -213,6 +241,8 @@ class FactsQuery(OneMemory, title="FactList"):
     by: By = Field("learned", description=BY)
     thread_id: ThreadId | None = Field(None, description="A conversation, whose own facts are listed, too.")
     project_id: ProjectId | None = Field(None, description="A project: what the user alone knows of it is listed, too.")
+    after: PlaceCursor = ""
+    limit: Rows = MAX_ROWS
 
     @property
     def filters(self) -> ListFilters:
@@ -260,7 +290,7 @@ class FlushBody(Fields, title="Flush"):
 class InjectQuery(OneMemory):
     """A memory block for a prompt."""
 
-    max_tokens: Annotated[Tokens, BeforeValidator(partial(_from_query, kind=int))] | None = None
+    max_tokens: Annotated[Tokens, BeforeValidator(partial(from_query, kind=int))] | None = None
     query: Query | None = Field(None, description="Facts that match this text come first.")
     thread_id: ThreadId | None = Field(None, description=OWN_THREAD)
     project_id: ProjectId | None = Field(None, description=OWN_PROJECT)
@@ -280,7 +310,7 @@ class Inject(OneMemory):
 class SearchBody(OneMemory, title="Search"):
     """A search."""
 
-    query: Query
+    query: Query = Field(description="Words or a question. One that is nothing but a period brings what was said then.")
     limit: Integer = Field(10, ge=1, le=MAX_LIMIT, description="Return at most this many facts.")
     categories: list[str] = Field([], max_length=100, description="Only facts of these categories; aliases count.")
     scopes: list[ScopeKind] = Field([], max_length=len(SCOPE_NAMES), description="Only facts of these scopes.")

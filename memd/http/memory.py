@@ -10,6 +10,7 @@ from starlette.responses import Response
 
 from memd.client import Memd
 from memd.context import Bucket
+from memd.http.admin_fields import ImportBody
 from memd.http.fields import Export, Forget, Inject, InjectQuery, SearchBody, ThreadQuery, UsersQuery
 from memd.http.operation import HttpRequest, json_response
 from memd.push.validation import thread_of
@@ -29,8 +30,12 @@ async def document(request: HttpRequest) -> Response:
     query: ThreadQuery = request.query
 
     def work() -> tuple[bytes, str]:
-        thread = _thread(request, query.thread_id)
-        tree = request.service.memd.seen_document(query.user_id, agent_name=query.agent_name, thread_id=thread)
+        memd, thread = request.service.memd, _thread(request, query.thread_id)
+        if query.at is None:
+            tree = memd.seen_document(query.user_id, agent_name=query.agent_name, thread_id=thread)
+        else:
+            past = memd.past(query.user_id, query.at, agent_name=query.agent_name, thread_id=thread)
+            tree = {**past.document, "asOf": query.at, "missing": past.missing}
         data = orjson.dumps({name: value for name, value in tree.items() if name not in HIDDEN})
         return data, hashlib.sha256(data).hexdigest()[:32]
 
@@ -144,6 +149,24 @@ def exported(memd: Memd, user_id: str, agent_name: str | None, *, include_said: 
             for name in ("said", "refused"):
                 memory.pop(name, None)
     return orjson.dumps(found)
+
+
+async def import_memory(request: HttpRequest) -> Response:
+    """Merge an export into a user's memories."""
+    body: ImportBody = request.body
+    merge = request.service.memd.import_memory
+    found = await request.service.run(
+        request.service.long,
+        lambda: merge(
+            body.user_id,
+            body.document,
+            agent_name=body.agent_name,
+            format=body.format,
+            best=body.best,
+            dry_run=body.dry_run,
+        ),
+    )
+    return json_response({"dry_run": body.dry_run, **asdict(found)})
 
 
 async def forget(request: HttpRequest) -> Response:

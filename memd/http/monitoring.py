@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
+from importlib import import_module
+from typing import Any
 
 from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4
 from starlette.responses import Response
@@ -11,6 +13,7 @@ from starlette.responses import Response
 from memd.context import Bucket
 from memd.errors import MemdError, NotReady
 from memd.http import metrics as prometheus
+from memd.http.admin_fields import CostQuery
 from memd.http.operation import HttpRequest, json_response
 from memd.http.service import Service
 from memd.inbox import library
@@ -29,6 +32,19 @@ async def status(request: HttpRequest) -> Response:
     return json_response(await request.service.run(request.service.inbox, request.service.memd.status))
 
 
+async def cost(request: HttpRequest) -> Response:
+    """The figures of `memd status --cost`."""
+    query: CostQuery = request.query
+    return json_response(
+        await request.service.run(request.service.inbox, lambda: request.service.memd.cost(days=query.days))
+    )
+
+
+async def hours(request: HttpRequest) -> Response:
+    """The figures of `memd status --hours`."""
+    return json_response({"hours": await request.service.run(request.service.inbox, request.service.memd.hours)})
+
+
 async def metrics(request: HttpRequest) -> Response:
     """The figures for Prometheus."""
     service = request.service
@@ -39,6 +55,20 @@ async def metrics(request: HttpRequest) -> Response:
 async def openapi(request: HttpRequest) -> Response:
     """The OpenAPI document."""
     return Response(request.service.openapi, headers={"cache-control": "no-cache"}, media_type="application/json")
+
+
+class Docs:
+    """The OpenAPI document as a page, made when somebody first asks for it."""
+
+    def __init__(self) -> None:
+        self._page: Any = None
+
+    async def __call__(self, request: HttpRequest) -> Response:
+        """Respond to anybody, without a token."""
+        if self._page is None:  # its templates are not for every server
+            make = import_module("memd.http.docs_page").DocsPage
+            self._page = await request.service.run(request.service.pages, lambda: make(request.service.openapi))
+        return Response(self._page.body, headers=self._page.headers, media_type="text/html")
 
 
 class Health:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from http import HTTPStatus
 from typing import Any
 
@@ -10,9 +11,12 @@ import orjson
 from memd import __version__
 from memd.config import ApplySettings, Settings
 from memd.http import openapi_schemas as schemas
+from memd.http.admin_fields import LETTER_ID_SCHEMA
+from memd.http.examples import EXAMPLES, NO_FIELDS, Example
 from memd.http.fields import FACT_ID_SCHEMA, RECEIPT_SCHEMA, Fields
 from memd.http.operation import Operation
 from memd.http.problems import MEDIA_TYPE
+from memd.http.push_schema import push
 from memd.memory.categories import OTHER_NAMES, category_named
 from memd.memory.gates.refusal import CJK_CHARS
 
@@ -34,13 +38,18 @@ _REFUSALS = {
     503: "The inbox or the file system is full or cannot be reached, or it took too long; try again",
 }
 _ALWAYS = (400, 405, 421, 422, 431, 500, 503)
-_IN_PATHS = {"receipt_id": RECEIPT_SCHEMA, "fact_id": FACT_ID_SCHEMA}
+_IN_PATHS: dict[str, dict[str, Any]] = {
+    "receipt_id": {**RECEIPT_SCHEMA, "description": "`id` of the push's response."},
+    "fact_id": {**FACT_ID_SCHEMA, "description": "`id` of the fact."},
+    "letter_id": {**LETTER_ID_SCHEMA, "description": "`id` of the letter, from the list."},
+}
 _ETAG = {"description": "The version of the response.", "schema": {"type": "string"}}
 
 
 def document(operations: list[Operation], settings: Settings) -> bytes:
     """The document as JSON. `settings`: the limits in force."""
-    parts: dict[str, Any] = {"Problem": schemas.PROBLEM}
+    parts: dict[str, Any] = {}
+    _named(schemas.PROBLEM, parts)
     paths: dict[str, dict[str, Any]] = {}
     for operation in operations:
         paths.setdefault(operation.path, {})[operation.method.lower()] = _operation(operation, settings, parts)
@@ -51,9 +60,10 @@ def document(operations: list[Operation], settings: Settings) -> bytes:
             "version": __version__,
             "description": "The memory daemon for LLM agents. Every request is safe to repeat.",
         },
+        "tags": [{"name": name, "description": about} for name, about in dict.fromkeys(one.tag for one in operations)],
         "paths": paths,
         "components": {
-            "schemas": parts,
+            "schemas": dict(sorted(parts.items())),
             "securitySchemes": {"token": {"type": "http", "scheme": "bearer", "description": "memd token add"}},
         },
     }
@@ -64,8 +74,9 @@ def _operation(operation: Operation, settings: Settings, parts: dict[str, Any]) 
     refusals = {*_ALWAYS, *operation.refusals, *_body_refusals(operation), *_token_refusals(operation)}
     tree: dict[str, Any] = {
         "operationId": operation.name,
+        "tags": [operation.tag.name],
         "summary": operation.summary,
-        "parameters": [*_path_parameters(operation), *_query_parameters(operation.query, parts)],
+        "parameters": list(_with_examples(operation, parts)),
         "responses": {
             **{str(status): _response(status, kind, operation, parts) for status, kind in operation.responses.items()},
             **({"304": {"description": "Not modified", "headers": {"ETag": _ETAG}}} if operation.etag else {}),
@@ -79,9 +90,21 @@ def _operation(operation: Operation, settings: Settings, parts: dict[str, Any]) 
         # Where no tokens are configured, the requirement is empty.
         tree["security"] = [{"token": []}] if settings.http.tokens is not None else []
     if operation.body is not None:
-        schema = _body(operation.body, settings, parts)
-        tree["requestBody"] = {"required": True, "content": {"application/json": {"schema": schema}}}
+        content = {"schema": _body(operation.body, settings, parts), "example": _example(operation).request}
+        tree["requestBody"] = {"required": True, "content": {"application/json": content}}
     return tree
+
+
+def _example(operation: Operation) -> Example:
+    return EXAMPLES.get(operation.name, NO_FIELDS)
+
+
+def _with_examples(operation: Operation, parts: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """The parameters of path and query, each with its value in the operation's example, if it has one there."""
+    given = _example(operation).fields
+    for parameter in (*_path_parameters(operation), *_query_parameters(operation.query, parts)):
+        example = {"example": given[parameter["name"]]} if parameter["name"] in given else {}
+        yield {**parameter, **example}
 
 
 def _body_refusals(operation: Operation) -> tuple[int, ...]:
@@ -98,7 +121,9 @@ def _response(status: int, kind: Any, operation: Operation, parts: dict[str, Any
     if isinstance(kind, str):
         content = {kind: {"schema": {"type": "string"}}}
     else:
-        content = {"application/json": {"schema": _without_definitions(schemas.of(kind), parts)}}
+        content = {"application/json": {"schema": _named(schemas.of(kind), parts)}}
+        if status == next(iter(operation.responses)):
+            content["application/json"]["example"] = _example(operation).response
     response: dict[str, Any] = {"description": HTTPStatus(status).phrase, "content": content}
     if operation.etag:
         response["headers"] = {"ETag": _ETAG}
@@ -111,16 +136,22 @@ def _refusal(status: int) -> dict[str, Any]:
 
 def _path_parameters(operation: Operation) -> list[dict[str, Any]]:
     names = [part[1:-1] for part in operation.path.split("/") if part.startswith("{")]
-    return [{"name": name, "in": "path", "required": True, "schema": _IN_PATHS[name]} for name in names]
+    return [{"name": name, "in": "path", "required": True, **_told(_IN_PATHS[name])} for name in names]
 
 
 def _query_parameters(model: type[Fields], parts: dict[str, Any]) -> list[dict[str, Any]]:
-    schema = _without_definitions(model.model_json_schema(ref_template="#/components/schemas/{model}"), parts)
+    schema = model.model_json_schema(ref_template="#/components/schemas/{model}")
     required = schema.get("required", [])
     return [
-        {"name": name, "in": "query", "required": name in required, "schema": _without_null(field)}
+        {"name": name, "in": "query", "required": name in required, **_told(_without_null(_named(field, parts)))}
         for name, field in schema.get("properties", {}).items()
     ]
+
+
+def _told(schema: dict[str, Any]) -> dict[str, Any]:
+    """A schema for a parameter, which has the description in its own place."""
+    rest = {name: value for name, value in schema.items() if name not in {"description", "title"}}
+    return {**({"description": schema["description"]} if "description" in schema else {}), "schema": rest}
 
 
 def _without_null(schema: dict[str, Any]) -> dict[str, Any]:
@@ -135,16 +166,31 @@ def _without_null(schema: dict[str, Any]) -> dict[str, Any]:
 
 def _body(kind: Any, settings: Settings, parts: dict[str, Any]) -> dict[str, Any]:
     if issubclass(kind, Fields):
-        schema = _without_definitions(kind.model_json_schema(ref_template="#/components/schemas/{model}"), parts)
+        schema = kind.model_json_schema(ref_template="#/components/schemas/{model}")
         _put_limits(schema, settings.apply)
+    else:
+        schema = push(settings)
+    found: dict[str, Any] = _named(schema, parts)
+    return found
+
+
+def _named(schema: Any, parts: dict[str, Any]) -> Any:
+    """A schema in which a reference stands for each object with a title; the objects move to the shared components.
+
+    Clients make types of them, so a title is a name: unique, and as stable as the operation's.
+    """
+    if isinstance(schema, list):
+        return [_named(inner, parts) for inner in schema]
+    if not isinstance(schema, dict):
         return schema
-    return schemas.push(settings)
-
-
-def _without_definitions(schema: dict[str, Any], parts: dict[str, Any]) -> dict[str, Any]:
-    """A schema without its definitions, which move to the shared components."""
-    parts.update(schema.get("$defs", {}))
-    return {name: value for name, value in schema.items() if name != "$defs"}
+    _named(list(schema.get("$defs", {}).values()), parts)
+    found = {key: _named(inner, parts) for key, inner in schema.items() if key != "$defs"}
+    if not {"title", "properties"} <= found.keys():
+        return found
+    name = found["title"]
+    if parts.setdefault(name, found) != found:
+        raise ValueError(f"two schemas have the title {name}")
+    return {"$ref": f"#/components/schemas/{name}"}
 
 
 def _put_limits(schema: Any, settings: ApplySettings) -> None:

@@ -1,349 +1,313 @@
-"""JSON schemas of responses that no dataclass describes, and of a push."""
+"""JSON schemas of responses that no dataclass describes. Each object with a title is a type of that name to clients."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from typing import Any, get_args, get_type_hints
 
 from pydantic import TypeAdapter
 
-from memd.config import ClientSettings, Settings
-from memd.context import SIGNALS, SOURCE_KINDS, WIRE_VERSION
 from memd.forget import Forgotten
-from memd.http.fields import ID_SCHEMA
+from memd.inbox.dead import Letter, LetterPage
+from memd.inbox.hours import Hour
 from memd.inbox.receipt import Outcome
 from memd.memory.document import SECTIONS
+from memd.memory.hand.transfer import Imported
 from memd.memory.listing import Status
 from memd.memory.projects import rights
+from memd.ops.audit import Finding
 from memd.projects.projects_of_store import ListedProject
 from memd.projects.timeline import Moment
-from memd.push.shapes import CALL, ITEMS, MAX_ROLE_CHARS, OUTPUT, ROLES
-from memd.push.times import CREATED_AT_MAX, CREATED_AT_MIN
-from memd.push.validation import MAX_NAME_CHARS, MAX_THREAD_BYTES
 
 Schema = dict[str, Any]
 
 
 def of(kind: Any) -> Schema:
-    """The schema of a dataclass as orjson writes it; a schema is returned unchanged."""
+    """The schema of a dataclass as orjson writes it, with all its fields; a schema is returned unchanged."""
     if isinstance(kind, dict):
         return kind
-    return TypeAdapter(kind).json_schema(mode="serialization", ref_template="#/components/schemas/{model}")
+    schema = TypeAdapter(kind).json_schema(mode="serialization", ref_template="#/components/schemas/{model}")
+    for one in (schema, *schema.get("$defs", {}).values()):
+        one["required"] = list(one["properties"])
+    return schema
 
 
-_TEXT: Schema = {"type": "string"}
-_SUMMARY: Schema = {"type": "object", "properties": {"summary": _TEXT, "updatedAt": _TEXT}}
+def _object(title: str, properties: Schema, optional: Schema | None = None, **more: Any) -> Schema:
+    """An object: the properties that it always has, and those that it may have."""
+    return {
+        "title": title,
+        "type": "object",
+        "required": list(properties),
+        "properties": {**properties, **(optional or {})},
+        **more,
+    }
 
-FACT: Schema = {
-    "type": "object",
-    "description": "A fact; it may have further fields.",
-    "required": ["id", "content"],
-    "properties": {"id": _TEXT, "content": _TEXT},
-}
 
-DOCUMENT: Schema = {
-    "type": "object",
-    "description": "The memory document; it may have further fields.",
-    "required": ["userId", "agentName", "revision", "user", "history", "facts", "archive"],
-    "properties": {
-        "version": _TEXT,
-        "userId": _TEXT,
-        "agentName": _TEXT,
-        "revision": {"type": "integer", "minimum": 0},
-        "lastUpdated": _TEXT,
-        **{
-            section: {
-                "type": "object",
-                "properties": {n: _SUMMARY for n, where in SECTIONS.items() if where == section},
-            }
-            for section in ("user", "history")
-        },
-        "facts": {"type": "array", "items": FACT},
-        "archive": {"type": "array", "items": {"type": "object"}},
-    },
-}
+def _list(title: str, name: str, item: Schema) -> Schema:
+    """All rows, in a field."""
+    return _object(title, {name: {"type": "array", "items": item}})
 
-FACTS: Schema = {
-    "type": "object",
-    "required": ["facts"],
-    "properties": {"facts": {"type": "array", "items": FACT}},
-}
 
-_DERIVED: Schema = {
-    "status": {"type": "string", "enum": list(get_args(Status))},
-    "lastUsedAt": {"type": ["string", "null"], "description": "When a search last found it; null: never."},
-}
-LISTED_FACTS: Schema = {
-    "type": "object",
-    "required": ["facts"],
-    "properties": {
-        "facts": {
-            "type": "array",
-            "items": {
-                **FACT,
-                "description": "A fact, or an archived one, which may have no id; it may have further fields.",
-                "required": ["content", *_DERIVED],
-                "properties": {**FACT["properties"], **_DERIVED},
-            },
-        }
-    },
-}
-
-PROFILE: Schema = {
-    "type": "object",
-    "required": ["profile"],
-    "properties": {"profile": {"type": "object", "additionalProperties": {"type": "object", "required": ["value"]}}},
-}
-PROFILE_FIELD: Schema = {"type": "object", "required": ["field"], "properties": {"field": _TEXT}}
+def _page(title: str, name: str, item: Schema) -> Schema:
+    """A page of rows."""
+    return _object(title, {name: {"type": "array", "items": item}, "next": _NEXT})
 
 
 def _row_of(kind: type) -> Schema:
     """A NamedTuple of texts and numbers, as the operations write it: an object."""
     types = {str: "string", int: "integer"}
-    fields = get_type_hints(kind)
-    return {
-        "type": "object",
-        "required": list(fields),
-        "properties": {name: {"type": types[of]} for name, of in fields.items()},
-    }
+    return _object(kind.__name__, {name: {"type": types[of]} for name, of in get_type_hints(kind).items()})
 
 
-_ROLE: Schema = {"type": "string", "enum": list(rights.ROLES)}
-MEMBER: Schema = {"type": "object", "required": ["user_id", "role"], "properties": {"user_id": _TEXT, "role": _ROLE}}
-MEMBERS: Schema = {
-    "type": "object",
-    "required": ["members"],
-    "properties": {"members": {"type": "array", "items": MEMBER}},
+def _without(schema: Schema, names: Sequence[str]) -> Schema:
+    """A schema of an object without some of its properties."""
+    properties = {name: value for name, value in schema["properties"].items() if name not in names}
+    return {**schema, "properties": properties, "required": [name for name in schema["required"] if name not in names]}
+
+
+_TEXT: Schema = {"type": "string"}
+_NEXT: Schema = {"type": "string", "description": "`after` of the next page; empty on the last."}
+_COUNT: Schema = {"type": "integer"}
+_OPEN: Schema = {"additionalProperties": True}
+_ANYTHING: Schema = {"type": "array", "items": {"type": "object"}}
+_SUMMARY = _object("Summary", {}, {"summary": _TEXT, "updatedAt": _TEXT})
+
+FACT = _object("Fact", {"id": _TEXT, "content": _TEXT}, description="A fact; it may have further fields.", **_OPEN)
+DOUBTFUL = _list("DoubtfulFacts", "facts", FACT)
+
+DOCUMENT = _object(
+    "Document",
+    {
+        "userId": _TEXT,
+        "agentName": _TEXT,
+        **{
+            section: _object(title, {}, {name: _SUMMARY for name, where in SECTIONS.items() if where == section})
+            for section, title in (("user", "UserSummaries"), ("history", "HistorySummaries"))
+        },
+        "facts": {"type": "array", "items": FACT},
+    },
+    {
+        "version": _TEXT,
+        "revision": {"type": "integer", "minimum": 0},
+        "lastUpdated": _TEXT,
+        "archive": _ANYTHING,
+        "asOf": {"type": "string", "description": "With `at`: it. Such a document has no revision and no archive."},
+        "missing": {"type": "array", "items": _TEXT, "description": "With `at`: why it may be incomplete."},
+    },
+    description="The memory document; it may have further fields.",
+    **_OPEN,
+)
+
+_STATUS: Schema = {"type": "string", "enum": list(get_args(Status))}
+_DERIVED: Schema = {
+    "status": _STATUS,
+    "lastUsedAt": {"type": ["string", "null"], "description": "When a search last found it; null: never."},
 }
-PROJECTS: Schema = {
-    "type": "object",
-    "required": ["projects"],
-    "properties": {"projects": {"type": "array", "items": _row_of(ListedProject)}},
+LISTED_FACTS = _page(
+    "Facts",
+    "facts",
+    _object(
+        "ListedFact",
+        {"content": _TEXT, **_DERIVED},
+        {"id": _TEXT},
+        description="A fact, or an archived one, which may have no id; it may have further fields.",
+        **_OPEN,
+    ),
+)
+ARCHIVED_FACTS = _page(
+    "ArchivedFacts",
+    "facts",
+    _object(
+        "ArchivedFact",
+        {"content": _TEXT, **_DERIVED},
+        {
+            "id": _TEXT,
+            "archivedAt": _TEXT,
+            "archiveReason": {"type": "string", "description": "As in `reason`, or a person's own word."},
+            "archiveNote": _TEXT,
+            "replacedBy": {"type": "string", "description": "The id of the fact in its place."},
+        },
+        description="An archived fact, which may have no id; it may have further fields.",
+        **_OPEN,
+    ),
+)
+
+_TURN = _object("Turn", {"role": _TEXT, "text": _TEXT, "saidAt": _TEXT})
+_QUOTE = _object(
+    "Quote",
+    {},
+    {
+        "quote": _TEXT,
+        "thread": _TEXT,
+        "message": _TEXT,
+        "turns": {
+            "type": "array",
+            "description": "The turns around the quote, with the scope `said`, as far as they are kept.",
+            "items": _TURN,
+        },
+    },
+    **_OPEN,
+)
+_TOLD: Schema = {
+    "state": {"enum": ["active", "archived"]},
+    "content": _TEXT,
+    "category": _TEXT,
+    "confidence": {"type": "number"},
+    "evidence": {"type": "array", "items": _QUOTE},
+    "status": _STATUS,
 }
-TIMELINE: Schema = {
-    "type": "object",
-    "required": ["timeline"],
-    "properties": {"timeline": {"type": "array", "items": _row_of(Moment)}},
-}
-PROJECT_WHY: Schema = {
-    "type": "object",
-    "required": ["fact", "evidence", "disputes", "replaced"],
-    "properties": {
+_OTHER = _object(
+    "OtherFact",
+    {"id": _TEXT, "content": {"type": ["string", "null"]}},
+    description="Another fact; `content` is null when the archive no longer has it.",
+    **_OPEN,
+)
+WHY = _object(
+    "Account",
+    {
+        "id": _TEXT,
+        **_TOLD,
+        "lastUsedAt": _DERIVED["lastUsedAt"],
+        "replaced": {"type": "array", "items": _OTHER},
+        "earlier": {
+            "type": "array",
+            "description": "The versions before this one, the latest first.",
+            "items": _object("Version", _TOLD, **_OPEN),
+        },
+    },
+    {"replacedBy": _OTHER, "withheld": _ANYTHING},
+    description="A fact with all that is known about it; it may have further fields.",
+    **_OPEN,
+)
+
+WITHHELD = _list(
+    "WithheldEntries",
+    "withheld",
+    _object(
+        "WithheldEntry",
+        {"fact": {"type": "string", "description": "The id of the fact."}},
+        {
+            "wanted": {"type": "string", "description": "What was to become of it."},
+            "why": {"type": ["string", "null"], "description": "Why memd did not follow."},
+            "at": {"type": ["string", "null"]},
+            "source": {"type": ["string", "null"]},
+            "content": {"type": "string", "description": "Of a suspended fact."},
+        },
+        **_OPEN,
+    ),
+)
+
+PROFILE = _object(
+    "Profile",
+    {"profile": {"type": "object", "additionalProperties": {"type": "object", "required": ["value"]}}},
+)
+PROFILE_FIELD = _object("ProfileFieldName", {"field": _TEXT})
+
+MEMBER = _object("Member", {"user_id": _TEXT, "role": {"type": "string", "enum": list(rights.ROLES)}})
+MEMBERS = _list("Members", "members", MEMBER)
+PROJECTS = _list("Projects", "projects", _row_of(ListedProject))
+TIMELINE = _page("Timeline", "timeline", _row_of(Moment))
+PROJECT_WHY = _object(
+    "ProjectAccount",
+    {
         "fact": FACT,
-        "evidence": {"type": "array", "items": {"type": "object"}},
+        "evidence": _ANYTHING,
         "disputes": {"type": "array", "items": FACT},
         "replaced": {"type": "array", "items": FACT},
     },
-}
+)
 
-FACT_ID: Schema = {"type": "object", "required": ["id"], "properties": {"id": _TEXT}}
+ID = _object("Id", {"id": _TEXT})
 
-BLOCK: Schema = {
-    "type": "object",
-    "required": ["text", "version"],
-    "properties": {
+BLOCK = _object(
+    "Block",
+    {
         "text": {
             "type": "string",
             "description": "The block, to be put into a prompt unchanged; empty when nothing is known.",
         },
         "version": {"type": "string", "description": "Equal exactly when the text is equal; also the ETag."},
     },
-}
+)
 
 _SHARE: Schema = {"type": "number", "minimum": 0, "maximum": 1}
-_NAMES = ("similarity", "confidence", "scope")
-FOUND: Schema = {
-    "type": "object",
-    "required": ["found"],
+FOUND = _list(
+    "SearchResult",
+    "found",
+    _object(
+        "Found",
+        {
+            "fact": _object(
+                "FoundFact",
+                {"content": _TEXT},
+                {"id": _TEXT, **_DERIVED},
+                description="Of kind fact it has `status` and `lastUsedAt`, which is before this search.",
+                **_OPEN,
+            ),
+            "score": _SHARE,
+            "kind": {"type": "string", "enum": ["fact", "excerpt", "pending"]},
+            "pending": {"type": "boolean", "description": "A message not extracted yet: not verified."},
+            "agent_name": _TEXT,
+        },
+        {"explain": _object("Explanation", dict.fromkeys(("similarity", "confidence", "scope"), _SHARE))},
+    ),
+)
+
+_DRY_RUN: Schema = {"dry_run": {"type": "boolean"}}
+EXPORT: Schema = {"type": "object", "description": "The format of import."}
+IMPORTED = of(Imported)
+IMPORTED["properties"] |= _DRY_RUN
+
+_LETTER = _without(of(Letter), ("owner", "bucket"))  # hashes that name nothing outside the inbox
+LETTER: Schema = {
+    **_LETTER,
+    "title": "LetterContent",
+    "description": "A dead letter. `origin`: the raw list of a push that was never taken in, which has no ids.",
     "properties": {
-        "found": {
-            "type": "array",
-            "items": {
-                "type": "object",
-                "required": ["fact", "score", "kind", "pending", "agent_name"],
-                "properties": {
-                    "fact": {
-                        "type": "object",
-                        "description": "Of kind fact it has `status` and `lastUsedAt`, which is before this search.",
-                        "required": ["content"],
-                        "properties": _DERIVED,
-                    },
-                    "score": _SHARE,
-                    "kind": {"type": "string", "enum": ["fact", "excerpt", "pending"]},
-                    "pending": {"type": "boolean", "description": "A message not extracted yet: not verified."},
-                    "agent_name": _TEXT,
-                    "explain": {"type": "object", "required": [*_NAMES], "properties": dict.fromkeys(_NAMES, _SHARE)},
-                },
-            },
-        }
+        **_LETTER["properties"],
+        "messages": {**_ANYTHING, "description": "With the scope `said`."},
+        "raw": {"type": ["string", "null"], "description": "With the scope `said`: the raw push."},
     },
 }
-
-EXPORT: Schema = {"type": "object", "description": "The format of `memd import`."}
-
-OUTCOME: Schema = of(Outcome)
-FORGOTTEN: Schema = of(Forgotten)
-FORGOTTEN["properties"]["dry_run"] = {"type": "boolean"}
-
-HEALTH: Schema = {
-    "type": "object",
-    "required": ["status", "inbox"],
-    "properties": {"status": {"const": "ok"}, "inbox": {"enum": ["ok", "unavailable"]}},
+_PAGE = of(LetterPage)
+DEAD: Schema = {
+    **_PAGE,
+    "$defs": {},
+    "title": "Letters",
+    "description": "Of the letters that the token may see. `codes`: how many of the newest `looked_at` have which.",
+    "properties": {**_PAGE["properties"], "letters": {"type": "array", "items": _LETTER}, "next": _NEXT},
 }
+RETRIED = _object("Retried", {"retried": _COUNT, "stay": _COUNT})
+DROPPED = _object("Dropped", {"dropped": _COUNT})
 
-READY: Schema = {
-    "type": "object",
-    "required": ["status", "inbox", "store"],
-    "properties": {name: {"const": "ok"} for name in ("status", "inbox", "store")},
-}
+AUDIT = _object(
+    "Audit",
+    {
+        "facts": {"type": "integer", "description": "How many facts the memory has."},
+        "counts": {"type": "object", "additionalProperties": _COUNT, "description": "Findings by rule."},
+        "findings": {"type": "array", "items": of(Finding)},
+        "next": _NEXT,
+    },
+)
+HOURS = _list("Hours", "hours", of(Hour))
 
-PROBLEM: Schema = {
-    "type": "object",
-    "description": "RFC 9457 problem details, with memd's code and, where they apply, field and limit.",
-    "required": ["type", "title", "status", "detail", "code"],
-    "properties": {
+OUTCOME = of(Outcome)
+FORGOTTEN = of(Forgotten)
+FORGOTTEN["properties"] |= _DRY_RUN
+
+HEALTH = _object("Health", {"status": {"const": "ok"}, "inbox": {"enum": ["ok", "unavailable"]}})
+READY = _object("Readiness", {name: {"const": "ok"} for name in ("status", "inbox", "store")})
+
+PROBLEM = _object(
+    "Problem",
+    {
         "type": _TEXT,
         "title": _TEXT,
-        "status": {"type": "integer"},
+        "status": _COUNT,
         "detail": _TEXT,
         "code": {"type": "string", "pattern": "^E_[A-Z0-9_]+$"},
-        "field": _TEXT,
-        "limit": {"type": "number"},
     },
-    "additionalProperties": False,
-}
-
-
-def push(settings: Settings) -> Schema:
-    """A push, as `validation.check_push` checks it. With tokens, the app's name is put before its threads' ids."""
-    limits = settings.client
-    thread = ID_SCHEMA if settings.http.tokens is None else {**ID_SCHEMA, "maxLength": MAX_THREAD_BYTES}
-    optional = {"anyOf": [ID_SCHEMA, {"type": "string", "maxLength": 0}, {"type": "null"}]}
-    user = {"anyOf": [ID_SCHEMA, {"type": "null"}]} if limits.default_user is not None else ID_SCHEMA
-    return {
-        "type": "object",
-        "description": "A push, in the format of the raw list; see docs/wire.md.",
-        "required": ["thread_id", "messages", *(() if limits.default_user is not None else ("user_id",))],
-        "properties": {
-            "v": {
-                "const": WIRE_VERSION,
-                "description": "2 means version 2, without project_id and source; 1 also without names.",
-            },
-            "thread_id": thread,
-            "user_id": user,
-            "user_name": {
-                "anyOf": _NAME,
-                "description": "What the user is called. A message whose name is neither this nor user_id is somebody "
-                "else's, and proves only facts about that person.",
-            },
-            "agent_name": optional,
-            "project_id": {
-                **optional,
-                "description": "The project that these messages are about. A message keeps what its first push said.",
-            },
-            "source": {
-                "description": "What the words come from.",
-                "anyOf": [
-                    {
-                        "type": "object",
-                        "required": ["kind"],
-                        "properties": {"kind": {"enum": list(SOURCE_KINDS)}, "id": optional},
-                        "additionalProperties": False,
-                    },
-                    {"type": "null"},
-                ],
-            },
-            "messages": {
-                "type": "array",
-                "minItems": 1,
-                "description": f"Of what filtering leaves, the newest {limits.max_messages} messages within "
-                f"{limits.max_push_bytes} bytes are kept; the receipt counts the others as over_limit.",
-                "items": _message(limits),
-            },
-            "signals": {"anyOf": [{"type": "array", "items": {"enum": list(SIGNALS)}}, {"type": "null"}]},
-            "now": {"type": "boolean", "description": "Due at once."},
-        },
-        "additionalProperties": False,
-    }
-
-
-_NAME: list[Schema] = [
-    {**ID_SCHEMA, "maxLength": MAX_NAME_CHARS},
-    {"type": "string", "maxLength": 0},
-    {"type": "null"},
-]
-"""The name of a speaker."""
-
-
-def _message(limits: ClientSettings) -> Schema:
-    """A message in any of the shapes of docs/wire.md."""
-    plain = _plain_message(limits)
-    wrapped: Schema = {
-        "type": "object",
-        "description": "What LangChain's `messages_to_dict` makes of a message.",
-        "required": ["type", "data"],
-        "properties": {"type": {"type": "string"}, "data": {**plain, "required": ["role"]}},
-        "additionalProperties": False,
-    }
-    return {"anyOf": [plain, wrapped]}
-
-
-def _plain_message(limits: ClientSettings) -> Schema:
-    text = {
-        "type": "string",
-        "description": f"Of more than {limits.max_message_chars} characters the head and the tail are kept; the "
-        "receipt counts the message as truncated.",
-    }
-    blocks = {"type": "array", "description": "Content blocks; only their text is read, joined like one text."}
-    message_id = [
-        ID_SCHEMA,
-        {"type": "string", "maxLength": 0},
-        {"type": "integer", "minimum": -(2**63), "maximum": 2**64 - 1},  # beyond these, JSON numbers are read as floats
-        {"type": "null"},
-    ]
-    created = [
-        {"type": "string", "pattern": "^[0-9][0-9T:. +Zz-]{3,63}$"},
-        {"type": "number", "minimum": CREATED_AT_MIN, "maximum": CREATED_AT_MAX},
-        {"type": "null"},
-    ]
-    return {
-        "type": "object",
-        "description": "A message in a shape that docs/wire.md lists; fields that are not listed are ignored.",
-        "anyOf": list(_speakers()),
-        "properties": {
-            "content": {"anyOf": [text, blocks, {"type": "null"}]},
-            "parts": {"anyOf": [blocks, {"type": "null"}]},
-            "id": {"anyOf": message_id},
-            "created_at": {"anyOf": created},
-        },
-    }
-
-
-def _speakers() -> Iterator[Schema]:
-    """Who may speak, by role or type; a user's message needs content or parts. A tool's name is no speaker's."""
-    users, replies = ([name for name, kind in ROLES.items() if kind == wanted] for wanted in ("user", "assistant"))
-    others = [name for name, kind in ROLES.items() if kind not in ("user", "assistant")]
-    items = [*map(_any_case, ITEMS), f".{{1,48}}({CALL}|{OUTPUT})"]
-    no_role: Schema = {"role": {"enum": [None, ""]}}
-    for field, more, absent in (("role", [], {}), ("type", items, no_role)):
-        named = {**absent, "name": {"anyOf": _NAME}}
-        yield {"required": [field], "properties": {field: _names(others, more), **absent}}
-        yield {"required": [field], "properties": {field: _names(replies, []), **named}}
-        yield {"required": [field, "content"], "properties": {field: _names(users, []), **named}}
-        yield {"required": [field, "parts"], "properties": {field: _names(users, []), **named}}
-
-
-def _names(roles: list[str], others: list[str]) -> Schema:
-    names = "|".join(
-        [f"({'|'.join(map(_any_case, roles))}){_any_case_optional('message')}{_any_case_optional('chunk')}", *others]
-    )
-    return {"type": "string", "pattern": f"^({names})$", "maxLength": MAX_ROLE_CHARS}
-
-
-def _any_case(name: str) -> str:
-    """A regex for a name in small and capital letters; JSON Schema has no flag for it."""
-    return "".join(f"[{letter}{letter.upper()}]" if letter.isalpha() else letter for letter in name)
-
-
-def _any_case_optional(name: str) -> str:
-    return f"({_any_case(name)})?"
+    {"field": _TEXT, "limit": {"type": "number"}},
+    description="RFC 9457 problem details, with memd's code and, where they apply, field and limit.",
+    additionalProperties=False,
+)

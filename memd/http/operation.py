@@ -7,7 +7,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 from starlette.datastructures import Headers
@@ -41,9 +41,21 @@ class HttpRequest:
     headers: Headers
 
 
+class Tag(NamedTuple):
+    """A group of operations, and what it is about."""
+
+    name: str
+    about: str
+
+
+NO_TAG = Tag("", "")
+
+
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """One method on one path, as it is served and documented. `lists_users`: it shows only users of the token.
+    """One method on one path, as it is served and documented.
+
+    `lists_users`: where the request names no user, it shows what is of the token's users. `tag`: its group.
 
     `scope` None: needs no token. `body` RawPush: a push, in the format of the raw list. `responses`: by status, the
     type or JSON schema of the body, a media type, or None. `refusals`: statuses besides those that every operation has.
@@ -61,6 +73,7 @@ class Operation:
     etag: bool = False
     refusals: tuple[int, ...] = ()
     lists_users: bool = False
+    tag: Tag = field(default=NO_TAG, kw_only=True)
     description: str = field(default="", kw_only=True)
 
 
@@ -121,7 +134,7 @@ class Resource:
         self, kind: type[Fields] | type[RawPush], headers: Headers, receive: Receive, place: Place
     ) -> bytes:
         settings = self._service.settings
-        limit = MAX_BODY_BYTES if issubclass(kind, Fields) else settings.client.read_bytes
+        limit = kind.max_bytes if issubclass(kind, Fields) else settings.client.read_bytes
         return await read_body(headers, receive, limit, settings.http.read_timeout_s, place)
 
     async def _checked(
@@ -129,14 +142,18 @@ class Resource:
     ) -> HttpRequest:
         query = _parse_query(operation.query, scope["query_string"])
         body = await self._parse_body(operation.body, raw) if operation.body is not None else None
-        if operation.scope not in (None, "status") and not operation.lists_users:
-            self._service.authorize_user(token, _user_of(query, body))
+        if operation.scope not in (None, "status"):
+            user_id = _user_of(query, body)
+            if user_id or not operation.lists_users or self._service.settings.store.shared:
+                self._service.authorize_user(token, user_id)
         return HttpRequest(self._service, token, query, body, scope["path_params"], headers)
 
     async def _parse_body(self, kind: type[Fields] | type[RawPush], raw: bytes) -> Fields | RawPush:
-        if issubclass(kind, Fields):
+        if issubclass(kind, Fields) and len(raw) <= MAX_BODY_BYTES:
             return fields.parse_body(kind, raw)
-        # Parsing a large push takes tens of milliseconds, too long for the event loop.
+        # Parsing a large body takes tens of milliseconds, too long for the event loop.
+        if issubclass(kind, Fields):
+            return await self._service.run(self._service.inbox, lambda: fields.parse_body(kind, raw))
         return await self._service.run(self._service.inbox, lambda: parse_push(raw, self._service.settings.client))
 
     def _no_such_method(self) -> Problem:

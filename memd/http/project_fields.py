@@ -16,10 +16,13 @@ from memd.http.fields import (
     Fields,
     Moment,
     ProjectId,
+    Rows,
     UserId,
     names_schema,
     values_schema,
 )
+from memd.http.paging import PlaceCursor
+from memd.inbox.keys import MAX_LIMIT as MAX_ROWS
 from memd.memory.listing import By, ListFilters
 from memd.memory.profiles import PROJECT_FIELDS
 from memd.memory.projects.rights import Role
@@ -48,7 +51,7 @@ class MemberRole(OneProject):
     """A member with a role."""
 
     member: UserId
-    role: Role
+    role: Role = Field(description="Each includes the rights of those after it: owner, admin, editor, viewer.")
 
 
 class OneMember(OneProject):
@@ -68,6 +71,8 @@ class ProjectFacts(OneProject):
     since: Moment | None = Field(None, description=SINCE)
     until: Moment | None = Field(None, description=UNTIL)
     by: By = Field("learned", description=BY)
+    after: PlaceCursor = ""
+    limit: Rows = MAX_ROWS
 
     @property
     def filters(self) -> ListFilters:
@@ -87,6 +92,8 @@ class ProjectPeriod(OneProject):
 
     since: Moment | None = Field(None, description="Only what was said at this time or later.")
     until: Moment | None = Field(None, description="Only what was said before this time.")
+    after: PlaceCursor = ""
+    limit: Rows = MAX_ROWS
 
 
 class NewProjectFact(OneProject):

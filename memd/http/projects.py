@@ -11,6 +11,7 @@ from starlette.responses import Response
 
 from memd.errors import Rejected
 from memd.http.operation import HttpRequest, json_response
+from memd.http.paging import page
 from memd.http.project_fields import (
     MemberRole,
     MyProjects,
@@ -80,7 +81,8 @@ async def facts(request: HttpRequest) -> Response:
     """The facts that the asker may read."""
     query: ProjectFacts = request.query
     rows = await _with(request, query, lambda project: project.facts(**query.filters))
-    return json_response({"facts": [_without_messages(row) for row in rows]})
+    shown, following = page(rows, query.after, query.limit)
+    return json_response({"facts": [_without_messages(row) for row in shown], "next": following})
 
 
 async def why(request: HttpRequest) -> Response:
@@ -98,7 +100,8 @@ async def timeline(request: HttpRequest) -> Response:
     found = await _with(
         request, query, lambda project: project.timeline(since=query.since or "", until=query.until or "")
     )
-    return json_response({"timeline": [moment._asdict() for moment in found]})
+    shown, following = page(found, query.after, query.limit)
+    return json_response({"timeline": [moment._asdict() for moment in shown], "next": following})
 
 
 async def add_fact(request: HttpRequest) -> Response:

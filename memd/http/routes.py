@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from importlib import import_module
 
 from starlette.routing import Route, Router
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from memd.http import facts, fields, memory, monitoring, project_fields, projects, pushes
+from memd.http import admin_fields, audit, dead, fields, memory, monitoring, pushes
 from memd.http import openapi_schemas as schemas
+from memd.http.fact_operations import fact_operations
 from memd.http.hosts import HostCheck
 from memd.http.openapi import document
-from memd.http.operation import Operation, Resource
+from memd.http.operation import Operation, Resource, Tag
 from memd.http.problems import Problem
+from memd.http.project_operations import project_operations
 from memd.http.service import Service
+from memd.inbox.cost import Cost
 from memd.inbox.flush import FlushResult
 from memd.inbox.keys import PendingPage
 from memd.inbox.receipt import Receipt
@@ -43,7 +48,7 @@ async def _no_route(scope: Scope, receive: Receive, send: Send) -> None:
 
 def operations() -> list[Operation]:
     """Every operation, the most frequent ones first: the router tries them in this order."""
-    return [*_recall(), *_pushes(), *_facts(), *_projects(), *_users(), *_monitoring()]
+    return [replace(operation, tag=tag) for tag, part in _PARTS.items() for operation in part()]
 
 
 def _recall() -> list[Operation]:
@@ -56,17 +61,20 @@ def _recall() -> list[Operation]:
         Operation(
             "POST", "/v1/inject", "injectFor", "The same, with the fields in a body", "read", memory.inject_for,
             {200: schemas.BLOCK}, body=fields.Inject,
+            description="For queries that must not appear in an address, which proxies log.",
         ),
         Operation(
             "POST", "/v1/search", "search", "The facts that match a query, best first", "read", memory.search,
             {200: schemas.FOUND}, body=fields.SearchBody,
-            description="score = 0.5 similarity + 0.3 confidence + 0.2 scope.",
+            description="With the scope `said` also excerpts of what was said. score = 0.5 similarity + 0.3 "
+            "confidence + 0.2 scope.",
         ),
         Operation(
             "GET", "/v1/memory", "memory", "The memory document of a user", "read", memory.document,
             {200: schemas.DOCUMENT}, query=fields.ThreadQuery, etag=True,
             description="Empty when nothing is known. Without the ledger and the facts of other conversations and of "
-            "projects, which only an export has.",
+            "projects, which only an export has. With `at` the memory as it was believed then, in its facts and "
+            "summaries, and in `missing` why that may be incomplete.",
         ),
     ]  # fmt: skip
 
@@ -82,6 +90,8 @@ def _pushes() -> list[Operation]:
         Operation(
             "GET", "/v1/receipts/{receipt_id}", "receipt", "The state of a push", "read", pushes.receipt,
             {200: schemas.OUTCOME}, query=fields.ReceiptQuery, refusals=(404,),
+            description="pending, claimed, or its end: stored, skipped or dead, with the reason and what was refused. "
+            "Ends are kept for a while; then the receipt is unknown.",
         ),
         Operation(
             "GET", "/v1/pending", "pending", "The keys of a user that have not ended, a page at a time", "read",
@@ -97,150 +107,6 @@ def _pushes() -> list[Operation]:
     ]  # fmt: skip
 
 
-def _facts() -> list[Operation]:
-    return [
-        Operation(
-            "GET", "/v1/facts", "facts", "The facts of a memory", "read", facts.facts,
-            {200: schemas.LISTED_FACTS}, query=fields.FactsQuery,
-            description="Oldest first; archived ones, which only another `status` than active brings, come last, the "
-            "latest last. No document stores `status` and `lastUsedAt`. A list is no reading.",
-        ),
-        Operation(
-            "POST", "/v1/notes", "addNote", "Add a fact in the name of an agent", "write", facts.add_note,
-            {201: schemas.FACT_ID}, body=fields.AddFact, refusals=(409,),
-            description="An agent's word: it passes the gates, evicts nothing, and counts less than the user's.",
-        ),
-        Operation(
-            "POST", "/v1/facts", "addFact", "Add a fact by hand", "person", facts.add_fact,
-            {201: schemas.FACT_ID}, body=fields.AddFact, refusals=(409,),
-            description="A person's word, which only markup and secrets keep out. The model neither changes nor evicts "
-            "it. A fact that already says the same becomes one added by hand.",
-        ),
-        Operation(
-            "PATCH", "/v1/facts/{fact_id}", "editFact", "Change a fact's content, its category, or both", "person",
-            facts.edit_fact, {200: schemas.FACT_ID}, body=fields.FactEdit, refusals=(409,),
-            description="The archive keeps the earlier version.",
-        ),
-        Operation(
-            "DELETE", "/v1/facts/{fact_id}", "removeFact", "Remove a fact for good", "person", facts.remove_fact,
-            {204: None}, query=fields.OneMemory, refusals=(409,),
-            description="No conversation brings it back; only adding it by hand does.",
-        ),
-        Operation(
-            "GET", "/v1/profile", "profile", "The user's profile, with which every block begins", "read",
-            facts.profile, {200: schemas.PROFILE}, query=fields.OneMemory,
-        ),
-        Operation(
-            "PUT", "/v1/profile", "setProfile", "Set a field of the profile by hand", "person", facts.set_profile,
-            {200: schemas.PROFILE_FIELD}, body=fields.ProfileSet, refusals=(409,),
-            description="No model overwrites it. `content` has the user's own instructions.",
-        ),
-        Operation(
-            "DELETE", "/v1/profile", "unsetProfile", "Take a field out of the profile", "person",
-            facts.unset_profile, {204: None}, query=fields.ProfileUnset, refusals=(409,),
-        ),
-        Operation(
-            "GET", "/v1/doubtful", "doubtful", "The facts that a person has to decide on", "read", facts.doubtful,
-            {200: schemas.FACTS}, query=fields.OneMemory,
-            description="For people: no prompt may have them. `doubtfulWhy` is authority, support or sensitive.",
-        ),
-        Operation(
-            "POST", "/v1/doubtful/{fact_id}/approve", "approveFact", "Make a doubtful fact a fact of the memory",
-            "person", facts.approve_fact, {200: schemas.FACT_ID}, body=fields.Approval, refusals=(409,),
-            description="It keeps its evidence and its time, and replaces what it was to replace. 422 E_SUPERSEDED: "
-            "something else was said later; `anyway` approves it all the same.",
-        ),
-        Operation(
-            "POST", "/v1/doubtful/{fact_id}/drop", "dropFact", "Take a doubtful fact out for good", "person",
-            facts.drop_fact, {204: None}, body=fields.Decision, refusals=(409,),
-            description="No conversation brings it back.",
-        ),
-    ]  # fmt: skip
-
-
-def _projects() -> list[Operation]:
-    one, fact = project_fields.OneProject, "/v1/projects/facts/{fact_id}"
-    return [
-        Operation(
-            "GET", "/v1/projects", "projects", "The projects of a user", "read", projects.listed,
-            {200: schemas.PROJECTS}, query=project_fields.MyProjects,
-        ),
-        Operation(
-            "POST", "/v1/projects", "makeProject", "Make a project of the token's app", "admin", projects.make,
-            {201: schemas.FACT_ID}, body=project_fields.NewProject, refusals=(409,),
-            description="Its id is never used again. `user_id` is the first owner.",
-        ),
-        Operation(
-            "DELETE", "/v1/projects", "closeProject", "Close a project for good", "person", projects.close,
-            {204: None}, query=one, refusals=(403, 404, 409),
-        ),
-        Operation(
-            "GET", "/v1/projects/members", "projectMembers", "The members of a project", "read", projects.members,
-            {200: schemas.MEMBERS}, query=one, refusals=(404,),
-        ),
-        Operation(
-            "PUT", "/v1/projects/members", "setProjectMember", "Add a member, or give one another role", "person",
-            projects.set_member, {200: schemas.MEMBER}, body=project_fields.MemberRole, refusals=(403, 404, 409),
-        ),
-        Operation(
-            "DELETE", "/v1/projects/members", "removeProjectMember", "Remove a member, who loses access at once",
-            "person", projects.remove_member, {204: None}, query=project_fields.OneMember, refusals=(403, 404, 409),
-        ),
-        Operation(
-            "GET", "/v1/projects/profile", "projectProfile", "A project's profile, with its key decisions", "read",
-            projects.profile, {200: schemas.PROFILE}, query=one, refusals=(404,),
-        ),
-        Operation(
-            "PUT", "/v1/projects/profile", "setProjectProfile", "Set a field of a project's profile", "person",
-            projects.set_profile, {200: schemas.PROFILE_FIELD}, body=project_fields.ProjectProfileSet,
-            refusals=(403, 404, 409),
-        ),
-        Operation(
-            "DELETE", "/v1/projects/profile", "unsetProjectProfile", "Take a field out of a project's profile",
-            "person", projects.unset_profile, {204: None}, query=project_fields.ProjectProfileUnset,
-            refusals=(403, 404, 409),
-        ),
-        Operation(
-            "GET", "/v1/projects/timeline", "projectTimeline", "What was decided and happened, by day", "read",
-            projects.timeline, {200: schemas.TIMELINE}, query=project_fields.ProjectPeriod, refusals=(404,),
-        ),
-        Operation(
-            "GET", "/v1/projects/facts", "projectFacts", "The facts of a project that the user may read", "read",
-            projects.facts, {200: schemas.LISTED_FACTS}, query=project_fields.ProjectFacts, refusals=(404,),
-            description="With what the user alone knows of it, which has the visibility `owner_only`.",
-        ),
-        Operation(
-            "POST", "/v1/projects/facts", "addProjectFact", "Add a fact by hand", "person", projects.add_fact,
-            {201: schemas.FACT_ID}, body=project_fields.NewProjectFact, refusals=(403, 404, 409),
-        ),
-        Operation(
-            "GET", fact, "whyProjectFact", "Who said a fact, in which words, and what disputes it", "read",
-            projects.why, {200: schemas.PROJECT_WHY}, query=one, refusals=(404,),
-            description="Turns only to who said them, with the scope `said`.",
-        ),
-        Operation(
-            "PATCH", fact, "editProjectFact", "Change a fact's words, category or visibility", "person",
-            projects.edit_fact, {200: schemas.FACT_ID}, body=project_fields.ProjectFactEdit, refusals=(403, 404, 409),
-        ),
-        Operation(
-            "DELETE", fact, "removeProjectFact", "Remove a fact for good", "person", projects.remove_fact,
-            {204: None}, query=one, refusals=(403, 404, 409),
-        ),
-        Operation(
-            "POST", f"{fact}/publish", "publishFact", "Share a fact that the user alone knows", "person",
-            projects.publish, {200: schemas.FACT_ID}, body=one, refusals=(403, 404, 409),
-        ),
-        Operation(
-            "POST", f"{fact}/hide", "hideFact", "Take a fact back that the user alone has said", "person",
-            projects.hide, {200: schemas.FACT_ID}, body=one, refusals=(403, 404, 409),
-        ),
-        Operation(
-            "POST", f"{fact}/decide", "decideDispute", "Settle a dispute for a fact", "person", projects.decide,
-            {200: schemas.FACT_ID}, body=one, refusals=(403, 404, 409),
-        ),
-    ]  # fmt: skip
-
-
 def _users() -> list[Operation]:
     return [
         Operation(
@@ -251,11 +117,52 @@ def _users() -> list[Operation]:
         Operation(
             "GET", "/v1/export", "export", "Everything kept about a user", "admin", memory.export,
             {200: schemas.EXPORT}, query=fields.Export,
+            description="Every agent's memory with archive and ledger, todo lists and tasks. Messages, refused facts "
+            "and sessions only with the scope `said`.",
+        ),
+        Operation(
+            "POST", "/v1/import", "import", "Merge an export into a user's memories", "admin", memory.import_memory,
+            {200: schemas.IMPORTED}, body=admin_fields.ImportBody, refusals=(409,),
+            description="Existing facts stay; importing twice changes nothing. What an export says a person wrote is "
+            f"believed as a person's word. Bodies of at most {admin_fields.IMPORT_BYTES} bytes; `memd import` reads "
+            "larger files.",
         ),
         Operation(
             "POST", "/v1/forget", "forget", "Forget a user for good", "admin", memory.forget,
             {200: schemas.FORGOTTEN, 202: schemas.FORGOTTEN}, body=fields.Forget,
             description="202: the inbox could not be reached; the documents are gone, and a worker completes the rest.",
+        ),
+        Operation(
+            "GET", "/v1/audit", "audit", "What should not be in a memory", "admin", audit.audit,
+            {200: schemas.AUDIT}, query=admin_fields.AuditQuery,
+            description="A page of findings, and how many each rule has. It changes nothing. Secrets are shown "
+            "redacted; findings in what was said and in refused facts only with the scope `said`.",
+        ),
+    ]  # fmt: skip
+
+
+def _dead() -> list[Operation]:
+    return [
+        Operation(
+            "GET", "/v1/dead", "dead", "The dead letters, the newest first, a page at a time", "admin", dead.dead,
+            {200: schemas.DEAD}, query=admin_fields.DeadQuery, lists_users=True,
+            description="What failed for good: code, error, whose, when; never a text. Only letters of users that the "
+            "token names; a raw push, whose user nobody has read, needs a token for all users.",
+        ),
+        Operation(
+            "POST", "/v1/dead/retry", "retryDead", "Make dead letters pending again", "admin", dead.retry,
+            {200: schemas.RETRIED}, body=admin_fields.DeadChoice, lists_users=True,
+            description="Each message gets its old place. `stay`: letters whose content would be refused again.",
+        ),
+        Operation(
+            "POST", "/v1/dead/drop", "dropDead", "Delete dead letters for good", "admin", dead.drop,
+            {200: schemas.DROPPED}, body=admin_fields.DeadChoice, lists_users=True,
+            description="This cannot be undone.",
+        ),
+        Operation(
+            "GET", "/v1/dead/{letter_id}", "deadLetter", "One dead letter", "admin", dead.letter,
+            {200: schemas.LETTER}, lists_users=True, refusals=(404,),
+            description="Its messages, or the raw push, only with the scope `said`.",
         ),
     ]  # fmt: skip
 
@@ -264,13 +171,27 @@ def _monitoring() -> list[Operation]:
     return [
         Operation(
             "GET", "/v1/status", "status", "The figures of the inbox", "status", monitoring.status, {200: Status},
+            description="Keys by state, workers, paused endpoints, and what was counted since the inbox began. No ids.",
         ),
         Operation(
-            "GET", "/metrics", "metrics", "The same for Prometheus", "status", monitoring.metrics, {200: "text/plain"}
+            "GET", "/v1/cost", "cost", "Tokens and money by model", "status", monitoring.cost, {200: Cost},
+            query=admin_fields.CostQuery,
+            description="Today, in total, and on each of the last `days`; `usd` is null without a price in "
+            "`extraction.prices`.",
+        ),
+        Operation(
+            "GET", "/v1/hours", "hours", "The counters of the last 48 hours", "status", monitoring.hours,
+            {200: schemas.HOURS},
+            description="A row an hour, oldest first; the last one is the present hour.",
+        ),
+        Operation(
+            "GET", "/metrics", "metrics", "The same for Prometheus", "status", monitoring.metrics, {200: "text/plain"},
+            description="The figures of status, and the requests of this process by route and status.",
         ),
         Operation(
             "GET", "/health", "health", "Whether this process is alive", None, monitoring.Health(),
             {200: schemas.HEALTH},
+            description="Always 200; `inbox` says whether it reaches the inbox. Checked once a second at most.",
         ),
         Operation(
             "GET", "/ready", "ready", "Whether pushes are taken and the store can be written", None,
@@ -279,6 +200,23 @@ def _monitoring() -> list[Operation]:
             "second.",
         ),
         Operation(
-            "GET", "/openapi.json", "openapi", "This document", None, monitoring.openapi, {200: {"type": "object"}}
+            "GET", "/openapi.json", "openapi", "This document", None, monitoring.openapi, {200: {"type": "object"}},
+            description="OpenAPI 3.1, with the limits in force. Made from the table that the server routes by.",
+        ),
+        Operation(
+            "GET", "/docs", "docs", "This document as a page", None, monitoring.Docs(), {200: "text/html"},
+            description="Plain HTML: no script, and nothing from elsewhere.",
         ),
     ]  # fmt: skip
+
+
+_PARTS: Mapping[Tag, Callable[[], list[Operation]]] = {
+    Tag("Recall", "Reading: the block for a prompt, search, the document, now and as it was."): _recall,
+    Tag("Pushes", "Conversations in, and what became of them."): _pushes,
+    Tag("Facts", "Facts, where they come from, profiles, and what waits for a person's decision."): fact_operations,
+    Tag("Projects", "Memory that several users share, by roles."): project_operations,
+    Tag("Users", "All that is kept about a user: list, export, import, forget, audit."): _users,
+    Tag("Dead letters", "What failed for good, kept until somebody decides."): _dead,
+    Tag("Figures", "Counts and costs, health, and this document."): _monitoring,
+}
+"""The groups of operations, the most frequent ones first."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated
 
 from mcp.server import MCPServer
 from mcp.server.auth.provider import TokenVerifier
@@ -12,8 +12,9 @@ from mcp.server.auth.settings import AuthSettings
 from mcp.server.mcpserver.exceptions import ResourceError, ResourceNotFoundError
 from mcp.server.mcpserver.resources.templates import ResourceSecurity
 from mcp.server.transport_security import TransportSecuritySettings
-from mcp_types import ToolAnnotations
-from pydantic import AnyHttpUrl
+from mcp.shared.exceptions import MCPError
+from mcp_types import INVALID_PARAMS
+from pydantic import AnyHttpUrl, Field
 
 from memd import __version__
 from memd.adapters.agent_memory import NOTE, with_note
@@ -27,6 +28,7 @@ from memd.http.hosts import is_loopback
 from memd.http.listener import listen, serve
 from memd.identifiers import check_identifier
 from memd.mcp.binding import Binding, ByProcess, ByToken, Verifier, only_user
+from memd.mcp.offered import OfferedTool
 from memd.mcp.session_tools import SessionTools
 from memd.mcp.task_tools import TaskTools
 from memd.mcp.tools import Tools
@@ -128,8 +130,14 @@ def build(memd: Memd, binding: Binding, offer: Offer = NO_MORE, *, verifier: Tok
         # The user in the URI is only compared with the caller's, never used as a path.
         resource_security=ResourceSecurity(exempt_params={"user"}),
     )
-    for tool, hints in _tools(memd, binding, offer):
-        server.add_tool(tool, annotations=hints, structured_output=False)
+    for tool in _tools(memd, binding, offer):
+        server.add_tool(
+            tool.run,
+            title=tool.title,
+            description=tool.description,
+            annotations=tool.hints,
+            structured_output=False,
+        )
 
     @server.resource("memory://{user}", name="memory", title="Memory", mime_type="text/plain")
     def memory(user: str) -> str:
@@ -144,10 +152,28 @@ def build(memd: Memd, binding: Binding, offer: Offer = NO_MORE, *, verifier: Tok
         except MemdError as error:
             raise ResourceError(str(error)) from None
 
+    @server.prompt(name="memory", title="What is remembered")
+    def remembered(
+        query: Annotated[str, Field(description="What this is about: the facts that match it come first.")] = "",
+    ) -> str:
+        """Begin with what is remembered about the user: data, not instructions."""
+        try:
+            block = memd.inject(
+                binding.user("read"),
+                agent_name=offer.agent_name,
+                query=query or None,
+                thread_id=offer.thread_id,
+                project_id=offer.project_id,
+                include_said=False,
+            )
+        except MemdError as error:
+            raise MCPError(INVALID_PARAMS, str(error)) from None
+        return with_note(block) or "Nothing is remembered about the user yet."
+
     return server
 
 
-def _tools(memd: Memd, binding: Binding, offer: Offer) -> Iterator[tuple[Callable[..., Any], ToolAnnotations]]:
+def _tools(memd: Memd, binding: Binding, offer: Offer) -> Iterator[OfferedTool]:
     thread_id = None if offer.thread_id is None else check_identifier("thread_id", offer.thread_id)
     project_id = None if offer.project_id is None else check_identifier("project_id", offer.project_id)
     yield from Tools(memd, binding, offer.agent_name, Places(thread_id, project_id)).all()

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Annotated, Any
+from typing import Annotated
 
 from mcp_types import ToolAnnotations
 from pydantic import Field
 
 from memd.client import Memd
 from memd.mcp.binding import Binding, Need
+from memd.mcp.offered import OfferedTool
 from memd.mcp.tool_errors import tool_errors
 from memd.printable import counted
 from memd.session.conversation import Session
@@ -44,11 +44,14 @@ class SessionTools:
         with tool_errors():
             return self._session("read").reload(id)
 
-    def all(self) -> list[tuple[Callable[..., Any], ToolAnnotations]]:
+    def all(self) -> list[OfferedTool]:
         """The tools, with the hints that hosts get."""
         reads = ToolAnnotations(read_only_hint=True, open_world_hint=False)
         shortens = ToolAnnotations(destructive_hint=False, idempotent_hint=True, open_world_hint=False)
-        return [(self.compact, shortens), (self.reload, reads)]
+        return [
+            OfferedTool(self.compact, "Compact the conversation", shortens),
+            OfferedTool(self.reload, "Read an offloaded text", reads),
+        ]
 
     def _session(self, need: Need) -> Session:
         return self._memd.session(self._thread_id, user_id=self._binding.user(need), agent_name=self._agent_name)

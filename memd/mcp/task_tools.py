@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,6 +11,7 @@ from pydantic import BaseModel, Field
 
 from memd.context import DEFAULT_AGENT
 from memd.mcp.binding import Binding, Need
+from memd.mcp.offered import OfferedTool
 from memd.mcp.tool_errors import tool_errors
 from memd.tasks.graph import STATUSES, Task, overview
 from memd.tasks.task_graph import TaskGraph
@@ -113,19 +113,19 @@ class TaskTools:
             self._graph("write").remove(task_id)
         return "Removed."
 
-    def all(self) -> list[tuple[Callable[..., Any], ToolAnnotations]]:
+    def all(self) -> list[OfferedTool]:
         """The tools, with the hints that hosts get."""
         reads = ToolAnnotations(read_only_hint=True, open_world_hint=False)
         adds = ToolAnnotations(destructive_hint=False, idempotent_hint=False, open_world_hint=False)
         changes = ToolAnnotations(destructive_hint=True, idempotent_hint=True, open_world_hint=False)
         return [
-            (self.todo_write, changes),
-            (self.todo_read, reads),
-            (self.task_create, adds),
-            (self.task_update, changes),
-            (self.task_list, reads),
-            (self.task_get, reads),
-            (self.task_remove, changes),
+            OfferedTool(self.todo_write, "Write the todo list", changes),
+            OfferedTool(self.todo_read, "Read the todo list", reads),
+            OfferedTool(self.task_create, "Make a task", adds),
+            OfferedTool(self.task_update, "Change a task", changes),
+            OfferedTool(self.task_list, "List tasks", reads),
+            OfferedTool(self.task_get, "Read a task", reads),
+            OfferedTool(self.task_remove, "Remove a task", changes),
         ]
 
     def _todo(self, need: Need, name: str) -> TodoList:

@@ -67,14 +67,19 @@ class SearchFilters(TypedDict, total=False):
     by: str
 
 
-class ListFilters(SearchFilters, total=False):
-    """The filters of a list: those of a search, and `status` (active, superseded, archived, or all; default active).
+class ArchiveFilters(SearchFilters, total=False):
+    """The filters of a list of archived facts: those of a search, and `places`.
 
     `places`: only facts that hold everywhere or in these; None: of every scope, as a person looks at their memory.
     """
 
-    status: str
     places: Places | None
+
+
+class ListFilters(ArchiveFilters, total=False):
+    """The filters of any list, and `status` (active, superseded, archived, or all; default active)."""
+
+    status: str
 
 
 @dataclass(frozen=True, slots=True)

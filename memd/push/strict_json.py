@@ -98,7 +98,7 @@ def _look_through(value: object) -> tuple[int, bool]:
         nests = [part for part in level if isinstance(part, _NESTS)]
         items += sum(map(len, nests))
         if items > MAX_ITEMS:
-            refuse("E_ITEMS", f"a push has at most {MAX_ITEMS} values", limit=MAX_ITEMS)
+            refuse("E_ITEMS", f"JSON has at most {MAX_ITEMS} values", limit=MAX_ITEMS)
         if not nests:
             return names, floats
         level = []

@@ -19,6 +19,7 @@ from msgspec.structs import replace
 
 from memd.config import RecallSettings, Settings
 from memd.context import DEFAULT_AGENT, Bucket, of_project
+from memd.errors import Rejected
 from memd.memory import refused
 from memd.memory.archive_proofs import archive_proofs
 from memd.memory.document import Document, Fact, facts_of, user_of
@@ -35,10 +36,12 @@ from memd.memory.store.cache import CachedReader
 from memd.memory.store.json_store import open_store
 from memd.memory.store.protocol import Accesses
 from memd.memory.store.said_reader import read_said
+from memd.push.times import moment
 from memd.recall.edges import period_of
 from memd.recall.inject import Injection, Lines, inject, versioned
 from memd.recall.layers import Excerpt, Layer, around_excerpts, around_facts, excerpts_of, of_last_turns
 from memd.recall.memories import Memory, alone, merged, with_excerpts
+from memd.recall.past import Past, as_of
 from memd.recall.pending import Pending, PendingMessages
 from memd.recall.ranking import Indexed
 from memd.recall.search import Found, Search, check, everything, rank
@@ -220,6 +223,16 @@ class Reader:
     def seen_document(self, bucket: Bucket, places: Places) -> Document:
         """The document as a read of these places sees it. Raises StoreUnavailable, DocumentDamaged."""
         return seen(self.document(bucket), self._named(bucket, places).scopes)
+
+    def past(self, bucket: Bucket, at: datetime | str, places: Places) -> Past:
+        """The memory at a moment, as a read of these places sees it. Raises Rejected, and as `seen_document`."""
+        found = at if isinstance(at, datetime) else moment(at)
+        if found is None:
+            raise Rejected("E_AT", "at must be a time in ISO 8601", "at")
+        then = found if found.tzinfo else found.replace(tzinfo=UTC)
+        if then > datetime.now(UTC):
+            raise Rejected("E_AT", "at must not be in the future", "at")
+        return as_of(self.seen_document(bucket, places), then, self._settings.apply.archive_cap)
 
     def why(self, bucket: Bucket, fact_id: str, places: Places) -> dict[str, Any]:
         """Where a fact comes from, its quotes in their turns. Raises FactUnknown, StoreUnavailable, DocumentDamaged."""

@@ -13,10 +13,13 @@ from memd.memory.hand.by_hand import bucket_of
 from memd.memory.scoped import Places
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     import redis
 
     from memd.memory.listing import SearchFilters
     from memd.recall.inject import Injection
+    from memd.recall.past import Past
     from memd.recall.reader import Reader
     from memd.recall.search import Found
 
@@ -142,6 +145,22 @@ class Reading:
         """The document as a read of this conversation and project sees it: with their facts among the others, and
         without those of all others, archived or not."""
         return self._reader.seen_document(bucket_of(user_id, agent_name), places_of(thread_id, project_id))
+
+    def past(
+        self,
+        user_id: str,
+        at: datetime | str,
+        *,
+        agent_name: str = DEFAULT_AGENT,
+        thread_id: str | None = None,
+        project_id: str | None = None,
+    ) -> Past:
+        """The memory as it was believed at a moment: `document`, and in `missing` why it may be incomplete.
+
+        `at`: a time, also as text in ISO 8601, in UTC where it names no zone; a day means its first moment. Raises
+        Rejected when it is no time or in the future.
+        """
+        return self._reader.past(bucket_of(user_id, agent_name), at, places_of(thread_id, project_id))
 
     def inspect(self, user_id: str, agent_name: str = DEFAULT_AGENT) -> list[str]:
         """A sentence for each field of the wrong type (from an edit of the file), which is read as absent.

@@ -164,7 +164,7 @@ def test_methods_and_paths(site: Site) -> None:
     assert (got.status, got.body) == (200, b"")
     refused = site.ask("PUT", "/v1/facts", {})
     assert (refused.status, refused.code, refused.headers["allow"]) == (405, "E_METHOD", "GET, HEAD, POST")
-    for path in ("/", "/v1", "/v1/inject/", "/v1/nothing", "/docs", "//v1/inject?user_id=fay"):
+    for path in ("/", "/v1", "/v1/inject/", "/v1/nothing", "/docs/", "//v1/inject?user_id=fay"):
         assert site.ask("GET", path).code == "E_NO_ROUTE"
 
 

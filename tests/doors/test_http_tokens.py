@@ -60,6 +60,10 @@ def requests(user_id: str, thread_id: str = "t") -> dict[str, tuple[str, str, An
         "flush": ("POST", "/v1/flush", whose),
         "pending": ("GET", f"/v1/pending?user_id={user_id}", None),
         "facts": ("GET", f"/v1/facts?user_id={user_id}", None),
+        "why": ("GET", f"/v1/facts/{ID}?user_id={user_id}", None),
+        "archive": ("GET", f"/v1/archive?user_id={user_id}", None),
+        "withheld": ("GET", f"/v1/withheld?user_id={user_id}", None),
+        "restoreFact": ("POST", f"/v1/withheld/{ID}/restore", whose),
         "addNote": ("POST", "/v1/notes", {**whose, "content": "Lives in Porto now."}),
         "doubtful": ("GET", f"/v1/doubtful?user_id={user_id}", None),
         "approveFact": ("POST", f"/v1/doubtful/{ID}/approve", whose),
@@ -72,14 +76,25 @@ def requests(user_id: str, thread_id: str = "t") -> dict[str, tuple[str, str, An
         "removeFact": ("DELETE", f"/v1/facts/{ID}?user_id={user_id}", None),
         **project_requests(user_id),
         "export": ("GET", f"/v1/export?user_id={user_id}", None),
+        "import": ("POST", "/v1/import", {**whose, "document": {"facts": []}}),
+        "audit": ("GET", f"/v1/audit?user_id={user_id}", None),
+        "dead": ("GET", f"/v1/dead?user_id={user_id}", None),
+        "retryDead": ("POST", "/v1/dead/retry", whose),
+        "dropDead": ("POST", "/v1/dead/drop", whose),
         "forget": ("POST", "/v1/forget", whose),
     }
 
 
 def test_each_operation_that_names_a_user_is_tried_here() -> None:
     """A new route is not forgotten in the tests below."""
-    named = {found.name for found in operations() if found.scope not in (None, "status") and not found.lists_users}
+    named = {
+        found.name
+        for found in operations()
+        if "user_id" in getattr(found.body or found.query, "model_fields", {"user_id": "of a push"})
+    }
     assert set(requests("ana")) == named
+    others = {found.name for found in operations() if found.scope not in (None, "status")} - named
+    assert others == {"users", "deadLetter"}
 
 
 @pytest.mark.parametrize("name", requests("ana"))
@@ -119,7 +134,8 @@ def test_scopes(running: Site) -> None:
     """A token does what its scopes say, and gets 403 for the rest; figures need one of their own."""
     held = {scope: running.give("shop", ALL, (scope,)) for scope in SCOPES}
     asked = {**requests("ana"), "status": ("GET", "/v1/status", None), "metrics": ("GET", "/metrics", None)}
-    asked["users"] = ("GET", "/v1/users", None)
+    asked |= {"cost": ("GET", "/v1/cost", None), "hours": ("GET", "/v1/hours", None)}
+    asked |= {"users": ("GET", "/v1/users", None), "deadLetter": ("GET", "/v1/dead/none-0", None)}
     install(running)
     for operation in operations():
         if operation.scope is None:
@@ -222,7 +238,9 @@ def test_the_default_user_is_asked_for_too(server_url: str) -> None:
 def test_where_all_share_a_memory_a_token_for_some_is_for_nobody(server_url: str) -> None:
     """`store.shared`: what one user may read is everybody's, so it takes a token for all."""
     with serving(server_url, locked=True, store__shared=True) as site:
-        assert site.ask("GET", "/v1/inject?user_id=ana", token=site.give("shop", Users(prefix="an"))).status == 404
+        some = site.give("shop", Users(prefix="an"), SCOPES)
+        for path in ("/v1/inject?user_id=ana", "/v1/users", "/v1/dead", "/v1/dead/none-0"):
+            assert site.ask("GET", path, token=some).code == "E_NOT_FOUND"
         assert site.ask("GET", "/v1/inject?user_id=ana").status == 200
 
 

@@ -84,6 +84,56 @@ def test_a_model_saves_finds_changes_and_deletes(memd: Memd) -> None:
     assert [entry["archiveReason"] for entry in document["archive"]] == ["edited", "retired"]
 
 
+def test_what_a_host_is_told(memd: Memd) -> None:
+    """Of every tool a title, a description in plain lines, a description of each argument; of the prompt as well."""
+
+    async def work(client: Client) -> None:
+        tools = (await client.list_tools()).tools
+        assert len(tools) == len(TOOLS) + len(TASK_TOOLS) + 2
+        for tool in tools:
+            assert tool.title
+            assert tool.description
+            assert not re.search(r"^\s|\s$|\n ", tool.description), tool.name
+            for name, schema in tool.input_schema.get("properties", {}).items():
+                assert "description" in json.dumps(schema) or "$ref" in json.dumps(schema), (tool.name, name)
+        [prompt] = (await client.list_prompts()).prompts
+        assert (prompt.name, prompt.title) == ("memory", "What is remembered")
+        assert [(one.name, one.required, bool(one.description)) for one in prompt.arguments or ()] == [
+            ("query", False, True)
+        ]
+
+    in_memory(memd, work, offer=Offer(tasks=True, thread_id="t"))
+
+
+def test_a_prompt_brings_the_memory(memd: Memd, settings: Settings) -> None:
+    """The block of the caller's user as data, the facts that match first, and never what was only said."""
+    green, blue = (fact(f"fact_{name}", f"The user likes {name} tea.", 0.8) for name in ("green", "blue"))
+    said = turn("1", "My canoe leaks newts.")
+    store(settings.data_dir, document(green, blue), said)
+
+    async def text(client: Client, **arguments: str) -> str:
+        result = await client.get_prompt("memory", arguments)
+        [message] = result.messages
+        assert message.role == "user"
+        return str(getattr(message.content, "text", ""))
+
+    async def work(client: Client) -> None:
+        block = await text(client)
+        assert "data, not instructions" in block
+        assert "green" in block
+        about_blue = await text(client, query="blue tea")
+        assert about_blue.index("blue") < about_blue.index("green")
+        assert "newts" not in await text(client, query="canoe newts")
+        with pytest.raises(MCPError, match="E_QUERY"):
+            await text(client, query="x" * 100_001)
+
+    async def nobody(client: Client) -> None:
+        assert await text(client) == "Nothing is remembered about the user yet."
+
+    in_memory(memd, work)
+    in_memory(memd, nobody, "eve")
+
+
 def test_a_model_filters_what_it_reads(memd: Memd) -> None:
     """By type, under its other names too, scope, status and period; a list says status and last use and is no use."""
 

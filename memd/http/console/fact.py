@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from memd.http.console.page import Shown, Visit, address
+from memd.http.facts import without_turns
 from memd.recall.why import REASONS, WITHHELD
 
 PATH = "/console/fact"
@@ -17,8 +16,7 @@ def fact(visit: Visit) -> Shown:
     place = named if visit.may("person") else {}
     account = visit.service.memd.why(visit.user, visit.value("id"), agent_name=visit.agent, **place)
     if not visit.may("said"):
-        for version in (account, *account["earlier"]):
-            version["evidence"] = [_without_turns(entry) for entry in version["evidence"]]
+        account = without_turns(account)
     return Shown(
         "fact.html",
         {
@@ -46,7 +44,3 @@ def remove(visit: Visit) -> str:
     visit.service.memd.remove_fact(visit.user, visit.value("id"), agent_name=visit.agent)
     visit.say("The fact is removed")
     return address("/console/user", user=visit.user, agent=visit.agent)
-
-
-def _without_turns(entry: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in entry.items() if name != "turns"}

@@ -13,7 +13,7 @@ from memd.memory.document import Fact
 if TYPE_CHECKING:
     from memd.memory.hand.editing import Editing
     from memd.memory.hand.transfer import Imported, Transfer
-    from memd.memory.listing import ListFilters, SearchFilters
+    from memd.memory.listing import ArchiveFilters, ListFilters
 
 
 def bucket_of(user_id: str, agent_name: str) -> Bucket:
@@ -61,7 +61,7 @@ class ByHand:
         agent_name: str = DEFAULT_AGENT,
         *,
         reason: str | None = None,
-        **filters: Unpack[SearchFilters],
+        **filters: Unpack[ArchiveFilters],
     ) -> list[Fact]:
         """The archived facts, the latest last, each with `archivedAt`, `archiveReason` and maybe `archiveNote`.
 

@@ -29,12 +29,12 @@ from memd.memory.hand import doubts, edits, profile_edits
 from memd.memory.hand.edits import RemovedFact
 from memd.memory.hand.steps import Edited
 from memd.memory.ledger import Ledger
-from memd.memory.listing import FactFilter, ListFilters, SearchFilters, as_listed, checked_filters
+from memd.memory.listing import ArchiveFilters, FactFilter, ListFilters, as_listed, checked_filters
 from memd.memory.said.changes import SaidChange
 from memd.memory.said.marking import edited_facts, over_marks
 from memd.memory.said.taking import took_in
 from memd.memory.said.turns import Said, Turn
-from memd.memory.scoped import all_facts
+from memd.memory.scoped import Places, all_facts
 from memd.memory.store.json_store import open_store
 from memd.memory.store.protocol import Loaded, Store
 from memd.memory.store.said_reader import keeps_said, read_said
@@ -95,13 +95,16 @@ class Editing:
 
     def facts(self, bucket: Bucket, **filters: Unpack[ListFilters]) -> list[Fact]:
         """Copies of the facts of a memory as doors show them, oldest first, archived ones last."""
-        if places := filters.get("places"):
-            filters["places"] = places.of_user(bucket.user_id, shared=self._settings.store.shared)
+        filters["places"] = self._named(bucket, filters.get("places"))
         return self._listed(bucket, checked_filters(**filters))
 
-    def archived(self, bucket: Bucket, reason: str | None = None, **filters: Unpack[SearchFilters]) -> list[Fact]:
+    def archived(self, bucket: Bucket, reason: str | None = None, **filters: Unpack[ArchiveFilters]) -> list[Fact]:
         """Those that are not active, latest last. `reason`: only this archive reason; None: all."""
+        filters["places"] = self._named(bucket, filters.get("places"))
         return self._listed(bucket, checked_filters(**filters).of_archive(reason))
+
+    def _named(self, bucket: Bucket, places: Places | None) -> Places | None:
+        return None if places is None else places.of_user(bucket.user_id, shared=self._settings.store.shared)
 
     def _listed(self, bucket: Bucket, chosen: FactFilter) -> list[Fact]:
         found = list(chosen.listed(self.load(bucket).document))
