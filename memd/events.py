@@ -32,6 +32,7 @@ class Event(StrEnum):
     SERVER_UNFIT = "server_unfit"
     SERVER_EMPTIED = "server_emptied"
     SERVER_ADOPTED = "server_adopted"
+    SETTINGS_EDITED = "settings_edited"
     CLOCK_SET_BACK = "clock_set_back"
     PART_STARTED = "part_started"
     PART_DIED = "part_died"

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Mapping
 from functools import cache
 from importlib import resources
+from typing import Any, NamedTuple
 
 import redis
 
@@ -31,6 +34,16 @@ DRAIN = (
 )  # fmt: skip
 
 BUDGETS = ("total_day_tokens", "user_day_tokens", "thread_day_extractions")
+
+OF_THE_BUILD = frozenset({"build", "wire", "answer_tokens"})
+"""What the functions read besides settings: it changes with memd, and nobody sets it."""
+
+
+class Difference(NamedTuple):
+    """Settings of the inbox that are others here. `by_hand`: no scheduler wrote them; somebody edited the hash."""
+
+    names: tuple[str, ...] = ()
+    by_hand: bool = False
 
 
 def installed(client: redis.Redis) -> bool:
@@ -110,7 +123,7 @@ def _part(name: str) -> str:
 def install(client: redis.Redis, settings: Settings) -> bool:
     """Load the function libraries and write their settings; False if the server already has a newer build."""
     try:
-        build = int(client.hget(f"{P}:config", "build") or 0)
+        build = build_of(client.hget(f"{P}:config", "build"))
         if build > BUILD:
             return False
         for source in libraries().values():
@@ -118,9 +131,11 @@ def install(client: redis.Redis, settings: Settings) -> bool:
         if 0 < build < FIRST_WITH_LINES:
             _line_up(client)
         config = _config(settings)
-        budgets = [config[name] for name in BUDGETS]
-        changed = [int(value or 0) for value in client.hmget(f"{P}:config", BUDGETS)] != budgets
-        client.hset(f"{P}:config", items=[part for pair in config.items() for part in pair])
+        held = client.hmget(f"{P}:config", BUDGETS)
+        changed = not all(_is(value or b"0", config[name]) for name, value in zip(BUDGETS, held, strict=True))
+        client.hset(
+            f"{P}:config", items=["settings", _mark(config), *(part for pair in config.items() for part in pair)]
+        )
         if changed:  # keys that wait for the old budgets are checked again at once
             client.zunionstore(f"{P}:rationed", {f"{P}:rationed": 0})
     except redis.RedisError as error:
@@ -128,18 +143,41 @@ def install(client: redis.Redis, settings: Settings) -> bool:
     return True
 
 
-def differing(client: redis.Redis, settings: Settings) -> tuple[str, ...]:
-    """The settings of the inbox that are others here; none where it is not set up, or by a newer build."""
-    ours = _config(settings)
-    names = [name for name in ours if name not in ("build", "wire")]
+def build_of(value: Any) -> int:
+    """The build in the inbox's settings; 0 for none, and for one that no memd wrote."""
     try:
-        build, *theirs = client.hmget(f"{P}:config", ["build", *names])
+        return int(value or 0)
+    except ValueError:
+        return 0
+
+
+def differing(client: redis.Redis, settings: Settings) -> Difference:
+    """Compare the settings of the inbox with these.
+
+    Nothing differs where the inbox is not set up, nor for another build: the newest build's settings hold, as its
+    functions do, so an upgrade, host by host, is nobody's rival.
+    """
+    ours = _config(settings)
+    names = [name for name in ours if name not in OF_THE_BUILD]
+    try:
+        build, mark, *theirs = client.hmget(f"{P}:config", ["build", "settings", *names])
     except redis.RedisError as error:
         translate(error, client)
-    if build is None or int(build) > BUILD:
-        return ()
+    if build_of(build) != BUILD:
+        return Difference()
+    by_hand = _is(mark, _mark(ours))
     pairs = zip(names, theirs, strict=True)
-    return tuple(name for name, value in pairs if value is not None and int(value) != ours[name])
+    known = (name for name, value in pairs if not _is(value, ours[name]) and (value is not None or by_hand))
+    return Difference(tuple(known), by_hand)
+
+
+def _is(value: Any, ours: object) -> bool:
+    return bool((value if isinstance(value, bytes) else str(value).encode()) == str(ours).encode())
+
+
+def _mark(config: Mapping[str, int]) -> str:
+    """Tells the scheduler that wrote the inbox's settings from others: whoever has the same ones writes the same."""
+    return hashlib.sha256(repr(sorted(config.items())).encode()).hexdigest()[:16]
 
 
 def _line_up(client: redis.Redis) -> None:

@@ -2,11 +2,13 @@
 
 Every scheduler beats once a second, in a field of `{memd}:config`. One that starts with other settings than the inbox's
 waits for a beat: when there is one, another scheduler is alive, and the new one ends unless it was told to take over.
-One that finds the inbox's settings changed has been taken over, and ends.
+One that finds the inbox's settings changed has been taken over, and ends. What was edited by hand is put back.
 """
 
 from __future__ import annotations
 
+import math
+import random
 import time
 from collections.abc import Callable
 
@@ -33,41 +35,65 @@ TAKEN_OVER = (
 )
 
 
-def beat(client: redis.Redis, settings: Settings) -> None:
-    """Say that a scheduler with these settings is alive. Raises OtherSettings when another one has taken over."""
-    if names := library.differing(client, settings):
-        raise OtherSettings(TAKEN_OVER.format(", ".join(names)))
-    try:
-        client.hincrby(f"{P}:config", "beat", 1)
-    except redis.OutOfMemoryError:  # it only says less: the scheduler goes on draining
-        return
-    except redis.RedisError as error:
-        translate(error, client)
+class Ruling:
+    """This scheduler among those of the inbox."""
 
+    def __init__(self, settings: Settings, client: redis.Redis) -> None:
+        self._settings = settings
+        self._client = client
+        self._holds = False
+        """Whether the inbox has had our settings: then others mean that somebody has taken over."""
 
-def step_down(client: redis.Redis) -> None:
-    """Say that this scheduler ends; another one with the same settings says in its next beat that it does not."""
-    try:
-        client.hdel(f"{P}:config", "beat")
-    except redis.RedisError as error:
-        translate(error, client)
+        self._last: bytes | str | None = None
+        """Our last beat: a random number, so that each differs from the one before, whoever's that was."""
 
+        self._others_at = -math.inf
+        """When the last beat was not ours, on this host's monotonic clock."""
 
-def require_no_rival(client: redis.Redis, settings: Settings, is_stopping: Callable[[], bool]) -> None:
-    """Wait until nobody with other settings is alive, SILENT_S at most. Raises OtherSettings when somebody is."""
-    names = library.differing(client, settings)
-    first = _beats(client) if names else None
-    if first is None:
-        return
-    until = time.monotonic() + SILENT_S
-    while time.monotonic() < until and not is_stopping():
-        time.sleep(LOOK_S)
-        if _beats(client) not in (first, None):
-            raise OtherSettings(RIVAL.format(", ".join(names)))
+    def require_no_rival(self, is_stopping: Callable[[], bool]) -> None:
+        """Wait until nobody with other settings is alive, SILENT_S at most. Raises OtherSettings when somebody is."""
+        found = library.differing(self._client, self._settings)
+        first = self._beats() if found.names and not found.by_hand else None
+        if first is None:
+            return
+        until = time.monotonic() + SILENT_S
+        while time.monotonic() < until and not is_stopping():
+            time.sleep(LOOK_S)
+            if self._beats() not in (first, None):
+                raise OtherSettings(RIVAL.format(", ".join(found.names)))
 
+    def beat(self) -> tuple[str, ...]:
+        """Say that a scheduler with these settings is alive. Returns the settings that were edited by hand.
 
-def _beats(client: redis.Redis) -> bytes | str | None:
-    try:
-        return client.hget(f"{P}:config", "beat")
-    except redis.RedisError as error:
-        translate(error, client)
+        Raises OtherSettings when another scheduler has taken over.
+        """
+        found = library.differing(self._client, self._settings)
+        if found.names and self._holds and not found.by_hand:
+            raise OtherSettings(TAKEN_OVER.format(", ".join(found.names)))
+        self._holds = self._holds or not found.names
+        if self._beats() not in (None, self._last):
+            self._others_at = time.monotonic()
+        beat = random.getrandbits(48)
+        try:
+            self._client.hset(f"{P}:config", "beat", beat)
+            self._last = str(beat).encode()
+        except redis.OutOfMemoryError:  # it only says less: the scheduler goes on draining
+            pass
+        except redis.RedisError as error:
+            translate(error, self._client)
+        return found.names if found.by_hand else ()
+
+    def step_down(self) -> None:
+        """Say that this scheduler ends, so that nobody has to wait for its beats; unless others go on."""
+        if time.monotonic() - self._others_at < SILENT_S:
+            return
+        try:
+            self._client.hdel(f"{P}:config", "beat")
+        except redis.RedisError as error:
+            translate(error, self._client)
+
+    def _beats(self) -> bytes | str | None:
+        try:
+            return self._client.hget(f"{P}:config", "beat")
+        except redis.RedisError as error:
+            translate(error, self._client)

@@ -189,9 +189,9 @@ def claim(settings: Settings, room: int, holding: int, worker: str, endpoint: st
 def lease_s() -> Call[float]:
     """Seconds of a lease, as the inbox gives them: the settings of its scheduler, which a worker's own may differ from.
 
-    0 where the inbox is not set up.
+    0 where the inbox is not set up, or was edited by hand to something that is no number.
     """
-    return Call(("HGET", f"{P}:config", "lease_ms"), lambda reply: int(reply or 0) / 1000)
+    return Call(("HGET", f"{P}:config", "lease_ms"), lambda reply: int(reply) / 1000 if (reply or b"").isdigit() else 0)
 
 
 def extend(claims: Iterable[str]) -> Call[list[bool]]:

@@ -99,7 +99,8 @@ class Supervisor:
         self._env = {**os.environ, "PYTHONSAFEPATH": "1", "MEMD_CONFIG": os.devnull}
         self._env |= as_environment(settings, found.origins)
         self._server = Child("server", self._embedded) if settings.redis_url is None else None
-        self._parts = [Child("scheduler", partial(self._command, "scheduler", *(["--take-over"] if take_over else [])))]
+        self._take_over = take_over
+        self._parts = [Child("scheduler", self._scheduler)]
         self._parts += [Child(f"worker-{n + 1}", self._worker) for n in range(settings.drain.workers)]
         self._workers: dict[int, str] = {}
         """The names of running workers, by process id."""
@@ -142,6 +143,11 @@ class Supervisor:
 
     def _embedded(self) -> subprocess.Popen[bytes]:
         return server.start(self._settings, server.die_with(os.getpid()), self._stopping)
+
+    def _scheduler(self) -> subprocess.Popen[bytes]:
+        """Only the first one takes over: when it was taken over in turn, a restart must not do that back."""
+        words, self._take_over = ["--take-over"] * self._take_over, False
+        return self._command("scheduler", *words)
 
     def _worker(self) -> subprocess.Popen[bytes]:
         token = new_token()
@@ -212,7 +218,8 @@ class Supervisor:
             return
         try:
             with connect(self._settings, retries=0) as client:
-                self._ready = library.installed(client) and workers_listening(client) >= self._settings.drain.workers
+                is_set_up = library.installed(client) and not library.differing(client, self._settings).names
+                self._ready = is_set_up and workers_listening(client) >= self._settings.drain.workers
         except InboxUnavailable:  # the next look restarts the server, and a later one asks again
             return
         if self._ready:

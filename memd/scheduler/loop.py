@@ -25,9 +25,10 @@ from memd.errors import (
 )
 from memd.events import Event, logger
 from memd.extraction import endpoint
-from memd.inbox import library, ruling, server_check, verbs
+from memd.inbox import library, server_check, verbs
 from memd.inbox.connection import connect, send
 from memd.inbox.outage import Outage
+from memd.inbox.ruling import Ruling
 from memd.inbox.verbs import Tick
 from memd.inbox.wake import WakeList
 from memd.memory.store.json_store import open_store
@@ -69,7 +70,8 @@ class Scheduler:
         self._rescue = Rescue(self._client)
         self._bells = Bells(settings, self._client)
         self._store = open_store(settings)
-        self._watch = Watch(settings, self._client, self._store)
+        self._ruling = Ruling(settings, self._client)
+        self._watch = Watch(settings, self._client, self._store, self._ruling)
         self._duties: list[Duty] = [
             self._watch,
             Intake(settings, self._client),
@@ -96,7 +98,7 @@ class Scheduler:
             if not self._stopping:
                 self._wake.wait(pause)
         with suppress(MemdError):  # then a rival waits for a beat that does not come
-            ruling.step_down(self._client)
+            self._ruling.step_down()
         self._log.info(Event.SCHEDULER_STOPPED)
 
     def _begin(self) -> None:
@@ -104,9 +106,9 @@ class Scheduler:
             try:
                 server_check.require(self._client, self._settings)
                 if not self._take_over:
-                    ruling.require_no_rival(self._client, self._settings, lambda: self._stopping)
+                    self._ruling.require_no_rival(lambda: self._stopping)
                 self._install()
-                ruling.beat(self._client, self._settings)
+                self._ruling.beat()
             except (AccountRefused, StoreUnfit):  # only a person can fix it, and the one who started us is present
                 raise
             except (InboxUnavailable, InboxFull, StoreUnavailable) as error:

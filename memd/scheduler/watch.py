@@ -10,8 +10,9 @@ from memd.config import Settings
 from memd.errors import InboxFull, StoreUnavailable
 from memd.events import Event, logger
 from memd.forget import Forgetting
-from memd.inbox import failover, library, ruling, server_check, verbs
+from memd.inbox import failover, library, server_check, verbs
 from memd.inbox.connection import fails_over, send
+from memd.inbox.ruling import Ruling
 from memd.memory.store.protocol import Store
 
 INTERVAL_S = 1.0
@@ -24,10 +25,11 @@ class Watch:
     stale = False
     """Whether the functions and settings on the server may be outdated: the next tick installs them."""
 
-    def __init__(self, settings: Settings, client: redis.Redis, store: Store) -> None:
+    def __init__(self, settings: Settings, client: redis.Redis, store: Store, ruling: Ruling) -> None:
         self._settings = settings
         self._client = client
         self._store = store
+        self._ruling = ruling
         self._fails_over = fails_over(settings)
         self._log = logger(duty=self.name)
 
@@ -36,9 +38,11 @@ class Watch:
         if not library.installed(self._client):
             self._log.error(Event.SERVER_EMPTIED)
             self.stale = True
+        if edited := self._ruling.beat():
+            self._log.warning(Event.SETTINGS_EDITED, names=list(edited))
+            self.stale = True
         if self.stale:
             self._install()
-        ruling.beat(self._client, self._settings)
         with suppress(StoreUnavailable):  # whoever uses the store meets the same error; the inbox goes on without it
             library.require_store(self._client, self._store)
         if self._fails_over and failover.is_another(self._client):

@@ -98,9 +98,10 @@ def is_refused(app: Memd) -> bool:
 
 
 def test_at_the_memory_limit_workers_drain_without_rq(own: Settings) -> None:
-    """R2: far beyond the limit RQ is refused everything; scheduler and worker start and drain all the same."""
+    """R2: far beyond the limit RQ is refused everything; scheduler and worker start and drain all the same, also with
+    other settings than the inbox's, which the server has no room for."""
     with OwnServer(own), Memd(own) as app, connect(own) as control:
-        library.install(control, own)
+        library.install(control, make_settings(own.data_dir, None, scheduler__quiet_s=0.2))
         for number in range(40):
             if number % 2:
                 tell(app, f"u{number % 7}", number)

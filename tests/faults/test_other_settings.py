@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from functools import partial
+from typing import Any
+
+import orjson
+import pytest
 import redis
 from support import MakeSettings, ended, execute, exit_code, part, wait_for
+from support.fault_support import events, has_logged
+from support.running_up import up
 
 from memd.client import Memd
 from memd.errors import OtherSettings
+from memd.inbox import library
 from memd.inbox.verbs import P
 from memd.testing import ModelServer
 
@@ -46,6 +54,100 @@ def test_a_scheduler_that_was_killed_keeps_nobody_out(client: redis.Redis, confi
         first.wait()
         with part("scheduler", other):
             wait_for(lambda: quiet_ms(client) == b"500", "the other one starts")
+
+
+def test_one_that_stops_beside_others_lets_nobody_in(client: redis.Redis, configured: MakeSettings) -> None:
+    """Those with the same settings go on; when the last of them has stopped, nobody has to wait."""
+    one, other = configured(scheduler__quiet_s=1, log__format="json"), configured(scheduler__quiet_s=0.5)
+    client.delete(f"{P}:config")
+    with part("scheduler", one) as second:
+        has_logged(one, "scheduler_started", 1)
+        beats = {client.hget(f"{P}:config", "beat")}
+        with part("scheduler", one):
+            has_logged(one, "scheduler_started", 2)
+            for _ in range(4):  # each has seen a beat of the other
+                wait_for(lambda: client.hget(f"{P}:config", "beat") not in beats, "they beat")
+                beats.add(client.hget(f"{P}:config", "beat"))
+        with part("scheduler", other) as rival:
+            assert exit_code(rival, 20) == 78
+        assert second.poll() is None
+
+
+def test_an_upgrade_host_by_host_is_nobodys_rival(client: redis.Redis, configured: MakeSettings) -> None:
+    """The newer build starts, even where a default has another value there; its settings hold, and the older one goes
+    on beside it, and starts again."""
+    client.delete(f"{P}:config")
+    older, newer = configured(scheduler__quiet_s=1, log__format="json"), configured(scheduler__quiet_s=0.5)
+    before = {"memd.inbox.library.BUILD": library.BUILD - 1}
+    with part("scheduler", older, constants=before) as first:
+        has_logged(older, "scheduler_started", 1)
+        assert client.hget(f"{P}:config", "build") == str(library.BUILD - 1).encode()
+        with part("scheduler", newer), part("scheduler", older, constants=before) as again:
+            wait_for(lambda: quiet_ms(client) == b"500", "the newer one's settings hold")
+            has_logged(older, "scheduler_started", 3)
+            beat = client.hget(f"{P}:config", "beat")
+            wait_for(lambda: client.hget(f"{P}:config", "beat") != beat, "they go on")
+            assert (first.poll(), again.poll(), quiet_ms(client)) == (None, None, b"500")
+
+
+def _are(client: redis.Redis, names: list[str], good: dict[Any, Any]) -> bool:
+    return all(client.hget(f"{P}:config", name) == good[name.encode()] for name in names if name != "beat")
+
+
+def test_what_was_edited_by_hand_is_put_back(client: redis.Redis, configured: MakeSettings, memd: Memd) -> None:
+    """Whatever stands there instead; neither a scheduler nor a worker ends of it, nor one that starts."""
+    settings = configured(log__format="json")
+    edits: list[dict[Any, Any]] = [{"quiet_ms": "9"}, {"lease_ms": b"\xff", "beat": "x", "max_attempts": "-"}]
+    with part("scheduler", settings) as first, part("worker", settings) as worker:
+        has_logged(settings, "scheduler_started", 1)
+        good = client.hgetall(f"{P}:config")
+        for edit in edits:
+            client.hset(f"{P}:config", mapping=edit)
+            client.hdel(f"{P}:config", "backoff_ms")
+            wait_for(partial(_are, client, [*edit, "backoff_ms"], good), "put back")
+        found = {name for event in events(settings, "scheduler", "settings_edited") for name in event["names"]}
+        assert found == {"quiet_ms", "backoff_ms", "lease_ms", "max_attempts"}
+        with part("scheduler", settings) as second:
+            has_logged(settings, "scheduler_started", 2)
+            memd.push([{"role": "user", "content": "I live in Porto."}], thread_id="t", user_id="ana", now=True)
+            assert ended(memd) == {"stored": 1}
+            assert (first.poll(), second.poll(), worker.poll()) == (None, None, None)
+    client.hset(f"{P}:config", mapping={"build": "x", "lease_ms": "x", "beat": "x", "total_day_tokens": "x"})
+    with part("scheduler", settings):
+        wait_for(
+            lambda: client.hget(f"{P}:config", "lease_ms") == good[b"lease_ms"], "a scheduler that starts mends it"
+        )
+        assert client.hget(f"{P}:config", "build") == str(library.BUILD).encode()
+
+
+@pytest.mark.long
+def test_up_is_restarted_at_once_and_does_not_take_over_twice(client: redis.Redis, configured: MakeSettings) -> None:
+    """Beside a scheduler with other settings it ends, with code 78. After a kill -9 it is ready with others, for the
+    beats of the one before are missing. One that took over and is taken over in turn leaves it at that, however often
+    its scheduler is restarted."""
+    first, second = (configured(drain__workers=1, scheduler__quiet_s=quiet, log__format="json") for quiet in (1, 0.5))
+
+    log = first.data_dir / "up.log"
+
+    def logged(name: str, times: int = 1) -> bool:
+        lines = (orjson.loads(line) for line in log.read_bytes().splitlines() if line.startswith(b"{"))
+        return [line.get("event") for line in lines].count(name) >= times
+
+    client.delete(f"{P}:config")
+    with part("scheduler", first), up(second) as (process, _):
+        assert exit_code(process, 60) == 78
+    with up(first) as (process, _):
+        wait_for(lambda: logged("up_ready"), "memd up is ready")
+        process.kill()
+        process.wait()
+    with up(second) as (process, _):
+        wait_for(lambda: logged("up_ready") and quiet_ms(client) == b"500", "the next one is ready")
+    with up(first, {"memd.ops.supervisor.BACKOFF_MAX_S": 0.5}, ["--take-over"]) as (process, _):
+        wait_for(lambda: logged("up_ready"), "memd up is ready")
+        with part("scheduler", second, words=["--take-over"]) as other:
+            wait_for(lambda: logged("part_waits", 3), "its scheduler is refused, and again")
+            assert (process.poll(), other.poll(), quiet_ms(client)) == (None, None, b"500")
+        wait_for(lambda: quiet_ms(client) == b"1000", "when the other one has stopped, it schedules again")
 
 
 def test_a_worker_keeps_the_leases_that_the_inbox_gives(

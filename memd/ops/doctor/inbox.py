@@ -54,11 +54,12 @@ def functions(checkup: Checkup) -> Verdict:
     missing = {"memd_push", f"memd_drain_{FUNCTIONS_VERSION}"} - loaded
     if missing:
         return bad(f"{', '.join(sorted(missing))} is not loaded: start a scheduler of this version")
-    if int(build) != library.BUILD:
-        what = "newer: upgrade this memd" if int(build) > library.BUILD else "older: restart the scheduler"
-        return warn(f"the functions are of build {int(build)} and this memd's of {library.BUILD}; they are {what}")
+    number = library.build_of(build)
+    if number != library.BUILD:
+        what = "newer: upgrade this memd" if number > library.BUILD else "older: restart the scheduler"
+        return warn(f"the functions are of build {number} and this memd's of {library.BUILD}; they are {what}")
     others = sorted(loaded - {"memd_push", f"memd_drain_{FUNCTIONS_VERSION}"})
-    return ok(f"build {int(build)}" + (f"; of other versions: {', '.join(others)}" if others else ""))
+    return ok(f"build {number}" + (f"; of other versions: {', '.join(others)}" if others else ""))
 
 
 def _library_names(client: redis.Redis) -> set[str]:
