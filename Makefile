@@ -41,7 +41,7 @@ test-long: $(READY) ## The pages of docs/ typed line by line, and searches that 
 
 test-store: $(READY) ## PostgreSQL and servers that fail over, started by itself: contract, flow, faults, kills; ten minutes
 	@PYTHONPATH=tests $(BIN)/python -m support.on_postgres
-	@cd tests && ../$(BIN)/python -m pytest -c ../pyproject.toml --rootdir=.. -p no:cacheprovider -m store faults/test_failover.py doors/test_deploy_runs.py
+	@cd tests && ../$(BIN)/python -m pytest -c ../pyproject.toml --rootdir=.. -p no:cacheprovider -m store -rs faults/test_failover.py faults/test_hosts.py doors/test_deploy_runs.py
 	@STORE=postgres PYTHONPATH=tests $(BIN)/python -m chaos small
 
 smoke: $(READY) ## A moment of each command that CI does not run as a whole
@@ -85,7 +85,7 @@ bench: $(READY) bench-peers ## Measure memd and its peers, in five minutes on a 
 bench-full: $(READY) bench-peers ## The same with up to 1,000,000 pending keys, and more turns
 	@$(BIN)/python -m benchmarks --size full --out benchmarks
 
-bench-scale: $(READY) ## One to three workers as separate hosts (network namespaces when root)
+bench-scale: $(READY) ## Workers and readers on 1, 2 and 4 hosts (namespaces: root), one cut off; PostgreSQL; four minutes
 	@$(BIN)/python -m benchmarks scale --out benchmarks/scale
 
 bench-overload: $(READY) ## Producers at twice the drain rate for two minutes, then near the memory limit

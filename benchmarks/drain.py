@@ -60,11 +60,14 @@ def measure(size: Size) -> Iterator[Measurement]:
     yield from figures_of(AREA, "langmem's ReflectionExecutor", _langmem(size))
 
 
-def push_all(place: Ground, count: int, start: int = 0, chars: int = 512) -> None:
-    """Push contexts, each of another user, through the trusted door, many in a pipeline."""
+def push_all(place: Ground, count: int, start: int = 0, chars: int = 512, users: int | None = None) -> None:
+    """Push contexts through the trusted door, many in a pipeline: each of another user, or of these users in turn."""
     for first in range(start, start + count, 200):
         numbers = range(first, min(start + count, first + 200))
-        pushes = (check_push(conversation(number, chars), place.settings.client) for number in numbers)
+        said = [conversation(number, chars) for number in numbers]
+        if users:
+            said = [{**one, "user_id": f"user-{number % users}"} for number, one in zip(numbers, said, strict=True)]
+        pushes = (check_push(one, place.settings.client) for one in said)
         for answer in Flight(place.client, [verbs.push(to_context(push)) for push in pushes]).land():
             if isinstance(answer, Exception):
                 raise answer

@@ -41,17 +41,24 @@ ROUNDS = 3
 IDLE_S = 60.0
 """Seconds after which a connection that nobody needs is closed."""
 
+SILENT_S, PROBE_S, PROBES, SILENT_MS = 5, 2, 3, 10_000
+"""Either side takes the other for gone: silent for 5 s and to three probes, or 10 s without a confirmation."""
+
 SETTINGS = (
-    f"-c statement_timeout={STATEMENT_MS} -c lock_timeout={LOCK_MS} -c idle_in_transaction_session_timeout={IDLE_MS}"
+    f"-c statement_timeout={STATEMENT_MS} -c lock_timeout={LOCK_MS} -c idle_in_transaction_session_timeout={IDLE_MS} "
+    f"-c tcp_keepalives_idle={SILENT_S} -c tcp_keepalives_interval={PROBE_S} -c tcp_keepalives_count={PROBES} "
+    f"-c tcp_user_timeout={SILENT_MS}"
 )
+"""What the server is told. No time-out of statements or transactions runs while it waits for the rest of a pipeline, so
+only the probes end the transaction of a host that is cut off there; by default a server waits two hours."""
 
 LINK: dict[str, str | int] = {
     "connect_timeout": 5,
     "keepalives": 1,
-    "keepalives_idle": 5,
-    "keepalives_interval": 2,
-    "keepalives_count": 3,
-    "tcp_user_timeout": 10_000,
+    "keepalives_idle": SILENT_S,
+    "keepalives_interval": PROBE_S,
+    "keepalives_count": PROBES,
+    "tcp_user_timeout": SILENT_MS,
     "target_session_attrs": "read-write",  # of several hosts the primary; a standby's documents may be old
 }
 
