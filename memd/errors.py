@@ -176,9 +176,13 @@ class DocumentTooNew(DocumentDamaged):
 
 
 class EmbedderFailed(MemdError):
-    """The app's embedder (`recall.embedder`) failed. Nothing was searched."""
+    """An embedder failed. With `recall.embedder` nothing was searched; with `vectors.url` no vector was written."""
 
     exit_code = 69
+
+
+class EmbedderRefused(EmbedderFailed):
+    """The embedder answers and refuses these texts, or the settings of `vectors`."""
 
 
 class ClaimLost(MemdError):

@@ -80,6 +80,8 @@ class Event(StrEnum):
     CLAIM_LOST = "claim_lost"
     FORGOTTEN = "forgotten"
     FORGETTING_WAITS = "forgetting_waits"
+    VECTORS_MADE = "vectors_made"
+    VECTORS_DELAYED = "vectors_delayed"
 
     HTTP_READY = "http_ready"
     HTTP_STOPPED = "http_stopped"

@@ -62,6 +62,10 @@ class AgentMemory:
         return edited.fact_id
 
 
+WORDS_ONLY = "Searched by words only: the search by meaning is not available now. Other words may find more."
+"""What a tool says of a search that should have gone by vectors too."""
+
+
 def with_note(block: str) -> str:
     """A `<memory>` block that begins with NOTE; the push filter removes both. An empty block stays empty."""
     return block.replace("<memory>\n", f"<memory>\n{NOTE}\n\n", 1)

@@ -61,6 +61,7 @@ GROUPS = {
         "acl": ("access", "Print the accounts for your own server."),
         "token": ("access", "Add, list or revoke tokens for `memd serve`."),
         "store": ("store", "Set up the database of a store in PostgreSQL."),
+        "vectors": ("vectors", "Count the vectors of search by meaning, or make those that are missing."),
     },
 }
 """The help page: each command by its group, with the module of this package that has it, and its line there."""

@@ -113,6 +113,12 @@ def warn(text: str) -> None:
     typer.echo(text, err=True)
 
 
+def warn_of_words_only(why: str) -> None:
+    """Say on stderr why a search that should have gone by vectors too went by words alone, if it did."""
+    if why:
+        warn(f"searched by words only: {why}")
+
+
 def read_file(file: str, most: int = -1) -> bytes:
     """The bytes of a file (`-`: of standard input), at most so many. Raises typer.BadParameter."""
     if file == "-":

@@ -20,6 +20,7 @@ from memd.cli.common import (
     nothing,
     settings,
     warn,
+    warn_of_words_only,
 )
 from memd.client import Memd
 from memd.memory.document import Fact, saved_at
@@ -127,7 +128,7 @@ def inject(
     """
     with Memd(settings()) as memd:
         warn_of_damage(memd, user, agent)
-        block = memd.inject(
+        block = memd.injection(
             user,
             agent_name=agent,
             max_tokens=max_tokens,
@@ -136,8 +137,9 @@ def inject(
             project_id=project,
             include_pending=include_pending,
         )
-    if block:
-        echo(block)
+    warn_of_words_only(block.words_only)
+    if block.text:
+        echo(block.text)
     else:
         nothing("nothing to inject")
 

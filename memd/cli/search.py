@@ -6,7 +6,19 @@ from typing import Annotated, Any
 
 import typer
 
-from memd.cli.common import Agent, Json, Pending, ProjectOption, ThreadOption, User, echo, echo_json, nothing, settings
+from memd.cli.common import (
+    Agent,
+    Json,
+    Pending,
+    ProjectOption,
+    ThreadOption,
+    User,
+    echo,
+    echo_json,
+    nothing,
+    settings,
+    warn_of_words_only,
+)
 from memd.cli.fact_filters import Categories, Member, PeriodBy, Scopes, Since, Until
 from memd.client import Memd
 from memd.memory.facts import category_of, content_of, id_of
@@ -42,6 +54,7 @@ def search(  # noqa: PLR0913, PLR0917  (each parameter is an option)
             since=since, until=until, by=by, thread_id=thread, project_id=project,
             include_pending=include_pending,
         )  # fmt: skip
+    warn_of_words_only(hits.words_only)
     if as_json:
         echo_json(list(map(_row, hits)))
         return

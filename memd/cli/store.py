@@ -15,6 +15,11 @@ store = typer.Typer(help="Set up the database of a store in PostgreSQL.", no_arg
 PACKAGE = "memd.memory.store.postgres"
 """Loaded by name: it needs an extra."""
 
+NO_PGVECTOR = (
+    "vectors: kept as bytes, and compared by memd; pgvector is not on this server, or this role may not create it "
+    "(CREATE EXTENSION vector, then `memd store init` again)"
+)
+
 
 @store.command()
 def init() -> None:
@@ -28,13 +33,14 @@ def init() -> None:
     url = settings().store.url
     if url is None:
         raise ConfigError("setting store.url is missing: the address of the database, postgresql://user@host/name")
-    before, after = dotted.load("store.class", f"{PACKAGE}.migrations.migrate")(url.reveal())
+    before, after, pgvector = dotted.load("store.class", f"{PACKAGE}.migrations.migrate")(url.reveal())
     if before == after:
         echo(f"the tables have version {after}: nothing to do")
     elif before:
         echo(f"the tables have version {after} now, from {before}")
     else:
         echo(f"made the tables, version {after}; `memd store roles` prints roles with the least rights")
+    echo(f"vectors: kept and compared by pgvector {pgvector}" if pgvector else NO_PGVECTOR)
 
 
 @store.command()

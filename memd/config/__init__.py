@@ -15,6 +15,7 @@ from memd.config.settings import (
     SessionSettings,
     Settings,
     StoreSettings,
+    VectorsSettings,
     names,
 )
 
@@ -33,6 +34,7 @@ __all__ = [
     "SessionSettings",
     "Settings",
     "StoreSettings",
+    "VectorsSettings",
     "as_environment",
     "by_name",
     "load",

@@ -10,6 +10,7 @@ from datetime import UTC, tzinfo
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
+from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo
 
 from msgspec import Meta, Struct, field, structs
@@ -73,6 +74,20 @@ def _zone(name: str) -> tzinfo:
         return UTC if name == "UTC" else ZoneInfo(name)
     except (KeyError, OSError, ValueError):  # unknown, a folder of zones, no name at all
         raise ValueError("timezone must be an IANA name, such as Europe/Berlin (the package tzdata has all)") from None
+
+
+def _is_plain_address(address: str) -> bool:
+    """Whether it is an http(s) address that holds no secret."""
+    try:
+        parts = urlsplit(address)
+        return (
+            parts.scheme in ("http", "https")
+            and bool(parts.hostname)
+            and "@" not in parts.netloc
+            and ((parts.port or 1) > 0 and not parts.query)
+        )
+    except ValueError:
+        return False
 
 
 class ServerSettings(Section, frozen=True):
@@ -252,6 +267,26 @@ class RecallSettings(Section, frozen=True):
     cache_mb: Annotated[int, Meta(ge=1, le=1_000_000)] = 256
 
 
+class VectorsSettings(Section, frozen=True):
+    url: str | None = None
+    model: Annotated[str, Meta(max_length=200)] = ""
+    dimensions: Annotated[int, Meta(ge=1, le=4_096)] | None = None
+    api_key: Secret | None = None
+    query_s: Annotated[float, Meta(ge=0.01, le=30)] = 1.0
+    batch_s: Annotated[float, Meta(ge=0.1, le=120)] = 20.0
+    batch: Annotated[int, Meta(ge=1, le=2_048)] = 64
+    min_cosine: Annotated[float, Meta(ge=-1, le=1)] = 0.3
+
+    def __post_init__(self) -> None:
+        _hide(self, "api_key")
+        if self.url is None:
+            return
+        if not _is_plain_address(self.url):
+            raise ValueError("url must be an http(s) address without user and password, such as https://host/v1")
+        if not self.model:
+            raise ValueError("model is missing: the name of the embedding model at url")
+
+
 class SessionSettings(Section, frozen=True):
     keep_days: Annotated[int, Meta(ge=1, le=36_500)] = 90
     strategy: Literal["recent", "auto", "transcript"] = "recent"
@@ -320,12 +355,15 @@ class Settings(Section, frozen=True):
     said: SaidSettings = SaidSettings()
     store: StoreSettings = StoreSettings()
     recall: RecallSettings = RecallSettings()
+    vectors: VectorsSettings = VectorsSettings()
     session: SessionSettings = SessionSettings()
     http: HttpSettings = HttpSettings()
     log: LogSettings = LogSettings()
 
     def __post_init__(self) -> None:
         _hide(self, "redis_url")
+        if self.vectors.url is not None and self.recall.embedder is not None:
+            raise ValueError("vectors.url and recall.embedder are two embedders: set one of them to null")
 
 
 def names() -> Iterator[str]:

@@ -15,7 +15,7 @@ from memd.http.fields import Export, Forget, Inject, InjectQuery, SearchBody, Th
 from memd.http.operation import HttpRequest, json_response
 from memd.push.validation import thread_of
 from memd.recall.inject import Injection
-from memd.recall.search import Found
+from memd.recall.search import Found, Hits
 
 PRIVATE = "private, no-cache"
 """A client may store the response, but must revalidate it each time."""
@@ -57,7 +57,7 @@ async def inject(request: HttpRequest) -> Response:
 async def inject_for(request: HttpRequest) -> Response:
     """The block for a prompt, with the fields in a body."""
     block = await _injection(request, request.body)
-    return json_response({"text": block.text, "version": block.version})
+    return json_response(_block(block))
 
 
 async def _injection(request: HttpRequest, fields: InjectQuery | Inject) -> Injection:
@@ -82,7 +82,7 @@ async def search(request: HttpRequest) -> Response:
     """The facts that match, best first."""
     body: SearchBody = request.body
 
-    def work() -> list[Found]:
+    def work() -> Hits:
         return request.service.memd.search(
             body.user_id,
             body.query,
@@ -102,7 +102,8 @@ async def search(request: HttpRequest) -> Response:
         )
 
     results = await request.service.run(request.service.inbox if body.include_pending else request.service.files, work)
-    return json_response({"found": [_row(result, explain=body.explain) for result in results]})
+    rows = [_row(result, explain=body.explain) for result in results]
+    return json_response({"found": rows, **_said(results.words_only)})
 
 
 def _thread(request: HttpRequest, thread_id: str | None) -> str | None:
@@ -193,7 +194,16 @@ def _row(result: Found, *, explain: bool) -> dict[str, object]:
 
 
 def _tagged_block(request: HttpRequest, block: Injection) -> Response:
-    return _tagged(request, orjson.dumps({"text": block.text, "version": block.version}), block.version)
+    return _tagged(request, orjson.dumps(_block(block)), block.version)
+
+
+def _block(block: Injection) -> dict[str, str]:
+    return {"text": block.text, "version": block.version, **_said(block.words_only)}
+
+
+def _said(words_only: str) -> dict[str, str]:
+    """Why a search went by words alone, if it did against the settings."""
+    return {"words_only": words_only} if words_only else {}
 
 
 def _tagged(request: HttpRequest, data: bytes, version: str) -> Response:

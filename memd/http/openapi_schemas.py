@@ -43,9 +43,9 @@ def _object(title: str, properties: Schema, optional: Schema | None = None, **mo
     }
 
 
-def _list(title: str, name: str, item: Schema) -> Schema:
+def _list(title: str, name: str, item: Schema, optional: Schema | None = None) -> Schema:
     """All rows, in a field."""
-    return _object(title, {name: {"type": "array", "items": item}})
+    return _object(title, {name: {"type": "array", "items": item}}, optional)
 
 
 def _page(title: str, name: str, item: Schema) -> Schema:
@@ -219,6 +219,13 @@ PROJECT_WHY = _object(
 
 ID = _object("Id", {"id": _TEXT})
 
+_WORDS_ONLY: Schema = {
+    "words_only": {
+        "type": "string",
+        "description": "Why the search went by words alone: the embedder failed, or no fact has a vector. Else absent.",
+    }
+}
+
 BLOCK = _object(
     "Block",
     {
@@ -228,6 +235,7 @@ BLOCK = _object(
         },
         "version": {"type": "string", "description": "Equal exactly when the text is equal; also the ETag."},
     },
+    _WORDS_ONLY,
 )
 
 _SHARE: Schema = {"type": "number", "minimum": 0, "maximum": 1}
@@ -251,6 +259,7 @@ FOUND = _list(
         },
         {"explain": _object("Explanation", dict.fromkeys(("similarity", "confidence", "scope"), _SHARE))},
     ),
+    _WORDS_ONLY,
 )
 
 _DRY_RUN: Schema = {"dry_run": {"type": "boolean"}}

@@ -8,7 +8,7 @@ from typing import Annotated, Any, get_args
 from mcp_types import ToolAnnotations
 from pydantic import Field
 
-from memd.adapters.agent_memory import AgentMemory, list_block, search_block
+from memd.adapters.agent_memory import WORDS_ONLY, AgentMemory, list_block, search_block
 from memd.client import Memd
 from memd.context import DEFAULT_AGENT
 from memd.errors import InboxUnavailable, Rejected
@@ -97,7 +97,8 @@ class Tools:
                 include_said=False,
                 **_filters(memory_type, scope),
             )
-        return search_block(found) or "Nothing is remembered that has to do with this."
+        block = search_block(found) or "Nothing is remembered that has to do with this."
+        return f"{block}\n({WORDS_ONLY})" if found.words_only else block
 
     def memory_list(
         self,

@@ -98,10 +98,14 @@ LINE_BYTES = getsizeof(("", 0)) + 2 * getsizeof(1) + 4 * 8
 
 @dataclass(frozen=True, slots=True)
 class Injection:
-    """A block for a prompt. `version`: SHA-256 of the text, cut to 32 digits; equal exactly when the text is."""
+    """A block for a prompt. `version`: SHA-256 of the text, cut to 32 digits; equal exactly when the text is.
+
+    `words_only`: as in the `Hits` of a search.
+    """
 
     text: str
     version: str
+    words_only: str = ""
 
 
 class _BlockLine(NamedTuple):

@@ -243,10 +243,11 @@ class Indexed:
 def _with_vectors(values: Mapping[int, float], cosines: Mapping[int, float]) -> dict[int, float]:
     """Words plus VECTORS times the cosine, which is spread from 0 (the farthest) to 1 (the nearest)."""
     lowest, highest = min(cosines.values()), max(cosines.values())
-    spread = (highest - lowest) or 1.0
+    spread = highest - lowest
     best = max(values.values(), default=1.0)
     fused = {place: value / best for place, value in values.items()}
     for place, cosine in cosines.items():
         if place in fused or cosine >= FLOOR:
-            fused[place] = fused.get(place, 0.0) + VECTORS * (cosine - lowest) / spread
+            nearness = (cosine - lowest) / spread if spread else 1.0  # one fact alone is the nearest
+            fused[place] = fused.get(place, 0.0) + VECTORS * nearness
     return fused

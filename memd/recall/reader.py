@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
@@ -41,10 +42,11 @@ from memd.recall.edges import period_of
 from memd.recall.inject import Injection, Lines, inject, versioned
 from memd.recall.layers import Excerpt, Layer, around_excerpts, around_facts, excerpts_of, of_last_turns
 from memd.recall.memories import Memory, alone, merged, with_excerpts
+from memd.recall.nearness import Aligned, Nearness
 from memd.recall.past import Past, as_of
 from memd.recall.pending import Pending, PendingMessages
 from memd.recall.ranking import Indexed
-from memd.recall.search import Found, Search, check, everything, rank
+from memd.recall.search import Found, Hits, Search, check, everything, rank
 from memd.recall.vectors import Vectors, load_embedder
 from memd.recall.why import why, with_turns
 from memd.recall.with_places import visible, with_project, without_shared
@@ -88,6 +90,9 @@ class _Cached:
     scopes: frozenset[Scope] = frozenset()
     """Of a variant: the scopes whose facts of the user's own documents it has."""
 
+    near: Aligned | None = None
+    """The vectors of its facts, with `vectors.url`; they may be older than the stored ones."""
+
     @cached_property
     def layers(self) -> list[Layer]:
         return self.read_layers()
@@ -119,6 +124,7 @@ class _Cached:
             size += getattr(self, name).bytes_taken if name in vars(self) else 0
         if "layers" in vars(self) and self.project is None and not self.scopes:  # variants share them
             size += sum(LAYER_BYTES * layer.said.size for layer in self.layers)
+        size += self.near.bytes_taken if self.near is not None else 0
         size += sum(variant.size() for variant in list(self.variants.values()))
         return size + (self.lines.bytes_taken if "lines" in vars(self) else 0)
 
@@ -164,14 +170,17 @@ class Reader:
         if search is None and not include_pending:
             return self._block(bucket, base, cached, max_tokens)
         first: list[int | Excerpt] = []
+        words_only = ""
         if search is not None:
+            asked = self._ask(search)
             indexed = cached.indexed if include_said else cached.indexed_facts
             own = self._own_turns(places.thread_id if include_said else None, cached)
-            first = [indexed.memory.shown(hit.place) for hit in self._ranked(indexed, search, own)]
+            cosines, words_only = self._cosines(asked, search, cached, self._buckets_named(bucket, places))
+            first = [indexed.memory.shown(hit.place) for hit in _ranked(indexed, search, own, cosines)]
         pending = [message.text for message in self._pending_of(bucket)] if include_pending else []
         block = versioned(inject(cached.lines, self._recall, max_tokens, first=first, pending=pending))
         self._keep(bucket, base)
-        return block
+        return dataclasses.replace(block, words_only=words_only) if words_only else block
 
     def at_hand(self, bucket: Bucket, max_tokens: int | None = None, places: Places = NOWHERE) -> Injection | None:
         """The cached block if nothing has changed since, else None; costs a `stat`. Raises StoreUnavailable.
@@ -197,18 +206,20 @@ class Reader:
         *,
         include_pending: bool,
         include_said: bool,
-    ) -> list[Found]:
+    ) -> Hits:
         """The facts and excerpts that match, best first. Raises StoreUnavailable, DocumentDamaged, EmbedderFailed."""
+        asked = self._ask(search)
         base, places = self._read(bucket), self._named(bucket, places)
         cached = self._seen(bucket, base, places)
         indexed = cached.indexed if include_said else cached.indexed_facts
         if include_pending:
             indexed = indexed.with_pending(self._pending_of(bucket))
         own = self._own_turns(places.thread_id if include_said else None, cached)
-        hits = self._ranked(indexed, search, own)
+        cosines, words_only = self._cosines(asked, search, cached, self._buckets_named(bucket, places))
+        hits = _ranked(indexed, search, own, cosines)
         self._keep(bucket, base)
         accesses = {part: self.accesses(part) for part in {_bucket_of(hit, bucket) for hit in hits}}
-        found = [_shown(hit, accesses[_bucket_of(hit, bucket)]) for hit in hits]
+        found = Hits((_shown(hit, accesses[_bucket_of(hit, bucket)]) for hit in hits), words_only)
         self._touch(bucket, hits)
         return found
 
@@ -261,14 +272,33 @@ class Reader:
     def _named(self, bucket: Bucket, places: Places) -> Places:
         return places.of_user(bucket.user_id, shared=self._settings.store.shared)
 
-    def _ranked(self, indexed: Indexed, search: Search, own: frozenset[str] = frozenset()) -> list[Found]:
-        """What answers a search, by words and, with an embedder, by vectors. `own`: turns that are no answer."""
-        cosines: dict[int, float] = {}
+    @cached_property
+    def _nearness(self) -> Nearness | None:
+        return Nearness(self._settings, self._store) if self._settings.vectors.url is not None else None
+
+    def _ask(self, search: Search) -> Future[bytes] | None:
+        """Begin to embed the query, where an embedder is set: it works while the memory is read."""
+        return self._nearness.ask(search.query) if self._nearness is not None else None
+
+    def _cosines(
+        self, asked: Future[bytes] | None, search: Search, cached: _Cached, buckets: Sequence[Bucket]
+    ) -> tuple[dict[int, float], str]:
+        """How near each fact is to the query; and why the search goes by words alone, if it does against the settings.
+
+        Raises EmbedderFailed where the embedder is a function of the app's.
+        """
+        facts = cached.memory.facts
+        if asked is not None and self._nearness is not None:
+            cached.near = self._nearness.aligned(cached.near, buckets, facts)
+            return self._nearness.cosines(asked, cached.near, buckets)
         if self._vectors is not None:
-            texts = list(map(content_of, indexed.memory.facts))
-            cosines = dict(enumerate(self._vectors.cosines(search.query, texts)))
-        period = period_of(search.query, datetime.now(UTC), indexed)
-        return rank(indexed, search, cosines, indexed.left_out(own, past=period.past), period)
+            return dict(enumerate(self._vectors.cosines(search.query, list(map(content_of, facts))))), ""
+        return {}, ""
+
+    def _buckets_named(self, bucket: Bucket, places: Places) -> tuple[Bucket, ...]:
+        """The buckets that may hold a fact of what a read sees."""
+        named = (of_project(places.project_id),) if places.project_id and not bucket.project_id else ()
+        return (*self._buckets(bucket), *named)
 
     def _block(self, bucket: Bucket, base: _Cached, cached: _Cached, max_tokens: int | None) -> Injection:
         block = cached.blocks.get(max_tokens)
@@ -350,6 +380,12 @@ class Reader:
         if bucket.agent_name == DEFAULT_AGENT or not self._recall.with_user_memory:
             return (bucket,)
         return Bucket(bucket.user_id), bucket
+
+
+def _ranked(indexed: Indexed, search: Search, own: frozenset[str], cosines: Mapping[int, float]) -> list[Found]:
+    """What answers a search, by words and vectors. `own`: turns that are no answer."""
+    period = period_of(search.query, datetime.now(UTC), indexed)
+    return rank(indexed, search, cosines, indexed.left_out(own, past=period.past), period)
 
 
 def _bucket_of(hit: Found, bucket: Bucket) -> Bucket:

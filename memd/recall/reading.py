@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from memd.recall.inject import Injection
     from memd.recall.past import Past
     from memd.recall.reader import Reader
-    from memd.recall.search import Found
+    from memd.recall.search import Hits
 
 
 def places_of(thread_id: str | None, project_id: str | None, app: str | None = None) -> Places:
@@ -118,8 +118,10 @@ class Reading:
         include_pending: bool = False,
         include_said: bool = True,
         **filters: Unpack[SearchFilters],
-    ) -> list[Found]:
+    ) -> Hits:
         """The facts and excerpts (see `Found.kind`) that match a query, best first, at most `limit` (1 to 500).
+
+        A list; its `words_only` says why a search with `vectors.url` went by words alone, if it did.
 
         Filters: `categories`, `scopes`, `member`, `since`, `until`, `by`, as in `facts`. Each fact found has `status`
         and `lastUsedAt` (before this search), too. `agent_name`, `thread_id`, `project_id`, `include_pending`,

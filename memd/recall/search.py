@@ -5,7 +5,7 @@ score = 0.5 similarity + 0.3 confidence + 0.2 scope, within what `order` allows.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from typing import Unpack
@@ -51,6 +51,18 @@ class Found:
     def pending(self) -> bool:
         """Whether it is a message that is not extracted yet."""
         return self.kind == "pending"
+
+
+class Hits(list[Found]):
+    """What a search found, best first.
+
+    `words_only`: empty, or why a search that should have gone by vectors too went by words alone: a code
+    (E_EMBEDDER_TIMEOUT, E_VECTORS_NONE, …), a colon and a sentence.
+    """
+
+    def __init__(self, found: Iterable[Found] = (), words_only: str = "") -> None:
+        super().__init__(found)
+        self.words_only = words_only
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
+from types import ModuleType
 from typing import TYPE_CHECKING, Protocol
 
 from memd.config import dotted
@@ -39,15 +40,20 @@ def load_embedder(name: str) -> Embedder:
     return embedder
 
 
+def load_numpy(setting: str) -> ModuleType:
+    """The module numpy, for a setting that needs it. Raises ConfigError without the extra `embeddings`."""
+    try:
+        import numpy  # noqa: PLC0415  (part of the extra; other users do not pay for its import)
+    except ImportError:
+        raise ConfigError(f"setting {setting} needs memd's extra `embeddings` (numpy)") from None
+    return numpy
+
+
 class Vectors:
     """Caches the vectors of texts. Thread-safe. Raises ConfigError without the extra `embeddings`."""
 
     def __init__(self, embed: Embedder) -> None:
-        try:
-            import numpy  # noqa: PLC0415  (part of the extra; other users do not pay for its import)
-        except ImportError:
-            raise ConfigError("setting recall.embedder needs memd's extra `embeddings` (numpy)") from None
-        self._numpy = numpy
+        self._numpy = load_numpy("recall.embedder")
         self._embed = embed
         self._lock = threading.Lock()
         self._kept: OrderedDict[str, NDArray[numpy.float32]] = OrderedDict()

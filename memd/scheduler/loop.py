@@ -37,6 +37,7 @@ from memd.scheduler.bells import Bells
 from memd.scheduler.budgets import Budgets
 from memd.scheduler.duty import Duty
 from memd.scheduler.intake import Intake
+from memd.scheduler.missing_vectors import MissingVectors
 from memd.scheduler.rescue import Rescue
 from memd.scheduler.unread import UnreadLists
 from memd.scheduler.upkeep import Upkeep
@@ -78,6 +79,7 @@ class Scheduler:
             UnreadLists(settings, self._client),
             Budgets(self._client, self._store),
             Upkeep(settings, self._store),
+            *([MissingVectors(settings, self._store)] if settings.vectors.url is not None else []),
         ]
         self._next = dict.fromkeys(range(len(self._duties)), 0.0)
         self._endpoint = endpoint(settings.extraction)

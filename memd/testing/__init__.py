@@ -1,6 +1,10 @@
-"""For people who build on memd: a real HTTP server that plays the model's endpoint. See `ModelServer`."""
+"""For people who build on memd: real HTTP servers that play the model's endpoint and the embedder.
 
+See `ModelServer` and `EmbeddingServer`.
+"""
+
+from memd.testing.embedding_server import EmbeddingServer
 from memd.testing.model_server import ModelServer, Recorded, Reply, facts_from_messages
 from memd.testing.replies import Refused
 
-__all__ = ["ModelServer", "Recorded", "Refused", "Reply", "facts_from_messages"]
+__all__ = ["EmbeddingServer", "ModelServer", "Recorded", "Refused", "Reply", "facts_from_messages"]

@@ -31,6 +31,7 @@ from memd.workers.ask import Asking, has_paid_answer
 from memd.workers.before import within_tokens
 from memd.workers.commit import Documents
 from memd.workers.halving import Parts
+from memd.workers.new_vectors import NewVectors
 from memd.workers.outcome import (
     Dead,
     Deferred,
@@ -63,14 +64,15 @@ class Remembering:
         self._resources = resources
         self._documents = Documents(resources)
         self._settling = Settling(resources)
+        self._new_vectors = NewVectors(resources)
         self.asking = Asking(resources)
 
     async def run(self, claim: Claim) -> None:
         """Load the document, choose the new messages, ask the extractor, commit the result; then settle with the inbox.
 
         Each verb takes the value of the verb before it; a verb that returns an outcome instead ends the part.
-        A claim has one part, unless the model cannot take all of its messages together (`halving`).
-        Never raises because of the claim.
+        A claim has one part, unless the model cannot take all of its messages together (`halving`). Vectors of new
+        facts are made last, when the claim has ended. Never raises because of the claim.
         """
         parts = Parts(claim, self._resources.settings.drain.max_attempts)
         for part in parts:
@@ -88,7 +90,10 @@ class Remembering:
             except Exception as error:  # noqa: BLE001  (whatever failed, the claim ends with an outcome)
                 step = judge(error)
             parts.end(step)
-        await self._settle(claim, self._with_paid(parts), parts.progress.spent)
+        outcome = self._with_paid(parts)
+        await self._settle(claim, outcome, parts.progress.spent)
+        if isinstance(outcome, Stored):
+            await self._new_vectors.make(claim.key.bucket)
 
     def _with_paid(self, parts: Parts) -> Outcome:
         """The claim's outcome, with the answers to pieces of a message if it is a release."""

@@ -25,7 +25,7 @@ from memd.errors import ConfigError, Conflict, DocumentTooNew, MemdError, StoreU
 from memd.memory.store import document_file
 from memd.memory.store.postgres import PostgresStore, connecting
 from memd.memory.store.postgres.committing import bucket_lock, owner_lock
-from memd.memory.store.postgres.migrations import Migrated, migrate
+from memd.memory.store.postgres.migrations import VERSION, migrate
 from memd.memory.store.postgres.roles import statements
 from memd.memory.store.protocol import Wish
 
@@ -426,9 +426,9 @@ def test_no_error_shows_the_address_or_the_password(postgres: PostgresServer, tm
 
 def test_tables_of_another_version_are_refused(postgres: PostgresServer, store: PostgresStore) -> None:
     """Who writes asks in each statement; who sets up refuses what is newer and changes nothing."""
-    assert migrate(postgres.url(NAME)) == Migrated(1, 1)
+    assert migrate(postgres.url(NAME))[:2] == (VERSION, VERSION)
     save(store, "tea")
-    postgres.sql("UPDATE memd.store SET version = 2, min_writer = 2", NAME)
+    postgres.sql("UPDATE memd.store SET version = version + 1, min_writer = version + 1", NAME)
     try:
         with pytest.raises(StoreUnfit, match="E_STORE_TOO_NEW"):
             save(store, "coffee")
@@ -436,18 +436,39 @@ def test_tables_of_another_version_are_refused(postgres: PostgresServer, store: 
             migrate(postgres.url(NAME))
         assert contents(store) == ["tea"]
     finally:
-        postgres.sql("UPDATE memd.store SET version = 1, min_writer = 1", NAME)
+        postgres.sql("UPDATE memd.store SET version = version - 1, min_writer = version - 1", NAME)
     postgres.sql("CREATE DATABASE fresh")
     try:
         with pytest.raises(StoreUnfit, match="memd store init"):
             store_at(postgres.url("fresh")).load(ALICE)
         with ThreadPoolExecutor(3) as pool:
             made = list(pool.map(migrate, [postgres.url("fresh")] * 3))
-        assert {one.after for one in made} == {1}
+        assert {one.after for one in made} == {VERSION}
         save(store_at(postgres.url("fresh")), "tea")
     finally:
         connecting.Postgres.close_all()
         postgres.sql("DROP DATABASE fresh")
+
+
+def test_tables_of_version_1_are_brought_up_to_date(postgres: PostgresServer) -> None:
+    """What is there stays. Until then a removal, which would leave a vector, says what to do."""
+    postgres.sql("CREATE DATABASE old")
+    try:
+        url = postgres.url("old")
+        migrate(url)
+        old = store_at(url)
+        save(old, "tea")
+        postgres.sql("DROP TABLE memd.vectors, memd.vector_sets", "old")
+        postgres.sql("UPDATE memd.store SET version = 1, min_writer = 1", "old")
+        loaded = old.load(ALICE)
+        with pytest.raises(StoreUnfit, match="memd store init"):
+            old.commit(ALICE, loaded, {**loaded.document, "revision": 2, "facts": []}, ours)
+        assert migrate(url)[:2] == (1, VERSION)
+        save(old, "coffee")
+        assert contents(old) == ["tea", "coffee"]
+    finally:
+        connecting.Postgres.close_all()
+        postgres.sql("DROP DATABASE old")
 
 
 def _as(postgres: PostgresServer, role: str) -> str:

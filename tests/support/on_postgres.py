@@ -10,6 +10,7 @@ import argparse
 import os
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 TESTS = Path(__file__).parents[1]
@@ -17,6 +18,8 @@ TESTS = Path(__file__).parents[1]
 CONTRACT = ("unit/test_stores.py",)
 FILES = (
     *CONTRACT,
+    "unit/test_fact_vectors.py",
+    "flow/test_new_vectors.py",
     "faults/test_postgres.py",
     "faults/test_postgres_cli.py",
     "faults/test_postgres_failover.py",
@@ -33,6 +36,9 @@ FILES = (
     "faults/test_dead_workers.py",
 )
 
+PGVECTOR = ("unit/test_fact_vectors.py", "faults/test_postgres_vectors.py")
+"""On a server with pgvector: that of the package pgserver, if it is installed."""
+
 CANNOT = 3
 
 
@@ -44,10 +50,26 @@ def main() -> int:
     if reason := _why_not():
         sys.stderr.write(f"not run on PostgreSQL: {reason}\n")
         return 0 if smoke else CANNOT
-    words = ["-m", "pytest", "-c", "../pyproject.toml", "--rootdir=..", "-p", "no:cacheprovider", "-q"]
-    words += CONTRACT if smoke else ("-n", "2", "--dist", "loadfile", "--durations", "12", *FILES)
-    environ = {**os.environ, "STORE": "postgres", "PYTHONPATH": str(TESTS)}
-    return subprocess.run([sys.executable, *words], cwd=TESTS, env=environ, check=False).returncode
+    if smoke:
+        return _run(*CONTRACT)
+    ended = _run("-n", "2", "--dist", "loadfile", "--durations", "12", *FILES)
+    programs = _programs_with_pgvector()
+    if programs is None:
+        sys.stderr.write("not run with pgvector: the package pgserver is not installed (pip install pgserver)\n")
+        return ended
+    return _run(*PGVECTOR, POSTGRES_BIN=str(programs)) or ended
+
+
+def _run(*words: str, **environ: str) -> int:
+    pytest = ["-m", "pytest", "-c", "../pyproject.toml", "--rootdir=..", "-p", "no:cacheprovider", "-q"]
+    chosen = {**os.environ, "STORE": "postgres", "PYTHONPATH": str(TESTS), **environ}
+    return subprocess.run([sys.executable, *pytest, *words], cwd=TESTS, env=chosen, check=False).returncode
+
+
+def _programs_with_pgvector() -> Path | None:
+    """The programs of the server that the package pgserver carries; None without it."""
+    found = find_spec("pgserver")  # importing it would look for a server
+    return Path(found.origin).parent / "pginstall" / "bin" if found is not None and found.origin else None
 
 
 def _why_not() -> str:

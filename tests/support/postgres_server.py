@@ -43,7 +43,9 @@ timezone = 'UTC'
 
 
 def programs() -> Path:
-    """The folder of PostgreSQL's programs, the newest one. Raises Missing."""
+    """The folder of PostgreSQL's programs: POSTGRES_BIN, or the newest one. Raises Missing."""
+    if chosen := os.environ.get("POSTGRES_BIN"):
+        return Path(chosen)
     found = sorted(Path("/usr/lib/postgresql").glob("*/bin/postgres"), key=lambda file: int(file.parts[-3]))
     if found:
         return found[-1].parent

@@ -24,13 +24,14 @@ from memd.memory.document import Document, empty_document, facts_of, ledger_of, 
 from memd.memory.parsing import fact_count, parse
 from memd.memory.said.changes import SaidChange
 from memd.memory.said.turns import NOTHING_SAID, Said, decode
-from memd.memory.store import damage, document_file, erase, paths, said_file, tombstone_names
+from memd.memory.store import damage, document_file, erase, paths, said_file, tombstone_names, vector_file
 from memd.memory.store.protocol import NO_IDENTITIES, Entry, Erased, Identities, Loaded, Speaker, Store
 from memd.memory.store.reading_notes import ReadingNoteFiles
 from memd.memory.store.secret import keyed
 from memd.memory.store.session_files import SessionFiles
 from memd.memory.store.tombstone import TombstoneFiles
 from memd.memory.store.user_changes import UserChanges, mark_change
+from memd.memory.store.vector_file import VectorFiles
 
 ROUNDS = 10
 """How often the said layer is looked for again because a commit has just replaced its file."""
@@ -70,6 +71,7 @@ class JsonStore:
         self.tombstones = TombstoneFiles(data_dir)
         self.reading_notes = ReadingNoteFiles(data_dir, shared=settings.shared)
         self.sessions = SessionFiles(data_dir, self.tombstones)
+        self.vectors = VectorFiles(data_dir, self.tombstones, self._owner, self._file, self._read)
 
     def load(self, bucket: Bucket, identities: Identities = NO_IDENTITIES) -> Loaded:
         """The bucket's document, an empty one when there is none, and which of `identities` its ledger has.
@@ -148,6 +150,7 @@ class JsonStore:
                 raise Conflict("the document changed since it was loaded; nothing was written")
             document = said_file.write(file.parent, loaded.document, document, said)
             data = document_file.serialised(document)
+            vector_file.remove_gone(file, loaded.document, document)
             document_file.replace(file, loaded.document, document, data)
             mark_change(paths.owner_lock(self._data_dir, bucket.owner))
             if said_file_of(document).file != said_file_of(loaded.document).file:
@@ -287,7 +290,9 @@ class JsonStore:
         oldest = time.time() - older_than_s
         removed = 0
         try:
-            for temp in self._data_dir.glob(f"**/{paths.ANY_TEMP}"):
+            for temp in self._data_dir.glob("**/*.tmp"):
+                if not (temp.match(paths.ANY_TEMP) or temp.name == paths.VECTORS_TEMP):
+                    continue
                 with suppress(FileNotFoundError):  # renamed by its commit just now
                     if temp.lstat().st_mtime < oldest:
                         temp.unlink()
@@ -406,7 +411,7 @@ class JsonStore:
 
 
 def _leftover(name: str) -> Literal["", "temp", "damaged"]:
-    if name == paths.TEMP:
+    if name in {paths.TEMP, paths.VECTORS_TEMP}:
         return "temp"
     return "damaged" if name.startswith(paths.ASIDE) else ""
 

@@ -16,6 +16,9 @@ TEMP = "memory.json.tmp"
 ANY_TEMP = "*.json.tmp"
 """The temps of documents and of sessions."""
 
+VECTORS = "vectors.bin"
+VECTORS_TEMP = "vectors.bin.tmp"
+
 ASIDE = "memory.json.corrupt-"
 """A damaged document that was set aside; the time follows."""
 

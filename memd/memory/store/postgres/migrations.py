@@ -9,12 +9,13 @@ from typing import Any, NamedTuple
 import psycopg
 
 from memd.errors import ConfigError
+from memd.memory.store.postgres import pgvector
 from memd.memory.store.postgres.connecting import HAS_TABLES, Bounded, check_server, conninfo_of, unavailable
 
-VERSION = 1
+VERSION = 2
 """Of the tables that this memd needs, and of its writes: `min_writer` of a store is compared with it."""
 
-MIN_WRITERS = {1: 1}
+MIN_WRITERS = {1: 1, 2: 2}
 """By version of the tables, the lowest version of memd that may write beside it."""
 
 LOCK = "SELECT pg_advisory_xact_lock(7230101)"
@@ -26,10 +27,11 @@ RAISED = "UPDATE memd.store SET version = %s, min_writer = greatest(min_writer, 
 
 
 class Migrated(NamedTuple):
-    """Versions of the tables: 0 for none."""
+    """Versions of the tables: 0 for none. `pgvector`: the version of the extension that has the vectors, if any."""
 
     before: int
     after: int
+    pgvector: str
 
 
 def migrate(url: str) -> Migrated:
@@ -47,7 +49,9 @@ def migrate(url: str) -> Migrated:
                     connection.execute(LOCK)
                     if _version(connection) < version:
                         _step(connection, version)
-            return Migrated(before, _version(connection))
+            with connection.transaction():
+                connection.execute(LOCK)
+                return Migrated(before, _version(connection), pgvector.adopt(connection))
     except psycopg.Error as error:
         raise unavailable(error) from None
 

@@ -30,8 +30,10 @@ from memd.memory.store.postgres.line_rows import SAID
 from memd.memory.store.postgres.reading_note_rows import ReadingNoteRows
 from memd.memory.store.postgres.session_rows import SessionRows
 from memd.memory.store.postgres.tombstone_rows import TombstoneRows
+from memd.memory.store.postgres.vector_rows import VectorRows, remove_gone
 from memd.memory.store.protocol import NO_IDENTITIES, Erased, Identities, Loaded, Speaker, Tombstone
 from memd.memory.store.secret import keyed
+from memd.memory.store.vector_sets import gone
 
 CONNECTIONS = 8
 """Connections of a process by default: as many as a worker has threads."""
@@ -82,7 +84,7 @@ SELECT (SELECT count(*) FROM memd.documents WHERE bucket = ANY(%(buckets)s)),
 """
 ERASE = tuple(
     f"DELETE FROM memd.{table} WHERE bucket = ANY(%s)"  # noqa: S608  (names of our own)
-    for table in ("documents", "damaged", "ledger", "said")
+    for table in ("documents", "damaged", "ledger", "said", "vectors", "vector_sets")
 )
 
 
@@ -100,6 +102,7 @@ class PostgresStore:
         self.tombstones = TombstoneRows(self._postgres)
         self.reading_notes = ReadingNoteRows(self._postgres, shared=settings.shared)
         self.sessions = SessionRows(self._postgres, self.tombstones)
+        self.vectors = VectorRows(self._postgres, self._owner)
 
     def load(self, bucket: Bucket, identities: Identities = NO_IDENTITIES) -> Loaded:
         """The bucket's document without its ledger, an empty one when there is none, and which identities it knows.
@@ -184,6 +187,7 @@ class PostgresStore:
         added = document.get("ledger") or {}
         named = line_rows.with_change(loaded.document, document, said)
         new = document_rows.version(owner, fence, loaded, named)
+        vanished = gone(loaded.document, document)
         locks = {owner_lock(bucket.owner, shared=True), bucket_lock(owner.hash)}
         if speaker is not None:
             locks.add(owner_lock(user_hash(speaker.user_id), shared=True))
@@ -196,6 +200,7 @@ class PostgresStore:
             written = document_rows.write(connection, new)
             line_rows.write_change(connection, key_of(owner), loaded.document, named, said)
             ledger_rows.add(connection, owner, added, taken)
+            remove_gone(connection, key_of(owner), vanished)
             if written.fetchone() is None:
                 raise document_rows.why(connection, new, is_project=bool(bucket.project_id))
             return Loaded(new.document, new.document["revision"], new.content_hash, tombstone=loaded.tombstone)

@@ -21,11 +21,11 @@ ROUNDS = 4096
 
 WRITTEN = (
     "documents", "damaged", "ledger", "said", "sessions", "session_lines", "checkpoints", "tombstones",
-    "reading_notes", "probes",
+    "reading_notes", "vector_sets", "vectors", "probes",
 )  # fmt: skip
 """What the writer may select, insert, update and delete."""
 
-READ = ("documents", "ledger", "said", "tombstones", "reading_notes")
+READ = ("documents", "ledger", "said", "tombstones", "reading_notes", "vector_sets", "vectors")
 
 
 class Role(NamedTuple):
