@@ -83,7 +83,7 @@ class DeadChoice(Fields, title="ChosenLetters"):
         },
     )
 
-    ids: list[Annotated[str, WithJsonSchema(LETTER_ID_SCHEMA)]] = Field(
+    ids: list[Annotated[str, Field(pattern=LETTER_ID_SCHEMA["pattern"])]] = Field(
         [], max_length=MAX_LIMIT, description="Letters with these ids; unknown ones are passed over."
     )
     code: Code | None = None

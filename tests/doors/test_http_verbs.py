@@ -285,6 +285,8 @@ def test_dead_letters_of_others_are_not_there(site: Site, held: dict[str, str]) 
     assert (absent.status, absent.code) == (404, "E_NOT_FOUND")
     for hidden in (other, raw):
         assert site.ask("GET", f"/v1/dead/{hidden}", token=held["ana"]).same == absent.same
+    wrong = site.ask("POST", "/v1/dead/drop", {"ids": ["5z*"]}, token=held["ana"])
+    assert (wrong.status, wrong.json["field"]) == (422, "ids")
     for verb in ("retry", "drop"):
         moved = site.ask("POST", f"/v1/dead/{verb}", {"ids": [other, raw, "none-0"]}, token=held["ana"]).json
         assert set(moved.values()) == {0}
