@@ -158,6 +158,12 @@ class StoreUnfit(StoreUnavailable):
     exit_code = 78
 
 
+class StoreSealed(StoreUnavailable):
+    """The store is being moved and takes no writes, or has been moved. Nothing was written; contexts wait."""
+
+    exit_code = 75
+
+
 class DocumentDamaged(MemdError):
     """A memory document cannot be read, or belongs to another user. The file was left as it is.
 

@@ -15,7 +15,7 @@ interrupt.install()  # before anything else is imported: from now on no interrup
 
 from memd.cli.app import app  # noqa: E402  (see above)
 from memd.cli.common import nothing  # noqa: E402
-from memd.errors import FactUnknown, MemdError, StoreUnavailable  # noqa: E402
+from memd.errors import FactUnknown, MemdError, StoreSealed, StoreUnavailable  # noqa: E402
 
 OUTPUT_FAILED = 74
 """Exit code when standard output cannot be written, as EX_IOERR of sysexits.h."""
@@ -34,7 +34,7 @@ def main() -> None:
         print(f"memd: {error}", file=sys.stderr)  # noqa: T201  (this is the terminal)
         if isinstance(error, FactUnknown):
             nothing("no such fact")
-        elif isinstance(error, StoreUnavailable):
+        elif isinstance(error, StoreUnavailable) and not isinstance(error, StoreSealed):
             nothing("the file system failed")
         sys.exit(error.exit_code)
     except KeyboardInterrupt:

@@ -60,7 +60,7 @@ GROUPS = {
         "config": ("setup", "Show every setting in force, and its origin."),
         "acl": ("access", "Print the accounts for your own server."),
         "token": ("access", "Add, list or revoke tokens for `memd serve`."),
-        "store": ("store", "Set up the database of a store in PostgreSQL."),
+        "store": ("store", "Set up the database of a store in PostgreSQL; copy a store to another one."),
         "vectors": ("vectors", "Count the vectors of search by meaning, or make those that are missing."),
     },
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 PATIENCE_S = 1.0
@@ -29,6 +29,22 @@ def bar(what: str, total: int | None = None) -> Iterator[Callable[..., None]]:
     finally:
         timer.cancel()
         shown.stop()
+
+
+class Bars:
+    """The bars of work in several steps, one after the other."""
+
+    def __enter__(self) -> Bars:
+        self._shown = ExitStack()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._shown.close()
+
+    def step(self, what: str) -> Callable[..., None]:
+        """Begin a step; returns what advances its bar (see `bar`)."""
+        self._shown.close()
+        return self._shown.enter_context(bar(what))
 
 
 def _ignore(_done: int | None = None, _total: int | None = None) -> None:

@@ -1,16 +1,39 @@
-"""The database of a store in PostgreSQL: its tables, and the roles that use them."""
+"""Stores: the tables of one in PostgreSQL, the roles that use them, and copies from one store to another."""
 
 from __future__ import annotations
 
 import os
+from collections import Counter
+from collections.abc import Sequence
+from typing import Annotated, Any
 
 import typer
 
-from memd.cli.common import echo, settings, warn
+from memd.cli.bars import Bars
+from memd.cli.common import Json, echo, echo_json, has_password, settings, warn
 from memd.config import dotted
 from memd.errors import ConfigError
+from memd.inbox.connection import connect
+from memd.memory.store.copying import KINDS, Piece, StoreCopy
+from memd.ops import switching
+from memd.ops.switching import Switched
+from memd.printable import counted, printable
 
-store = typer.Typer(help="Set up the database of a store in PostgreSQL.", no_args_is_help=True)
+store = typer.Typer(
+    help="Set up the database of a store in PostgreSQL; copy a store to another one.", no_args_is_help=True
+)
+
+DIFFERS = 1
+"""Exit code when the two stores differ, or something cannot be read."""
+
+MOST_LISTED = 100
+
+NAMES = {
+    "memory": ("memory", "memories"),
+    "project": ("project", "projects"),
+    "session": ("session", "sessions"),
+    "tombstone": ("tombstone", "tombstones"),
+}
 
 PACKAGE = "memd.memory.store.postgres"
 """Loaded by name: it needs an extra."""
@@ -57,3 +80,102 @@ def roles() -> None:
     for role in dotted.load("store.class", f"{PACKAGE}.roles.ROLES"):
         if not os.environ.get(role.variable):
             warn(f"{role.name}: no password is set; {role.variable} sets one")
+
+
+Place = Annotated[
+    str | None, typer.Option("--from", metavar="STORE", help="A data folder or postgresql://…; default: the settings'.")
+]
+
+
+@store.command()
+def copy(
+    source: Place = None,
+    target: Annotated[
+        str | None, typer.Option("--to", metavar="STORE", help="A data folder or postgresql://user@host/name.")
+    ] = None,
+    verify: Annotated[bool, typer.Option("--verify", help="Compare all that both hold.")] = False,
+    switch: Annotated[bool, typer.Option("--switch", help="Go over to the target when both are equal.")] = False,
+    unseal: Annotated[bool, typer.Option("--unseal", help="Let the store of --from take writes again.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Copy all that one store holds into another one.
+
+    The target must be empty, or that of an earlier copy from the same store; it is sealed until --switch. The command
+    may be repeated: what is equal is not written again. With --switch memd goes over to the target while it runs: the
+    source is sealed, the rest is copied, both are compared, and the inbox is given to the target; then start memd with
+    the settings of the target. Where anything differs the exit code is 1 and memd stays with the source.
+
+    Example: memd store copy --to postgresql://owner@db.internal/memd --switch
+    """
+    if unseal == (target is not None) or (unseal and (switch or verify)):
+        raise typer.BadParameter("give either --to, or --unseal with nothing but --from")
+    for name in (source, target):
+        if name and has_password(name):
+            raise typer.BadParameter("a password is seen by every user of this machine; use PGPASSWORD or PGPASSFILE")
+    chosen = settings()
+    if unseal:
+        found = switching.unseal(switching.store_at(source, chosen), connect(chosen))
+        echo("the store takes writes again" if found else "the store was not sealed")
+        return
+    copying = StoreCopy(switching.store_at(source, chosen), switching.store_at(target, chosen))
+    with Bars() as bars:
+        done = (
+            switching.switch(copying, connect(chosen), bars.step)
+            if switch
+            else switching.copy(copying, bars.step, verify=verify)
+        )
+    if as_json:
+        echo_json(_as_json(done))
+    else:
+        _print(done)
+    if not done.is_whole:
+        raise typer.Exit(DIFFERS)
+
+
+def _as_json(done: Switched) -> dict[str, Any]:
+    passes = [{"copied": _counts(one.copied), "removed": _counts(one.removed)} for one in done.passes]
+    found: dict[str, Any] = {"passes": passes, "switched": done.switched, "whole": done.is_whole}
+    if done.passes:
+        found["unreadable"] = [{**_named(piece), "code": code} for piece, code in done.passes[-1].unreadable]
+    if done.compared is not None:
+        found["compared"] = _counts(done.compared.seen)
+        found["differing"] = [_named(piece) for piece in done.compared.differing]
+    return found
+
+
+def _counts(counts: Counter[str]) -> dict[str, int]:
+    return {kind: counts[kind] for kind in KINDS}
+
+
+def _named(piece: Piece) -> dict[str, str]:
+    """A piece as people know it; a tombstone has only its user's hash."""
+    fields: dict[str, str] = {"kind": piece.kind}
+    if piece.bucket is not None:
+        fields |= {"user": piece.bucket.user_id, "agent": piece.bucket.agent_name, "project": piece.bucket.project_id}
+    fields |= {"thread": piece.thread_id, "user_hash": piece.owner}
+    return {name: value for name, value in fields.items() if value}
+
+
+def _print(done: Switched) -> None:
+    for one in done.passes:
+        for kind in KINDS:
+            copied, removed = one.copied[kind], one.removed[kind]
+            if copied or removed:
+                echo(f"  {copied:>8}  {NAMES[kind][copied != 1]} copied" + (f", {removed} removed" if removed else ""))
+    if done.passes and not any(one.copied or one.removed for one in done.passes):
+        echo("nothing to copy: the target has it all")
+    if done.compared is not None:
+        seen = ", ".join(counted(done.compared.seen[kind], *NAMES[kind]) for kind in KINDS)
+        echo(f"compared: {seen}; {len(done.compared.differing)} differ")
+        _list(done.compared.differing, "differs")
+    unreadable = dict((done.compared or done.passes[-1]).unreadable) if done.passes else {}
+    _list(list(unreadable), "cannot be read, so it is in no copy")
+    if done.switched:
+        echo("the inbox belongs to the target now: start memd with its settings; the other store stays sealed")
+
+
+def _list(pieces: Sequence[Piece], what: str) -> None:
+    for piece in pieces[:MOST_LISTED]:
+        echo("  " + " ".join(printable(f"{name} {value}") for name, value in _named(piece).items()) + f": {what}")
+    if len(pieces) > MOST_LISTED:
+        echo(f"  … and {len(pieces) - MOST_LISTED} more")

@@ -80,16 +80,30 @@ def require_store(client: redis.Redis, store: Store) -> None:
 
     Raises OtherStore, StoreUnavailable.
     """
-    try:
-        known = client.hget(f"{P}:config", "store")
-    except redis.RedisError as error:
-        translate(error, client)
-    if known is not None and (known.decode() if isinstance(known, bytes) else known) != store.read_id():
+    known = store_of(client)
+    if known is not None and known != store.read_id():
         raise OtherStore(
             "E_OTHER_STORE: this inbox belongs to another store, so nothing is done with this one: set data_dir and "
             "redis_url so that they belong together; to give the inbox to this store for good, delete the field "
             f"`store` of {P}:config on the server and start the scheduler"
         )
+
+
+def store_of(client: redis.Redis) -> str | None:
+    """The id of the store that the inbox belongs to; None before its first scheduler. Raises InboxUnavailable."""
+    try:
+        known = client.hget(f"{P}:config", "store")
+    except redis.RedisError as error:
+        translate(error, client)
+    return None if known is None else text(known)
+
+
+def give_to_store(client: redis.Redis, store_id: str) -> None:
+    """Make the inbox that of another store, from the next claim on. Raises InboxUnavailable, InboxFull."""
+    try:
+        client.hset(f"{P}:config", "store", store_id)
+    except redis.RedisError as error:
+        translate(error, client)
 
 
 def mark_full(client: redis.Redis, headroom: float) -> None:

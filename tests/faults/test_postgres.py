@@ -451,18 +451,23 @@ def test_tables_of_another_version_are_refused(postgres: PostgresServer, store: 
 
 
 def test_tables_of_version_1_are_brought_up_to_date(postgres: PostgresServer) -> None:
-    """What is there stays. Until then a removal, which would leave a vector, says what to do."""
+    """What is there stays. Until then nothing is written, and it is said what to do."""
     postgres.sql("CREATE DATABASE old")
     try:
         url = postgres.url("old")
         migrate(url)
         old = store_at(url)
         save(old, "tea")
-        postgres.sql("DROP TABLE memd.vectors, memd.vector_sets", "old")
-        postgres.sql("UPDATE memd.store SET version = 1, min_writer = 1", "old")
+        for undone in (
+            "DROP TABLE memd.vectors, memd.vector_sets", "DROP FUNCTION memd.refuse_sealed", "DROP TABLE memd.seals",
+            "ALTER TABLE memd.documents DROP before_is_file", "UPDATE memd.store SET version = 1, min_writer = 1",
+        ):  # fmt: skip
+            postgres.sql(undone, "old")
         loaded = old.load(ALICE)
         with pytest.raises(StoreUnfit, match="memd store init"):
             old.commit(ALICE, loaded, {**loaded.document, "revision": 2, "facts": []}, ours)
+        with pytest.raises(StoreUnfit, match="memd store init"):
+            save(old, "coffee")
         assert migrate(url)[:2] == (1, VERSION)
         save(old, "coffee")
         assert contents(old) == ["tea", "coffee"]

@@ -22,6 +22,7 @@ FILES = (
     "flow/test_new_vectors.py",
     "faults/test_postgres.py",
     "faults/test_postgres_cli.py",
+    "faults/test_postgres_copy.py",
     "faults/test_postgres_failover.py",
     "flow/test_flow.py",
     "flow/test_forget.py",

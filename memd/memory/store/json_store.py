@@ -11,8 +11,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
-import orjson
-
 from memd.config import Settings, StoreSettings, dotted
 from memd.context import DEFAULT_AGENT, Bucket, user_hash
 from memd.disk import files, mounts, path_parts
@@ -24,7 +22,9 @@ from memd.memory.document import Document, empty_document, facts_of, ledger_of, 
 from memd.memory.parsing import fact_count, parse
 from memd.memory.said.changes import SaidChange
 from memd.memory.said.turns import NOTHING_SAID, Said, decode
-from memd.memory.store import damage, document_file, erase, paths, said_file, tombstone_names, vector_file
+from memd.memory.store import damage, document_file, erase, paths, said_file, seal_file, tombstone_names, vector_file
+from memd.memory.store.moving_files import MovedFiles
+from memd.memory.store.named_folders import agent_of_folder, folders_in, project_of_folder, user_of_folder
 from memd.memory.store.protocol import NO_IDENTITIES, Entry, Erased, Identities, Loaded, Speaker, Store
 from memd.memory.store.reading_notes import ReadingNoteFiles
 from memd.memory.store.secret import keyed
@@ -72,6 +72,7 @@ class JsonStore:
         self.reading_notes = ReadingNoteFiles(data_dir, shared=settings.shared)
         self.sessions = SessionFiles(data_dir, self.tombstones)
         self.vectors = VectorFiles(data_dir, self.tombstones, self._owner, self._file, self._read)
+        self.moving = MovedFiles(data_dir, self.tombstones, self.reading_notes)
 
     def load(self, bucket: Bucket, identities: Identities = NO_IDENTITIES) -> Loaded:
         """The bucket's document, an empty one when there is none, and which of `identities` its ledger has.
@@ -140,6 +141,7 @@ class JsonStore:
             locked(paths.owner_lock(self._data_dir, bucket.owner), shared=True),
             locked(paths.bucket_lock(self._data_dir, owner)),
         ):
+            seal_file.refuse_sealed(self._data_dir)
             if not still_ours():
                 raise ClaimLost("the claim is somebody else's by now; nothing was written")
             if not bucket.project_id and self.tombstones.generation(bucket.user_id) != loaded.generation:
@@ -199,6 +201,7 @@ class JsonStore:
         if present <= {said_file_of(self.peek(bucket).document).file}:
             return 0
         with locked(paths.bucket_lock(self._data_dir, owner)):
+            seal_file.refuse_sealed(self._data_dir)
             try:
                 return said_file.sweep(folder, self._read(owner).document)
             except (DocumentDamaged, DocumentTooNew):  # nobody knows what it names
@@ -219,6 +222,7 @@ class JsonStore:
 
     def probe(self, bucket: Bucket) -> None:
         """Write and sync a temporary file without a name in the bucket's folder. Raises StoreUnavailable."""
+        seal_file.refuse_sealed(self._data_dir)
         files.probe(self._file(self._owner(bucket)).parent)
 
     def marks(self, buckets: Sequence[Bucket]) -> list[Hashable]:
@@ -237,14 +241,14 @@ class JsonStore:
     def agents(self, user_id: str) -> list[str]:
         """The agents that have a memory of this user, sorted. Raises StoreUnavailable."""
         folder = paths.agents_folder(self._data_dir, user_id, shared=self._shared)
-        return sorted(name for part in _folders(folder) if (name := _agent_of(folder / part)) is not None)
+        return sorted(name for part in folders_in(folder) if (name := agent_of_folder(folder / part)) is not None)
 
     def users(self) -> Iterator[str]:
         """The users that have a folder of their own, in no order; none with a shared store. Raises StoreUnavailable."""
         folder = paths.users_folder(self._data_dir)
         named: dict[str, str] = {}
-        for part in _folders(folder) if not self._shared else ():
-            user_id = self._named.get(part) or _user_of(folder, part)
+        for part in folders_in(folder) if not self._shared else ():
+            user_id = self._named.get(part) or user_of_folder(folder, part)
             if user_id is not None:
                 named[part] = user_id
                 yield user_id
@@ -253,8 +257,8 @@ class JsonStore:
     def projects(self) -> Iterator[str]:
         """The projects that have a folder, in no order. Raises StoreUnavailable."""
         folder = paths.projects_folder(self._data_dir)
-        for part in _folders(folder):
-            project_id = _project_of(folder / part)
+        for part in folders_in(folder):
+            project_id = project_of_folder(folder / part)
             if project_id is not None:
                 yield project_id
 
@@ -265,7 +269,7 @@ class JsonStore:
         # Joined as texts: ten thousand users take a quarter of the time that paths take.
         own = f"{paths.users_folder(self._data_dir)}/{path_parts.encode(user_id)}"
         agents = f"{own}/{paths.AGENTS}"
-        folders = (own, *(f"{agents}/{part}" for part in _folders(agents)))
+        folders = (own, *(f"{agents}/{part}" for part in folders_in(agents)))
         return max(_written_ns(f"{folder}/{paths.FILE}") for folder in folders)
 
     def changes(self) -> dict[str, int]:
@@ -356,6 +360,7 @@ class JsonStore:
         if dry_run:
             return erase.look(folder, whole=whole)
         with locked(paths.owner_lock(self._data_dir, user_hash(user_id))):  # commits hold it shared
+            seal_file.refuse_sealed(self._data_dir)
             if not still_wanted():
                 return Erased()
             agents = ["", *self.agents(user_id)] if agent_name is None else [agent_name]
@@ -403,6 +408,7 @@ class JsonStore:
         except DocumentTooNew:
             raise
         except DocumentDamaged as error:
+            seal_file.refuse_sealed(self._data_dir)
             code, place = str(error).partition(":")[0], error.place
         restored = damage.mend(self._file(owner), lambda data: parse(data, owner))
         name = self.pseudonym(owner.hash)
@@ -416,16 +422,6 @@ def _leftover(name: str) -> Literal["", "temp", "damaged"]:
     return "damaged" if name.startswith(paths.ASIDE) else ""
 
 
-def _folders(folder: Path | str) -> list[str]:
-    try:
-        with os.scandir(folder) as entries:
-            return [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
-    except FileNotFoundError:
-        return []
-    except OSError as error:
-        raise files.unavailable(error) from None
-
-
 def _written_ns(file: str) -> int:
     try:
         return os.lstat(file).st_mtime_ns
@@ -433,36 +429,3 @@ def _written_ns(file: str) -> int:
         return 0
     except OSError as error:
         raise files.unavailable(error) from None
-
-
-def _user_of(users: Path, part: str) -> str | None:
-    """The id of a user folder in `users`, from its name or any document in it; None for a foreign folder."""
-    if not part.startswith("~"):
-        return path_parts.decode(part)
-    folder = users / part
-    agents = folder / paths.AGENTS
-    places = [folder, *(agents / agent for agent in _folders(agents))]
-    return next((user_id for place in places if (user_id := _named(place, "userId", part))), None)
-
-
-def _project_of(folder: Path) -> str | None:
-    if not folder.name.startswith("~"):
-        return path_parts.decode(folder.name)
-    return _named(folder, "projectId", folder.name)
-
-
-def _agent_of(folder: Path) -> str | None:
-    if not folder.name.startswith("~"):
-        return path_parts.decode(folder.name)
-    return _named(folder, "agentName", folder.name)
-
-
-def _named(folder: Path, field: str, part: str) -> str | None:
-    """The id in a document's field, if this path part was made of it."""
-    try:
-        data = files.read(folder / paths.FILE, sibling=folder / paths.PREVIOUS)
-        document = orjson.loads(data) if data else {}
-    except (DocumentDamaged, orjson.JSONDecodeError):  # the next load of its bucket sets it aside
-        return None
-    value = document.get(field) if isinstance(document, dict) else None
-    return value if isinstance(value, str) and value != DEFAULT_AGENT and path_parts.encode(value) == part else None

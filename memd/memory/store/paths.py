@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 
@@ -34,6 +35,7 @@ READING_NOTES = "heat"
 
 ID = "store.id"
 KEY = "store.key"
+SEAL = "store.sealed"
 OWN_FOLDERS = (USERS, PROJECTS, SHARED, LOCKS, READING_NOTES, TASKS)
 
 
@@ -104,3 +106,11 @@ def id_lock(data_dir: Path) -> Path:
 def tombstone_lock(folder: Path) -> Path:
     """The lock file of the folder of tombstones. Older versions hold the same one."""
     return folder / "lock"
+
+
+def every_lock(data_dir: Path) -> Iterator[Path]:
+    """The lock files of all owners and all buckets. Who takes one after the other waits for every write under way."""
+    for number in range(256):
+        yield data_dir / LOCKS / "owners" / f"{number:02x}"
+    for number in range(256):
+        yield data_dir / LOCKS / f"{number:02x}"

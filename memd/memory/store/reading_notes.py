@@ -77,6 +77,21 @@ class ReadingNoteFiles:
         except OSError as error:
             raise files.unavailable(error) from None
 
+    def put(self, bucket: Bucket, accesses: Mapping[str, Access]) -> None:
+        """Make these the notes of a memory. Raises StoreUnavailable."""
+        file = self._file(bucket)
+        try:
+            if not accesses:
+                file.unlink(missing_ok=True)
+                return
+            files.make_folder(file.parent)
+            temp = file.with_suffix(".tmp")
+            temp.touch(0o600)
+            temp.write_bytes(_folded(accesses, time.time()))
+            temp.replace(file)
+        except OSError as error:
+            raise files.unavailable(error) from None
+
     def _file(self, bucket: Bucket) -> Path:
         owner = Bucket("", bucket.agent_name) if self._shared and not bucket.project_id else bucket
         return self._folder / owner.owner / owner.hash

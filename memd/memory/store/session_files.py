@@ -18,7 +18,7 @@ from memd.disk import appending, files, path_parts
 from memd.disk.appending import NamedLines
 from memd.disk.lock import locked
 from memd.errors import DocumentDamaged, DocumentTooNew
-from memd.memory.store import document_file, paths
+from memd.memory.store import document_file, paths, seal_file
 from memd.memory.store import session_format as form
 from memd.memory.store.protocol import Tombstones
 from memd.memory.store.sessions import (
@@ -131,6 +131,7 @@ class SessionFiles:
                 if not _is_old(folder, before):
                     continue
                 with locked(paths.bucket_lock(self._data_dir, bucket)):
+                    seal_file.refuse_sealed(self._data_dir)
                     file = folder / FILE
                     if not file.exists() or _older(file, before):
                         removed += _removed(folder)
@@ -152,6 +153,7 @@ class SessionFiles:
             locked(paths.owner_lock(self._data_dir, user_hash(key.user_id)), shared=True),
             locked(paths.bucket_lock(self._data_dir, key.bucket)),
         ):
+            seal_file.refuse_sealed(self._data_dir)
             yield
 
     def _unforgotten(self, key: Key, loaded: StoredSession) -> int:

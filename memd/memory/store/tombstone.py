@@ -18,7 +18,7 @@ from memd.context import user_hash
 from memd.disk import files
 from memd.disk.lock import locked
 from memd.errors import DocumentDamaged
-from memd.memory.store import paths
+from memd.memory.store import paths, seal_file
 from memd.memory.store import tombstone_format as form
 from memd.memory.store import tombstone_names as names
 from memd.memory.store.protocol import Tombstone, Wish
@@ -50,7 +50,7 @@ class TombstoneFiles:
         owner = user_hash(user_id)
         self._key.get()  # a new key renames all
         if files.mark(self._folder / f"{owner}.json") is not None:  # written by an older version since
-            with self._writing(owner):
+            with self._writing(owner, although_sealed=True):
                 pass
         grown = files.mark(self._file(owner))
         if grown is None:
@@ -126,6 +126,16 @@ class TombstoneFiles:
         """The tombstone of the user with this hash."""
         return self._read(owner)
 
+    def put(self, owner: str, tombstone: Tombstone | None) -> None:
+        """Make this the tombstone of an owner, also in a sealed store; None: nothing was forgotten."""
+        whole = tombstone or Tombstone(owner, 0, "", frozenset())
+        with locked(paths.owner_lock(self._data_dir, owner)), self._writing(owner, although_sealed=True):
+            self._write_open(whole)
+            if whole.generation:
+                form.write(self._file(owner), whole)
+            else:
+                self._remove(self._file(owner))
+
     def _present(self, wish: Wish) -> Tombstone:
         owner = user_hash(wish.user_id)
         return self._read(owner) or Tombstone(owner, 0, os.urandom(16).hex(), frozenset())
@@ -144,10 +154,12 @@ class TombstoneFiles:
             return grown
 
     @contextmanager
-    def _writing(self, owner: str) -> Iterator[None]:
-        """Hold the lock of all tombstones, with the owner's files under their present name."""
+    def _writing(self, owner: str, *, although_sealed: bool = False) -> Iterator[None]:
+        """Hold the lock of all tombstones, with the owner's files under their present name. Raises StoreSealed."""
         key = self._key.get()  # before the lock: a new key takes it to rename all
         with locked(self._lock):
+            if not although_sealed:
+                seal_file.refuse_sealed(self._data_dir)
             names.rename_plain(self._folder, key, owner)
             yield
 
@@ -156,7 +168,10 @@ class TombstoneFiles:
         file = self._open_file(tombstone.owner)
         if tombstone.open:
             form.write_open(file, tombstone)
-            return
+        else:
+            self._remove(file)
+
+    def _remove(self, file: Path) -> None:
         try:
             file.unlink(missing_ok=True)
             files.sync_folder(self._folder)

@@ -24,6 +24,8 @@ DURABLE = "SET LOCAL synchronous_commit = on"
 UNBOUND = "SET LOCAL statement_timeout = 0"
 """COMMIT is never cancelled: while it waits for a standby that would end the wait, and not the commit."""
 
+UNSEALED = "SELECT memd.refuse_sealed()"
+
 TOUCH = "INSERT INTO memd.probes (id) VALUES (%s)"
 CLEAN = "DELETE FROM memd.probes WHERE id = %s"
 
@@ -31,11 +33,16 @@ UNKNOWN_END = "E_STORE_UNKNOWN: the connection was lost in a commit, and its end
 
 
 class Lock(NamedTuple):
-    """An advisory lock. They are taken in this order: owners before buckets before tombstones, then by key."""
+    """An advisory lock. They are taken in this order: store, owners, buckets, tombstones, and then by key."""
 
     rank: int
     key: int
     shared: bool = False
+
+
+def store_lock(*, shared: bool = False) -> Lock:
+    """The lock of the seal: every write shares it, and whoever seals the store waits for all of them."""
+    return Lock(-1, _key("store", ""), shared)
 
 
 def owner_lock(owner: str, *, shared: bool = False) -> Lock:
@@ -76,18 +83,20 @@ class Transactions:
         work: Callable[[Bounded], T],
         landed: Callable[[Bounded], bool] = lambda _: False,
         before: Callable[[], None] = lambda: None,
+        *,
+        although_sealed: bool = False,
     ) -> T:
         """Run `work` in a transaction under these locks, and commit it durably.
 
         `before`: called right before each try, without any lock. `landed`: whether a try whose end is not known was
         committed, asked under the same locks, when that try has ended for sure; without it, work that was done twice
-        must be as good as once. What `work` raises rolls back. Raises StoreUnavailable.
+        must be as good as once. What `work` raises rolls back. Raises StoreUnavailable, StoreSealed.
         """
-        ordered = sorted(set(locks))
+        ordered = sorted(set(locks) if although_sealed else {store_lock(shared=True), *locks})
         for left in range(ROUNDS, 0, -1):
             before()
             try:
-                done = self._try(ordered, work)
+                done = self._try(ordered, work, although_sealed=although_sealed)
             except psycopg.Error as error:
                 again = is_lost(error) or isinstance(error, errors.DeadlockDetected | errors.SerializationFailure)
                 if left == 1 or not again:
@@ -103,11 +112,13 @@ class Transactions:
         """Write something durably, and leave nothing. Raises StoreUnavailable."""
         self.run((), _touch)
 
-    def _try(self, locks: Sequence[Lock], work: Callable[[Bounded], T]) -> T | _Unknown[T]:
+    def _try(self, locks: Sequence[Lock], work: Callable[[Bounded], T], *, although_sealed: bool) -> T | _Unknown[T]:
         """One try. Raises psycopg.Error where nothing was committed."""
         with self._postgres.borrowed() as connection:
             with connection.pipeline():
                 _begin(connection, locks)
+                if not although_sealed:
+                    connection.execute(UNSEALED)
                 try:
                     with self._postgres.within(connection):
                         result = work(connection)

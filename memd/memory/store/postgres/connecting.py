@@ -20,7 +20,8 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.pq import TransactionStatus
 from psycopg_pool import ConnectionPool, PoolTimeout
 
-from memd.errors import ConfigError, StoreUnavailable, StoreUnfit
+from memd.errors import ConfigError, StoreSealed, StoreUnavailable, StoreUnfit
+from memd.memory.store.seal_file import SEALED
 
 T = TypeVar("T")
 RV = TypeVar("RV")
@@ -69,6 +70,9 @@ HAS_TABLES = "SELECT EXISTS (SELECT FROM pg_tables WHERE schemaname = 'memd' AND
 
 LEAST_SERVER = 130_000
 
+SEALED_STATE = "MEMD1"
+"""The code of the error by which the function of the tables refuses a write."""
+
 NO_TABLES = "E_STORE_SCHEMA: the database has no tables of memd; make them with `memd store init`"
 
 _WORDS: tuple[tuple[type[psycopg.Error], str], ...] = (
@@ -84,6 +88,7 @@ _WORDS: tuple[tuple[type[psycopg.Error], str], ...] = (
     (errors.InsufficientPrivilege, "E_STORE_RIGHTS: the role lacks a right; `memd store roles` prints what it needs"),
     (errors.UndefinedTable, NO_TABLES),
     (errors.InvalidSchemaName, NO_TABLES),
+    (errors.UndefinedFunction, "E_STORE_SCHEMA: the tables are older than this version of memd; run `memd store init`"),
     (errors.UndefinedColumn, "E_STORE_SCHEMA: the tables are older than this version of memd; run `memd store init`"),
 )
 
@@ -180,6 +185,17 @@ class Postgres:
             yield
         finally:
             self._held.connection = None
+
+    def steadily(self, work: Callable[[Bounded], T]) -> T:
+        """Run statements that only read, and that all see the same moment. Raises StoreUnavailable."""
+
+        def steady(connection: Bounded) -> T:
+            connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            result = work(connection)
+            connection.execute("COMMIT")
+            return result
+
+        return self.run(steady)
 
     def new(self) -> Bounded:
         """A connection beside the pool. Raises psycopg.Error."""
@@ -281,9 +297,11 @@ def is_lost(error: psycopg.Error) -> bool:
 
 def unavailable(error: psycopg.Error) -> StoreUnavailable:
     """An error as memd's own: a code and a sentence, without anything that the server or the library says."""
+    if error.sqlstate == SEALED_STATE:
+        return StoreSealed(SEALED)
     for kind, sentence in _WORDS:
         if isinstance(error, kind):
-            is_unfit = kind in (errors.UndefinedTable, errors.InvalidSchemaName, errors.UndefinedColumn)
+            is_unfit = sentence.startswith("E_STORE_SCHEMA")
             return (StoreUnfit if is_unfit else StoreUnavailable)(sentence)
     if error.sqlstate is None:
         said = str(error)

@@ -38,7 +38,7 @@ AND coalesce((SELECT generation FROM memd.tombstones WHERE owner = %(fenced)s), 
 
 UPDATE = f"""
 UPDATE memd.documents SET
-  revision = %(revision)s, hash = %(hash)s, commit_id = %(commit)s, latest = 3 - latest,
+  revision = %(revision)s, hash = %(hash)s, commit_id = %(commit)s, latest = 3 - latest, before_is_file = false,
   first = CASE WHEN latest = 2 THEN %(data)s WHEN %(removes)s THEN NULL ELSE first END,
   second = CASE WHEN latest = 1 THEN %(data)s WHEN %(removes)s THEN NULL ELSE second END,
   changed_at = clock_timestamp()

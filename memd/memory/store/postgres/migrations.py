@@ -12,10 +12,10 @@ from memd.errors import ConfigError
 from memd.memory.store.postgres import pgvector
 from memd.memory.store.postgres.connecting import HAS_TABLES, Bounded, check_server, conninfo_of, unavailable
 
-VERSION = 2
+VERSION = 3
 """Of the tables that this memd needs, and of its writes: `min_writer` of a store is compared with it."""
 
-MIN_WRITERS = {1: 1, 2: 2}
+MIN_WRITERS = {1: 1, 2: 2, 3: 3}
 """By version of the tables, the lowest version of memd that may write beside it."""
 
 LOCK = "SELECT pg_advisory_xact_lock(7230101)"

@@ -27,6 +27,7 @@ from memd.memory.store.postgres.committing import Transactions, bucket_lock, own
 from memd.memory.store.postgres.connecting import NO_TABLES, Bounded, Postgres
 from memd.memory.store.postgres.ledger_rows import key_of
 from memd.memory.store.postgres.line_rows import SAID
+from memd.memory.store.postgres.moving_rows import MovedRows
 from memd.memory.store.postgres.reading_note_rows import ReadingNoteRows
 from memd.memory.store.postgres.session_rows import SessionRows
 from memd.memory.store.postgres.tombstone_rows import TombstoneRows
@@ -103,6 +104,7 @@ class PostgresStore:
         self.reading_notes = ReadingNoteRows(self._postgres, shared=settings.shared)
         self.sessions = SessionRows(self._postgres, self.tombstones)
         self.vectors = VectorRows(self._postgres, self._owner)
+        self.moving = MovedRows(self._postgres, self.tombstones, self.reading_notes)
 
     def load(self, bucket: Bucket, identities: Identities = NO_IDENTITIES) -> Loaded:
         """The bucket's document without its ledger, an empty one when there is none, and which identities it knows.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import psycopg
 
@@ -28,6 +28,11 @@ ON CONFLICT (bucket, fact) DO UPDATE SET
 READ = "SELECT fact, last, count, heat FROM memd.reading_notes WHERE bucket = %s"
 FORGET_ALL = "DELETE FROM memd.reading_notes WHERE owner = %s"
 FORGET = "DELETE FROM memd.reading_notes WHERE bucket = %s"
+PUT = """
+INSERT INTO memd.reading_notes (bucket, owner, fact, last, count, heat)
+SELECT %s, %s, * FROM unnest(%s::text[], %s::float8[], %s::bigint[], %s::float8[])
+ON CONFLICT DO NOTHING
+"""
 SWEEP = "DELETE FROM memd.reading_notes WHERE last < %s"
 
 _ID = re.compile(r"[^\s=][^\s]{0,63}")
@@ -90,6 +95,22 @@ class ReadingNoteRows:
     def sweep(self, now: float) -> None:
         """Remove the notes of facts that nobody has found for long. Raises StoreUnavailable."""
         self._postgres.run(lambda connection: connection.execute(SWEEP, [now - COLD_S]))
+
+    def put(self, bucket: Bucket, accesses: Mapping[str, Access]) -> None:
+        """Make these the notes of a memory. Raises StoreUnavailable."""
+        own, owner = key_of(bucket), bytes.fromhex(bucket.owner)
+        columns = [
+            list(accesses),
+            *map(list, zip(*((a.last, a.count, a.heat) for a in accesses.values()), strict=True)),
+        ]
+
+        def work(connection: Bounded) -> None:
+            with connection.pipeline():
+                connection.execute(FORGET, [own])
+                if accesses:
+                    connection.execute(PUT, [own, owner, *columns])
+
+        self._postgres.run(work)
 
     def _owner(self, bucket: Bucket) -> Bucket:
         return Bucket("", bucket.agent_name) if self._shared and not bucket.project_id else bucket

@@ -21,7 +21,7 @@ ROUNDS = 4096
 
 WRITTEN = (
     "documents", "damaged", "ledger", "said", "sessions", "session_lines", "checkpoints", "tombstones",
-    "reading_notes", "vector_sets", "vectors", "probes",
+    "reading_notes", "vector_sets", "vectors", "probes", "seals",
 )  # fmt: skip
 """What the writer may select, insert, update and delete."""
 

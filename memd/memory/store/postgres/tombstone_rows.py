@@ -112,6 +112,15 @@ class TombstoneRows:
         """The hashes of all users with a tombstone."""
         return [owner for (owner,) in self._postgres.run(lambda connection: connection.execute(OWNERS).fetchall())]
 
+    def put(self, owner: str, tombstone: Tombstone | None) -> None:
+        """Make this the tombstone of an owner, also in a sealed store; None: nothing was forgotten."""
+        whole = tombstone or Tombstone(owner, 0, "", frozenset())
+        hashes = form.hashes_of(whole) if whole.generation else None
+        wishes = form.wishes_of(whole) if whole.open else None
+        values = [bytes.fromhex(owner), whole.generation, hashes, wishes]
+        locks = (owner_lock(owner), tombstone_lock(owner))
+        self._transactions.run(locks, lambda connection: connection.execute(WRITE, values), although_sealed=True)
+
     def _grow(self, wish: Wish, identities: Iterable[str], *, always: bool) -> Tombstone:
         """Write the tombstone with these identities added; `always`: also when it has them already."""
         names = list(identities)
