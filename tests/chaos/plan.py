@@ -142,6 +142,11 @@ def gate(seed: int) -> Plan:
     return Plan(seed)
 
 
+def half(seed: int) -> Plan:
+    """Within `make test`: half of `make chaos`."""
+    return Plan(seed, contexts=5_000, pushing_s=21, kills=67, least_kills=3)
+
+
 def long(seed: int) -> Plan:
     """`make chaos-long`: half an hour, 250,000 contexts."""
     return Plan(
@@ -196,4 +201,4 @@ def shortened(plan: Plan, times: int) -> Plan:
     )
 
 
-PRESETS = {"gate": gate, "long": long, "small": small}
+PRESETS = {"gate": gate, "half": half, "long": long, "small": small}

@@ -11,10 +11,13 @@ import os
 import resource
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 TESTS = Path(__file__).parents[1]
 PYTEST = ["-m", "pytest", "-c", "../pyproject.toml", "--rootdir=..", "-p", "no:cacheprovider"]
@@ -44,34 +47,49 @@ LONG = (
 )
 """Nine minutes in all: a search may end late, on busy cores by a minute."""
 
+GOT_WORSE = "unit/test_shipped.py::test_nothing_has_got_worse"
+
 SMOKE = (
-    Search("histories", LONG[1].words, seconds=0, histories=1),
-    Search("requests", lambda _: ["-m", "support.http_fuzz", "--phases", "fuzzing", "--examples", "1"], seconds=0),
-    Search("forgettings", lambda _: ["-m", "support.forget_races", "--seconds", "1"], seconds=0),
+    Search("evaluation", lambda _: [*PYTEST, "-m", "long", "-q", GOT_WORSE], seconds=0),
     Search("browser", lambda _: [*PYTEST, "-m", "browser", "-q", "-rs", "-k", "smoke", "browser"], seconds=0),
+    Search("requests", lambda _: ["-m", "support.http_fuzz", "--phases", "fuzzing", "--examples", "1"], seconds=0),
     Search("PostgreSQL", lambda _: ["-m", "support.on_postgres", "--smoke"], seconds=0),
 )
-"""Without kills and slow texts, of which ordinary runs have `make chaos` and a short search. `make test-browser` and
+"""Without kills, histories, forgettings and slow texts, which `make test` has some of. `make test-browser` and
 `make test-store` do the rest of theirs."""
 
+AT_ONCE = 2
+"""So many searches of the smoke test run side by side; each one's output is printed when it has ended."""
 
-def run(search: Search) -> bool:
-    """All rounds of a search, and a line with its figures; whether it found nothing. The first finding ends it."""
-    began, cpu, rounds, last = time.monotonic(), _cpu_s(), 0, 0.0
+
+def run(search: Search, output: IO[bytes] | None = None) -> bool:
+    """All rounds of a search, and a line with its figures; whether it found nothing. The first finding ends it.
+
+    `output` takes what the search prints, otherwise shown at once.
+    """
+    began, rounds, last = time.monotonic(), 0, 0.0
     found_nothing = True
     while found_nothing and (not rounds or (search.rounds and _left(search, began) >= last)):
         round_began = time.monotonic()
         words = [sys.executable, *search.words(max(1, int(_left(search, began))))]
         environ = {**os.environ, "PYTHONPATH": str(TESTS), "STATEFUL_EXAMPLES": str(search.histories)}
-        found_nothing = subprocess.run(words, cwd=TESTS, env=environ, check=False).returncode == 0
+        ended = subprocess.run(words, cwd=TESTS, env=environ, stdout=output, stderr=output, check=False)
+        found_nothing = ended.returncode == 0
         rounds, last = rounds + 1, time.monotonic() - round_began
     outcome = "nothing found" if found_nothing else "FOUND SOMETHING, see above"
     count = f"{rounds * search.histories} histories, " if search.histories else ""
-    sys.stdout.write(
-        f"== {search.name}: {outcome} ({count}{time.monotonic() - began:.0f} s, {_cpu_s() - cpu:.0f} s of CPU)\n"
-    )
+    if output is not None:
+        output.seek(0)
+        sys.stdout.write(output.read().decode(errors="replace"))
+    sys.stdout.write(f"== {search.name}: {outcome} ({count}{time.monotonic() - began:.0f} s)\n")
     sys.stdout.flush()
     return found_nothing
+
+
+def run_beside(search: Search) -> bool:
+    """The same with its output kept together, as others run at the same time."""
+    with tempfile.TemporaryFile() as output:
+        return run(search, output)
 
 
 def _left(search: Search, began: float) -> float:
@@ -90,7 +108,11 @@ def main() -> int:
     parser.add_argument("--smoke", action="store_true", help="each search for a moment, to see that it works")
     searches = SMOKE if parser.parse_args().smoke else LONG
     began = time.monotonic()
-    quiet = [run(search) for search in searches]
+    if searches is SMOKE:
+        with ThreadPoolExecutor(AT_ONCE) as threads:
+            quiet = list(threads.map(run_beside, searches))
+    else:
+        quiet = [run(search) for search in searches]
     sys.stdout.write(f"== all searches: {time.monotonic() - began:.0f} s, {_cpu_s():.0f} s of CPU\n")
     return 0 if all(quiet) else 1
 

@@ -47,6 +47,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.long
 def test_nothing_has_got_worse() -> None:
     """Of all that is shipped: run `make eval` when a figure has changed on purpose, and say why in the commit."""
     assert list(worse(read_results(EVALUATION), measure(EVALUATION))) == []
