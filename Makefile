@@ -9,8 +9,8 @@ PACKAGES := import sysconfig; print(sysconfig.get_path("purelib"))
 export PYTHONDONTWRITEBYTECODE :=# set in some environments: each process would compile the tests again
 SYNC := $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)  # the output of what runs side by side, one by one
 
-.PHONY: help setup demo test eval test-browser screenshots test-long test-store test-repeat smoke lint tests chaos chaos-half chaos-long chaos-mutants http-fuzz bench bench-full bench-peers \
-  bench-scale bench-overload bench-long clean
+.PHONY: help setup demo test eval test-browser screenshots test-long test-store test-clients client-types test-repeat smoke lint \
+  tests chaos chaos-half chaos-long chaos-mutants http-fuzz bench bench-full bench-peers bench-scale bench-overload bench-long clean
 
 help: ## Show this
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-14s %s\n", $$1, $$2}'
@@ -43,6 +43,12 @@ test-store: $(READY) ## PostgreSQL and servers that fail over, started by itself
 	@PYTHONPATH=tests $(BIN)/python -m support.on_postgres
 	@cd tests && ../$(BIN)/python -m pytest -c ../pyproject.toml --rootdir=.. -p no:cacheprovider -m store -rs faults/test_failover.py faults/test_hosts.py doors/test_deploy_runs.py
 	@STORE=postgres PYTHONPATH=tests $(BIN)/python -m chaos small
+
+test-clients: $(READY) ## The TypeScript client with packages from npm: types, AI SDK, documents, a real memd; a minute
+	@cd clients/typescript && npm ci && MEMD=$(CURDIR)/$(BIN)/memd npm test
+
+client-types: $(READY) ## The TypeScript client's types from the OpenAPI document; after each change of an operation
+	@PYTHONPATH=tests $(BIN)/python -m support.typescript_types
 
 smoke: $(READY) ## A moment of each command that CI does not run as a whole
 	@PYTHONPATH=tests $(BIN)/python -m support.long --smoke
@@ -105,4 +111,4 @@ bench-peers: .bench/pydocket/.ready .bench/langmem/.ready
 	then touch $@; else rm -rf .bench/$*; echo "$* cannot be installed here and is skipped: see .bench/$*.log"; fi
 
 clean: ## Remove what was built
-	rm -rf dist build .bench $(VENV) $(TEST_VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf dist build .bench clients/typescript/node_modules $(VENV) $(TEST_VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -8,10 +8,11 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 from memd.http.fields import AgentName, Fields, NoFields, OneMemory, Rows, UserId, from_query
+from memd.http.openapi_schemas import EXPORT
 from memd.http.paging import PlaceCursor
 from memd.inbox.cost import MOST_DAYS
 from memd.inbox.dead import MAX_LIMIT
-from memd.memory.hand.formats import EXPORT_VERSION, Format
+from memd.memory.hand.formats import Format
 from memd.ops.audit.rules import RULES
 
 IMPORT_BYTES = 8 * 1024 * 1024
@@ -22,16 +23,7 @@ LETTER_ID_SCHEMA = {"type": "string", "pattern": "^[0-9A-Za-z-]{1,100}$"}
 _ITEMS = {"type": "array", "items": {"type": "object", "properties": {"memory": {"type": "string"}}}}
 _EXPORT = {
     "anyOf": [
-        {
-            "type": "object",
-            "title": "ExportOfMemd",
-            "required": ["format", "version", "memories"],
-            "properties": {
-                "format": {"const": "memd"},
-                "version": {"const": EXPORT_VERSION},
-                "memories": {"type": "array", "items": {"type": "object"}},
-            },
-        },
+        EXPORT,
         {
             "type": "object",
             "title": "MemoryOfDeerFlow",

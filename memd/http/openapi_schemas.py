@@ -12,6 +12,7 @@ from memd.inbox.dead import Letter, LetterPage
 from memd.inbox.hours import Hour
 from memd.inbox.receipt import Outcome
 from memd.memory.document import SECTIONS
+from memd.memory.hand.formats import EXPORT_VERSION
 from memd.memory.hand.transfer import Imported
 from memd.memory.listing import Status
 from memd.memory.projects import rights
@@ -263,7 +264,12 @@ FOUND = _list(
 )
 
 _DRY_RUN: Schema = {"dry_run": {"type": "boolean"}}
-EXPORT: Schema = {"type": "object", "description": "The format of import."}
+EXPORT = _object(
+    "ExportOfMemd",
+    {"format": {"const": "memd"}, "version": {"const": EXPORT_VERSION}, "memories": _ANYTHING},
+    description="What import takes; it may have further fields.",
+    **_OPEN,
+)
 IMPORTED = of(Imported)
 IMPORTED["properties"] |= _DRY_RUN
 

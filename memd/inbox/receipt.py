@@ -15,7 +15,7 @@ from memd.context import WIRE_VERSION, Context
 from memd.errors import Rejected
 from memd.inbox.connection import Call
 from memd.inbox.decoding import moment, text
-from memd.inbox.verbs import ACCEPTED, Merged, P, ReceiptParts
+from memd.inbox.verbs import ACCEPTED, Merged, P, PushStatus, ReceiptParts
 
 State = Literal["pending", "claimed", "stored", "skipped", "dead", "unknown"]
 
@@ -24,13 +24,14 @@ _ID = re.compile(r"([0-9a-f]{32})\.([0-9a-f]{8})\.([1-9][0-9]{0,15})")
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """The result of a push. `status`: queued, merged, skipped (see `reason`), disabled.
+    """The result of a push. `status`: queued, merged, unconfirmed (taken, but too few replicas had it in time), skipped
+    (see `reason`), disabled.
 
     `messages`: how many were kept. `dropped`: turns by the reason why they were not, or (`truncated`) not whole.
     `cut`: blocks cut out of turns, by kind. `wire`: the version of the wire format that this door takes.
     """
 
-    status: str
+    status: PushStatus
     id: str | None
     due_at: datetime | None
     reason: str | None

@@ -12,7 +12,7 @@ import random
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final, Literal, cast
 from urllib.parse import quote
 
 import orjson
@@ -48,6 +48,9 @@ def app_of(raw_list: str) -> str:
 # --- the wire ------------------------------------------------------------------------------------------------------
 
 
+PushStatus = Literal["queued", "merged", "unconfirmed", "skipped", "disabled"]
+
+
 @dataclass(frozen=True, slots=True)
 class Merged:
     """The result of a merge.
@@ -56,7 +59,7 @@ class Merged:
     or disabled.
     """
 
-    status: str
+    status: PushStatus
     key: str
     gen: str
     seq: int
@@ -65,8 +68,8 @@ class Merged:
     reason: str
 
 
-UNCONFIRMED = "unconfirmed"
-ACCEPTED = frozenset({"queued", "merged", UNCONFIRMED})
+UNCONFIRMED: Final = "unconfirmed"
+ACCEPTED: frozenset[PushStatus] = frozenset({"queued", "merged", UNCONFIRMED})
 """The statuses of a push that will be worked on."""
 
 ReceiptParts = tuple[str, str, int]
@@ -166,7 +169,7 @@ def _counters(field: str, counts: Mapping[str, int]) -> dict[str, int]:
 
 def _merged(reply: list[Any]) -> Merged:
     status, key, gen, seq, due, now, reason = reply
-    return Merged(text(status), text(key), text(gen), int(seq), int(due), int(now), text(reason))
+    return Merged(cast(PushStatus, text(status)), text(key), text(gen), int(seq), int(due), int(now), text(reason))
 
 
 # --- drain ---------------------------------------------------------------------------------------------------------

@@ -39,7 +39,13 @@ NOT_TYPED = {
 }
 """Lines that a test cannot type, and why."""
 
-NOT_HERE = {"js": "run by test_docs where Node is", "go": "a fragment", "nginx": "a fragment", "text": "not code"}
+NOT_HERE = {
+    "js": "run by test_docs where Node is",
+    "ts": "run by make test-clients",
+    "go": "a fragment",
+    "nginx": "a fragment",
+    "text": "not code",
+}
 """Languages of blocks that are not typed into a shell."""
 
 READY = {

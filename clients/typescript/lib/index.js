@@ -1,0 +1,2 @@
+export { Memd } from "./client.js";
+export { MemdError } from "./errors.js";

@@ -1,0 +1,130 @@
+import { MemdError, errorOf, jsonOf, nothingOf, unreachable } from "./errors.js";
+import { TimeLimit } from "./time-limit.js";
+
+/** How a client reaches memd. */
+export interface MemdOptions {
+  /** The address of `memd serve`, such as http://127.0.0.1:8477; in a browser also a path of the page's own origin. */
+  url: string;
+  /** A token (`memd token add`), where the server asks for one. Never give it to a browser: proxy the calls. */
+  token?: string | undefined;
+  /** The time of one call with all its repetitions, in milliseconds. Default: 10,000. */
+  timeoutMs?: number | undefined;
+  /** How often a call that may be repeated is, at most, when no answer came or memd was not able. Default: 2. */
+  retries?: number | undefined;
+  /** Default: the global fetch. */
+  fetch?: typeof globalThis.fetch | undefined;
+}
+
+/** What one call may do otherwise than its client. */
+export interface CallOptions {
+  /** Ends the call; it then rejects with the signal's reason. */
+  signal?: AbortSignal | undefined;
+  timeoutMs?: number | undefined;
+  /** Also for a call that is sent once unless it is told here. */
+  retries?: number | undefined;
+}
+
+/** One request; `repeatable`: doing it twice is like doing it once, also for the reply. */
+export interface Request {
+  method: string;
+  path: string;
+  body: unknown;
+  reply: Reply;
+  repeatable: boolean;
+}
+
+/** What a response without refusal carries. */
+export type Reply = "json" | "text" | "none";
+
+const FIRST_PAUSE_MS = 100;
+
+/** Sends requests, within a time limit, and repeats those that got no answer, or one that says "later". */
+export class Transport {
+  readonly #base: string;
+  readonly #headers: Readonly<Record<string, string>>;
+  /** The time of a call, unless its options say otherwise. */
+  readonly timeoutMs: number;
+  readonly #retries: number;
+  readonly #fetch: typeof globalThis.fetch;
+
+  constructor({ url, token, timeoutMs = 10_000, retries = 2, fetch }: MemdOptions) {
+    this.#base = checkedUrl(url, fetch !== undefined || "location" in globalThis);
+    this.#headers = token === undefined ? {} : { authorization: `Bearer ${checkedToken(token)}` };
+    this.timeoutMs = timeoutMs;
+    this.#retries = retries;
+    this.#fetch = fetch ?? ((input, init) => globalThis.fetch(input, init)); // browsers want it called on its object
+  }
+
+  /** The reply to one request: an object, a text, or undefined where there is no body. */
+  async send({ method, path, body, reply, repeatable }: Request, options: CallOptions): Promise<unknown> {
+    const limit = new TimeLimit(options.timeoutMs ?? this.timeoutMs, options.signal);
+    const retries = options.retries ?? (repeatable ? this.#retries : 0);
+    try {
+      const init = this.#init(method, body, limit.signal);
+      for (let attempt = 0; ; attempt++) {
+        try {
+          limit.throwIfAborted();
+          return await this.#attempt(path, init, reply);
+        } catch (error) {
+          limit.throwIfAborted();
+          const failure = limit.signal.aborted ? timeIsOver() : error;
+          const pauseMs = nextPauseMs(failure, attempt);
+          const again = pauseMs !== undefined && attempt < retries && pauseMs < limit.leftMs;
+          if (!again) throw failure;
+          await limit.pause(pauseMs);
+        }
+      }
+    } finally {
+      limit.end();
+    }
+  }
+
+  #init(method: string, body: unknown, signal: AbortSignal): RequestInit {
+    const request: RequestInit = {
+      method,
+      signal,
+      headers: this.#headers,
+      cache: "no-store", // some frameworks store what fetch returns unless they are told not to
+      redirect: "manual", // memd sends none; a token follows none
+    };
+    if (body === undefined) return request;
+    return { ...request, headers: { ...this.#headers, "content-type": "application/json" }, body: JSON.stringify(body) };
+  }
+
+  async #attempt(path: string, init: RequestInit, reply: Reply): Promise<unknown> {
+    try {
+      const response = await this.#fetch(this.#base + path, init);
+      if (!response.ok) throw await errorOf(response);
+      if (reply === "json") return await jsonOf(response);
+      if (reply === "text") return await response.text();
+      return await nothingOf(response);
+    } catch (error) {
+      throw error instanceof MemdError ? error : unreachable(error);
+    }
+  }
+}
+
+/** How long to wait before the call is repeated; undefined for an error that it would not change. */
+function nextPauseMs(error: unknown, attempt: number): number | undefined {
+  if (!(error instanceof MemdError) || !error.temporary) return undefined;
+  return error.retryAfterMs ?? FIRST_PAUSE_MS * 2 ** attempt * (0.5 + Math.random() / 2);
+}
+
+function timeIsOver(): MemdError {
+  const detail = "no answer within the time of the call; memd may have taken it all the same";
+  return new MemdError("E_TIMEOUT", detail, { temporary: true });
+}
+
+/** `hasPage`: a path alone is the address of something, on the origin of a page, or for the app's own fetch. */
+function checkedUrl(url: string, hasPage: boolean): string {
+  const [, origin] = /^(https?:\/\/[^/?#@\s]+)?(\/[^?#\s]*)?$/i.exec(url) ?? [];
+  const plain = url !== "" && URL.canParse(url, "http://page") && (origin !== undefined || (hasPage && url.startsWith("/")));
+  if (!plain)
+    throw new TypeError("url is http(s)://host[:port][/path], in a browser also /path, without a name, password or query");
+  return url.replace(/\/+$/, "");
+}
+
+function checkedToken(token: string): string {
+  if (!/^[\x21-\x7e]+$/.test(token)) throw new TypeError("token has characters that no token has");
+  return token;
+}
