@@ -83,6 +83,8 @@ class Event(StrEnum):
     VECTORS_MADE = "vectors_made"
     VECTORS_DELAYED = "vectors_delayed"
 
+    METRICS_READY = "metrics_ready"
+    METRICS_FAILED = "metrics_failed"
     HTTP_READY = "http_ready"
     HTTP_STOPPED = "http_stopped"
     HTTP_FAILED = "http_failed"

@@ -69,7 +69,11 @@ def scheduler(quiet: Quiet = None, take_over: TakeOver = False) -> None:
 
     Example: memd scheduler
     """
-    _part("memd.scheduler.loop").run(daemon_settings(scheduler__quiet_s=quiet), take_over=take_over)
+    settings = daemon_settings(scheduler__quiet_s=quiet)
+    if settings.metrics.port is not None:
+        _require("scheduler", "metrics", "prometheus_client")
+        _part("memd.ops.exporter").start(settings)
+    _part("memd.scheduler.loop").run(settings, take_over=take_over)
 
 
 def worker(concurrency: Concurrency = None) -> None:

@@ -329,6 +329,11 @@ class HttpSettings(Section, frozen=True):
     max_connections: Annotated[int, Meta(ge=2, le=100_000)] = 500
 
 
+class MetricsSettings(Section, frozen=True):
+    port: Annotated[int, Meta(ge=1, le=65_535)] | None = None
+    host: Annotated[str, Meta(min_length=1, max_length=255)] = "127.0.0.1"
+
+
 class LogSettings(Section, frozen=True):
     level: Literal["debug", "info", "warning", "error"] = "info"
     format: Literal["auto", "json", "pretty"] = "auto"
@@ -358,6 +363,7 @@ class Settings(Section, frozen=True):
     vectors: VectorsSettings = VectorsSettings()
     session: SessionSettings = SessionSettings()
     http: HttpSettings = HttpSettings()
+    metrics: MetricsSettings = MetricsSettings()
     log: LogSettings = LogSettings()
 
     def __post_init__(self) -> None:

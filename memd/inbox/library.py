@@ -19,7 +19,7 @@ from memd.inbox.verbs import P
 from memd.memory.store.protocol import Store
 from memd.push.answers import MAX_TOKENS
 
-BUILD = 27
+BUILD = 28
 """Grows with every change of the Lua; an older build never replaces a newer one."""
 
 FIRST_WITH_LINES = 16
@@ -29,7 +29,7 @@ SHARED = ("ground", "waiting", "header", "merge")
 """The files of `lua/` that both libraries begin with, in this order: each uses the ones before it."""
 
 DRAIN = (
-    "budget", "extractions", "breaker", "line", "claim", "settle", "batches", "dead", "forget", "take", "flush",
+    "budget", "extractions", "breaker", "line", "waits", "claim", "settle", "batches", "dead", "forget", "take", "flush",
     "pending", "hours", "upkeep", "failover",
 )  # fmt: skip
 

@@ -11,6 +11,8 @@ from memd.config import Settings
 from memd.inbox import server_check
 from memd.inbox.connection import execute, primary
 from memd.inbox.figures import InboxFigures, read_figures
+from memd.inbox.histograms import Duration, Histogram, read_histograms
+from memd.inbox.model_calls import ModelCalls, read_model_calls
 from memd.inbox.verbs import P, raw_lists
 
 USAGE = ("model_calls", "input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "unused_answers")
@@ -39,6 +41,8 @@ class Status(InboxFigures):
     """Repairs of the form of the model's replies, by kind."""
 
     facts: dict[str, int]
+    durations: dict[Duration, Histogram]
+    models: dict[str, ModelCalls]
     usage: dict[str, int]
     server: dict[str, Any]
     wire: int
@@ -71,6 +75,8 @@ def read_status(client: redis.Redis, settings: Settings) -> Status:
         not_kept=_named(stats, "not_kept:"),
         mended=_named(stats, "mended:"),
         facts={name: stats.get(f"facts_{name}", 0) for name in ("added", "confirmed", "retired")},
+        durations=read_histograms(stats),
+        models=read_model_calls(stats),
         usage={name: stats.get(name, 0) for name in USAGE},
         server={
             "version": server.version,

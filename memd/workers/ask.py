@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from memd.errors import ClaimLost, ExtractionFailed, NotReady, NoUpdate
 from memd.extraction.batch import results
-from memd.extraction.protocol import Extraction
+from memd.extraction.protocol import Extraction, Request
 from memd.inbox import verbs
 from memd.inbox.bell import JOB_TIMEOUT_S
 from memd.workers.batch.send import AskAlone, BatchSender
@@ -119,10 +119,20 @@ class Asking:
         if time.monotonic() - self._started > LAST_CALL_S - self._settings.deadline_s:
             return UNFINISHED
         request = work.request(self._resources.settings, work.part.claim.now)
-        call = self._learning.call(
-            lambda: self.circuit.call(work.part.claim.id, lambda: self._extractor.extract(request))
-        )
+        call = self._learning.call(lambda: self.circuit.call(work.part.claim.id, lambda: self._extract(work, request)))
         return await self._result(work, asyncio.ensure_future(call))
+
+    async def _extract(self, work: Work, request: Request) -> Extraction:
+        """One call, counted by model and time; one that failed also by its code. Raises ExtractionFailed."""
+        started = time.monotonic()
+        code = ""
+        try:
+            return await self._extractor.extract(request)
+        except ExtractionFailed as error:
+            code = error.code
+            raise
+        finally:
+            work.part.time_call(self._settings.model, time.monotonic() - started, code)
 
     async def _result(self, work: Work, request: asyncio.Future[T]) -> T | Retry | Lost:
         """The result of a request, or the claim's outcome when the request was cancelled by `stop` or `lose`."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -15,6 +16,7 @@ from memd.errors import StoreUnavailable
 from memd.extraction.batch import results
 from memd.extraction.protocol import Maintenance
 from memd.inbox.claim import Claim
+from memd.inbox.histograms import observed
 from memd.memory import ledger
 from memd.memory.apply import maintenance_due
 from memd.memory.facts import id_of, quotes_any
@@ -135,11 +137,13 @@ class Remembering:
         return await self.asking.ask(work)
 
     async def _commit(self, answered: Answered) -> Stored | Overtaken | Retry:
+        started = time.monotonic()
         try:
             stored = await self._resources.in_thread(self._documents.commit, answered)
         except StoreUnavailable as error:
             self._documents.writable = False
             return replace(unwritable(error), answer=results.keep(answered.extraction, answered.work.new))
+        answered.work.part.progress.spent.update(observed("commit", time.monotonic() - started))
         if not isinstance(stored, Stored):
             return stored
         deliveries = await self._resources.in_thread(self._documents.deliver, answered)

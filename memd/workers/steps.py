@@ -18,6 +18,7 @@ from memd.errors import ContentTooLong
 from memd.extraction.protocol import Extraction, Maintenance, Request, Usage
 from memd.extraction.update import Update
 from memd.inbox.claim import Claim
+from memd.inbox.histograms import observed
 from memd.memory import ledger
 from memd.memory.projects.shared import Projects
 from memd.memory.said.may_keep import Kept
@@ -56,6 +57,11 @@ class ClaimPart:
     def spend(self, model: str, usage: Usage, *, batch: bool) -> None:
         """Count one call. An unusable reply costs as much as any other."""
         self.progress.spent.update(usage_stats(model, usage, batch=batch))
+
+    def time_call(self, model: str, seconds: float, code: str = "") -> None:
+        """Count the time of one call that is no batch's, and with a code its failure."""
+        failure = {f"failed:{code}:{model}": 1} if code else {}
+        self.progress.spent.update({f"called:{model}": 1, **failure, **observed("extraction", seconds)})
 
 
 @dataclass(frozen=True, slots=True)

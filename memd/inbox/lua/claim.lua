@@ -85,6 +85,7 @@ local function take(P, cfg, c, id, by, now)
     call('HSET', claim, '.held', held)
     hold(P, c.owner, held)
   end
+  count_wait(P, claim, now)
   return { id, call('HGETALL', claim) }
 end
 
