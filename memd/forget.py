@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import islice
@@ -28,7 +29,7 @@ from memd.config import Settings
 from memd.context import DEFAULT_AGENT, of_project, user_hash
 from memd.errors import Conflict, InboxUnavailable, NotReady
 from memd.identifiers import check_identifier
-from memd.inbox import dead, failover, forgetting, library
+from memd.inbox import app_events, dead, failover, forgetting, library
 from memd.inbox.connection import send
 from memd.inbox.dead import Letter
 from memd.inbox.raw_door import Backlog, RawDoor
@@ -172,6 +173,7 @@ class Forgetting:
         tombstone = self._tombstones.extend(wish, inbox.identities | erased.identities)
         if traces is not None:
             self._mirror(tombstone)
+            self._tell(wish)
             self._tombstones.close(wish)
         embedded = self._settings.redis_url is None
         rewritten = traces is not None and embedded and forgetting.rewrite(self._client, REWRITE_S)
@@ -184,6 +186,15 @@ class Forgetting:
             complete=traces is not None,
             unreachable=self._unreachable(rewritten=rewritten),
         )
+
+    def _tell(self, wish: Wish) -> None:
+        """Remove what the events tell of the user, and tell that the user is forgotten."""
+        cut = wish.cut or self._cut_by_clock()
+        bucket = wish.bucket.hash if wish.bucket else ""
+        start = "-"
+        with suppress(NotReady):  # functions of an older version, which write no events
+            while start:
+                start = send(self._client, app_events.forget(user_hash(wish.user_id), bucket, cut.ms, start))
 
     def mend(self) -> int:
         """Fulfil open wishes, and mirror tombstones that the server lost; returns how many wishes were open.

@@ -329,6 +329,10 @@ class HttpSettings(Section, frozen=True):
     max_connections: Annotated[int, Meta(ge=2, le=100_000)] = 500
 
 
+class EventsSettings(Section, frozen=True):
+    keep: Annotated[int, Meta(ge=0, le=10_000_000)] = 0
+
+
 class MetricsSettings(Section, frozen=True):
     port: Annotated[int, Meta(ge=1, le=65_535)] | None = None
     host: Annotated[str, Meta(min_length=1, max_length=255)] = "127.0.0.1"
@@ -363,6 +367,7 @@ class Settings(Section, frozen=True):
     vectors: VectorsSettings = VectorsSettings()
     session: SessionSettings = SessionSettings()
     http: HttpSettings = HttpSettings()
+    events: EventsSettings = EventsSettings()
     metrics: MetricsSettings = MetricsSettings()
     log: LogSettings = LogSettings()
 

@@ -102,7 +102,12 @@ _STATUS: Mapping[str, Any] = {
     "oldest_waiting_s": 12.5, "workers": [], "waiting_parts": [], "paused": [], "discarded": {},
     "pushes": 120, "stored": 98, "skipped": 18, "dead_so_far": 0,
     "by_reason": {"nothing_new": 18}, "dropped": {}, "cut": {}, "refused": {}, "redacted": {}, "not_kept": {},
-    "mended": {}, "facts": {"added": 41}, "usage": {"model_calls": 12}, "server": {"version": "9.1.0"}, "wire": 3,
+    "mended": {}, "facts": {"added": 41}, "events_lost": 0,
+    "durations": {"commit": {"counts": [[0.005, 0], [0.01, 98]], "total": 98, "seconds": 0.71}},
+    "models": {
+        "claude-haiku-5-5": {"calls": 13, "batch_calls": 0, "tokens": {"input": 20_400}, "failures": {"timeout": 1}},
+    },
+    "usage": {"model_calls": 12}, "server": {"version": "9.1.0"}, "wire": 3,
 }  # fmt: skip
 
 _RECALL = {

@@ -19,7 +19,7 @@ from memd.inbox.verbs import P
 from memd.memory.store.protocol import Store
 from memd.push.answers import MAX_TOKENS
 
-BUILD = 28
+BUILD = 29
 """Grows with every change of the Lua; an older build never replaces a newer one."""
 
 FIRST_WITH_LINES = 16
@@ -29,8 +29,8 @@ SHARED = ("ground", "waiting", "header", "merge")
 """The files of `lua/` that both libraries begin with, in this order: each uses the ones before it."""
 
 DRAIN = (
-    "budget", "extractions", "breaker", "line", "waits", "claim", "settle", "batches", "dead", "forget", "take", "flush",
-    "pending", "hours", "upkeep", "failover",
+    "events", "budget", "extractions", "breaker", "line", "waits", "claim", "settle", "batches", "dead", "forget",
+    "take", "flush", "pending", "hours", "upkeep", "failover",
 )  # fmt: skip
 
 BUDGETS = ("total_day_tokens", "user_day_tokens", "thread_day_extractions")
@@ -227,6 +227,7 @@ def _config(settings: Settings) -> dict[str, int]:
         "raw_cap": settings.dead.raw_cap,
         "raw_bytes": settings.dead.raw_cap_mb * 1_000_000,
         "raw_ttl_ms": int(settings.dead.raw_ttl_s * 1000),
+        "events": settings.events.keep,
         "receipt_ttl_ms": int(settings.inbox.receipt_ttl_s * 1000),
         "known_ttl_ms": max(1, int(settings.inbox.known_ttl_s * 1000)),
     }

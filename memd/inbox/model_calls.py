@@ -1,4 +1,4 @@
-"""The calls of each model by the counters of the inbox, with their tokens and failures; bounded for labels of metrics."""
+"""The calls of each model by the counters of the inbox, with tokens and failures; bounded for labels of metrics."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def read_model_calls(stats: Mapping[str, int]) -> dict[str, ModelCalls]:
 
 
 def _by_model(stats: Mapping[str, int]) -> dict[str, Counter[str]]:
-    """The counters `used:<kind>:<model>`, `called:<model>` and `failed:<code>:<model>`; only a model may have colons."""
+    """The counters `used:<kind>:<model>`, `called:<model>`, `failed:<code>:<model>`; only a model may have colons."""
     models: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for name, count in stats.items():
         counter, _, rest = name.partition(":")

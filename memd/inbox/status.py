@@ -41,6 +41,9 @@ class Status(InboxFigures):
     """Repairs of the form of the model's replies, by kind."""
 
     facts: dict[str, int]
+    events_lost: int
+    """Events for apps that could not be written."""
+
     durations: dict[Duration, Histogram]
     models: dict[str, ModelCalls]
     usage: dict[str, int]
@@ -75,6 +78,7 @@ def read_status(client: redis.Redis, settings: Settings) -> Status:
         not_kept=_named(stats, "not_kept:"),
         mended=_named(stats, "mended:"),
         facts={name: stats.get(f"facts_{name}", 0) for name in ("added", "confirmed", "retired")},
+        events_lost=stats.get("events_lost", 0),
         durations=read_histograms(stats),
         models=read_model_calls(stats),
         usage={name: stats.get(name, 0) for name in USAGE},

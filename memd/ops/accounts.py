@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from memd.context import FUNCTIONS_VERSION
 from memd.errors import ConfigError
+from memd.inbox.app_events import EVENTS
 from memd.inbox.verbs import BELLS, RAW, P
 
 PASSWORD_VARIABLE = "ACL_PASSWORD_"  # noqa: S105  (a name; MEMD_* would be read as a setting)
@@ -29,7 +30,7 @@ DAEMON = (
     "hget hmget hgetall hkeys hlen hscan hexists hset hsetnx hdel hincrby hincrbyfloat",
     "sadd srem scard smembers smismember sscan",
     "zadd zrem zcard zcount zscore zmscore zrange zrangebyscore zremrangebyscore zpopmin zscan zunionstore zintercard",
-    "xadd",
+    "xadd xrange xdel",
 )
 """Commands of the scheduler, the workers (with RQ: registration, bells, failed jobs, clean-up) and `memd doctor`."""
 
@@ -58,9 +59,12 @@ APP_KEYS = (
 )
 """Keys and commands of `Memd.push`, `receipt`, `flush` and reading with `include_pending`, functions included."""
 
+CONSUMER = "ping xreadgroup xack xautoclaim xgroup|create xlen xrange"
+"""Commands of a consumer of events (docs/events.md)."""
+
 READER = "ping info time scan acl|whoami function|list"
 READER_KEYS = (
-    (f"%R~{P}:* %R~{RAW} %R~{RAW}:*", "type"),
+    (f"%R~{P}:* %R~{RAW} %R~{RAW}:* %R~{EVENTS}", "type"),
     (
         f"%R~{P}:due %R~{P}:rationed %R~{P}:batched %R~{P}:batches %R~{P}:claimed %R~{P}:dead %R~{P}:parked:*",
         "zcard zcount",
@@ -107,8 +111,9 @@ def accounts(apps: Iterable[str]) -> list[Account]:
         Account(
             "memd-daemon",
             "scheduler, workers, and the operator's commands",
-            (f"~{RAW}", f"~{RAW}:*", f"~{P}*", "~rq:*", "&rq:pubsub:*", *_allow(*DAEMON)),
+            (f"~{RAW}", f"~{RAW}:*", f"~{EVENTS}", f"~{P}*", "~rq:*", "&rq:pubsub:*", *_allow(*DAEMON)),
         ),
+        Account("memd-events", f"an app that reads the stream {EVENTS}", (f"~{EVENTS}", *_allow(CONSUMER))),
         Account("memd-reader", "status and doctor", (*_allow(READER), *_selectors(READER_KEYS))),
     ]
 

@@ -1,4 +1,4 @@
-"""The figures of the inbox for Prometheus. Codes and counts; labels name states, reasons, lists and models, never ids."""
+"""The figures of the inbox for Prometheus: codes, counts. Labels name states, reasons, lists and models, never ids."""
 
 from __future__ import annotations
 
@@ -60,6 +60,7 @@ class InboxCollector(Collector):
         yield _counter("memd_not_kept_messages", "Messages not kept, as asked", "reason", status.not_kept)
         yield _counter("memd_mended_replies", "Repairs of the form of the model's replies", "kind", status.mended)
         yield _counter("memd_facts", "Facts by change", "change", status.facts)
+        yield CounterMetricFamily("memd_events_lost", "Events that could not be written", value=status.events_lost)
         tokens = {name.removesuffix("_tokens"): n for name, n in status.usage.items() if name.endswith("_tokens")}
         yield _counter("memd_model_tokens", "Tokens of the model", "kind", tokens)
         yield CounterMetricFamily("memd_model_calls", "Calls of the model", value=status.usage["model_calls"])

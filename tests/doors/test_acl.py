@@ -22,6 +22,7 @@ from memd.client import Memd
 from memd.config import Settings
 from memd.errors import AccountRefused, NotAllowed
 from memd.inbox import library, verbs
+from memd.inbox.app_events import EVENTS
 from memd.inbox.bell import bell_queue, ring
 from memd.inbox.connection import NO_RIGHT_INSIDE, connect, send
 
@@ -30,7 +31,7 @@ MESSAGES = [
     {"role": "assistant", "content": "Nice.", "id": "2"},
 ]
 PUSH = {"thread_id": "t", "user_id": "ana", "messages": MESSAGES}
-ACCOUNTS = ("memd-in", "memd-in-shop", "memd-app", "memd-daemon", "memd-reader")
+ACCOUNTS = ("memd-in", "memd-in-shop", "memd-app", "memd-daemon", "memd-events", "memd-reader")
 
 
 @dataclass
@@ -89,11 +90,13 @@ def site(loaded: Site, data_dir: Path) -> Site:
 
 
 def as_account(site: Site, data_dir: Path, account: str) -> Settings:
-    return make_settings(data_dir, site.url(account), client__apps=("shop",))
+    return make_settings(data_dir, site.url(account), client__apps=("shop",), events__keep=100)
 
 
 def test_the_whole_of_memd_runs_under_its_accounts(site: Site, data_dir: Path) -> None:
     """Scheduler, worker, both doors, flush, receipt and status do their work, and the server refuses nothing."""
+    reader = site.client("memd-events")
+    assert reader.xgroup_create(EVENTS, "app", mkstream=True)
     with daemon(as_account(site, data_dir, "memd-daemon")), Memd(as_account(site, data_dir, "memd-app")) as app:
         site.client("memd-in").rpush("memd:in", json.dumps(PUSH | {"thread_id": "raw"}))
         site.client("memd-in-shop").rpush("memd:in:shop", json.dumps(PUSH | {"thread_id": "shop"}), "no JSON")
@@ -104,6 +107,14 @@ def test_the_whole_of_memd_runs_under_its_accounts(site: Site, data_dir: Path) -
         status = run("status", "--json", settings=as_account(site, data_dir, "memd-reader"))
         assert (json.loads(status.stdout)["stored"], len(json.loads(status.stdout)["workers"])) == (3, 1)
         assert run("status", "--cost", settings=as_account(site, data_dir, "memd-reader")).returncode == 0
+        read: Any = reader.xreadgroup("app", "one", {EVENTS: ">"})
+        events = read[0][1]
+        assert sorted(event[b"event"] for _, event in events) == [b"dead", b"stored", b"stored", b"stored"]
+        claimed: Any = reader.xautoclaim(EVENTS, "app", "two", 0)
+        assert claimed[1] == events
+        assert reader.xack(EVENTS, "app", *[number for number, _ in events]) == 4
+        assert run("forget", "ana", "--yes", settings=as_account(site, data_dir, "memd-daemon")).returncode == 0
+        assert reader.xlen(EVENTS) == 2
     assert site.denials() == []
 
 
@@ -149,6 +160,7 @@ FORBIDDEN: dict[str, list[str]] = {
         "HSET rq:job:x data x", "RPUSH rq:queue:memd x", "SCAN 0",
     ],
     "memd-daemon": ["GET other", "PUBLISH elsewhere x", "SUBSCRIBE elsewhere", "FUNCTION FLUSH", "FUNCTION DELETE x"],
+    "memd-events": ["XADD memd:events * event x", "XTRIM memd:events MAXLEN 0", "XDEL memd:events 1-1", "GET x"],
     "memd-reader": [
         "LRANGE memd:in 0 -1", "HGETALL {memd}:ctx:x", "HKEYS {memd}:ctx:x", "HGETALL {memd}:claim:x",
         "HGETALL {memd}:dead:x", "HSET {memd}:config enabled 0", "FCALL memd_receipt_1 1 {memd} x",
@@ -198,6 +210,7 @@ KEYS = {
     "b": "{memd}:breaker:x", "key": "{memd}:ctx:x", "list": "memd:in",
     "batch": "{memd}:batch:x", "spent": "{memd}:spent:1", "usage": "{memd}:usage:1", "facts": "{memd}:facts:1",
     "extracted": "{memd}:extracted:x",
+    "STREAM": EVENTS,
     "P": "{memd}:due", "tomb": "{memd}:forgotten:x", "source": "{memd}:claim:x", "place": "{memd}:claim:x",
 }  # fmt: skip
 """What the variables of the functions stand for where a command names its key by one; P: P .. ':' .. source."""
@@ -271,7 +284,7 @@ def test_without_a_password_nobody_can_log_in(settings: Settings, data_dir: Path
     """The plain lines are loaded as they are, and open no door, whatever is tried as a password."""
     printed = run("acl", settings=settings)
     assert "nopass" not in printed.stdout
-    assert printed.stderr.count("no password yet") == 4
+    assert printed.stderr.count("no password yet") == 5
     (data_dir / "users.acl").write_text(printed.stdout)
     with (
         own_server(data_dir, "--aclfile", str(data_dir / "users.acl")) as port,

@@ -268,6 +268,16 @@ export type Health = {
   inbox: "ok" | "unavailable";
 };
 
+/**
+ * One histogram, as Prometheus counts: `counts` has a row for each bound, with all that took at most so long.
+ * `total`: all observations. `seconds`: their sum.
+ */
+export type Histogram = {
+  counts: Array<Array<unknown>>;
+  total: number;
+  seconds: number;
+};
+
 export type HistorySummaries = {
   recentMonths?: Summary;
   earlierContext?: Summary;
@@ -461,6 +471,17 @@ export type MemoriesOfMem0 = Open<{
 export type MemoryOfDeerFlow = Open<{
   facts: ReadonlyArray<unknown>;
 }>;
+
+/**
+ * Of one model: calls made, those that failed too; requests answered in batches; tokens by kind; failures by code.
+ * Calls and failures are counted since build 28 of the inbox, tokens and batches since before.
+ */
+export type ModelCalls = {
+  calls: number;
+  batch_calls: number;
+  tokens: { [name: string]: number };
+  failures: { [name: string]: number };
+};
 
 /** The use of one model. `calls` and tokens include the batched ones; `usd` is None if no price is known. */
 export type ModelCost = {
@@ -827,6 +848,9 @@ export type Status = {
   not_kept: { [name: string]: number };
   mended: { [name: string]: number };
   facts: { [name: string]: number };
+  events_lost: number;
+  durations: { [name: string]: Histogram };
+  models: { [name: string]: ModelCalls };
   usage: { [name: string]: number };
   server: { [name: string]: unknown };
   wire: number;

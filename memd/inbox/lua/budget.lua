@@ -33,13 +33,15 @@ local function hold(P, owner, tokens)
 end
 
 -- Counts tokens against one budget of the day. The call that reaches it leaves a notice, which the scheduler logs once.
-local function charge(P, spent, who, limit, tokens, now)
+local function charge(P, cfg, spent, who, limit, tokens, now)
   if limit == 0 then return end
   local used = call('HINCRBY', spent, who, tokens)
   call('PEXPIRE', spent, 2 * DAY)
   if used >= limit and used - tokens < limit then
     call('RPUSH', P .. ':notices', (who == '.total' and 'total' or who) .. ' ' .. limit .. ' ' .. day_end(now))
     call('PEXPIRE', P .. ':notices', 2 * DAY)
+    local whose = who == '.total' and { 'total' } or { 'user', 'user', who }
+    add_event(P, cfg, { 'event', 'budget', 'tokens_per_day', limit, 'until', day_end(now), 'budget', unpack(whose) })
   end
 end
 
@@ -63,8 +65,8 @@ local function spend(P, cfg, owner, stats, now)
   end
   if tokens == 0 then return end
   call('PEXPIRE', usage, KEPT_DAYS * DAY)
-  charge(P, P .. ':spent:' .. day, '.total', cfg.total_day_tokens or 0, tokens, now)
-  if owner then charge(P, P .. ':spent:' .. day, owner, cfg.user_day_tokens or 0, tokens, now) end
+  charge(P, cfg, P .. ':spent:' .. day, '.total', cfg.total_day_tokens or 0, tokens, now)
+  if owner then charge(P, cfg, P .. ':spent:' .. day, owner, cfg.user_day_tokens or 0, tokens, now) end
 end
 
 -- The stats of a move: counters, and among them what its calls used.

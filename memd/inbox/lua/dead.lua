@@ -70,7 +70,9 @@ local function add_raw_letter(P, list, letter, fields, raw, now)
   call('ZADD', P .. ':deadraw:' .. list, now, letter)
   note_raw_letters(P, list)
   count(P, { 'dead', 1, 'dead:' .. fields[2], 1 })
-  trim_raw_letters(P, config(P), list, now, 10)
+  local cfg = config(P)
+  add_event(P, cfg, { 'event', 'dead', 'pushes', 1, 'code', fields[2], 'letter', letter, 'list', list })
+  trim_raw_letters(P, cfg, list, now, 10)
 end
 
 -- Removes the record of a letter's end, so that its receipts tell what becomes of it now.

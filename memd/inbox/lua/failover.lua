@@ -42,7 +42,7 @@ register('memd_adopt', function(keys)
     leases = leases + 1
     call('ZADD', P .. ':claimed', now + cfg.lease_ms, id)
   end
-  memd_rebase(keys)
+  rebase(keys)
   call('HSET', P .. ':config', 'run_id', run_id())
   wake(P)
   return leases

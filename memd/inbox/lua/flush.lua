@@ -1,5 +1,7 @@
 -- Flushing keys, and what becomes of a push.
 
+do -- none of these names is for other files: a library may have 200 local names
+
 -- filter: thread, user, agent; null for any
 local function matches(filter, ids)
   for i, value in ipairs(filter) do
@@ -95,3 +97,4 @@ end
 
 register('memd_flush', memd_flush)
 register('memd_receipt', memd_receipt, { 'no-writes' })
+end

@@ -2,6 +2,7 @@
 -- memd/inbox/library.py joins the files of this folder to two libraries: memd_push, and memd_drain_1 for all others.
 --
 --   memd:in, memd:in:<app>      list   raw pushes, as RPUSH brought them
+--   memd:events                 stream how pushes ended, for apps, while events are kept (events.lua)
 --   P = {memd}                         the prefix of all other keys, given as KEYS[1]
 --   P:ctx:<key>                 hash   what is pending of a key:
 --        m:<identity>                  "<order> <seq> <tokens>@<at> <signals> <message>"; signals joined by ",", or "-", and

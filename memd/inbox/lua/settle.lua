@@ -33,6 +33,15 @@ local function record(P, cfg, c, text, now)
   if call('EXISTS', P .. ':ctx:' .. c.key) == 0 then call('ZADD', P .. ':ended', now + cfg.receipt_ttl_ms, c.key) end
 end
 
+-- The counters of facts among stats that begin at argv[at]
+local function fact_counts(argv, at)
+  local counts = {}
+  for i = at, #argv, 2 do
+    if string.find(argv[i], '^facts_') then put(counts, argv[i], argv[i + 1]) end
+  end
+  return counts
+end
+
 -- memd_ack_1: KEYS P; ARGV claim, record, stat, n, stat, n... -> 1, or 0 when the claim does not exist any more
 local function memd_ack(keys, argv)
   local P, id, now = keys[1], argv[1], clock()
@@ -44,7 +53,10 @@ local function memd_ack(keys, argv)
   call('PEXPIRE', newer, ttl) -- not a moment longer than it is read: forget removes the two sets that are
   call('DEL', P .. ':claim:' .. id)
   record(P, cfg, c, argv[2], now)
-  if c.endpoint and string.find(argv[2], '"state":"stored"', 1, true) then end_formless_row(P, c.endpoint) end
+  if string.find(argv[2], '"state":"stored"', 1, true) then
+    if c.endpoint then end_formless_row(P, c.endpoint) end
+    add_end(P, cfg, 'stored', c, fact_counts(argv, 3))
+  end
   count_and_spend(P, cfg, c.owner, { unpack(argv, 3) }, now)
   note_extraction(P, cfg, c, { unpack(argv, 3) }, now)
   close(P, id, c, now)
@@ -69,6 +81,7 @@ local function bury(P, cfg, id, c, code, err, text, now)
   record(P, cfg, c, text, now)
   local pushes = c.to - c.from + 1
   count(P, { 'dead', pushes, 'dead:' .. code, pushes })
+  add_end(P, cfg, 'dead', c, { 'code', code, 'letter', id })
   close(P, id, c, now)
 end
 
@@ -122,6 +135,8 @@ local function memd_part(keys, argv)
   add_letter(P, letter, c.key, argv[2], argv[3], now)
   add_record(P, c.key, from, to, argv[4])
   count(P, { 'dead', to - from + 1, 'dead:' .. argv[2], to - from + 1 })
+  local its = { key = c.key, owner = c.owner, bucket = c.bucket, from = from, to = to }
+  add_end(P, config(P), 'dead', its, { 'code', argv[2], 'letter', letter })
   return #names
 end
 

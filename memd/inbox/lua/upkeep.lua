@@ -1,6 +1,9 @@
 -- What the scheduler does in every round: look for work and lost claims, remove old outcomes, mend times, guard the
 -- memory.
 
+local rebase
+do -- only this name is for other files: a library may have 200 local names
+
 -- memd_tick_1: KEYS P; ARGV grace in ms, limit, endpoint -> { now, keys due and batches to poll for longer than grace,
 -- ms of the next one or -1, ms at which the next lease ends or -1, claims whose lease ran out... }
 local function memd_tick(keys, argv)
@@ -100,3 +103,5 @@ register('memd_tick', memd_tick, { 'no-writes' })
 register('memd_sweep', memd_sweep)
 register('memd_rebase', memd_rebase)
 register('memd_full', memd_full)
+rebase = memd_rebase
+end

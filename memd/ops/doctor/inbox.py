@@ -13,6 +13,7 @@ from memd import __version__
 from memd.context import FUNCTIONS_VERSION
 from memd.extraction import endpoint
 from memd.inbox import endpoints, library
+from memd.inbox.app_events import EVENTS
 from memd.inbox.breaker import UNFIT, UNFIT_HELP
 from memd.inbox.figures import Figures
 from memd.inbox.verbs import RAW, P, raw_lists
@@ -94,7 +95,7 @@ def _raw_names(client: redis.Redis) -> tuple[set[bytes], bool]:
 def types(checkup: Checkup) -> Verdict:
     """Every single key, the first pending keys and the first raw lists have the types that memd gave them."""
     expected = {f"{P}:{name}": kind for kind, names in TYPES.items() for name in names}
-    expected |= dict.fromkeys(raw_lists(checkup.settings), "list")
+    expected |= {**dict.fromkeys(raw_lists(checkup.settings), "list"), EVENTS: "stream"}
     expected[endpoints.key(endpoint(checkup.settings.extraction))] = "string"
     wrong = checkup.ask(lambda client: _wrong_types(client, expected))
     if not wrong:
