@@ -142,7 +142,8 @@ TABLE = [
         Row(name, name, MACHINE, MACHINE, MACHINE)
         for name in (
             "up", "server", "scheduler", "worker", "serve", "console", "mcp", "demo", "where", "try", "reextract",
-            "eval", "config", "acl", "token add", "token list", "token rm", "store init", "store roles",
+            "eval", "config", "acl", "token add", "token list", "token rm", "store init", "store roles", "store copy",
+            "vectors status", "vectors rebuild",
         )
     ),
 ]  # fmt: skip
