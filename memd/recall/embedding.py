@@ -109,18 +109,25 @@ class Embedding:
 
     def _asked(self, texts: Sequence[str], deadline_s: float, *, again: bool = False) -> list[bytes]:
         with self._lock:
-            if time.monotonic() < self._paused_until and not again:
+            is_paused = time.monotonic() < self._paused_until
+            if is_paused and not again:
                 raise EmbedderFailed(f"{self._code}: the embedder has just failed, and is not asked for a while")
+            if is_first := self._failures > 0 and not is_paused:  # it alone finds out whether the embedder is back
+                self._paused_until = time.monotonic() + deadline_s
         try:
             vectors = self._calls.embed(self._body(texts), len(texts), deadline_s)
         except EmbedderRefused:  # it answers, and blames the texts
+            self._answered()
             raise
         except EmbedderFailed as error:
-            self._failed(str(error).partition(":")[0])
+            self._failed(str(error).partition(":")[0], is_first=is_first)
             raise
+        self._answered()
+        return vectors
+
+    def _answered(self) -> None:
         with self._lock:
             self._failures, self._paused_until = 0, 0.0
-        return vectors
 
     def _body(self, texts: Sequence[str]) -> dict[str, Any]:
         """A request for the vectors of texts; lone surrogates, which JSON cannot have, are replaced."""
@@ -128,10 +135,11 @@ class Embedding:
         wanted = [text[:MAX_CHARS].encode(errors="replace").decode() for text in texts]
         return {"model": self._settings.model, "input": wanted, "encoding_format": "float", **shorter}
 
-    def _failed(self, code: str = "E_EMBEDDER_TIMEOUT") -> None:
+    def _failed(self, code: str = "E_EMBEDDER_TIMEOUT", *, is_first: bool = False) -> None:
+        """Begin a pause. Of calls that fail together only one counts. `is_first`: of those after a pause."""
         with self._lock:
             pause_s = min(PAUSE_MAX_S, PAUSE_S * 2.0 ** min(self._failures, 10))
-            if time.monotonic() >= self._paused_until:
+            if is_first or time.monotonic() >= self._paused_until:
                 self._failures += 1
                 self._paused_until = time.monotonic() + pause_s
             self._code = code

@@ -271,6 +271,27 @@ def test_a_failing_embedder_is_asked_no_more_for_a_while(
     assert (len(embedder.requests), embedded.look(ALICE)) == (1, VectorCounts(1, 1))
 
 
+def test_after_a_pause_one_call_finds_out_whether_the_embedder_is_back(
+    data_dir: Path, embedder: EmbeddingServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Meanwhile nobody else waits for it; when it answers, everybody asks again."""
+    monkeypatch.setattr("memd.recall.embedding.PAUSE_S", 0.0)
+    embedding = Embedding(with_embedder(data_dir, embedder).vectors)
+    embedder.fail(503)
+    with pytest.raises(EmbedderFailed, match="E_EMBEDDER_STATUS_503"):
+        embedding.of_texts(["tea"])
+    embedder.hold()
+    first = threading.Thread(target=embedding.of_texts, args=(["coffee"],))
+    first.start()
+    wait_for(lambda: "coffee" in embedder.texts, "the first one asks")
+    with pytest.raises(EmbedderFailed, match="not asked for a while"):
+        embedding.of_texts(["milk"])
+    embedder.release()
+    first.join()
+    assert len(embedding.of_texts(["milk"])) == 1
+    assert embedder.texts == ["tea", "coffee", "milk"]
+
+
 def test_patient_callers_try_again(store: Store, data_dir: Path, embedder: EmbeddingServer) -> None:
     """With growing pauses, and not for ever."""
     save(store, "tea")
