@@ -4,10 +4,10 @@
 
 Times are of `Memd.search`, from the call to the return, with different queries in turn. `words`: without vectors.
 `kept`: the vector of the query is at hand. `asked`: an embedder on this machine, in this very process, is asked for
-each query; a real one adds its own time. `first`: the first search of a process, which reads the memory (`first words`:
-without vectors). Vectors are random, of length 1. `--url`: of an empty database that `memd store init` has set up; it
-is left full. Where pgvector keeps the vectors, `--hnsw` builds an index over all of them, and asks it and the exact way
-for the nearest ten of the user's facts.
+each query; a real one adds its own time. `cosines`: the comparing alone, a part of `kept`. `first`: the first search of
+a process, which reads the memory (`first words`: without vectors). Vectors are random, of length 1. `--url`: of an
+empty database that `memd store init` has set up; it is left full. Where pgvector keeps the vectors, `--hnsw` builds an
+index over all of them, and asks it and the exact way for the nearest ten of the user's facts.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ from memd.memory.store.json_store import open_store
 from memd.memory.store.protocol import Store
 from memd.memory.store.vector_sets import VectorSet, embeddable, vectors_of
 from memd.recall.embedding import embedder_name
+from memd.recall.nearness import Nearness
 from memd.testing import EmbeddingServer
 
 ANA = Bucket("ana")
@@ -114,9 +115,21 @@ def searches(data_dir: Path, options: argparse.Namespace, server: EmbeddingServe
                 raise SystemExit("a search went by words alone")
         yield "kept", measured(lambda query: memd.search(ANA.user_id, query), queries)
         yield "asked", measured(lambda query: memd.search(ANA.user_id, f"{query}?"), queries)
+    yield "cosines", _cosines(chosen, queries)
     for name, settings in (("first words", plain), ("first", chosen)):
         yield name, measured(lambda query, settings=settings: _first(settings, query), queries[:5])  # type: ignore[misc]  # bound by its default
     yield "megabytes", {"most": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1_024}
+
+
+def _cosines(settings: Settings, queries: list[str]) -> Row:
+    """The comparing alone."""
+    store = open_store(settings)
+    near, known = Nearness(settings, store), store.load(ANA).document["facts"]
+    asked = {query: near.ask(query) for query in queries}
+    aligned = near.aligned(None, [ANA], known)
+    for query in queries[:5]:
+        near.cosines(asked[query], aligned, [ANA])
+    return measured(lambda query: near.cosines(asked[query], near.aligned(aligned, [ANA], known), [ANA]), queries)
 
 
 def _first(settings: Settings, query: str) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from memd.config import Settings
@@ -16,7 +16,7 @@ from memd.context import Bucket
 from memd.errors import EmbedderFailed
 from memd.memory.document import Fact
 from memd.memory.store.protocol import Store
-from memd.memory.store.vector_sets import KEY_BYTES, VectorSet, vector_key, vectors_of
+from memd.memory.store.vector_sets import KEY_BYTES, Cosines, VectorSet, vector_key, vectors_of
 from memd.recall.embedding import Embedding
 from memd.recall.ranking import FLOOR
 from memd.recall.vectors import load_numpy
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 NO_VECTORS = "E_VECTORS_NONE: no fact of this memory has a vector yet; `memd vectors rebuild` makes them"
 OTHER_VECTORS = "E_VECTORS_OTHER: the vectors are another embedder's; `memd vectors rebuild` makes them anew"
 
-NAME_COST = 150
-"""Bytes of a name and its place."""
+NAME_COST = 180
+"""Bytes of a name and its places."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +45,18 @@ class Aligned:
     marks: Sequence[Hashable] = ()
     matrix: NDArray[numpy.float32] | None = None
     reason: str = ""
+    orders: dict[bytes, Sequence[int]] = field(default_factory=dict, compare=False)
+    """By names in a row, as the store gave them last: their places, -1 for facts that are not here."""
+
+    def places_of(self, names: bytes) -> Sequence[int]:
+        """The places of the facts whose vectors have these names, which come one after the other."""
+        found = self.orders.get(names)
+        if found is None:
+            starts = range(0, len(names), KEY_BYTES)
+            found = [self.places.get(names[start : start + KEY_BYTES], -1) for start in starts]
+            self.orders.clear()  # the store keeps an order until it writes
+            self.orders[names] = found
+        return found
 
     @property
     def bytes_taken(self) -> int:
@@ -96,8 +108,9 @@ class Nearness:
         matrix, compare = aligned.matrix, self._vectors.comparing()
         if matrix is not None:
             return self._compared(aligned.places, matrix, target)
-        found = compare(buckets, self._embedding.name, target) if compare is not None else {}
-        near = {aligned.places[name]: cosine + self._shift for name, cosine in found.items() if name in aligned.places}
+        found = compare(buckets, self._embedding.name, target) if compare is not None else Cosines()
+        places = aligned.places_of(found.names)
+        near = {place: value + self._shift for place, value in zip(places, found.values, strict=True) if place >= 0}
         if near:
             return near, ""
         return {}, OTHER_VECTORS if any(mark is not None for mark in self._vectors.marks(buckets)) else NO_VECTORS

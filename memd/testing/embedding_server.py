@@ -26,6 +26,13 @@ def by_letters(text: str) -> list[float]:
     return [number / length for number in numbers] if any(numbers) else [1.0, *numbers[1:]]
 
 
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Who gives up waiting is no error."""
+
+
 class EmbeddingServer:
     """A server that speaks OpenAI's embeddings API; `embed` makes each vector.
 
@@ -48,8 +55,7 @@ class EmbeddingServer:
         self._open = threading.Event()
         self._open.set()
         self._lock = threading.Lock()
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
-        self._server.daemon_threads = True
+        self._server = _Server(("127.0.0.1", 0), self._handler())
         self._thread = threading.Thread(target=self._server.serve_forever, name="embedding-server", daemon=True)
 
     def __enter__(self) -> EmbeddingServer:

@@ -89,9 +89,16 @@ class VectorSet(NamedTuple):
         return (self.embedder, self.dimensions) == (other.embedder, other.dimensions)
 
 
-Compare = Callable[[Sequence[Bucket], bytes, bytes], dict[bytes, float]]
+class Cosines(NamedTuple):
+    """How near vectors are to another one. `names`: of the vectors, one after the other."""
+
+    names: bytes = b""
+    values: Sequence[float] = ()
+
+
+Compare = Callable[[Sequence[Bucket], bytes, bytes], Cosines]
 """Given buckets, an embedder's name and a vector of it: the cosine of each vector of these memories that this embedder
-has made, by its name. Raises StoreUnavailable."""
+has made. Raises StoreUnavailable."""
 
 
 class VectorStore(Protocol):

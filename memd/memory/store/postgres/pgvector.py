@@ -6,7 +6,7 @@ Without it they are bytes, which the reader compares. `memd store init` decides,
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Sequence
 
 import orjson
 from psycopg import errors, sql
@@ -29,15 +29,13 @@ ALTER TABLE memd.vectors ALTER vector TYPE {schema}.vector USING NULL::{schema}.
 """)
 
 COSINES = sql.SQL("""
-SELECT string_agg(
-  v.fact || float4send((-(v.vector OPERATOR({schema}.<#>) %(target)s::{schema}.vector))::float4), ''::bytea)
+SELECT string_agg(v.fact, ''::bytea),
+  string_agg(float4send((-(v.vector OPERATOR({schema}.<#>) %(target)s::{schema}.vector))::float4), ''::bytea)
 FROM memd.vector_sets s JOIN memd.vectors v USING (bucket)
 WHERE s.bucket = ANY(%(buckets)s) AND s.embedder = %(embedder)s AND s.dimensions = %(dimensions)s
 """)
-"""Names and cosines in one value: as rows, thousands of them take longer to fetch than to compare. Vectors have length
+"""Names and cosines as two values: as rows, thousands of them take longer to fetch than to compare. Vectors have length
 1, so the inner product is the cosine."""
-
-_COSINE = struct.Struct(">16sf")
 
 
 def adopt(connection: Bounded) -> str:
@@ -77,6 +75,6 @@ def numbers_of(sent: bytes) -> bytes:
     return struct.pack(f"<{count}e", *struct.unpack_from(f">{count}f", sent, 4))
 
 
-def cosines_of(sent: bytes) -> Iterator[tuple[bytes, float]]:
-    """The names and cosines in an answer to COSINES."""
-    return _COSINE.iter_unpack(sent)
+def cosines_of(sent: bytes) -> Sequence[float]:
+    """The cosines in an answer to COSINES."""
+    return struct.unpack(f">{len(sent) // 4}f", sent)

@@ -20,7 +20,7 @@ from memd.memory.store.postgres.connecting import Bounded, Postgres
 from memd.memory.store.postgres.ledger_rows import key_of
 from memd.memory.store.postgres.migrations import VERSION
 from memd.memory.store.protocol import Loaded
-from memd.memory.store.vector_sets import Compare, VectorSet, embeddable
+from memd.memory.store.vector_sets import Compare, Cosines, VectorSet, embeddable
 
 T = TypeVar("T")
 
@@ -140,7 +140,7 @@ class VectorRows:
         texts = {name: pgvector.text_of(numbers) for name, numbers in vectors.items()}
         return ADD.format(type=sql.Identifier(schema, "vector"), sent=sql.SQL("text")), texts
 
-    def _cosines(self, buckets: Sequence[Bucket], embedder: bytes, vector: bytes) -> dict[bytes, float]:
+    def _cosines(self, buckets: Sequence[Bucket], embedder: bytes, vector: bytes) -> Cosines:
         values = {
             "buckets": self._places(buckets),
             "embedder": embedder,
@@ -149,7 +149,9 @@ class VectorRows:
         }
         query = pgvector.COSINES.format(schema=sql.Identifier(self._schema()))
         row = self._run(lambda connection: connection.execute(query, values, binary=True).fetchone())
-        return dict(pgvector.cosines_of(row[0])) if row is not None and row[0] is not None else {}
+        if row is None or row[0] is None:
+            return Cosines()
+        return Cosines(bytes(row[0]), pgvector.cosines_of(row[1]))
 
     def _places(self, buckets: Sequence[Bucket]) -> list[bytes]:
         return [key_of(self._owner(bucket)) for bucket in buckets]
