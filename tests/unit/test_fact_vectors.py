@@ -19,8 +19,9 @@ from support.stores import ALICE, make_store, ours, save
 from memd.client import Memd
 from memd.config import Settings
 from memd.context import Bucket
-from memd.errors import ConfigError, Conflict, EmbedderFailed
+from memd.errors import ConfigError, Conflict, EmbedderFailed, StoreUnavailable
 from memd.inbox.verbs import P
+from memd.memory.store.moving import MovableStore, Seal
 from memd.memory.store.protocol import Store, Wish
 from memd.memory.store.vector_sets import VectorSet, VectorStore, embeddable, vectors_of
 from memd.recall.embedded import Embedded, Made, VectorCounts
@@ -165,6 +166,24 @@ def test_forgetting_erases_vectors(store: Store, vectors: VectorStore, agent: st
         vectors.write(ALICE, loaded, made)
     assert vectors.write(ALICE, store.load(ALICE), made) == 0, "no fact is there"
     assert vectors.marks([ALICE]) == [None]
+
+
+@pytest.mark.parametrize("gone", [True, False])
+def test_a_document_that_a_copy_replaces_takes_its_vectors_along(
+    store: Store, vectors: VectorStore, gone: bool
+) -> None:
+    """They are not copied, but made anew; a sealed store takes none."""
+    assert isinstance(store, MovableStore)
+    save(store, "tea")
+    vectors.write(ALICE, loaded := store.load(ALICE), made := made_of(store, b"1111"))
+    store.moving.set_seal(Seal("target", "other"))
+    try:
+        store.moving.put_memory(ALICE, None if gone else store.moving.memory(ALICE))
+        assert (vectors.read(ALICE), vectors.marks([ALICE])) == (None, [None])
+        with pytest.raises(StoreUnavailable, match="E_STORE_SEALED"):
+            vectors.write(ALICE, loaded, made)
+    finally:
+        store.moving.set_seal(None)
 
 
 @files_only

@@ -79,6 +79,7 @@ class MovedFiles:
                 return
             document = parse(memory.document, bucket)
             named = said_file_of(document)
+            file.with_name(paths.VECTORS).unlink(missing_ok=True)  # of another document; they are made anew
             if memory.said:
                 files.replace(file.with_name(named.file), memory.said, file.with_name(paths.TEMP))
             if memory.previous is None:

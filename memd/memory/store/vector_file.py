@@ -15,7 +15,7 @@ from memd.disk import files
 from memd.disk.lock import locked
 from memd.errors import Conflict, DocumentDamaged
 from memd.memory.document import Document, revision_of
-from memd.memory.store import paths
+from memd.memory.store import paths, seal_file
 from memd.memory.store.protocol import Loaded
 from memd.memory.store.tombstone import TombstoneFiles
 from memd.memory.store.vector_sets import Compare, VectorSet, embeddable, gone
@@ -70,6 +70,7 @@ class VectorFiles:
             locked(paths.owner_lock(self._data_dir, bucket.owner), shared=True),
             locked(paths.bucket_lock(self._data_dir, owner)),
         ):
+            seal_file.refuse_sealed(self._data_dir)
             if not bucket.project_id and self._tombstones.generation(bucket.user_id) != loaded.generation:
                 raise Conflict("the user had something forgotten since the document was loaded; nothing was written")
             document = self._read_document(owner).document

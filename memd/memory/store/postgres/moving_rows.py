@@ -63,7 +63,7 @@ ON CONFLICT (bucket) DO UPDATE SET revision = excluded.revision, hash = excluded
 """
 REMOVE = tuple(
     f"DELETE FROM memd.{table} WHERE bucket = %s"  # noqa: S608  (names of our own)
-    for table in ("documents", "damaged", "ledger", "said")
+    for table in ("documents", "damaged", "ledger", "said", "vectors", "vector_sets")
 )
 EMPTY = REMOVE[1:]
 
