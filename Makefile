@@ -41,7 +41,8 @@ test-long: $(READY) ## The pages of docs/ typed line by line, and searches that 
 
 test-store: $(READY) ## PostgreSQL and servers that fail over, started by itself: contract, flow, faults, kills; ten minutes
 	@PYTHONPATH=tests $(BIN)/python -m support.on_postgres
-	@cd tests && ../$(BIN)/python -m pytest -c ../pyproject.toml --rootdir=.. -p no:cacheprovider -m store -rs faults/test_failover.py faults/test_hosts.py doors/test_deploy_runs.py
+	@cd tests && ../$(BIN)/python -m pytest -c ../pyproject.toml --rootdir=.. -p no:cacheprovider -m store -rs -n 3 \
+	  --dist worksteal faults/test_failover_kills.py faults/test_failover.py faults/test_hosts.py doors/test_deploy_runs.py
 	@STORE=postgres PYTHONPATH=tests $(BIN)/python -m chaos small
 
 test-clients: $(READY) ## The TypeScript client with packages from npm: types, AI SDK, documents, a real memd; a minute

@@ -21,6 +21,7 @@ FILES = (
     "unit/test_fact_vectors.py",
     "flow/test_new_vectors.py",
     "faults/test_postgres.py",
+    "faults/test_postgres_outages.py",
     "faults/test_postgres_cli.py",
     "faults/test_postgres_copy.py",
     "faults/test_postgres_failover.py",

@@ -199,7 +199,9 @@ class Postgres:
 
     def new(self) -> Bounded:
         """A connection beside the pool. Raises psycopg.Error."""
-        return Bounded.connect(self._conninfo, autocommit=True)
+        connection = Bounded.connect(self._conninfo, autocommit=True)
+        _prepare(connection)
+        return connection
 
     @staticmethod
     def close_all() -> None:
