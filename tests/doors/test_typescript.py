@@ -14,6 +14,7 @@ from support import ENDS_S, ROOT, daemon
 from support.http_support import Site, install, serving
 from support.typescript_types import COMMAND, stale
 
+from memd import __version__
 from memd.adapters.agent_memory import NOTE
 from memd.http.keyring import Users
 
@@ -37,6 +38,11 @@ def test_the_lock_file_names_no_registry() -> None:
     packages = json.loads((CLIENT / "package-lock.json").read_text(encoding="utf-8"))["packages"]
     assert not [name for name, package in packages.items() if "resolved" in package]
     assert not packages[""].get("dependencies")
+
+
+def test_the_client_has_the_version_of_memd() -> None:
+    """They are one repository, and the types are those of this version."""
+    assert json.loads((CLIENT / "package.json").read_text(encoding="utf-8"))["version"] == __version__
 
 
 @pytest.fixture(scope="module")

@@ -1,8 +1,10 @@
+/** A code of this client, or one of memd's (docs/http.md). */
+export type MemdErrorCode = "E_UNREACHABLE" | "E_TIMEOUT" | "E_REPLY" | "E_SURROGATE" | (string & {});
 /** What memd refused, or why no answer came. Neither message nor fields ever hold a text, an id or a token of the call. */
 export declare class MemdError extends Error {
     readonly name = "MemdError";
-    /** What went wrong, for programs: memd's code (docs/http.md), or E_UNREACHABLE, E_TIMEOUT, E_REPLY of this client. */
-    readonly code: string;
+    /** What went wrong, for programs. E_UNREACHABLE and E_TIMEOUT: no answer came. E_REPLY: it was not memd's. */
+    readonly code: MemdErrorCode;
     /** The HTTP status; 0 when no answer came. */
     readonly status: number;
     /** The field that was refused, where one was. */
@@ -13,7 +15,7 @@ export declare class MemdError extends Error {
     readonly temporary: boolean;
     /** How long memd asks to wait before the call is repeated, in milliseconds. */
     readonly retryAfterMs: number | undefined;
-    constructor(code: string, detail: string, about?: About);
+    constructor(code: MemdErrorCode, detail: string, about?: About);
 }
 /** The fields of an error, where they apply. */
 export interface About {

@@ -1,7 +1,7 @@
 /** What memd refused, or why no answer came. Neither message nor fields ever hold a text, an id or a token of the call. */
 export class MemdError extends Error {
     name = "MemdError";
-    /** What went wrong, for programs: memd's code (docs/http.md), or E_UNREACHABLE, E_TIMEOUT, E_REPLY of this client. */
+    /** What went wrong, for programs. E_UNREACHABLE and E_TIMEOUT: no answer came. E_REPLY: it was not memd's. */
     code;
     /** The HTTP status; 0 when no answer came. */
     status;
