@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from memd import config
 from memd.asynchronous import in_thread
 from memd.config import Settings
-from memd.context import DEFAULT_AGENT, user_hash
+from memd.context import DEFAULT_AGENT, Bucket, user_hash
 from memd.identifiers import check_identifier
 from memd.inbox import budget, dead, verbs
 from memd.inbox.connection import Call, connect, connect_async, send, send_async
@@ -211,6 +211,9 @@ class Memd(ByHand, Reading, OpensSessions, OpensProjects):
     push_json = _sent(_Commands.push_json)
     push_parsed = _sent(_Commands.push_parsed)
     receipt = _sent(_Commands.receipt)
+
+    def _push_chat(self, bucket: Bucket, thread_id: str, messages: list[dict[str, Any]]) -> None:
+        self.push(messages, thread_id=thread_id, user_id=bucket.user_id, agent_name=bucket.agent_name)
 
     def flush(
         self,

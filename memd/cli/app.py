@@ -29,7 +29,7 @@ GROUPS = {
         "push": ("push", "Push conversations from a file or standard input."),
         "flush": ("queue", "Make pending keys due now."),
         "receipt": ("queue", "Show the state of a push, or its outcome."),
-        "import": ("transfer", "Import an export of memd, DeerFlow or mem0."),
+        "import": ("transfer", "Import an export of memd or of another system."),
     },
     "Look": {
         "status": ("status", "Show the figures of the inbox, the workers and the server."),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -14,8 +14,8 @@ from memd.cli.every_user import export_all, import_all
 from memd.cli.output import Output, write_private
 from memd.client import Memd
 from memd.disk.files import MAX_BYTES
-from memd.memory.hand.formats import parse_json
-from memd.memory.hand.transfer import ImportedMemory
+from memd.memory.hand.formats import FORMATS, parse_json, read_path
+from memd.memory.hand.transfer import Imported, ImportedMemory
 from memd.printable import counted, noun, printable
 from memd.tasks.task_transfer import ImportedTasks
 
@@ -59,20 +59,25 @@ def export(
 
 
 def import_(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A JSON file; - for standard input.")],
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="A file, folder or zip archive; - for JSON on standard input.")
+    ],
     user: IntoUser = None,
     every: Annotated[
         bool, typer.Option("--all", help="A file of `memd export --all`: each line into its user.")
     ] = False,
     agent: Annotated[str | None, typer.Option("--agent", help="Import into the memory of this agent.")] = None,
-    form: Annotated[str, typer.Option("--format", help="auto, memd, deerflow or mem0.")] = "auto",
+    form: Annotated[str, typer.Option("--format", help=f"auto, or {', '.join(FORMATS)}.")] = "auto",
     best: Annotated[bool, typer.Option("--best", help="Of more facts than fit, import the best.")] = False,
     dry_run: DryRun = False,
     as_json: Json = False,
 ) -> None:
-    """Import an export of memd, DeerFlow or mem0.
+    """Import an export of memd or of another system into a user's memory.
 
-    It merges the output of `memd export`, DeerFlow's memory.json (1.0) or mem0's get_all() into a user's memory.
+    It reads the output of `memd export`, DeerFlow's memory.json or folder, mem0's get_all(), items of a LangGraph
+    store, memories of Redis' agent-memory-server, memobase's profile and events, and the data exports of ChatGPT and
+    Claude, whose conversations are pushed.
+
     Existing facts stay. A fact with the same words as an existing one is known; every other fact is added, or counted
     as refused. A second import of the same file changes nothing. More facts than apply.max_facts leaves room for are
     refused together, with exit code 65 and nothing imported, unless --best is given.
@@ -86,7 +91,7 @@ def import_(
             raise typer.BadParameter("--all goes with neither --agent nor --format", param_hint="--all")
         import_all(str(file), best=best, dry_run=dry_run, as_json=as_json)
         return
-    value = parse_json(read_file(str(file), MAX_BYTES + 1))
+    value = _read(file)
     with Memd(settings()) as memd, bar("importing"):
         found = memd.import_memory(user, value, agent_name=agent, format=form, best=best, dry_run=dry_run)
     if as_json:
@@ -97,10 +102,29 @@ def import_(
         _print(memory, dry_run)
     for tasks in found.tasks:
         _print_tasks(tasks)
+    _print_chats(found, dry_run)
     if found.sessions:
         echo(f"  {found.sessions:>6}  {noun(found.sessions, 'session')}")
     if not found.memories and not found.tasks:
         echo("  no memories in it")
+    for note in found.notes:
+        warn(f"note: {note}")
+
+
+def _read(file: Path) -> Any:
+    if str(file) == "-":
+        return parse_json(read_file("-", MAX_BYTES + 1))
+    try:
+        return read_path(file)
+    except OSError as error:
+        raise typer.BadParameter(f"{file} cannot be read ({error.strerror})") from None
+
+
+def _print_chats(found: Imported, dry_run: bool) -> None:
+    if found.threads:
+        pushed = "would be pushed" if dry_run else "pushed"
+        messages, tokens = counted(found.messages, "message"), f"{found.tokens:,}"
+        echo(f"  {found.threads:>6}  {noun(found.threads, 'conversation')} {pushed}: {messages}, about {tokens} tokens")
 
 
 def _print(memory: ImportedMemory, dry_run: bool) -> None:

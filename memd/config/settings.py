@@ -24,7 +24,7 @@ Dollars = Annotated[float, Meta(ge=0, le=1_000_000)]
 Tokens = Annotated[int, Meta(ge=1, le=1_000_000_000_000)]
 
 MOST_FACTS = 5_000
-"""The highest `apply.max_facts`: what a memory of that size costs stands in docs/editing.md."""
+"""The highest `apply.max_facts`: what a memory of that size costs stands in docs/moving.md."""
 
 HERE = "memd-data"
 """The data folder in the current folder: used where it exists. `load` looks further (memd.config.places)."""

@@ -96,7 +96,7 @@ class ImportBody(Fields, title="Import"):
     )
     dry_run: bool = Field(False, description="Report what would be imported, and change nothing.")
     document: Annotated[Any, WithJsonSchema(_EXPORT)] = Field(
-        description="The output of export, DeerFlow's memory.json, or mem0's get_all(), unchanged."
+        description="The output of export, or what another system exports, unchanged: docs/moving.md lists them."
     )
 
 

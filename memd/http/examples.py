@@ -248,6 +248,7 @@ _USERS = {
     "export": Example(_ANA, response={**_EXPORTED, "exportedAt": _LATER, "userId": "ana", "tasks": [], "sessions": []}),
     "import": Example(request={**_ANA, "dry_run": True, "document": _EXPORTED}, response={
         "dry_run": True, "format": "memd", "tasks": [], "sessions": 0,
+        "threads": 0, "messages": 0, "tokens": 0, "notes": [],
         "memories": [{
             "agent_name": "", "added": [_ID], "contents": [_STORED["content"]], "known": 0, "summaries": 1,
             "archived": 0, "refused": {}, "changed": True, "turns": 0,

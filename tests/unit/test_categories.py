@@ -44,7 +44,8 @@ def stored(content: str, category: str, quote: str = "", document: Document = EM
 def test_aliases_count_at_every_door(content: str, category: str, expected: str) -> None:
     """The model, a person, an agent and an import; an unknown name is refused where somebody can mend it."""
     found = [stored(content, category)["facts"][0]["category"]]
-    _, (parcel,) = read({"facts": [{"content": content, "category": category, "confidence": 0.9}]}, "deerflow", "ana")
+    facts = [{"content": content, "category": category, "confidence": 0.9}]
+    (parcel,) = read({"facts": facts}, "deerflow", "ana").parcels
     found.append(merge(EMPTY, parcel, "ana", NOW, SETTINGS).document["facts"][0]["category"])
     if category != "mood":
         doors: tuple[Any, ...] = (edits.add, notes.save)

@@ -209,7 +209,7 @@ def test_a_dropped_fact_leaves_a_tombstone() -> None:
 def test_exports_carry_doubtful_facts_and_imports_bring_them_back() -> None:
     """Once, without what the memory has in another form; a person's own words come back as well."""
     before = run(consent(), before=holding(known(content="May be paid without asking", source="manual"))).document
-    _, (parcel,) = read(before, "memd", "alice")
+    (parcel,) = read(before, "memd", "alice").parcels
     empty = holding()
 
     merged = merge(empty, parcel, "alice", NOW, SETTINGS)

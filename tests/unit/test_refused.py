@@ -220,7 +220,7 @@ def test_nobody_but_people_and_the_audit_sees_them() -> None:
     """No block has them, no import takes them in, `memd show` counts them, and the audit finds secrets in them."""
     made = run(unsure(subject=Subject("Bo", "friend")))
     assert "Porto" not in inject(made, RecallSettings())
-    _, (parcel,) = read(made, "memd", "ana")
+    (parcel,) = read(made, "memd", "ana").parcels
     assert "Porto" not in str(merge(document(), parcel, "ana", NOW, KEEP).document)
     assert "0 facts" in view(made)
     assert "Refused facts kept: 1 (memd why USER --refused)" in view(made)

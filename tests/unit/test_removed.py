@@ -43,7 +43,7 @@ def by_an_older_version(document: Document, content: str) -> Document:
 
 def exported(document: Document) -> Parcel:
     """The parcel of this user's own memory."""
-    (parcel,) = read(document, "auto", "ana")[1]
+    (parcel,) = read(document, "auto", "ana").parcels
     return parcel
 
 

@@ -438,7 +438,7 @@ def test_an_import_keeps_scopes_apart() -> None:
         fact("a", TEA), of_session("b", TEA), of_session("c", "Old", validUntil=iso(NOW - timedelta(days=1)))
     )
     exported = envelope("ana", [theirs], iso(NOW), tasks=[], sessions=[])
-    [parcel] = read(exported, "auto", "ana")[1]
+    [parcel] = read(exported, "auto", "ana").parcels
     merged = imports.merge(empty_document(Bucket("ana")), parcel, "ana", NOW, SETTINGS)
     assert list(by_id(merged.document)) == ["a", "b"]
     assert scoped.facts_of(merged.document)[0]["scopeId"] == "t1"

@@ -318,12 +318,12 @@ export type Import = {
   /** Import into the memory of this agent. */
   agent_name?: string | null | undefined;
   /** auto: told by the document's form. */
-  format?: "auto" | "memd" | "deerflow" | "mem0" | undefined;
+  format?: "auto" | "memd" | "deerflow" | "mem0" | "langgraph" | "redis" | "memobase" | "chatgpt" | "claude" | undefined;
   /** Of more facts than `apply.max_facts` has room for, import the best; else 422 E_IMPORT_FULL. */
   best?: boolean | undefined;
   /** Report what would be imported, and change nothing. */
   dry_run?: boolean | undefined;
-  /** The output of export, DeerFlow's memory.json, or mem0's get_all(), unchanged. */
+  /** The output of export, or what another system exports, unchanged: docs/moving.md lists them. */
   document: ExportOfMemd | MemoryOfDeerFlow | MemoriesOfMem0 | ReadonlyArray<Open<{
     memory?: string | undefined;
   }>>;
@@ -331,13 +331,19 @@ export type Import = {
 
 /**
  * The result of an import, or of its dry run: the detected format, and the result for each memory. `tasks`: the
- * result for each agent whose todo lists or tasks the import holds. `sessions`: how many were added.
+ * result for each agent whose todo lists or tasks the import holds. `sessions`: how many were added. `threads`:
+ * conversations that were pushed, with how many `messages` and about how many `tokens`; the model extracts what is
+ * worth remembering from them. `notes`: what to know, such as that a page is missing.
  */
 export type Imported = {
-  format: "memd" | "deerflow" | "mem0";
+  format: "memd" | "deerflow" | "mem0" | "langgraph" | "redis" | "memobase" | "chatgpt" | "claude";
   memories: Array<ImportedMemory>;
   tasks: Array<ImportedTasks>;
   sessions: number;
+  threads: number;
+  messages: number;
+  tokens: number;
+  notes: Array<string>;
   dry_run?: boolean;
 };
 

@@ -290,7 +290,7 @@ class _Merging:
     def _with_id(self, place: int, fact: Fact, used: set[str]) -> Fact:
         """The fact with a unique id: its own id if that is free."""
         own = id_of(fact)
-        keeps = self._parcel.source != "mem0" and 0 < len(own) <= 64 and own not in used
+        keeps = self._parcel.keeps_ids and 0 < len(own) <= 64 and own not in used
         fact_id = own if keeps else new_id(self._old, revision_of(self._old) + 1, content_of(fact), place, used)
         return {**fact, "id": fact_id}
 

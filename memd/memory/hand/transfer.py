@@ -15,6 +15,7 @@ from memd.memory import ledger
 from memd.memory.document import Document, revised, revision_of
 from memd.memory.facts import content_of, id_of
 from memd.memory.hand import session_transfer
+from memd.memory.hand.chat_pushes import PushChat, chat_pushes
 from memd.memory.hand.editing import Editing, has_changed
 from memd.memory.hand.formats import Format, Parcel, envelope, read
 from memd.memory.hand.imports import MergedDocument, merge
@@ -51,12 +52,18 @@ class Imported:
     """The result of an import, or of its dry run: the detected format, and the result for each memory.
 
     `tasks`: the result for each agent whose todo lists or tasks the import holds. `sessions`: how many were added.
+    `threads`: conversations that were pushed, with how many `messages` and about how many `tokens`; the model extracts
+    what is worth remembering from them. `notes`: what to know, such as that a page is missing.
     """
 
     format: Format
     memories: tuple[ImportedMemory, ...]
     tasks: tuple[ImportedTasks, ...] = ()
     sessions: int = 0
+    threads: int = 0
+    messages: int = 0
+    tokens: int = 0
+    notes: tuple[str, ...] = ()
 
 
 class Transfer:
@@ -100,13 +107,17 @@ class Transfer:
         form: str = "auto",
         best: bool = False,
         dry_run: bool = False,
+        push: PushChat,
     ) -> Imported:
-        """Merge an export into a user's memories, or into that of one agent."""
-        read_as, parcels = read(value, form, user_id)
-        tasks = task_transfer.parcels_of(value) if read_as == "memd" else []
+        """Merge an export into a user's memories, or into that of one agent; its conversations are pushed."""
+        contents = read(value, form, user_id)
+        parcels = list(contents.parcels)
+        tasks = task_transfer.parcels_of(value) if contents.format == "memd" else []
         if agent_name is not None:
             parcels, tasks = _for_agent(parcels, tasks, agent_name)
         sessions = _session_groups(value, user_id)
+        chats = Bucket(user_id, agent_name or DEFAULT_AGENT)
+        pushes = chat_pushes(contents.threads, chats, self._settings.client)
 
         def bring(*, dry_run: bool) -> Imported:
             memories = [
@@ -116,11 +127,20 @@ class Transfer:
             data_dir = self._settings.data_dir
             added = [task_transfer.imported(data_dir, user_id, one, dry_run=dry_run) for one in tasks]
             groups = self._sessions(sessions, user_id, agent_name, dry_run)
-            return Imported(read_as, tuple(memories), tuple(added), groups)
+            return Imported(contents.format, tuple(memories), tuple(added), groups)
 
         if not dry_run and len(parcels) + len(tasks) + len(sessions) > 1:
             bring(dry_run=True)  # several writes: what would be refused is refused before the first one
-        return bring(dry_run=dry_run)
+        found = bring(dry_run=dry_run)
+        for thread_id, messages in () if dry_run else pushes:
+            push(chats, thread_id, messages)
+        return replace(
+            found,
+            threads=len(contents.threads),
+            messages=sum(len(one.messages) for one in pushes),
+            tokens=sum(one.tokens for one in pushes),
+            notes=contents.notes,
+        )
 
     def _sessions(self, groups: list[Any], user_id: str, agent_name: str | None, dry_run: bool) -> int:
         """Add the sessions of an export; returns how many."""
