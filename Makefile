@@ -10,7 +10,8 @@ export PYTHONDONTWRITEBYTECODE :=# set in some environments: each process would 
 SYNC := $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)  # the output of what runs side by side, one by one
 
 .PHONY: help setup demo test eval test-browser screenshots test-long test-store test-clients client-types test-repeat smoke lint \
-  tests chaos chaos-half chaos-long chaos-mutants http-fuzz bench bench-full bench-peers bench-scale bench-overload bench-long clean
+  tests chaos chaos-half chaos-long chaos-mutants http-fuzz bench bench-full bench-peers bench-scale bench-capacity \
+  bench-overload bench-long clean
 
 help: ## Show this
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-14s %s\n", $$1, $$2}'
@@ -97,6 +98,10 @@ bench-full: $(READY) bench-peers ## The same with up to 1,000,000 pending keys, 
 
 bench-scale: $(READY) ## Workers and readers on 1, 2 and 4 hosts (namespaces: root), one cut off; PostgreSQL; four minutes
 	@$(BIN)/python -m benchmarks scale --out benchmarks/scale
+
+bench-capacity: $(READY) ## What a context, a read and a user cost with PostgreSQL, and what 1 K, 100 K and 10 M users need
+	@$(BIN)/python -m benchmarks capacity --out benchmarks/capacity
+	@$(BIN)/python -m benchmarks.needs --into docs/scale.md
 
 bench-overload: $(READY) ## Producers at twice the drain rate for two minutes, then near the memory limit
 	@$(BIN)/python -m benchmarks overload --out benchmarks/overload

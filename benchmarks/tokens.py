@@ -22,13 +22,9 @@ TURNS = (10, 25, 50, 100, 200)
 
 def measure(_: Size) -> Iterator[Measurement]:
     """Estimated by memd's rule (0.3 a character, 1.5 a CJK character), the conversation included."""
-    document = full_document(Bucket("user"))
-    for number, fact in enumerate(document["facts"]):
-        fact["createdAt"] = f"2026-{1 + number // 10:02d}-03T10:00:00.000Z"  # ten months, which a request names
     five = _messages(5)
-    prompt = estimate_tokens(build(Request(document, five), DAY))
+    prompt, prefix = of_request(five)
     spoken = sum(estimate_tokens(message.content) for message in five)
-    prefix = estimate_tokens(INSTRUCTIONS) + estimate_tokens(json.dumps(json_schema(), separators=(",", ":")))
     yield Figure(
         AREA, "a request, 100 facts, five short turns", prompt + prefix, "tokens", target=at_most(5_400),
         note=f"{prefix:,} of them the cached prefix, {spoken:,} conversation; the established system: 27,480",
@@ -36,6 +32,15 @@ def measure(_: Size) -> Iterator[Measurement]:
     empty = estimate_tokens(build(Request(full_document(Bucket("user"), 0), five), DAY))
     yield Figure(AREA, "a request, no facts, five short turns", empty + prefix, "tokens")
     yield from _thread()
+
+
+def of_request(messages: tuple[Message, ...]) -> tuple[int, int]:
+    """The tokens of a request with 100 facts and these messages: those of its prompt, those of the cached prefix."""
+    document = full_document(Bucket("user"))
+    for number, fact in enumerate(document["facts"]):
+        fact["createdAt"] = f"2026-{1 + number // 10:02d}-03T10:00:00.000Z"  # ten months, which a request names
+    prefix = estimate_tokens(INSTRUCTIONS) + estimate_tokens(json.dumps(json_schema(), separators=(",", ":")))
+    return estimate_tokens(build(Request(document, messages), DAY)), prefix
 
 
 def _messages(count: int, start: int = 0) -> tuple[Message, ...]:
