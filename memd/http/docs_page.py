@@ -85,7 +85,7 @@ class DocsPage:
 
     def _parameters(self, operation: Tree) -> Iterator[Tree]:
         for one in operation["parameters"]:
-            told = {"description": one.get("description", ""), **one["schema"]}
+            told = {**one["schema"], **{name: one[name] for name in ("description",) if name in one}}
             yield self._field(one["name"], one["in"], told, required=one["required"])
 
     def _body_fields(self, body: Tree | None) -> Iterator[Tree]:

@@ -78,7 +78,14 @@ ThreadId = Annotated[str, PlainValidator(partial(check_identifier, "thread_id"))
 ProjectId = Annotated[str, PlainValidator(partial(check_identifier, "project_id")), WithJsonSchema(ID_SCHEMA)]
 RECEIPT_SCHEMA = {"type": "string", "pattern": r"^[0-9a-f]{32}\.[0-9a-f]{8}\.[1-9][0-9]{0,15}$"}
 FACT_ID_SCHEMA = {"type": "string", "minLength": 1}
-AgentName = Annotated[str, PlainValidator(_agent), WithJsonSchema({"anyOf": [ID_SCHEMA, _EMPTY]})]
+AgentName = Annotated[
+    str,
+    PlainValidator(_agent),
+    WithJsonSchema({
+        "anyOf": [ID_SCHEMA, _EMPTY],
+        "description": "The agent whose memory of the user is meant; empty: the memory that is no agent's own.",
+    }),
+]  # fmt: skip
 
 
 def _moment(value: object, info: ValidationInfo) -> str:

@@ -26,6 +26,7 @@ export type Account = {
 export type Approval = {
   /** Opaque; 1 to 256 bytes of UTF-8, without control, bidi, tag or non-characters. */
   user_id: string;
+  /** The agent whose memory of the user is meant; empty: the memory that is no agent's own. */
   agent_name?: string | undefined;
   /** Also where something else was said later, or its time is over. */
   anyway?: boolean | undefined;
@@ -122,6 +123,7 @@ export type DayCost = {
 export type Decision = {
   /** Opaque; 1 to 256 bytes of UTF-8, without control, bidi, tag or non-characters. */
   user_id: string;
+  /** The agent whose memory of the user is meant; empty: the memory that is no agent's own. */
   agent_name?: string | undefined;
 };
 
@@ -176,6 +178,7 @@ export type Fact = {
 export type FactEdit = {
   /** Opaque; 1 to 256 bytes of UTF-8, without control, bidi, tag or non-characters. */
   user_id: string;
+  /** The agent whose memory of the user is meant; empty: the memory that is no agent's own. */
   agent_name?: string | undefined;
   content?: string | null | undefined;
   category?: string | null | undefined;
@@ -376,6 +379,7 @@ export type ImportedTasks = {
 export type Inject = {
   /** Opaque; 1 to 256 bytes of UTF-8, without control, bidi, tag or non-characters. */
   user_id: string;
+  /** The agent whose memory of the user is meant; empty: the memory that is no agent's own. */
   agent_name?: string | undefined;
   max_tokens?: number | null | undefined;
   /** Facts that match this text come first. */
@@ -515,6 +519,7 @@ export type Moment = {
 export type NewFact = {
   /** Opaque; 1 to 256 bytes of UTF-8, without control, bidi, tag or non-characters. */
   user_id: string;
+  /** The agent whose memory of the user is meant; empty: the memory that is no agent's own. */
   agent_name?: string | undefined;
   /** What is to be remembered: one sentence. */
   content: string;
@@ -618,6 +623,7 @@ export type ProfileFieldName = {
 export type ProfileSet = {
   /** Opaque; 1 to 256 bytes of UTF-8, without control, bidi, tag or non-characters. */
   user_id: string;
+  /** The agent whose memory of the user is meant; empty: the memory that is no agent's own. */
   agent_name?: string | undefined;
   /** docs/editing.md says what each takes. */
   field: "username" | "profession" | "background" | "language_preference" | "languagePreference" | "communication_style" | "communicationStyle" | "response_format" | "responseFormat" | "characteristics" | "expertise_areas" | "expertiseAreas" | "programming_languages" | "programmingLanguages" | "frequently_used_tools" | "frequentlyUsedTools" | "content";
@@ -778,6 +784,7 @@ export type Receipt = {
 export type Restoration = {
   /** Opaque; 1 to 256 bytes of UTF-8, without control, bidi, tag or non-characters. */
   user_id: string;
+  /** The agent whose memory of the user is meant; empty: the memory that is no agent's own. */
   agent_name?: string | undefined;
 };
 
@@ -790,6 +797,7 @@ export type Retried = {
 export type Search = {
   /** Opaque; 1 to 256 bytes of UTF-8, without control, bidi, tag or non-characters. */
   user_id: string;
+  /** The agent whose memory of the user is meant; empty: the memory that is no agent's own. */
   agent_name?: string | undefined;
   /** Words or a question. One that is nothing but a period brings what was said then. */
   query: string;
@@ -934,6 +942,7 @@ export type WithheldEntry = {
 export type InjectInput = {
   /** Opaque; 1 to 256 bytes of UTF-8, without control, bidi, tag or non-characters. */
   user_id: string;
+  /** The agent whose memory of the user is meant; empty: the memory that is no agent's own. */
   agent_name?: string | undefined;
   /** Budget of the block, in estimated tokens. */
   max_tokens?: number | undefined;
@@ -960,6 +969,7 @@ export type SearchOutput = SearchResult;
 export type MemoryInput = {
   /** Opaque; 1 to 256 bytes of UTF-8, without control, bidi, tag or non-characters. */
   user_id: string;
+  /** The agent whose memory of the user is meant; empty: the memory that is no agent's own. */
   agent_name?: string | undefined;
   /** A conversation, whose own facts are among the others. */
   thread_id?: string | undefined;
@@ -1000,6 +1010,7 @@ export type FlushOutput = FlushResult;
 export type FactsInput = {
   /** Opaque; 1 to 256 bytes of UTF-8, without control, bidi, tag or non-characters. */
   user_id: string;
+  /** The agent whose memory of the user is meant; empty: the memory that is no agent's own. */
   agent_name?: string | undefined;
   /** Only facts of this category; aliases count. */
   category?: string | undefined;
@@ -1036,6 +1047,7 @@ export type WhyInput = {
   fact_id: string;
   /** Opaque; 1 to 256 bytes of UTF-8, without control, bidi, tag or non-characters. */
   user_id: string;
+  /** The agent whose memory of the user is meant; empty: the memory that is no agent's own. */
   agent_name?: string | undefined;
   /** The conversation of a fact that holds only there. */
   thread_id?: string | undefined;
@@ -1057,6 +1069,7 @@ export type RemoveFactInput = {
   fact_id: string;
   /** Opaque; 1 to 256 bytes of UTF-8, without control, bidi, tag or non-characters. */
   user_id: string;
+  /** The agent whose memory of the user is meant; empty: the memory that is no agent's own. */
   agent_name?: string | undefined;
 };
 
@@ -1065,6 +1078,7 @@ export type RemoveFactOutput = undefined;
 export type ArchiveInput = {
   /** Opaque; 1 to 256 bytes of UTF-8, without control, bidi, tag or non-characters. */
   user_id: string;
+  /** The agent whose memory of the user is meant; empty: the memory that is no agent's own. */
   agent_name?: string | undefined;
   /** Only facts that were archived for this reason. */
   reason?: "replaced" | "retired" | "evicted" | "expired" | "stale" | "merged" | "edited" | undefined;
@@ -1099,6 +1113,7 @@ export type AddNoteOutput = Id;
 export type ProfileInput = {
   /** Opaque; 1 to 256 bytes of UTF-8, without control, bidi, tag or non-characters. */
   user_id: string;
+  /** The agent whose memory of the user is meant; empty: the memory that is no agent's own. */
   agent_name?: string | undefined;
 };
 
@@ -1111,6 +1126,7 @@ export type SetProfileOutput = ProfileFieldName;
 export type UnsetProfileInput = {
   /** Opaque; 1 to 256 bytes of UTF-8, without control, bidi, tag or non-characters. */
   user_id: string;
+  /** The agent whose memory of the user is meant; empty: the memory that is no agent's own. */
   agent_name?: string | undefined;
   /** The name of a field, in either way of writing it. */
   field: "username" | "profession" | "background" | "language_preference" | "languagePreference" | "communication_style" | "communicationStyle" | "response_format" | "responseFormat" | "characteristics" | "expertise_areas" | "expertiseAreas" | "programming_languages" | "programmingLanguages" | "frequently_used_tools" | "frequentlyUsedTools" | "content";
@@ -1121,6 +1137,7 @@ export type UnsetProfileOutput = undefined;
 export type DoubtfulInput = {
   /** Opaque; 1 to 256 bytes of UTF-8, without control, bidi, tag or non-characters. */
   user_id: string;
+  /** The agent whose memory of the user is meant; empty: the memory that is no agent's own. */
   agent_name?: string | undefined;
 };
 
@@ -1143,6 +1160,7 @@ export type DropFactOutput = undefined;
 export type WithheldInput = {
   /** Opaque; 1 to 256 bytes of UTF-8, without control, bidi, tag or non-characters. */
   user_id: string;
+  /** The agent whose memory of the user is meant; empty: the memory that is no agent's own. */
   agent_name?: string | undefined;
 };
 
@@ -1352,6 +1370,7 @@ export type ForgetOutput = Forgotten;
 export type AuditInput = {
   /** Opaque; 1 to 256 bytes of UTF-8, without control, bidi, tag or non-characters. */
   user_id: string;
+  /** The agent whose memory of the user is meant; empty: the memory that is no agent's own. */
   agent_name?: string | undefined;
   /** Only findings of this rule. */
   rule?: "junk" | "duplicate" | "echo" | "secret" | "stale" | "contradiction" | "withheld" | "unevidenced" | "instruction" | "markup" | "malformed" | undefined;
