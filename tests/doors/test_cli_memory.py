@@ -205,6 +205,26 @@ def test_export_and_import_from_the_shell(cli: Cli, settings: Settings) -> None:
     )
 
 
+def test_folders_and_pages_from_the_shell(cli: Cli) -> None:
+    """A folder with two agents' memories; a page of mem0 says on stderr that it may be one; chats are counted first."""
+    done = cli("import", str(IMPORTS / "deerflow"), "--user", "ana")
+    assert (done.returncode, done.stdout.startswith("read as deerflow:\n"), "agent researcher\n" in done.stdout) == (
+        0,
+        True,
+        True,
+    )
+    assert "Wants citations in APA style" in cli("show", "ana", "--agent", "researcher").stdout
+    done = cli("import", str(IMPORTS / "mem0_page.json"), "--user", "ana", "--json")
+    assert json.loads(done.stdout)["notes"] != []
+    done = cli("import", str(IMPORTS / "mem0_page.json"), "--user", "ana")
+    assert (
+        done.stderr
+        == "note: mem0's get_all() returns 20 memories unless it is called with a higher top_k: there may be more\n"
+    )
+    done = cli("import", str(IMPORTS / "claude"), "--user", "ana", "--dry-run")
+    assert "       1  conversation would be pushed: 3 messages, about " in done.stdout
+
+
 def test_all_users_leave_and_come_back(cli: Cli, settings: Settings, tmp_path: Path) -> None:
     """One line a user, each into its own; a second import changes nothing; a damaged memory is named and left out."""
     for user, fact in (("ana", "Lives in Lisbon"), ("李明", "对花生过敏"), ("bob", "Plays the cello")):
@@ -256,6 +276,8 @@ def test_no_line_is_imported_before_all_are_checked(cli: Cli, settings: Settings
     assert done.stderr.startswith("line 1: E_IMPORT_FULL: the memory has 0 facts and would get 301 more")
     assert cli(*there, "import", str(file), "--all", "--best").returncode == 0
 
+
+IMPORTS = Path(__file__).parents[1] / "data" / "imports"
 
 BROKEN: dict[str, tuple[bytes, str]] = {
     "cut off": (b'{"version": "1.0",\n "facts": [', "line 2"),
