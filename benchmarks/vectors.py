@@ -42,7 +42,7 @@ ANA = Bucket("ana")
 OTHER_FACTS = 1_000
 """Facts of each other user."""
 
-AT_ONCE = 500
+AT_ONCE = 1_000
 """Vectors of one write."""
 
 CLASS = "memd.memory.store.postgres.PostgresStore"

@@ -10,7 +10,7 @@ CREATE TABLE memd.vector_sets (
 CREATE TABLE memd.vectors (
   bucket bytea NOT NULL,
   fact bytea NOT NULL,                       -- a hash of the fact's id and content
-  vector bytea NOT NULL,                     -- half-precision floats, little-endian, of length 1; or of pgvector's type
+  vector bytea NOT NULL,                     -- half-precision floats, little-endian, of length 1; or a type of pgvector
   PRIMARY KEY (bucket, fact)
 );
 ALTER TABLE memd.vectors ALTER vector SET STORAGE MAIN; -- in their rows: a search reads all of a memory

@@ -31,7 +31,7 @@ SELECT embedder, dimensions,
 FROM memd.vector_sets s WHERE bucket = %s
 """
 READ_SENT = sql.SQL("""
-SELECT s.embedder, s.dimensions, v.fact, {schema}.vector_send(v.vector)
+SELECT s.embedder, s.dimensions, v.fact, {send}(v.vector)
 FROM memd.vector_sets s JOIN memd.vectors v USING (bucket) WHERE bucket = %s
 """)
 HELD = """
@@ -51,9 +51,14 @@ SET embedder = excluded.embedder, dimensions = excluded.dimensions, stamp = excl
 """
 ADD = sql.SQL("""
 INSERT INTO memd.vectors (bucket, fact, vector)
-SELECT %(bucket)s, fact, vector::{type} FROM unnest(%(facts)s::bytea[], %(vectors)s::{sent}[]) AS new (fact, vector)
+SELECT %(bucket)s, fact, vector::{type} FROM unnest(%(facts)s::bytea[], %(vectors)s::text[]) AS new (fact, vector)
 ON CONFLICT (bucket, fact) DO UPDATE SET vector = excluded.vector
 """)
+ADD_BYTES = """
+INSERT INTO memd.vectors (bucket, fact, vector)
+SELECT %(bucket)s, fact, vector FROM unnest(%(facts)s::bytea[], %(vectors)s::bytea[]) AS new (fact, vector)
+ON CONFLICT (bucket, fact) DO UPDATE SET vector = excluded.vector
+"""
 NO_SET = "DELETE FROM memd.vector_sets WHERE bucket = %(bucket)s"
 REMOVE = "DELETE FROM memd.vectors WHERE bucket = %s AND fact = ANY(%s)"
 
@@ -66,7 +71,7 @@ class VectorRows:
         self._postgres = postgres
         self._transactions = Transactions(postgres)
         self._owner = owner
-        self._known_schema: str | None = None
+        self._known: tuple[pgvector.Kind | None, ...] = ()
 
     def marks(self, buckets: Sequence[Bucket]) -> list[Hashable]:
         """The last write of each bucket's vectors; None without any."""
@@ -78,12 +83,12 @@ class VectorRows:
     def read(self, bucket: Bucket) -> VectorSet | None:
         """The vectors of a memory; None without any."""
         place = self._places([bucket])
-        if schema := self._schema():
-            query = READ_SENT.format(schema=sql.Identifier(schema))
+        if kind := self._kind():
+            query = kind.into(READ_SENT)
             sent = self._run(lambda connection: connection.execute(query, place, binary=True).fetchall())
             if not sent:
                 return None
-            records = ((bytes(name), pgvector.numbers_of(vector)) for _, _, name, vector in sent)
+            records = ((bytes(name), pgvector.numbers_of(vector, kind)) for _, _, name, vector in sent)
             return VectorSet.of(bytes(sent[0][0]), sent[0][1], records)
         row = self._run(lambda connection: connection.execute(READ, place, binary=True).fetchone())
         if row is None or row[2] is None:
@@ -99,7 +104,7 @@ class VectorRows:
 
     def comparing(self) -> Compare | None:
         """How the database compares vectors; None without pgvector."""
-        return self._cosines if self._schema() else None
+        return self._cosines if self._kind() else None
 
     def write(self, bucket: Bucket, loaded: Loaded, vectors: VectorSet) -> int:
         """Add vectors of facts that are still there, and remove all of other facts and other embedders."""
@@ -132,22 +137,23 @@ class VectorRows:
         with self._looking_again():
             return self._transactions.run(locks, work)
 
-    def _addition(self, vectors: VectorSet) -> tuple[sql.Composed, dict[bytes, bytes] | dict[bytes, str]]:
+    def _addition(self, vectors: VectorSet) -> tuple[sql.Composed | str, dict[bytes, bytes] | dict[bytes, str]]:
         """The statement that adds vectors, and they by name, as it takes them."""
-        schema = self._schema()
-        if not schema:
-            return ADD.format(type=sql.SQL("bytea"), sent=sql.SQL("bytea")), dict(vectors.items())
-        texts = {name: pgvector.text_of(numbers) for name, numbers in vectors.items()}
-        return ADD.format(type=sql.Identifier(schema, "vector"), sent=sql.SQL("text")), texts
+        if kind := self._kind():
+            return kind.into(ADD), {name: pgvector.text_of(numbers) for name, numbers in vectors.items()}
+        return ADD_BYTES, dict(vectors.items())
 
     def _cosines(self, buckets: Sequence[Bucket], embedder: bytes, vector: bytes) -> Cosines:
+        kind = self._kind()
+        if kind is None:
+            return Cosines()
         values = {
             "buckets": self._places(buckets),
             "embedder": embedder,
             "dimensions": len(vector) // 2,
             "target": pgvector.text_of(vector),
         }
-        query = pgvector.COSINES.format(schema=sql.Identifier(self._schema()))
+        query = kind.into(pgvector.COSINES)
         row = self._run(lambda connection: connection.execute(query, values, binary=True).fetchone())
         if row is None or row[0] is None:
             return Cosines()
@@ -156,11 +162,11 @@ class VectorRows:
     def _places(self, buckets: Sequence[Bucket]) -> list[bytes]:
         return [key_of(self._owner(bucket)) for bucket in buckets]
 
-    def _schema(self) -> str:
-        """Where pgvector's type is; empty without it."""
-        if self._known_schema is None:
-            self._known_schema = self._postgres.run(pgvector.schema_of)
-        return self._known_schema
+    def _kind(self) -> pgvector.Kind | None:
+        """The type of pgvector that the vectors have; None where they are bytes."""
+        if not self._known:
+            self._known = (self._postgres.run(pgvector.kind_of),)
+        return self._known[0]
 
     def _run(self, work: Callable[[Bounded], T]) -> T:
         with self._looking_again():
@@ -172,7 +178,7 @@ class VectorRows:
         try:
             yield
         except StoreUnavailable:
-            self._known_schema = None
+            self._known = ()
             raise
 
 
