@@ -9,7 +9,7 @@ PACKAGES := import sysconfig; print(sysconfig.get_path("purelib"))
 export PYTHONDONTWRITEBYTECODE :=# set in some environments: each process would compile the tests again
 SYNC := $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)  # the output of what runs side by side, one by one
 
-.PHONY: help setup demo test eval test-browser screenshots test-long test-store test-clients client-types test-repeat smoke lint \
+.PHONY: help setup demo test eval test-browser screenshots test-long test-store test-frameworks test-clients client-types test-repeat smoke lint \
   tests chaos chaos-half chaos-long chaos-mutants http-fuzz bench bench-full bench-peers bench-scale bench-capacity \
   bench-overload bench-long clean
 
@@ -45,6 +45,9 @@ test-store: $(READY) ## PostgreSQL and servers that fail over, started by itself
 	@cd tests && ../$(BIN)/python -m pytest -c ../pyproject.toml --rootdir=.. -p no:cacheprovider -m store -rs -n 3 \
 	  --dist worksteal faults/test_failover_kills.py faults/test_failover.py faults/test_hosts.py doors/test_deploy_runs.py
 	@STORE=postgres PYTHONPATH=tests $(BIN)/python -m chaos small
+
+test-frameworks: $(READY) ## Real LangChain, OpenAI Agents, PydanticAI, AgentScope and DeerFlow, each in an environment of its own; ten minutes
+	@PYTHONPATH=tests $(BIN)/python -m support.frameworks
 
 test-clients: $(READY) ## The TypeScript client with packages from npm: types, AI SDK, documents, a real memd; a minute
 	@cd clients/typescript && npm ci && MEMD=$(CURDIR)/$(BIN)/memd npm test
@@ -117,4 +120,4 @@ bench-peers: .bench/pydocket/.ready .bench/langmem/.ready
 	then touch $@; else rm -rf .bench/$*; echo "$* cannot be installed here and is skipped: see .bench/$*.log"; fi
 
 clean: ## Remove what was built
-	rm -rf dist build .bench clients/typescript/node_modules $(VENV) $(TEST_VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf dist build .bench .frameworks clients/typescript/node_modules $(VENV) $(TEST_VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis

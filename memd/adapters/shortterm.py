@@ -17,9 +17,9 @@ from msgspec.structs import replace
 
 from memd.adapters.agent_run import fields_of
 from memd.adapters.longterm import RETRIEVED
+from memd.adapters.saving import saved
 from memd.client import Memd
 from memd.context import DEFAULT_AGENT
-from memd.errors import SessionChanged
 from memd.session.chat import ChatBlock, ChatTurn, Other, Text, ToolResult, ToolUse
 from memd.session.conversation import Session
 from memd.session.reading_chats import read
@@ -27,9 +27,6 @@ from memd.session.window import window
 
 KNOWLEDGE = "<retrieved_knowledge>"
 """How a ReActAgent begins what it found in its knowledge bases, as a message of the user."""
-
-ATTEMPTS = 3
-"""Of a save, when another process saves the session meanwhile."""
 
 
 @dataclass
@@ -114,7 +111,7 @@ class ShortTermMemory:
             for turn in turns:
                 session.add(turn)
             if turns:
-                await asyncio.to_thread(_saved, session)
+                await asyncio.to_thread(saved, session)
 
     async def delete(self, msg_ids: Iterable[str], **_: Any) -> int:
         """Take messages out of the window by their ids; returns how many."""
@@ -125,7 +122,7 @@ class ShortTermMemory:
             for place in reversed(places):
                 session.delete(place)
             if places:
-                await asyncio.to_thread(_saved, session)
+                await asyncio.to_thread(saved, session)
             return len(places) + self._without(lambda note: _field(note.message, "id") in gone)
 
     async def delete_by_mark(self, mark: str | Sequence[str], **_: Any) -> int:
@@ -143,7 +140,7 @@ class ShortTermMemory:
             session = await self._opened()
             session.clear()
             self._notes.clear()
-            await asyncio.to_thread(_saved, session)
+            await asyncio.to_thread(saved, session)
 
     async def get_memory(
         self, mark: str | None = None, exclude_mark: str | None = None, prepend_summary: bool = True, **_: Any
@@ -207,21 +204,6 @@ class ShortTermMemory:
         if turn.id:
             message.id = turn.id
         return message
-
-
-def _saved(session: Session) -> None:
-    """Save; what another process has saved since comes first then. Raises SessionChanged after some attempts."""
-    for attempt in range(1, ATTEMPTS + 1):
-        try:
-            session.save()
-        except SessionChanged as error:
-            if attempt == ATTEMPTS:
-                raise
-            session.load_if_exists()
-            for turn in error.unsaved:
-                session.add(turn)
-        else:
-            return
 
 
 def _is_retrieved(msg: Any) -> bool:

@@ -53,6 +53,7 @@ SMOKE = (
     Search("evaluation", lambda _: [*PYTEST, "-m", "long", "-q", GOT_WORSE], seconds=0),
     Search("browser", lambda _: [*PYTEST, "-m", "browser", "-q", "-rs", "-k", "smoke", "browser"], seconds=0),
     Search("requests", lambda _: ["-m", "support.http_fuzz", "--phases", "fuzzing", "--examples", "1"], seconds=0),
+    Search("frameworks", lambda _: ["-m", "support.frameworks", "--smoke"], seconds=0),
     Search("PostgreSQL", lambda _: ["-m", "support.on_postgres", "--smoke"], seconds=0),
     Search("TypeScript", lambda _: [*PYTEST, "-m", "long", "-q", "-rs", "doors/test_typescript.py"], seconds=0),
 )

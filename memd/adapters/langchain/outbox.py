@@ -89,7 +89,7 @@ class Outbox:
         try:
             for project_id, messages in groupby(waiting, lambda message: marks.get(message.id or "")):
                 fields = {**run.push_fields, "project_id": project_id, "now": now}
-                turns = [_turn(message, with_id=not self._resent, named=named) for message in messages]
+                turns = [turn_of(message, with_id=not self._resent, named=named) for message in messages]
                 for batch in self._batches(turns):
                     self._push_batch(batch, fields)
         except MemdError as error:  # the next step of this agent tries again
@@ -159,7 +159,7 @@ def _update(state: MemdState, update: StateUpdate, marks: dict[str, str]) -> Sta
     return {**update, "memd_projects": marks} if marks or state.get("memd_projects") else update
 
 
-def _turn(message: AnyMessage, *, with_id: bool, named: bool) -> dict[str, Any]:
+def turn_of(message: AnyMessage, *, with_id: bool, named: bool) -> dict[str, Any]:
     """Convert a message for `Memd.push`. Pictures and files are reduced to their type."""
     content = [message.content] if isinstance(message.content, str) else message.content
     turn: dict[str, Any] = {

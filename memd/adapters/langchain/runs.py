@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Annotated, Any, NotRequired, Protocol
 
 from langchain.agents.middleware.types import AgentState, PrivateStateAttr
+from langchain.tools import ToolRuntime
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 from langgraph.config import get_config
 from langgraph.runtime import Runtime
@@ -49,7 +50,7 @@ class TurnsOfRuns(Protocol):
         ...
 
 
-def named(runtime: Runtime[Any], name: str) -> Any:
+def named(runtime: Runtime[Any] | ToolRuntime[Any, Any], name: str) -> Any:
     """A value from the run's context, else from its configuration; None when neither has it."""
     context = runtime.context
     value = context.get(name) if isinstance(context, Mapping) else getattr(context, name, None)
