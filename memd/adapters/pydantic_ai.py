@@ -1,6 +1,6 @@
 """PydanticAI: a capability that gives an agent its user's memory, remembers for it, and brings two tools.
 
-`Agent(model, deps_type=…, capabilities=[MemdMemory(Memd())])`. The run's `deps` name its user and thread.
+`Agent(model, deps_type=…, capabilities=[MemdCapability(Memd())])`. The run's `deps` name its user and thread.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _log = logging.getLogger("memd")
 
 
 @dataclass
-class MemdMemory(AbstractCapability[Any]):  # type: ignore[misc]  # not installed where types are checked
+class MemdCapability(AbstractCapability[Any]):  # type: ignore[misc]  # not installed where types are checked
     """Memory for a PydanticAI agent.
 
     The run names its user and thread as `user_id` and `thread_id` (or `session_id`) in its `deps`, a mapping or an

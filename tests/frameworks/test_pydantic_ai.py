@@ -15,7 +15,7 @@ from pydantic_ai.providers.openai import OpenAIProvider
 from support import daemon, make_settings
 from support.chat_calls import calling, results_of, system_of
 
-from memd.adapters.pydantic_ai import MemdMemory
+from memd.adapters.pydantic_ai import MemdCapability
 from memd.client import Memd
 from memd.config import Settings
 from memd.errors import Rejected
@@ -31,7 +31,7 @@ class Deps:
     enable_memory: bool | None = None
 
 
-def agent_of(model: ModelServer, capability: MemdMemory) -> Agent[Deps, str]:
+def agent_of(model: ModelServer, capability: MemdCapability) -> Agent[Deps, str]:
     chat = OpenAIChatModel("test", provider=OpenAIProvider(base_url=f"{model.base_url}/v1", api_key="test"))
     return Agent(chat, instructions="Be kind.", deps_type=Deps, capabilities=[capability], retries=0)
 
@@ -43,7 +43,7 @@ def say(agent: Agent[Deps, str], text: str, deps: Deps, **options: Any) -> str:
 def test_an_agent_remembers_its_user(memd: Memd, settings: Settings, model: ModelServer) -> None:
     """What is said in one run stands in the instructions of the next one, as data; one agent serves many users."""
     model.text("Noted.", times=None)
-    agent = agent_of(model, MemdMemory(memd))
+    agent = agent_of(model, MemdCapability(memd))
     assert say(agent, "I live in Porto.", Deps("ana", "monday")) == "Noted."
     say(agent, "我住在杭州。", Deps("小林", "周一"))
     with daemon(settings):
@@ -60,7 +60,7 @@ def test_an_agent_remembers_its_user(memd: Memd, settings: Settings, model: Mode
 def test_a_conversation_pushes_each_message_once(memd: Memd, model: ModelServer) -> None:
     """A later run brings the history along; only its own messages are pushed, under the conversation's id."""
     model.text("Noted.", times=None)
-    agent = agent_of(model, MemdMemory(memd))
+    agent = agent_of(model, MemdCapability(memd))
     first = asyncio.run(agent.run("I live in Porto.", deps=Deps("ana")))
     asyncio.run(agent.run("I like tea.", deps=Deps("ana"), message_history=first.all_messages()))
     (key,) = memd.pending(user_id="ana").keys
@@ -69,7 +69,7 @@ def test_a_conversation_pushes_each_message_once(memd: Memd, model: ModelServer)
 
 def test_the_tools_are_bound_to_the_user_of_the_run(memd: Memd, model: ModelServer) -> None:
     """A note is kept, a search finds it, and nobody else's."""
-    agent = agent_of(model, MemdMemory(memd))
+    agent = agent_of(model, MemdCapability(memd))
     model.raw(calling("memory_save", {"content": "The user likes short answers."}))
     model.text("Kept.")
     say(agent, "Be short.", Deps("ana", "t"))
@@ -85,7 +85,7 @@ def test_a_failed_run_keeps_what_the_user_said(memd: Memd, model: ModelServer) -
     """The model fails; the error reaches the app, and the user's words the inbox."""
     model.fail(400)
     with pytest.raises(ModelHTTPError):
-        say(agent_of(model, MemdMemory(memd)), "I live in Porto.", Deps("ana", "t"))
+        say(agent_of(model, MemdCapability(memd)), "I live in Porto.", Deps("ana", "t"))
     (key,) = memd.pending(user_id="ana").keys
     assert key.turns == 1
 
@@ -93,7 +93,7 @@ def test_a_failed_run_keeps_what_the_user_said(memd: Memd, model: ModelServer) -
 def test_a_run_without_a_user_is_refused(memd: Memd, model: ModelServer) -> None:
     """Before the model is asked."""
     with pytest.raises(Rejected, match="E_USER_ID_MISSING"):
-        say(agent_of(model, MemdMemory(memd)), "Hello.", Deps(None, "t"))
+        say(agent_of(model, MemdCapability(memd)), "Hello.", Deps(None, "t"))
     assert model.calls == 0
 
 
@@ -102,7 +102,7 @@ def test_a_run_without_memory_leaves_none(memd: Memd, model: ModelServer) -> Non
     memd.add_fact("ana", "The user lives in Porto.")
     model.raw(calling("memory_search", {"query": "Porto"}))
     model.text("Fine.")
-    say(agent_of(model, MemdMemory(memd)), "I own a boat.", Deps("ana", "t", enable_memory=False))
+    say(agent_of(model, MemdCapability(memd)), "I own a boat.", Deps("ana", "t", enable_memory=False))
     assert system_of(model.requests[-1].body) == "Be kind."
     assert "switched off" in results_of(model.requests[-1].body)[0]
     assert memd.pending(user_id="ana").keys == ()
@@ -114,7 +114,7 @@ def test_an_outage_stops_no_agent(
     """While the inbox is away the agent answers, and the next run pushes what waited."""
     model.text("Noted.", times=None)
     gone = make_settings(settings.data_dir, "unix:///nowhere/memd.sock")
-    capability = MemdMemory(Memd(gone))
+    capability = MemdCapability(Memd(gone))
     agent = agent_of(model, capability)
     with caplog.at_level(logging.WARNING, "memd"):
         assert say(agent, "I live in Porto.", Deps("ana", "t")) == "Noted."
