@@ -332,4 +332,4 @@ class Forgetting:
 
     def _mirror(self, tombstone: Tombstone | None) -> None:
         if tombstone is not None:
-            send(self._client, forgetting.tombstone(tombstone.owner, tombstone.salt, tombstone.hashes))
+            send(self._client, forgetting.tombstone(tombstone))

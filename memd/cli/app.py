@@ -29,7 +29,7 @@ GROUPS = {
         "push": ("push", "Push conversations from a file or standard input."),
         "flush": ("queue", "Make pending keys due now."),
         "receipt": ("queue", "Show the state of a push, or its outcome."),
-        "import": ("transfer", "Import an export of memd or of another system."),
+        "import": ("transfer", "Import an export of memd or of another system into a user's memory."),
     },
     "Look": {
         "status": ("status", "Show the figures of the inbox, the workers and the server."),
@@ -40,7 +40,7 @@ GROUPS = {
         "inject": ("memory", "Print the <memory> block for the next prompt."),
         "search": ("search", "Search a user's facts, best first."),
         "why": ("memory", "Show where a fact comes from, or which facts were refused."),
-        "export": ("transfer", "Export a user's memories as JSON, or those of all users."),
+        "export": ("transfer", "Export a user's memories as JSON, or those of all users as JSON Lines."),
         "where": ("where", "Show where memd keeps and finds things: files, folders, the server's address."),
     },
     "Edit": {
@@ -60,6 +60,8 @@ GROUPS = {
         "config": ("setup", "Show every setting in force, and its origin."),
         "acl": ("access", "Print the accounts for your own server."),
         "token": ("access", "Add, list or revoke tokens for `memd serve`."),
+        "backup": ("backup", "Back up inbox, memories, projects, sessions, tasks and tombstones."),
+        "restore": ("backup", "Restore a backup into the store and the inbox of the settings."),
         "store": ("store", "Set up the database of a store in PostgreSQL; copy a store to another one."),
         "vectors": ("vectors", "Count the vectors of search by meaning, or make those that are missing."),
     },

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import orjson
 import redis
 
-from memd.inbox.connection import Call, execute
+from memd.inbox.connection import Call, execute, execute_past
 from memd.inbox.decoding import text
+from memd.inbox.scanning import pages_of
 from memd.inbox.verbs import P
-from memd.memory.store.protocol import Cut
+from memd.memory.store.protocol import Cut, Tombstone
+from memd.memory.store.tombstone_format import wished_of
 
 DAY_S = 86_400
 
@@ -57,9 +60,30 @@ def _text(cut: Cut | None) -> str:
     return "" if cut is None else f"{'-' if cut.order is None else cut.order} {cut.ms}"
 
 
-def tombstone(owner: str, salt: str, hashes: Iterable[str]) -> Call[int]:
+def tombstone(mirrored: Tombstone) -> Call[int]:
     """Mirror a user's tombstone: pushes of the messages it names are skipped as forgotten."""
-    return Call(("FCALL", "memd_tombstone_1", 1, P, owner, salt, *hashes), int)
+    wished = orjson.dumps([list(one) for one in mirrored.wished]).decode()
+    fields = (f".generation={mirrored.generation}", f".wished={wished}")
+    return Call(("FCALL", "memd_tombstone_1", 1, P, mirrored.owner, mirrored.salt, *fields, *mirrored.hashes), int)
+
+
+def mirrors(client: redis.Redis) -> Iterator[Tombstone]:
+    """All tombstones as this server has them; their `older` hashes are nowhere but in the store."""
+    for page in pages_of(client, f"{P}:forgotten:*"):
+        pipeline = client.pipeline(transaction=False)
+        for name in page:
+            pipeline.hgetall(name)
+        for name, fields in zip(page, execute_past(pipeline), strict=True):
+            if fields:
+                yield _mirror(name.rpartition(":")[2], {text(field): text(value) for field, value in fields.items()})
+
+
+def _mirror(owner: str, fields: dict[str, str]) -> Tombstone:
+    hashes = frozenset(field for field in fields if not field.startswith("."))
+    wished = wished_of(orjson.loads(fields.get(".wished", "[]")))
+    # Builds before 28 mirror no generation. It is older than any then, and has no wishes.
+    generation = int(fields.get(".generation", 1))
+    return Tombstone(owner, generation, fields.get(".salt", ""), hashes, wished=wished)
 
 
 def unmirrored(client: redis.Redis, owners: Sequence[str]) -> list[str]:

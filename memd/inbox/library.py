@@ -19,7 +19,7 @@ from memd.inbox.verbs import P
 from memd.memory.store.protocol import Store
 from memd.push.answers import MAX_TOKENS
 
-BUILD = 29
+BUILD = 30
 """Grows with every change of the Lua; an older build never replaces a newer one."""
 
 FIRST_WITH_LINES = 16
@@ -31,6 +31,7 @@ SHARED = ("ground", "waiting", "header", "merge")
 DRAIN = (
     "events", "budget", "extractions", "breaker", "line", "waits", "claim", "settle", "batches", "dead", "forget",
     "take", "flush", "pending", "hours", "upkeep", "failover",
+    "backup",
 )  # fmt: skip
 
 BUDGETS = ("total_day_tokens", "user_day_tokens", "thread_day_extractions")

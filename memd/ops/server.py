@@ -12,7 +12,8 @@ import string
 import struct
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from memd.config import Settings
@@ -92,6 +93,20 @@ def run(settings: Settings) -> int:
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: process.terminate())
         return process.wait()
+
+
+@contextmanager
+def running(settings: Settings) -> Iterator[None]:
+    """Have the embedded server run meanwhile, if it is the inbox's and does not run already. Raises as `start`."""
+    if settings.redis_url is not None or ping(socket_path(settings), own_password(settings)):
+        yield
+        return
+    with owned(settings):
+        process = start(settings, die_with(os.getpid()))
+        try:
+            yield
+        finally:
+            stop(process)
 
 
 def owned(settings: Settings) -> locks.OneProcess:

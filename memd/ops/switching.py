@@ -108,7 +108,8 @@ def unseal(store: Store, client: redis.Redis) -> bool:
         return False
     if seal.role == "target":
         raise ConfigError(
-            "E_STORE_UNFINISHED: this store is the target of an unfinished copy; finish it with --switch, or empty it"
+            "E_STORE_UNFINISHED: this store is the target of an unfinished copy or restore; finish a copy with "
+            "--switch, a restore with the same command, or empty the store"
         )
     if library.store_of(client) not in (None, store.read_id()):
         raise OtherStore(

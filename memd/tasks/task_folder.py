@@ -114,11 +114,11 @@ def agents_of(data_dir: Path, user_id: str) -> list[str]:
         return []
     except OSError as error:
         raise files.unavailable(error) from None
-    names = (decode(part) or _written_name(folder / part) for part in parts)
+    names = (decode(part) or written_name(folder / part) for part in parts)
     return sorted(name for name in names if name)
 
 
-def _written_name(folder: Path) -> str | None:
+def written_name(folder: Path) -> str | None:
     """The name in a folder whose own name is a hash; None for a folder that somebody else made."""
     try:
         data = files.read(folder / AGENT)

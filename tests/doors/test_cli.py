@@ -140,6 +140,7 @@ def test_every_module_is_in_the_table() -> None:
         "bars",
         "completion",
         "doubtful",
+        "every_user",
         "fact_changes",
         "fact_filters",
         "interrupt",

@@ -138,6 +138,8 @@ TABLE = [
     Row("documents", No("each has --help"), ("openapi", "docs"), No("the list of tools"), No("the docstrings")),
     # this machine
     Row("close", EMPTY, EMPTY, EMPTY, "close"),
+    Row("back up", "backup", MACHINE, MACHINE, MACHINE),
+    Row("restore a backup", "restore", MACHINE, MACHINE, MACHINE),
     *(
         Row(name, name, MACHINE, MACHINE, MACHINE)
         for name in (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from memd.memory.said.changes import append
 from memd.memory.said.turns import Turn
 from memd.memory.store.copying import KINDS, Moved, StoreCopy, owners_of, tombstone_of
 from memd.memory.store.moving import MovableStore
-from memd.memory.store.protocol import Cut, Store, Wish
+from memd.memory.store.protocol import Cut, Store, Tombstone, Wish
 from support.stores import ALICE, ours, save
 
 LONG = Bucket("a user with a long id " * 10, "agent of a long name " * 9)
@@ -69,6 +70,19 @@ def content(store: Store) -> dict[Any, Any]:
             key = Key(thread, bucket.user_id, bucket.agent_name)
             found[key] = moving.session(key)
     return {**found, **{owner: tombstone_of(store, owner) for owner in owners_of(store)}}
+
+
+def restorable(store: Store) -> dict[Any, Any]:
+    """The same as a restore brings it back: the inbox is looked at once more for a wish; notes have whole seconds."""
+    found: dict[Any, Any] = {}
+    for key, one in content(store).items():
+        if isinstance(one, Tombstone):
+            found[key] = replace(one, emptied=frozenset())
+        elif isinstance(key, tuple) and key[-1] == "notes":
+            found[key] = {name: count for name, (count, _) in one.items()}
+        else:
+            found[key] = one
+    return found
 
 
 def files_of(data_dir: Path) -> dict[str, bytes]:

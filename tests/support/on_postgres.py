@@ -36,6 +36,8 @@ FILES = (
     "faults/test_faults.py",
     "faults/test_faults_processes.py",
     "faults/test_dead_workers.py",
+    "faults/test_backup.py",
+    "faults/test_postgres_backup.py",
 )
 
 PGVECTOR = ("unit/test_fact_vectors.py", "faults/test_postgres_vectors.py")

@@ -50,8 +50,8 @@ class SteppingTombstones(TombstoneFiles):
         super()._write_open(tombstone)
         step()
 
-    def _grow(self, wish: Wish, identities: Any, *, always: bool) -> Tombstone:
-        grown = super()._grow(wish, identities, always=always)
+    def _grow(self, wish: Wish, identities: Any, *, begins: bool) -> Tombstone:
+        grown = super()._grow(wish, identities, begins=begins)
         step()
         return grown
 

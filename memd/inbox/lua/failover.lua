@@ -14,16 +14,7 @@ register('memd_strike', function(keys, argv)
     local ids = bucket and identities(ctx) or {}
     local gone = #ids > 0 and forgotten(P, owner, bucket, ids)
     if not gone then return end
-    local found = { gone = {}, left = 0, size = 0, from = math.huge }
-    for i, identity in ipairs(ids) do
-      if gone[i] then
-        found.gone[#found.gone + 1] = 'm:' .. identity
-      else
-        local _, seq, tokens = parts(call('HGET', ctx, 'm:' .. identity))
-        found.left, found.size = found.left + 1, found.size + tokens
-        found.from = math.min(found.from, seq)
-      end
-    end
+    local found = divide_by(ctx, function(_, i) return gone[i] end)
     struck = struck + #found.gone
     if #found.gone == 0 or cut_out(ctx, found) then return end
     for _, row in ipairs({ 'due', 'rationed', 'batched' }) do call('ZREM', P .. ':' .. row, key) end

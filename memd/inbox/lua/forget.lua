@@ -39,6 +39,21 @@ local function divide(hash, cut, now)
   return found
 end
 
+-- The same for the messages whose identities are gone for another reason
+local function divide_by(hash, is_gone)
+  local found = { gone = {}, left = 0, size = 0, from = math.huge }
+  for i, identity in ipairs(identities(hash)) do
+    if is_gone(identity, i) then
+      found.gone[#found.gone + 1] = 'm:' .. identity
+    else
+      local _, seq, tokens = parts(call('HGET', hash, 'm:' .. identity))
+      found.left, found.size = found.left + 1, found.size + tokens
+      found.from = math.min(found.from, seq)
+    end
+  end
+  return found
+end
+
 local function add_identities(ids, fields)
   for _, field in ipairs(fields) do ids[#ids + 1] = string.sub(field, 3) end
 end
@@ -234,10 +249,14 @@ local function memd_forget_letters(keys, argv) return letters(keys[1], argv, for
 -- memd_cut_1: KEYS P -> { order of the last message, now }: the cut of a wish that is made now
 local function memd_cut(keys) return { tonumber(call('GET', keys[1] .. ':order')) or 0, clock() } end
 
--- memd_tombstone_1: KEYS P; ARGV owner, salt, hash... -> 1: messages with these salted hashes are skipped as forgotten
+-- memd_tombstone_1: KEYS P; ARGV owner, salt, then salted hashes, and fields as ".<name>=<value>" -> 1: messages with these
+-- hashes are skipped as forgotten
 local function memd_tombstone(keys, argv)
   local tomb, fields = keys[1] .. ':forgotten:' .. argv[1], { '.salt', argv[2] }
-  for i = 3, #argv do put(fields, argv[i], 1) end
+  for i = 3, #argv do
+    local field, value = string.match(argv[i], '^(%.%l+)=(.*)$')
+    put(fields, field or argv[i], value or 1)
+  end
   hset(tomb, fields)
   return 1
 end

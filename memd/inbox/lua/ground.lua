@@ -54,7 +54,8 @@
 --                                      .gens: "<earlier generation> <its last number> "...; from the first claim on
 --                                      .owner .bucket; .letters: how many of
 --                                      it are dead; .ranges: lines "<from> <to> <record>", the last 50
---   P:forgotten:<owner>         hash   mirror of a user's tombstone: .salt, and a field per salted hash of an identity
+--   P:forgotten:<owner>         hash   mirror of a user's tombstone: .salt .generation .wished, and a field per salted
+--                                      hash of an identity
 --   P:ended                     zset   key -> ms at which its outcome may be forgotten
 --   P:user:<owner>              set    the keys of a user: pending, claimed, dead, with an outcome
 --   P:breaker:<endpoint>        hash   until (ms) while open, wait, delay, code, opened, probe (claim), probe_until;

@@ -1,5 +1,7 @@
 -- Reading pending messages, for prompts that include what nothing was extracted from yet.
 
+do -- none of these names is for other files: a library may have 200 local names
+
 local PENDING_BYTES = 262144 -- of one answer: more than any prompt takes
 
 -- Adds the messages of one context or claim, page by page, so that a large one never blocks the server.
@@ -45,3 +47,5 @@ local function memd_pending(keys, argv)
 end
 
 register('memd_pending', memd_pending, { 'no-writes' })
+
+end

@@ -1,5 +1,7 @@
 -- The raw door: the head of a raw list is taken in and removed in one step.
 
+do -- none of these names is for other files: a library may have 200 local names
+
 -- memd_take_1: KEYS P, raw list; ARGV sha1 of the expected head, then one of
 --   push, header, message...  |  dead, id, code, error, at  |  skip, reason, counter, n...
 -- -> taken, or moved when the head is another one by now. `at`, also in the header: the ms at which the list was last
@@ -41,3 +43,5 @@ end
 
 register('memd_take', memd_take)
 register('memd_heads', memd_heads, { 'no-writes' })
+
+end

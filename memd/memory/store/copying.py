@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, Protocol
 
@@ -49,6 +49,9 @@ class Moved:
     """Pieces that only the target had."""
 
     differing: list[Piece] = field(default_factory=list)
+    grown: set[str] = field(default_factory=set)
+    """The owners whose tombstones were written at the end of the pass: they changed while it ran."""
+
     unreadable: list[tuple[Piece, str]] = field(default_factory=list)
     """Pieces of the source that nobody can read, with the code of their damage: they are in no copy."""
 
@@ -63,15 +66,18 @@ class StoreCopy:
         if self.ids[0] == self.ids[1]:
             raise ConfigError("E_STORE_SAME: both ends of the copy are the same store, or copies of its files")
 
-    def prepare(self) -> None:
-        """Seal the target for this copy. Raises ConfigError for one that is not empty, or sealed for another copy."""
+    def prepare(self, *, into_any: bool = False) -> None:
+        """Seal the target for this copy. Raises ConfigError for one that is not empty, or sealed for another copy.
+
+        `into_any`: also one that is not empty; what the source does not have is removed from it.
+        """
         (source, target), (source_id, target_id) = (self.source.moving, self.target.moving), self.ids
         if (seal := source.seal()) is not None and seal.role == "target":
             raise ConfigError("E_STORE_UNFINISHED: the store to copy from is itself the target of an unfinished copy")
         if seal is not None and seal.other != target_id:
             raise ConfigError("E_STORE_SEALED: the store to copy from is sealed for a copy into another store")
         held = target.seal()
-        if held is None and not _is_empty(self.target):
+        if held is None and not into_any and not _is_empty(self.target):
             raise ConfigError(
                 "E_STORE_NOT_EMPTY: the store to copy into holds memories or tombstones that no copy has brought, and "
                 "they would be lost; copy into an empty one"
@@ -81,21 +87,21 @@ class StoreCopy:
         if held != (wanted := Seal("target", source_id)):
             target.set_seal(wanted)
 
-    def run(self, progress: Progress) -> Moved:
-        """One pass."""
+    def run(self, progress: Progress, of: Collection[str] | None = None) -> Moved:
+        """One pass; `of`: only over what these users (hashes) have, and over projects, which they may have left."""
         found = Moved()
         self._tombstones(found)
-        buckets = list(self.source.moving.buckets())
+        buckets = [bucket for bucket in self.source.moving.buckets() if _is_of(bucket, of)]
         for number, bucket in enumerate(buckets):
             progress(number, len(buckets))
             self._memory(bucket, found)
             self._sessions(bucket, found)
         own = set(buckets)
         for bucket in list(self.target.moving.buckets()):
-            if bucket not in own:
+            if bucket not in own and _is_of(bucket, of):
                 self._memory(bucket, found)
                 self._sessions(bucket, found)
-        self._tombstones(found)
+        found.grown = self._tombstones(found)
         progress(len(buckets), len(buckets))
         return found
 
@@ -177,13 +183,17 @@ class StoreCopy:
             threads = (thread for end in (self.source, self.target) for thread in end.moving.threads(bucket))
             yield from (Key(thread, bucket.user_id, bucket.agent_name) for thread in dict.fromkeys(threads))
 
-    def _tombstones(self, found: Moved) -> None:
+    def _tombstones(self, found: Moved) -> set[str]:
+        """Copy the tombstones that differ; returns whose these are."""
+        differing = set[str]()
         for owner in self._owners():
             with _Reading(found, Piece("tombstone", owner=owner)):
                 tombstone = tombstone_of(self.source, owner)
                 if tombstone != tombstone_of(self.target, owner):
                     self.target.moving.put_tombstone(owner, tombstone)
                     (found.copied if tombstone is not None else found.removed)["tombstone"] += 1
+                    differing.add(owner)
+        return differing
 
     def _owners(self) -> list[str]:
         return list(dict.fromkeys(owner for end in (self.source, self.target) for owner in owners_of(end)))
@@ -213,6 +223,10 @@ def _end(store: Store) -> _End:
     if not isinstance(store, MovableStore):
         raise ConfigError("E_STORE_FIXED: the class of this store cannot copy what it holds")
     return store
+
+
+def _is_of(bucket: Bucket, owners: Collection[str] | None) -> bool:
+    return owners is None or bool(bucket.project_id) or bucket.owner in owners
 
 
 def _kind(bucket: Bucket) -> Kind:

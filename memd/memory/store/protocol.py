@@ -20,7 +20,7 @@ import hashlib
 import math
 import os
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Literal, NamedTuple, Protocol, runtime_checkable
@@ -111,6 +111,22 @@ class Wish:
         return None if self.agent_name is None else Bucket(self.user_id, self.agent_name)
 
 
+class Wished(NamedTuple):
+    """A wish that was made once, whether fulfilled or not, without the ids that it names.
+
+    `scope`: the hash of the bucket that it was about, "" for all of the user. `at_ms`: its moment, as of its cut.
+    `generation`: of the tombstone that recorded it.
+    """
+
+    scope: str
+    at_ms: int
+    generation: int
+
+
+MOST_WISHED = 100
+"""Wishes that a tombstone lists, the last ones."""
+
+
 class Salted(NamedTuple):
     """Hashes of forgotten messages, and the salt that is in them."""
 
@@ -136,6 +152,9 @@ class Tombstone:
     older: tuple[Salted, ...] = ()
     """Hashes of further tombstones of the user, which other versions or other copies of the store have written."""
 
+    wished: tuple[Wished, ...] = ()
+    """The wishes so far. One that a backup does not list is younger than the backup."""
+
     def holds(self, bucket: Bucket, identity: str) -> bool:
         """Whether this message of the user was forgotten, for this bucket or for all."""
         names = (identity, loose(identity)) if is_single(identity) else (identity,)
@@ -145,6 +164,16 @@ class Tombstone:
             for scope in ("", bucket.hash)
             for name in names
         )
+
+    def grown(self, wish: Wish, identities: Iterable[str], *, begins: bool) -> Tombstone:
+        """The tombstone with more identities, and with the wish if it `begins`; itself where that adds nothing."""
+        hashes = self.hashes | self.hashed(identities, wish.bucket)
+        if hashes == self.hashes and not begins:
+            return self
+        generation = self.generation + 1
+        scope, at_ms = wish.bucket.hash if wish.bucket else "", wish.cut.ms if wish.cut else 0
+        wished = (*self.wished, Wished(scope, at_ms, generation))[-MOST_WISHED:] if begins else self.wished
+        return replace(self, hashes=hashes, generation=generation, wished=wished)
 
     def hashed(self, identities: Iterable[str], bucket: Bucket | None) -> set[str]:
         """The hashes of these identities, for one bucket or for all of the user's (None)."""

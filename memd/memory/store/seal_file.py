@@ -14,8 +14,8 @@ from memd.memory.store import paths
 from memd.memory.store.moving import Seal
 
 SEALED = (
-    "E_STORE_SEALED: this store takes no writes while it is copied to another one (`memd store copy`), and none after "
-    "that; contexts wait in the inbox"
+    "E_STORE_SEALED: this store takes no writes while it is copied to another one or restored (`memd store copy`, "
+    "`memd restore`), and none after a switch; contexts wait in the inbox"
 )
 
 

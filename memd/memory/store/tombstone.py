@@ -77,11 +77,11 @@ class TombstoneFiles:
             before = self._present(wish)
             others = tuple(other for other in before.open if not other.is_about(wish))
             self._write_open(replace(before, open=(*others, wish)))
-        return self._grow(wish, identities, always=True)
+        return self._grow(wish, identities, begins=True)
 
     def extend(self, wish: Wish, identities: Iterable[str]) -> Tombstone:
         """Add identities found while forgetting."""
-        return self._grow(wish, identities, always=False)
+        return self._grow(wish, identities, begins=False)
 
     def note(self, wish: Wish, done: Literal["emptied", "erased"]) -> None:
         """A part of this open wish is done."""
@@ -140,16 +140,15 @@ class TombstoneFiles:
         owner = user_hash(wish.user_id)
         return self._read(owner) or Tombstone(owner, 0, os.urandom(16).hex(), frozenset())
 
-    def _grow(self, wish: Wish, identities: Iterable[str], *, always: bool) -> Tombstone:
-        """Write the tombstone with these identities added; `always`: also when it has them already."""
+    def _grow(self, wish: Wish, identities: Iterable[str], *, begins: bool) -> Tombstone:
+        """Write the tombstone with these identities added, and the wish if it `begins`."""
         # The owner's lock first: while it is waited for, other users' tombstones can be written.
         owner = user_hash(wish.user_id)
         with locked(paths.owner_lock(self._data_dir, owner)), self._writing(owner):
             before = self._present(wish)
-            hashes = before.hashes | before.hashed(identities, wish.bucket)
-            if hashes == before.hashes and not always:
+            grown = before.grown(wish, identities, begins=begins)
+            if grown is before:
                 return before
-            grown = replace(before, hashes=hashes, generation=before.generation + 1)
             form.write(self._file(grown.owner), grown)
             return grown
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ import orjson
 
 from memd.disk import files
 from memd.errors import DocumentDamaged
-from memd.memory.store.protocol import Cut, Salted, Tombstone, Wish
+from memd.memory.store.protocol import Cut, Salted, Tombstone, Wish, Wished
 
 VERSION = 1
 
@@ -38,6 +39,8 @@ def hashes_of(tombstone: Tombstone) -> bytes:
     }
     if tombstone.older:
         fields["older"] = [[salt, sorted(hashes)] for salt, hashes in tombstone.older]
+    if tombstone.wished:
+        fields["wished"] = [list(wished) for wished in tombstone.wished]
     return orjson.dumps(fields, option=orjson.OPT_APPEND_NEWLINE)
 
 
@@ -59,10 +62,16 @@ def parsed(data: bytes) -> Tombstone:
             raise DocumentDamaged("E_TOMBSTONE_VERSION: a tombstone was written by a newer version; upgrade memd")
         hashes = frozenset(map(str, fields["hashes"]))
         older = tuple(Salted(str(salt), frozenset(map(str, those))) for salt, those in fields.get("older", ()))
+        wished = wished_of(fields.get("wished", ()))
         generation = int(fields["generation"])
-        return Tombstone(str(fields["owner"]), generation, str(fields["salt"]), hashes, older=older)
+        return Tombstone(str(fields["owner"]), generation, str(fields["salt"]), hashes, older=older, wished=wished)
     except (orjson.JSONDecodeError, KeyError, TypeError, ValueError, AttributeError):
         raise DocumentDamaged(DAMAGED) from None
+
+
+def wished_of(rows: Iterable[Sequence[Any]]) -> tuple[Wished, ...]:
+    """The wishes so far, from their rows. Raises ValueError, TypeError."""
+    return tuple(Wished(str(scope), int(at_ms), int(generation)) for scope, at_ms, generation in rows)
 
 
 def with_open(tombstone: Tombstone, data: bytes | None) -> Tombstone:

@@ -17,8 +17,9 @@ from memd.disk.lock import locked
 from memd.errors import DocumentDamaged
 from memd.memory.store import paths
 from memd.memory.store import tombstone_format as form
-from memd.memory.store.protocol import Salted, Tombstone
+from memd.memory.store.protocol import Tombstone
 from memd.memory.store.secret import StoreKey, keyed
+from memd.memory.store.uniting import united
 
 _PLAIN = re.compile("[0-9a-f]{32}")
 _SUFFIXES = (".json", ".open")
@@ -86,11 +87,9 @@ def move(old: Path, new: Path) -> None:
 def _unite_tombstones(old: Path, new: Path) -> None:
     """The hashes of the old one keep their salt. United twice, after a crash, the result is the same."""
     before, present = form.parsed(files.read(old) or b""), form.parsed(files.read(new) or b"")
-    own = Salted(present.salt, present.hashes)
-    further = [one for one in (Salted(before.salt, before.hashes), *before.older) if one not in (own, *present.older)]
-    if further:
-        generation = present.generation + before.generation
-        form.write(new, replace(present, older=(*present.older, *further), generation=generation))
+    both = united(present, before)
+    if both is not present:
+        form.write(new, both)
 
 
 def _unite_wishes(old: Path, new: Path) -> None:

@@ -81,11 +81,11 @@ class TombstoneRows:
             return replace(before, open=(*others, wish))
 
         self._change(wish, opened)
-        return self._grow(wish, identities, always=True)
+        return self._grow(wish, identities, begins=True)
 
     def extend(self, wish: Wish, identities: Iterable[str]) -> Tombstone:
         """Add identities found while forgetting."""
-        return self._grow(wish, identities, always=False)
+        return self._grow(wish, identities, begins=False)
 
     def note(self, wish: Wish, done: Literal["emptied", "erased"]) -> None:
         """A part of this open wish is done."""
@@ -121,15 +121,12 @@ class TombstoneRows:
         locks = (owner_lock(owner), tombstone_lock(owner))
         self._transactions.run(locks, lambda connection: connection.execute(WRITE, values), although_sealed=True)
 
-    def _grow(self, wish: Wish, identities: Iterable[str], *, always: bool) -> Tombstone:
-        """Write the tombstone with these identities added; `always`: also when it has them already."""
+    def _grow(self, wish: Wish, identities: Iterable[str], *, begins: bool) -> Tombstone:
+        """Write the tombstone with these identities added, and the wish if it `begins`."""
         names = list(identities)
 
         def grown(before: Tombstone) -> Tombstone:
-            hashes = before.hashes | before.hashed(names, wish.bucket)
-            if hashes == before.hashes and not always:
-                return before
-            return replace(before, hashes=hashes, generation=before.generation + 1)
+            return before.grown(wish, names, begins=begins)
 
         return self._change(wish, grown, owner_lock(user_hash(wish.user_id)))
 
