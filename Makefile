@@ -9,9 +9,9 @@ PACKAGES := import sysconfig; print(sysconfig.get_path("purelib"))
 export PYTHONDONTWRITEBYTECODE :=# set in some environments: each process would compile the tests again
 SYNC := $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)  # the output of what runs side by side, one by one
 
-.PHONY: help setup demo test eval test-browser screenshots test-long test-store test-frameworks test-clients client-types test-repeat smoke lint \
-  tests chaos chaos-half chaos-long chaos-mutants http-fuzz bench bench-full bench-peers bench-scale bench-capacity \
-  bench-overload bench-long clean
+.PHONY: help setup demo test eval test-browser screenshots test-long test-store test-frameworks test-clients \
+  test-newest client-types test-repeat smoke lint tests chaos chaos-half chaos-long chaos-mutants http-fuzz bench \
+  bench-full bench-peers bench-scale bench-capacity bench-overload bench-long clean
 
 help: ## Show this
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-14s %s\n", $$1, $$2}'
@@ -51,6 +51,9 @@ test-frameworks: $(READY) ## Real LangChain, OpenAI Agents, PydanticAI, AgentSco
 
 test-clients: $(READY) ## The TypeScript client with packages from npm: types, AI SDK, documents, a real memd; a minute
 	@cd clients/typescript && npm ci && MEMD=$(CURDIR)/$(BIN)/memd npm test
+
+test-newest: $(READY) ## RQ 3 and OpenTelemetry, in an environment of their own: workers, accounts, traces; three minutes
+	@PYTHONPATH=tests $(BIN)/python -m support.newest
 
 client-types: $(READY) ## The TypeScript client's types from the OpenAPI document; after each change of an operation
 	@PYTHONPATH=tests $(BIN)/python -m support.typescript_types
@@ -120,4 +123,4 @@ bench-peers: .bench/pydocket/.ready .bench/langmem/.ready
 	then touch $@; else rm -rf .bench/$*; echo "$* cannot be installed here and is skipped: see .bench/$*.log"; fi
 
 clean: ## Remove what was built
-	rm -rf dist build .bench .frameworks clients/typescript/node_modules $(VENV) $(TEST_VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf dist build .bench .frameworks .newest clients/typescript/node_modules $(VENV) $(TEST_VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis

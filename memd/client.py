@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Coroutine, Generator, Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from functools import cached_property, wraps
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeAlias, TypeVar
@@ -25,6 +26,7 @@ from memd.inbox.verbs import raw_lists
 from memd.memory.hand.by_hand import ByHand
 from memd.projects.for_client import OpensProjects
 from memd.push.filtering import to_context
+from memd.push.trace_parent import push_span
 from memd.push.validation import RawPush, check_project, check_push, parse_push
 from memd.recall.reading import Reading
 from memd.session.of_client import OpensSessions
@@ -103,7 +105,8 @@ class _Commands:
     def push_parsed(self, push: RawPush) -> Calls[Receipt]:
         """Push what `memd.push.validation` has checked. Raises InboxFull, NotReady."""
         context = to_context(push)
-        merged = yield from _reply(verbs.push(context, self._settings.inbox.min_replicas))
+        with push_span(context) if self._settings.tracing.enabled else nullcontext(context) as traced:
+            merged = yield from _reply(verbs.push(traced, self._settings.inbox.min_replicas))
         return receipt(merged, context)
 
     def receipt(self, receipt_id: str, *, user_id: str | None = None) -> Calls[Outcome]:

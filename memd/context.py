@@ -14,9 +14,9 @@ from msgspec import Struct, field
 
 Role = Literal["user", "assistant"]
 
-WIRE_VERSION = 3
+WIRE_VERSION = 4
 """Version of the formats of `RPUSH` and `FCALL memd_push` (docs/wire.md). Version 2 names speakers, version 3 projects
-and sources."""
+and sources, version 4 traces."""
 
 SOURCE_KINDS: tuple[str, ...] = ("user", "ai", "knowledge_base", "project_resource")
 """What the words of a push can come from."""
@@ -134,6 +134,10 @@ class Context(Struct, frozen=True):
 
     user_name: str | None = None
     """What the user is called: the user's own messages may carry this name."""
+
+    trace: str = ""
+    """The trace that the push belongs to, a `traceparent`. It raises no version: servers that do not know it leave it
+    out."""
 
     @property
     def wire(self) -> int:

@@ -338,6 +338,10 @@ class MetricsSettings(Section, frozen=True):
     host: Annotated[str, Meta(min_length=1, max_length=255)] = "127.0.0.1"
 
 
+class TracingSettings(Section, frozen=True):
+    enabled: bool = False
+
+
 class LogSettings(Section, frozen=True):
     level: Literal["debug", "info", "warning", "error"] = "info"
     format: Literal["auto", "json", "pretty"] = "auto"
@@ -369,6 +373,7 @@ class Settings(Section, frozen=True):
     http: HttpSettings = HttpSettings()
     events: EventsSettings = EventsSettings()
     metrics: MetricsSettings = MetricsSettings()
+    tracing: TracingSettings = TracingSettings()
     log: LogSettings = LogSettings()
 
     def __post_init__(self) -> None:

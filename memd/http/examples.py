@@ -107,7 +107,7 @@ _STATUS: Mapping[str, Any] = {
     "models": {
         "claude-haiku-5-5": {"calls": 13, "batch_calls": 0, "tokens": {"input": 20_400}, "failures": {"timeout": 1}},
     },
-    "usage": {"model_calls": 12}, "server": {"version": "9.1.0"}, "wire": 3,
+    "usage": {"model_calls": 12}, "server": {"version": "9.1.0"}, "wire": 4,
 }  # fmt: skip
 
 _RECALL = {
@@ -138,7 +138,7 @@ _PUSHES = {
             "messages": 1,
             "dropped": {},
             "cut": {},
-            "wire": 3,
+            "wire": 4,
         },
     ),
     "receipt": Example(

@@ -27,7 +27,8 @@ def push(settings: Settings) -> Schema:
         "properties": {
             "v": {
                 "const": WIRE_VERSION,
-                "description": "2 means version 2, without project_id and source; 1 also without names.",
+                "description": "3 means version 3, without traceparent; 2 also without project_id and source; "
+                "1 also without names.",
             },
             "thread_id": thread,
             "user_id": user,
@@ -65,6 +66,11 @@ def push(settings: Settings) -> Schema:
                 "anyOf": [{"type": "array", "items": {"enum": list(SIGNALS)}}, {"type": "null"}],
             },
             "now": {"type": "boolean", "description": "Due at once."},
+            "traceparent": {
+                "type": ["string", "null"],
+                "description": "The trace that the push belongs to (W3C Trace Context), also as a header. What has not "
+                "its form is left out.",
+            },
         },
         "additionalProperties": False,
     }

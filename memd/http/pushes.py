@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from dataclasses import replace
 
+from msgspec import structs
 from starlette.responses import Response
 
 from memd.http.fields import FlushBody, PendingQuery
@@ -12,6 +13,7 @@ from memd.http.operation import HttpRequest, json_response
 from memd.http.problems import not_found
 from memd.inbox.flush import FlushProgress, FlushResult
 from memd.inbox.keys import PendingKey
+from memd.push.trace_parent import check_trace
 from memd.push.validation import in_namespace, thread_of
 
 MARGIN_S = 5.0
@@ -21,6 +23,8 @@ MARGIN_S = 5.0
 async def push(request: HttpRequest) -> Response:
     """Merge a push at once, or refuse it."""
     own = in_namespace(request.body, request.token.app)
+    if not own.trace and (header := request.headers.get("traceparent")):
+        own = structs.replace(own, trace=check_trace(header))
     receipt = await request.service.run(request.service.inbox, lambda: request.service.memd.push_parsed(own))
     return json_response(receipt, 202 if receipt.id else 200)
 

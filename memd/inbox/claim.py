@@ -18,6 +18,7 @@ from memd.errors import Rejected
 from memd.identifiers import check_identifier
 from memd.inbox.decoding import message_value, moment, signals_of, text
 from memd.push.times import iso, said_at
+from memd.push.trace_parent import is_trace
 from memd.push.validation import check_name, check_project, parse_wire_message
 
 _IDENTITY_WITHOUT_ID = re.compile("n[0-9a-f]{36}")
@@ -64,6 +65,9 @@ class Claim:
 
     urgent: bool = False
     """It was pushed with `now` or flushed."""
+
+    traces: tuple[str, ...] = ()
+    """The traces of its pushes (`traceparent`), the newest last; only the last ones of many."""
 
     answer: PaidAnswer | None = None
     """An answer that is already paid for."""
@@ -140,6 +144,7 @@ def read_claim(settings: Settings, row: list[Any], clock: ServerClock | None = N
         suspect=b".suspect" in fields,
         user_names=user_names,
         urgent=b".urgent" in fields,
+        traces=tuple(filter(is_trace, text(fields.get(b".traces", b"")).split())),
         answer=PaidAnswer(text(fields[b".print"]), fields[b".answer"]) if b".answer" in fields else None,
         formless=orjson.loads(fields.get(b".formless", b"{}")),
         bad=bad or wrong,

@@ -147,6 +147,8 @@ def _merge_arguments(context: Context, since_ms: int | None = None) -> tuple[byt
         header["user_name"] = context.user_name
     if context.now:
         header["now"] = True
+    if context.trace:
+        header["trace"] = context.trace
     if since_ms is not None:
         header["at"] = since_ms
     if context.dropped:

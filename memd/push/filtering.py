@@ -59,7 +59,8 @@ def to_context(push: RawPush) -> Context:
     _signal(kept, push.signals)
     messages = _with_formers(identify(push.key.thread_id, kept), push, reasons)
     fitting, cut = fit(_with_times(messages, turns), push.limits)  # identities are of the whole texts in the whole list
-    return Context(push.key, fitting, push.now, _dropped(reasons) | cut, _cut(turns), push.user_name)
+    dropped = _dropped(reasons) | cut
+    return Context(push.key, fitting, push.now, dropped, _cut(turns), push.user_name, push.trace)
 
 
 def _with_formers(messages: tuple[Message, ...], push: RawPush, reasons: Sequence[str | None]) -> tuple[Message, ...]:

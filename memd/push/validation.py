@@ -19,6 +19,7 @@ from memd.identifiers import MAX_ID_BYTES, check_identifier
 from memd.push.shapes import kind_of, name_in, unwrapped
 from memd.push.strict_json import check_values, parse_json, refuse
 from memd.push.times import read_created_at
+from memd.push.trace_parent import check_trace
 
 MAX_NAME_CHARS = 64
 """Characters of a speaker's name (the limit of OpenAI's format)."""
@@ -27,10 +28,22 @@ MAX_THREAD_BYTES = MAX_ID_BYTES - 65
 """The limit for an app with a namespace: the name of an app has up to 64 characters, and a slash follows it."""
 
 _FIELDS = frozenset(
-    {"v", "thread_id", "user_id", "user_name", "agent_name", "messages", "signals", "now", "project_id", "source"}
+    {
+        "v",
+        "thread_id",
+        "user_id",
+        "user_name",
+        "agent_name",
+        "messages",
+        "signals",
+        "now",
+        "project_id",
+        "source",
+        "traceparent",
+    }
 )
 
-_SINCE = {"user_name": 2, "project_id": 3, "source": 3}
+_SINCE = {"user_name": 2, "project_id": 3, "source": 3, "traceparent": 4}
 """The version of the wire format that brought each field."""
 
 
@@ -55,6 +68,9 @@ class RawPush(Struct, frozen=True):
 
     source: tuple[str, str] = ("", "")
     """What the words come from: its kind, and its id."""
+
+    trace: str = ""
+    """The trace that it belongs to, a `traceparent`."""
 
     former_thread: str = ""
     """The thread's name before raw lists had namespaces; empty where nothing has changed."""
@@ -107,6 +123,7 @@ def check_push(value: object, limits: ClientSettings, *, scanned: bool = False) 
         reads_names=reads_names,
         project_id=check_project(value.get("project_id")),
         source=check_source(value.get("source")),
+        trace=check_trace(value.get("traceparent")),
     )
 
 

@@ -24,6 +24,7 @@ from memd.push.signals import shared_patterns
 from memd.workers.batch.collect import BatchCollector
 from memd.workers.remember import Remembering
 from memd.workers.resources import Resources
+from memd.workers.tracing import exporting
 
 POLL_S = 0.025
 """Most seconds that a drain with room waits before it claims again."""
@@ -65,7 +66,8 @@ def drain(version: str) -> None:
     if version != str(FUNCTIONS_VERSION):
         return
     settings = _settings or config.load().settings
-    asyncio.run(Drain(settings, _worker or own_name()).run())
+    with exporting(settings):
+        asyncio.run(Drain(settings, _worker or own_name()).run())
 
 
 class Drain:

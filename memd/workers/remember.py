@@ -52,6 +52,7 @@ from memd.workers.resources import Resources
 from memd.workers.settle import Settling, breaks_format
 from memd.workers.shown import shown
 from memd.workers.steps import NOTHING, Answered, ClaimPart, Opened, Unread, Work
+from memd.workers.tracing import ClaimSpan
 
 ALREADY_KNOWN = Skipped("already_known")
 
@@ -76,26 +77,32 @@ class Remembering:
         A claim has one part, unless the model cannot take all of its messages together (`halving`). Vectors of new
         facts are made last, when the claim has ended. Never raises because of the claim.
         """
+        with self._resources.tracing.of(claim) as span:
+            outcome = await self._live(claim, span)
+        if isinstance(outcome, Stored):
+            await self._new_vectors.make(claim.key.bucket)
+
+    async def _live(self, claim: Claim, span: ClaimSpan) -> Outcome:
         parts = Parts(claim, self._resources.settings.drain.max_attempts)
         for part in parts:
             step: Opened | Work | Unread | Answered | PartOutcome
             try:
-                step = await self._load(part)
+                step = await span.step("load", self._load(part))
                 if isinstance(step, Opened):
-                    step = await self._choose(step)
+                    step = await span.step("choose", self._choose(step))
                 if isinstance(step, Unread):
-                    step = await self._note(step)
+                    step = await span.step("note", self._note(step))
                 if isinstance(step, Work):
-                    step = await self._ask(step)
+                    step = await span.step("ask", self._ask(step))
                 if isinstance(step, Answered):
-                    step = await self._commit(step)
+                    step = await span.step("commit", self._commit(step))
             except Exception as error:  # noqa: BLE001  (whatever failed, the claim ends with an outcome)
                 step = judge(error)
             parts.end(step)
         outcome = self._with_paid(parts)
-        await self._settle(claim, outcome, parts.progress.spent)
-        if isinstance(outcome, Stored):
-            await self._new_vectors.make(claim.key.bucket)
+        span.end_with(outcome)
+        await span.step("settle", self._settle(claim, outcome, parts.progress.spent))
+        return outcome
 
     def _with_paid(self, parts: Parts) -> Outcome:
         """The claim's outcome, with the answers to pieces of a message if it is a release."""

@@ -18,6 +18,7 @@ from memd.inbox.connection import Call, connect, send
 from memd.memory.store.json_store import open_store
 from memd.memory.store.protocol import Store
 from memd.push.signals import Patterns, shared_patterns
+from memd.workers.tracing import UNTRACED, Tracing, open_tracing
 
 T = TypeVar("T")
 
@@ -42,6 +43,9 @@ class Resources:
     learnt: Learnt = field(default_factory=Learnt)
     """What the endpoint was found not to take; the extractor and the batches share it."""
 
+    tracing: Tracing = UNTRACED
+    """The spans of claims."""
+
     @classmethod
     def open(cls, settings: Settings) -> Resources:
         """Open everything that these settings name. Raises ConfigError."""
@@ -55,6 +59,7 @@ class Resources:
             shared_patterns(settings.signals.folder),
             open_batches(settings.extraction, settings.drain.concurrency, learnt),
             learnt,
+            open_tracing(settings),
         )
 
     async def in_thread(self, step: Callable[..., T], *arguments: object) -> T:

@@ -36,7 +36,7 @@ from memd.memory.store.json_store import open_store
 from memd.memory.store.protocol import Store
 from memd.push import personal
 from memd.push.signals import shared_patterns
-from memd.workers import drain, rq_log
+from memd.workers import drain, rq_log, tracing
 from memd.workers.job import BellJob
 
 PR_SET_PDEATHSIG = 1
@@ -60,14 +60,15 @@ WORKER_TTL_S = BEAT_S + 15
 def run(settings: Settings) -> None:
     """Run bells until a signal says stop. Heavy imports happen here, once, before the first fork.
 
-    Raises ConfigError for a store, an extractor, patterns of signals or a package of `redaction.pii` that cannot be
-    loaded, and OtherStore at any time.
+    Raises ConfigError for a store, an extractor, patterns of signals or packages of `redaction.pii` or
+    `tracing` that cannot be loaded, and OtherStore at any time.
     """
     store = open_store(settings)
     preload(settings.extraction)
     shared_patterns(settings.signals.folder)
     if settings.redaction.pii:
         personal.prepare()
+    tracing.preload(settings)
     name = own_name()
     drain.configure(settings, name)
     log = logger(part="worker")

@@ -67,15 +67,17 @@ def test_the_whole_job(site: Site) -> None:
     assert again.status == 202
 
 
-def test_a_push_names_its_project_and_source(site: Site) -> None:
-    """They reach the claim; a version that had them not, or one that is ahead, is refused by name."""
+def test_a_push_names_its_project_its_source_and_its_trace(site: Site) -> None:
+    """They reach the claim, the trace from the header; a version without them, or one ahead, is refused by name."""
     fields = {**PUSH, "user_id": "pia", "now": True, "project_id": "team/7", "source": {"kind": "ai", "id": "run-1"}}
-    pushed = site.ask("POST", "/v1/push", fields)
-    assert (pushed.status, pushed.json["wire"]) == (202, 3)
+    trace = f"00-{7:032x}-{7:016x}-01"
+    pushed = site.ask("POST", "/v1/push", fields, headers={"traceparent": trace})
+    assert (pushed.status, pushed.json["wire"]) == (202, 4)
     with connect(site.settings) as client:
         [claim] = send(client, verbs.claim(site.settings, 1, 0, "w", "m")).taken
     assert {(m.project, m.source_kind, m.source_id) for m in claim.messages} == {("team/7", "ai", "run-1")}
-    for wrong, code in (({"v": 2}, "E_VERSION"), ({"v": 4}, "E_VERSION"), ({"project_id": 7}, "E_PROJECT_ID_TYPE")):
+    assert claim.traces == (trace,)
+    for wrong, code in (({"v": 2}, "E_VERSION"), ({"v": 5}, "E_VERSION"), ({"project_id": 7}, "E_PROJECT_ID_TYPE")):
         assert site.ask("POST", "/v1/push", {**fields, **wrong}).json["code"] == code
 
 

@@ -84,7 +84,7 @@ def test_what_others_say_is_no_fact_of_the_user(memd: Memd, settings: Settings) 
     contents = [fact["content"] for fact in memd.document("u-1")["facts"]]
     assert len(contents) == 1
     assert "Porto" in contents[0]
-    assert receipt.wire == memd.status().wire == 3
+    assert receipt.wire == memd.status().wire == 4
 
 
 def test_a_push_without_names_is_of_version_1() -> None:

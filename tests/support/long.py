@@ -55,10 +55,11 @@ SMOKE = (
     Search("requests", lambda _: ["-m", "support.http_fuzz", "--phases", "fuzzing", "--examples", "1"], seconds=0),
     Search("frameworks", lambda _: ["-m", "support.frameworks", "--smoke"], seconds=0),
     Search("PostgreSQL", lambda _: ["-m", "support.on_postgres", "--smoke"], seconds=0),
+    Search("RQ 3, OpenTelemetry", lambda _: ["-m", "support.newest", "--smoke"], seconds=0),
     Search("TypeScript", lambda _: [*PYTEST, "-m", "long", "-q", "-rs", "doors/test_typescript.py"], seconds=0),
 )
 """Without kills, histories, forgettings and slow texts, which `make test` has some of. `make test-browser`,
-`make test-store` and `make test-clients` do the rest of theirs."""
+`make test-store`, `make test-newest` and `make test-clients` do the rest of theirs."""
 
 AT_ONCE = 2
 """So many searches of the smoke test run side by side; each one's output is printed when it has ended."""

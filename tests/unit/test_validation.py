@@ -136,7 +136,7 @@ def test_almost_good_pushes_are_a_push_or_a_code(changes: dict[str, Any]) -> Non
         (b'{"a":"\\ud800"}', "E_SURROGATE"),
         (good(user_id="\ud800"), "E_SURROGATE"),
         (good(who=1), "E_UNKNOWN_FIELD"),
-        (good(v=4), "E_VERSION"),
+        (good(v=5), "E_VERSION"),
         (good(v=1, user_name="Ana"), "E_VERSION"),
         (good(v=2, project_id="p"), "E_VERSION"),
         (good(v=1, source={"kind": "ai"}), "E_VERSION"),

@@ -686,8 +686,8 @@ export type Projects = {
 
 /** A push, in the format of the raw list; see docs/wire.md. */
 export type Push = {
-  /** 2 means version 2, without project_id and source; 1 also without names. */
-  v?: 3 | undefined;
+  /** 3 means version 3, without traceparent; 2 also without project_id and source; 1 also without names. */
+  v?: 4 | undefined;
   /** Opaque; 1 to 256 bytes of UTF-8, without control, bidi, tag or non-characters. */
   thread_id: string;
   /** Opaque; 1 to 256 bytes of UTF-8, without control, bidi, tag or non-characters. */
@@ -746,6 +746,10 @@ export type Push = {
   signals?: ReadonlyArray<"correction" | "reinforcement" | "preference" | "identity" | "goal" | "decision"> | null | undefined;
   /** Due at once. */
   now?: boolean | undefined;
+  /**
+   * The trace that the push belongs to (W3C Trace Context), also as a header. What has not its form is left out.
+   */
+  traceparent?: string | null | undefined;
 };
 
 export type Quote = {

@@ -23,6 +23,7 @@
 --        .wire                         2, 3: its messages or pushes have fields of this version of the wire format, so
 --                                      no worker that takes only older ones may claim it
 --        .user_names                   what its pushes called the user, the newest last, joined by line ends
+--        .traces                       the traceparents of its pushes, the newest last, joined by line ends
 --        .urgent                       it was pushed or flushed to be done now, and goes into no batch
 --        .batch .sent .print           its request in a batch: the id, the order of its last message, what it asked for
 --        .answer                       the answer to that request, until a claim takes it; or, in a claim, an answer
@@ -196,9 +197,9 @@ local function earlier(a, b)
   return (a < 0 or b < 0) and -first or first
 end
 
-local MOST_NAMES = 8 -- of one user, in one key
+local MOST_NAMES = 8 -- of one user, in one key; and of traces
 
--- The names in either list, those of the second one last, each once; the newest stay.
+-- The names (or traces) in either list, those of the second one last, each once; the newest stay.
 local function join_names(a, b)
   local names = {}
   for name in string.gmatch(a .. '\n' .. b, '[^\n]+') do

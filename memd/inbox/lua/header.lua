@@ -2,7 +2,7 @@
 --   v version: 2 where a message has a name, or with user_name (what the user is called), 3 where one has a mark or a source;
 --   key bucket owner (hashes), ids { thread, user, agent }, gen (of the receipt), m { { identity, tokens, signals } for each
 --   message; behind the signals # and the percent-encoded id of the project that it is marked for }, now (true: due at
---   once), dropped (counters of turns that were filtered out), cut (of blocks cut out of turns)
+--   once), trace (a traceparent; one that has not its form is left out), dropped (counters of turns that were filtered out), cut (of blocks cut out of turns)
 -- Counts, sizes and forms are checked here; the drain checks again what the messages say.
 
 local function header(text)
@@ -39,6 +39,10 @@ local function user_name_error(h)
     return 'E_USER_NAME: user_name is text of 1 to 64 characters'
   end
   return nil
+end
+
+local function has_trace(h)
+  return type(h.trace) == 'string' and #h.trace == 55 and string.find(h.trace, '^00%-%x+%-%x+%-%x%x$') ~= nil
 end
 
 local function counters_error(counters, field)

@@ -215,6 +215,10 @@ local function save(P, h, pending, push)
     local before = not pending.fresh and call('HGET', pending.ctx, '.user_names')
     put(fields, '.user_names', join_names(before or '', h.user_name))
   end
+  if h.trace and has_trace(h) then
+    local before = not pending.fresh and call('HGET', pending.ctx, '.traces')
+    put(fields, '.traces', join_names(before or '', h.trace))
+  end
   if h.now then
     put(fields, '.now', 1)
     put(fields, '.urgent', 1)

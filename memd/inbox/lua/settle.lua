@@ -99,7 +99,7 @@ end
 
 local LETTER_FIELDS = {
   '.key', '.thread', '.user', '.agent', '.bucket', '.owner', '.gen', '.first', '.last', '.attempts', '.wire',
-  '.user_names',
+  '.user_names', '.traces',
 }
 
 -- memd_part_1: KEYS P; ARGV claim, code, error, record, identity... -> how many of the claim's messages went to the
@@ -170,7 +170,7 @@ local function merge_back(source, ctx)
       tokens = tonumber(value)
     elseif field == '.wire' then
       call('HSET', ctx, field, math.max(tonumber((call('HGET', ctx, field))) or 1, tonumber(value)))
-    elseif field == '.user_names' then
+    elseif field == '.user_names' or field == '.traces' then
       call('HSET', ctx, field, join_names(value, call('HGET', ctx, field) or ''))
     elseif KEPT[field] then
       call('HSET', ctx, field, value)
