@@ -28,6 +28,7 @@ from memd.memory.doubting import doubt, why_doubtful
 from memd.memory.draft import Applied, Draft, Refusal
 from memd.memory.duplicates import Contents, says_more
 from memd.memory.evidence import UserMessages
+from memd.memory.fact_ids import new_id
 from memd.memory.facts import (
     Evidence,
     content_of,
@@ -44,7 +45,7 @@ from memd.memory.former_uploads import drop_upload_events
 from memd.memory.gates.refusal import fact_refusal, summary_refusal, without_words_to_the_assistant
 from memd.memory.gates.sensitive import held_back
 from memd.memory.gates.uploads import without_upload_events
-from memd.memory.new_facts import EXPLICIT_CONFIDENCE, Origin, aside, new_fact, new_id, said_at
+from memd.memory.new_facts import EXPLICIT_CONFIDENCE, Origin, aside, new_fact, said_at
 from memd.memory.outdated import cut_outdated
 from memd.memory.outright import Outright
 from memd.memory.projects.outbox import OutboxEntry

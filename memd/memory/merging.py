@@ -13,6 +13,7 @@ from memd.memory.document import Document, Fact, facts_of, revision_of
 from memd.memory.draft import Draft
 from memd.memory.duplicates import IS_CJK, changes_meaning, differ_in_sides, tokens
 from memd.memory.evidence import MAX_EVIDENCE
+from memd.memory.fact_ids import new_id
 from memd.memory.facts import (
     UNKNOWN,
     category_of,
@@ -31,7 +32,7 @@ from memd.memory.facts import (
     with_proofs,
 )
 from memd.memory.gates.refusal import content_refusal
-from memd.memory.new_facts import base_fact, new_id
+from memd.memory.new_facts import base_fact
 from memd.memory.sayings import latest, of_fact
 from memd.memory.text import one_line
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from memd.config import ApplySettings
-from memd.context import Message, digest
+from memd.context import Message
 from memd.extraction.update import NewFact
 from memd.memory.categories import category_or_default
-from memd.memory.document import Document, Fact, agent_of, user_of
+from memd.memory.document import Fact
 from memd.memory.facts import AGENT, MANUAL, UNKNOWN, Evidence, said_at_of, valid_until
 from memd.memory.gates.refusal import MAX_VALID_DAYS
 from memd.memory.sayings import of_evidence
@@ -116,12 +116,3 @@ def base_fact(fact_id: str, content: str, category: str, confidence: float, crea
 def aside(text: str) -> str:
     """A text for one of the asides: on one line, cut to MAX_ASIDE_CHARS."""
     return one_line(text)[:MAX_ASIDE_CHARS].strip()
-
-
-def new_id(document: Document, revision: int, content: str, index: int, used: Container[str]) -> str:
-    """`fact_` and 8 hex digits, not in `used`; the same input gives the same id."""
-    fields = ("fact", user_of(document), agent_of(document), str(revision), content, str(index))
-    salt = 0
-    while (fact_id := "fact_" + digest(*fields, str(salt), size=4)) in used:
-        salt += 1
-    return fact_id

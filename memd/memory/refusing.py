@@ -12,9 +12,10 @@ from memd.memory.document import Fact, facts_of
 from memd.memory.draft import Applied, Draft
 from memd.memory.duplicates import key_of
 from memd.memory.evidence import UserMessages
+from memd.memory.fact_ids import new_id
 from memd.memory.facts import has_confidence, id_of, person_of
 from memd.memory.gates.sensitive import held_back
-from memd.memory.new_facts import aside, new_id
+from memd.memory.new_facts import aside
 from memd.memory.quotes import MAX_QUOTE_CHARS
 from memd.memory.said import off_record
 from memd.memory.text import one_line

@@ -14,9 +14,9 @@ from memd.context import Message
 from memd.memory.document import Fact
 from memd.memory.draft import Draft
 from memd.memory.duplicates import IS_CJK, tokens
+from memd.memory.fact_ids import new_id
 from memd.memory.facts import archive_note, archive_reason, content_of, id_of, quotes_of, replaced_by
 from memd.memory.gates.refusal import content_refusal
-from memd.memory.new_facts import new_id
 from memd.memory.outdated import names_of
 from memd.memory.purge import names_in
 from memd.memory.superseding import Later, words_of

@@ -16,9 +16,9 @@ from memd.memory.apart import facts_in, with_facts_in
 from memd.memory.document import Document, Fact, archive_of, revision_of
 from memd.memory.document import facts_of as lasting_facts_of
 from memd.memory.doubtful import FIELD as DOUBTFUL
+from memd.memory.fact_ids import new_id
 from memd.memory.facts import SCOPED, USER_SCOPE, Scope, content_of, id_of, ids_in_use, scope_of
 from memd.memory.ledger import name_of
-from memd.memory.new_facts import new_id
 from memd.memory.packed import PackedFacts
 from memd.memory.suspended import FIELD as SUSPENDED
 from memd.push.times import moment

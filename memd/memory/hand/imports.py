@@ -30,6 +30,7 @@ from memd.memory.document import (
     with_summary,
 )
 from memd.memory.duplicates import key_of
+from memd.memory.fact_ids import new_id
 from memd.memory.facts import (
     SCOPED,
     UNKNOWN,
@@ -57,7 +58,7 @@ from memd.memory.gates.refusal import hand_refusal, sentence_refusal, summary_re
 from memd.memory.gates.uploads import without_upload_events
 from memd.memory.hand.formats import Parcel
 from memd.memory.listing import as_stored
-from memd.memory.new_facts import aside, base_fact, new_id
+from memd.memory.new_facts import aside, base_fact
 from memd.memory.quotes import MAX_QUOTE_CHARS
 from memd.memory.said.changes import SaidChange
 from memd.memory.text import one_line

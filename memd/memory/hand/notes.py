@@ -25,6 +25,7 @@ from memd.memory.document import (
     with_summary,
 )
 from memd.memory.duplicates import Contents
+from memd.memory.fact_ids import new_id
 from memd.memory.facts import (
     AGENT,
     DEFAULT_CATEGORY,
@@ -46,7 +47,7 @@ from memd.memory.facts import (
 from memd.memory.gates.refusal import MAX_SUMMARY_CHARS
 from memd.memory.hand import steps
 from memd.memory.hand.steps import Author, Edited
-from memd.memory.new_facts import aside, base_fact, new_id
+from memd.memory.new_facts import aside, base_fact
 from memd.memory.session_facts import renewed
 from memd.memory.text import one_line
 from memd.push.redaction import redact

@@ -11,6 +11,7 @@ from memd.errors import FactUnknown, Rejected
 from memd.memory.categories import category_named
 from memd.memory.document import Document, Fact, archive_of, facts_of, revised, revision_of
 from memd.memory.duplicates import Contents
+from memd.memory.fact_ids import new_id
 from memd.memory.facts import (
     DEFAULT_CATEGORY,
     USER_SCOPE,
@@ -22,7 +23,7 @@ from memd.memory.facts import (
     with_id,
 )
 from memd.memory.gates.refusal import hand_refusal, sentence_refusal
-from memd.memory.new_facts import base_fact, new_id
+from memd.memory.new_facts import base_fact
 from memd.memory.said.changes import SaidChange
 from memd.memory.scoped import all_facts, home_of, of_scope, with_facts_of
 from memd.memory.text import one_line

@@ -18,6 +18,7 @@ from memd.config import ApplySettings
 from memd.memory import ledger, removed
 from memd.memory.document import Document, Fact, archive_of, facts_of, ledger_of, project_of, revised, revision_of
 from memd.memory.duplicates import Contents, says_more
+from memd.memory.fact_ids import new_id
 from memd.memory.facts import (
     ArchiveReason,
     archive_with,
@@ -33,7 +34,6 @@ from memd.memory.facts import (
     rank,
     valid_until,
 )
-from memd.memory.new_facts import new_id
 from memd.memory.projects.members import standing_of
 from memd.memory.projects.outbox import Item, OutboxEntry
 from memd.memory.projects.proofs import digest_of, is_of_alone, place_of, shared
