@@ -47,6 +47,9 @@ from memd.tasks import TodoList
 
 APOLLO = of_project("apollo")
 
+SLOW = pytest.mark.long if STORE == "json" else pytest.mark.timing
+"""With PostgreSQL they run in `make test-store`, which leaves long ones out."""
+
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
@@ -116,6 +119,7 @@ def test_everything_comes_back(settings: Settings, client: redis.Redis, cli: Cli
         assert (told(app, "ana"), app.receipt(receipt).state) == (Counter([1, 2]), "stored")
 
 
+@SLOW
 def test_a_backup_beside_pushes_and_workers_loses_nothing(
     settings: Settings, client: redis.Redis, folder: Path
 ) -> None:
@@ -151,6 +155,33 @@ def test_a_backup_beside_pushes_and_workers_loses_nothing(
         assert not app.flush(wait=True, timeout_s=60).timed_out
         again = sum((told(app, f"u{user}") for user in range(5)), Counter[int]())
         assert again == Counter(acknowledged)
+
+
+@pytest.mark.parametrize("at_the_end", [False, True])
+def test_what_is_stored_while_it_runs_is_in_it(
+    settings: Settings, client: redis.Redis, folder: Path, *, at_the_end: bool
+) -> None:
+    """Before its document is copied, so that inbox and store have it, or afterwards, so that only the inbox has it."""
+    store = open_store(settings)
+    library.bind_store(client, store)
+    _learn(store, "ben")
+    with Memd(settings) as app:
+        tell(app, "ben", 1, now=False)
+        stored = list[dict[str, int]]()
+
+        def stores(done: int, total: int) -> None:
+            if (done == total) == at_the_end and not stored:
+                with daemon(settings):
+                    stored.append(ended(app))
+
+        backing_up.back_up(settings, client, folder, lambda what: stores if what == "memories" else quietly)
+        assert stored == [{"stored": 1}]
+        lose_store(settings)
+        lose_inbox(client)
+        restore(settings, client, folder)
+        with daemon(settings):
+            assert not app.flush(wait=True, timeout_s=60).timed_out
+        assert sum("tea number 1" in fact["content"] for fact in facts_of(app.document("ben"))) == 1
 
 
 def _learn(store: Store, *users: str) -> None:
@@ -262,6 +293,7 @@ def test_an_older_store_under_a_younger_inbox(settings: Settings, client: redis.
         assert (told(app, "ana"), app.receipt(second).state) == (Counter([1, 2, 3]), "stored")
 
 
+@SLOW
 def test_an_older_inbox_beside_a_younger_store(settings: Settings, client: redis.Redis, cli: Cli, folder: Path) -> None:
     """It brings back what was pending at the backup; the ledger knows what was stored since, and receipts go on."""
     with Memd(settings) as app:
@@ -304,6 +336,7 @@ def _many(store: Store) -> None:
         learned(store, Bucket(f"user{number:02}"), "n1")
 
 
+@SLOW
 @pytest.mark.parametrize("command", ["backup", "restore"])
 def test_a_killed_one_goes_on(
     command: str, settings: Settings, client: redis.Redis, folder: Path, data_dir: Path
@@ -425,6 +458,7 @@ def test_an_earlier_backup_is_brought_up_to_date(settings: Settings, client: red
     assert oct((folder / "inbox.jsonl").stat().st_mode & 0o777) == "0o600"
 
 
+@SLOW
 def test_the_embedded_server_is_started_for_it(data_dir: Path, folder: Path, tmp_path: Path) -> None:
     """Where memd does not run, both commands run its server meanwhile."""
     settings = make_settings(data_dir, None)

@@ -10,6 +10,7 @@ from chaos.plan import Plan
 LUA = "memd/inbox/lua/"
 ROWS = "memd/memory/store/postgres/"
 FAULTS = "faults/test_postgres.py"
+BACKUPS = "faults/test_backup.py"
 JSON, POSTGRES = ("json",), ("postgres",)
 
 
@@ -113,6 +114,8 @@ _ALL_POPPED = """\
 """
 
 _LANDED = "            if self._has_landed(ordered, landed):\n"
+_INBOX = "        inbox = kept.write_inbox(_contents(settings, client), progress)\n"
+_MEMORIES = '        done = copying.run(steps("memories"))\n'
 _PAIR = "        return call.parse(execute(_pair(client.pipeline(transaction=False), call)))\n"
 _APART = """\
         other: Any = client.connection_pool.get_connection()
@@ -258,6 +261,19 @@ BUGS = (
         ),
         test=f"{FAULTS}::test_a_forgetting_waits_for_a_commit_that_has_asked_before_it",
         stores=POSTGRES,
+    ),
+    Bug(
+        "a restore that replaces tombstones",
+        (Edit("memd/ops/restoring.py", "        if other is not None:\n", "        if False:\n"),),
+        test=f"{BACKUPS}::test_who_was_forgotten_since_stays_forgotten[inbox]",
+    ),
+    Bug(
+        "a backup that reads the inbox last",
+        (
+            Edit("memd/ops/backing_up.py", _INBOX, ""),
+            Edit("memd/ops/backing_up.py", _MEMORIES, f"{_MEMORIES}{_INBOX}"),
+        ),
+        test=f"{BACKUPS}::test_what_is_stored_while_it_runs_is_in_it[True]",
     ),
     Bug(
         "a commit of unknown end taken for done",
