@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from importlib.util import find_spec
 
 import pytest
 import redis
+from support import Cli
 
 from memd.client import Memd
 from memd.config import Settings
@@ -78,3 +80,11 @@ def test_off_nothing_is_loaded() -> None:
     ours = "name.startswith(('opentelemetry.exporter', 'memd.workers.span', 'memd.workers.claim_spans'))"
     code = f"import sys, memd.client, memd.workers.drain; sys.exit(any({ours} for name in sys.modules))"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.skipif(find_spec("opentelemetry.sdk") is not None, reason="not run: OpenTelemetry is installed here")
+def test_a_worker_says_what_tracing_needs(cli: Cli) -> None:
+    """Before it starts, in one sentence."""
+    done = cli("worker", MEMD_TRACING__ENABLED="true")
+    assert (done.returncode, done.stderr.count("\n")) == (78, 1)
+    assert "pip install 'memd[tracing]'" in done.stderr
