@@ -58,7 +58,7 @@ def export(
     warn(f"{counted(len(found['memories']), 'memory', 'memories')}{tasks} written")
 
 
-def import_(
+def import_(  # noqa: PLR0913, PLR0917  (each parameter is an option)
     file: Annotated[
         Path, typer.Argument(metavar="FILE", help="A file, folder or zip archive; - for JSON on standard input.")
     ],
@@ -69,6 +69,9 @@ def import_(
     agent: Annotated[str | None, typer.Option("--agent", help="Import into the memory of this agent.")] = None,
     form: Annotated[str, typer.Option("--format", help=f"auto, or {', '.join(FORMATS)}.")] = "auto",
     best: Annotated[bool, typer.Option("--best", help="Of more facts than fit, import the best.")] = False,
+    conversations: Annotated[
+        bool, typer.Option("--conversations/--no-conversations", help="Push the conversations of a chat export, too.")
+    ] = True,
     dry_run: DryRun = False,
     as_json: Json = False,
 ) -> None:
@@ -93,7 +96,9 @@ def import_(
         return
     value = _read(file)
     with Memd(settings()) as memd, bar("importing"):
-        found = memd.import_memory(user, value, agent_name=agent, format=form, best=best, dry_run=dry_run)
+        found = memd.import_memory(
+            user, value, agent_name=agent, format=form, best=best, conversations=conversations, dry_run=dry_run
+        )
     if as_json:
         echo_json({"dry_run": dry_run, **asdict(found)})
         return

@@ -94,6 +94,7 @@ class ImportBody(Fields, title="Import"):
     best: bool = Field(
         False, description="Of more facts than `apply.max_facts` has room for, import the best; else 422 E_IMPORT_FULL."
     )
+    conversations: bool = Field(True, description="Push the conversations of a chat export, too.")
     dry_run: bool = Field(False, description="Report what would be imported, and change nothing.")
     document: Annotated[Any, WithJsonSchema(_EXPORT)] = Field(
         description="The output of export, or what another system exports, unchanged: docs/moving.md lists them."

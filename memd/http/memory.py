@@ -164,6 +164,7 @@ async def import_memory(request: HttpRequest) -> Response:
             agent_name=body.agent_name,
             format=body.format,
             best=body.best,
+            conversations=body.conversations,
             dry_run=body.dry_run,
         ),
     )

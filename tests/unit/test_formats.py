@@ -14,7 +14,7 @@ from support import make_settings
 
 from memd.client import Memd
 from memd.disk.files import MAX_BYTES
-from memd.errors import Rejected
+from memd.errors import InboxUnavailable, Rejected
 from memd.memory.hand.formats import FORMATS, ImportContents, read, read_path
 from memd.memory.hand.formats.bundles import MAX_FILES
 from memd.memory.hand.formats.parcels import MAX_FACTS
@@ -206,6 +206,16 @@ def test_claude(app: Memd) -> None:
     parcel = read([long], "auto", "ana").parcels[0]
     assert len(parcel.summaries["workContext"]["summary"]) < 1_500
     assert +parcel.refused == {"summary_shortened": 1}
+
+
+def test_without_the_server_nothing_is_imported_or_only_the_memory(app: Memd) -> None:
+    """The conversations go first, so that nothing comes in by halves; without them no server is asked."""
+    value = read_path(DATA / "claude")
+    with pytest.raises(InboxUnavailable):
+        app.import_memory("ana", value)
+    assert contents(app) == []
+    found = app.import_memory("ana", value, conversations=False)
+    assert (found.threads, len(contents(app))) == (0, 4)
 
 
 def test_conversations_are_pushed_once(memd: Memd) -> None:

@@ -324,6 +324,8 @@ export type Import = {
   format?: "auto" | "memd" | "deerflow" | "mem0" | "langgraph" | "redis" | "memobase" | "chatgpt" | "claude" | undefined;
   /** Of more facts than `apply.max_facts` has room for, import the best; else 422 E_IMPORT_FULL. */
   best?: boolean | undefined;
+  /** Push the conversations of a chat export, too. */
+  conversations?: boolean | undefined;
   /** Report what would be imported, and change nothing. */
   dry_run?: boolean | undefined;
   /** The output of export, or what another system exports, unchanged: docs/moving.md lists them. */

@@ -175,18 +175,21 @@ class ByHand:
         agent_name: str | None = None,
         format: str = "auto",
         best: bool = False,
+        conversations: bool = True,
         dry_run: bool = False,
     ) -> Imported:
         """Merge an export of memd (`export`) or of another system (docs/moving.md lists them); importing twice is safe.
 
         A folder is `{"files": {path: its text or JSON}}`; `memd.memory.hand.formats.read_path` reads one. Conversations
-        of ChatGPT and Claude are pushed, which needs the server; `dry_run` tells how many.
+        of ChatGPT and Claude are pushed, unless `conversations` is False; that needs the server.
+
         Existing facts do not change. `dry_run`: only report the import. One write for each memory. More facts than
         `apply.max_facts` leaves room for raise Rejected (E_IMPORT_FULL); with `best` the best of them come in.
         """
         user, agent = _names(user_id, agent_name)
+        push = self._push_chat if conversations else None
         return self._transfer.import_(
-            user, document, agent_name=agent, form=format, best=best, dry_run=dry_run, push=self._push_chat
+            user, document, agent_name=agent, form=format, best=best, dry_run=dry_run, push=push
         )
 
     def _push_chat(self, bucket: Bucket, thread_id: str, messages: list[dict[str, Any]]) -> None:

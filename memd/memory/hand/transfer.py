@@ -107,9 +107,12 @@ class Transfer:
         form: str = "auto",
         best: bool = False,
         dry_run: bool = False,
-        push: PushChat,
+        push: PushChat | None,
     ) -> Imported:
-        """Merge an export into a user's memories, or into that of one agent; its conversations are pushed."""
+        """Merge an export into a user's memories, or into that of one agent; its conversations are pushed.
+
+        `push`: None leaves the conversations out.
+        """
         contents = read(value, form, user_id)
         parcels = list(contents.parcels)
         tasks = task_transfer.parcels_of(value) if contents.format == "memd" else []
@@ -117,7 +120,8 @@ class Transfer:
             parcels, tasks = _for_agent(parcels, tasks, agent_name)
         sessions = _session_groups(value, user_id)
         chats = Bucket(user_id, agent_name or DEFAULT_AGENT)
-        pushes = chat_pushes(contents.threads, chats, self._settings.client)
+        threads = contents.threads if push else ()
+        pushes = chat_pushes(threads, chats, self._settings.client)
 
         def bring(*, dry_run: bool) -> Imported:
             memories = [
@@ -129,14 +133,15 @@ class Transfer:
             groups = self._sessions(sessions, user_id, agent_name, dry_run)
             return Imported(contents.format, tuple(memories), tuple(added), groups)
 
-        if not dry_run and len(parcels) + len(tasks) + len(sessions) > 1:
+        if not dry_run and len(parcels) + len(tasks) + len(sessions) + len(pushes) > 1:
             bring(dry_run=True)  # several writes: what would be refused is refused before the first one
+        if push and not dry_run:  # before the memories are written: the server may be out of reach
+            for thread_id, messages in pushes:
+                push(chats, thread_id, messages)
         found = bring(dry_run=dry_run)
-        for thread_id, messages in () if dry_run else pushes:
-            push(chats, thread_id, messages)
         return replace(
             found,
-            threads=len(contents.threads),
+            threads=len(threads),
             messages=sum(len(one.messages) for one in pushes),
             tokens=sum(one.tokens for one in pushes),
             notes=contents.notes,

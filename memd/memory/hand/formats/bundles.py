@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import stat
+import struct
 import zipfile
 import zlib
 from collections.abc import Iterator
@@ -86,9 +87,11 @@ def _in_archive(file: BinaryIO) -> Iterator[tuple[str, bytes]]:
         with zipfile.ZipFile(file) as archive:
             for entry in archive.infolist():
                 if PurePosixPath(entry.filename).suffix in _READ and not entry.is_dir():
+                    if entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+                        raise NotImplementedError  # others fail in ways of their own
                     with archive.open(entry) as opened:
                         yield entry.filename, opened.read(MAX_BYTES + 1)
-    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, ValueError):
+    except (zipfile.BadZipFile, zlib.error, struct.error, EOFError, NotImplementedError, RuntimeError, ValueError):
         refuse("E_IMPORT_ZIP", "the archive is damaged, encrypted or of a kind that cannot be read")
 
 
