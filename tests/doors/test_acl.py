@@ -113,8 +113,13 @@ def test_the_whole_of_memd_runs_under_its_accounts(site: Site, data_dir: Path) -
         claimed: Any = reader.xautoclaim(EVENTS, "app", "two", 0)
         assert claimed[1] == events
         assert reader.xack(EVENTS, "app", *[number for number, _ in events]) == 4
+        assert run("backup", str(data_dir / "kept"), settings=as_account(site, data_dir, "memd-daemon")).returncode == 0
         assert run("forget", "ana", "--yes", settings=as_account(site, data_dir, "memd-daemon")).returncode == 0
         assert reader.xlen(EVENTS) == 2
+        restored = run(
+            "restore", str(data_dir / "kept"), "--replace", settings=as_account(site, data_dir, "memd-daemon")
+        )
+        assert "1 user forgotten since the backup" in restored.stdout, restored.stderr
     assert site.denials() == []
 
 

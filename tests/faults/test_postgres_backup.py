@@ -12,14 +12,16 @@ from support.postgres_server import CLASS, PostgresServer, empty
 from memd.inbox import library
 from memd.inbox.connection import inbox_url
 from memd.memory.store.json_store import open_store
+from memd.memory.store.postgres.roles import statements
 from memd.ops import backing_up, restoring
 
 
 def test_from_a_database_to_files_and_back(
     configured: MakeSettings, client: redis.Redis, postgres: PostgresServer, tmp_path: Path
 ) -> None:
-    """Everything is the same in all three."""
-    rows = configured(store__class=CLASS, store__url=postgres.url("memd"))
+    """Everything is the same in all three; the role of the workers may do all of it."""
+    postgres.sql("\n".join(statements({})), "memd")
+    rows = configured(store__class=CLASS, store__url=postgres.url("memd").replace("postgres@", "memd_writer@"))
     json_store = {"store__class": "memd.memory.store.JsonStore", "store__url": None}
     (tmp_path / "files").mkdir()
     files = make_settings(tmp_path / "files", inbox_url(rows), **json_store)
