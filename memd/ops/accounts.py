@@ -23,7 +23,7 @@ PASSWORD_MIN = 16
 
 DAEMON = (
     "ping info time function|load function|list acl|whoami scan",
-    "wait client|setname client|list subscribe unsubscribe",
+    "wait client|setname client|list client|info subscribe unsubscribe",
     "fcall multi exec watch unwatch",
     "blpop blmove lpush rpush lpop llen lindex lrange lrem ltrim",
     "type get set del exists expire pexpire persist rename incrby",
