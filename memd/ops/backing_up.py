@@ -18,7 +18,7 @@ import redis
 
 from memd import __version__
 from memd.config import Settings, StoreSettings
-from memd.errors import StoreUnavailable
+from memd.errors import ConfigError, StoreUnavailable
 from memd.inbox import contents, library, verbs
 from memd.inbox.connection import send
 from memd.inbox.contents import KeptRecord
@@ -50,6 +50,8 @@ def back_up(settings: Settings, client: redis.Redis, folder: Path, steps: Steps)
     kept = BackupFolder(folder)
     with kept.open():
         copying = StoreCopy(store, JsonStore(kept.store, StoreSettings(shared=settings.store.shared)))
+        if (seal := copying.target.moving.seal()) is not None and seal.other != copying.ids[0]:
+            raise ConfigError("E_BACKUP_OTHER: this folder has a backup of another store; name a new one")
         copying.prepare()
         kept.begin()
         begun_ms = send(client, verbs.now_ms())

@@ -8,6 +8,7 @@ import sys
 import threading
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import orjson
 import pytest
@@ -45,6 +46,7 @@ from memd.ops import backing_up, restoring
 from memd.ops.backup_folder import BackupFolder
 from memd.tasks import TodoList
 
+OF_FILES: dict[str, Any] = {"store__class": "memd.memory.store.JsonStore", "store__url": None}
 APOLLO = of_project("apollo")
 
 SLOW = pytest.mark.long if STORE == "json" else pytest.mark.timing
@@ -430,6 +432,11 @@ def test_what_is_refused(settings: Settings, client: redis.Redis, cli: Cli, fold
     back_up(settings, client, folder)
     full = cli("restore", str(folder))
     assert (full.returncode, "E_STORE_NOT_EMPTY" in full.stderr) == (78, True)
+    other = make_settings(tmp_path, inbox_url(settings), **OF_FILES)
+    library.give_to_store(client, open_store(other).make_id())
+    with pytest.raises(ConfigError, match="E_BACKUP_OTHER"):
+        back_up(other, client, folder)
+    library.give_to_store(client, store.make_id())
     (tmp_path / "home").mkdir()
     (tmp_path / "home" / "letter.txt").touch()
     assert cli("backup", str(tmp_path / "home")).returncode == 78
