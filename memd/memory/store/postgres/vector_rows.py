@@ -51,9 +51,12 @@ SET embedder = excluded.embedder, dimensions = excluded.dimensions, stamp = excl
 """
 ADD = sql.SQL("""
 INSERT INTO memd.vectors (bucket, fact, vector)
-SELECT %(bucket)s, fact, vector::{type} FROM unnest(%(facts)s::bytea[], %(vectors)s::text[]) AS new (fact, vector)
+SELECT %(bucket)s, fact, vector::{type}
+FROM unnest(%(facts)s::bytea[], string_to_array(%(vectors)s::text, ' ')) AS new (fact, vector)
 ON CONFLICT (bucket, fact) DO UPDATE SET vector = excluded.vector
 """)
+"""As an array of texts each vector would be searched for quotes, which takes longer than to read it."""
+
 ADD_BYTES = """
 INSERT INTO memd.vectors (bucket, fact, vector)
 SELECT %(bucket)s, fact, vector FROM unnest(%(facts)s::bytea[], %(vectors)s::bytea[]) AS new (fact, vector)
@@ -118,7 +121,10 @@ class VectorRows:
             "fenced": b"" if bucket.project_id else bytes.fromhex(user_hash(bucket.user_id)),
             "generation": 0 if bucket.project_id else loaded.generation,
         }
-        add, made = self._addition(vectors)
+        kind = self._kind()
+        add = kind.into(ADD) if kind else ADD_BYTES
+        made = dict(vectors.items())
+        texts = {name: pgvector.text_of(numbers) for name, numbers in made.items()} if kind else {}
 
         def work(connection: Bounded) -> int:
             row = connection.execute(FENCE, place).fetchone()
@@ -126,22 +132,17 @@ class VectorRows:
                 raise Conflict("the user had something forgotten since the document was loaded; nothing was written")
             found = connection.execute(document_rows.READ, [place["bucket"]]).fetchone()
             present = embeddable(document_rows.loaded(found, owner).document).keys()
-            new = {name: vector for name, vector in made.items() if name in present}
+            new = [name for name in made if name in present]
             connection.execute(OTHERS, {**place, "present": list(present)})
             connection.execute(SET if present else NO_SET, place)
             if new:
-                connection.execute(add, {**place, "facts": list(new), "vectors": list(new.values())})
+                sent = " ".join(texts[name] for name in new) if kind else [made[name] for name in new]
+                connection.execute(add, {**place, "facts": new, "vectors": sent})
             return len(new)
 
         locks = (owner_lock(bucket.owner, shared=True), bucket_lock(owner.hash))
         with self._looking_again():
             return self._transactions.run(locks, work)
-
-    def _addition(self, vectors: VectorSet) -> tuple[sql.Composed | str, dict[bytes, bytes] | dict[bytes, str]]:
-        """The statement that adds vectors, and they by name, as it takes them."""
-        if kind := self._kind():
-            return kind.into(ADD), {name: pgvector.text_of(numbers) for name, numbers in vectors.items()}
-        return ADD_BYTES, dict(vectors.items())
 
     def _cosines(self, buckets: Sequence[Bucket], embedder: bytes, vector: bytes) -> Cosines:
         kind = self._kind()
