@@ -30,3 +30,10 @@ int gettimeofday(struct timeval *time, void *zone) {
   time->tv_usec = now.tv_nsec / 1000;
   return result;
 }
+
+time_t time(time_t *place) {
+  struct timespec now;
+  clock_gettime(CLOCK_REALTIME, &now);
+  if (place) *place = now.tv_sec;
+  return now.tv_sec;
+}

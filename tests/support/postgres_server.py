@@ -21,8 +21,9 @@ import psycopg
 
 from memd.memory.store.postgres.migrations import migrate
 from memd.ops.server import die_with
-from support import ENDS_S, wait_for
+from support import ENDS_S, alive, wait_for
 from support.databases import Missing
+from support.fault_support import is_stopped
 
 ACCOUNT = "postgres"
 CLASS = "memd.memory.store.postgres.PostgresStore"
@@ -120,12 +121,16 @@ class PostgresServer:
     def kill(self) -> None:
         """End all its processes at once, as a power cut of the machine would, except for the disk's cache."""
         assert self.process is not None
-        for child in _children(self.process.pid):
+        first = self.process
+        if first.poll() is None:
+            first.send_signal(signal.SIGSTOP)  # else it starts others while these are killed, who outlive it
+            wait_for(lambda: is_stopped(first.pid) or first.poll() is not None, "PostgreSQL starts no more processes")
+        children = _children(first.pid)
+        for child in children:
             _signal(child, signal.SIGKILL)
-        self.process.send_signal(signal.SIGKILL)
-        self.process.wait(ENDS_S)
-        for child in _children(self.process.pid):
-            _signal(child, signal.SIGKILL)
+        first.send_signal(signal.SIGKILL)
+        first.wait(ENDS_S)
+        wait_for(lambda: not any(map(alive, children)), "its processes have ended")
 
     def freeze(self, frozen: bool) -> None:
         """Stop all its processes, or let them go on."""
