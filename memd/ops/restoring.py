@@ -74,10 +74,11 @@ def restore(
     target = _target(settings, kept, replaces=replaces)
     _check_inbox(client, target, takes_inbox=takes_inbox)
     _set_up(client, settings)
-    backup = _backup(settings, kept, target, client)
-    copying = StoreCopy(backup, target)
-    copying.prepare(into_any=True)
+    shared = StoreSettings(shared=settings.store.shared)
+    StoreCopy(BackedUpStore(kept.store, shared, {}, ""), target).prepare(into_any=True)
     library.give_to_store(client, target.make_id())
+    backup = _backup(kept, shared, target, client)  # under the seal: nobody is forgotten past these tombstones
+    copying = StoreCopy(backup, target)
     moved = copying.run(steps("memories"))
     compared = copying.compare(steps("comparing"))
     later = backup.later
@@ -132,7 +133,7 @@ def _check_inbox(client: redis.Redis, target: Store, *, takes_inbox: bool) -> No
         )
 
 
-def _backup(settings: Settings, kept: BackupFolder, target: Store, client: redis.Redis) -> BackedUpStore:
+def _backup(kept: BackupFolder, shared: StoreSettings, target: Store, client: redis.Redis) -> BackedUpStore:
     """The store of the backup, under the tombstones of all three."""
     before = TombstoneFiles(kept.store)
     merged: dict[str, Tombstone] = {}
@@ -146,7 +147,6 @@ def _backup(settings: Settings, kept: BackupFolder, target: Store, client: redis
             present = merged.get(owner) or Tombstone(owner, 0, "", frozenset())
             wishes = tuple(dict.fromkeys((*present.open, *other.open)))
             merged[owner] = united(replace(present, open=wishes), other)
-    shared = StoreSettings(shared=settings.store.shared)
     return BackedUpStore(kept.store, shared, merged, iso(datetime.now(UTC)))
 
 
