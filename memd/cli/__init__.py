@@ -14,7 +14,7 @@ from memd.cli import interrupt
 interrupt.install()  # before anything else is imported: from now on no interrupt is lost
 
 from memd.cli.app import app  # noqa: E402  (see above)
-from memd.cli.common import nothing  # noqa: E402
+from memd.cli.common import nothing, settings, warn  # noqa: E402
 from memd.errors import FactUnknown, MemdError, StoreSealed, StoreUnavailable  # noqa: E402
 
 OUTPUT_FAILED = 74
@@ -35,7 +35,7 @@ def main() -> None:
         if isinstance(error, FactUnknown):
             nothing("no such fact")
         elif isinstance(error, StoreUnavailable) and not isinstance(error, StoreSealed):
-            nothing("the file system failed")
+            warn(f"the data folder is {settings().data_dir.absolute()}")
         sys.exit(error.exit_code)
     except KeyboardInterrupt:
         sys.exit(130)

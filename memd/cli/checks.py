@@ -39,7 +39,7 @@ def audit(
     Example: memd audit ana --limit 3
     """
     if (user is None) != every:
-        raise typer.BadParameter("name a user, or pass --all", param_hint="USER")
+        raise typer.BadParameter("name a user, or pass --all, not both", param_hint="USER")
     users = None if user is None else [bucket_of(user, agent or "").user_id]
     with bar("auditing") as advance:
         report = inspect(settings(), users, agent, advance)

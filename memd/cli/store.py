@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from memd.cli.bars import Bars
 from memd.cli.common import Json, echo, echo_json, has_password, settings, warn
-from memd.config import dotted
+from memd.config import Settings, dotted
 from memd.errors import ConfigError
 from memd.inbox.connection import connect
 from memd.memory.store.copying import KINDS, Piece, StoreCopy
@@ -25,6 +26,11 @@ store = typer.Typer(
 
 DIFFERS = 1
 """Exit code when the two stores differ, or something cannot be read."""
+
+SERVER_STAYS = (
+    "the embedded server is still in the old data folder, with all that waits: stop memd and move the folder `server`"
+    " (tasks and tokens, too, if there are any) into the new one before you start memd there"
+)
 
 MOST_LISTED = 100
 
@@ -128,8 +134,17 @@ def copy(
         echo_json(_as_json(done))
     else:
         _print(done)
+    if done.switched and leaves_server(target, chosen):
+        warn(SERVER_STAYS)
     if not done.is_whole:
         raise typer.Exit(DIFFERS)
+
+
+def leaves_server(target: str | None, settings: Settings) -> bool:
+    """Whether the target is another data folder than the one with the embedded server: its pushes would wait unseen."""
+    if target is None or "://" in target or settings.redis_url is not None:
+        return False
+    return Path(target).resolve() != settings.data_dir.resolve()
 
 
 def _as_json(done: Switched) -> dict[str, Any]:

@@ -40,7 +40,7 @@ def export(
     Example: memd export ana -o ana.json
     """
     if (user is None) != every:
-        raise typer.BadParameter("name a user, or pass --all", param_hint="USER")
+        raise typer.BadParameter("name a user, or pass --all, not both", param_hint="USER")
     if user is None:
         if agent is not None:
             raise typer.BadParameter("--all exports the memories of all agents", param_hint="--agent")

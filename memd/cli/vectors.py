@@ -31,9 +31,10 @@ TRIES = 3
 
 @vectors.command()
 def status(user: OneUser = None, as_json: Json = False) -> None:
-    """Count facts and their vectors, and say who compares them: pgvector, or memd itself.
+    """Count facts and their vectors.
 
-    Exit code 1: some are missing, or another embedder has made them.
+    It says who compares them, too: pgvector, or memd itself. Exit code 1: some are missing, or another embedder has
+    made them.
 
     Example: memd vectors status ana
     """
@@ -60,10 +61,10 @@ def rebuild(
     anew: Annotated[bool, typer.Option("--all", help="Also make anew those that are there.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Make the vectors that are missing, or that another embedder has made. May be stopped and run again.
+    """Make the missing vectors.
 
-    The texts of facts are sent to vectors.url. Exit code 69: the embedder fails; what was made until then stays.
-    Exit code 1: it refuses some texts.
+    Those that another embedder has made are made anew. It may be stopped and run again. The texts of facts are sent to
+    vectors.url. Exit code 69: the embedder fails; what was made until then stays. Exit code 1: it refuses some texts.
 
     Example: memd vectors rebuild
     """

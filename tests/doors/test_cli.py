@@ -306,4 +306,4 @@ def test_a_file_system_that_fails_names_the_data_folder(cli: Cli) -> None:
     """The default may come from a variable that nobody remembers."""
     done = cli("users", MEMD_DATA_DIR="", XDG_DATA_HOME="/dev/null")
     assert done.returncode == 74
-    assert "/dev/null/memd" in done.stderr
+    assert "the data folder is /dev/null/memd" in done.stderr

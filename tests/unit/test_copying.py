@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.moved_content import (
@@ -23,7 +24,8 @@ from support.moved_content import (
 )
 from support.stores import ALICE, contents, save
 
-from memd.config import StoreSettings
+from memd.cli.store import leaves_server
+from memd.config import Secret, Settings, StoreSettings
 from memd.context import Bucket
 from memd.errors import ConfigError, StoreSealed
 from memd.memory.store import JsonStore
@@ -171,3 +173,22 @@ def test_a_shared_memory_is_copied_with_the_sessions_of_its_users(tmp_path: Path
     assert copied(source, target).copied == {"memory": 2, "session": 1}
     assert files_of(tmp_path / "target") == files_of(tmp_path / "source")
     assert contents(JsonStore(tmp_path / "target", StoreSettings(shared=True)), Bucket("x")) == ["shared"]
+
+
+@pytest.mark.parametrize(
+    ("target", "changes", "leaves"),
+    [
+        ("new", {}, True),
+        ("old", {}, False),
+        ("old/../old", {}, False),
+        ("postgresql://db.internal/memd", {}, False),
+        ("new", {"redis_url": Secret("redis://server.internal")}, False),
+        (None, {}, False),
+    ],
+)
+def test_a_switch_to_another_folder_leaves_the_embedded_server(
+    target: str | None, changes: dict[str, Any], leaves: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And says so: memd started there would have an empty server, while pushes wait in the old one."""
+    monkeypatch.chdir(tmp_path)
+    assert leaves_server(target, Settings(data_dir=Path("old"), **changes)) is leaves
