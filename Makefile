@@ -11,7 +11,7 @@ SYNC := $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)  # the out
 
 .PHONY: help setup demo test eval test-browser screenshots test-long test-store test-frameworks test-clients \
   test-newest client-types test-repeat smoke lint tests chaos chaos-half chaos-long chaos-mutants http-fuzz bench \
-  bench-full bench-peers bench-scale bench-capacity bench-overload bench-long clean
+  bench-full bench-peers bench-short bench-gate bench-scale bench-capacity bench-overload bench-long clean
 
 help: ## Show this
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-14s %s\n", $$1, $$2}'
@@ -101,6 +101,12 @@ bench: $(READY) bench-peers ## Measure memd and its peers, in five minutes on a 
 
 bench-full: $(READY) bench-peers ## The same with up to 1,000,000 pending keys, and more turns
 	@$(BIN)/python -m benchmarks --size full --out benchmarks
+
+bench-short: $(READY) ## A minute: only ratios to peers, beside those of the last release
+	@$(BIN)/python -m benchmarks.ratios
+
+bench-gate: $(READY) ## The same; fails when a ratio is far worse than recorded (not in CI)
+	@$(BIN)/python -m benchmarks.ratios --gate
 
 bench-scale: $(READY) ## Workers and readers on 1, 2 and 4 hosts (namespaces: root), one cut off; PostgreSQL; four minutes
 	@$(BIN)/python -m benchmarks scale --out benchmarks/scale

@@ -19,6 +19,7 @@ from benchmarks.sizes import SIZES, Size
 
 MODULES = (
     "push",
+    "cpu",
     "wire",
     "intake",
     "growth",

@@ -1,4 +1,4 @@
-"""The sizes of a run: `tiny` shows that everything runs, `short` is `make bench`, `full` is `make bench-full`."""
+"""The sizes of a run: `tiny` shows that all runs, `brief` is `make bench-short`, `short` and `full` are the others."""
 
 from __future__ import annotations
 
@@ -39,4 +39,6 @@ TINY = Size("tiny", 1, 20, (50, 100), 0.5, 0.5, 1, 16, 8, 1, (1, 4))
 SHORT = Size("short", 3, 400, (1_000, 10_000, 100_000), 3, 5, 6, 800, 768, 4, (1, 32, 256))
 FULL = Size("full", 7, 3_000, (1_000, 10_000, 100_000, 1_000_000), 20, 30, 30, 6_000, 2_048, 15, (1, 32, 256))
 
-SIZES = {size.name: size for size in (TINY, SHORT, FULL)}
+BRIEF = Size("brief", 3, 120, (1_000,), 1, 1, 1, 100, 32, 3, (1,))
+
+SIZES = {size.name: size for size in (TINY, BRIEF, SHORT, FULL)}

@@ -45,7 +45,7 @@ FRAMEWORKS = (
     Framework("openai-agents", "test_openai_agents.py", ("openai-agents",)),
     Framework("pydantic-ai", "test_pydantic_ai.py", ("pydantic-ai",), ("openai",)),
     Framework("agentscope", "test_agentscope.py", ("agentscope",)),
-    Framework("agentscope-1", "test_agentscope_1.py", packages=("agentscope",)),
+    Framework("agentscope-1", "test_agentscope_1.py", packages=("agentscope", "greenlet", "tqdm")),
     Framework("deerflow", "test_deerflow.py", ("langchain",), ("python-dotenv",), python=(3, 12), needs="DEERFLOW"),
 )
 
