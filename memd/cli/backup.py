@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from memd.cli.bars import Bars
-from memd.cli.common import Json, daemon_settings, echo, echo_json, warn
+from memd.cli.common import Json, Yes, confirm, daemon_settings, echo, echo_json, warn
 from memd.inbox.connection import connect
 from memd.ops import backing_up, restoring, server
 from memd.ops.backup_folder import Manifest
@@ -54,6 +54,7 @@ def restore(
     only_inbox: Annotated[
         bool, typer.Option("--only-inbox", help="The store has lost nothing; bring back the inbox.")
     ] = False,
+    yes: Yes = False,
     as_json: Json = False,
 ) -> None:
     """Restore a backup into the store and the inbox of the settings.
@@ -68,6 +69,8 @@ def restore(
     if only_inbox and (replace or take_inbox):
         raise typer.BadParameter("--only-inbox goes with neither --replace nor --take-inbox")
     chosen = daemon_settings()
+    if replace and not yes:
+        confirm("Remove every memory that is newer than the backup, or not in it?")
     with server.running(chosen), Bars() as bars:
         client = connect(chosen)
         done = (

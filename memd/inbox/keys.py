@@ -28,7 +28,7 @@ SHOWN = (".thread", ".user", ".agent", ".first", ".size", ".parked", ".worker")
 OTHERS = (
     ".bucket", ".owner", ".last", ".tokens", ".from", ".to", ".gen", ".attempts", ".delays", ".after", ".now",
     ".suspect", ".urgent", ".batch", ".sent", ".print", ".answer", ".held", ".key",
-    ".formless", ".endpoint", ".wire",
+    ".formless", ".endpoint", ".wire", ".traces",
 )  # fmt: skip
 """All fields of a context or claim that are no message (`lua/ground.lua`): the rest of its fields are the turns."""
 

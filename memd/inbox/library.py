@@ -84,9 +84,9 @@ def require_store(client: redis.Redis, store: Store) -> None:
     known = store_of(client)
     if known is not None and known != store.read_id():
         raise OtherStore(
-            "E_OTHER_STORE: this inbox belongs to another store, so nothing is done with this one: set data_dir and "
-            "redis_url so that they belong together; to give the inbox to this store for good, delete the field "
-            f"`store` of {P}:config on the server and start the scheduler"
+            "E_OTHER_STORE: this inbox belongs to another store, so nothing is done with this one: set the store and "
+            "redis_url so that they belong together (after a switch to the new store); to give the inbox to this store "
+            f"for good, delete the field `store` of {P}:config on the server and start the scheduler"
         )
 
 

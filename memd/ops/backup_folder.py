@@ -31,6 +31,7 @@ OWN = {MANIFEST, INBOX, STORE, LOCK, f"{INBOX}.tmp", "backup.tmp"}
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
 
 NO_BACKUP = "E_BACKUP_NONE: there is no whole backup in this folder; one that was interrupted has to be finished first"
+NO_FOLDER = "E_BACKUP_NONE: there is no such folder"
 DAMAGED = "E_BACKUP_DAMAGED: a file of the backup is not what `memd backup` wrote; nothing was restored"
 
 
@@ -112,7 +113,7 @@ class BackupFolder:
         except (DocumentDamaged, orjson.JSONDecodeError, TypeError, KeyError, AttributeError):
             raise ConfigError(DAMAGED) from None
         if found is None:
-            raise ConfigError(NO_BACKUP)
+            raise ConfigError(NO_BACKUP if self._folder.is_dir() else NO_FOLDER)
         if self._digest() != found.digest:
             raise ConfigError(DAMAGED)
         return found

@@ -93,6 +93,7 @@ def as_account(site: Site, data_dir: Path, account: str) -> Settings:
     return make_settings(data_dir, site.url(account), client__apps=("shop",), events__keep=100)
 
 
+@pytest.mark.long
 def test_the_whole_of_memd_runs_under_its_accounts(site: Site, data_dir: Path) -> None:
     """Scheduler, worker, both doors, flush, receipt and status do their work, and the server refuses nothing."""
     reader = site.client("memd-events")
@@ -117,7 +118,7 @@ def test_the_whole_of_memd_runs_under_its_accounts(site: Site, data_dir: Path) -
         assert run("forget", "ana", "--yes", settings=as_account(site, data_dir, "memd-daemon")).returncode == 0
         assert reader.xlen(EVENTS) == 2
         restored = run(
-            "restore", str(data_dir / "kept"), "--replace", settings=as_account(site, data_dir, "memd-daemon")
+            "restore", str(data_dir / "kept"), "--replace", "--yes", settings=as_account(site, data_dir, "memd-daemon")
         )
         assert "1 user forgotten since the backup" in restored.stdout, restored.stderr
     assert site.denials() == []

@@ -440,11 +440,11 @@ def test_what_is_refused(settings: Settings, client: redis.Redis, cli: Cli, fold
     (tmp_path / "home").mkdir()
     (tmp_path / "home" / "letter.txt").touch()
     assert cli("backup", str(tmp_path / "home")).returncode == 78
-    assert "E_BACKUP_NONE" in cli("restore", str(tmp_path / "none"), "--replace").stderr
+    assert "E_BACKUP_NONE" in cli("restore", str(tmp_path / "none"), "--replace", "--yes").stderr
     assert cli("restore", str(folder), "--only-inbox", "--replace").returncode == 2
     with (folder / "inbox.jsonl").open("ab") as file:
         file.write(b"{}")
-    assert "E_BACKUP_DAMAGED" in cli("restore", str(folder), "--replace").stderr
+    assert "E_BACKUP_DAMAGED" in cli("restore", str(folder), "--replace", "--yes").stderr
     assert (contents(store, Bucket("ben")) != [], seal_of(store)) == (True, None)
 
 

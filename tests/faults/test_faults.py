@@ -63,6 +63,7 @@ def test_hundreds_of_contexts_are_each_stored_once(
         assert app.status().stored == contexts
 
 
+@pytest.mark.long
 def test_a_killed_worker_loses_nothing(asking: Callable[..., Settings], model: ModelServer) -> None:
     """W1: `kill -9` of a worker in its model calls: its child dies too, its claims come back, all is stored once."""
     model.delay = 0.3

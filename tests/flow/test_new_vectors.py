@@ -57,7 +57,7 @@ def test_a_new_fact_gets_its_vector_and_is_found_by_it(chosen: Settings, embedde
         wait_for(lambda: held(chosen) == VectorCounts(2, 0), "both facts have their vectors")
         contents = [fact["content"] for fact in app.document("ana")["facts"]]
         found = app.search("ana", "Whats her naame? Anna?")
-    assert sorted(embedder.texts[:-1]) == sorted(contents)
+    assert set(embedder.texts[:-1]) == set(contents)  # worker and scheduler may both have asked
     assert "Ana" in found[0].fact["content"]
     assert found.words_only == ""
 

@@ -46,6 +46,7 @@ def both(app: Memd, user: str) -> None:
     inject(app, user)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("read", [inject, search, both])
 def test_the_cache_takes_no_more_bytes_than_it_may(data_dir: Path, read: Callable[[Memd, str], None]) -> None:
     """Documents, indexes and blocks together; and it uses most of what it may."""

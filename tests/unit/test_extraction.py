@@ -987,6 +987,7 @@ def test_no_line_is_logged_with_text_or_key(server: ModelServer, caplog: pytest.
     assert "sk-secret" not in caplog.text
 
 
+@pytest.mark.long
 def test_many_calls_at_once_are_spread_over_clients(server: ModelServer) -> None:
     """300 slow calls run at once, and each gets its own answer."""
     server.delay = 0.5

@@ -48,7 +48,10 @@ def parse_json(raw: bytes) -> Any:
     try:
         return orjson.loads(raw.removeprefix(b"\xef\xbb\xbf"))
     except orjson.JSONDecodeError as error:
-        refuse("E_IMPORT_JSON", f"not JSON at line {error.lineno}, column {error.colno}")
+        several = (
+            "; lines of JSON, as `memd export --all` writes them, are read with --all" if error.lineno == 2 else ""
+        )
+        refuse("E_IMPORT_JSON", f"not JSON at line {error.lineno}, column {error.colno}{several}")
 
 
 def _parsed(files: Iterator[tuple[str, bytes]]) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from memd.context import DEFAULT_AGENT
 from memd.memory.document import Fact
-from memd.memory.hand.formats.parcels import ImportContents, Parcel, entries, of_user
+from memd.memory.hand.formats.parcels import ImportContents, Parcel, entries, named_otherwise, of_user
 
 PAGE = 20
 """Memories that `Memory.get_all()` returns unless it is called with another `top_k`."""
@@ -30,7 +30,7 @@ def read(value: Any, user_id: str) -> ImportContents:
         else:
             facts.append(_fact(item))
     parcel = Parcel("mem0", None, DEFAULT_AGENT, tuple(facts), refused=refused)
-    return ImportContents("mem0", (parcel,), notes=tuple(_missing(value, len(items))))
+    return ImportContents("mem0", (parcel,), notes=(*named_otherwise(items, user_id), *_missing(value, len(items))))
 
 
 def _fact(item: dict[str, Any]) -> Fact:

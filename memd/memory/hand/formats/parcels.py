@@ -114,6 +114,15 @@ def files_of(value: object) -> dict[str, Any]:
     return files if isinstance(files, dict) else {}
 
 
+OF_ANOTHER = "all of these name one user, and not the one that you name: they become the memories of the one you name"
+
+
+def named_otherwise(items: Iterable[dict[str, Any]], user_id: str, field: str = "user_id") -> tuple[str, ...]:
+    """A sentence where the other system calls the one user of these items otherwise: the name may be mistyped."""
+    owners = {item[field] for item in items if isinstance(item.get(field), str)}
+    return (OF_ANOTHER,) if len(owners) == 1 and user_id not in owners else ()
+
+
 def of_user(
     items: Iterable[dict[str, Any]], user_id: str, refused: Counter[str], field: str = "user_id"
 ) -> list[dict[str, Any]]:

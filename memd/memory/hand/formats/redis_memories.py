@@ -8,7 +8,7 @@ from typing import Any
 
 from memd.context import DEFAULT_AGENT
 from memd.memory.document import Fact
-from memd.memory.hand.formats.parcels import ImportContents, Parcel, entries, first_entry, of_user
+from memd.memory.hand.formats.parcels import ImportContents, Parcel, entries, first_entry, named_otherwise, of_user
 
 CATEGORIES = {"episodic": "event"}
 """Its types of memory as categories; the others name none."""
@@ -33,7 +33,7 @@ def read(value: Any, user_id: str) -> ImportContents:
         else:
             facts.append(_fact(item))
     parcel = Parcel("redis", None, DEFAULT_AGENT, tuple(facts), refused=refused)
-    return ImportContents("redis", (parcel,), notes=tuple(_missing(value, len(items))))
+    return ImportContents("redis", (parcel,), notes=(*named_otherwise(items, user_id), *_missing(value, len(items))))
 
 
 def _fact(item: dict[str, Any]) -> Fact:
