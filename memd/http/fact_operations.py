@@ -29,7 +29,7 @@ def fact_operations() -> list[Operation]:
         ),
         Operation(
             "POST", "/v1/notes", "addNote", "Add a fact in the name of an agent", "write", facts.add_note,
-            {201: schemas.ID}, body=fields.AddFact, refusals=(409,),
+            {201: schemas.ID}, body=fields.AddNote, refusals=(409,),
             description="An agent's word: it passes the gates, evicts nothing, and counts less than the user's.",
         ),
         Operation(

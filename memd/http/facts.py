@@ -8,7 +8,17 @@ from starlette.responses import Response
 
 from memd.adapters.agent_memory import AgentMemory
 from memd.http.fact_fields import ArchiveQuery, FactPlace, Restoration
-from memd.http.fields import AddFact, Approval, Decision, FactEdit, FactsQuery, OneMemory, ProfileSet, ProfileUnset
+from memd.http.fields import (
+    AddFact,
+    AddNote,
+    Approval,
+    Decision,
+    FactEdit,
+    FactsQuery,
+    OneMemory,
+    ProfileSet,
+    ProfileUnset,
+)
 from memd.http.operation import HttpRequest, json_response
 from memd.http.paging import page
 from memd.memory.scoped import Places
@@ -100,7 +110,7 @@ async def restore_fact(request: HttpRequest) -> Response:
 
 async def add_note(request: HttpRequest) -> Response:
     """Add a fact in the name of an agent; it passes the gates, and the model may change it."""
-    body: AddFact = request.body
+    body: AddNote = request.body
     settings = request.service.settings
     fact_id = await request.service.run(
         request.service.files,

@@ -338,6 +338,22 @@ class AddFact(OneMemory, title="NewFact"):
     category: Category | None = None
 
 
+NoteCategory = Annotated[
+    str,
+    WithJsonSchema({
+        "type": "string", "format": "memd-category", "not": {"const": "correction"},
+        "description": "One of `apply.categories`, and no correction, which only the user can make; aliases count.",
+    }),
+]  # fmt: skip
+
+
+class AddNote(OneMemory, title="NewNote"):
+    """A fact to add in the name of an agent."""
+
+    content: Content
+    category: NoteCategory | None = None
+
+
 class FactEdit(OneMemory):
     """The new content or category of a fact."""
 

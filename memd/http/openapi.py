@@ -201,7 +201,9 @@ def _put_limits(schema: Any, settings: ApplySettings) -> None:
     elif isinstance(schema, dict):
         if schema.get("format") == "memd-category":
             others = [name for name in OTHER_NAMES if category_named(name, settings.categories)]
-            schema["enum"] = list(dict.fromkeys((*settings.categories, *others)))
+            excluded = schema.get("not", {}).get("const")
+            names = dict.fromkeys((*settings.categories, *others))
+            schema["enum"] = [name for name in names if name != excluded]
         if schema.get("format") == "memd-fact":
             schema |= {"minLength": -(-settings.fact_min_chars // CJK_CHARS), "maxLength": settings.fact_max_chars}
         for inner in schema.values():

@@ -528,6 +528,17 @@ export type NewFact = {
   category?: string | null | undefined;
 };
 
+/** A fact to add in the name of an agent. */
+export type NewNote = {
+  /** Opaque; 1 to 256 bytes of UTF-8, without control, bidi, tag or non-characters. */
+  user_id: string;
+  /** The agent whose memory of the user is meant; empty: the memory that is no agent's own. */
+  agent_name?: string | undefined;
+  /** What is to be remembered: one sentence. */
+  content: string;
+  category?: string | null | undefined;
+};
+
 /** A project to make: `user_id` is its first owner. */
 export type NewProject = {
   /** Opaque; 1 to 256 bytes of UTF-8, without control, bidi, tag or non-characters. */
@@ -1112,7 +1123,7 @@ export type ArchiveInput = {
 
 export type ArchiveOutput = ArchivedFacts;
 
-export type AddNoteInput = NewFact;
+export type AddNoteInput = NewNote;
 
 export type AddNoteOutput = Id;
 
