@@ -442,6 +442,7 @@ def test_what_is_refused(settings: Settings, client: redis.Redis, cli: Cli, fold
     assert cli("backup", str(tmp_path / "home")).returncode == 78
     assert "E_BACKUP_NONE" in cli("restore", str(tmp_path / "none"), "--replace", "--yes").stderr
     assert cli("restore", str(folder), "--only-inbox", "--replace").returncode == 2
+    assert "pass --yes" in cli("restore", str(folder), "--replace").stderr
     with (folder / "inbox.jsonl").open("ab") as file:
         file.write(b"{}")
     assert "E_BACKUP_DAMAGED" in cli("restore", str(folder), "--replace", "--yes").stderr

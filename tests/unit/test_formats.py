@@ -143,6 +143,14 @@ def test_a_page_says_that_it_is_one() -> None:
     assert "max_token_size" in given("memobase_profiles.json").notes[0]
 
 
+@pytest.mark.parametrize(("owners", "said"), [(["bob", "bob"], True), (["ana"], False), ([None], False)])
+def test_a_name_that_may_be_mistyped_is_told(owners: list[str | None], said: bool) -> None:
+    """Memories of one user who is called otherwise come in, with a sentence that says so."""
+    items = [{"id": "1", "memory": "Owns a boat.", "user_id": owner} for owner in owners]
+    notes = read(items, "mem0", "ana").notes
+    assert any("not the one that you name" in note for note in notes) is said
+
+
 def test_nobody_gets_what_is_somebody_elses() -> None:
     """Several users in one file: only what names this one, or nothing and a sentence that says so."""
     bob = given("langgraph_items.json", "bob").parcels[0]
