@@ -48,9 +48,8 @@ def parse_json(raw: bytes) -> Any:
     try:
         return orjson.loads(raw.removeprefix(b"\xef\xbb\xbf"))
     except orjson.JSONDecodeError as error:
-        several = (
-            "; lines of JSON, as `memd export --all` writes them, are read with --all" if error.lineno == 2 else ""
-        )
+        lines = (error.lineno, error.colno) == (2, 1)
+        several = "; lines of JSON, as `memd export --all` writes them, are read with --all" if lines else ""
         refuse("E_IMPORT_JSON", f"not JSON at line {error.lineno}, column {error.colno}{several}")
 
 
