@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from support import ROOT, wait_for
 
-pytestmark = pytest.mark.store
+pytestmark = [pytest.mark.store, pytest.mark.xdist_group("hosts")]  # the hosts are for one test at a time
 
 ENDS_S = 300
 
