@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import AsyncGenerator, Callable
 from functools import wraps
@@ -17,13 +18,10 @@ from agentscope.permission import PermissionBehavior, PermissionDecision
 from agentscope.tool import FunctionTool, ToolBase
 
 from memd.adapters.longterm import LongTermMemory
-from memd.errors import MemdError, Rejected
+from memd.errors import MemdError
 from memd.events import Event
 
 _log = logging.getLogger("memd")
-
-MAX_WAITING = 1_000
-"""Messages that wait while the inbox is out of reach. Beyond it the oldest are dropped, and the log says so."""
 
 
 class MemoryMiddleware(MiddlewareBase):  # type: ignore[misc]  # agentscope is not installed where types are checked
@@ -36,8 +34,8 @@ class MemoryMiddleware(MiddlewareBase):  # type: ignore[misc]  # agentscope is n
 
     def __init__(self, memory: LongTermMemory) -> None:
         self._memory = memory
+        self._waiting, self._run = memory.waiting_turns()
         self._asked: Any = None
-        self._waiting: list[Any] = []
 
     async def on_reply(
         self, agent: Any, input_kwargs: dict[str, Any], next_handler: Callable[..., AsyncGenerator[Any, None]]
@@ -53,7 +51,8 @@ class MemoryMiddleware(MiddlewareBase):  # type: ignore[misc]  # agentscope is n
                     answers = [item]
                 yield item
         finally:
-            await self._record([*asked, *answers])
+            turns = self._memory.turns([*asked, *answers])
+            await asyncio.to_thread(self._waiting.push, self._run, turns)
 
     async def on_system_prompt(self, agent: Any, current_prompt: str) -> str:
         """The prompt with the user's `<memory>` block behind it; without it while the memory cannot be read."""
@@ -68,29 +67,6 @@ class MemoryMiddleware(MiddlewareBase):  # type: ignore[misc]  # agentscope is n
         """The memory's two tools, which ask nobody for a permission; empty in mode static, and without memory."""
         allowed = PermissionDecision(behavior=PermissionBehavior.ALLOW, message="the user's own memory")
         return [FunctionTool(_text_of(tool), name=tool.__name__, permission=allowed) for tool in self._memory.tools()]
-
-    async def _record(self, msgs: list[Any]) -> None:
-        self._waiting += msgs
-        del self._waiting[: self._too_many()]
-        try:
-            await self._memory.record(self._waiting)
-        except Rejected as error:  # memd will never accept one of them: each alone, and the bad one is dropped
-            waiting, self._waiting = self._waiting, []
-            if len(waiting) == 1:
-                _log.error("%s %s", Event.PUSH_REFUSED, error)
-                return
-            for msg in waiting:
-                await self._record([msg])
-        except MemdError as error:  # the next reply tries again
-            _log.warning("%s %s", Event.PUSH_DELAYED, error)
-        else:
-            self._waiting.clear()
-
-    def _too_many(self) -> int:
-        most = max(0, len(self._waiting) - MAX_WAITING)
-        if most:
-            _log.error("%s E_WAITING_FULL: %d messages dropped", Event.PUSH_REFUSED, most)
-        return most
 
 
 def _text_of(tool: Callable[..., Any]) -> Callable[..., Any]:

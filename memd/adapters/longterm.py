@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from typing import Any, Literal, Self, get_args
 
 from memd.adapters.agent_memory import AgentMemory, search_block, with_note
-from memd.adapters.agent_run import OFF, fields_of
+from memd.adapters.agent_run import OFF, AgentRun, fields_of
+from memd.adapters.waiting_turns import WaitingTurns
 from memd.client import Memd
 from memd.context import DEFAULT_AGENT
 from memd.errors import ConfigError, MemdError
@@ -90,13 +91,22 @@ class LongTermMemory:
         `msgs`: AgentScope's Msg, or mappings with role and content; None is skipped. Messages with the result of
         `retrieve` are skipped too. Raises Rejected, InboxUnavailable, InboxFull, NotReady.
         """
-        turns = _turns(msgs, named=self._user_name is not None) if self._static else []
+        turns = self.turns(msgs)
         if turns:
             await asyncio.to_thread(
                 self._memd.push,
                 turns, thread_id=self._thread_id, user_id=self._user_id, user_name=self._user_name,
                 project_id=self._project_id, agent_name=self._agent_name,
             )  # fmt: skip
+
+    def turns(self, msgs: Iterable[Any]) -> list[dict[str, Any]]:
+        """What `record` pushes of these messages; nothing in mode agent."""
+        return _turns(msgs, named=self._user_name is not None) if self._static else []
+
+    def waiting_turns(self) -> tuple[WaitingTurns, AgentRun]:
+        """Pushes that wait in this process during an outage, and the run that they are of."""
+        run = AgentRun(self._user_id, self._thread_id, self._user_name, self._project_id)
+        return WaitingTurns(self._memd, self._agent_name), run
 
     async def retrieve(self, msg: Any, limit: int = 5, **_: Any) -> str:
         """The `<memory>` block for the prompt, facts that match the message first; "" in mode agent.

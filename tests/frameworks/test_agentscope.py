@@ -92,7 +92,7 @@ def test_an_outage_stops_no_agent(
     with caplog.at_level(logging.WARNING, "memd"):
         assert say(model, middleware, "I live in Porto.") == "Noted."
     assert "push_delayed" in caplog.text
-    away._memd = memd  # the inbox is back
+    middleware._waiting._memd = memd  # the inbox is back
     say(model, middleware, "I like tea.")
     (key,) = memd.pending(user_id="ana").keys
     assert key.turns == 4
