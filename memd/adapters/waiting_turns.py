@@ -20,7 +20,7 @@ from memd.events import Event
 _log = logging.getLogger("memd")
 
 MAX_WAITING = 1_000
-"""Turns that wait in a process. Beyond it the oldest thread's are dropped, and the log says so."""
+"""Turns that wait in a process. Beyond it the oldest of the thread that waits longest are dropped, and logged."""
 
 Turn = dict[str, Any]
 
@@ -79,9 +79,15 @@ class WaitingTurns:
     def _keep(self, run: AgentRun, turns: list[Turn]) -> None:
         with self._lock:
             self._waiting[run] = [*turns, *self._waiting.pop(run, [])]
-            while sum(map(len, self._waiting.values())) > MAX_WAITING:
-                _, dropped = self._waiting.popitem(last=False)
-                _log.error("%s E_WAITING_FULL: %d turns dropped", Event.PUSH_REFUSED, len(dropped))
+            too_many = sum(map(len, self._waiting.values())) - MAX_WAITING
+            while too_many > 0:
+                longest, waiting = next(iter(self._waiting.items()))
+                kept = waiting[too_many:]
+                too_many -= len(waiting) - len(kept)
+                self._waiting[longest] = kept
+                if not kept:
+                    del self._waiting[longest]
+                _log.error("%s E_WAITING_FULL: %d turns dropped", Event.PUSH_REFUSED, len(waiting) - len(kept))
 
 
 def _batches(turns: Sequence[Turn], size: int) -> Iterator[list[Turn]]:
