@@ -12,7 +12,7 @@ from agentscope.credential import OpenAICredential
 from agentscope.message import UserMsg
 from agentscope.model import OpenAIChatModel
 from agentscope.tool import Toolkit
-from support import daemon, make_settings
+from support import code_blocks, daemon, environment, make_settings
 from support.chat_calls import calling, results_of, system_of
 
 from memd.adapters.agentscope import MemoryMiddleware
@@ -96,3 +96,24 @@ def test_an_outage_stops_no_agent(
     say(model, middleware, "I like tea.")
     (key,) = memd.pending(user_id="ana").keys
     assert key.turns == 4
+
+
+def test_the_example_of_the_page_runs(
+    memd: Memd,
+    settings: Settings,
+    model: ModelServer,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """As docs/agents.md shows it, with a model that is played; what the user said is pending afterwards."""
+    model.text("Noted.", times=None)
+    for name, value in environment(settings).items():
+        monkeypatch.setenv(name, value)
+    chat = OpenAIChatModel(
+        credential=OpenAICredential(api_key="test", base_url=f"{model.base_url}/v1"), model="test", stream=False
+    )
+    names: dict[str, Any] = {"model": chat}
+    exec(code_blocks("docs/agents.md", "py")[2], names)  # noqa: S102  (the page's own code)
+    asyncio.run(names["main"]())
+    assert capsys.readouterr().out == "Noted.\n"
+    assert [key.turns for key in memd.pending(user_id="agents-agentscope").keys] == [2]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from agents import Agent, OpenAIChatCompletionsModel, Runner, function_tool, set_tracing_disabled
 from openai import AsyncOpenAI
-from support import daemon
+from support import code_blocks, daemon, environment
 from support.chat_calls import calling, results_of, system_of
 
 from memd.adapters.openai_agents import MemdSession
@@ -116,3 +116,22 @@ def test_a_run_names_its_user(memd: Memd) -> None:
     """Without one there is no session."""
     with pytest.raises(Rejected, match="E_USER_ID_MISSING"):
         MemdSession.of_run(memd, {"session_id": "t"})
+
+
+def test_the_example_of_the_page_runs(
+    memd: Memd,
+    settings: Settings,
+    model: ModelServer,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """As docs/agents.md shows it, with a model that is played; what the user said is pending afterwards."""
+    model.text("Noted.", times=None)
+    for name, value in environment(settings).items():
+        monkeypatch.setenv(name, value)
+    chat = OpenAIChatCompletionsModel("test", AsyncOpenAI(base_url=f"{model.base_url}/v1", api_key="test"))
+    names: dict[str, Any] = {"model": chat}
+    exec(code_blocks("docs/agents.md", "py")[0], names)  # noqa: S102  (the page's own code)
+    asyncio.run(names["main"]())
+    assert capsys.readouterr().out == "Noted.\n"
+    assert [key.turns for key in memd.pending(user_id="agents-openai").keys] == [2]

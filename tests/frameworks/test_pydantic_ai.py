@@ -12,7 +12,7 @@ from pydantic_ai import Agent
 from pydantic_ai.exceptions import ModelHTTPError
 from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_ai.providers.openai import OpenAIProvider
-from support import daemon, make_settings
+from support import code_blocks, daemon, environment, make_settings
 from support.chat_calls import calling, results_of, system_of
 
 from memd.adapters.pydantic_ai import MemdCapability
@@ -123,3 +123,22 @@ def test_an_outage_stops_no_agent(
     say(agent, "I like tea.", Deps("ana", "t"))
     (key,) = memd.pending(user_id="ana").keys
     assert key.turns == 4
+
+
+def test_the_example_of_the_page_runs(
+    memd: Memd,
+    settings: Settings,
+    model: ModelServer,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """As docs/agents.md shows it, with a model that is played; what the user said is pending afterwards."""
+    model.text("Noted.", times=None)
+    for name, value in environment(settings).items():
+        monkeypatch.setenv(name, value)
+    chat = OpenAIChatModel("test", provider=OpenAIProvider(base_url=f"{model.base_url}/v1", api_key="test"))
+    names: dict[str, Any] = {"model": chat}
+    exec(code_blocks("docs/agents.md", "py")[1], names)  # noqa: S102  (the page's own code)
+    asyncio.run(names["main"]())
+    assert capsys.readouterr().out == "Noted.\n"
+    assert [key.turns for key in memd.pending(user_id="agents-pydantic").keys] == [2]
