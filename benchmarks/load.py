@@ -8,13 +8,14 @@ from typing import Any
 from memd.context import Bucket, digest
 from memd.memory.document import Document, empty_document
 
+# No "memory": a sentence that begins with "memory on for" switches remembering, and its turn is not kept.
 WORDS = [
     "the",
     "a",
     "project",
     "deploy",
     "server",
-    "memory",
+    "release",
     "works",
     "on",
     "python",
