@@ -10,6 +10,7 @@ import json
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -52,9 +53,9 @@ class Drained:
 
 def measure(size: Size) -> Iterator[Measurement]:
     """Drains without a model and with a model, then those of the peers."""
-    yield from _offline(size)
+    yield from figures_of(AREA, "memd, offline", _offline(size))
     for delay_s, count in ((0.0, size.contexts // 4), (0.2, size.contexts // 2), (2.0, size.slow_calls)):
-        yield from _with_model(size, delay_s, count)
+        yield from figures_of(AREA, f"memd, HTTP model, {delay_s:g} s", _with_model(size, delay_s, count))
     yield from figures_of(AREA, "RQ alone", _rq(size))
     yield from figures_of(AREA, "pydocket", _pydocket(size))
     yield from figures_of(AREA, "langmem's ReflectionExecutor", _langmem(size))
@@ -76,7 +77,7 @@ def push_all(place: Ground, count: int, start: int = 0, chars: int = 512, users:
 def drained(place: Ground, parts: list[Process], count: int, start: int = 0) -> Drained:
     """Push, make all keys due at once, and wait for the last ack."""
     push_all(place, count, start)
-    done, stored = _ended(place), _stored(place)
+    done, before = _ended(place), _counted(place)
     cpu, served = sum(tree_cpu(part.pid) for part in parts), server_cpu(place.client)
     peak = 0.0
     started = time.perf_counter()
@@ -94,12 +95,17 @@ def drained(place: Ground, parts: list[Process], count: int, start: int = 0) -> 
     wall = time.perf_counter() - started
     used = sum(tree_cpu(part.pid) for part in parts) - cpu
     served = server_cpu(place.client) - served
-    check_succeeded("memd's drain", _stored(place) - stored, count)
+    now = _counted(place) - before
+    check_succeeded("memd's drain", now.pop("stored", 0), count, ", ".join(f"{name}: {n}" for name, n in now.items()))
     return Drained(count / wall, used / count * 1e3, served / count * 1e3, peak)
 
 
-def _stored(place: Ground) -> int:
-    return int(place.client.hget(f"{verbs.P}:stats", "stored") or 0)
+def _counted(place: Ground) -> Counter[str]:
+    """How contexts ended, with the reasons of those that were not stored."""
+    stats: dict[Any, Any] = place.client.hgetall(f"{verbs.P}:stats")
+    counts = {name.decode(): int(count) for name, count in stats.items()}
+    ends = ("stored", "skipped:", "dead:")
+    return Counter({name: n for name, n in counts.items() if name == ends[0] or name.startswith(ends[1:])})
 
 
 def _ended(place: Ground) -> int:

@@ -227,6 +227,40 @@ def test_from_incognito_on_to_off_nothing_is_kept() -> None:
     assert talk("incognito on").is_off
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Memory on the new laptop is 64 GB.",
+        "Recording on Thursday went well, I play the drums.",
+        "On the record label's page I am listed as Ana.",
+        "取消匿名投票是我的主意。",
+        "匿名关注我的人很多。",
+    ],
+)
+def test_a_sentence_that_only_begins_like_the_end_of_incognito_is_kept(text: str) -> None:
+    assert not talk(text).not_kept
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "memory on",
+        "ok, memory back on again.",
+        "recording on, please",
+        "on the record again: go on",
+        "back on the record now",
+        "取消匿名模式，继续",
+        "关闭隐身吧。",
+        "无痕关闭了",
+    ],
+)
+def test_the_end_of_incognito_has_many_words(text: str) -> None:
+    """Nothing is to be kept before them; what comes after is kept."""
+    kept = talk("incognito on", text, "I run.")
+    assert "u1" in kept.not_kept
+    assert "u2" not in kept.not_kept
+
+
 def test_a_wish_takes_its_reply_and_the_turn_it_points_to_along() -> None:
     """Not kept: the wish, the turn before, and both replies; only the turn before must prove nothing."""
     kept = talk("I like tea.", "My salary is 90k.", "Forget what I just told you.", "I live in Porto.")
