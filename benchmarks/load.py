@@ -86,17 +86,20 @@ def statement(number: int, chars: int = 512) -> str:
     return said + text(max(20, chars - len(said)), number)
 
 
-def full_document(bucket: Bucket, facts: int = 100) -> Document:
-    """A document with this many facts of about 60 characters, a tenth Chinese, with evidence, and all six summaries."""
+def full_document(bucket: Bucket, facts: int = 100, seed: int = 0) -> Document:
+    """A document with this many facts of about 60 characters, a tenth Chinese, with evidence, and all six summaries.
+
+    Another seed gives other facts.
+    """
     document = empty_document(bucket)
     stamp = "2026-11-01T10:00:00.000Z"
     for section in ("user", "history"):
         for name in document[section]:
             document[section][name] = {"summary": text(160, len(name)), "updatedAt": stamp}
     for number in range(facts):
-        content = f"The user keeps note {number} on {text(36, number, 0)}"
+        content = f"The user keeps note {number} on {text(36, number + 1_000 * seed, 0)}"
         if number % 10 == 9:
-            content = f"用户在项目里记下了第 {number} 条笔记。"
+            content = f"用户在项目里记下了第 {number + 1_000 * seed} 条笔记。"
         document["facts"].append(
             {
                 "id": "fact_" + digest("benchmark", str(number), size=4),

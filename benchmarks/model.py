@@ -60,9 +60,9 @@ def answer(request: bytes) -> bytes:
     return reply(prompt[start : min(start + 60, end)].strip())
 
 
-def reply(quote: str) -> bytes:
-    """A reply with one new fact whose content is its quote."""
-    fact = {"content": quote, "evidence": [{"message": 0, "quote": quote}], **FACT}
+def reply(quote: str, content: str = "") -> bytes:
+    """A reply with one new fact, whose content is its quote if no other one is given."""
+    fact = {"content": content or quote, "evidence": [{"message": 0, "quote": quote}], **FACT}
     return message_body(json.dumps({**UPDATE_PARTS, "newFacts": [fact]}), {}, "end_turn", cached=True)
 
 
