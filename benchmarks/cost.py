@@ -41,7 +41,7 @@ from memd.workers.halving import Parts
 from memd.workers.keeping import Keeping
 from memd.workers.remember import choose
 from memd.workers.resources import Resources
-from memd.workers.steps import Work
+from memd.workers.steps import Opened, Work
 
 AREA = "cost"
 STEPS = ("claim", "load", "choose", "prompt", "parse", "apply", "keep", "write", "ack")
@@ -122,6 +122,7 @@ class Steps:
         part = next(iter(Parts(claim, settings.drain.max_attempts)))
         with self._step("load"):
             opened = self._documents.load(part)
+        assert isinstance(opened, Opened)
         with self._step("choose"):
             work = choose(opened, settings, self._resources.patterns, claim.now)
         assert isinstance(work, Work)

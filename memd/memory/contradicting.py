@@ -10,10 +10,12 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import cached_property
+from math import ceil
 
 from memd.memory.document import Fact
 from memd.memory.duplicates import changes_meaning, tokens
 from memd.memory.facts import content_of, person_of
+from memd.memory.many_texts import ManyTexts
 from memd.memory.telling import telling
 from memd.memory.text import CJK, fold
 
@@ -61,6 +63,21 @@ class Sentence:
         """The words that say what the sentence is about: neither numbers nor negations."""
         return _content_words(_DIGITS.sub(" ", telling().negation.sub(" ", self.text))) - telling().numbers
 
+    def rivals(self, folded: ManyTexts) -> set[int]:
+        """The places of the texts that this sentence may contradict (`differs_in`), found by a few searches.
+
+        `folded`: sentences as `folded_lines` gives them. No text that it contradicts is left out.
+        """
+        if self._is_past:
+            return set()
+        frame = list(map(fold, self.frame))
+        alike = folded.holding_most(frame, max(1, ceil(ALIKE * len(frame))))
+        if self._value is None:
+            return set(alike)
+        whose, kind = list(map(fold, self._value[0])), self._value[1]
+        same = folded.holding_any(telling().literals[kind])
+        return {*alike, *(place for place in same if all(word in folded.texts[place] for word in whose))}
+
     def differs_in(self, other: Sentence) -> str:
         """What the two contradict each other in: number, name or negation; "" when they do not."""
         if self._is_past or other._is_past:
@@ -90,7 +107,7 @@ class Sentence:
         return _content_words(self.text[negation.end() : end.start() if end else len(self.text)])
 
     @cached_property
-    def _value(self) -> tuple[frozenset[str], int | None, str] | None:
+    def _value(self) -> tuple[frozenset[str], int, str] | None:
         """Whose value the sentence names, of what kind it is, and the name."""
         found = telling().one_value.search(self.text)
         if found is None or self._denied:
@@ -102,7 +119,7 @@ class Sentence:
             return None
         if telling().several.search(whose) and not telling().only.search(whose):
             return None
-        return _content_words(whose), found.lastindex, fold(value)
+        return _content_words(whose), found.lastindex or 0, fold(value)
 
     def _denies(self, other: Sentence) -> bool:
         """Whether this sentence denies what the other one says."""

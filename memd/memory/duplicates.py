@@ -14,6 +14,7 @@ from math import ceil
 
 from memd.memory.document import Fact
 from memd.memory.facts import content_of, id_of, person_of
+from memd.memory.many_texts import ManyTexts
 from memd.memory.text import CJK, names, normal_key, normal_keys, same_key
 
 _WORDS = re.compile(f"[{CJK}]+|[^\\s{CJK}]+")
@@ -71,20 +72,24 @@ class Contents:
         self._threshold = threshold
         self._ids: dict[Key, str] = {}
         self._facts: dict[str, tuple[Key, str]] = {}
+        self._texts: ManyTexts | None = None
         self.put(*facts)
 
     def put(self, *facts: Fact) -> None:
         """Add facts; of several that say the same the first counts."""
         contents = list(map(content_of, facts))
+        self._texts = None
         for fact, content, normal in zip(facts, contents, normal_keys(contents), strict=True):
-            key = person_of(fact), normal or same_key(content)
+            person = person_of(fact) if "subject" in fact else ""
+            key = person, normal or same_key(content)
             fact_id = id_of(fact)
-            self._ids.setdefault(_key(*key), fact_id)
+            self._ids.setdefault(_key(*key) if person else key, fact_id)
             self._facts[fact_id] = key, content
 
     def drop(self, fact_id: str) -> None:
         """Remove a fact."""
         about, _ = self._facts.pop(fact_id)
+        self._texts = None
         key = _key(*about)
         if self._ids.get(key) == fact_id:
             del self._ids[key]
@@ -99,17 +104,20 @@ class Contents:
             return None
         best, nearest = self._threshold, None
         alike = Alike(content, best)
-        for fact_id, key in self.about(person):
-            if not alike.may_be(key):
-                continue
+        for fact_id, _ in self.maybe_alike(alike, person):
             score = alike.to(self._facts[fact_id][1], best)
             if score > best or (score == best and nearest is None):
                 best, nearest = score, fact_id
         return nearest
 
-    def about(self, person: str) -> Iterator[tuple[str, str]]:
-        """The ids of the facts about a person, each with its normalised text."""
-        return ((fact_id, key) for fact_id, ((other, key), _) in self._facts.items() if other == person)
+    def maybe_alike(self, alike: Alike, person: str) -> Iterator[tuple[str, str]]:
+        """The ids of the facts about a person that may be alike, in order, each with its normalised text."""
+        if self._texts is None:
+            self._texts = ManyTexts([key for (_, key), _ in self._facts.values()])
+        if places := alike.among(self._texts):
+            ids = list(self._facts)
+            about = ((ids[place], self._facts[ids[place]][0]) for place in places)
+            yield from ((fact_id, key) for fact_id, (other, key) in about if other == person)
 
 
 def _text_key(content: str) -> str:
@@ -143,6 +151,14 @@ class Alike:
         self._marks = tuple(_traces(filter(changes_meaning, words)))
         self._words = tuple(tuple(_traces([word])) for word in sorted(words, key=len, reverse=True))
         self._least = max(1, ceil(len(words) * (floor - SWAP) / (1 - SWAP)))  # so that the Jaccard index is enough
+
+    def among(self, keys: ManyTexts) -> list[int]:
+        """The places of those that `may_be`, in order."""
+        if self._marks:
+            first = set(keys.holding(max(self._marks, key=len)))
+        else:  # who lacks all of the first words lacks too many
+            first = keys.holding_any(traces[0] for traces in self._words[: max(0, len(self._words) - self._least + 1)])
+        return [place for place in sorted(first) if self.may_be(keys.texts[place])]
 
     def may_be(self, key: str) -> bool:
         """Whether a content with this `normal_key` can reach the floor; never False for one that does."""

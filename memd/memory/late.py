@@ -21,7 +21,8 @@ def successor(draft: Draft, contents: Contents, fact: Fact, said: Saying, replac
     """
     opposite = Opposite(content_of(fact))
     named = (fact_id for fact_id in replaced if fact_id in draft.known and fact_id in draft.facts)
-    others = (fact_id for fact_id, key in contents.about(person_of(fact)) if opposite.of(key))
+    alike = contents.maybe_alike(opposite.alike, person_of(fact))
+    others = (fact_id for fact_id, key in alike if opposite.of(key))
     return next((fact_id for fact_id in chain(named, others) if earlier(said, of_fact(draft.facts[fact_id]))), None)
 
 

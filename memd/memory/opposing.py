@@ -21,14 +21,14 @@ class Opposite:
     def __init__(self, content: str) -> None:
         key = normal_key(content)
         self._negated = _is_negated(key)
-        self._alike = Alike(_affirmed(key), LEAST)
+        self.alike = Alike(_affirmed(key), LEAST)
 
     def of(self, key: str) -> bool:
         """Whether the content with this `normal_key` is an opposite."""
         return (
-            self._alike.may_be(key)
+            self.alike.may_be(key)
             and self._negated != _is_negated(key)
-            and self._alike.to(_affirmed(key), LEAST) >= LEAST
+            and self.alike.to(_affirmed(key), LEAST) >= LEAST
         )
 
 

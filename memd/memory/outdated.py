@@ -26,7 +26,9 @@ OF_TODAY = ("workContext", "personalContext", "topOfMind")
 def cut_outdated(draft: Draft) -> None:
     """Cut the sentences that hold a name or a number of a fact that this update ended, and that no fact has now."""
     ended = [entry for entry in draft.archived if id_of(entry) in draft.known and draft.is_retired(id_of(entry))]
-    for name in OF_TODAY if ended else ():
+    if not ended:
+        return
+    for name in OF_TODAY:
         text, written = draft.summary(name), of_summary(draft.old, name)
         over = [entry for entry in ended if not earlier(end_of(entry), written)]
         if text and over and (kept := without_sentences(text, _Ended(over, list(draft.facts.values())))) != text:

@@ -8,17 +8,18 @@ a change and not of a second thing.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cached_property, lru_cache
 
 from memd.memory.contradicting import Sentence
 from memd.memory.document import Fact
 from memd.memory.draft import Draft
 from memd.memory.facts import category_of, content_of, is_manual, person_of, proven_by, quotes_of, replaces
+from memd.memory.many_texts import ManyTexts
 from memd.memory.retiring import Ending
 from memd.memory.sayings import earlier, of_fact
 from memd.memory.telling import telling
-from memd.memory.text import CJK, fold
+from memd.memory.text import CJK, fold, folded_lines
 
 _WORD = re.compile(rf"[{CJK}]|[^\W_{CJK}]+")
 _ENDING = re.compile(r"(?<=...)(?:ing|ed|es|s|e)$")
@@ -30,10 +31,9 @@ def end_superseded(draft: Draft) -> None:
     for fact_id, index in draft.added.items():
         if fact_id not in draft.facts:
             continue
-        later = Later(draft.facts[fact_id])
-        for old_id in [old_id for old_id in draft.facts if _may_end(draft, old_id, later)]:
-            if not later.supersedes(draft.facts[old_id]):
-                continue
+        later, known = Later(draft.facts[fact_id]), list(draft.facts)
+        rivals = [known[place] for place in later.rivals([content_of(fact) for fact in draft.facts.values()])]
+        for old_id in [old_id for old_id in rivals if _may_end(draft, old_id, later)]:
             new = draft.facts[fact_id]
             wish = Ending(old_id, "replaced", replaced_by=fact_id, over=of_fact(new), proofs=proven_by(new))
             if draft.retire(wish, "newFacts", index):
@@ -48,6 +48,7 @@ def _may_end(draft: Draft, old_id: str, later: Later) -> bool:
         and category_of(old) != "event"
         and not is_manual(old)
         and not draft.is_confirmed(old_id)
+        and later.supersedes(old)
         and earlier(of_fact(old), of_fact(later.fact))
     )
 
@@ -59,6 +60,12 @@ class Later:
         self.fact = fact
         self._sentence = _sentence(content_of(fact))
         self._words = frozenset(words_of(self._sentence.text))
+
+    def rivals(self, contents: Sequence[str]) -> Sequence[int]:
+        """The places of the contents that this may supersede, in order."""
+        if self._over:
+            return range(len(contents))
+        return sorted(self._sentence.rivals(ManyTexts(folded_lines(contents))))
 
     def supersedes(self, old: Fact) -> bool:
         """Whether this plainly takes the place of an older fact of the same person."""

@@ -6,7 +6,9 @@ import re
 from dataclasses import dataclass, fields
 from pathlib import Path
 
+from memd.memory.text import fold
 from memd.push.patterns import load, prepared
+from memd.push.prefilter import NOTHING, required_literals
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,13 +34,17 @@ class Telling:
     joins: re.Pattern[str]
     reasons: re.Pattern[str]
     numbers: frozenset[str]
+    literals: tuple[tuple[str, ...], ...]
+    """For each group of `one_value`, by its number: folded texts of which each match of it holds one."""
 
 
 @prepared
 def telling() -> Telling:
     """The patterns and number words."""
     lists = load(Path(__file__).with_suffix(""))
-    names = [field.name for field in fields(Telling) if field.name != "numbers"]
+    names = [field.name for field in fields(Telling) if field.name not in {"numbers", "literals"}]
+    literals = [required_literals(pattern) or NOTHING for pattern in lists["one_value"]]
     lists = {**lists, "one_value": [f"({pattern})" for pattern in lists["one_value"]]}  # its group tells the kind
     patterns = {name: re.compile("|".join(lists[name]), re.IGNORECASE) for name in names}
-    return Telling(**patterns, numbers=frozenset(lists["numbers"]))
+    folded = ((), *(tuple({*map(fold, held)}) for held in literals))
+    return Telling(**patterns, numbers=frozenset(lists["numbers"]), literals=folded)

@@ -42,6 +42,7 @@ _SIGNS_AND_DIGITS: dict[int, str | None] = {
 }
 _SIGNS_AND_DIGITS |= {ord("'"): None}
 """Maps every sign to "." and every digit to "0", so that one search finds a sign before a digit."""
+_NUMBER = ".0"
 _OTHER_SPACE = re.compile(r"[^\S\n ]")
 _IS_CJK = re.compile(f"[{CJK}]")
 # White space next to a CJK character, which some writers type and others do not.
@@ -59,6 +60,12 @@ def one_line(text: str) -> str:
 def fold(text: str) -> str:
     """The text for comparing: width (NFKC), case, white space and the shape of quotation marks do not count."""
     return " ".join(_folded(text).split())
+
+
+def folded_lines(texts: Sequence[str]) -> list[str]:
+    """Each text folded (`fold`), without apostrophes: it holds each word that its `normal_key` has."""
+    joined = "\n".join([text.replace("\n", " ") for text in texts])
+    return _folded(joined).replace("'", "").split("\n")[: len(texts)]
 
 
 def _shape(mark: re.Match[str]) -> str:
@@ -94,13 +101,13 @@ def normal_key(content: str) -> str:
 
 def normal_keys(contents: Sequence[str]) -> list[str]:
     """The `normal_key` of each content; batching costs a fifth per content."""
-    keys = [""] * len(contents)
-    plain: list[int] = []
-    others: list[int] = []
-    for place, content in enumerate(contents):
-        (plain if content.isascii() and not _has_numbers(content) else others).append(place)
+    keys = [content.replace("\n", " ") if "\n" in content else content for content in contents]
+    ascii_ones = [place for place, content in enumerate(keys) if content.isascii()]
+    signs = "\n".join([keys[place] for place in ascii_ones]).translate(_SIGNS_AND_DIGITS).split("\n")
+    plain = [place for place, line in zip(ascii_ones, signs, strict=False) if _NUMBER not in line]
+    others = sorted({*range(len(keys))}.difference(plain))
     for group in (plain, others):
-        lines = _keys("\n".join([contents[place].replace("\n", " ") for place in group])).split("\n")
+        lines = _keys("\n".join([keys[place] for place in group])).split("\n")
         for place, line in zip(group, lines, strict=False):
             keys[place] = line
     return keys
@@ -123,4 +130,4 @@ def _stripped(text: str) -> str:
 
 def _has_numbers(text: str) -> bool:
     """Whether any sign comes before a digit; apostrophes do not count."""
-    return ".0" in text.translate(_SIGNS_AND_DIGITS)
+    return _NUMBER in text.translate(_SIGNS_AND_DIGITS)

@@ -31,6 +31,7 @@ from memd.memory.apply import Applied, Origin, apply, maintenance_due
 from memd.memory.document import Document, Fact, empty_document, withheld_of
 from memd.memory.duplicates import Alike, similarity
 from memd.memory.facts import is_correction, is_manual, is_mergeable, is_note, rank
+from memd.memory.many_texts import ManyTexts
 from memd.memory.merging import neighbours
 from memd.memory.parsing import parse
 from memd.memory.removed import buried, hashes, refusal
@@ -197,7 +198,9 @@ WORDS = st.lists(
 def test_what_is_alike_is_never_passed_over(one: str, other: str, floor: float) -> None:
     """The prefilter rejects no content that reaches the floor."""
     if similarity(one, other) >= max(floor, 0.01):
-        assert Alike(one, floor).may_be(normal_key(other))
+        keys = ["", normal_key(other), normal_key(one)]
+        assert Alike(one, floor).may_be(keys[1])
+        assert 1 in Alike(one, floor).among(ManyTexts(keys))
 
 
 @settings_of(max_examples=300)

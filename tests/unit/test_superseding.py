@@ -132,6 +132,23 @@ def test_blind_replacements(half: str, found: int, of: int) -> None:
     assert not any(ends(row) for row in rows if row["label"] == "beside")
 
 
+def test_what_is_superseded_is_never_passed_over() -> None:
+    """The few searches that find the rivals of a new fact leave out none of those that it supersedes."""
+    rows = list(map(json.loads, BLIND.read_text("utf-8").splitlines()))
+    more = [
+        ("The user’s Ｃａｔ is named Mimi.", "The user's cat is named Momo."),
+        ("住在上海，3 只猫。", "住在上海，5 只猫。"),
+    ]
+    olds = [*(row["old"] for row in rows), *(old for old, _ in more)]
+    found = 0
+    for new in [*(row["new"] for row in rows), *(new for _, new in more)]:
+        later = Later(fact(2, new, evidence=[{"quote": f"{new} We moved and changed it."}]))
+        ended = {place for place, old in enumerate(olds) if later.supersedes(fact(1, old))}
+        assert ended <= set(later.rivals(olds))
+        found += len(ended)
+    assert found >= 12
+
+
 @pytest.mark.parametrize(("half", "stale", "lost"), [("open", 3, 1), ("held_out", 10, 2)])
 def test_changes_over_months(half: str, stale: int, lost: int) -> None:
     """Forty users whose replies forget what they replace: at most so many old values stay, and facts go with them."""

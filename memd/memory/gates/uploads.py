@@ -42,28 +42,32 @@ _ELSEWHERE = re.compile(
 """Uploaded to another place than the conversation: something the user did."""
 
 _TRACE = re.compile(r"/mnt/user-data/uploads/|</?(?:uploaded_files|current_uploads)>", re.IGNORECASE)
-_UPLOAD = re.compile("[Uu][Pp][Ll][Oo]|[Aa][Tt][Tt][Aa][Cc]|上传|附[上加]")
+_UPLOAD = ("uplo", "attac", "上传", "附上", "附加")
+"""Each event holds one of these, in whatever case."""
+
 _GAP = re.compile(r"((?<=[.!?])\s+|(?<=[。！？]))")
 
 
 def is_upload_event(text: str) -> bool:
     """Whether every sentence of the text only says that something was uploaded, in English or Chinese."""
-    if not _names_upload(text):
+    if not names_upload(text):
         return not text.strip()
     return all(_is_event(sentence) for sentence in _GAP.split(text)[::2] if sentence.strip())
 
 
 def without_upload_events(text: str) -> str:
     """The text without sentences that only report an upload."""
-    if not _names_upload(text):
+    if not names_upload(text):
         return text
     parts = [*_GAP.split(text), ""]
     kept = [sentence + gap for sentence, gap in zip(parts[::2], parts[1::2], strict=True) if not _is_event(sentence)]
     return "".join(kept).strip()
 
 
-def _names_upload(text: str) -> bool:
-    return _UPLOAD.search(text) is not None
+def names_upload(text: str) -> bool:
+    """Whether the text may hold an upload event: no sentence of one that does not is any."""
+    folded = text.lower()
+    return any(word in folded for word in _UPLOAD)
 
 
 def _is_event(sentence: str) -> bool:
