@@ -132,16 +132,17 @@ class Steps:
         raw = _answer(claim)
         with self._step("parse"):
             answered, _ = envelope.read(raw, "application/json", work.new)
-        loaded = work.loaded
+        loaded, keeping = work.loaded, Keeping(settings, partial(self._store.read_said, bucket), thread)
         with self._step("apply"):
-            origin = Origin(thread, claim.now, "bench", PROMPT_VERSION, before=work.before)
+            asked = keeping.asked(work, loaded)
+            origin = Origin(thread, claim.now, "bench", PROMPT_VERSION, asked=asked, before=work.before)
             applied = apply(
                 loaded.document, answered.update, work.new, work.taken, origin, settings.apply,
                 maintenance=work.maintenance,
             )  # fmt: skip
         assert applied.added, "nothing to store"
         with self._step("keep"):
-            kept = Keeping(settings, partial(self._store.read_said, bucket), thread).change(work, loaded, applied)
+            kept = keeping.change(work, loaded, applied)
         taken = {thread: [message.identity for message in work.taken]}
         with self._step("write"):
             self._store.commit(bucket, loaded, kept.document, self._held(claim), taken, kept.said)

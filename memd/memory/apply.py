@@ -119,7 +119,7 @@ def apply(  # noqa: PLR0913  (what an update needs; callers name all but the fir
         steps.add(scoping.everywhere.new)
         steps.retire(scoping.everywhere.retired)
         end_relations(draft)
-        end_superseded(draft)
+        end_superseded(draft, steps.contents)
         if not wishes:  # what a fact tells besides may be what the user wants forgotten
             keep_rest(draft, sent)
         entries = scoping.apply(steps, steps_of)
@@ -152,7 +152,8 @@ class _Steps:
         self._outright = outright
         self._supported = supported
         self._settings = draft.settings
-        self._contents = Contents(())
+        self.contents = Contents(())
+        """Those of the draft's facts, from the first new one on."""
         self._removed = removed.hashes(draft.old)
         self._untold = Untold()
 
@@ -172,7 +173,7 @@ class _Steps:
         """Add what passes the gates; only then is what it replaces retired."""
         if not proposed:
             return
-        self._contents = Contents(self._draft.facts.values(), self._settings.near_duplicate)
+        self.contents = Contents(self._draft.facts.values(), self._settings.near_duplicate)
         for index, proposal in proposed:
             self._add(index, proposal)
 
@@ -230,8 +231,8 @@ class _Steps:
         if not evidence:
             return
         confidence, old_ids = self._confidence(proposal, evidence), proposal.replaces
-        same = self._contents.same(content, person)
-        near = self._contents.near(content, person) if same is None else None
+        same = self.contents.same(content, person)
+        near = self.contents.near(content, person) if same is None else None
         if near in self._draft.known and says_more(content, content_of(self._draft.facts[near])):
             old_ids = (*old_ids, near)
         elif near is not None:
@@ -243,7 +244,7 @@ class _Steps:
                 return
             self._draft.put(fact, index)
             self._draft.proved(id_of(fact), self._messages.identities(evidence))
-            self._contents.put(fact)
+            self.contents.put(fact)
             same = id_of(fact)
         elif same in self._draft.added:
             self._draft.refuse("repeated", "newFacts", index)
@@ -262,7 +263,7 @@ class _Steps:
     def _is_late(self, index: int, fact: Fact, said: Saying, old_ids: Sequence[str]) -> bool:
         """Whether a new fact is over by what was said later or by its own date. It then goes to the archive at once."""
         draft = self._draft
-        later = late.successor(draft, self._contents, fact, said, old_ids)
+        later = late.successor(draft, self.contents, fact, said, old_ids)
         if later is None and late.is_over(draft, fact, said):
             draft.refuse("said_earlier", "newFacts", index)  # the archive has it already
             return True
@@ -373,7 +374,7 @@ class _Steps:
                 Ending(old_id, "replaced", replaced_by=fact_id, over=said, proofs=proofs), "newFacts", index
             ):
                 gone.append(old_id)
-                self._contents.drop(old_id)
+                self.contents.drop(old_id)
         if gone:
             draft.change(fact_id, replaces=[*replaces(draft.facts[fact_id]), *gone])
 

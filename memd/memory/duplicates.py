@@ -15,7 +15,7 @@ from math import ceil
 from memd.memory.document import Fact
 from memd.memory.facts import content_of, id_of, person_of
 from memd.memory.many_texts import ManyTexts
-from memd.memory.text import CJK, names, normal_key, normal_keys, same_key
+from memd.memory.text import CJK, folded_lines, names, normal_key, same_key
 
 _WORDS = re.compile(f"[{CJK}]+|[^\\s{CJK}]+")
 IS_CJK = re.compile(f"[{CJK}]")
@@ -66,37 +66,45 @@ def _key(person: str, text: str) -> Key:
 
 
 class Contents:
-    """The facts of a document by what they say. Facts about different persons never count as the same."""
+    """The facts of a document by what they say. Facts about different persons never count as the same.
+
+    A few searches in all of their sentences find those that are worth a look; only these are normalised.
+    """
 
     def __init__(self, facts: Iterable[Fact], threshold: float = 1.0) -> None:
         self._threshold = threshold
-        self._ids: dict[Key, str] = {}
-        self._facts: dict[str, tuple[Key, str]] = {}
-        self._texts: ManyTexts | None = None
+        self._facts: dict[str, Fact] = {}
+        self._lines: ManyTexts | None = None
         self.put(*facts)
 
     def put(self, *facts: Fact) -> None:
         """Add facts; of several that say the same the first counts."""
-        contents = list(map(content_of, facts))
-        self._texts = None
-        for fact, content, normal in zip(facts, contents, normal_keys(contents), strict=True):
-            person = person_of(fact) if "subject" in fact else ""
-            key = person, normal or same_key(content)
-            fact_id = id_of(fact)
-            self._ids.setdefault(_key(*key) if person else key, fact_id)
-            self._facts[fact_id] = key, content
+        self._facts.update((id_of(fact), fact) for fact in facts)
+        self._lines = None
 
     def drop(self, fact_id: str) -> None:
         """Remove a fact."""
-        about, _ = self._facts.pop(fact_id)
-        self._texts = None
-        key = _key(*about)
-        if self._ids.get(key) == fact_id:
-            del self._ids[key]
+        del self._facts[fact_id]
+        self._lines = None
+
+    @property
+    def lines(self) -> ManyTexts:
+        """The sentences as `folded_lines`, in order."""
+        if self._lines is None:
+            self._lines = ManyTexts(folded_lines(list(map(content_of, self._facts.values()))))
+        return self._lines
+
+    def at(self, places: Iterable[int]) -> list[Fact]:
+        """The facts at these places of `lines`, in order."""
+        facts = list(self._facts.values())
+        return [facts[place] for place in sorted(places)]
 
     def same(self, content: str, person: str) -> str | None:
         """The id of the fact that says the same of this person, however spelled."""
-        return self._ids.get(_key(person, _text_key(content)))
+        text = _text_key(content)
+        key, traces = _key(person, text), list(_traces(_WORDS.findall(normal_key(content))))
+        places = self.lines.holding_most(traces, len(traces)) if traces else range(len(self._facts))
+        return next((id_of(fact) for fact in self.at(places) if key_of(fact) == key), None)
 
     def near(self, content: str, person: str) -> str | None:
         """The id of the most similar fact, if it reaches the threshold; the older one of equals."""
@@ -104,20 +112,15 @@ class Contents:
             return None
         best, nearest = self._threshold, None
         alike = Alike(content, best)
-        for fact_id, _ in self.maybe_alike(alike, person):
-            score = alike.to(self._facts[fact_id][1], best)
+        for fact in self.maybe_alike(alike, person):
+            score = alike.to(content_of(fact), best)
             if score > best or (score == best and nearest is None):
-                best, nearest = score, fact_id
+                best, nearest = score, id_of(fact)
         return nearest
 
-    def maybe_alike(self, alike: Alike, person: str) -> Iterator[tuple[str, str]]:
-        """The ids of the facts about a person that may be alike, in order, each with its normalised text."""
-        if self._texts is None:
-            self._texts = ManyTexts([key for (_, key), _ in self._facts.values()])
-        if places := alike.among(self._texts):
-            ids = list(self._facts)
-            about = ((ids[place], self._facts[ids[place]][0]) for place in places)
-            yield from ((fact_id, key) for fact_id, (other, key) in about if other == person)
+    def maybe_alike(self, alike: Alike, person: str) -> list[Fact]:
+        """The facts about a person that may be alike, in order."""
+        return [fact for fact in self.at(alike.among(self.lines)) if person_of(fact) == person]
 
 
 def _text_key(content: str) -> str:
@@ -152,16 +155,17 @@ class Alike:
         self._words = tuple(tuple(_traces([word])) for word in sorted(words, key=len, reverse=True))
         self._least = max(1, ceil(len(words) * (floor - SWAP) / (1 - SWAP)))  # so that the Jaccard index is enough
 
-    def among(self, keys: ManyTexts) -> list[int]:
-        """The places of those that `may_be`, in order."""
+    def among(self, lines: ManyTexts) -> list[int]:
+        """The places of those that `may_be`, of keys or of `folded_lines`."""
         if self._marks:
-            first = set(keys.holding(max(self._marks, key=len)))
+            first = set(lines.holding(max(self._marks, key=len)))
         else:  # who lacks all of the first words lacks too many
-            first = keys.holding_any(traces[0] for traces in self._words[: max(0, len(self._words) - self._least + 1)])
-        return [place for place in sorted(first) if self.may_be(keys.texts[place])]
+            first = lines.holding_any(traces[0] for traces in self._words[: max(0, len(self._words) - self._least + 1)])
+        return [place for place in first if self.may_be(lines.texts[place])]
 
     def may_be(self, key: str) -> bool:
-        """Whether a content with this `normal_key` can reach the floor; never False for one that does."""
+        """Whether a content with this `normal_key` (or folded line) can reach the floor; never False for one that
+        does."""
         for mark in self._marks:
             if mark not in key:
                 return False

@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import accumulate
 
 
 class ManyTexts:
-    """Texts in order. A text is named by its place."""
+    """Texts in order, without line breaks. A text is named by its place."""
 
     def __init__(self, texts: Sequence[str]) -> None:
         self.texts = texts
         self._joined = "\n".join(texts)
-        self._starts = [0, *accumulate([len(text) + 1 for text in texts])]
 
     def holding(self, word: str) -> Iterator[int]:
-        """The places of the texts that hold a word, which has no line break."""
-        at = self._joined.find(word)
+        """The places of the texts that hold a word, in order."""
+        text, place, passed = self._joined, 0, 0
+        at = text.find(word) if self.texts else -1
         while at >= 0:
-            place = bisect_right(self._starts, at) - 1
+            place += text.count("\n", passed, at)
             yield place
-            at = self._joined.find(word, self._starts[place + 1])
+            passed = text.find("\n", at)
+            at = text.find(word, passed) if passed >= 0 else -1
 
     def holding_any(self, words: Iterable[str]) -> set[int]:
         """The places of the texts that hold one of these words."""

@@ -25,7 +25,7 @@ _CJK = re.compile(f"[{CJK}]")
 def end_relations(draft: Draft) -> None:
     """Mark the relationships that new facts end in all facts about the same person that were not said later."""
     for new in [draft.facts[fact_id] for fact_id in draft.added if fact_id in draft.facts]:
-        for fact_id, fact in [(fact_id, fact) for fact_id, fact in draft.facts.items() if "subject" in fact]:
+        for fact_id, fact in [one for one in draft.facts.items() if "subject" in one[1]]:
             person, relationship = subject_of(fact)
             now = _now(new, person, relationship) if person and relationship else ""
             if now and not is_manual(fact) and not earlier(of_fact(new), of_fact(fact)):

@@ -8,31 +8,35 @@ a change and not of a second thing.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator
 from functools import cached_property, lru_cache
 
 from memd.memory.contradicting import Sentence
 from memd.memory.document import Fact
 from memd.memory.draft import Draft
-from memd.memory.facts import category_of, content_of, is_manual, person_of, proven_by, quotes_of, replaces
+from memd.memory.duplicates import Contents
+from memd.memory.facts import category_of, content_of, id_of, is_manual, person_of, proven_by, quotes_of, replaces
 from memd.memory.many_texts import ManyTexts
 from memd.memory.retiring import Ending
 from memd.memory.sayings import earlier, of_fact
 from memd.memory.telling import telling
-from memd.memory.text import CJK, fold, folded_lines
+from memd.memory.text import CJK, fold
 
 _WORD = re.compile(rf"[{CJK}]|[^\W_{CJK}]+")
 _ENDING = re.compile(r"(?<=...)(?:ing|ed|es|s|e)$")
 _DOUBLED = re.compile(r"([bdgmnprt])\1$")
 
 
-def end_superseded(draft: Draft) -> None:
-    """End the facts that the draft's new facts contradict. A fact that the user has said again is left alone."""
+def end_superseded(draft: Draft, contents: Contents) -> None:
+    """End the facts that the draft's new facts contradict. A fact that the user has said again is left alone.
+
+    `contents`: those of the draft's facts, and maybe of some that have ended.
+    """
     for fact_id, index in draft.added.items():
         if fact_id not in draft.facts:
             continue
-        later, known = Later(draft.facts[fact_id]), list(draft.facts)
-        rivals = [known[place] for place in later.rivals([content_of(fact) for fact in draft.facts.values()])]
+        later = Later(draft.facts[fact_id])
+        rivals = map(id_of, contents.at(later.rivals(contents.lines)))
         for old_id in [old_id for old_id in rivals if _may_end(draft, old_id, later)]:
             new = draft.facts[fact_id]
             wish = Ending(old_id, "replaced", replaced_by=fact_id, over=of_fact(new), proofs=proven_by(new))
@@ -41,10 +45,11 @@ def end_superseded(draft: Draft) -> None:
 
 
 def _may_end(draft: Draft, old_id: str, later: Later) -> bool:
+    if old_id not in draft.known or old_id not in draft.facts:
+        return False
     old = draft.facts[old_id]
     return (
-        old_id in draft.known
-        and person_of(old) == person_of(later.fact)
+        person_of(old) == person_of(later.fact)
         and category_of(old) != "event"
         and not is_manual(old)
         and not draft.is_confirmed(old_id)
@@ -61,11 +66,9 @@ class Later:
         self._sentence = _sentence(content_of(fact))
         self._words = frozenset(words_of(self._sentence.text))
 
-    def rivals(self, contents: Sequence[str]) -> Sequence[int]:
-        """The places of the contents that this may supersede, in order."""
-        if self._over:
-            return range(len(contents))
-        return sorted(self._sentence.rivals(ManyTexts(folded_lines(contents))))
+    def rivals(self, lines: ManyTexts) -> Collection[int]:
+        """The places of the `folded_lines` that this may supersede: none that it does is left out."""
+        return range(len(lines.texts)) if self._over else self._sentence.rivals(lines)
 
     def supersedes(self, old: Fact) -> bool:
         """Whether this plainly takes the place of an older fact of the same person."""

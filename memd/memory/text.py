@@ -64,8 +64,13 @@ def fold(text: str) -> str:
 
 def folded_lines(texts: Sequence[str]) -> list[str]:
     """Each text folded (`fold`), without apostrophes: it holds each word that its `normal_key` has."""
-    joined = "\n".join([text.replace("\n", " ") for text in texts])
-    return _folded(joined).replace("'", "").split("\n")[: len(texts)]
+    lines = "\n".join(texts).split("\n")
+    if len(lines) > len(texts):  # a person has broken a line
+        lines = [text.replace("\n", " ") for text in texts]
+    others = [place for place, line in enumerate(lines) if not line.isascii()]
+    for place, line in zip(others, _folded("\n".join([lines[place] for place in others])).split("\n"), strict=False):
+        lines[place] = line
+    return "\n".join(lines).casefold().replace("'", "").split("\n")[: len(texts)]
 
 
 def _shape(mark: re.Match[str]) -> str:

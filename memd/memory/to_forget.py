@@ -33,3 +33,6 @@ class ToForget:
 
 
 NOTHING_TO_FORGET = ToForget()
+
+NO_WISH = ToForget()
+"""The same where wishes were looked for in all messages, and none has any."""

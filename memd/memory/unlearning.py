@@ -33,7 +33,7 @@ from memd.memory.said.matter import Matter
 from memd.memory.said.removal import remove_turns
 from memd.memory.said.turns import NOTHING_SAID
 from memd.memory.said.wishes import says_more_than_a_wish, tells_of_a_wish, wish_of
-from memd.memory.to_forget import ToForget
+from memd.memory.to_forget import NO_WISH, ToForget
 
 MOST = 3
 """Facts that one update may remove because the user asks for it; a model may err, and nothing brings them back."""
@@ -48,7 +48,8 @@ class Wishes:
 
     def __init__(self, origin: Origin, sent: Sequence[Message], messages: UserMessages) -> None:
         self._messages = messages
-        self._told = {m.identity: m.content for m in sent if m.role == "user" and m.name is None and wish_of(m.content)}
+        own = (m for m in sent if m.role == "user" and m.name is None) if origin.asked is not NO_WISH else ()
+        self._told = {m.identity: m.content for m in own if wish_of(m.content)}
         unread = origin.asked.unread
         self._unread = UserMessages(origin.thread_id, unread, {message.identity for message in unread})
         self._any = bool(self._told or unread or origin.asked)

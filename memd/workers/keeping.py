@@ -23,7 +23,7 @@ from memd.memory.said.taking import took_in, turn_hash, turns_of
 from memd.memory.said.turns import Mark, Said, Turn, without
 from memd.memory.store.protocol import Loaded
 from memd.memory.store.said_reader import keeps_said
-from memd.memory.to_forget import NOTHING_TO_FORGET, ToForget
+from memd.memory.to_forget import NO_WISH, ToForget
 from memd.push.times import iso
 from memd.workers.steps import Work
 
@@ -53,7 +53,7 @@ class Keeping:
         """
         kept = work.kept
         if not kept.not_kept:
-            return NOTHING_TO_FORGET
+            return NO_WISH
         gone = kept.no_quotes | self._stored(work, loaded)
         unread = tuple(m for m in work.part.claim.messages if m.role == "user" and m.identity in kept.no_quotes)
         return ToForget(gone, kept.matters, unread)

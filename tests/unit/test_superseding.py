@@ -17,7 +17,9 @@ from memd.evaluation.measuring import Measuring, Source
 from memd.extraction.update import ConfirmedFact, Evidence, NewFact, RetiredFact, Update
 from memd.memory.apply import Origin, apply
 from memd.memory.document import Document, Fact, empty_document
+from memd.memory.many_texts import ManyTexts
 from memd.memory.superseding import Later
+from memd.memory.text import folded_lines
 
 NOW = datetime(2026, 5, 20, 10, 0, tzinfo=UTC)
 CHANGES = Path(__file__).parents[2] / "evaluation" / "changes"
@@ -144,7 +146,7 @@ def test_what_is_superseded_is_never_passed_over() -> None:
     for new in [*(row["new"] for row in rows), *(new for _, new in more)]:
         later = Later(fact(2, new, evidence=[{"quote": f"{new} We moved and changed it."}]))
         ended = {place for place, old in enumerate(olds) if later.supersedes(fact(1, old))}
-        assert ended <= set(later.rivals(olds))
+        assert ended <= set(later.rivals(ManyTexts(folded_lines(olds))))
         found += len(ended)
     assert found >= 12
 

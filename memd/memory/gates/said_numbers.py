@@ -62,8 +62,12 @@ class SaidNumbers:
     """The numbers of everything that was said around a fact, and of what was known. They are read when first needed."""
 
     def __init__(self, texts: Iterable[str], said_on: date) -> None:
-        self._texts = [nfkc(text).lower() for text in texts]
+        self._given = list(texts)
         self._said_on = said_on
+
+    @cached_property
+    def _texts(self) -> list[str]:
+        return [nfkc(text).lower() for text in self._given]
 
     @cached_property
     def _values(self) -> set[float]:
