@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date
 from functools import cache
 from typing import Any, NamedTuple
@@ -24,8 +24,8 @@ from memd.memory.facts import (
     category_of,
     content_of,
     id_of,
-    month_of,
     readable_facts,
+    said_at_of,
     scope_of,
     subject_of,
     whose,
@@ -33,7 +33,7 @@ from memd.memory.facts import (
 from memd.memory.profiles import OFFERED, profile_of, texts_of
 from memd.memory.sayings import of_summary
 from memd.push.limits import shorten_redacted
-from memd.push.times import day_said, month
+from memd.push.times import MONTH_CHARS, day_said, month
 
 PROMPT_VERSION = "9"
 """Stored in the origin of every fact. Raise it with every change below; a change also empties the endpoint's cache."""
@@ -258,7 +258,7 @@ def parse_messages(prompt: str) -> list[Numbered]:
 def _maintenance(request: Request) -> Iterator[str]:
     """The questions about the document itself; most requests have no such questions."""
     if request.maintenance.review:
-        short = short_ids(_ids(request))
+        short = short_ids(_ids(request, readable_facts(request.document)))
         review = request.maintenance.review.items()
         yield _block("review", (f"{_line(short.get(fact_id, fact_id))} {why}" for fact_id, why in review))
     if request.maintenance.merge:
@@ -289,8 +289,10 @@ def _summaries(document: Document) -> Iterator[str]:
 
 def _projects(request: Request) -> Iterator[str]:
     """The facts of each project, by the number that marks its messages."""
+    if not request.projects:
+        return
     numbers = _numbers(request)
-    short = short_ids(_ids(request))
+    short = short_ids(_ids(request, readable_facts(request.document)))
     for project_id, shared in request.projects.items():
         lines = (_line(f"{short[id_of(fact)]} {_cut(content_of(fact))}") for fact in shared.shown)
         body = "\n".join(lines)
@@ -307,10 +309,11 @@ def _numbers(request: Request) -> dict[str, int]:
     return {project_id: number for number, project_id in enumerate(marks, 1)}
 
 
-def _ids(request: Request) -> list[str]:
-    """The ids of all facts that the request may name, so that no short id means two of them."""
+def _ids(request: Request, facts: Sequence[Fact]) -> list[str]:
+    """The ids of all facts that the request may name, so that no short id means two of them. `facts`: the document's
+    readable ones."""
     shared = (fact for project in request.projects.values() for fact in project.facts)
-    return [id_of(fact) for fact in (*readable_facts(request.document), *shared)]
+    return [*(fact["id"] for fact in facts), *map(id_of, shared)]
 
 
 def _cut(content: str) -> str:
@@ -330,20 +333,25 @@ def _facts(request: Request) -> Iterator[str]:
     """
     groups: dict[str, list[str]] = {}
     months: dict[str, str] = {}
-    facts = readable_facts(request.document)
-    short = short_ids(_ids(request))
+    month_at = cache(month)
+    facts, shown = readable_facts(request.document), request.shown
+    short = short_ids(_ids(request, facts))
     for fact in facts:
-        if request.shown is not None and id_of(fact) not in request.shown:
+        fact_id = fact["id"]
+        if shown is not None and fact_id not in shown:
             continue
-        cut, group = _cut(_about(fact)), category_of(fact) + ONLY.get(scope_of(fact).kind, "")
+        group = category_of(fact)
+        if "scope" in fact:
+            group += ONLY.get(scope_of(fact).kind, "")
         lines = groups.setdefault(group, [])
-        if (said := month_of(fact)) != months.get(group, ""):
+        if (said := month_at(said_at_of(fact)[:MONTH_CHARS])) != months.get(group, ""):
             months[group] = said
             lines.append(said or UNDATED)
-        lines.append(_single(f"{short[id_of(fact)]} {cut}"))
+        about = _about(fact) if "subject" in fact else _without_user(fact["content"])
+        lines.append(f"{short[fact_id]} {_cut(about)}")
     for group, lines in groups.items():
         yield f"[{_line(group)}]"
-        yield escape("\n".join(lines))
+        yield escape(_single_lines(lines))
 
 
 def _about(fact: Fact) -> str:
@@ -368,6 +376,15 @@ def _line(text: str) -> str:
 def _single(text: str) -> str:
     """The text as one line; most texts already are one."""
     return text if text.isprintable() and "  " not in text and text.strip() == text else " ".join(text.split())
+
+
+def _single_lines(lines: Sequence[str]) -> str:
+    """These texts as one line each; a look at all of them tells that they are."""
+    text = "\n".join(lines)
+    plain = text.count("\n") == len(lines) - 1 and "".join(text.split("\n")).isprintable()
+    if plain and not any(gap in text for gap in ("  ", " \n", "\n ")) and text.strip() == text:
+        return text
+    return "\n".join(map(_single, lines))
 
 
 def _numbered(index: int, message: Message, day: str, marks: Mapping[str, int]) -> str:

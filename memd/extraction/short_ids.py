@@ -18,11 +18,16 @@ MIN_DIGITS = 4
 
 _PREFIX = "fact_"
 _GENERATED_ID = re.compile(r"fact_[0-9a-f]{8,}")
+_ALL_GENERATED = re.compile(r"(?:fact_[0-9a-f]{8,}+\n)*+")
 _SHORT_ID = re.compile(rf"[0-9a-f]{{{MIN_DIGITS},}}")
 
 
 def short_ids(ids: Collection[str]) -> dict[str, str]:
     """The short id of each id, unique among these. An id that memd did not generate is not shortened."""
+    if _ALL_GENERATED.fullmatch("".join([f"{fact_id}\n" for fact_id in ids])):
+        heads = {fact_id: fact_id[len(_PREFIX) : len(_PREFIX) + MIN_DIGITS] for fact_id in ids}
+        if len(set(heads.values())) == len(heads):  # so it is in most memories
+            return heads
     short = {fact_id: fact_id for fact_id in ids}
     waiting = {fact_id: fact_id[len(_PREFIX) :] for fact_id in ids if _GENERATED_ID.fullmatch(fact_id)}
     size = MIN_DIGITS

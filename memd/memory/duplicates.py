@@ -79,8 +79,10 @@ class Contents:
 
     def put(self, *facts: Fact) -> None:
         """Add facts; of several that say the same the first counts."""
+        before = len(self._facts)
         self._facts.update((id_of(fact), fact) for fact in facts)
-        self._lines = None
+        grown = len(self._facts) == before + len(facts)
+        self._lines = self._lines.and_(_folded(facts)) if self._lines is not None and grown else None
 
     def drop(self, fact_id: str) -> None:
         """Remove a fact."""
@@ -91,7 +93,7 @@ class Contents:
     def lines(self) -> ManyTexts:
         """The sentences as `folded_lines`, in order."""
         if self._lines is None:
-            self._lines = ManyTexts(folded_lines(list(map(content_of, self._facts.values()))))
+            self._lines = ManyTexts(_folded(self._facts.values()))
         return self._lines
 
     def at(self, places: Iterable[int]) -> list[Fact]:
@@ -121,6 +123,10 @@ class Contents:
     def maybe_alike(self, alike: Alike, person: str) -> list[Fact]:
         """The facts about a person that may be alike, in order."""
         return [fact for fact in self.at(alike.among(self.lines)) if person_of(fact) == person]
+
+
+def _folded(facts: Iterable[Fact]) -> list[str]:
+    return folded_lines(list(map(content_of, facts)))
 
 
 def _text_key(content: str) -> str:

@@ -249,7 +249,10 @@ def readable_facts(document: Document) -> list[Fact]:
     return [
         fact
         for fact in (facts if isinstance(facts, list) else ())
-        if isinstance(fact, dict) and id_of(fact) and isinstance(fact.get("content"), str)
+        if isinstance(fact, dict)
+        and isinstance(fact.get("content"), str)
+        and isinstance(fact_id := fact.get("id"), str)
+        and fact_id
     ]
 
 

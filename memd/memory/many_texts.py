@@ -12,6 +12,10 @@ class ManyTexts:
         self.texts = texts
         self._joined = "\n".join(texts)
 
+    def and_(self, more: Sequence[str]) -> ManyTexts:
+        """These and further texts behind them."""
+        return ManyTexts([*self.texts, *more])
+
     def holding(self, word: str) -> Iterator[int]:
         """The places of the texts that hold a word, in order."""
         text, place, passed = self._joined, 0, 0

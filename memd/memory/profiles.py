@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import islice
 from typing import Any, Literal, NamedTuple
 
 from memd.errors import Rejected
@@ -208,7 +209,8 @@ def is_due(document: Document, now: datetime) -> bool:
     """
     asked = document.get("profiledAt")
     since = asked if isinstance(asked, str) and asked <= now.strftime("%Y-%m-%dT%H:%M:%SZ") else ""
-    return sum(created_at(fact) > since for fact in facts_of(document)) >= EVERY
+    new = (fact for fact in reversed(facts_of(document)) if created_at(fact) > since)
+    return len(list(islice(new, EVERY))) == EVERY
 
 
 def _held(document: Document) -> dict[str, Any]:

@@ -92,12 +92,12 @@ class _Dates:
 
     def why(self, fact: Fact) -> Why | None:
         """Why the fact is due for review; None when it is not."""
+        created = fact.get("createdAt")
+        if "validUntil" not in fact and type(created) is str and created >= self._stale:
+            return None  # the fast path: most facts are new enough by this alone
         ended = "" < valid_until(fact) < self._now
-        if not ended:
-            if created_at(fact) >= self._stale:  # the fast path: most facts are new enough by this alone
-                return None
-            if not "" < _last(fact) < self._stale:
-                return None
+        if not ended and (created_at(fact) >= self._stale or not "" < _last(fact) < self._stale):
+            return None
         if is_manual(fact) or (not ended and is_correction(fact) and _last(fact) >= self._stale_correction):
             return None
         return "ended" if ended else "stale"

@@ -118,7 +118,7 @@ def redact(text: str, *, pii: bool = False) -> tuple[str, Counter[str]]:
 
 def holds_secret(text: str) -> bool:
     """Whether the text has a secret, or the mark of one that was cut out."""
-    return MARK.search(text) is not None or bool(find(text))
+    return bool(text) and (MARK.search(text) is not None or bool(find(text)))
 
 
 def find(text: str) -> list[Span]:

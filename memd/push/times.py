@@ -14,6 +14,9 @@ AHEAD = timedelta(seconds=60)
 _CREATED_AT = re.compile(r"[0-9][0-9T:. +Zz-]{3,63}")
 _NUMBER = re.compile(r"-?[0-9]{1,20}(\.[0-9]{1,20})?(e[+-]?[0-9]{1,3})?")
 _MONTH = re.compile(r"\d{4}-(?:0[1-9]|1[0-2])")
+MONTH_CHARS = 7
+"""Characters of a time that tell its month."""
+
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _FIRST_US = int((datetime.min.replace(tzinfo=UTC) - _EPOCH).total_seconds()) * 1_000_000
 _END_US = (int((datetime.max.replace(tzinfo=UTC, microsecond=0) - _EPOCH).total_seconds()) + 1) * 1_000_000

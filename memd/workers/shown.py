@@ -15,7 +15,7 @@ from functools import lru_cache
 from memd.context import Message
 from memd.extraction.protocol import Maintenance
 from memd.memory import merging
-from memd.memory.document import Document, Fact
+from memd.memory.document import Document, Fact, facts_of
 from memd.memory.facts import category_of, content_of, evidence_of, id_of, is_correction, readable_facts, subject_of
 from memd.memory.text import CJK, fold
 from memd.recall.words import beginnings, roots
@@ -51,8 +51,7 @@ def shown(
     document: Document, thread_id: str, new: Sequence[Message], before: Sequence[Message], maintenance: Maintenance
 ) -> frozenset[str] | None:
     """The ids of the facts to show; None: all of them. The same input gives the same ids."""
-    facts = readable_facts(document)
-    if len(facts) <= ENOUGH:
+    if len(facts_of(document)) <= ENOUGH or len(facts := readable_facts(document)) <= ENOUGH:
         return None
     asked = {*maintenance.review, *merging.neighbours(document, maintenance.merge)}
     quoted = frozenset(_last_quoted(facts, thread_id))

@@ -200,7 +200,8 @@ def _plain(text: str) -> str:
         text = html.unescape(text)
     if not text.isascii():
         text = nfkc(text)
-        text = "".join(char for char in text if unicodedata.category(char) != "Cf")
+        for sign in [char for char in set(text) if unicodedata.category(char) == "Cf"]:
+            text = text.replace(sign, "")
         text = _CJK_GAP.sub("", text.casefold().translate(_LOOKALIKES))
     return _SPACES.sub(" ", text.casefold()).strip()
 

@@ -49,7 +49,8 @@ def fact_refusal(fact: NewFact, content: str, settings: ApplySettings) -> str | 
 
 def without_words_to_the_assistant(fact: NewFact) -> NewFact:
     """The fact without asides that do no more than speak to the assistant, or of it: the fact itself may be true."""
-    spoken = {name for name in ("source_error", "backstory") if kind_of(getattr(fact, name) or "") == "addressed"}
+    asides = {name: text for name in ("source_error", "backstory") if (text := getattr(fact, name))}
+    spoken = {name for name, text in asides.items() if kind_of(text) == "addressed"}
     return replace(fact, **dict.fromkeys(spoken)) if spoken else fact
 
 

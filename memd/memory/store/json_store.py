@@ -392,8 +392,8 @@ class JsonStore:
     def _check_folders(self, owner: Bucket) -> None:
         """Refuse a folder that is a link: what is behind it is not in this store, and no forgetting would reach it."""
         bottom = paths.folder(self._data_dir, owner, shared=self._shared)
-        top = bottom if owner.project_id else paths.user_folder(self._data_dir, owner.user_id, shared=self._shared)
-        between = [folder for folder in (bottom, *bottom.parents) if folder == top or top in folder.parents]
+        is_top = owner.project_id or owner.agent_name == DEFAULT_AGENT  # else: the user's, and that of their agents
+        between = [bottom] if is_top else [bottom, bottom.parent, bottom.parent.parent]
         try:
             linked = any(folder.is_symlink() for folder in between)
         except OSError as error:

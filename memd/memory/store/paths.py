@@ -90,12 +90,17 @@ def trash_folders(data_dir: Path) -> list[Path]:
 
 def bucket_lock(data_dir: Path, bucket: Bucket) -> Path:
     """The lock file of a bucket: one of 256, by the bucket's hash; never removed."""
-    return data_dir / LOCKS / bucket.hash[:2]
+    return _lock(data_dir, bucket.hash[:2])
 
 
 def owner_lock(data_dir: Path, owner: str) -> Path:
     """The lock file of a user, given their hash: one of 256; never removed."""
-    return data_dir / LOCKS / "owners" / owner[:2]
+    return _lock(data_dir, f"owners/{owner[:2]}")
+
+
+@lru_cache(maxsize=1024)
+def _lock(data_dir: Path, name: str) -> Path:
+    return data_dir / LOCKS / name
 
 
 def id_lock(data_dir: Path) -> Path:
