@@ -1,9 +1,8 @@
 """Every setting with its type, bounds and default. Defaults are written here and nowhere else in the code.
 
-`config.yaml` repeats all of them with unit and reason, and a test compares the two.
+`config.yaml` repeats all of them with unit and reason, and a test compares the two. Annotations are not strings here:
+msgspec would evaluate them anew in each process, which takes as long as Python's own start.
 """
-
-from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from datetime import UTC, tzinfo

@@ -1,7 +1,7 @@
-"""The extractor that calls a Messages API with Anthropic's SDK; `base_url` may name any server that speaks this API.
+"""The extractor that calls a Messages API; `base_url` may name any server that speaks this API.
 
 One call per extraction, without retries: the inbox is the only retry authority. A total deadline and a limit on bytes
-hold whatever the endpoint sends. Importing this module imports the SDK (a second of CPU).
+hold whatever the endpoint sends. Importing this module imports httpx2 (a tenth of a second of CPU).
 """
 
 from __future__ import annotations
@@ -10,14 +10,22 @@ from typing import Any
 
 from memd.config import ExtractionSettings
 from memd.extraction import envelope, failures
-from memd.extraction.anthropic_client import check, open_clients, post
+from memd.extraction.anthropic_client import check, describe, open_clients, post
 from memd.extraction.learnt import Learnt, schema_in_prompt
 from memd.extraction.prompt import PROMPT_VERSION, build, instructions
 from memd.extraction.protocol import Extraction, Request
 from memd.extraction.update import PLAIN, Extras, json_schema
 from memd.extraction.writing import ModelWriter
 
-__all__ = ["AnthropicExtractor", "check", "open_clients", "open_extractor", "open_writer", "request_options"]
+__all__ = [
+    "AnthropicExtractor",
+    "check",
+    "describe",
+    "open_clients",
+    "open_extractor",
+    "open_writer",
+    "request_options",
+]
 
 _NO_EFFORT = ("claude-haiku-4-5", "claude-sonnet-4-5")
 """Models that refuse `output_config.effort` with status 400."""

@@ -12,13 +12,13 @@ from typing import Any
 from memd.config import ExtractionSettings
 from memd.extraction import envelope, failures, openai_envelope
 from memd.extraction.learnt import LENGTHS, Learnt, schema_in_prompt
-from memd.extraction.openai_client import check, open_clients, post
+from memd.extraction.openai_client import check, describe, open_clients, post
 from memd.extraction.prompt import PROMPT_VERSION, build, instructions
 from memd.extraction.protocol import Extraction, Request
 from memd.extraction.update import PLAIN, Extras, json_schema
 from memd.extraction.writing import ModelWriter
 
-__all__ = ["OpenAIExtractor", "check", "open_clients", "open_extractor", "open_writer"]
+__all__ = ["OpenAIExtractor", "check", "describe", "open_clients", "open_extractor", "open_writer"]
 
 
 class OpenAIExtractor:

@@ -54,6 +54,12 @@ async def post(clients: Pool[openai.AsyncOpenAI], body: dict[str, Any], deadline
     return answer.http_response.content, answer.headers.get("content-type", "")
 
 
+async def describe(clients: Pool[openai.AsyncOpenAI], model: str, deadline_s: float) -> None:
+    """Ask for the description of a model, which costs no tokens. Raises ExtractionFailed."""
+    async with clients.call(deadline_s) as client:
+        await client.models.with_raw_response.retrieve(model, timeout=deadline_s)
+
+
 def check(settings: ExtractionSettings) -> None:
     """Raises ConfigError for a key that no request can carry, or for an address that is not an http(s) address."""
     _key(settings)

@@ -1,6 +1,6 @@
-"""HTTP below both SDKs: addresses, keys, connections, a total deadline, and limits on the size of a response.
+"""HTTP below both protocols: addresses, keys, connections, a total deadline, and limits on the size of a response.
 
-Importing this module imports httpx2, as each SDK does.
+Importing this module imports httpx2, as OpenAI's SDK does.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ ERROR_BODY_BYTES = 65_536
 
 
 class Client(Protocol):
-    """The client of an SDK."""
+    """The client of a protocol: memd's own, or an SDK's."""
 
     async def close(self) -> None:
         """Close its connections."""
@@ -39,7 +39,7 @@ C = TypeVar("C", bound=Client)
 
 
 class Errors(NamedTuple):
-    """The errors of an SDK: their base, that of a call without an answer in time, and that of a status."""
+    """The errors of a client: their base, that of a call without an answer in time, and that of a status."""
 
     base: type[Exception]
     timeout: type[Exception]
@@ -47,7 +47,7 @@ class Errors(NamedTuple):
 
 
 class Pool(Generic[C]):
-    """Clients of one SDK for up to `concurrency` calls at once. A call takes the client with the fewest calls."""
+    """Clients of one kind for up to `concurrency` calls at once. A call takes the client with the fewest calls."""
 
     def __init__(
         self, make: Callable[[dict[str, Any]], C], errors: Errors, *, concurrency: int, max_bytes: int
@@ -62,7 +62,7 @@ class Pool(Generic[C]):
     async def call(self, deadline_s: float) -> AsyncIterator[C]:
         """The least used client, for one call with a total deadline.
 
-        A timeout or an error of the SDK becomes an ExtractionFailed. A cancelled call stays cancelled.
+        A timeout or an error of the client becomes an ExtractionFailed. A cancelled call stays cancelled.
         """
         place = self._calls.index(min(self._calls))
         self._calls[place] += 1
@@ -71,7 +71,7 @@ class Pool(Generic[C]):
                 yield self._clients[place]
         except TimeoutError:
             raise failures.unreached("timeout") from None
-        except Aborted as aborted:  # OpenAI's SDK lets it through, Anthropic's wraps it
+        except Aborted as aborted:
             raise aborted.failure from None
         except self._errors.base as error:
             raise _translated(error, self._errors) from None
@@ -96,14 +96,10 @@ def timeouts(deadline_s: float) -> httpx2.Timeout:
 
 
 def _translated(error: Any, errors: Errors) -> ExtractionFailed:
-    """memd's error for an error of an SDK, without its text."""
+    """memd's error for an error of a client, without its text."""
     if isinstance(error, errors.status):
         return _of_status(error.response)
-    if isinstance(error, errors.timeout):
-        return failures.unreached("timeout")
-    # No status: our own limit, or the connection.
-    cause = error.__cause__
-    return cause.failure if isinstance(cause, Aborted) else failures.unreached("connection")
+    return failures.unreached("timeout" if isinstance(error, errors.timeout) else "connection")
 
 
 def _of_status(response: httpx2.Response) -> ExtractionFailed:
@@ -120,7 +116,8 @@ def checked_address(address: str) -> str:
     try:
         parts = urlsplit(address)
         usable = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
-    except ValueError:
+        httpx2.URL(address)
+    except (ValueError, httpx2.InvalidURL):
         usable = False
     if not usable:
         raise ConfigError("setting extraction.base_url is not an http(s) address")
