@@ -112,10 +112,12 @@ class NamedSecrets:
     def _near_words(self, found: dict[str, list[Place]], text: str, cut: list[Place]) -> Iterator[Span]:
         """The secrets near words of their kind, but for what is cut anyway."""
         windows = {
-            kind: _outside(_windows(places, text, lines=kind == "recovery"), cut) for kind, places in found.items()
+            kind: _outside(_windows(places, text, lines=kind == "recovery"), cut)
+            for kind, places in found.items()
+            if places
         }
-        for near in self._near:
-            for first, last in windows[near.word]:
+        for near in self._near if windows else ():
+            for first, last in windows.get(near.word, ()):
                 for match in near.values.finditer(text, first, last):
                     if near.is_secret(match["secret"]):
                         yield *match.span("secret"), near.kind

@@ -56,6 +56,9 @@ _ENDLESS = "*+?{"
 _LITERAL = itemgetter(1)
 """What the automaton returns besides the place."""
 
+WORTH = 0.8
+"""A second set of literals that more texts have than this share rules out too little."""
+
 Literals = frozenset[str]
 NOTHING: Literals = frozenset({""})
 
@@ -66,15 +69,18 @@ class Prefilter(Generic[V]):
     def __init__(self, patterns: Iterable[tuple[str, V]], *, folded: bool = False) -> None:
         self._folded = folded
         self._always: list[V] = []
-        self._owners: dict[str, list[V]] = defaultdict(list)
+        self._owners: dict[str, list[tuple[V, Literals]]] = defaultdict(list)
+        """By literal the values whose regex requires it or others, with further literals: it requires one of these."""
+
         for source, value in patterns:
-            literals = _folded_literals(source) if folded else required_literals(source)
+            literals, further = _folded_literals(source) if folded else _both_literals(source)
             if not literals:
                 self._always.append(value)
             for literal in literals:
-                self._owners[literal].append(value)
+                self._owners[literal].append((value, further))
+        known = {one for owners in self._owners.values() for _, further in owners for one in further} | {*self._owners}
         self._automaton = ahocorasick.Automaton()
-        for literal in self._owners:
+        for literal in known:
             self._automaton.add_word(_as_bytes(literal), literal)
         self._automaton.make_automaton()
 
@@ -82,7 +88,7 @@ class Prefilter(Generic[V]):
         """All values, some more than once."""
         yield from self._always
         for owners in self._owners.values():
-            yield from owners
+            yield from (value for value, _ in owners)
 
     def literals_in(self, text: str) -> list[str]:
         """The required literals that occur in a text."""
@@ -91,28 +97,42 @@ class Prefilter(Generic[V]):
 
     def could_match(self, literals: Sequence[str]) -> bool:
         """Whether any regex could match a text with these literals (of `literals_in`)."""
-        return bool(literals or self._always)
+        return bool(self._always) or any(literal in self._owners for literal in literals)
 
     def finds(self, text: str) -> bool:
         """Whether any regex could match the text; stops at the first literal."""
         if self._always or not self._owners:
             return bool(self._always)
-        return next(self._automaton.iter(_as_bytes(_fold(text) if self._folded else text)), None) is not None
+        found = self._automaton.iter(_as_bytes(_fold(text) if self._folded else text))
+        return any(literal in self._owners for _, literal in found)
 
     def select(self, text: str) -> set[V]:
         """The values whose regex could match the text."""
-        return {*self._always, *(owner for literal in self.literals_in(text) for owner in self._owners[literal])}
+        return set(self._likely(self.literals_in(text)))
 
     def select_part(self, literals: Sequence[str], part: str) -> list[V]:
         """The values whose regex could match a part of a text with these literals, some more than once.
 
         Not for regexes that ignore case.
         """
-        return [*self._always, *(owner for literal in literals if literal in part for owner in self._owners[literal])]
+        return self._likely([literal for literal in literals if literal in part])
+
+    def _likely(self, literals: Sequence[str]) -> list[V]:
+        """The values whose regex could match a text with just these literals, some more than once."""
+        present = frozenset(literals)
+        owned = (owner for literal in literals if literal in self._owners for owner in self._owners[literal])
+        return [*self._always, *(value for value, further in owned if not further or not present.isdisjoint(further))]
 
 
-def _folded_literals(source: str) -> Literals:
-    return frozenset(map(_fold, required_literals(_FOLDED_GROUP.sub("(?:", source))))
+def _folded_literals(source: str) -> tuple[Literals, Literals]:
+    both = _both_literals(_FOLDED_GROUP.sub("(?:", source))
+    return frozenset(map(_fold, both[0])), frozenset(map(_fold, both[1]))
+
+
+def _both_literals(source: str) -> tuple[Literals, Literals]:
+    """The `required_literals` of a regex, and further ones of which each match has one too; without such, none."""
+    part = _read(source)
+    return (frozenset(), frozenset()) if "" in part.required else (part.required, part.further)
 
 
 def _fold(text: str) -> str:
@@ -137,16 +157,24 @@ class _Unknown(Exception):
 class _Part:
     """A part of a regex. `exact`: every text it can match, when there are few; `required`: each match contains one.
 
-    `first`: each match begins with one. `begins`: each match begins with a required literal.
+    `first`: each match begins with one. `begins`: each match begins with a required literal. `further`: each match also
+    contains one of these; empty where that says nothing.
     """
 
     def __init__(
-        self, exact: Literals | None, required: Literals = NOTHING, *, first: Literals = NOTHING, begins: bool = False
+        self,
+        exact: Literals | None,
+        required: Literals = NOTHING,
+        *,
+        first: Literals = NOTHING,
+        begins: bool = False,
+        further: Literals = frozenset(),
     ) -> None:
         self.exact = exact
         self.required = required if exact is None else exact
         self.first = first if exact is None else exact
         self.begins = begins
+        self.further = further
 
 
 _ANYTHING = _Part(None)
@@ -207,9 +235,13 @@ class _Reader:
                 first = frozenset(map("".join, product(run, part.first)))
             if part.exact is None and len(run) * len(part.required) <= MAX_LITERALS and part.begins:
                 run = frozenset(map("".join, product(run, part.required)))
-            sets += [run, part.required]
+            sets += [run, part.required, part.further or NOTHING]
             run = NOTHING if part.exact is None else part.exact
-        return _Part(run) if first is None else _Part(None, min((*sets, run), key=_cost), first=first)
+        if first is None:
+            return _Part(run)
+        best, *others = sorted(dict.fromkeys((*sets, run)), key=_cost)
+        further = next((one for one in others if best.isdisjoint(one) and _cost(one) < WORTH), frozenset())
+        return _Part(None, best, first=first, further=further)
 
     def _part(self) -> _Part:
         if run := _RUN.match(self._pattern, self.at):

@@ -156,8 +156,8 @@ def _spans(text: str) -> Iterator[Span]:
     if "@" in text:
         yield from _marked(patterns.url_password, text, "password")
     yield from _tokens(text)
-    joined = without(_BREAK, text)
-    if joined.text != text:
+    joined = without(_BREAK, text) if "\n" in text else None
+    if joined is not None and joined.text != text:
         yield from ((*joined.original(start, end), kind) for start, end, kind in _tokens(joined.text))
     yield from _requests(text, lowered)
     yield from ((start, end, "card") for start, end in cards(text))

@@ -73,6 +73,7 @@ def test_every_match_has_a_required_literal(pattern: str, data: st.DataObject) -
     found = re.search(pattern, text)
     assert found is not None
     assert any(literal in found[0] for literal in required_literals(pattern))
+    assert Prefilter([(pattern, pattern)]).select(found[0])
 
 
 def test_every_match_of_the_shipped_patterns_has_a_required_literal() -> None:
@@ -116,14 +117,15 @@ def test_patterns_that_ignore_case_are_candidates_wherever_they_match(text: str)
 
 
 def _matches(patterns: list[str], rows: list[str]) -> int:
-    """How many matches there are; each contains one of the literals its pattern requires."""
+    """How many matches there are; each contains one of the literals its pattern requires, and of the further ones."""
     matches = 0
     for source in patterns:
-        literals = required_literals(source)
+        literals, prefilter = required_literals(source), Prefilter([(source, source)])
         for text in rows:
             for found in re.finditer(source, text):
                 matches += 1
                 assert not literals or any(literal in found[0] for literal in literals), source
+                assert prefilter.select(found[0]) == {source}
     return matches
 
 
@@ -144,6 +146,17 @@ def test_what_occurs_is_a_candidate(text: str, others: list[str]) -> None:
     whole = f"{text} {literal}"
     found = prefilter.select_part(prefilter.literals_in(whole), whole)
     assert set(found) == {source for source in sources if source in whole}
+
+
+def test_a_regex_is_tried_only_where_all_that_it_requires_occurs() -> None:
+    """Of two sets of literals both count, of a group's too; what is optional, repeated or ahead does not."""
+    source = r"\b(?:please|kindly) (?:do not|never) \w+ (?:store|log) (?:this|that)?(?=zzz)"
+    prefilter = Prefilter([(source, 1)])
+    assert prefilter.select("please do not ever log it") == {1}
+    for text in ("please log it", "do not ever store", "kindly store it"):
+        assert not prefilter.select(text)
+        assert not prefilter.select_part(prefilter.literals_in(f"{text} please do not log"), text)
+    assert not prefilter.could_match(["log"]) or not prefilter.could_match(["do not"])
 
 
 @pytest.mark.parametrize(

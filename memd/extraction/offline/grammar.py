@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
+from operator import itemgetter
 from pathlib import Path
 from typing import NamedTuple
 
@@ -102,19 +103,30 @@ def language(name: str) -> Grammar:
 
 def recognise(fact_id: str, content: str) -> KnownFact:
     """The form that could have stored a fact, with the value."""
-    for form in _longest_first():
-        before, _, after = form.stored.partition("{0}")
+    sizes, begun = _by_beginning()
+    likely = [one for size in sizes for one in begun.get(content[:size], ())]
+    for _, before, after, form in sorted(likely, key=itemgetter(0)):
         value = content[len(before) : len(content) - len(after)].strip()
-        if value and content.startswith(before) and content.endswith(after) and form.value.match(value):
+        if value and content.endswith(after) and form.value.match(value):
             return KnownFact(fact_id, content, value.casefold(), form)
     return KnownFact(fact_id, content)
 
 
+_Stored = tuple[int, str, str, Form]
+"""The place of a form among all, and what stands before and behind its value."""
+
+
 @cache
-def _longest_first() -> list[Form]:
-    """ "The user is from {0}." is not "The user is {0}." with another value."""
+def _by_beginning() -> tuple[list[int], dict[str, list[_Stored]]]:
+    """The forms by what stands before the value, and the lengths of that. The longest form is the first of all: "The
+    user is from {0}." is not "The user is {0}." with another value."""
     forms = (*language("en").forms, *language("zh").forms)
-    return sorted((form for form in forms if "{1}" not in form.stored), key=lambda form: -len(form.stored))
+    ordered = sorted((form for form in forms if "{1}" not in form.stored), key=lambda form: -len(form.stored))
+    begun: dict[str, list[_Stored]] = {}
+    for place, form in enumerate(ordered):
+        before, _, after = form.stored.partition("{0}")
+        begun.setdefault(before, []).append((place, before, after, form))
+    return sorted({*map(len, begun)}), begun
 
 
 def _gap(seam: str) -> str:

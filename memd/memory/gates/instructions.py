@@ -54,7 +54,9 @@ _FLAG = re.compile("\U0001f3f4[\U000e0020-\U000e007e]+\U000e007f")
 
 _TAG = re.compile("[\U000e0000-\U000e007f]")
 _CJK_GAP = re.compile(rf"(?<=[{CJK}])[^\S\n]+(?=[{CJK}])")
-_SPACES = re.compile(r"[^\S\n]+")
+_SPACES = re.compile(r"[^\S\n ][^\S\n]*| [^\S\n]+")
+"""White space that is not a single space already."""
+
 _SPELLED = re.compile(r"(?<!\w)(?:[^\W\d_][ .*_-]{1,3}){7,}[^\W\d_](?!\w)")
 """Eight letters or more, spelled out one by one: no such sentence is worth storing."""
 

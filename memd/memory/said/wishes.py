@@ -153,9 +153,11 @@ def tells_of_a_wish(content: str) -> bool:
 def _looked_at(text: str) -> tuple[str, list[_Found]]:
     """The user's own words in a turn, and every match of a wish in them."""
     prefilter = _prefilter()
-    if not prefilter.finds(_folded(_ends(text))):
+    folded = _folded(_ends(text))
+    if not prefilter.finds(folded):
         return "", []
-    words = _QUOTED.sub(_gap, _folded(_ends(own_words(text))))
+    own = own_words(text)
+    words = _QUOTED.sub(_gap, folded if own == text else _folded(_ends(own)))
     literals = prefilter.literals_in(words)
     found: list[_Found] = []
     for sentence in _SENTENCE.finditer(words) if prefilter.could_match(literals) else ():
