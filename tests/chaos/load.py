@@ -8,6 +8,7 @@ do: every fifth push repeats the turn before it, and after every twentieth push 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -58,6 +59,18 @@ def _agent(plan: Plan, index: int) -> str:
     return f"agent-{index}" if plan.agents > 1 else DEFAULT_AGENT
 
 
+def pace(plan: Plan) -> Iterator[dict[str, Any]]:
+    """The pushes whose drain shows the pace of the machine, in the format of the raw door.
+
+    Each of these users has as many threads and turns as one of the run, so that they cost as much.
+    """
+    for number in range(plan.pace_users * plan.threads * plan.turns):
+        place, conversation = divmod(number, plan.pace_users * plan.threads)
+        user, thread = divmod(conversation, plan.threads)
+        this = Turn(number, Bucket(f"pace-{user}", _agent(plan, 0)), f"thread-{thread}", place)
+        yield _body(this, this.messages)
+
+
 def mark(plan: Plan, number: int) -> str:
     """The project that a context is marked for; "" for most."""
     if number % plan.marked_every != 3 % plan.marked_every:
@@ -87,11 +100,16 @@ def push(plan: Plan, number: int) -> dict[str, Any]:
     messages = this.messages
     if number % 5 == 0 and this.place > 0:
         messages = turn(plan, number - plan.conversations).messages + messages
+    body = _body(this, messages)
+    if marked := mark(plan, number):
+        body["project_id"] = marked
+    return body
+
+
+def _body(this: Turn, messages: list[dict[str, str]]) -> dict[str, Any]:
     body: dict[str, Any] = {"thread_id": this.thread, "user_id": this.bucket.user_id, "messages": messages}
     if this.bucket.agent_name:
         body["agent_name"] = this.bucket.agent_name
-    if marked := mark(plan, number):
-        body["project_id"] = marked
     return body
 
 

@@ -64,12 +64,18 @@ class Plan:
 
     concurrency: int = 16
     model_delay_s: float = 0.02
-    drain_within_s: float = 10.0
-    """Deadline for an empty inbox after the last kill and the last push, on free cores, with at most half of the
-    contexts in it; it grows with the load of the machine, and with what that load has left in the inbox beyond this."""
+    pace_users: int = 4
+    """Users besides those of the run, with as many contexts each. They are drained before the first kill: the pace of
+    the same machine, fleet and store. 0: no pace is measured, and the last drain has `recover_s` alone."""
+
+    pace_times: float = 2.5
+    """After the last kill and the last push a context may take so many times as long as at that pace."""
+
+    recover_s: float = 10.0
+    """Seconds on free cores that the drain may take beyond that: for leases, pauses and parts that start again."""
 
     patience_s: float = 180.0
-    """A run that has not drained by then is ended. `drain_within_s` grows with the load, this does not."""
+    """A run that has not drained by then is ended. The time allowed grows with the load, this does not."""
 
     watch_pause_s: float = 0.02
     """Pause of the watcher between two looks at all documents."""
@@ -87,6 +93,11 @@ class Plan:
     def projects(self) -> int:
         """Projects, of at most some 400 facts each."""
         return max(2, -(-self.contexts // (400 * self.marked_every)))
+
+    @property
+    def turns(self) -> int:
+        """Contexts of one thread of one bucket."""
+        return self.contexts // self.agents // self.conversations
 
     @property
     def conversations(self) -> int:
@@ -177,7 +188,8 @@ def small(seed: int) -> Plan:
         least_kills=0,  # in so short a time a role can lack a process at its turn
         shares=(("server", 2), ("child", 4), ("producer", 2), ("scheduler", 1), ("worker", 1)),
         lease_s=1.0,
-        drain_within_s=30,  # a worker needs seconds to start where other tests run at the same time
+        pace_users=0,
+        recover_s=30,  # a worker needs seconds to start where other tests run at the same time
         patience_s=60,
     )
 

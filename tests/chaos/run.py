@@ -21,12 +21,13 @@ from chaos.fleet import Fleet, processes_of
 from chaos.kills import Killer
 from chaos.model import MIXED
 from chaos.plan import DATA, Plan
+from chaos.producer import BATCH
 from chaos.progress import Display
 from chaos.report import Report
 from memd.client import Memd
 from memd.context import Bucket
 from memd.errors import MemdError
-from memd.inbox import library
+from memd.inbox import library, verbs
 from memd.inbox.connection import connect
 from memd.inbox.figures import workers_listening
 from memd.memory.document import Document
@@ -98,6 +99,7 @@ class Run:
         self._fleet.start()
         wait_for(self._ready, "the inbox is set up and all workers listen", READY_S)
         self._warm_up()
+        self._measure_pace()
         self._fleet.start_pushing(time.monotonic())
 
     def _ready(self) -> bool:
@@ -115,6 +117,18 @@ class Run:
                     project.set_member(f"user-{user}", "editor")
             app.flush(wait=True, timeout_s=WARM_UP_S)  # if it takes longer, the end of the run shows why
         self._baseline |= leftovers.descriptors(self._fleet)
+
+    def _measure_pace(self) -> None:
+        """Drain the contexts of some more users before anything is killed, and note how long one of them takes."""
+        pushes = [json.dumps(push) for push in load.pace(self._plan)]
+        if not pushes:
+            return
+        self._display.show(0, "measuring the pace", now=True)
+        began, slower = time.monotonic(), Slowdown()
+        for start in range(0, len(pushes), BATCH):
+            self._client.rpush(verbs.RAW, *pushes[start : start + BATCH])
+        if self._until(lambda: slower.sampled() and leftovers.idle(self._client), self._plan.patience_s, "measuring"):
+            self._report.pace_s = (time.monotonic() - began) / slower.mean() / len(pushes)
 
     def _push_and_kill(self) -> Killer:
         """Until every context is acknowledged and every kill is done."""
@@ -135,12 +149,11 @@ class Run:
         ended = max(killer.ended, *(self._last_push(number) for number in range(self._plan.producers)))
         slower = Slowdown()
         self._until(self._backlog_is_known, self._plan.patience_s)
-        self._until(lambda: slower.sampled() and self._flushed(), self._plan.patience_s)
         left_s = ended + self._plan.patience_s - time.monotonic()
         if self._until(lambda: slower.sampled() and leftovers.idle(self._client), left_s):
             self._report.drain_s = time.monotonic() - ended
-        more = max(1.0, self._report.backlog / (self._plan.contexts / 2))
-        self._report.drain_within_s = self._plan.drain_within_s * slower.mean() * more
+        paced_s = self._plan.pace_times * (self._report.pace_s or 0) * self._report.backlog
+        self._report.drain_within_s = slower.mean() * (self._plan.recover_s + paced_s)
 
     def _last_push(self, producer: int) -> float:
         """The moment of a producer's last logged context, on the monotonic clock."""
@@ -154,11 +167,7 @@ class Run:
         self._report.backlog = status.pushes - status.stored - status.skipped - status.dead_so_far
         return True
 
-    def _flushed(self) -> bool:
-        with Memd(self._fleet.settings) as app:
-            return not app.flush(wait=True, timeout_s=0.2).timed_out
-
-    def _until(self, condition: Callable[[], bool], seconds: float) -> bool:
+    def _until(self, condition: Callable[[], bool], seconds: float, words: str = "draining") -> bool:
         """Wait for a condition while dead parts are started again; False at the deadline."""
         until = time.monotonic() + seconds
         while time.monotonic() < until:
@@ -168,7 +177,7 @@ class Run:
                     return True
             except (MemdError, redis.RedisError):  # the last kill was the server's
                 pass
-            self._show("draining")
+            self._show(words)
             self._pause.wait(TICK_S)
         return False
 

@@ -117,6 +117,8 @@ def _shows(report: Report, figure: str) -> str:
     """The figure in words when it is wrong, else an empty text."""
     if figure == "drain":
         return "chaos run: never drained" if report.drain_s is None else ""
+    if figure == "late":
+        return "chaos run: drained too late" if report.is_late else ""
     return f"chaos run: {figure.replace('_', ' ')} {report.zeros[figure]:,}" if report.zeros[figure] else ""
 
 

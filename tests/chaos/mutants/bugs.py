@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from chaos.plan import Plan
 
@@ -30,7 +30,7 @@ class Bug:
     name: str
     edits: tuple[Edit, ...]
     figures: tuple[str, ...] = ()
-    """Names of `report.ZEROS`, or `drain` for a run that never ends."""
+    """Names of `report.ZEROS`, or `drain` for a run that never ends, `late` for one that ends too late."""
 
     plan: Callable[[int], Plan] | None = None
     test: str = ""
@@ -55,7 +55,8 @@ def busy(seed: int) -> Plan:
         shares=(("child", 8), ("scheduler", 1), ("producer", 1)),
         least_kills=0,
         lease_s=1.0,
-        drain_within_s=60,
+        pace_users=0,
+        recover_s=60,
         patience_s=60,
         watch_pause_s=0.001,
     )
@@ -75,9 +76,16 @@ def slow_model(seed: int) -> Plan:
         least_kills=0,
         lease_s=1.0,
         model_delay_s=2.0,
-        drain_within_s=30,
+        pace_users=0,
+        recover_s=30,
         patience_s=30,
     )
+
+
+def recovering(seed: int) -> Plan:
+    """The same load and kills, with the time that the last drain may take told by the pace of the machine."""
+    usual = Plan(seed)
+    return replace(busy(seed), pace_users=usual.pace_users, recover_s=usual.recover_s)
 
 
 _LOAD = """\
@@ -113,6 +121,11 @@ _ALL_POPPED = """\
         behind = self._client.lrange(source, PART, 2 * PART - 1)
 """
 
+_PARTS = "        parts = Parts(claim, self._resources.settings.drain.max_attempts)\n"
+_A_MINUTE = """\
+        if claim.came_back:
+            await __import__("asyncio").sleep(60)
+"""
 _LANDED = "            if self._has_landed(ordered, landed):\n"
 _INBOX = "        inbox = kept.write_inbox(_contents(settings, client), progress)\n"
 _MEMORIES = '        done = copying.run(steps("memories"))\n'
@@ -304,6 +317,12 @@ BUGS = (
         ),
         ("drain", "dead"),
         slow_model,
+    ),
+    Bug(
+        "a claim that came back takes a minute",
+        (Edit("memd/workers/remember.py", _PARTS, f"{_PARTS}{_A_MINUTE}"),),
+        ("late",),
+        recovering,
     ),
     Bug(
         "claim buried for one message",
