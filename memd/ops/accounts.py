@@ -39,14 +39,14 @@ APP_KEYS = (
     (f"~{P}", f"fcall|memd_push fcall|memd_receipt_{FUNCTIONS_VERSION} fcall|memd_flush_{FUNCTIONS_VERSION}"),
     (f"~{P}", f"fcall|memd_pending_{FUNCTIONS_VERSION}"),
     (f"%R~{P}:config %R~{P}:taken", "hget hgetall"),
-    (f"~{P}:ctx:*", "hget hmget hkeys hscan hset hdel"),
+    (f"~{P}:ctx:*", "hget hmget hkeys hlen hscan exists hset hdel"),
     (f"~{P}:ctx:* ~{P}:wrong:*", "rename"),
     (f"~{P}:wrong", "sadd"),
     (f"~{P}:outcome:*", "hget hmget hset hincrby"),
     (f"~{P}:due ~{P}:parked:* ~{P}:rationed ~{P}:batched", "zadd zrem zscore zmscore zpopmin zrange zscan"),
     (f"%R~{P}:spent:* %R~{P}:held", "hmget"),
     (f"%R~{P}:extracted:*", "lindex"),
-    (f"~{P}:user:*", "sadd sscan smismember"),
+    (f"~{P}:user:*", "sadd smembers sscan smismember"),
     (f"~{P}:wake", "llen lpush"),
     (f"~{P}:order", "incrby"),
     (f"~{P}:stats", "hincrby"),
@@ -54,10 +54,11 @@ APP_KEYS = (
     (f"%R~{P}:forgotten:*", "hget hexists"),
     (f"%R~{P}:busy", "hexists"),
     (f"%R~{P}:claimed", "zscan"),
-    (f"%R~{P}:claim:*", "hget hmget hscan"),
+    (f"%R~{P}:claim:*", "hget hmget hlen hscan"),
     (f"%R~{RAW} %R~{RAW}:*", "llen"),
 )
-"""Keys and commands of `Memd.push`, `receipt`, `flush` and reading with `include_pending`, functions included."""
+"""Keys and commands of `Memd.push`, `receipt`, `flush`, `pending` of one user and reading with `include_pending`,
+functions included."""
 
 CONSUMER = "ping xreadgroup xack xautoclaim xgroup|create xlen xrange"
 """Commands of a consumer of events (docs/events.md)."""
@@ -107,7 +108,9 @@ def accounts(apps: Iterable[str]) -> list[Account]:
     producers += [_producer(f"memd-in-{app}", f"{RAW}:{app}") for app in apps]
     return [
         *producers,
-        Account("memd-app", "a trusted app: push, receipt, flush", (*_allow(APP), *_selectors(APP_KEYS))),
+        Account(
+            "memd-app", "a trusted app: push, receipt, flush, pending of a user", (*_allow(APP), *_selectors(APP_KEYS))
+        ),
         Account(
             "memd-daemon",
             "scheduler, workers, and the operator's commands",

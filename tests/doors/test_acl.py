@@ -162,8 +162,8 @@ FORBIDDEN: dict[str, list[str]] = {
         "FCALL memd_claim_1 1 {memd}", "FCALL memd_ack_1 1 {memd} x", "FCALL memd_bury_1 1 {memd} x",
         "FCALL memd_full_1 1 {memd} 1", "FCALL memd_push 1 memd:in", "FCALL_RO memd_receipt_1 1 {memd}",
         "HSET {memd}:config enabled 0", "DEL {memd}:due", "HGETALL {memd}:ctx:x", "HGETALL {memd}:dead:x",
-        "HDEL {memd}:busy x", "ZREM {memd}:claimed x", "RPUSH memd:in x", "LRANGE memd:in 0 -1",
-        "HSET rq:job:x data x", "RPUSH rq:queue:memd x", "SCAN 0",
+        "HDEL {memd}:busy x", "ZREM {memd}:claimed x", "ZRANGE {memd}:claimed 0 -1", "RPUSH memd:in x",
+        "LRANGE memd:in 0 -1", "HSET rq:job:x data x", "RPUSH rq:queue:memd x", "SCAN 0",
     ],
     "memd-daemon": ["GET other", "PUBLISH elsewhere x", "SUBSCRIBE elsewhere", "FUNCTION FLUSH", "FUNCTION DELETE x"],
     "memd-events": ["XADD memd:events * event x", "XTRIM memd:events MAXLEN 0", "XDEL memd:events 1-1", "GET x"],
@@ -393,8 +393,11 @@ def test_every_branch_of_a_push_stays_within_the_apps_rights(site: Site, data_di
         app.push([{"role": "user", "content": "Hi."}, *single], thread_id="t", user_id="ana")
         app.push([{"role": "system", "content": "x"}], thread_id="t", user_id="ana")
         app.flush(user_id="ana")
+        assert [key.state for key in app.pending(user_id="ana").keys] == ["due"]
         claims = send(connect(settings), verbs.claim(settings, 1, 0, "w", "e"))
-        app.push(MESSAGES, thread_id="t2", user_id="ana", now=True)
+        assert [key.state for key in app.pending(user_id="ana").keys] == ["claimed"]
+        receipt = app.push(MESSAGES, thread_id="t2", user_id="ana", now=True)
+        assert len(app.key_of_receipt(str(receipt.id), user_id="ana")) == 1
         send(connect(settings), verbs.claim(settings, 1, 0, "w", "e"))
         app.push(MESSAGES[:1], thread_id="t2", user_id="ana")
         app.flush()
