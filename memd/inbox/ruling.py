@@ -11,13 +11,14 @@ import math
 import random
 import time
 from collections.abc import Callable
+from contextlib import suppress
 
 import redis
 
 from memd.config import Settings
-from memd.errors import OtherSettings
-from memd.inbox import library
-from memd.inbox.connection import translate
+from memd.errors import NotReady, OtherSettings
+from memd.inbox import library, verbs
+from memd.inbox.connection import send, translate
 from memd.inbox.verbs import P
 
 SILENT_S = 3.0
@@ -74,13 +75,9 @@ class Ruling:
         if self._beats() not in (None, self._last):
             self._others_at = time.monotonic()
         beat = random.getrandbits(48)
-        try:
-            self._client.hset(f"{P}:config", "beat", beat)
+        with suppress(NotReady):  # the functions are gone, and are put back in this round
+            send(self._client, verbs.beat(beat))
             self._last = str(beat).encode()
-        except redis.OutOfMemoryError:  # it only says less: the scheduler goes on draining
-            pass
-        except redis.RedisError as error:
-            translate(error, self._client)
         return found.names if found.by_hand else ()
 
     def step_down(self) -> None:

@@ -354,6 +354,11 @@ class Tick:
     expired: tuple[str, ...]
 
 
+def beat(number: int) -> Call[int]:
+    """Say that a scheduler is alive, even when the server is at its memory limit. `number`: another one each time."""
+    return Call(("FCALL", "memd_beat_1", 1, P, number), int)
+
+
 def tick(grace_ms: int, endpoint: str, limit: int = 100) -> Call[Tick]:
     """Read a `Tick`. Only keys due for `grace_ms` count as waiting: a running drain is faster than a bell."""
 

@@ -44,6 +44,23 @@ def test_a_scheduler_with_other_settings_ends_unless_it_takes_over(
     assert "Traceback" not in said
 
 
+def test_on_a_full_server_a_scheduler_with_other_settings_ends_as_well(
+    client: redis.Redis, configured: MakeSettings
+) -> None:
+    """Its limit does not keep the one that runs from saying that it is alive."""
+    client.delete(f"{P}:config")
+    one, other = configured(scheduler__quiet_s=1), configured(scheduler__quiet_s=0.5)
+    with part("scheduler", one):
+        wait_for(lambda: client.hget(f"{P}:config", "beat"), "the first one is alive")
+        client.config_set("maxmemory", 1)
+        try:
+            with part("scheduler", other) as second:
+                assert exit_code(second, 20) == OtherSettings.exit_code
+        finally:
+            client.config_set("maxmemory", 0)
+    assert quiet_ms(client) == b"1000"
+
+
 def test_a_scheduler_that_was_killed_keeps_nobody_out(client: redis.Redis, configured: MakeSettings) -> None:
     """One with other settings starts when its beats are missing."""
     one, other = configured(scheduler__quiet_s=1), configured(scheduler__quiet_s=0.5)

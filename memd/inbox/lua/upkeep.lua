@@ -99,9 +99,16 @@ local function memd_full(keys, argv)
   return 1
 end
 
+-- memd_beat_1: KEYS P; ARGV a random number: a scheduler is alive, also on a server at its memory limit
+local function memd_beat(keys, argv)
+  call('HSET', keys[1] .. ':config', 'beat', argv[1])
+  return 1
+end
+
 register('memd_tick', memd_tick, { 'no-writes' })
 register('memd_sweep', memd_sweep)
 register('memd_rebase', memd_rebase)
 register('memd_full', memd_full)
+register('memd_beat', memd_beat)
 rebase = memd_rebase
 end
