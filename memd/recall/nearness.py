@@ -1,14 +1,17 @@
 """Nearness: how near the stored vectors of a memory's facts are to a query's. Exact: every fact is compared, by the
 store where it can (pgvector), else here.
 
-While the words are searched the embedder works. Where it fails or is late, the search goes by words alone and says so.
+While the words are searched, embedder and store work. Where the embedder fails or is late, the search goes by words
+alone and says so.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+import threading
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from memd.config import Settings
@@ -64,6 +67,33 @@ class Aligned:
         return NAME_COST * len(self.places) + (int(self.matrix.nbytes) if self.matrix is not None else 0)
 
 
+@dataclass(frozen=True, slots=True)
+class AskedVector:
+    """A query under way: its vector, and what the store finds where it compares."""
+
+    vector: Future[bytes]
+    found: Future[Cosines] | None = None
+
+
+class Comparison:
+    """A comparison under way, which is waited for at its first use. Its use raises as `Nearness.cosines`."""
+
+    def __init__(self, wait: Callable[[], tuple[dict[int, float], str]]) -> None:
+        self._wait = wait
+
+    def cosines(self) -> dict[int, float]:
+        """The cosine of each fact that has a vector to the query, by its place; empty if there are none."""
+        return self._done[0]
+
+    def words_only(self) -> str:
+        """Why there are none; else empty."""
+        return self._done[1]
+
+    @cached_property
+    def _done(self) -> tuple[dict[int, float], str]:
+        return self._wait()
+
+
 class Nearness:
     """Compares queries with stored vectors. Raises ConfigError without the extra `embeddings`."""
 
@@ -73,9 +103,25 @@ class Nearness:
         self._embedding = Embedding(settings.vectors)
         self._shift = FLOOR - settings.vectors.min_cosine
 
-    def ask(self, query: str) -> Future[bytes]:
-        """Begin to embed a query."""
-        return self._embedding.query(query)
+    def ask(self, query: str, buckets: Sequence[Bucket]) -> AskedVector:
+        """Begin to embed a query, and then to compare it with the vectors of these memories where the store does it.
+
+        Begun before the memory is read, the statement is on its way while this thread waits for the document: once it
+        searches the words, another thread of this process hardly gets a turn.
+        """
+        vector, compare = self._embedding.query(query), self._vectors.comparing()
+        if compare is None:
+            return AskedVector(vector)
+        found: Future[Cosines] = Future()
+
+        def find() -> None:
+            try:
+                found.set_result(compare(buckets, self._embedding.name, self._embedding.of_query(vector)))
+            except BaseException as error:  # noqa: BLE001  (who waits for it gets it)
+                found.set_exception(error)
+
+        threading.Thread(target=find, name="cosines", daemon=True).start()
+        return AskedVector(vector, found)
 
     def aligned(self, kept: Aligned | None, buckets: Sequence[Bucket], facts: Sequence[Fact]) -> Aligned:
         """The vectors of these facts, which are in these buckets: `kept` if nothing has changed since.
@@ -89,9 +135,7 @@ class Nearness:
         places = {vector_key(fact): place for place, fact in enumerate(facts)}
         return Aligned(facts, places) if compares else self._read(facts, places, marks, buckets)
 
-    def cosines(
-        self, asked: Future[bytes], aligned: Aligned, buckets: Sequence[Bucket]
-    ) -> tuple[dict[int, float], str]:
+    def cosines(self, asked: AskedVector, aligned: Aligned, buckets: Sequence[Bucket]) -> tuple[dict[int, float], str]:
         """The cosine of each fact that has a vector to the query; or why there is none.
 
         They are shifted so that `vectors.min_cosine` is the ranking's FLOOR, which changes nothing else.
@@ -102,13 +146,11 @@ class Nearness:
         if aligned.reason:
             return {}, aligned.reason
         try:
-            target = self._embedding.of_query(asked)
+            if aligned.matrix is not None:
+                return self._compared(aligned.places, aligned.matrix, self._embedding.of_query(asked.vector))
+            found = asked.found.result() if asked.found is not None else Cosines()
         except EmbedderFailed as error:
             return {}, str(error)
-        matrix, compare = aligned.matrix, self._vectors.comparing()
-        if matrix is not None:
-            return self._compared(aligned.places, matrix, target)
-        found = compare(buckets, self._embedding.name, target) if compare is not None else Cosines()
         places = aligned.places_of(found.names)
         near = {place: value + self._shift for place, value in zip(places, found.values, strict=True) if place >= 0}
         if near:

@@ -6,7 +6,7 @@ One list for all of them. Pure: `reader` does the reading, `order` knows what mu
 from __future__ import annotations
 
 from array import array
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
@@ -55,6 +55,10 @@ class Answering(NamedTuple):
 
     similarity: float
     covered: int
+
+
+Near = Mapping[int, float] | Callable[[], Mapping[int, float]]
+"""How near the vectors of facts are to a query's, by the places of the facts; or a function that waits for that."""
 
 
 @dataclass(frozen=True)
@@ -136,14 +140,14 @@ class Indexed:
     def answering(
         self,
         query: str,
-        cosines: Mapping[int, float] | None = None,
+        near: Near | None = None,
         without: frozenset[int] = frozenset(),
         period: Period = NO_PERIOD,
     ) -> dict[int, Answering]:
         """All places that answer a query. The best has similarity 1; what shares nothing with the query is left out.
 
-        `cosines`: how near the vector of each fact is to the query's. `without`: places that are no answer.
-        `period`: what was said then is preferred.
+        `near`: how near the facts are to the query; it is waited for when the words have been compared.
+        `without`: places that are no answer. `period`: what was said then is preferred.
         """
         asked = wanted(roots(query), self.indexes)
         matches = {place: match for place, match in self._matches(asked).items() if place not in without}
@@ -151,7 +155,7 @@ class Indexed:
         self._add_limits(query, values)
         for place in values:
             values[place] += THEN * (self.times[place] in period)
-        if cosines:
+        if cosines := near() if callable(near) else near:
             values = _with_vectors(values, cosines)
         values = self._without_weak_excerpts(values)
         best = max(values.values(), default=1.0)

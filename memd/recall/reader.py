@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
@@ -42,7 +41,7 @@ from memd.recall.edges import period_of
 from memd.recall.inject import Injection, Lines, inject, versioned
 from memd.recall.layers import Excerpt, Layer, around_excerpts, around_facts, excerpts_of, of_last_turns
 from memd.recall.memories import Memory, alone, merged, with_excerpts
-from memd.recall.nearness import Aligned, Nearness
+from memd.recall.nearness import Aligned, AskedVector, Comparison, Nearness
 from memd.recall.past import Past, as_of
 from memd.recall.pending import Pending, PendingMessages
 from memd.recall.ranking import Indexed
@@ -165,18 +164,21 @@ class Reader:
         Raises Rejected, StoreUnavailable, DocumentDamaged.
         """
         search = everything(query) if query else None
-        base, places = self._read(bucket), self._named(bucket, places)
+        places = self._named(bucket, places)
+        buckets = self._buckets_named(bucket, places)
+        asked = self._ask(search, buckets) if search is not None else None
+        base = self._read(bucket)
         cached = self._seen(bucket, base, places)
         if search is None and not include_pending:
             return self._block(bucket, base, cached, max_tokens)
         first: list[int | Excerpt] = []
         words_only = ""
         if search is not None:
-            asked = self._ask(search)
             indexed = cached.indexed if include_said else cached.indexed_facts
             own = self._own_turns(places.thread_id if include_said else None, cached)
-            cosines, words_only = self._cosines(asked, search, cached, self._buckets_named(bucket, places))
-            first = [indexed.memory.shown(hit.place) for hit in _ranked(indexed, search, own, cosines)]
+            near = self._compare(asked, search, cached, buckets)
+            first = [indexed.memory.shown(hit.place) for hit in _ranked(indexed, search, own, near)]
+            words_only = near.words_only()
         pending = [message.text for message in self._pending_of(bucket)] if include_pending else []
         block = versioned(inject(cached.lines, self._recall, max_tokens, first=first, pending=pending))
         self._keep(bucket, base)
@@ -208,18 +210,19 @@ class Reader:
         include_said: bool,
     ) -> Hits:
         """The facts and excerpts that match, best first. Raises StoreUnavailable, DocumentDamaged, EmbedderFailed."""
-        asked = self._ask(search)
-        base, places = self._read(bucket), self._named(bucket, places)
+        places = self._named(bucket, places)
+        buckets = self._buckets_named(bucket, places)
+        asked, base = self._ask(search, buckets), self._read(bucket)
         cached = self._seen(bucket, base, places)
         indexed = cached.indexed if include_said else cached.indexed_facts
         if include_pending:
             indexed = indexed.with_pending(self._pending_of(bucket))
         own = self._own_turns(places.thread_id if include_said else None, cached)
-        cosines, words_only = self._cosines(asked, search, cached, self._buckets_named(bucket, places))
-        hits = _ranked(indexed, search, own, cosines)
+        near = self._compare(asked, search, cached, buckets)
+        hits = _ranked(indexed, search, own, near)
         self._keep(bucket, base)
         accesses = {part: self.accesses(part) for part in {_bucket_of(hit, bucket) for hit in hits}}
-        found = Hits((_shown(hit, accesses[_bucket_of(hit, bucket)]) for hit in hits), words_only)
+        found = Hits((_shown(hit, accesses[_bucket_of(hit, bucket)]) for hit in hits), near.words_only())
         self._touch(bucket, hits)
         return found
 
@@ -276,24 +279,28 @@ class Reader:
     def _nearness(self) -> Nearness | None:
         return Nearness(self._settings, self._store) if self._settings.vectors.url is not None else None
 
-    def _ask(self, search: Search) -> Future[bytes] | None:
+    def _ask(self, search: Search, buckets: Sequence[Bucket]) -> AskedVector | None:
         """Begin to embed the query, where an embedder is set: it works while the memory is read."""
-        return self._nearness.ask(search.query) if self._nearness is not None else None
+        return self._nearness.ask(search.query, buckets) if self._nearness is not None else None
 
-    def _cosines(
-        self, asked: Future[bytes] | None, search: Search, cached: _Cached, buckets: Sequence[Bucket]
-    ) -> tuple[dict[int, float], str]:
-        """How near each fact is to the query; and why the search goes by words alone, if it does against the settings.
+    def _compare(
+        self, asked: AskedVector | None, search: Search, cached: _Cached, buckets: Sequence[Bucket]
+    ) -> Comparison:
+        """Begin to find out how near each fact is to the query; empty where the settings say that words are enough.
 
-        Raises EmbedderFailed where the embedder is a function of the app's.
+        Its use raises EmbedderFailed where the embedder is a function of the app's. Raises StoreUnavailable.
         """
         facts = cached.memory.facts
         if asked is not None and self._nearness is not None:
             cached.near = self._nearness.aligned(cached.near, buckets, facts)
-            return self._nearness.cosines(asked, cached.near, buckets)
-        if self._vectors is not None:
-            return dict(enumerate(self._vectors.cosines(search.query, list(map(content_of, facts))))), ""
-        return {}, ""
+            aligned, cosines = cached.near, self._nearness.cosines
+            return Comparison(lambda: cosines(asked, aligned, buckets))
+        vectors = self._vectors
+        if vectors is not None:
+            return Comparison(
+                lambda: (dict(enumerate(vectors.cosines(search.query, list(map(content_of, facts))))), "")
+            )
+        return Comparison(lambda: ({}, ""))
 
     def _buckets_named(self, bucket: Bucket, places: Places) -> tuple[Bucket, ...]:
         """The buckets that may hold a fact of what a read sees."""
@@ -382,10 +389,10 @@ class Reader:
         return Bucket(bucket.user_id), bucket
 
 
-def _ranked(indexed: Indexed, search: Search, own: frozenset[str], cosines: Mapping[int, float]) -> list[Found]:
+def _ranked(indexed: Indexed, search: Search, own: frozenset[str], near: Comparison) -> list[Found]:
     """What answers a search, by words and vectors. `own`: turns that are no answer."""
     period = period_of(search.query, datetime.now(UTC), indexed)
-    return rank(indexed, search, cosines, indexed.left_out(own, past=period.past), period)
+    return rank(indexed, search, near.cosines, indexed.left_out(own, past=period.past), period)
 
 
 def _bucket_of(hit: Found, bucket: Bucket) -> Bucket:

@@ -5,7 +5,7 @@ score = 0.5 similarity + 0.3 confidence + 0.2 scope, within what `order` allows.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from typing import Unpack
@@ -17,7 +17,7 @@ from memd.memory.listing import FactFilter, SearchFilters, checked_filters
 from memd.recall import order
 from memd.recall.memories import Kind, Memory
 from memd.recall.periods import NO_PERIOD, Period
-from memd.recall.ranking import Indexed
+from memd.recall.ranking import Indexed, Near
 
 WEIGHTS = (0.5, 0.3, 0.2)
 """Weights of similarity, confidence and scope in the score."""
@@ -100,7 +100,7 @@ def check_query(query: object) -> str:
 def rank(
     indexed: Indexed,
     search: Search,
-    cosines: Mapping[int, float] | None = None,
+    near: Near | None = None,
     without: frozenset[int] = frozenset(),
     period: Period = NO_PERIOD,
 ) -> list[Found]:
@@ -108,7 +108,7 @@ def rank(
     if period.alone:
         return list(islice(_said_in(period.strict(), indexed, search, without), search.limit))
     memory, times = indexed.memory, indexed.times
-    known = indexed.answering(search.query, cosines, without, period)
+    known = indexed.answering(search.query, near, without, period)
     replaced = indexed.replaced
     order.inherit(replaced, known)
     facts = {place: memory.found[place] for place in known}
