@@ -24,6 +24,9 @@ V = TypeVar("V")
 MAX_LITERALS = 64
 """Size of one set of literals; a larger product is split into two sets, and the cheaper one is kept."""
 
+FEW = 8
+"""So few literals are looked through as fast as a set of them is made."""
+
 COMMON = " etaoinshr"
 """The most frequent characters of English."""
 
@@ -119,9 +122,13 @@ class Prefilter(Generic[V]):
 
     def _likely(self, literals: Sequence[str]) -> list[V]:
         """The values whose regex could match a text with just these literals, some more than once."""
-        present = frozenset(literals)
-        owned = (owner for literal in literals if literal in self._owners for owner in self._owners[literal])
-        return [*self._always, *(value for value, further in owned if not further or not present.isdisjoint(further))]
+        values = self._always[:]
+        present = literals if len(literals) < FEW else frozenset(literals)
+        for literal in literals:
+            for value, further in self._owners.get(literal, ()):
+                if not further or not further.isdisjoint(present):
+                    values.append(value)
+        return values
 
 
 def _folded_literals(source: str) -> tuple[Literals, Literals]:

@@ -26,7 +26,7 @@ from memd.memory.store.said_reader import read_said
 from memd.memory.to_forget import ToForget
 from memd.push.times import iso
 from memd.workers.before import TAIL_BYTES, earlier, may_stand_before
-from memd.workers.delivering import NOTHING_DELIVERED, Deliveries, Delivering
+from memd.workers.delivering import Deliveries, Delivering
 from memd.workers.keeping import Keeping, Written
 from memd.workers.outcome import Lost, Overtaken, Stored
 from memd.workers.resources import Resources
@@ -76,8 +76,6 @@ class Documents:
     def deliver(self, answered: Answered) -> Deliveries:
         """Deliver what the document has for projects, once it is committed. Raises StoreUnavailable."""
         claim = answered.work.part.claim
-        if not answered.work.projects and not answered.work.delivered:
-            return NOTHING_DELIVERED
         return self._delivering.deliver(claim.key.bucket, self._store.load(claim.key.bucket), claim.now)
 
     def commit(self, answered: Answered) -> Stored | Overtaken:

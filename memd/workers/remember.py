@@ -153,6 +153,8 @@ class Remembering:
         answered.work.part.progress.spent.update(observed("commit", time.monotonic() - started))
         if not isinstance(stored, Stored):
             return stored
+        if not answered.work.projects and not answered.work.delivered:  # as most have none: no thread is woken for it
+            return stored
         deliveries = await self._resources.in_thread(self._documents.deliver, answered)
         if deliveries.error is not None:  # the user's part is stored; the next claim only delivers
             return unwritable(deliveries.error)

@@ -27,6 +27,7 @@ _LETTERS = rf"[^\W_{CJK}]+"
 _WORD = re.compile(rf"{_LETTERS}(?:[.&'’+#-]{_LETTERS}|[+#]+)*")
 _OPENS = re.compile(r"(?:^|[.!?:;。！？；：\n\"“「(（]\s*)$")
 _CJK = re.compile(f"[{CJK}]")
+_NO_SIGNS = {code: None for code in range(128) if not chr(code).isalnum()}
 _MARKS = re.compile("[\u0300-\u036f]")
 
 
@@ -64,7 +65,7 @@ class SaidNames:
 
     @cached_property
     def _letters(self) -> str:
-        return "".join(filter(str.isalnum, self._lines))
+        return _bare(self._lines)
 
     @cached_property
     def _has_cjk(self) -> bool:
@@ -137,4 +138,9 @@ def _plain(text: str) -> str:
 
 
 def _squeezed(text: str) -> str:
-    return "".join(filter(str.isalnum, _plain(text)))
+    return _bare(_plain(text))
+
+
+def _bare(text: str) -> str:
+    """The letters and digits of a text."""
+    return text.translate(_NO_SIGNS) if text.isascii() else "".join(filter(str.isalnum, text))
