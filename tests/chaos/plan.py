@@ -68,7 +68,7 @@ class Plan:
     """Users besides those of the run, with as many contexts each. They are drained before the first kill: the pace of
     the same machine, fleet and store. 0: no pace is measured, and the last drain has `recover_s` alone."""
 
-    pace_times: float = 2.5
+    pace_times: float = 2.0
     """After the last kill and the last push a context may take so many times as long as at that pace."""
 
     recover_s: float = 10.0
