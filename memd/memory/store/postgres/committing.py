@@ -20,11 +20,11 @@ from memd.memory.store.postgres.connecting import ROUNDS, Bounded, Postgres, is_
 T = TypeVar("T")
 
 BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED"
-DURABLE = "SET LOCAL synchronous_commit = on"
+DURABLE = "set_config('synchronous_commit', 'on', true)"
 UNBOUND = "SET LOCAL statement_timeout = 0"
 """COMMIT is never cancelled: while it waits for a standby that would end the wait, and not the commit."""
 
-UNSEALED = "SELECT memd.refuse_sealed()"
+UNSEALED = "memd.refuse_sealed()"
 
 TOUCH = "INSERT INTO memd.probes (id) VALUES (%s)"
 CLEAN = "DELETE FROM memd.probes WHERE id = %s"
@@ -116,9 +116,7 @@ class Transactions:
         """One try. Raises psycopg.Error where nothing was committed."""
         with self._postgres.borrowed() as connection:
             with connection.pipeline():
-                _begin(connection, locks)
-                if not although_sealed:
-                    connection.execute(UNSEALED)
+                _begin(connection, locks, () if although_sealed else (UNSEALED,))
                 try:
                     with self._postgres.within(connection):
                         result = work(connection)
@@ -148,12 +146,14 @@ class Transactions:
         raise StoreUnavailable(UNKNOWN_END)
 
 
-def _begin(connection: Bounded, locks: Sequence[Lock]) -> None:
+def _begin(connection: Bounded, locks: Sequence[Lock], checks: Sequence[str] = ()) -> None:
+    """Begin, and take the locks in their order; then run the checks, functions that see what was committed before.
+
+    In one statement, which is the same for all owners and buckets: the server parses it once.
+    """
     connection.execute(BEGIN)
-    connection.execute(DURABLE)
-    if locks:
-        calls = (f"pg_advisory_xact_lock{'_shared' if lock.shared else ''}({lock.key})" for lock in locks)
-        connection.execute(f"SELECT {', '.join(calls)}")
+    calls = (f"pg_advisory_xact_lock{'_shared' if lock.shared else ''}(%s)" for lock in locks)
+    connection.execute(f"SELECT {', '.join((DURABLE, *calls, *checks))}", [lock.key for lock in locks])
 
 
 def _commit(connection: Bounded) -> bool:
