@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
@@ -221,7 +221,10 @@ class Reader:
         near = self._compare(asked, search, cached, buckets)
         hits = _ranked(indexed, search, own, near)
         self._keep(bucket, base)
-        accesses = {part: self.accesses(part) for part in {_bucket_of(hit, bucket) for hit in hits}}
+        shown: dict[Bucket, list[str]] = {}
+        for hit in hits:
+            shown.setdefault(_bucket_of(hit, bucket), []).extend([id_of(hit.fact)] if hit.kind == "fact" else [])
+        accesses = {part: self.accesses(part, ids) for part, ids in shown.items()}
         found = Hits((_shown(hit, accesses[_bucket_of(hit, bucket)]) for hit in hits), near.words_only())
         self._touch(bucket, hits)
         return found
@@ -255,9 +258,9 @@ class Reader:
         account = why(shown, fact_id, self.accesses(bucket))
         return with_turns(account, read_said(self._store, bucket, document, self._settings, datetime.now(UTC)))
 
-    def accesses(self, bucket: Bucket) -> Accesses:
-        """When the facts of a memory were found by searches."""
-        return self._store.reading_notes.read(bucket, time.time())
+    def accesses(self, bucket: Bucket, fact_ids: Collection[str] | None = None) -> Accesses:
+        """When the facts of a memory were found by searches: of these facts, or of all."""
+        return self._store.reading_notes.read(bucket, time.time(), fact_ids)
 
     def refused(self, bucket: Bucket) -> list[Fact]:
         """The refused facts that are kept, the newest first. Raises StoreUnavailable, DocumentDamaged."""

@@ -416,6 +416,7 @@ def test_reading_notes_fade_and_go_with_their_user(store: Store) -> None:
     found = store.reading_notes.read(ALICE, NOW)
     assert (found.heat("a"), found.heat("b"), found.heat("c")) == (1.5, 0.5, 0.0)
     assert (found.by_fact["a"].last, found.by_fact["a"].count) == (NOW, 2)
+    assert store.reading_notes.read(ALICE, NOW, ["b", "c"]).heat("b") == 0.5
     store.reading_notes.note(Bucket(ALICE.user_id, "coach"), ["a"], NOW)
     store.reading_notes.forget(ALICE.user_id, "coach")
     assert store.reading_notes.read(Bucket(ALICE.user_id, "coach"), NOW).by_fact == {}

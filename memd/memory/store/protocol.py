@@ -19,7 +19,7 @@ from __future__ import annotations
 import hashlib
 import math
 import os
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -272,8 +272,11 @@ class ReadingNotes(Protocol):
         """Note that these facts were found at `now` (Unix seconds); False when the store refuses. Raises nothing."""
         ...
 
-    def read(self, bucket: Bucket, now: float) -> Accesses:
-        """The accesses of a memory's facts; none when the notes cannot be read. Raises nothing."""
+    def read(self, bucket: Bucket, now: float, fact_ids: Collection[str] | None = None) -> Accesses:
+        """The accesses of a memory's facts; none when the notes cannot be read. Raises nothing.
+
+        `fact_ids`: of these at least; None: of all.
+        """
         ...
 
     def forget(self, user_id: str, agent_name: str | None) -> None:

@@ -12,7 +12,7 @@ import os
 import re
 import shutil
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -56,8 +56,8 @@ class ReadingNoteFiles:
         except OSError:  # no right to write, or a full disk: the search returns its facts all the same
             return False
 
-    def read(self, bucket: Bucket, now: float) -> Accesses:
-        """The accesses of a memory's facts; none when the file cannot be read or is not one of ours."""
+    def read(self, bucket: Bucket, now: float, fact_ids: Collection[str] | None = None) -> Accesses:
+        """The accesses of all facts of a memory; none when the file cannot be read or is not one of ours."""
         try:
             return Accesses(self._noted.read(self._file(bucket)), now)
         except (StoreUnavailable, DocumentDamaged):  # nobody waits for a hint

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any
 
 import psycopg
 
@@ -26,6 +27,7 @@ ON CONFLICT (bucket, fact) DO UPDATE SET
   heat = 1 + n.heat * power(0.5, greatest(0, %(now)s - n.last) / %(half_life)s)
 """
 READ = "SELECT fact, last, count, heat FROM memd.reading_notes WHERE bucket = %s"
+READ_SOME = f"{READ} AND fact = ANY(%s)"
 FORGET_ALL = "DELETE FROM memd.reading_notes WHERE owner = %s"
 FORGET = "DELETE FROM memd.reading_notes WHERE bucket = %s"
 PUT = """
@@ -73,11 +75,13 @@ class ReadingNoteRows:
             return False
         return True
 
-    def read(self, bucket: Bucket, now: float) -> Accesses:
-        """The accesses of a memory's facts; none when the database cannot be asked."""
-        own = key_of(self._owner(bucket))
+    def read(self, bucket: Bucket, now: float, fact_ids: Collection[str] | None = None) -> Accesses:
+        """The accesses of these facts of a memory, or of all; none when the database cannot be asked."""
+        values: list[Any] = [key_of(self._owner(bucket))]
+        statement = READ if fact_ids is None else READ_SOME
+        values += [] if fact_ids is None else [list(fact_ids)]
         try:
-            rows = self._postgres.run(lambda connection: connection.execute(READ, [own]).fetchall())
+            rows = self._postgres.run(lambda connection: connection.execute(statement, values).fetchall())
         except StoreUnavailable:  # nobody waits for a hint
             return Accesses({}, now)
         return Accesses({fact: Access(last, count, heat) for fact, last, count, heat in rows}, now)
