@@ -106,6 +106,20 @@ def test_true_statements_are_supported(half: str, wrong: int) -> None:
         ("用户3月31日前要搬走。", "我们月底前得搬走", ""),
         ("The user leaves the flat by 31 March.", "we have to be out soon", "31 march"),
         ("The user was born in 1991.", "我91年的", ""),
+        ("The user is 31.", "I'm thirty-one", ""),
+        ("The user is thirty-one.", "I'm 31", ""),
+        ("用户三十一岁。", "I'm thirty one now", ""),
+        ("Der Nutzer ist 31.", "ich bin einunddreißig", ""),
+        ("Der Nutzer wiegt 151 Kilo.", "hunderteinundfünfzig Kilo, leider", ""),
+        ("El usuario tiene 31.", "tengo treinta y uno", ""),
+        ("L'utilisateur a 41 ans.", "j'ai quarante et un ans", ""),
+        ("The user has 20 hens.", "I have twenty, one of them is blind", ""),
+        ("The user is 41.", "I'm thirty-one", "41"),
+        ("Der Nutzer ist 13.", "ich bin einunddreißig", "13"),
+        ("The user has 60 cows.", "I have one cow", "60"),
+        ("The user has 60 cows.", "there are five. One of them is blind", "60"),
+        ("Der Nutzer hat 10 Hunde.", "ein Hund reicht mir", "10"),
+        ("Der Nutzer nennt es Zwanzigdreißig.", "er nennt es zweizwei", "dreißig"),
         ("The user's rent is 1,430 a month.", "it's now 1,340 a month", "1,430"),
         ("用户的孩子今年7岁。", "我家孩子上小学了", "7"),
         ("The user has four dogs.", "we've got 3 dogs", "four"),
@@ -125,11 +139,46 @@ def test_numbers_are_said_or_reckoned(fact: str, said: str, missing: str) -> Non
         ("用户住在北京。", "I live in Porto", "北京"),
         ("The user uses React.", "i use one of those js frameworks", "React"),
         ("The user speaks Portuguese.", "I'm from Portugal", ""),
+        ("The user wants Australian spelling and can't abide American spellings.", "Australian spelling please", ""),
+        ("The user wants UK dates, not American dates.", "UK date format, day first", ""),
+        ("The user wants American spelling.", "Australian spelling please", "American"),
+        ("The user wants Australian and American spelling.", "Australian spelling please", "American"),
+        ("The user prefers American spelling, never Australian spelling.", "Australian spelling please", "American"),
+        ("The user has an Australian passport and no American passport.", "my Australian passport", "American"),
+        ("The user is Brazilian.", "I love football", "Brazilian"),
+        ("The user writes like `KES-481`.", "the prefix is KES- instead of BIL-", ""),
+        ("用户的提交信息像 KES-481 这样。", "前缀从BIL-改成KES-了", ""),
+        ("The user writes like `ZEN-481`.", "the prefix is KES- instead of BIL-", "ZEN-481"),
+        ("The user writes like `KES-481`.", "she makes commits", "KES-481"),
+        ("The user drives an F-150.", "I take the bus for work", "F-150"),
     ],
 )
 def test_names_are_said_or_translated(fact: str, said: str, missing: str) -> None:
     """A name in another script or language is not refused: it cannot be compared."""
     assert SaidNames([said]).missing(fact) == missing
+
+
+@pytest.mark.parametrize(
+    ("fact", "doubtful"),
+    [
+        ("The user wants commits like `KES-481 Round up`.", ""),
+        ("The user wants commits like `KES-512 Round up`.", "number"),
+        ("The user wants commits like `ZEN-481 Round up`.", "name"),
+    ],
+)
+def test_a_number_of_a_name_may_come_from_what_was_known(fact: str, doubtful: str) -> None:
+    """A prefix changes and the rest of an example is carried over; both parts were said, if not together."""
+    said = "The prefix is KES- instead of BIL- now."
+    support = Support([Message("user", said)], ["The user wants commits like `BIL-481 Round up`."], date(2026, 10, 4))
+    assert support.doubt(fact, [Quoted(0, said)]) == doubtful
+
+
+def test_a_date_reckoned_in_another_calendar_is_doubtful() -> None:
+    """Nothing here can check it, and a shop that is closed on the wrong days misleads."""
+    said, fact = "我店腊月二十八到正月初六关门", "用户的店从腊月二十八到正月初六（2026-02-15至2026-02-22）歇业。"
+    support = Support([Message("user", said)], [], date(2026, 1, 20))
+    assert support.doubt(fact, [Quoted(0, said)]) == "number"
+    assert support.doubt("用户的店从腊月二十八到正月初六歇业。", [Quoted(0, said)]) == ""
 
 
 @pytest.mark.parametrize(

@@ -22,10 +22,13 @@ STEM = 4
 _ENOUGH = 5_000
 """Characters of a text that are read to tell its language and its names."""
 
-_LISTS = Lists(Path(__file__).parent / "support", "introduced")
+_LISTS = Lists(Path(__file__).parent / "support", "introduced", "contrasts")
 _LETTERS = rf"[^\W_{CJK}]+"
 _WORD = re.compile(rf"{_LETTERS}(?:[.&'’+#-]{_LETTERS}|[+#]+)*")
 _OPENS = re.compile(r"(?:^|[.!?:;。！？；：\n\"“「(（]\s*)$")
+_NUMBERED = re.compile(r"([a-z]{2,})-\d+")
+"""A name with a number: "KES-481"."""
+
 _CJK = re.compile(f"[{CJK}]")
 _NO_SIGNS = {code: None for code in range(128) if not chr(code).isalnum()}
 _MARKS = re.compile("[\u0300-\u036f]")
@@ -84,7 +87,7 @@ class SaidNames:
 
     def missing(self, fact: str) -> str:
         """The first name of a fact that was not said; "": none."""
-        for name in _names(fact, opening=False):
+        for name in _names(_LISTS["contrasts"].sub(r"\1", fact), opening=False):
             if not self._holds(name) and not self._is_translated(fact):
                 return name
         return self._missing_chinese(fact) if _CJK.search(fact) else ""
@@ -102,7 +105,10 @@ class SaidNames:
         squeezed = _squeezed(name)
         if squeezed in self._letters:
             return True
-        return len(squeezed) >= STEM and re.search(rf"(?<![^\W_]){squeezed[:STEM]}", self._lines) is not None
+        if len(squeezed) >= STEM and re.search(rf"(?<![^\W_]){squeezed[:STEM]}", self._lines):
+            return True
+        numbered = _NUMBERED.fullmatch(_plain(name))  # SaidNumbers looks for the number
+        return numbered is not None and bool(re.search(rf"(?<![a-z]){numbered[1]}(?![a-z])", self._lines))
 
     def _is_translated(self, fact: str) -> bool:
         """Whether what was said is in another script, or in another language with names that the fact may translate."""

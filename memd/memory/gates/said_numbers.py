@@ -47,8 +47,9 @@ _AFTERNOON = re.compile(r"(?<![\d.,:])(1[3-9]|2[0-3])(?=:\d\d|\s?[h点时時])")
 _ZH_MONTH = re.compile(r"\d{1,2}\s?月(?:份|底|初|中)?")
 _WORD = re.compile(r"[^\W\d_]+")
 _TENS = range(20, 100, 10)
-_NO_NUMBER = ("",)
 _CONNECTING = frozenset({"and", "und", "et", "y", "e", "a"})
+_ONES = frozenset({"one", "ein", "un", "une", "uno", "una"})
+"""Words for one. Mostly they are articles: they count only in a longer number, "thirty-one", "einunddreißig"."""
 
 
 @prepared
@@ -169,8 +170,7 @@ def _readings(number: str, scale: str) -> list[float]:
 
 
 def _worded(text: str) -> Iterator[tuple[str, list[float]]]:
-    """Numbers in words: the words of each, and the values on the way to it."""
-    words = _words()
+    """Numbers in words: the words of each, and the values on the way to it, word by word."""
     said = _WORD.findall(text)
     parts = {word: split for word in set(said) if (split := _split(word))}
     if not parts:
@@ -179,12 +179,14 @@ def _worded(text: str) -> Iterator[tuple[str, list[float]]]:
     values: list[float] = []
     total, current = 0.0, 0.0
     for whole in (*said, ""):
-        for word in parts.get(whole, _NO_NUMBER):
-            value = words.get(word)
+        split = parts.get(whole, [whole])
+        for word in split:
+            longer = _goes_on(current, 1) if run else len(split) > 1
+            value = 1.0 if longer and word in _ONES else _words().get(word)
             if value is None and run and whole in _CONNECTING:
                 continue
             if run and (value is None or (value < 100 and not _goes_on(current, value))):
-                yield " ".join(run), values
+                yield " ".join(run), values or [total + current]
                 run, values, total, current = [], [], 0.0, 0.0
             if value is None:
                 continue
@@ -195,12 +197,13 @@ def _worded(text: str) -> Iterator[tuple[str, list[float]]]:
             else:
                 current = 80.0 if (current, value) == (4, 20) else current + value  # quatre-vingt
             run.append(word)
+        if run:
             values.append(total + current)
 
 
 def _goes_on(current: float, value: float) -> bool:
     """Whether a number word adds to the number before it: "hundred | five", "sixty | twelve", "zwei(und) | zwanzig"."""
-    if 0 < current < 10:
+    if 0 < current % 100 < 10:
         return value in _TENS
     return current % 100 == 0 or (current % 100 in _TENS and value < 20)
 
