@@ -43,7 +43,7 @@ test-long: $(READY) ## The pages of docs/ typed line by line, and searches that 
 test-store: $(READY) ## PostgreSQL and servers that fail over, started by itself: contract, flow, faults, kills; ten minutes
 	@PYTHONPATH=tests $(BIN)/python -m support.on_postgres
 	@cd tests && ../$(BIN)/python -m pytest -c ../pyproject.toml --rootdir=.. -p no:cacheprovider -m store -rs -n 3 \
-	  --dist loadgroup faults/test_failover*.py faults/test_hosts.py doors/test_deploy_runs.py
+	  --dist loadfile faults/test_failover*.py faults/test_hosts.py doors/test_deploy_runs.py
 	@STORE=postgres PYTHONPATH=tests $(BIN)/python -m chaos small
 
 test-frameworks: $(READY) ## Real LangChain, OpenAI Agents, PydanticAI, AgentScope and DeerFlow, each in an environment of its own; ten minutes

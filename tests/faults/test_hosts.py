@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from support import ROOT, wait_for
 
-pytestmark = [pytest.mark.store, pytest.mark.xdist_group("hosts")]  # the hosts are for one test at a time
+pytestmark = pytest.mark.store  # the hosts are for one test at a time: `make test-store` gives a worker whole files
 
 ENDS_S = 300
 
