@@ -114,10 +114,11 @@ def test_what_stands_beside_a_fact_is_kept() -> None:
         ("助手根据日志以为用户住在布拉加。", True),
         ("The assistant has Braga on its mind.", False),
         ("布拉加是助手的心头好。", False),
+        ("An old TODO says Porto; it is to be ignored.", False),
     ],
 )
 def test_an_aside_about_the_assistant_stops_no_fact(aside: str, kept: bool) -> None:
-    """What the assistant got wrong is kept; other words to it or about it are left out, and the fact is stored."""
+    """What the assistant got wrong is kept; other words to it, of it, and orders are left out; the fact is stored."""
     (fact,) = run(Update(new_facts=(wanted(source_error=aside, backstory=aside),))).document["facts"]
     assert [fact.get("sourceError"), fact.get("backstory")] == ([aside, aside] if kept else [None, None])
 

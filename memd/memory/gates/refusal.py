@@ -48,9 +48,12 @@ def fact_refusal(fact: NewFact, content: str, settings: ApplySettings) -> str | 
 
 
 def without_words_to_the_assistant(fact: NewFact) -> NewFact:
-    """The fact without asides that do no more than speak to the assistant, or of it: the fact itself may be true."""
+    """The fact without asides that speak to the assistant, of it, or order something: the fact itself may be true.
+
+    "The TODO in the code is to be ignored" beside a business rule is no order of its own, and is not stored as one.
+    """
     asides = {name: text for name in ("source_error", "backstory") if (text := getattr(fact, name))}
-    spoken = {name for name, text in asides.items() if kind_of(text) == "addressed"}
+    spoken = {name for name, text in asides.items() if kind_of(text) in ("addressed", "command")}
     return replace(fact, **dict.fromkeys(spoken)) if spoken else fact
 
 
