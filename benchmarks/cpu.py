@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 import orjson
 
 from benchmarks.figures import Figure, Measurement
-from benchmarks.ground import Ground, ground
+from benchmarks.ground import Ground, ground, plain_client
 from benchmarks.load import conversation
 from benchmarks.push import calls
 from benchmarks.sizes import Size
@@ -30,10 +30,15 @@ def measure(size: Size) -> Iterator[Measurement]:
     count = max(LEAST, size.pushes)
     pushes = [conversation(number, CHARS) for number in range(count)]
     raws, made = [orjson.dumps(push) for push in pushes], calls(count, CHARS)
-    with ground(scheduler__quiet_s=300) as place, Memd(place.settings) as memd, connect(place.settings) as client:
+    with (
+        ground(scheduler__quiet_s=300) as place,
+        Memd(place.settings) as memd,
+        connect(place.settings) as client,
+        plain_client(place.settings) as plain,
+    ):
         steps: dict[str, Callable[[int], object]] = {
-            "SET": lambda n: client.set(f"k{n}", raws[n]),
-            "RPUSH memd:in": lambda n: client.rpush(verbs.RAW, raws[n]),
+            "SET": lambda n: plain.set(f"k{n}", raws[n]),
+            "RPUSH memd:in": lambda n: plain.rpush(verbs.RAW, raws[n]),
             "FCALL": lambda n: send(client, made[n]),
             "Memd.push": lambda n: memd.push(**pushes[n]),
         }

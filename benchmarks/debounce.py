@@ -15,14 +15,14 @@ from datetime import timedelta
 from typing import IO
 
 from benchmarks.figures import Figure, Measurement, Target, at_most
-from benchmarks.ground import Ground, daemon, environment, ground, process
+from benchmarks.ground import Ground, daemon, environment, ground, plain_client, process
 from benchmarks.load import conversation
 from benchmarks.peers.checked import FAILED_JOBS, check_succeeded, figures_of, run
 from benchmarks.sizes import Size
 from benchmarks.timing import percentile, thread_cpu, tree_cpu, wait_until
 from memd.context import Context, Key, Message, identify
 from memd.inbox import verbs
-from memd.inbox.connection import Call, Flight, connect, inbox_url
+from memd.inbox.connection import Call, Flight, inbox_url
 from memd.inbox.verbs import Merged
 from memd.push.filtering import to_context
 from memd.push.validation import check_push
@@ -153,7 +153,7 @@ def _rq(size: Size) -> Iterator[Measurement]:
         words = ["-m", "rq.cli", "worker", "--with-scheduler", "-w", "rq.SimpleWorker", "-u", url, "bench"]
         with process(words, env, place.settings.data_dir / "rq.log"):
             wait_until(lambda: place.client.scard("rq:workers") > 0, "RQ's worker listens", 60)
-            queue = Queue("bench", connection=connect(place.settings))
+            queue = Queue("bench", connection=plain_client(place.settings))
             count = int(PEER_RATE * 2 * size.due_s)
             for _ in range(count):
                 queue.enqueue_in(timedelta(seconds=QUIET_S), note, time.time() + QUIET_S)

@@ -22,7 +22,7 @@ import orjson
 from msgspec import structs
 
 from benchmarks.figures import Figure, Measurement, at_least, at_most
-from benchmarks.ground import Ground, Process, daemon, environment, ground, model, process
+from benchmarks.ground import Ground, Process, daemon, environment, ground, model, plain_client, process
 from benchmarks.load import conversation, full_document
 from benchmarks.peers.checked import FAILED_JOBS, check_succeeded, figures_of, run
 from benchmarks.sizes import SHORT, Size
@@ -32,7 +32,7 @@ from memd.config import Secret, Settings
 from memd.context import Bucket
 from memd.disk import files
 from memd.inbox import verbs
-from memd.inbox.connection import Flight, connect, inbox_url
+from memd.inbox.connection import Flight, inbox_url
 from memd.push.filtering import to_context
 from memd.push.validation import check_push
 
@@ -234,7 +234,7 @@ def _rq(size: Size) -> Iterator[Measurement]:
 
     for kind in ("rq.Worker", "rq.SimpleWorker"):
         with ground() as place:
-            queue = Queue("bench", connection=connect(place.settings))
+            queue = Queue("bench", connection=plain_client(place.settings))
             count = max(8, size.contexts // 6)
             for _ in range(count):
                 queue.enqueue(nothing, "", result_ttl=0)
@@ -242,7 +242,7 @@ def _rq(size: Size) -> Iterator[Measurement]:
         yield Figure(AREA, f"RQ alone, empty jobs, one {kind.removeprefix('rq.')}", rate, "/s")
     workers = 2 if size.name == "tiny" else 4 if size is SHORT else 16
     with ground() as place, model(place.settings.data_dir, 2) as (address, _):
-        queue = Queue("bench", connection=connect(place.settings))
+        queue = Queue("bench", connection=plain_client(place.settings))
         for _ in range(workers * 3):
             queue.enqueue(ask, result_ttl=0)
         env = {"BENCH_MODEL": address, "BENCH_PROMPT": json.dumps(conversation(1))}
@@ -265,7 +265,7 @@ def rq_drained(
     url = inbox_url(place.settings)
     env = environment(place.settings) | {"BENCH_URL": url} | (extra or {})
     left, peak = "rq:queue:bench", 0.0
-    connection = connect(place.settings)
+    connection = plain_client(place.settings)
     with ExitStack() as stack:
         running = [
             stack.enter_context(process([*words, "-u", url, "bench"], env, place.settings.data_dir / f"rq{n}.log"))

@@ -20,7 +20,7 @@ from benchmarks.timing import wait_until
 from memd import config
 from memd.config import Settings
 from memd.inbox import library
-from memd.inbox.connection import connect
+from memd.inbox.connection import connect, inbox_url
 from memd.inbox.figures import workers_listening
 from memd.inbox.verbs import P
 from memd.ops import server
@@ -96,6 +96,12 @@ def _started(start: Start) -> Iterator[Ground]:
 def _listens(host: str, port: int) -> bool:
     with socket.socket() as probe:
         return probe.connect_ex((host, port)) == 0
+
+
+def plain_client(settings: Settings) -> redis.Redis:
+    """redis-py's client, as an app without memd uses it: the peer of what memd sends."""
+    client: redis.Redis = redis.Redis.from_url(inbox_url(settings), driver_info=None)
+    return client
 
 
 def make_settings(folder: Path, **changes: Any) -> Settings:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 import orjson
 
+from benchmarks.ground import plain_client
 from benchmarks.load import conversation
 from memd import config
 from memd.client import Memd
@@ -31,7 +32,7 @@ def main() -> None:
 
 def _step(kind: str, pushes: list[dict[str, object]]) -> Callable[[int], object]:
     settings = config.load().settings
-    client = connect(settings)
+    client = connect(settings) if kind == "FCALL" else plain_client(settings)
     client.ping()
     if kind == "Memd.push":
         memd = Memd(settings)

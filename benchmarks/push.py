@@ -1,8 +1,8 @@
 """Push: both doors compared with plain Redis commands of the same bytes, by one producer and by four.
 
-`Memd.push` includes checks, signals, filtering, identities and one FCALL. `FCALL` is the same command, prepared before,
-so it has only the share of the wire and the server. RPUSH is the whole work of a raw producer; intake.py measures the
-scheduler's part.
+`Memd.push` includes checks, filtering, identities and one FCALL. `FCALL` is the same command, prepared before, so it
+has only the share of the wire and the server. RPUSH is the whole work of a raw producer; intake.py measures the
+scheduler's part. SET and RPUSH go through redis-py's own client, as an app sends them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import orjson
 import redis
 
 from benchmarks.figures import Figure, Measurement, at_least
-from benchmarks.ground import Ground, environment, ground
+from benchmarks.ground import Ground, environment, ground, plain_client
 from benchmarks.load import conversation
 from benchmarks.peers.checked import check_succeeded, figures_of
 from benchmarks.sizes import SHORT, Size
@@ -60,15 +60,15 @@ def _one_producer(place: Ground, size: Size, kilobytes: float, count: int) -> It
     pushes = [conversation(number, chars) for number in range(count)]
     raws = [orjson.dumps(push) for push in pushes]
     made = calls(count, chars)
-    with Memd(place.settings) as memd, connect(place.settings) as client:
+    with Memd(place.settings) as memd, connect(place.settings) as client, plain_client(place.settings) as plain:
         contestants: dict[str, Callable[[], Turn]] = {
-            "SET": lambda: turn(count, lambda n: client.set(f"k{n}", raws[n])),
-            "RPUSH memd:in": lambda: turn(count, lambda n: client.rpush(verbs.RAW, raws[n])),
+            "SET": lambda: turn(count, lambda n: plain.set(f"k{n}", raws[n])),
+            "RPUSH memd:in": lambda: turn(count, lambda n: plain.rpush(verbs.RAW, raws[n])),
             "FCALL": lambda: turn(count, lambda n: send(client, made[n])),
             "Memd.push": lambda: turn(count, lambda n: memd.push(**pushes[n])),
         }
         others: dict[str, Callable[[], Turn]] = {
-            f"SET, {BATCH} a pipeline": lambda: _batches(count, partial(_set_batch, client, raws)),
+            f"SET, {BATCH} a pipeline": lambda: _batches(count, partial(_set_batch, plain, raws)),
             f"FCALL, {BATCH} a pipeline": lambda: _batches(count, lambda a, b: Flight(client, made[a:b]).land()),
             f"SET, async, {IN_FLIGHT} in flight": lambda: asyncio.run(_async_set(place, raws)),
             f"FCALL, async, {IN_FLIGHT} in flight": lambda: asyncio.run(_async_fcall(place, made)),
@@ -214,10 +214,10 @@ def _rq(place: Ground, size: Size) -> Iterator[Measurement]:
 
     from benchmarks.peers.rq_jobs import debounced, nothing
 
-    queue = Queue("bench", connection=connect(place.settings))
+    client = plain_client(place.settings)
+    queue = Queue("bench", connection=client)
     payload = orjson.dumps(conversation(1)).decode()
     count = max(10, size.pushes // 3)
-    client = connect(place.settings)
 
     def enqueued() -> Turn:
         place.clear()

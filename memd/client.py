@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Coroutine, Generator, Iterable, Mapping, Sequence
-from contextlib import nullcontext
 from functools import cached_property, wraps
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeAlias, TypeVar
@@ -22,7 +21,7 @@ from memd.inbox.connection import Call, connect, connect_async, send, send_async
 from memd.inbox.dead import EVERY, Content, Letter, LetterFilter, LetterPage
 from memd.inbox.hours import Hour, read_hours
 from memd.inbox.receipt import UNKNOWN, Outcome, Receipt, explain, judge, parse_id, receipt, standings
-from memd.inbox.verbs import raw_lists
+from memd.inbox.verbs import Merged, raw_lists
 from memd.memory.hand.by_hand import ByHand
 from memd.projects.for_client import OpensProjects
 from memd.push.filtering import to_context
@@ -105,8 +104,12 @@ class _Commands:
     def push_parsed(self, push: RawPush) -> Calls[Receipt]:
         """Push what `memd.push.validation` has checked. Raises InboxFull, NotReady."""
         context = to_context(push)
-        with push_span(context) if self._settings.tracing.enabled else nullcontext(context) as traced:
-            merged = yield from _reply(verbs.push(traced, self._settings.inbox.min_replicas))
+        merged: Merged
+        if self._settings.tracing.enabled:
+            with push_span(context) as traced:
+                merged = yield verbs.push(traced, self._settings.inbox.min_replicas)
+        else:
+            merged = yield verbs.push(context, self._settings.inbox.min_replicas)
         return receipt(merged, context)
 
     def receipt(self, receipt_id: str, *, user_id: str | None = None) -> Calls[Outcome]:
@@ -125,7 +128,7 @@ class _Commands:
 
 def _listed(values: object) -> object:
     """Values as a list; a value that cannot be iterated is returned unchanged, and the check of the push refuses it."""
-    return list(values) if isinstance(values, Iterable) else values
+    return values if isinstance(values, list) else list(values) if isinstance(values, Iterable) else values
 
 
 def _reply(call: Call[R]) -> Calls[R]:

@@ -12,6 +12,8 @@ from typing import Literal, NamedTuple
 
 from msgspec import Struct, field
 
+from memd.identifiers import unusual
+
 Role = Literal["user", "assistant"]
 
 WIRE_VERSION = 4
@@ -31,12 +33,14 @@ DEFAULT_AGENT = ""
 """The agent name of the user's own memory, for a push that names no agent."""
 
 _IDENTITY = re.compile("[in][0-9a-f]{36}")
-_CJK = re.compile("[\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\uff00-\uffef\U00020000-\U0003ffff]")
+_CJK = re.compile("[\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\uff00-\uffef\U00020000-\U0003ffff]+")
 
 
 def digest(*fields: str, size: int = 16) -> str:
     """Hex SHA-256 over the length-prefixed fields, cut to `size` bytes."""
-    text = "".join([f"{len(value)}:{value}" for value in fields])
+    text = ""
+    for value in fields:
+        text += f"{len(value)}:{value}"
     if text.isascii():  # one byte for each character
         data = text.encode()
     else:
@@ -142,10 +146,13 @@ class Context(Struct, frozen=True):
     @property
     def wire(self) -> int:
         """The lowest version of the wire format that can carry it."""
-        if any(message.project or message.source_kind for message in self.messages):
-            return 3
-        named = self.user_name is not None or any(message.name is not None for message in self.messages)
-        return 2 if named else 1
+        lowest = 1 if self.user_name is None else 2
+        for message in self.messages:
+            if message.project or message.source_kind:
+                return 3
+            if message.name is not None:
+                lowest = 2
+        return lowest
 
 
 def identify(thread_id: str, messages: Iterable[Message]) -> tuple[Message, ...]:
@@ -157,16 +164,20 @@ def identify(thread_id: str, messages: Iterable[Message]) -> tuple[Message, ...]
     (`is_single`, `loose`).
     """
     result: list[Message] = []
-    before = ""
+    before: Message | None = None
+    before_hash = ""  # of the content; hashed only where an identity needs it
     for message in messages:
-        content_hash = digest(thread_id, message.role, message.content, size=12)
+        content_hash = ""
         if message.id is not None:
             identity = identity_of_id(thread_id, message.id)
-        elif not before and message.created_at is None:
-            identity = "n" + content_hash + "0" * 12
         else:
-            identity = "n" + content_hash + digest(before, message.created_at or "", size=6)
-        before = content_hash
+            content_hash = _content_hash(thread_id, message)
+            if before is None and message.created_at is None:
+                identity = "n" + content_hash + "0" * 12
+            else:
+                anchor = before_hash or (_content_hash(thread_id, before) if before else "")
+                identity = "n" + content_hash + digest(anchor, message.created_at or "", size=6)
+        before, before_hash = message, content_hash
         result.append(
             Message(
                 message.role,
@@ -182,6 +193,10 @@ def identify(thread_id: str, messages: Iterable[Message]) -> tuple[Message, ...]
             )
         )
     return tuple(result)
+
+
+def _content_hash(thread_id: str, message: Message) -> str:
+    return digest(thread_id, message.role, message.content, size=12)
 
 
 def identity_of_id(thread_id: str, message_id: str) -> str:
@@ -214,5 +229,5 @@ def estimate_tokens(text: str) -> int:
 
 def tenths_of_tokens(text: str) -> int:
     """Ten times the estimate, not rounded: of the parts of a text it adds up."""
-    cjk = 0 if text.isascii() else len(text) - len(_CJK.sub("", text))
-    return 3 * len(text) + 12 * cjk
+    rare = "" if text.isascii() else unusual(text)
+    return 3 * len(text) + 12 * (len(rare) - len(_CJK.sub("", rare)))

@@ -19,11 +19,18 @@ _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")
 _NOT_IN_IDS = re.compile(f"[\x00-\x1f\x7f-\x9f\u2028\u2029{_BIDI}{_TAGS}{_NONCHARACTERS}]")
 _NOT_IN_TEXT = re.compile(f"[\x00-\x08\x0b-\x1f\x7f-\x9f{_BIDI}{_TAGS}{_NONCHARACTERS}]")
 _SURROGATE = re.compile(f"[{_SURROGATES}]")
+_USUAL = bytes({*range(0x20, 0x7F), *b"\n\t"})
 
 
 def check_identifier(field: str, value: object) -> str:
     """The identifier, unchanged: 1 to 256 bytes, no control, bidi, tag or non-characters, no white space around it."""
-    if isinstance(value, str) and _is_plain(value):
+    if (  # fast path: an identifier that is plainly valid, as nearly all are
+        isinstance(value, str)
+        and value.isascii()
+        and value.isprintable()
+        and 1 <= len(value) <= MAX_ID_BYTES
+        and value[0] != " " != value[-1]
+    ):
         return value
     code = f"E_{field.upper()}"
     if value is None:
@@ -45,21 +52,23 @@ def check_identifier(field: str, value: object) -> str:
 
 def clean_text(text: str) -> str:
     """Message text without bidi overrides, tag characters, non-characters and C0 controls; emoji joiners stay."""
-    if (
-        text.isprintable() or text.replace("\n", "").replace("\t", "").isprintable()
-    ):  # fast path: nothing that must be stripped is printable
+    if unusual(text).isprintable():  # fast path: nothing that must be stripped is printable
         return text
     return _NOT_IN_TEXT.sub("", text)
+
+
+def unusual(text: str) -> str:
+    """The characters of a text that are neither printable ASCII nor line ends and tabs.
+
+    Bytes are deleted at 0.5 ns each; a regex, or `isprintable`, looks at each character of the text for 5 to 60 ns.
+    """
+    rare = text.encode("utf-8", "surrogatepass").translate(None, _USUAL)
+    return rare.decode("utf-8", "surrogatepass") if rare else ""
 
 
 def has_surrogate(value: str) -> bool:
     """Whether a text has a lone surrogate, which UTF-8 cannot express."""
     return _SURROGATE.search(value) is not None
-
-
-def _is_plain(value: str) -> bool:
-    """The fast path: whether an identifier is plainly valid, as nearly all are."""
-    return value.isascii() and value.isprintable() and 1 <= len(value) <= MAX_ID_BYTES and value[0] != " " != value[-1]
 
 
 def _refuse(code: str, sentence: str, field: str, limit: int | None = None) -> NoReturn:

@@ -6,9 +6,8 @@ import hashlib
 import os
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Generic, NoReturn, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, NoReturn, Protocol, TypeVar
 from urllib.parse import quote
 
 import redis
@@ -29,6 +28,7 @@ from memd.errors import (
     Rejected,
 )
 from memd.inbox import sentinels
+from memd.inbox.kept_connections import KeepingClient
 from memd.printable import printable
 
 T = TypeVar("T")
@@ -72,8 +72,7 @@ NO_RIGHT_INSIDE = ("ACL failure in script", "The user executing the script can't
 """How a function's error begins when its caller lacks a right that it needs: since Redis 7.2, and before."""
 
 
-@dataclass(frozen=True, slots=True)
-class Call(Generic[T]):
+class Call(NamedTuple, Generic[T]):
     """A command and the parser of its reply, independent of the client that sends it.
 
     `then`: a second command, which has to follow on the same connection; the parser gets both replies.
@@ -138,8 +137,9 @@ def connect(settings: Settings, retries: int = 2) -> redis.Redis:
     options = _options(retries)
     options["retry"] = Retry(*options["retry"])
     url = inbox_url(settings)
+    kind = KeepingClient if retries else redis.Redis
     try:
-        return sentinels.client(url, options) if sentinels.is_service(url) else redis.Redis.from_url(url, **options)
+        return sentinels.client(url, options, kind) if sentinels.is_service(url) else kind.from_url(url, **options)
     except ValueError:
         raise ConfigError(NO_URL) from None
 

@@ -19,7 +19,7 @@ from memd.inbox.verbs import P
 from memd.memory.store.protocol import Store
 from memd.push.answers import MAX_TOKENS
 
-BUILD = 31
+BUILD = 32
 """Grows with every change of the Lua; an older build never replaces a newer one."""
 
 FIRST_WITH_LINES = 16
@@ -36,7 +36,13 @@ DRAIN = (
 
 BUDGETS = ("total_day_tokens", "user_day_tokens", "thread_day_extractions")
 
-OF_THE_BUILD = frozenset({"build", "wire", "answer_tokens"})
+OF_A_PUSH = (
+    "enabled", "failover", "quiet_ms", "max_wait_ms", "flush_tokens", "backoff_max_ms", "tick_ms", "known_ttl_ms",
+    "max_messages", "max_push_bytes",
+)  # fmt: skip
+"""The settings that stand together in the field `push`, too, in the order in which `lua/merge.lua` reads them."""
+
+OF_THE_BUILD = frozenset({"build", "wire", "answer_tokens", "push"})
 """What the functions read besides settings: it changes with memd, and nobody sets it."""
 
 
@@ -141,11 +147,12 @@ def install(client: redis.Redis, settings: Settings) -> bool:
         build = build_of(client.hget(f"{P}:config", "build"))
         if build > BUILD:
             return False
+        config = _config(settings)
+        client.hset(f"{P}:config", "push", config["push"])  # before the functions that read it
         for source in libraries().values():
             client.function_load(source, replace=True)
         if 0 < build < FIRST_WITH_LINES:
             _line_up(client)
-        config = _config(settings)
         held = client.hmget(f"{P}:config", BUDGETS)
         changed = not all(_is(value or b"0", config[name]) for name, value in zip(BUDGETS, held, strict=True))
         client.hset(
@@ -190,7 +197,7 @@ def _is(value: Any, ours: object) -> bool:
     return bool((value if isinstance(value, bytes) else str(value).encode()) == str(ours).encode())
 
 
-def _mark(config: Mapping[str, int]) -> str:
+def _mark(config: Mapping[str, int | str]) -> str:
     """Tells the scheduler that wrote the inbox's settings from others: whoever has the same ones writes the same."""
     return hashlib.sha256(repr(sorted(config.items())).encode()).hexdigest()[:16]
 
@@ -203,7 +210,12 @@ def _line_up(client: redis.Redis) -> None:
             pass
 
 
-def _config(settings: Settings) -> dict[str, int]:
+def _config(settings: Settings) -> dict[str, int | str]:
+    config = _fields(settings)
+    return {**config, "push": " ".join(str(config[name]) for name in OF_A_PUSH)}
+
+
+def _fields(settings: Settings) -> dict[str, int]:
     return {
         "build": BUILD,
         "wire": WIRE_VERSION,

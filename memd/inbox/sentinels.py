@@ -78,11 +78,11 @@ def service_of(url: str) -> WatchedService:
     return WatchedService(name, tuple(map(_host, hosts.split(","))), options, own, encrypted)
 
 
-def client(url: str, options: dict[str, Any]) -> redis.Redis:
-    """A sync client of the service's primary. Nothing is sent yet. Raises ValueError."""
+def client(url: str, options: dict[str, Any], kind: type[redis.Redis]) -> redis.Redis:
+    """A sync client of the service's primary, of this class. Nothing is sent yet. Raises ValueError."""
     service = service_of(url)
     sentinels = Sentinel(service.hosts, sentinel_kwargs=_of_sentinels(service), **service.options, **options)  # type: ignore[no-untyped-call]
-    found: redis.Redis = sentinels.master_for(service.name)  # type: ignore[no-untyped-call]  # redis-py's gaps
+    found: redis.Redis = sentinels.master_for(service.name, redis_class=kind)  # type: ignore[no-untyped-call]  # redis-py's gaps
     return found
 
 

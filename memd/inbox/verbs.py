@@ -11,8 +11,8 @@ import os
 import random
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Final, Literal, cast
+from dataclasses import dataclass
+from typing import Any, Final, Literal, NamedTuple
 from urllib.parse import quote
 
 import orjson
@@ -51,8 +51,7 @@ def app_of(raw_list: str) -> str:
 PushStatus = Literal["queued", "merged", "unconfirmed", "skipped", "disabled"]
 
 
-@dataclass(frozen=True, slots=True)
-class Merged:
+class Merged(NamedTuple):
     """The result of a merge.
 
     `status`: queued, merged, unconfirmed (one of these, but too few replicas had it in time), skipped (with `reason`)
@@ -99,7 +98,7 @@ def _confirmed(replies: Sequence[Any], min_replicas: int) -> Merged:
     merged, replicas = _merged(replies[0]), int(replies[1])
     if replicas >= min_replicas or merged.status not in ACCEPTED:
         return merged
-    return replace(merged, status=UNCONFIRMED)
+    return merged._replace(status=UNCONFIRMED)
 
 
 def take(raw: bytes, source: str, context: Context, since_ms: int | None = None) -> Call[bool]:
@@ -160,7 +159,7 @@ def _merge_arguments(context: Context, since_ms: int | None = None) -> tuple[byt
 
 def _signals(message: Message) -> str:
     """The signals of a message as the inbox keeps them, with the mark of its project behind."""
-    names = ",".join(sorted(message.signals)) or "-"
+    names = ",".join(sorted(message.signals)) if message.signals else "-"
     return f"{names}#{quote(message.project, safe='')}" if message.project else names
 
 
@@ -171,7 +170,7 @@ def _counters(field: str, counts: Mapping[str, int]) -> dict[str, int]:
 
 def _merged(reply: list[Any]) -> Merged:
     status, key, gen, seq, due, now, reason = reply
-    return Merged(cast(PushStatus, text(status)), text(key), text(gen), int(seq), int(due), int(now), text(reason))
+    return Merged(status.decode(), key.decode(), gen.decode(), seq, due, now, reason.decode())
 
 
 # --- drain ---------------------------------------------------------------------------------------------------------

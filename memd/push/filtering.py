@@ -19,7 +19,7 @@ from memd.push import answers, blocks
 from memd.push.compaction import is_compaction
 from memd.push.former import former_identities
 from memd.push.limits import fit
-from memd.push.shapes import UNKNOWN, RawTurn, to_turn
+from memd.push.shapes import UNKNOWN, RawTurn
 from memd.push.times import read_created_at
 from memd.push.tool_text import without_tool_text
 from memd.push.validation import RawPush, as_text
@@ -35,7 +35,7 @@ class Examined(NamedTuple):
 
 def examine(push: RawPush) -> list[Examined]:
     """The decision of filtering on each turn of a push, for display."""
-    turns = without_tool_text([_cleaned(to_turn(message)) for message in push.messages])
+    turns = without_tool_text(list(map(_cleaned, push.turns)))
     reasons = _reasons(turns)
     return [
         Examined(turn, [piece for _, piece in turn.cut], reason) for turn, reason in zip(turns, reasons, strict=True)
@@ -47,11 +47,9 @@ def to_context(push: RawPush) -> Context:
 
     It may have no messages left.
     """
-    turns = without_tool_text([_cleaned(to_turn(message)) for message in push.messages])
+    turns = without_tool_text(list(map(_cleaned, push.turns)))
     reasons = _reasons(turns)
     kept = [_message(turn) for turn, reason in zip(turns, reasons, strict=True) if reason is None]
-    if not push.reads_names:
-        kept = [replace(message, name=None) for message in kept]
     if push.project_id or push.source[0]:
         kind, source_id = push.source
         marked = {"project": push.project_id, "source_kind": kind, "source_id": source_id}
@@ -74,7 +72,7 @@ def _with_formers(messages: tuple[Message, ...], push: RawPush, reasons: Sequenc
 
 def _with_times(messages: tuple[Message, ...], turns: Sequence[RawTurn]) -> tuple[Message, ...]:
     """The messages with times that came as numbers in ISO 8601. Identities were made from the numbers as they came."""
-    times = {as_text(turn.created_at): read_created_at(turn.created_at) for turn in turns}
+    times = {as_text(time): read_created_at(time) for turn in turns if (time := turn.created_at) is not None}
     if all(came == kept for came, kept in times.items()):
         return messages
     return tuple(replace(m, created_at=times.get(m.created_at, m.created_at)) for m in messages)
@@ -105,15 +103,14 @@ def _cleaned(turn: RawTurn) -> RawTurn:
 
 def _signal(kept: list[Message], signals: frozenset[str]) -> None:
     """Give signals to the last user message, which they are about; without one to the last message."""
-    users = [index for index, message in enumerate(kept) if message.role == "user"]
     if kept and signals:
+        users = [index for index, message in enumerate(kept) if message.role == "user"]
         place = users[-1] if users else len(kept) - 1
         kept[place] = replace(kept[place], signals=signals)
 
 
 def _dropped(reasons: Sequence[str | None]) -> dict[str, int]:
-    dropped = [reason for reason in reasons if reason is not None]
-    return dict(Counter(dropped)) if dropped else {}
+    return {reason: count for reason, count in Counter(reasons).items() if reason is not None}
 
 
 def _cut(turns: Sequence[RawTurn]) -> dict[str, int]:
@@ -173,4 +170,5 @@ def _keep_questions(turns: Sequence[RawTurn], reasons: list[str | None]) -> None
 
 def _message(turn: RawTurn) -> Message:
     role: Role = "user" if turn.kind == "user" else "assistant"
-    return Message(role, turn.text, as_text(turn.id), as_text(turn.created_at), name=turn.name or None)
+    created_at = None if turn.created_at is None else as_text(turn.created_at)
+    return Message(role, turn.text, as_text(turn.id), created_at, name=turn.name or None)

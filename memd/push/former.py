@@ -46,9 +46,15 @@ def former_identities(push: RawPush, messages: Mapping[int, Message]) -> list[tu
     A message that the older rules dropped has the identity of the one after it: a version that took that one in had
     seen the message before it.
     """
+    if (
+        not push.former_thread
+        and len(messages) == len(push.messages)
+        and all(map(_unchanged, push.messages, messages.values()))
+    ):
+        return [()] * len(messages)  # the fast path: nearly every push
     formerly = list(_kept_formerly(push.messages, messages))
     same = formerly == [(place, m.role, m.content) for place, m in messages.items()]
-    if same and not push.former_thread:  # nearly every push
+    if same and not push.former_thread:
         return [()] * len(messages)
     threads = [push.former_thread] if same else [push.key.thread_id, push.former_thread]
     kept = [_message(push.messages[place], role, text) for place, role, text in formerly]
@@ -73,10 +79,9 @@ def _kept_formerly(
     with_reply = False
     for place, message in enumerate(messages):
         kept = now.get(place)
-        if kept is not None and message.get("content") == kept.content and _is_plain(message, kept.content):
-            role, text, hidden, only_memory = _ROLES.get(message["role"]), kept.content, False, False
-            if role == "user" and len(text) <= _ACKNOWLEDGEMENT_MAX and _acknowledges(text):
-                text = ""
+        role: Role | None
+        if kept is not None and _unchanged(message, kept):
+            role, text, hidden, only_memory = kept.role, kept.content, False, False
         else:
             role, hidden = _role(message), _hidden(message)
             text = "" if hidden or role is None else _text(message)
@@ -90,9 +95,14 @@ def _kept_formerly(
             yield place, role, text
 
 
-def _is_plain(message: Mapping[str, Any], text: str) -> bool:
-    """The fast path: whether a message that this version left as it is was plain text for every version."""
-    return "<" not in text and message.get("role") in _ROLES and _PLAIN.issuperset(message)
+def _unchanged(message: Mapping[str, Any], kept: Message) -> bool:
+    """The fast path: whether a message that this version keeps as it came was kept so by every version."""
+    text = kept.content
+    if message.get("content") != text or "<" in text or not _PLAIN.issuperset(message):
+        return False
+    name = message.get("role")
+    role = _ROLES.get(name) if isinstance(name, str) else None
+    return role is not None and not (role == "user" and len(text) <= _ACKNOWLEDGEMENT_MAX and _acknowledges(text))
 
 
 def _role(message: Mapping[str, Any]) -> Role | None:

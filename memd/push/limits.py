@@ -40,11 +40,12 @@ CHAR_BYTES, FIELDS_BYTES, SOURCE_BYTES = 4, 1_040, 570
 
 def fit(messages: Sequence[Message], limits: ClientSettings) -> tuple[tuple[Message, ...], dict[str, int]]:
     """The newest messages that fit together, each within the limit of one; and how many were cut, by reason."""
-    sizes = [len(message.content) for message in messages]
-    sources = sum(message.source_kind != "" for message in messages)
-    most = sum(sizes) * CHAR_BYTES + len(sizes) * FIELDS_BYTES + sources * SOURCE_BYTES
-    fits = most <= limits.max_push_bytes
-    if fits and len(sizes) <= limits.max_messages and max(sizes, default=0) <= limits.max_message_chars:
+    most, longest = len(messages) * FIELDS_BYTES, 0
+    for message in messages:
+        size = len(message.content)
+        longest = max(longest, size)
+        most += size * CHAR_BYTES + (SOURCE_BYTES if message.source_kind else 0)
+    if most <= limits.max_push_bytes and len(messages) <= limits.max_messages and longest <= limits.max_message_chars:
         return tuple(messages), {}  # the fast path: nearly every push
     kept: list[Message] = []
     truncated, room = 0, limits.max_push_bytes

@@ -110,22 +110,24 @@ def name_in(message: Mapping[str, Any], kind: Kind) -> Any:
 
 
 def to_turn(message: Mapping[str, Any]) -> RawTurn:
-    """The turn of a validated message. Raises Rejected for a role that memd does not know."""
+    """The turn of a message. Raises Rejected for content of a wrong type, and for a role that memd does not know."""
     content = message.get("content")
     if isinstance(content, str) and _PLAIN.issuperset(message):  # and so not wrapped
-        kind = kind_of(message)
-        return RawTurn(
-            kind,
-            content,
-            calls_tools=False,
-            hidden=False,
-            has_files=False,
-            id=message.get("id"),
-            created_at=message.get("created_at"),
-            name=name_in(message, kind) if "name" in message else None,
-        )
+        role = message.get("role")
+        kind = (ROLES.get(role) if isinstance(role, str) else None) or kind_of(message)
+        name = name_in(message, kind) if "name" in message else None
+        no = False
+        return RawTurn(kind, content, no, no, no, message.get("id"), message.get("created_at"), name)
     message = unwrapped(message)
+    content, parts = message.get("content"), message.get("parts")
+    if content is not None and not isinstance(content, (str, list)):
+        refuse("E_CONTENT_TYPE", "content must be text or a list of blocks", "content")
+    if parts is not None and not isinstance(parts, list):
+        refuse("E_CONTENT_TYPE", "parts must be a list", "parts")
     kind = kind_of(message)
+    if kind == "user" and "content" not in message and "parts" not in message:
+        refuse("E_CONTENT_MISSING", "a user's message needs content or parts", "content")
+    name = name_in(message, kind)
     blocks = _blocks(message)
     sorts = set(map(sort_of, blocks))
     if kind == "user" and sorts == {"result"}:
@@ -138,7 +140,7 @@ def to_turn(message: Mapping[str, Any]) -> RawTurn:
         has_files="file" in sorts,
         id=message.get("id"),
         created_at=message.get("created_at"),
-        name=name_in(message, kind),
+        name=name,
         cut=tuple(
             (UNKNOWN, str(block.get("type"))[:MAX_ROLE_CHARS]) for block in blocks if sort_of(block) == "unknown"
         ),

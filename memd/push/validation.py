@@ -16,7 +16,7 @@ from memd.config import ClientSettings
 from memd.context import SIGNALS, SOURCE_KINDS, WIRE_VERSION, Key, Message
 from memd.errors import Rejected
 from memd.identifiers import MAX_ID_BYTES, check_identifier
-from memd.push.shapes import kind_of, name_in, unwrapped
+from memd.push.shapes import RawTurn, to_turn
 from memd.push.strict_json import check_values, parse_json, refuse
 from memd.push.times import read_created_at
 from memd.push.trace_parent import check_trace
@@ -48,10 +48,11 @@ _SINCE = {"user_name": 2, "project_id": 3, "source": 3, "traceparent": 4}
 
 
 class RawPush(Struct, frozen=True):
-    """A push that passed the checks; its messages still have the format of the app."""
+    """A push that passed the checks: the messages in the format of the app, and what each of them says."""
 
     key: Key
     messages: tuple[dict[str, Any], ...]
+    turns: tuple[RawTurn, ...]
     signals: frozenset[str]
     now: bool
     limits: ClientSettings
@@ -59,9 +60,6 @@ class RawPush(Struct, frozen=True):
 
     user_name: str | None = None
     """What the user is called."""
-
-    reads_names: bool = True
-    """Whether `name` of a message says who speaks; version 1 did not read it."""
 
     project_id: str = ""
     """The project that the messages are about, too."""
@@ -89,16 +87,13 @@ def check_push(value: object, limits: ClientSettings, *, scanned: bool = False) 
         check_values(value, limits.read_bytes)
     if not isinstance(value, dict):
         refuse("E_PUSH_TYPE", "a push is a JSON object")
-    for name in value:
-        if name not in _FIELDS:
-            refuse("E_UNKNOWN_FIELD", "a push has an unknown field; docs/wire.md lists the known ones")
+    if not _FIELDS.issuperset(value):
+        refuse("E_UNKNOWN_FIELD", "a push has an unknown field; docs/wire.md lists the known ones")
     version = value.get("v", WIRE_VERSION)
     if isinstance(version, bool) or version not in range(1, WIRE_VERSION + 1):
         refuse("E_VERSION", f"v must be a whole number from 1 to {WIRE_VERSION}", "v")
-    for field, needed in _SINCE.items():
-        if version < needed and value.get(field) is not None:
-            refuse("E_VERSION", f"{field} needs version {needed}: leave v out, or set it to that", field)
-    reads_names = version != 1
+    if version < WIRE_VERSION:
+        _check_since(value, version)
     user = value.get("user_id")
     if user is None and limits.default_user is None:
         refuse("E_USER_ID_MISSING", "user_id is required, unless the setting client.default_user names one", "user_id")
@@ -110,17 +105,18 @@ def check_push(value: object, limits: ClientSettings, *, scanned: bool = False) 
     now = value.get("now", False)
     if not isinstance(now, bool):
         refuse("E_NOW_TYPE", "now must be true or false", "now")
-    messages = _messages(value.get("messages"), reads_names=reads_names)
+    messages = _messages(value.get("messages"))
+    turns = tuple([_turn(message, reads_names=version != 1) for message in messages])
     user_name = check_name("user_name", value.get("user_name"))
     signals = _signals(value.get("signals"))
     return RawPush(
         key,
         messages,
+        turns,
         signals,
         now,
         limits,
         user_name=user_name,
-        reads_names=reads_names,
         project_id=check_project(value.get("project_id")),
         source=check_source(value.get("source")),
         trace=check_trace(value.get("traceparent")),
@@ -239,34 +235,35 @@ def wire_message(message: Message) -> bytes:
     return orjson.dumps(fields)
 
 
-def _messages(value: object, *, reads_names: bool) -> tuple[dict[str, Any], ...]:
+def _check_since(value: dict[str, Any], version: int) -> None:
+    for field, needed in _SINCE.items():
+        if version < needed and value.get(field) is not None:
+            refuse("E_VERSION", f"{field} needs version {needed}: leave v out, or set it to that", field)
+
+
+def _messages(value: object) -> tuple[Any, ...]:
     if not isinstance(value, (list, tuple)):
         refuse("E_MESSAGES_TYPE", "messages must be a list", "messages")
     if not value:
         refuse("E_MESSAGES_EMPTY", "a push carries at least one message", "messages")
-    for message in value:
-        _check_message(message, reads_names=reads_names)
     return tuple(value)
 
 
-def _check_message(message: object, *, reads_names: bool) -> None:
+def _turn(message: object, *, reads_names: bool) -> RawTurn:
+    """What a message says. `reads_names`: whether `name` says who speaks; version 1 did not read it."""
     if not isinstance(message, dict):
         refuse("E_MESSAGE_TYPE", "a message must be an object", "messages")
-    message = unwrapped(message)
-    content, parts = message.get("content"), message.get("parts")
-    if content is not None and not isinstance(content, (str, list)):
-        refuse("E_CONTENT_TYPE", "content must be text or a list of blocks", "content")
-    if parts is not None and not isinstance(parts, list):
-        refuse("E_CONTENT_TYPE", "parts must be a list", "parts")
-    kind = kind_of(message)
-    if kind == "user" and "content" not in message and "parts" not in message:
-        refuse("E_CONTENT_MISSING", "a user's message needs content or parts", "content")
-    if (name := message.get("id")) is not None:
-        check_message_id(name)
-    if (time := message.get("created_at")) is not None:
-        read_created_at(time)
-    if reads_names and "name" in message:
-        check_name("name", name_in(message, kind))
+    turn = to_turn(message)
+    if turn.id is not None:
+        check_message_id(turn.id)
+    if turn.created_at is not None:
+        read_created_at(turn.created_at)
+    if turn.name is None:
+        return turn
+    if not reads_names:
+        return turn._replace(name=None)
+    check_name("name", turn.name)
+    return turn
 
 
 def _signals(value: object) -> frozenset[str]:

@@ -15,6 +15,7 @@ from support.running_up import up
 from memd.client import Memd
 from memd.errors import OtherSettings
 from memd.inbox import library
+from memd.inbox.decoding import text
 from memd.inbox.verbs import P
 from memd.testing import ModelServer
 
@@ -190,7 +191,9 @@ def test_orders_are_no_lower_where_a_server_took_over(client: redis.Redis, memd:
     """It may lack the last ones that the primary before gave, and what is stored, or to be forgotten, has these."""
     before = int(client.time()[0]) * 1000
     for fails_over in (0, 1):
-        client.hset(f"{P}:config", "failover", fails_over)
+        of_a_push = text(client.hget(f"{P}:config", "push")).split()
+        of_a_push[library.OF_A_PUSH.index("failover")] = str(fails_over)
+        client.hset(f"{P}:config", "push", " ".join(of_a_push))
         client.set(f"{P}:order", 7)
         memd.push([{"role": "user", "content": f"I live in Porto {fails_over}."}], thread_id="t", user_id="ana")
         last = int(client.get(f"{P}:order") or 0)

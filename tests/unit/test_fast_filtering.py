@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from memd.config import ClientSettings
 from memd.context import Context
@@ -122,7 +123,7 @@ def windows(draw: st.DrawFn) -> list[dict[str, Any]]:
 def context(messages: list[dict[str, Any]], app: str) -> Context:
     push = check_push({"thread_id": "t", "user_id": "u", "messages": messages}, ClientSettings())
     push = in_namespace(push, app)
-    return to_context(type(push)(push.key, push.messages, push.signals, push.now, push.limits, "t" if app else ""))
+    return to_context(replace(push, former_thread="t" if app else ""))
 
 
 @settings(max_examples=300, deadline=None)

@@ -12,9 +12,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from memd.config import ClientSettings
-from memd.context import Message
+from memd.context import Message, tenths_of_tokens
 from memd.errors import Rejected
-from memd.identifiers import check_identifier, clean_text
+from memd.identifiers import _NOT_IN_TEXT, check_identifier, clean_text
 from memd.push.strict_json import parse_json
 from memd.push.validation import RawPush, check_push, parse_push, parse_wire_message, wire_message
 
@@ -26,6 +26,9 @@ JSON = st.recursive(
     lambda inner: st.lists(inner) | st.dictionaries(st.text() | st.sampled_from(sorted(GOOD)), inner),
     max_leaves=20,
 )
+
+SELECTED = "a b\n\t\r\x00\x7f\x85é，。我한\u2014\u2e7f\ud7b0\ufff0\U0001f600\U00020000\u202e\ud800"
+MIXED = st.characters() | st.sampled_from(SELECTED)
 
 
 def outcome(raw: bytes) -> RawPush | str:
@@ -223,6 +226,21 @@ def test_text_loses_what_only_attacks_use() -> None:
     assert clean_text(kept) == kept
 
 
+@given(st.text(MIXED))
+def test_the_fast_passes_over_a_text_see_each_character(text: str) -> None:
+    """Tokens and cleaning, which look only at what is not plain ASCII, agree with a look at each character."""
+    cjk = sum(
+        "\u2e80" <= char <= "\u9fff"
+        or "\uac00" <= char <= "\ud7af"
+        or "\uf900" <= char <= "\ufaff"
+        or "\uff00" <= char <= "\uffef"
+        or "\U00020000" <= char <= "\U0003ffff"
+        for char in text
+    )
+    assert tenths_of_tokens(text) == 3 * len(text) + 12 * cjk
+    assert clean_text(text) == "".join(map(clean_text, text)) == _NOT_IN_TEXT.sub("", text)
+
+
 @given(st.text(min_size=1).filter(lambda text: not any("\ud800" <= char <= "\udfff" for char in text)))
 def test_a_wire_message_comes_back_as_it_was(text: str) -> None:
     """What the trusted door carries is read back the same by the drain."""
@@ -256,4 +274,8 @@ def test_python_values_are_checked_like_bytes() -> None:
     cycle["messages"] = [{"role": "user", "content": "x", "extra": cycle}]
     with pytest.raises(Rejected, match="E_DEPTH"):
         check_push(cycle, LIMITS)
+    with pytest.raises(Rejected, match="E_DEPTH"):
+        check_push({**GOOD, "messages": [json.loads("[" * 63 + "]" * 63)]}, LIMITS)
+    with pytest.raises(Rejected, match="E_ITEMS"):
+        check_push({**GOOD, "messages": [{"role": "user", "content": "x", "extra": [0] * 150_000}]}, LIMITS)
     assert check_push(GOOD, LIMITS) == parse_push(orjson.dumps(GOOD), LIMITS)

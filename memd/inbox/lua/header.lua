@@ -11,11 +11,11 @@ local function header(text)
 end
 
 local function is_hash(value, length)
-  return type(value) == 'string' and #value == length and not string.find(value, '[^0-9a-f]')
+  return type(value) == 'string' and #value == length and string.find(value, '^[0-9a-f]+$') ~= nil
 end
 
 local function is_whole(value, most)
-  return type(value) == 'number' and value >= 0 and value <= most and value == math.floor(value)
+  return type(value) == 'number' and value >= 0 and value <= most and value % 1 == 0
 end
 
 local function ids_error(h)
@@ -46,8 +46,8 @@ local function has_trace(h)
 end
 
 local function counters_error(counters, field)
-  local wrong = 'E_' .. string.upper(field) .. ': ' .. field .. ' is a list of counters'
   if counters == nil then return nil end
+  local wrong = 'E_' .. string.upper(field) .. ': ' .. field .. ' is a list of counters'
   if type(counters) ~= 'table' or #counters > 64 or #counters % 2 ~= 0 then return wrong end
   for i = 1, #counters, 2 do
     local name = counters[i]

@@ -6,6 +6,20 @@
 --   4. due_at         when the key is due
 --   5. save           all of it, in one write
 
+-- The settings that a push needs, from the one field where they lie together: to read each by itself, or all of them, would
+-- be a fifth of its work. nil before any scheduler has started. library.py writes them in this order.
+local function push_settings(P)
+  local enabled, failover, quiet, max_wait, tokens, backoff_max, tick, known_ttl, messages, bytes = string.match(
+    call('HGET', P .. ':config', 'push') or '',
+    '^(%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+)$')
+  if not enabled then return nil end
+  return {
+    enabled = enabled == '1', failover = failover == '1', quiet_ms = quiet + 0, max_wait_ms = max_wait + 0,
+    flush_tokens = tokens + 0, backoff_max_ms = backoff_max + 0, tick_ms = tick + 0, known_ttl_ms = known_ttl + 0,
+    max_messages = messages + 0, max_push_bytes = bytes + 0,
+  }
+end
+
 -- A message without id and predecessor is also known by thread, role and content alone (docs/decisions/0001).
 local function is_unanchored(identity)
   return string.sub(identity, 1, 1) == 'n' and string.sub(identity, 26) == '000000000000'
@@ -62,9 +76,9 @@ local function read_pending(P, key)
   local first, last, tokens, size, after, now, parked, gen, seq, wire = fields_of(P, key, '.first', '.last', '.tokens',
     '.size', '.after', '.now', '.parked', '.gen', '.to', '.wire')
   return {
-    ctx = ctx, fresh = not first, first = tonumber(first), last = tonumber(last), tokens = tonumber(tokens) or 0,
-    size = tonumber(size) or 0, after = tonumber(after) or 0, now = now, parked = parked, gen = gen,
-    seq = tonumber(seq), wire = tonumber(wire) or 1,
+    ctx = ctx, fresh = not first, first = first and first + 0, last = last and last + 0, tokens = (tokens or 0) + 0,
+    size = (size or 0) + 0, after = (after or 0) + 0, now = now, parked = parked, gen = gen,
+    seq = seq and seq + 0, wire = (wire or 1) + 0,
   }
 end
 
@@ -151,8 +165,8 @@ local function number(P, cfg, h, pending, push)
   if pending.seq == 1 then
     pending.gen = h.gen
     call('HSET', outcome, '.gen', h.gen)
-    if cfg.failover == 1 then call('HSET', outcome, '.run', run_id()) end
-  elseif cfg.failover == 1 then
+    if cfg.failover then call('HSET', outcome, '.run', run_id()) end
+  elseif cfg.failover then
     pending.gen = generation(outcome, h.gen, pending.seq)
   elseif not pending.gen then
     pending.gen = call('HGET', outcome, '.gen')
@@ -160,7 +174,7 @@ local function number(P, cfg, h, pending, push)
   local order = call('INCRBY', P .. ':order', #push.new) - #push.new
   -- The first of all is not below what documents hold if this server has lost its data; nor is any where it may lack the
   -- last orders that another primary gave.
-  if order == 0 or (cfg.failover == 1 and order < math.floor(push.now)) then
+  if order == 0 or (cfg.failover and order < math.floor(push.now)) then
     order = call('INCRBY', P .. ':order', math.floor(push.now) - order) - #push.new
   end
   for i, m in ipairs(push.new) do

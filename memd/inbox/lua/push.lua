@@ -3,10 +3,10 @@
 -- memd_push: KEYS P; ARGV header, message... -> what merge returns, or an error
 redis.register_function('memd_push', function(keys, argv)
   local P = keys[1]
-  local cfg = config(P)
-  if not cfg.quiet_ms then return redis.error_reply('MEMDNOTREADY no scheduler has ever started on this server') end
-  if cfg.enabled == 0 then return { 'disabled', '', '', 0, 0, clock(), 'disabled' } end
-  if cfg.full == 1 then return redis.error_reply('MEMDFULL the server is near its memory limit') end
+  local cfg = push_settings(P)
+  if not cfg then return redis.error_reply('MEMDNOTREADY no scheduler has ever started on this server') end
+  if not cfg.enabled then return { 'disabled', '', '', 0, 0, clock(), 'disabled' } end
+  if call('HGET', P .. ':config', 'full') == '1' then return redis.error_reply('MEMDFULL the server is near its memory limit') end
   local h = header(argv[1])
   local wrong = push_error(cfg, h, argv, 2)
   if wrong then return redis.error_reply('MEMDREJECTED ' .. wrong) end

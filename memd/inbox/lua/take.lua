@@ -12,7 +12,7 @@ local function memd_take(keys, argv)
   if not head or redis.sha1hex(head) ~= argv[1] then return 'moved' end
   local now, verb = clock(), argv[2]
   if verb == 'push' then
-    local cfg, h = config(P), header(argv[3])
+    local cfg, h = push_settings(P), header(argv[3])
     local wrong = push_error(cfg, h, argv, 4)
     if wrong then return redis.error_reply('MEMDREJECTED ' .. wrong) end
     local answer = merge(P, cfg, h, argv, 4, tonumber(h.at) or -now)
