@@ -72,8 +72,11 @@ def pace(plan: Plan) -> Iterator[dict[str, Any]]:
 
 
 def mark(plan: Plan, number: int) -> str:
-    """The project that a context is marked for; "" for most."""
-    if number % plan.marked_every != 3 % plan.marked_every:
+    """The project that a context is marked for; "" for most.
+
+    Each round of the conversations has others, but none of a push that repeats the turn before it.
+    """
+    if number % plan.marked_every != (3 + 5 * turn(plan, number).place) % plan.marked_every:
         return ""
     return project(number // plan.marked_every % plan.projects)
 
