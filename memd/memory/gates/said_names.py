@@ -87,7 +87,7 @@ class SaidNames:
 
     def missing(self, fact: str) -> str:
         """The first name of a fact that was not said; "": none."""
-        for name in _names(_LISTS["contrasts"].sub(r"\1", fact), opening=False):
+        for name in _names(_LISTS["contrasts"].sub(r"\1 ", fact), opening=False):
             if not self._holds(name) and not self._is_translated(fact):
                 return name
         return self._missing_chinese(fact) if _CJK.search(fact) else ""
