@@ -28,7 +28,7 @@ from memd.errors import (
     Rejected,
 )
 from memd.inbox import sentinels
-from memd.inbox.kept_connections import KeepingClient
+from memd.inbox.kept_connections import AsyncKeepingClient, KeepingClient
 from memd.printable import printable
 
 T = TypeVar("T")
@@ -149,10 +149,11 @@ def connect_async(settings: Settings, retries: int = 2) -> redis.asyncio.Redis:
     options = _options(retries)
     options["retry"] = redis.asyncio.retry.Retry(*options["retry"])
     url = inbox_url(settings)
+    kind = AsyncKeepingClient if retries else redis.asyncio.Redis
     try:
         if sentinels.is_service(url):
-            return sentinels.async_client(url, options)
-        client: redis.asyncio.Redis = redis.asyncio.Redis.from_url(url, **options)
+            return sentinels.async_client(url, options, kind)
+        client: redis.asyncio.Redis = kind.from_url(url, **options)
     except ValueError:
         raise ConfigError(NO_URL) from None
     return client

@@ -86,11 +86,11 @@ def client(url: str, options: dict[str, Any], kind: type[redis.Redis]) -> redis.
     return found
 
 
-def async_client(url: str, options: dict[str, Any]) -> redis.asyncio.Redis:
-    """An async client of the service's primary. Nothing is sent yet. Raises ValueError."""
+def async_client(url: str, options: dict[str, Any], kind: type[redis.asyncio.Redis]) -> redis.asyncio.Redis:
+    """An async client of the service's primary, of this class. Nothing is sent yet. Raises ValueError."""
     service = service_of(url)
     sentinels = AsyncSentinel(service.hosts, sentinel_kwargs=_of_sentinels(service), **service.options, **options)  # type: ignore[no-untyped-call]
-    found: redis.asyncio.Redis = sentinels.master_for(service.name)
+    found: redis.asyncio.Redis = sentinels.master_for(service.name, redis_class=kind)
     return found
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 import redis
@@ -14,7 +16,7 @@ from redis.retry import Retry
 from support import execute, wait_for
 
 from memd.config import Settings
-from memd.inbox.connection import connect, inbox_url
+from memd.inbox.connection import connect, connect_async, inbox_url
 from memd.inbox.kept_connections import MOST, KeepingClient
 
 
@@ -107,3 +109,28 @@ def test_many_threads_share_a_client(kept: redis.Redis) -> None:
         assert all(threads.map(echoes, range(3 * MOST)))
     with ThreadPoolExecutor(3 * MOST) as threads:
         assert all(threads.map(in_a_pipeline, range(3 * MOST)))
+
+
+def test_coroutines_keep_theirs_as_well(settings: Settings, client: redis.Redis) -> None:
+    """Over errors, but not over a close of the server, nor over a command that was called off."""
+
+    async def go() -> None:
+        async with connect_async(settings) as kept:
+            first = await kept.client_id()
+            with pytest.raises(redis.ResponseError):
+                await kept.execute_command("NO_SUCH_COMMAND")  # type: ignore[no-untyped-call]  # redis-py's gap
+            assert await kept.client_id() == first
+            client.client_kill_filter(_id=str(first))
+            second = await kept.client_id()
+            assert second != first
+            waiting: asyncio.Future[Any] = asyncio.ensure_future(kept.blpop(["list"], timeout=0))
+            await asyncio.to_thread(wait_for, lambda: client.info("clients")["blocked_clients"] == 1, "it waits")
+            waiting.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await waiting
+            client.rpush("list", "late")
+            assert await kept.echo("mine") == b"mine"
+            names = [str(name) for name in range(3 * MOST)]
+            assert await asyncio.gather(*map(kept.echo, names)) == [name.encode() for name in names]
+
+    asyncio.run(go())
