@@ -16,9 +16,10 @@ from benchmarks.timing import tree_cpu
 sys.path.append(str(ROOT / "tests"))  # last: only for `support`, whose server this is
 
 from support.databases import Missing
+from support.on_postgres import programs_with_pgvector
 from support.postgres_server import CLASS, PostgresServer
 
-__all__ = ["CLASS", "NAME", "Database", "Missing", "database"]
+__all__ = ["CLASS", "NAME", "Database", "Missing", "database", "programs_with_pgvector"]
 
 ROOM = {"shared_buffers": "128MB", "max_wal_size": "1GB"}
 NAME = "bench"

