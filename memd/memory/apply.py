@@ -103,7 +103,7 @@ def apply(  # noqa: PLR0913  (what an update needs; callers name all but the fir
         return Applied(document, (), (), (), ())
     draft = Draft(document, origin, settings)
     messages = UserMessages(origin.thread_id, sent, new)
-    wishes = Wishes(origin, sent, messages)
+    wishes = Wishes(origin, sent, messages, update.forgotten_facts)
     update = with_full_ids(update, draft.known | known_besides(draft.old, scopes_of(origin.session, sent), projects))
     scoping = Scoping(draft, update, sent, taken, messages, projects)
     entries: list[OutboxEntry] = []
@@ -342,6 +342,7 @@ class _Steps:
         """Note what proves a fact again; an agent's note that the user now says too becomes a proven fact."""
         draft = self._draft
         draft.proved(fact_id, self._messages.identities(evidence))
+        self._wishes.prove(fact_id, evidence)
         if not is_note(draft.facts[fact_id]):
             return
         draft.change(

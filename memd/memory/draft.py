@@ -66,7 +66,8 @@ class Refusal:
 class Applied:
     """The new document, the ids of facts added, confirmed and retired (replaced ones too), and what was refused.
 
-    `hidden`: identities of messages of which nothing may be shown later as what the user said. `forgotten`: the facts
+    `hidden`: identities of messages of which nothing may be shown later as what the user said. `unkept`: those of
+    messages that are not kept, for they ask to forget what the extractor names. `forgotten`: the facts
     that the user asked to forget, with all their versions; `suspended`: the ids of those that a person decides on, and
     `doubtful`: of the new facts that one decides on.
     """
@@ -77,6 +78,7 @@ class Applied:
     retired: tuple[str, ...]
     refusals: tuple[Refusal, ...]
     hidden: tuple[str, ...] = ()
+    unkept: tuple[str, ...] = ()
     forgotten: tuple[Fact, ...] = ()
     suspended: tuple[str, ...] = ()
     doubtful: tuple[str, ...] = ()

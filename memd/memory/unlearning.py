@@ -7,6 +7,7 @@ others are suspended, and so are facts that a person wrote.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 
@@ -30,9 +31,10 @@ from memd.memory.facts import (
 from memd.memory.new_facts import Origin
 from memd.memory.purge import Words, purge, purge_of
 from memd.memory.said.matter import Matter
+from memd.memory.said.named_wish import asks_to_forget
 from memd.memory.said.removal import remove_turns
 from memd.memory.said.turns import NOTHING_SAID
-from memd.memory.said.wishes import says_more_than_a_wish, tells_of_a_wish, wish_of
+from memd.memory.said.wishes import says_more_than_a_wish, stands_in, tells_of_a_wish, wish_of, wishes_in
 from memd.memory.to_forget import NO_WISH, ToForget
 
 MOST = 3
@@ -44,15 +46,26 @@ NO_INDEX = -1
 
 
 class Wishes:
-    """The wishes in the messages of an update, and what may not be made of them."""
+    """The wishes in the messages of an update, what may not be made of them, and what is said again after them.
 
-    def __init__(self, origin: Origin, sent: Sequence[Message], messages: UserMessages) -> None:
+    `named`: the facts that the extractor takes a wish to mean.
+    """
+
+    def __init__(
+        self, origin: Origin, sent: Sequence[Message], messages: UserMessages, named: Sequence[ForgottenFact] = ()
+    ) -> None:
         self._messages = messages
-        own = (m for m in sent if m.role == "user" and m.name is None) if origin.asked is not NO_WISH else ()
-        self._told = {m.identity: m.content for m in own if wish_of(m.content)}
+        self._own = {m.identity: m.content for m in sent if m.role == "user" and m.name is None}
+        found = self._own if origin.asked is not NO_WISH else {}
+        self._told = {identity: text for identity, text in found.items() if wish_of(text)}
+        self._again: dict[str, list[Evidence]] = defaultdict(list)
+        """By the id of a fact what proves it in these messages."""
         unread = origin.asked.unread
         self._unread = UserMessages(origin.thread_id, unread, {message.identity for message in unread})
-        self._any = bool(self._told or unread or origin.asked)
+        self.quoted = frozenset(identity for item in named for identity in self._asking(item.quote))
+        """The identities of the messages that ask to forget what the extractor names."""
+
+        self._any = bool(self._told or unread or origin.asked or self.quoted)
 
     def __bool__(self) -> bool:
         """Whether the user asks to forget anything, or not to keep it."""
@@ -65,10 +78,10 @@ class Wishes:
     def refuses(self, content: str, evidence: Sequence[Evidence]) -> bool:
         """Whether a fact is only a wish: each of its quotes stands in one, or its sentence tells of one."""
         wishes = [(entry, told) for entry in evidence if (told := self._of(entry)) is not None]
-        if not wishes:
-            return False
-        if tells_of_a_wish(content):
+        if tells_of_a_wish(content) and (wishes or self._quote_wishes(evidence)):
             return True
+        if not wishes:
+            return bool(evidence) and all(self._quote_wishes([entry]) for entry in evidence)
         return len(wishes) == len(evidence) and not any(
             says_more_than_a_wish(entry["quote"], told) for entry, told in wishes
         )
@@ -77,7 +90,38 @@ class Wishes:
         """Why a quote is not of a wish; None when it is."""
         if not self._messages.hold(quote):
             return self.why_not([quote])
-        return None if any(self._of(entry) is not None for entry in self._messages.quote(quote)) else "no_wish"
+        return None if any(self._asking(quote)) else "no_wish"
+
+    def prove(self, fact_id: str, evidence: Sequence[Evidence]) -> None:
+        """Note what the user said that proves a known fact again."""
+        if self._told:
+            self._again[fact_id] += evidence
+
+    def are_followed_by(self, fact: Fact) -> bool:
+        """Whether the user says a fact again after every wish that could mean it: then no wish does."""
+        return any(self._is_last(entry, content_of(fact)) for entry in self._again.get(id_of(fact), ()))
+
+    def _is_last(self, entry: Evidence, content: str) -> bool:
+        """Whether a quote stands behind the sentence of each wish that names what this fact holds."""
+        order = list(self._own)
+        said = max((order.index(name) for name in self._messages.identities([entry]) if name in self._own), default=-1)
+        for name, text in self._told.items():
+            for rest, matters in wishes_in(text) if order.index(name) >= said else ():
+                is_meant = not matters or any(matter.held_by(content) for matter in matters)
+                if is_meant and not (order.index(name) == said and stands_in(entry["quote"], rest)):
+                    return False
+        return said >= 0
+
+    def _asking(self, quote: str) -> Iterator[str]:
+        """The identities of the user's messages in which a quote asks to forget something."""
+        for entry in self._messages.quote(quote):
+            names = (name for name in self._messages.identities([entry]) if name in self._own)
+            yield from (name for name in names if asks_to_forget(entry["quote"], self._own[name]))
+
+    def _quote_wishes(self, evidence: Sequence[Evidence]) -> bool:
+        """Whether any of these quotes is by itself a wish to forget what the extractor names."""
+        named = (entry for entry in evidence if not self.quoted.isdisjoint(self._messages.identities([entry])))
+        return any(asks_to_forget(entry["quote"], entry["quote"]) for entry in named)
 
     def _of(self, entry: Evidence) -> str | None:
         return next((self._told[name] for name in self._messages.identities([entry]) if name in self._told), None)
@@ -94,7 +138,8 @@ def fulfil(
     if not named and not asked:
         return applied
     refusals: list[Refusal] = []
-    ids = dict.fromkeys([*_named(applied, named, wishes, known, refusals), *_meant(applied, asked)])
+    meant = list(_named(applied, named, wishes, known, refusals))
+    ids = dict.fromkeys([*meant, *_meant(applied, asked, wishes)])
     facts = _by_id(applied.document)
     granted = [fact_id for fact_id in ids if fact_id not in facts or not is_manual(facts[fact_id])][:MOST]
     left, dead = _taken_out(applied.document, [*granted, *_archived(applied.document, asked)])
@@ -119,6 +164,7 @@ def fulfil(
         confirmed=tuple(fact_id for fact_id in applied.confirmed if fact_id in alive),
         refusals=(*applied.refusals, *refusals),
         hidden=tuple(dict.fromkeys([*applied.hidden, *(name for fact in waiting for name in proven_by(fact))])),
+        unkept=tuple(wishes.quoted) if meant else (),
         forgotten=dead,
         suspended=tuple(id_of(fact) for fact in waiting),
         doubtful=tuple(fact_id for fact_id in applied.doubtful if fact_id in unsure),
@@ -148,10 +194,14 @@ def _named(
             yield item.id
 
 
-def _meant(applied: Applied, asked: ToForget) -> Iterator[str]:
-    """The ids of facts that rest on nothing but what goes, or that hold what a wish names; none that are new."""
+def _meant(applied: Applied, asked: ToForget, wishes: Wishes) -> Iterator[str]:
+    """The ids of facts that rest on nothing but what goes, or that hold what a wish names.
+
+    None that are new, and none that the user says again after the wish.
+    """
     new = frozenset(applied.added)
-    return (id_of(fact) for fact in scoped.all_facts(applied.document) if id_of(fact) not in new and asked.means(fact))
+    meant = (fact for fact in scoped.all_facts(applied.document) if id_of(fact) not in new and asked.means(fact))
+    return (id_of(fact) for fact in meant if not wishes.are_followed_by(fact))
 
 
 def _archived(document: Document, asked: ToForget) -> Iterator[str]:

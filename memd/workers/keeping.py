@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import takewhile
 
@@ -67,6 +67,9 @@ class Keeping:
             return Written(applied.document, None, work.not_kept)
         now = work.part.claim.now
         turns, counts = self._turns(work, loaded)
+        if wishes := set(_turns_with_replies(turns, applied.unkept)):
+            turns = [turn for turn in turns if turn.id not in wishes]
+            counts["forget_wish"] = counts.get("forget_wish", 0) + len(wishes)
         if applied.forgotten:
             told = {turn.id for turn in remove_turns(Said(turns, [b""] * len(turns)), applied.forgotten).turns}
             turns = [turn for turn in turns if turn.id not in told]
@@ -135,6 +138,15 @@ def taken_along(kept: Kept, said: Said, thread: str) -> Iterator[str]:
             held = [turns[place] for place in [nearest(texts, [matter])] if place is not None]
         for turn in held:
             yield from _with_replies(said, turn)
+
+
+def _turns_with_replies(turns: Iterable[Turn], asking: Collection[str]) -> Iterator[str]:
+    """The identities of these turns of the user, and of the replies to them."""
+    goes = False
+    for turn in turns:
+        goes = turn.id in asking or (goes and turn.role != "user")
+        if goes:
+            yield turn.id
 
 
 def _with_replies(said: Said, turn: Turn) -> Iterator[str]:

@@ -147,6 +147,11 @@ def test_only_a_wish_forgets_and_no_wish_is_a_fact(asking: MakeSettings, model: 
         assert off.refused == {"asked_not_to": 1}
         assert [fact["content"] for fact in app.facts("ana")][1:] == ["The user likes tea"]
         assert "Karl" not in str(model.requests[-1].body)
+        few = "One more thing to forget: what I drink"
+        tea = app.facts("ana")[1]
+        named = tell(f"{few}.", forgottenFacts=[{"id": tea["id"], "quote": few}])
+        assert (named.refused, named.not_kept) == ({}, {"forget_wish": 1})
+        assert [fact["content"] for fact in app.facts("ana")] == ["The user lives in Lisbon"]
 
 
 def test_a_wish_that_points_back_forgets_what_only_that_turn_proves(asking: MakeSettings, model: ModelServer) -> None:

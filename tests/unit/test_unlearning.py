@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -11,7 +12,7 @@ from support.recall_support import document, fact
 from memd.config import ApplySettings
 from memd.context import Message
 from memd.errors import Rejected
-from memd.extraction.update import Evidence, ForgottenFact, NewFact, Update
+from memd.extraction.update import ConfirmedFact, Evidence, ForgottenFact, NewFact, Update
 from memd.memory import suspended
 from memd.memory.apply import Applied, Origin, apply
 from memd.memory.document import Document
@@ -101,3 +102,61 @@ def test_only_a_wish_of_the_user_reaches_facts(text: str, gone: bool) -> None:
     left = str(applied.document["facts"]) + str(applied.document["user"])
     assert ("Emil" in left) is not gone
     assert "Works as a nurse." in left
+
+
+def hip(*turns: str, confirmed: Sequence[str] = (), new: Sequence[str] = (), named: Sequence[str] = ()) -> Applied:
+    """Apply an update of these turns to a memory with two facts, of a hip and of a boss, by the quotes of each list."""
+    sent = [Message("user", text, identity=f"i{place}") for place, text in enumerate(turns)]
+    kept = may_keep(sent)
+    asked = ToForget(kept.no_quotes, kept.matters)
+    content = "The user cannot do stairs because of a hip"
+    made = document(fact("fact_1", content), fact("fact_2", "The user has a mean boss"))
+    update = Update(
+        confirmed_facts=tuple(ConfirmedFact("fact_1", quote) for quote in confirmed),
+        new_facts=tuple(
+            NewFact(f"{content}.", "context", 0.9, "user", "durable", "descriptive", (Evidence(0, quote),))
+            for quote in new
+        ),
+        forgotten_facts=tuple(ForgottenFact("fact_1", quote) for quote in named),
+    )
+    return apply(made, update, sent, sent, Origin("t", NOW, "m", "7", asked=asked), SETTINGS)
+
+
+WISH = "Please forget what I said about my hip."
+STAIRS = "I still can't do the stairs"
+
+
+@pytest.mark.parametrize("part", ["confirmed", "new"])
+@pytest.mark.parametrize(
+    ("turns", "stays"),
+    [
+        ((f"{WISH} No, not that, {STAIRS}. I mean the silly story.",), True),
+        ((WISH, f"{STAIRS}."), True),
+        ((f"{STAIRS}. {WISH}",), False),
+        ((f"{STAIRS}.", WISH), False),
+        ((f"Forget my hip, {STAIRS}.",), False),
+        ((f"{WISH} {STAIRS}. Oh, and forget what I said about my boss.",), True),
+        ((f"{WISH} {STAIRS}. Oh, no: {WISH}",), False),
+    ],
+)
+def test_what_the_user_says_again_after_the_wish_stays(part: str, turns: tuple[str, ...], stays: bool) -> None:
+    """Behind the sentence of every wish that could mean it; what was said before a wish goes."""
+    applied = hip(*turns, confirmed=[STAIRS] if part == "confirmed" else [], new=[STAIRS] if part == "new" else [])
+    assert ("fact_1" in {one["id"] for one in applied.forgotten}) is not stays
+    assert ("fact_1" in {one["id"] for one in applied.document["facts"]}) is stays
+
+
+def test_what_is_said_again_goes_if_the_extractor_names_it() -> None:
+    """The extractor understands what the words leave open."""
+    applied = hip(f"{WISH} {STAIRS}.", confirmed=[STAIRS], named=["forget what I said about my hip"])
+    assert [one["id"] for one in applied.document["facts"]] == ["fact_2"]
+
+
+def test_a_named_fact_goes_by_few_words_of_a_wish() -> None:
+    """The message is not kept, and a fact that only repeats the wish is refused; one without a wish's word is not."""
+    wish = "One more thing to forget: what I said about my hip"
+    applied = hip(f"{wish}. The new one works.", named=[wish], new=[wish])
+    assert [one["id"] for one in applied.document["facts"]] == ["fact_2"]
+    assert (applied.unkept, [refusal.reason for refusal in applied.refusals]) == (("i0",), ["asked_not_to"])
+    applied = hip("One more thing: the hip works.", named=["One more thing: the hip works"])
+    assert (applied.unkept, [refusal.reason for refusal in applied.refusals]) == ((), ["no_wish"])

@@ -145,6 +145,41 @@ def _left_of(words: str, found: Sequence[_Found]) -> str:
     return left
 
 
+def sentences_of(quote: str, turn: str) -> str:
+    """The user's own words in the sentences of a turn that a quote of it stands in; empty where it is none."""
+    words = _folded(_ends(turn))
+    place = _place(quote, words)
+    if place is None:
+        return ""
+    words = _own(turn, words)
+    held = [one for one in _SENTENCE.finditer(words) if one.start() < place.end() and place.start() < one.end()]
+    return words[held[0].start() : held[-1].end()] if held else ""
+
+
+def without_harmless(words: str) -> str:
+    """Folded words with the phrases blanked out that are no wish, whatever words of one they hold."""
+    return _LISTS["harmless"].sub(_gap, words)
+
+
+def wishes_in(turn: str) -> list[tuple[str, tuple[Matter, ...]]]:
+    """For each wish in a turn the user's words after its sentence, folded, and what it names; () where it points."""
+    words, found = _looked_at(turn)
+    ends = [sentence.end() for sentence in _SENTENCE.finditer(words)] if found else []
+    wishes = [(next(end for end in ends if end > one.start), _matters(words, one)) for one in found]
+    naming = {end for end, matters in wishes if matters}  # in such a sentence other patterns match the same wish
+    return [(words[end:], matters) for end, matters in wishes if matters or end not in naming]
+
+
+def stands_in(quote: str, words: str) -> bool:
+    """Whether folded words hold a quote, whatever white space stands between its words."""
+    return _place(quote, words) is not None
+
+
+def _place(quote: str, words: str) -> re.Match[str] | None:
+    parts = list(map(re.escape, _folded(quote).split()))
+    return re.search(r"\s+".join(parts), words) if parts else None
+
+
 def tells_of_a_wish(content: str) -> bool:
     """Whether a fact's sentence only tells that the user wants something forgotten, or not kept."""
     return _LISTS["reports"].search(_folded(content)) is not None
@@ -156,8 +191,7 @@ def _looked_at(text: str) -> tuple[str, list[_Found]]:
     folded = _folded(_ends(text))
     if not prefilter.finds(folded):
         return "", []
-    own = own_words(text)
-    words = _QUOTED.sub(_gap, folded if own == text else _folded(_ends(own)))
+    words = _own(text, folded)
     literals = prefilter.literals_in(words)
     found: list[_Found] = []
     for sentence in _SENTENCE.finditer(words) if prefilter.could_match(literals) else ():
@@ -174,6 +208,12 @@ def _looked_at(text: str) -> tuple[str, list[_Found]]:
             if match and (one := _found(pattern.name, match, sentence.start())):
                 found.append(one)
     return words, found
+
+
+def _own(text: str, folded: str) -> str:
+    """The user's own words in a text, folded, with everything else blanked out. `folded`: its ends, folded."""
+    own = own_words(text)
+    return _QUOTED.sub(_gap, folded if own == text else _folded(_ends(own)))
 
 
 def _firsts(found: list[_Found]) -> dict[str, _Found]:
@@ -244,8 +284,7 @@ def _pointing(name: str, words: str, found: dict[str, _Found]) -> AskedNot:
     why: Why = "off_the_record" if "off" in found else "forget_wish"
     match name:
         case "forget":
-            named = _LISTS["verbs"].sub(_gap, words[_clause_start(words, start) : _clause_end(words, end)])
-            return AskedNot("forget_wish", "", tuple(matters_in(named, whole=False)))
+            return AskedNot("forget_wish", "", _matters(words, found[name]))
         case "thread":
             return AskedNot(why, "thread")
         case "next":
@@ -257,6 +296,14 @@ def _pointing(name: str, words: str, found: dict[str, _Found]) -> AskedNot:
         case "back" if before:
             return AskedNot(why, "turn")
     return AskedNot(why, "earlier", turns=_turns(words[start:end]))
+
+
+def _matters(words: str, one: _Found) -> tuple[Matter, ...]:
+    """What a match names; for one of `forget` the words of its clause do."""
+    if one.name != "forget":
+        return one.matters
+    clause = words[_clause_start(words, one.start) : _clause_end(words, one.end)]
+    return tuple(matters_in(_LISTS["verbs"].sub(_gap, clause), whole=False))
 
 
 def _clause_start(words: str, place: int) -> int:

@@ -1,0 +1,31 @@
+"""Whether the user asks to forget what the extractor names: it read the messages, so a quote needs few words of a wish.
+
+The patterns of `wishes` say what to forget where nobody else does, and must be strict. Here the extractor says it, and
+the sentences of its quote only have to ask the assistant to forget, to erase or not to keep something.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from memd.memory.said.wishes import sentences_of, without_harmless
+from memd.push.patterns import Lists
+
+_LISTS = Lists(Path(__file__).parent / "wishes", "asks_plainly", "asks", "asks_not", "drops", "documents")
+
+
+def asks_to_forget(quote: str, turn: str) -> bool:
+    """Whether the sentences of a turn that hold a quote of it ask to forget, to erase or not to keep something."""
+    words = " ".join(sentences_of(quote, turn).split())
+    left = _LISTS["asks_not"].sub(_gap, words)
+    if _LISTS["asks_plainly"].search(left):
+        return True
+    left = without_harmless(left)
+    if _LISTS["asks"].search(left):
+        return True
+    return _LISTS["drops"].search(left) is not None and not _LISTS["documents"].search(words)
+
+
+def _gap(match: re.Match[str]) -> str:
+    return " " * len(match[0])
