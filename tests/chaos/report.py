@@ -50,7 +50,7 @@ class Report:
     """From the last kill and the last push to an empty inbox; None when it never became empty."""
 
     pace_s: float | None = None
-    """Seconds of a context before the first kill, on free cores; None when that was not measured."""
+    """Seconds of a context before the first kill; None when that was not measured."""
 
     drain_within_s: float = 0.0
     """The time that `drain_s` may take, by the pace and the load of the machine."""

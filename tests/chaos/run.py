@@ -74,6 +74,9 @@ class Run:
         self._fleet = Fleet(plan, folder, extra)
         self._client = connect(self._fleet.settings, retries=0)
         self._baseline: Counter[str] = Counter()
+        self._load = 1.0
+        """The slowdown while the pace was measured."""
+
         self._pause = threading.Event()
 
     @property
@@ -128,7 +131,7 @@ class Run:
         for start in range(0, len(pushes), BATCH):
             self._client.rpush(verbs.RAW, *pushes[start : start + BATCH])
         if self._until(lambda: slower.sampled() and leftovers.idle(self._client), self._plan.patience_s, "measuring"):
-            self._report.pace_s = (time.monotonic() - began) / slower.mean() / len(pushes)
+            self._report.pace_s, self._load = (time.monotonic() - began) / len(pushes), slower.mean()
 
     def _push_and_kill(self) -> Killer:
         """Until every context is acknowledged and every kill is done."""
@@ -152,8 +155,10 @@ class Run:
         left_s = ended + self._plan.patience_s - time.monotonic()
         if self._until(lambda: slower.sampled() and leftovers.idle(self._client), left_s):
             self._report.drain_s = time.monotonic() - ended
+        load = slower.mean()
+        more = max(1.0, load / self._load)  # never less: the load is measured roughly, and shorter than it lasts
         paced_s = self._plan.pace_times * (self._report.pace_s or 0) * self._report.backlog
-        self._report.drain_within_s = slower.mean() * (self._plan.recover_s + paced_s)
+        self._report.drain_within_s = self._plan.recover_s * load + paced_s * more
 
     def _last_push(self, producer: int) -> float:
         """The moment of a producer's last logged context, on the monotonic clock."""
