@@ -17,7 +17,7 @@ MAX_DEPTH = 64
 MAX_ITEMS = 150_000
 """JSON values in one push: 3,000 messages as LangChain writes them have fewer, and they are checked in 50 ms."""
 
-SHORT_BYTES = 16_384
+SHORT_BYTES = 2_048
 """JSON of so few bytes has few values, and no more levels than opening brackets: counting those is enough. To count the
 brackets of a longer one takes longer than to walk through it."""
 
