@@ -17,7 +17,7 @@ FIELD = "suspended"
 MAX_SUSPENDED = 20
 """Suspended facts of a document: as many as a person will look through."""
 
-Why = Literal["too_many_forgotten", "manual"]
+Why = Literal["too_many_forgotten", "unclear_wish", "manual"]
 
 
 def facts_of(document: Document) -> list[Fact]:

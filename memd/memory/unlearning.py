@@ -2,7 +2,7 @@
 
 Which facts these are the model says, with a quote of the wish; and the messages say it themselves: facts that nothing
 proves but turns that a wish takes along, and facts that hold what a wish names. An update removes at most MOST; the
-others are suspended, and so are facts that a person wrote.
+others are suspended, and so are facts that a person wrote and facts that the model names with what may be no wish.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from memd.memory.facts import (
 from memd.memory.new_facts import Origin
 from memd.memory.purge import Words, purge, purge_of
 from memd.memory.said.matter import Matter
-from memd.memory.said.named_wish import asks_to_forget
+from memd.memory.said.named_wish import asks_to_forget, may_ask_to_forget
 from memd.memory.said.removal import remove_turns
 from memd.memory.said.turns import NOTHING_SAID
 from memd.memory.said.wishes import says_more_than_a_wish, stands_in, tells_of_a_wish, wish_of, wishes_in
@@ -90,7 +90,11 @@ class Wishes:
         """Why a quote is not of a wish; None when it is."""
         if not self._messages.hold(quote):
             return self.why_not([quote])
-        return None if any(self._asking(quote)) else "no_wish"
+        return None if any(self._asking(quote)) or self._may_ask(quote) else "no_wish"
+
+    def is_clear(self, quote: str) -> bool:
+        """Whether a quote asks to forget something for certain."""
+        return any(self._asking(quote))
 
     def prove(self, fact_id: str, evidence: Sequence[Evidence]) -> None:
         """Note what the user said that proves a known fact again."""
@@ -118,6 +122,11 @@ class Wishes:
             names = (name for name in self._messages.identities([entry]) if name in self._own)
             yield from (name for name in names if asks_to_forget(entry["quote"], self._own[name]))
 
+    def _may_ask(self, quote: str) -> bool:
+        entries = self._messages.quote(quote)
+        places = ((entry, name) for entry in entries for name in self._messages.identities([entry]))
+        return any(name in self._own and may_ask_to_forget(entry["quote"], self._own[name]) for entry, name in places)
+
     def _quote_wishes(self, evidence: Sequence[Evidence]) -> bool:
         """Whether any of these quotes is by itself a wish to forget what the extractor names."""
         named = (entry for entry in evidence if not self.quoted.isdisjoint(self._messages.identities([entry])))
@@ -138,10 +147,12 @@ def fulfil(
     if not named and not asked:
         return applied
     refusals: list[Refusal] = []
-    meant = list(_named(applied, named, wishes, known, refusals))
-    ids = dict.fromkeys([*meant, *_meant(applied, asked, wishes)])
+    asking = list(_named(applied, named, wishes, known, refusals))
+    clear = [item.id for item in asking if wishes.is_clear(item.quote)]
+    meant = dict.fromkeys([*clear, *_meant(applied, asked, wishes)])
+    ids = dict.fromkeys([*meant, *(item.id for item in asking)])
     facts = _by_id(applied.document)
-    granted = [fact_id for fact_id in ids if fact_id not in facts or not is_manual(facts[fact_id])][:MOST]
+    granted = [fact_id for fact_id in meant if fact_id not in facts or not is_manual(facts[fact_id])][:MOST]
     left, dead = _taken_out(applied.document, [*granted, *_archived(applied.document, asked)])
     facts = _by_id(left)
     held = suspended.facts_of(left)
@@ -159,12 +170,12 @@ def fulfil(
     alive, unsure = _by_id(left).keys(), set(map(id_of, doubtful.facts_of(left)))
     return replace(
         applied,
-        document=suspended.with_facts(left, [*held, *(_suspended(fact, draft.now) for fact in waiting)]),
+        document=suspended.with_facts(left, [*held, *(_suspended(fact, meant, draft.now) for fact in waiting)]),
         added=tuple(fact_id for fact_id in applied.added if fact_id in alive),
         confirmed=tuple(fact_id for fact_id in applied.confirmed if fact_id in alive),
         refusals=(*applied.refusals, *refusals),
         hidden=tuple(dict.fromkeys([*applied.hidden, *(name for fact in waiting for name in proven_by(fact))])),
-        unkept=tuple(wishes.quoted) if meant else (),
+        unkept=tuple(sorted(wishes.quoted)) if clear else (),
         forgotten=dead,
         suspended=tuple(id_of(fact) for fact in waiting),
         doubtful=tuple(fact_id for fact_id in applied.doubtful if fact_id in unsure),
@@ -182,8 +193,8 @@ def _named(
     wishes: Wishes,
     known: Collection[str],
     refusals: list[Refusal],
-) -> Iterator[str]:
-    """The ids that the extractor names with a quote of a wish; the others are refused."""
+) -> Iterator[ForgottenFact]:
+    """What the extractor names with a quote of a wish, or of what may be one; the others are refused."""
     for index, item in enumerate(named):
         reason = wishes.refusal(item.quote)
         if item.id not in known or item.id in applied.added:
@@ -191,7 +202,7 @@ def _named(
         if reason:
             refusals.append(Refusal(reason, "forgottenFacts", index))
         else:
-            yield item.id
+            yield item
 
 
 def _meant(applied: Applied, asked: ToForget, wishes: Wishes) -> Iterator[str]:
@@ -221,8 +232,10 @@ def _taken_out(document: Document, ids: Sequence[str]) -> tuple[Document, tuple[
     return left, (*dead, *more)
 
 
-def _suspended(fact: Fact, now: str) -> Fact:
-    return suspended.suspended(fact, "manual" if is_manual(fact) else "too_many_forgotten", now)
+def _suspended(fact: Fact, meant: Collection[str], now: str) -> Fact:
+    """`meant`: the ids of the facts that a clear wish means."""
+    unclear: suspended.Why = "too_many_forgotten" if id_of(fact) in meant else "unclear_wish"
+    return suspended.suspended(fact, "manual" if is_manual(fact) else unclear, now)
 
 
 def _without(document: Document, asked: ToForget, draft: Draft) -> Document:

@@ -61,6 +61,7 @@ WITHHELD = {
     "manual": "a person wrote it, so only a person ends it",
     "too_many_retired": "too many at once; the user's next word on it is followed",
     "too_many_forgotten": "too much to forget at once, so a person decides",
+    "unclear_wish": "the user may have asked to forget it, so a person decides",
 }
 """Why a retirement is withheld, in words; any other reason is shown as it is."""
 

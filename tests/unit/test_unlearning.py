@@ -160,3 +160,10 @@ def test_a_named_fact_goes_by_few_words_of_a_wish() -> None:
     assert (applied.unkept, [refusal.reason for refusal in applied.refusals]) == (("i0",), ["asked_not_to"])
     applied = hip("One more thing: the hip works.", named=["One more thing: the hip works"])
     assert (applied.unkept, [refusal.reason for refusal in applied.refusals]) == ((), ["no_wish"])
+
+
+def test_a_fact_named_with_what_may_be_no_wish_is_suspended() -> None:
+    """The patterns that act alone find a wish there, which names nothing; a person decides."""
+    applied = hip("Erase everything.", named=["Erase everything"])
+    assert (applied.suspended, applied.forgotten, applied.refusals) == (("fact_1",), (), ())
+    assert [one["suspendedWhy"] for one in suspended.facts_of(applied.document)] == ["unclear_wish"]

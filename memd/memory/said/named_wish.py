@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from memd.memory.said.wishes import sentences_of, without_harmless
+from memd.memory.said.wishes import sentences_of, wish_of, without_harmless
 from memd.push.patterns import Lists
 
 _LISTS = Lists(Path(__file__).parent / "wishes", "asks_plainly", "asks", "asks_not", "drops", "documents")
@@ -17,7 +17,7 @@ _LISTS = Lists(Path(__file__).parent / "wishes", "asks_plainly", "asks", "asks_n
 
 def asks_to_forget(quote: str, turn: str) -> bool:
     """Whether the sentences of a turn that hold a quote of it ask to forget, to erase or not to keep something."""
-    words = " ".join(sentences_of(quote, turn).split())
+    words = _sentences(quote, turn)
     left = _LISTS["asks_not"].sub(_gap, words)
     if _LISTS["asks_plainly"].search(left):
         return True
@@ -25,6 +25,16 @@ def asks_to_forget(quote: str, turn: str) -> bool:
     if _LISTS["asks"].search(left):
         return True
     return _LISTS["drops"].search(left) is not None and not _LISTS["documents"].search(words)
+
+
+def may_ask_to_forget(quote: str, turn: str) -> bool:
+    """Whether at least the patterns of `wishes` find one in these sentences, which tell a document less well apart."""
+    words = _sentences(quote, turn)
+    return wish_of(_LISTS["asks_not"].sub(_gap, words)) is not None and not _LISTS["documents"].search(words)
+
+
+def _sentences(quote: str, turn: str) -> str:
+    return " ".join(sentences_of(quote, turn).split())
 
 
 def _gap(match: re.Match[str]) -> str:
