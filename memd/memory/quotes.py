@@ -159,9 +159,7 @@ def _pieces(text: str) -> list[str]:
     if ":" in text or "<3" in text or "](" in text:
         text = _DECORATION.sub(_blank, text)
     if text.isascii():
-        pieces = [*text.lower().translate(_ASCII_TABLE)]
-        for place in (place for place, piece in enumerate(pieces) if piece == _NOTHING):
-            pieces[place] = ""
+        pieces = ["" if piece == _NOTHING else piece for piece in text.lower().translate(_ASCII_TABLE)]
     else:
         pieces = list(map(_folded, text))
         for cluster in _CLUSTER.finditer(text):

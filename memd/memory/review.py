@@ -30,6 +30,9 @@ def offered(document: Document, now: datetime, settings: ApplySettings) -> dict[
     whys: dict[str, Why] = {}
     times: dict[str, str] = {}
     for fact in facts_of(document):
+        created = fact.get("createdAt")
+        if "validUntil" not in fact and type(created) is str and created >= dates.stale:
+            continue  # most facts are new enough by this alone
         if why := dates.why(fact):
             whys[id_of(fact)], times[id_of(fact)] = why, _last(fact)
     order = sorted(whys, key=lambda fact_id: (whys[fact_id] != "ended", times[fact_id]))
@@ -87,16 +90,13 @@ class _Dates:
     def __init__(self, now: datetime, settings: ApplySettings) -> None:
         self._now = iso(now)
         days = settings.stale_after_days
-        self._stale = iso(now - timedelta(days=days)) if days else ""
+        self.stale = iso(now - timedelta(days=days)) if days else ""
         self._stale_correction = iso(now - timedelta(days=max(days, CORRECTION_DAYS))) if days else ""
 
     def why(self, fact: Fact) -> Why | None:
         """Why the fact is due for review; None when it is not."""
-        created = fact.get("createdAt")
-        if "validUntil" not in fact and type(created) is str and created >= self._stale:
-            return None  # the fast path: most facts are new enough by this alone
         ended = "" < valid_until(fact) < self._now
-        if not ended and (created_at(fact) >= self._stale or not "" < _last(fact) < self._stale):
+        if not ended and (created_at(fact) >= self.stale or not "" < _last(fact) < self.stale):
             return None
         if is_manual(fact) or (not ended and is_correction(fact) and _last(fact) >= self._stale_correction):
             return None
