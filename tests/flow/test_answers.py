@@ -32,6 +32,13 @@ def pushed(app: Memd, messages: list[dict[str, Any]], thread: str = "t") -> tupl
     return outcome.state, outcome.reason
 
 
+def conversation(body: dict[str, Any]) -> str:
+    """The text of the request's only message, without the instructions and the schema, which name the same tags."""
+    [message] = body["messages"]
+    content = message["content"]
+    return content if isinstance(content, str) else "\n".join(block["text"] for block in content)
+
+
 def test_the_drain_decides_about_a_bare_yes(asking: MakeSettings, model: ModelServer) -> None:
     """With its question directly before it a bare yes reaches the model; alone it is skipped, without a call."""
     settings = asking()
@@ -43,14 +50,14 @@ def test_the_drain_decides_about_a_bare_yes(asking: MakeSettings, model: ModelSe
         window = turns("Are you allergic to nuts?", "Yes!", first="assistant")
         assert pushed(app, window)[0] == "stored"
         [request] = model.requests
-        asked = orjson.dumps(request.body).decode()
+        asked = conversation(request.body)
         assert asked.index("allergic to nuts") < asked.index("Yes!")
         assert pushed(app, window) == ("skipped", "already_known")
         assert len(model.requests) == 1
         assert pushed(app, turns("And to sesame?", first="assistant"), "alone") == ("skipped", "no_user_turn")
         assert pushed(app, [{"role": "user", "content": "Yes!", "id": "m9"}], "alone")[0] == "stored"
-        asked = orjson.dumps(model.requests[1].body).decode()
-        assert asked.index("assistant: And to sesame?\\n</before>") < asked.index("<messages>") < asked.rindex("Yes!")
+        asked = conversation(model.requests[1].body)
+        assert asked.index("assistant: And to sesame?\n</before>") < asked.index("<messages>") < asked.rindex("Yes!")
     store = open_store(settings)
     kept = store.read_said(Bucket("ana"), store.load(Bucket("ana")).document).turns
     texts = ["Yes!", "Are you allergic to nuts?", "Yes!", "And to sesame?", "Yes!"]
