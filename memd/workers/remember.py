@@ -213,14 +213,18 @@ def choose(opened: Opened, settings: Settings, patterns: Patterns, now: datetime
 
 
 def _projects(projects: Projects, work: Work) -> Projects:
-    """The projects with the facts of each that are shown."""
+    """The projects of the new messages, each with its facts that are shown.
+
+    A project of which the ledger knows every message already is none of them: the request has no number for it.
+    """
     thread_id = work.part.claim.key.thread_id
+    named = {message.project for message in work.new}
 
     def chosen(shared: SharedProject) -> SharedProject:
         document = {"facts": list(shared.facts)}
         return shared._replace(ids=shown(document, thread_id, work.new, work.before, Maintenance()))
 
-    return {project_id: chosen(shared) for project_id, shared in projects.items()}
+    return {project_id: chosen(shared) for project_id, shared in projects.items() if project_id in named}
 
 
 def _readable(messages: Iterable[Message], kept: Kept) -> Iterator[Message]:

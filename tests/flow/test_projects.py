@@ -119,6 +119,21 @@ def test_only_marked_messages_reach_the_project(app: tuple[Memd, Settings]) -> N
     assert sorted(contents(memd.facts("ana"))) == sorted(private)
 
 
+def test_a_known_message_of_a_project_comes_along_with_a_private_one(app: tuple[Memd, Settings]) -> None:
+    """The project's message is sent again, and the next one is private: the claim has both, and only one is new."""
+    memd, settings = app
+    known = {"role": "user", "content": "The project ships every second Friday.", "id": "1"}
+    with daemon(settings):
+        memd.push([known], thread_id="t", user_id="ana", project_id="apollo", now=True)
+        assert ended(memd)["stored"] == 1
+    memd.push([known], thread_id="t", user_id="ana", project_id="apollo")
+    memd.push([{"role": "user", "content": "I live in Porto.", "id": "2"}], thread_id="t", user_id="ana", now=True)
+    with daemon(settings):
+        assert "dead" not in ended(memd)
+    assert contents(memd.facts("ana")) == ["I live in Porto."]
+    assert contents(memd.project("apollo").facts()) == ["The project ships every second Friday."]
+
+
 def test_a_word_of_the_private_part_keeps_a_fact_private(app: tuple[Memd, Settings], model: ModelServer) -> None:
     """The model mixes the user's own memory into a sentence for all: it stays with the user, and the others go."""
     memd, settings = app
