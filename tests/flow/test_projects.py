@@ -119,18 +119,23 @@ def test_only_marked_messages_reach_the_project(app: tuple[Memd, Settings]) -> N
     assert sorted(contents(memd.facts("ana"))) == sorted(private)
 
 
-def test_a_known_message_of_a_project_comes_along_with_a_private_one(app: tuple[Memd, Settings]) -> None:
-    """The project's message is sent again, and the next one is private: the claim has both, and only one is new."""
+def test_a_project_whose_messages_are_all_known_is_not_asked_about(app: tuple[Memd, Settings]) -> None:
+    """An app sends a whole conversation again; the project's message is known, and too far back to be context."""
     memd, settings = app
-    known = {"role": "user", "content": "The project ships every second Friday.", "id": "1"}
-    with daemon(settings):
-        memd.push([known], thread_id="t", user_id="ana", project_id="apollo", now=True)
-        assert ended(memd)["stored"] == 1
-    memd.push([known], thread_id="t", user_id="ana", project_id="apollo")
-    memd.push([{"role": "user", "content": "I live in Porto.", "id": "2"}], thread_id="t", user_id="ana", now=True)
+    known = {"role": "user", "content": "The project ships every second Friday.", "id": "p"}
+    private = [{"role": "user", "content": f"I own {n} bikes.", "id": f"{n}"} for n in range(2, 8)]
+
+    def push_all() -> None:
+        memd.push([known], thread_id="t", user_id="ana", project_id="apollo")
+        memd.push(private, thread_id="t", user_id="ana")
+
+    push_all()
     with daemon(settings):
         assert "dead" not in ended(memd)
-    assert contents(memd.facts("ana")) == ["I live in Porto."]
+        push_all()
+        memd.push([{"role": "user", "content": "I live in Porto.", "id": "9"}], thread_id="t", user_id="ana", now=True)
+        assert "dead" not in ended(memd)
+    assert "I live in Porto." in contents(memd.facts("ana"))
     assert contents(memd.project("apollo").facts()) == ["The project ships every second Friday."]
 
 
