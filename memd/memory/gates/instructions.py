@@ -73,6 +73,9 @@ _STAND_IN = re.compile("[0134578](?:(?=[a-z])|(?<=[a-z].))")
 _LETTERS = str.maketrans("0134578", "oieastb")
 """Letters for the digits that stand in for them in a word ("1gn0re")."""
 
+_QUOTED = re.compile(rf'"[{CJK}，、？?！]{{1,20}}"|「[{CJK}，、？?！]{{1,20}}」')
+"""A title or a set phrase in quotation marks (“还有什么可以帮您”), once these look alike."""
+
 _LOOKALIKES = str.maketrans(
     "аеорсухіјѕһԁԛԝкмтвнгпзԍ" + "αεορυχικνητωγ" + "ɑɡıℓ’‘“”«»„",
     "aeopcyxijshdqwkmtbhrn3g" + "aeopuxiknhtwy" + 'agil\'\'"""""',
@@ -158,8 +161,9 @@ def _kinds(text: str, likely: _Likely) -> set[str]:
         return set()
     text = _without(text, likely.harmless)
     found = {kind for kind, sources in likely.orders.items() if _matches(text, sources)}
-    if found == {"addressed"} and not _matches(_without(text, likely.spoken), likely.orders["addressed"]):
-        return set()
+    if found == {"addressed"}:  # a title or somebody's words in quotation marks speak to nobody
+        text = _without(_QUOTED.sub(" ", text), likely.spoken)
+        return found if _matches(text, likely.orders["addressed"]) else set()
     return found
 
 

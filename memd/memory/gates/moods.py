@@ -32,6 +32,7 @@ _LISTS = Lists(
     "denied",
     "mine",
     "asks",
+    "opens",
     "deliberates",
     "told",
     "self",
@@ -40,8 +41,15 @@ _LISTS = Lists(
     "plays",
     "harmless",
     "denies",
+    "owned",
 )
+_TITLE = re.compile(r"\b(Mrs?|Ms|Dr)\.(?= )", re.IGNORECASE)
+"""Its full stop ends no sentence."""
+
 _SENTENCE_END = re.compile(r"[.!?。！？\n]+(?=\s|$|[\u3000-\uffff])|[。！？\n]+")
+_CLAUSE_END = re.compile(r"[，；]|[,;] ")
+"""Behind it a sentence may go on to ask something else: "I'm vegan, what can I eat here?"."""
+
 _WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?|\d+")
 _ENDING = re.compile(r"(?<=..)(?:(?:i?e|y|ing|ed|s)+)$")
 _CJK = re.compile(f"[{CJK}]")
@@ -71,7 +79,8 @@ def mood(fact: str, text: str, start: int, end: int) -> Mood:
     hedged = _LISTS["hedges"].search(plain) is not None
     if _is_taken_back(text, start, end):
         return "joke"
-    if not hedged and all(_only_asks(sentence) for sentence in sentences):
+    begun = _sentences(text, start, end, with_rest=False)
+    if not hedged and all(map(_only_asks, sentences, begun)):
         return "question"
     before = text[max(0, start - _NEAR) : start]
     if not hedged and all(_supposes(sentence, before) for sentence in sentences):
@@ -109,19 +118,28 @@ def answers_it(fact: str, asked: str) -> bool:
     return not same_script and Before(asked).end == "question"
 
 
-def _sentences(text: str, start: int, end: int) -> Iterator[str]:
-    """The sentences that a passage touches, folded; of long ones the part near the passage."""
+def _sentences(text: str, start: int, end: int, *, with_rest: bool = True) -> Iterator[str]:
+    """The sentences that a passage touches, folded; of long ones the part near the passage.
+
+    `with_rest`: else a sentence ends with the clause that the passage ends in.
+    """
     near = max(0, start - _NEAR)
-    text, start, end, first = text[near : end + _NEAR], start - near, end - near, 0
+    text, start, end, first = _TITLE.sub(r"\1 ", text[near : end + _NEAR]), start - near, end - near, 0
     for stop in (*(match.end() for match in _SENTENCE_END.finditer(text)), len(text)):
         if stop > start and first < end and text[first:stop].strip():
-            yield fold(text[first:stop])
+            rest = None if with_rest else _CLAUSE_END.search(text, min(end, stop), stop)
+            yield fold(text[first : rest.start() if rest else stop])
         first = stop
 
 
-def _only_asks(sentence: str) -> bool:
-    """Whether a sentence is a question that tells nothing of the person who asks."""
+def _only_asks(sentence: str, begun: str) -> bool:
+    """Whether a sentence is a question that tells nothing of the person who asks.
+
+    `begun`: what the question may only come behind, as in "vegan for six years, what can I eat here?".
+    """
     if not (_QUESTION_MARK.search(sentence) or _LISTS["asks"].search(sentence)):
+        return False
+    if begun != sentence and not any(_LISTS[name].search(begun) for name in ("asks", "opens", "deliberates")):
         return False
     if _LISTS["deliberates"].search(sentence):
         return not _LISTS["told"].search(sentence)
@@ -153,6 +171,7 @@ def _is_denied(sentences: Sequence[str], fact: str, passage: str) -> bool:
             if len(pair) > 1 and pair in passage and pair not in rest and denied[:3] in fact:
                 return True
             continue
+        denied = _LISTS["owned"].split(denied)[0]
         words = [word for word in _WORD.findall(denied) if word not in _small() and len(word) > 2][:2]
         if (
             words
