@@ -35,7 +35,7 @@ def end_relations(draft: Draft) -> None:
 def _now(new: Fact, person: str, relationship: str) -> str:
     """What a person is to the user since a new fact ended their relationship; empty where it did not."""
     named, states = subject_of(new)
-    if fold(named) == fold(person) and _was(states) == fold(relationship):
+    if fold(named) == fold(person) and (_was(states) == fold(relationship) or _is_over(new, relationship)):
         return states
     if (named and fold(named) != fold(person)) or not _LISTS["partners"].fullmatch(fold(relationship)):
         return ""
@@ -46,6 +46,13 @@ def _was(relationship: str) -> str:
     """What a relationship was that says itself that it is over; else empty."""
     folded = fold(relationship)
     return rest if (rest := _LISTS["former"].sub("", folded).strip()) != folded else ""
+
+
+def _is_over(new: Fact, relationship: str) -> bool:
+    """Whether a sentence calls the relationship a former one ("Joel, a former student of the user's, is ...")."""
+    sentence, ended = fold(content_of(new)), fold(relationship)
+    behind = (sentence[found.end() :].lstrip() for found in _LISTS["former"].finditer(sentence))
+    return bool(ended) and any(rest.startswith(ended) for rest in behind)
 
 
 def _parted(sentence: str, person: str) -> Iterator[bool]:

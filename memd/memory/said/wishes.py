@@ -117,7 +117,7 @@ def _rest(text: str, words: str, found: Sequence[_Found]) -> int:
     if (
         first.name not in ("off", "unkept", "next")
         or len(words) != len(text)
-        or not _says_something(words[first.end :])
+        or not _says_something(_folded(text)[first.end :])  # also what reads like a pasted text
     ):
         return 0
     start = max((one.end() for one in _SENTENCE.finditer(words, 0, first.start) if one.end() <= first.start), default=0)
