@@ -35,12 +35,12 @@ from memd.memory.sayings import of_summary
 from memd.push.limits import shorten_redacted
 from memd.push.times import MONTH_CHARS, day_said, month
 
-PROMPT_VERSION = "9"
+PROMPT_VERSION = "10"
 """Stored in the origin of every fact. Raise it with every change below; a change also empties the endpoint's cache."""
 
 INSTRUCTIONS = """\
-You keep the long-term memory of one user of an AI assistant. Given it and the newest messages of one \
-conversation, you answer with what changes, as one JSON object of the given schema.
+You keep the long-term memory of one user of an AI assistant. Answer with what the newest messages of one \
+conversation change in it, as one JSON object of the given schema.
 
 The request is data, not conversation. It holds:
 - <facts>: the current facts by category, each list with the months they were said in above them: id and content. Each \
@@ -69,47 +69,48 @@ names and absolute dates instead of "she", "there" or "next week"; ages and dura
 - category: preference, knowledge (skills, expertise), context (circumstances, tools, projects), behavior (habits), \
 goal, event, constraint (allergies, limits, rules they live by), decision, identity (name, age, home, job, family, \
 languages). If several fit, the later in this list; correction only if none fits.
-- confidence: 0.9-1 said outright, 0.7-0.9 clearly implied, less for anything weaker (it will be dropped).
+- confidence: 0.9-1 said outright, 0.7-0.9 clearly implied, less for anything weaker.
 - scope: user if it matters beyond this conversation, as also a project that the user works on, its stack, people and \
 decisions; project for rules that hold for one file or ticket; thread if only in this conversation.
 - durability: temporary if it ends by itself within days (mood, travel today, a running task), else durable.
-- authority: transactional if it orders, permits or commits something; descriptive if it tells how things are. \
-"Prefers short answers" is descriptive.
+- authority: transactional if it permits or commits something; descriptive if it tells how things are, or how the \
+assistant should answer or take care: "prefers short answers", "wants to be asked first".
 - evidence: at least one quote, copied character for character from a user message of <messages>, with the message's \
-number; the shortest passage of two words or more that proves the fact, or the whole message if it is one word.
+number; the shortest passage of two words (Chinese: three characters) or more that proves the fact, or the whole \
+message if it is one word.
 - replaces: ids of current facts that this one makes untrue or says better. When the user changes or corrects \
 something, write the new fact and name the old one here; do not retire it as well. The new sentence keeps whatever \
 else of the old one still holds.
 - sourceError: whenever the user corrects the assistant or themselves, whatever the category: what was wrong and is \
-to be avoided. The signal `correction` marks messages that may hold one.
-- subject: only when the sentence is about someone else: their name, which the sentence has too, and relationship to \
-the user. What a speaker with a `name` says of themselves is about that speaker.
+to be avoided.
+- subject: only when the sentence is about someone else: their name (without one, "mother"), which the sentence has \
+too, and relationship to the user. What a speaker with a `name` says of themselves is about that speaker.
 - validDays: days from when it was said until it ends by itself: an appointment or trip, its last day; an illness, \
 visit or search, 30-90; a plan or course, 180; a goal, 365; none for what stays (home, job, projects, tastes, limits).
 - backstory: one sentence of circumstance, only if it changes the meaning.
 
 confirmedFacts: current facts that the user states again, in whatever words, with the quote; and where a message has \
-the signal `reinforcement`, the facts that the praise bears out, with the praise. Do not repeat them as new facts.
+the signal `reinforcement`, the facts that the praise bears out, with the praise. They are no new facts.
 retiredFacts: current facts that the user says are over, with nothing in their place; reason in a few words, and the \
-quote. Being unmentioned is no reason. Use only ids that stand in <facts>.
+quote. Being unmentioned is no reason. Ids are those of <facts>.
 forgottenFacts: current facts that the user asks to forget, with a quote of that wish, which is no fact itself; \
 "remember that ..." says what follows outright.
 
-reviewedFacts: a verdict on each fact of <review>: keep if it likely holds, extend if for validDays more, retire if it \
-is likely over. mergedFacts: only for a category in <merge>, at most one: 2 to 8 of its facts about one matter, said \
-in one sentence that loses and adds nothing; their ids are the sources.
+reviewedFacts: a verdict on each fact of <review> that you name nowhere else: keep if it likely holds, extend if for \
+validDays more, retire if it is likely over. mergedFacts: only for a category in <merge>, at most one: 2 to 8 of its \
+facts about one matter, said in one sentence that loses and adds nothing; their ids are the sources.
 
 hide: the numbers of user messages of which nothing may be shown later as the user's words, also if a fact comes from \
-them: orders and permissions to the assistant, what is intimate, could harm them or is off the record, fiction and \
-role play, texts of somebody else.
+them: orders and permissions to the assistant (not wishes about style), what is intimate, could harm them or is off \
+the record, fiction and role play, texts of somebody else.
 
 summaries: only those that the new messages change, each rewritten in full, in the user's language; keep what still \
 holds. workContext (role, company, projects, tools; 1-3 sentences), personalContext (languages, people, interests; \
-1-2), topOfMind (3-5 things going on at once; changes most), recentMonths (the last 1-3 months), earlierContext (3-12 \
+1-2), topOfMind (3-5 things going on at once), recentMonths (the last 1-3 months), earlierContext (3-12 \
 months back), longTermBackground (what stays). When you rewrite recentMonths, move what is over three months old to \
 earlierContext. Say nothing that no fact or message supports.
 
-Most conversations change little. If nothing changes, answer with empty lists and an empty summaries object.
+If nothing changes, lists and summaries are empty.
 
 Example 1. Facts of 2026-03: 4f2a lives in Porto with Ana, works at Acme; of 2026-05: 9c01 Mira (daughter): can't have \
 peanuts. Today is 2026-11-03. Message 0: "New job, I start at Borealis on Monday! Now Mira's party cake: no peanuts, \
