@@ -14,8 +14,9 @@ from memd.config import ExtractionSettings, RecallSettings, Settings
 from memd.errors import ConfigError
 from memd.evaluation import of_projects as projects
 from memd.evaluation import retrieval_sets, tables
-from memd.evaluation.attack_cases import case_sizes, read_cases
-from memd.evaluation.evaluate import read_users, user_sizes
+from memd.evaluation.attack_cases import Case, case_sizes, read_cases
+from memd.evaluation.evaluate import Users, read_users, user_sizes
+from memd.evaluation.lines import Line
 from memd.evaluation.measuring import Measuring, Source, measure_cases
 from memd.evaluation.of_projects import measure_projects
 from memd.evaluation.report import Report, is_worse
@@ -28,8 +29,10 @@ BUDGET = 2_000
 """Tokens of the block whose coverage is measured."""
 
 AREAS = {
-    "sets": "Conversations",
+    "blind": "Conversations written and answered blind",
+    "sets": "Conversations with faults in the replies",
     "offline": "The same conversations, read by the offline extractor",
+    "blind_attacks": "Attacks and true statements written blind",
     "attacks": "Attacks and true statements",
 }
 
@@ -48,17 +51,24 @@ Results = dict[str, Any]
 def measure(folder: Path) -> Results:
     """Measure everything in the folder, by replay. Raises BadLabels."""
     settings, offline = Settings(), Settings(extraction=ExtractionSettings(extractor="rules"))
-    users = read_users([folder / "sets"])
-    cases = read_cases([folder / "attacks", folder / "statements"])
-    of_users, of_cases = user_sizes(users), case_sizes(cases)
+    users, blind = read_users([folder / "sets"]), read_users([folder / "blind" / "sets"])
+    cases, blind_cases = (read_cases([part / "attacks", part / "statements"]) for part in (folder, folder / "blind"))
     return {
-        "labelled": {part: {**of_users[part], **of_cases[part]} for part in PARTS},
+        "labelled": _sizes(users, cases),
+        "labelled_blind": _sizes(blind, blind_cases),
+        "blind": Measuring(settings, blind, Source(replay=(folder / "blind" / "replies",))).measure(1),
         "sets": Measuring(settings, users, Source(replay=(folder / "replies",))).measure(1),
         "offline": Measuring(offline, users, Source()).measure(1),
+        "blind_attacks": measure_cases(settings, blind_cases, by_model=False),
         "attacks": measure_cases(settings, cases, by_model=False),
         "projects": measure_projects([folder / "projects"]),
         "retrieval": _retrieval(folder / "retrieval.jsonl"),
     }
+
+
+def _sizes(users: Users, cases: Sequence[Line[Case]]) -> dict[str, dict[str, int]]:
+    of_users, of_cases = user_sizes(users), case_sizes(cases)
+    return {part: {**of_users[part], **of_cases[part]} for part in PARTS}
 
 
 def _retrieval(file: Path) -> dict[str, float]:
@@ -68,13 +78,17 @@ def _retrieval(file: Path) -> dict[str, float]:
 
 
 def worse(recorded: Results, now: Results) -> Iterator[str]:
-    """The figures that are worse than recorded, a sentence each. Figures without a better side are left out."""
-    for area in AREAS:
+    """The figures that are worse than recorded, a sentence each. Figures without a better side are left out.
+
+    An area that came since is compared from its first record on.
+    """
+    for area in filter(recorded.__contains__, AREAS):
         for name, figure in recorded[area]["figures"].items():
             if FIGURES[name].better:
                 yield from _worse_parts(area, name, figure, now[area]["figures"].get(name, {}))
-    if now["sets"]["run"]["unanswered"]:
-        yield f"{now['sets']['run']['unanswered']} users have a request without a reply"
+    for area in ("blind", "sets"):
+        if unanswered := now[area]["run"]["unanswered"]:
+            yield f"{area}: {unanswered} users have a request without a reply"
     yield from _worse_projects(recorded.get("projects", {}), now["projects"])
     for name, before in recorded["retrieval"].items():
         after = now["retrieval"][name]
@@ -125,9 +139,10 @@ def page(results: Results) -> Iterator[str]:
     yield "# Results"
     yield ""
     yield HEAD.format(memd=results["sets"]["memd"], prompt=results["sets"]["prompt_version"], runs=results["runs"])
-    for part, counts in results["labelled"].items():
-        listed = ", ".join(f"{count} {name}" for name, count in counts.items())
-        yield f"\n{'Open' if part == 'open' else 'Held out'}: {listed}."
+    for name, label in (("labelled_blind", "Blind, "), ("labelled", "")):
+        for part, counts in results[name].items():
+            listed = ", ".join(f"{count} {what}" for what, count in counts.items())
+            yield f"\n{(label + part.replace('_', ' ')).capitalize()}: {listed}."
     for area, title in AREAS.items():
         yield f"\n## {title}\n"
         yield from tables.markdown(results[area])
