@@ -1,15 +1,17 @@
 """Unlearning: the facts that a user asks to forget leave the document at once, with every copy of them.
 
-Which facts these are the model says, with a quote of the wish; and the messages say it themselves: facts that nothing
-proves but turns that a wish takes along, and facts that hold what a wish names. An update removes at most MOST; the
-others are suspended, and so are facts that a person wrote and facts that the model names with what may be no wish.
+Which facts these are the model says, with a quote of the wish; and the messages say it themselves: facts that hold
+what a wish names, and facts that nothing proves but turns that a wish points back to. An update removes at most MOST;
+the others are suspended, and so are facts that a person wrote, that the model names with what may be no wish, or that
+are only next to what a wish names.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 from memd.context import Message
 from memd.extraction.update import ForgottenFact
@@ -149,11 +151,12 @@ def fulfil(
     refusals: list[Refusal] = []
     asking = list(_named(applied, named, wishes, known, refusals))
     clear = [item.id for item in asking if wishes.is_clear(item.quote)]
-    meant = dict.fromkeys([*clear, *_meant(applied, asked, wishes)])
-    ids = dict.fromkeys([*meant, *(item.id for item in asking)])
+    found = _found(applied, asked, wishes)
+    meant = dict.fromkeys([*clear, *found.meant])
+    ids = dict.fromkeys([*meant, *(item.id for item in asking), *found.guessed])
     facts = _by_id(applied.document)
     granted = [fact_id for fact_id in meant if fact_id not in facts or not is_manual(facts[fact_id])][:MOST]
-    left, dead = _taken_out(applied.document, [*granted, *_archived(applied.document, asked)])
+    left, dead = _taken_out(applied.document, [*granted, *found.archived])
     facts = _by_id(left)
     held = suspended.facts_of(left)
     waiting = [facts[fact_id] for fact_id in ids if fact_id in facts and fact_id not in granted]
@@ -205,20 +208,29 @@ def _named(
             yield item
 
 
-def _meant(applied: Applied, asked: ToForget, wishes: Wishes) -> Iterator[str]:
-    """The ids of facts that rest on nothing but what goes, or that hold what a wish names.
+class _Found(NamedTuple):
+    """The ids of the facts that the messages ask to forget by themselves, those that hold what a wish names first.
 
-    None that are new, and none that the user says again after the wish.
+    None that are new, and none that the user says again after the wish. `guessed`: those that only share most of it;
+    `archived`: facts that are over or doubtful.
     """
-    new = frozenset(applied.added)
-    meant = (fact for fact in scoped.all_facts(applied.document) if id_of(fact) not in new and asked.means(fact))
-    return (id_of(fact) for fact in meant if not wishes.are_followed_by(fact))
+
+    meant: list[str]
+    guessed: list[str]
+    archived: list[str]
 
 
-def _archived(document: Document, asked: ToForget) -> Iterator[str]:
-    """The same of facts that are over or doubtful."""
-    active, apart = _by_id(document).keys(), (*archive_of(document), *doubtful.facts_of(document))
-    return (id_of(one) for one in apart if id_of(one) not in {"", *active} and asked.means(one))
+def _found(applied: Applied, asked: ToForget, wishes: Wishes) -> _Found:
+    document, new = applied.document, frozenset(applied.added)
+    facts, apart = scoped.all_facts(document), [*archive_of(document), *doubtful.facts_of(document)]
+
+    def free(found: Iterable[Fact]) -> list[str]:
+        old = (fact for fact in found if id_of(fact) not in new)
+        return [id_of(fact) for fact in old if not wishes.are_followed_by(fact)]
+
+    active = {"", *map(id_of, facts)}
+    archived = [name for fact in asked.meant(apart, facts) if (name := id_of(fact)) not in active]
+    return _Found(free(asked.meant(facts, apart)), free(asked.guessed(facts, apart)), archived)
 
 
 def _taken_out(document: Document, ids: Sequence[str]) -> tuple[Document, tuple[Fact, ...]]:
@@ -240,9 +252,9 @@ def _suspended(fact: Fact, meant: Collection[str], now: str) -> Fact:
 
 def _without(document: Document, asked: ToForget, draft: Draft) -> Document:
     """The document without the quotes of messages that go, and without other texts that hold what a wish names."""
-    if asked.gone:
+    if asked.pointed:
         lists = {"facts": facts_of(document), "archive": archive_of(document), SCOPED: scoped.facts_of(document)}
-        proven = {name: [without_proofs(fact, asked.gone) for fact in facts] for name, facts in lists.items() if facts}
+        proven = {name: [without_proofs(fact, asked.pointed) for fact in facts] for name, facts in lists.items() if facts}
         document = {**document, **proven}
     if asked and (kept := refused.facts_of(document)):
         source = draft.origin.source

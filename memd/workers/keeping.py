@@ -20,7 +20,7 @@ from memd.memory.said.matter import nearest
 from memd.memory.said.may_keep import Kept
 from memd.memory.said.removal import remove_turns
 from memd.memory.said.taking import took_in, turn_hash, turns_of
-from memd.memory.said.turns import Mark, Said, Turn, without
+from memd.memory.said.turns import NOTHING_SAID, Mark, Said, Turn, without
 from memd.memory.store.protocol import Loaded
 from memd.memory.store.said_reader import keeps_said
 from memd.memory.to_forget import NO_WISH, ToForget
@@ -54,9 +54,11 @@ class Keeping:
         kept = work.kept
         if not kept.not_kept:
             return NO_WISH
-        gone = kept.no_quotes | self._stored(work, loaded)
+        said = self._said(work, loaded)
+        gone = kept.no_quotes.union(self._stored(work, said))
+        pointed = kept.pointed.union(pointed_at(kept, said, self._thread))
         unread = tuple(m for m in work.part.claim.messages if m.role == "user" and m.identity in kept.no_quotes)
-        return ToForget(gone, kept.matters, unread)
+        return ToForget(gone, kept.matters, unread, pointed)
 
     def change(self, work: Work, loaded: Loaded, applied: Applied) -> Written:
         """What the commit writes of the layer and of its document. Raises StoreUnavailable.
@@ -80,7 +82,7 @@ class Keeping:
             said = self._read(loaded.document)
             marks += self._over(said, work, loaded, applied, iso(now))
             told = {turn.id for turn in remove_turns(said, applied.forgotten).turns}
-            if gone := told | self._stored(work, loaded):
+            if gone := told | self._stored(work, self._said(work, loaded)):
                 hashes = sorted(map(turn_hash, gone))
                 buried = {**applied.document, "removed": removed.turns_buried(applied.document, hashes, iso(now))}
                 return Written(buried, _without(said, gone, turns, marks), counts)
@@ -89,12 +91,15 @@ class Keeping:
         change = took_in(held, lambda: said or self._read(loaded.document), turns, layer, now, marks)
         return Written(applied.document, change, counts)
 
-    def _stored(self, work: Work, loaded: Loaded) -> frozenset[str]:
-        """The identities of the stored turns that wishes take along."""
+    def _said(self, work: Work, loaded: Loaded) -> Said:
+        """The layer that wishes take turns out of; nothing where there is no wish, or no layer."""
         if not work.kept.not_kept or not said_file_of(loaded.document).file or not keeps_said(self._settings):
-            return frozenset()
-        said = self._read(loaded.document)
-        return frozenset(said.by_id.keys() & set(taken_along(work.kept, said, self._thread)))
+            return NOTHING_SAID
+        return self._read(loaded.document)
+
+    def _stored(self, work: Work, said: Said) -> set[str]:
+        """The identities of the stored turns that wishes take along."""
+        return said.by_id.keys() & set(taken_along(work.kept, said, self._thread))
 
     def _turns(self, work: Work, loaded: Loaded) -> tuple[list[Turn], dict[str, int]]:
         """The turns to keep, with their excerpts, and the counts of those that are not kept."""
@@ -124,13 +129,8 @@ def taken_along(kept: Kept, said: Said, thread: str) -> Iterator[str]:
     `thread`: the name of their thread in the ledger; what they name is looked for in all threads.
     """
     yield from kept.not_kept
+    yield from pointed_at(kept, said, thread)
     turns = said.of_thread(thread)
-    if kept.before == "thread":
-        yield from (turn.id for turn in turns)
-    elif kept.before == "turn":
-        rest = [turn for turn in turns if turn.id not in kept.not_kept]
-        users = [place for place, turn in enumerate(rest) if turn.role == "user"][-kept.count :]
-        yield from (turn.id for turn in (rest[users[0] :] if users else ()))
     for matter in kept.matters:
         held = [turn for turn in said.turns if matter.held_by(turn.text)]
         if not held and matter in kept.unseen:
@@ -138,6 +138,17 @@ def taken_along(kept: Kept, said: Said, thread: str) -> Iterator[str]:
             held = [turns[place] for place in [nearest(texts, [matter])] if place is not None]
         for turn in held:
             yield from _with_replies(said, turn)
+
+
+def pointed_at(kept: Kept, said: Said, thread: str) -> Iterator[str]:
+    """The identities of the stored turns that wishes point back to."""
+    turns = said.of_thread(thread)
+    if kept.before == "thread":
+        yield from (turn.id for turn in turns)
+    elif kept.before == "turn":
+        rest = [turn for turn in turns if turn.id not in kept.not_kept]
+        users = [place for place, turn in enumerate(rest) if turn.role == "user"][-kept.count :]
+        yield from (turn.id for turn in (rest[users[0] :] if users else ()))
 
 
 def _turns_with_replies(turns: Iterable[Turn], asking: Collection[str]) -> Iterator[str]:

@@ -11,6 +11,7 @@ import pytest
 from support import MakeSettings, daemon
 
 from memd.client import Memd
+from memd.config import Settings
 from memd.context import Bucket
 from memd.inbox.receipt import Outcome
 from memd.memory.hand.editing import Editing
@@ -176,6 +177,41 @@ def test_a_wish_that_points_back_forgets_what_only_that_turn_proves(asking: Make
         said = store.read_said(Bucket("ana"), store.load(Bucket("ana")).document)
         assert [turn.text for turn in said.turns] == ["I like green tea a lot."]
         assert Editing(settings).withheld(Bucket("ana")) == []
+
+
+IDA = {
+    "The user's name is Ida": "My name is Ida",
+    "The user is allergic to peanuts": "I am allergic to peanuts",
+    "The user is vegetarian": "I am vegetarian",
+    "The user has asthma": "I have asthma",
+    "The user lives in Lisbon": "I live in Lisbon",
+}
+
+
+@pytest.mark.parametrize("extractor", ["rules", "model"])
+@pytest.mark.parametrize("thread", ["t", "u"])
+def test_a_wish_to_forget_one_thing_keeps_what_was_said_beside_it(
+    extractor: str, thread: str, asking: MakeSettings, settings: Settings, model: ModelServer
+) -> None:
+    """The fact goes with its turn; the others of the turn stay with their quotes, and are confirmed when said again."""
+    chosen = asking() if extractor == "model" else settings
+    with daemon(chosen), Memd(chosen) as app:
+        tell = teller(app, model)
+        tell(". ".join(IDA.values()) + ".", newFacts=[new_fact(content, quote) for content, quote in IDA.items()])
+        before = app.facts("ana")
+        assert len(before) == len(IDA)
+        gone = tell("Forget what I told you about Lisbon.", thread=thread, newFacts=[])
+        assert (gone.state, gone.not_kept["forget_wish"]) == ("stored", 1)
+        assert app.facts("ana") == before[:4]
+        assert app.withheld("ana") == []
+        left = [path.name for path in (chosen.data_dir / "users").rglob("*") if _holds(path, b"lisbon")]
+        assert left == []
+        store = open_store(chosen)
+        assert not store.read_said(Bucket("ana"), store.load(Bucket("ana")).document).turns
+        peanuts = [new_fact("The user is allergic to peanuts", "I am allergic to peanuts")]
+        again = tell("I am allergic to peanuts.", thread="v", newFacts=peanuts)
+        assert (again.state, again.refused) == ("stored", {})
+        assert [fact.get("confirmations", 0) for fact in app.facts("ana")] == [0, 1, 0, 0]
 
 
 def test_what_is_to_be_remembered_is_said_outright(asking: MakeSettings, model: ModelServer) -> None:

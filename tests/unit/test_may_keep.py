@@ -181,6 +181,7 @@ def test_what_a_wish_names_goes_wherever_it_was_said(wish: str, goes: set[str]) 
     kept = talk(*HELD, wish)
     assert kept.not_kept.keys() == {f"{role}{name[1:]}" for name in {*goes, "u5"} for role in "ua"}
     assert kept.no_quotes >= goes
+    assert kept.pointed.isdisjoint(goes), "of these turns only what holds the matter is meant"
 
 
 def test_of_turns_that_hold_only_part_of_it_the_nearest_goes() -> None:
@@ -306,3 +307,4 @@ def test_what_a_wish_reaches(texts: tuple[str, ...], gone: set[str], no_quotes: 
     """This turn, the one before, the next, the whole thread, or what was said before these messages."""
     kept = talk(*texts)
     assert (set(kept.not_kept), set(kept.no_quotes), kept.before) == (gone, no_quotes, before)
+    assert kept.pointed == kept.no_quotes

@@ -27,6 +27,9 @@ class Kept:
     no_quotes: frozenset[str]
     """The identities of the messages that must prove nothing; all of them are among `not_kept`."""
 
+    pointed: frozenset[str] = frozenset()
+    """Those of them that a wish means as a whole; of the others it means what holds its matter."""
+
     rests: Mapping[str, str] = field(default_factory=dict)
     """Of those with sentences before what is off the record: these sentences, which may be read and quoted."""
 
@@ -55,20 +58,22 @@ class _Draft:
         self.messages = messages
         self.not_kept: dict[str, Why] = {}
         self.no_quotes: set[str] = set()
+        self.pointed: set[str] = set()
         self.rests: dict[str, str] = {}
         self.before: Literal["", "turn", "thread"] = ""
         self.count = 0
         self.matters: dict[Matter, bool] = {}
         """Each with whether any message shares a word of it."""
 
-    def drop(self, places: Iterable[int], why: Why, *, quotable: bool = False) -> None:
-        """These messages are not kept."""
+    def drop(self, places: Iterable[int], why: Why, *, quotable: bool = False, whole: bool = True) -> None:
+        """These messages are not kept. `whole`: not only because they hold what a wish names."""
         for place in places:
             identity = self.messages[place].identity
             self.not_kept[identity] = why
             self.rests.pop(identity, None)
             if not quotable:
                 self.no_quotes.add(identity)
+                self.pointed.update([identity] if whole else [])
 
     def turn(self, place: int) -> range:
         """A turn of the user with the replies to it."""
@@ -95,7 +100,8 @@ class _Draft:
                 texts = ((index, self.messages[index].content) for index in self.users(range(place)))
                 held = [index for index in [nearest(texts, [matter])] if index is not None]
             for index in held:
-                self.drop(self.turn(index) if self.messages[index].role == "user" else [index], wish.why)
+                turn = self.turn(index) if self.messages[index].role == "user" else [index]
+                self.drop(turn, wish.why, whole=False)
             self.matters[matter] = self.matters.get(matter, False) or bool(held)
             missed = missed or not held
         if missed and wish.reach == "earlier":
@@ -107,6 +113,7 @@ class _Draft:
             tuple(message for message in self.messages if message.identity not in self.not_kept),
             self.not_kept,
             frozenset(self.no_quotes),
+            frozenset(self.pointed),
             self.rests,
             self.before,
             self.count,
