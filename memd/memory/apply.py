@@ -102,8 +102,8 @@ def apply(  # noqa: PLR0913  (what an update needs; callers name all but the fir
     if not new and not ledger.unknown(document, name, taken):
         return Applied(document, (), (), (), ())
     draft = Draft(document, origin, settings)
-    messages = UserMessages(origin.thread_id, sent, new)
-    wishes = Wishes(origin, sent, messages, update.forgotten_facts)
+    wishes = Wishes(origin, sent, UserMessages(origin.thread_id, sent, new), update.forgotten_facts)
+    messages = UserMessages(origin.thread_id, sent, new - origin.asked.asking)
     update = with_full_ids(update, draft.known | known_besides(draft.old, scopes_of(origin.session, sent), projects))
     scoping = Scoping(draft, update, sent, taken, messages, projects)
     entries: list[OutboxEntry] = []
@@ -197,7 +197,7 @@ class _Steps:
         """Rewrite the summaries that are named, unless newer words of the user are in them."""
         said = self._messages.last_own()
         for index, (name, text) in enumerate(summaries.items()):
-            clean = without_upload_events(one_line(text))
+            clean = self._wishes.cut(without_upload_events(one_line(text)))
             if name not in SECTIONS:
                 reason: str | None = "unknown_summary"
             elif said is None:

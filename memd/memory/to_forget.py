@@ -17,14 +17,16 @@ class ToForget:
     """What the user asks to forget in the messages of an update.
 
     `gone`: the identities of the messages that a wish takes along, of this claim and stored ones; `matters`: what
-    wishes name; `unread`: messages of the claim that the extractor must not see, as they prove nothing; `pointed`:
-    those of `gone` that a wish means as a whole, not only what they say of a matter.
+    wishes name; `unread`: messages of the claim that prove nothing; `asking`: those of them that the extractor reads,
+    for what they ask to forget; `pointed`: those of `gone` that a wish means as a whole, not only what they say of a
+    matter.
     """
 
     gone: frozenset[str] = frozenset()
     matters: tuple[Matter, ...] = ()
     unread: tuple[Message, ...] = ()
     pointed: frozenset[str] = frozenset()
+    asking: frozenset[str] = frozenset()
 
     def __bool__(self) -> bool:
         """Whether anything is asked for."""

@@ -31,10 +31,11 @@ from memd.memory.facts import (
     without_proofs,
 )
 from memd.memory.new_facts import Origin
-from memd.memory.purge import Words, purge, purge_of
-from memd.memory.said.matter import Matter
+from memd.memory.purge import Words, purge, purge_of, without_sentences
+from memd.memory.said.matter import Matter, matters_in
 from memd.memory.said.named_wish import asks_to_forget, may_ask_to_forget
 from memd.memory.said.removal import remove_turns
+from memd.memory.said.taking import sentences_in
 from memd.memory.said.turns import NOTHING_SAID
 from memd.memory.said.wishes import says_more_than_a_wish, stands_in, tells_of_a_wish, wish_of, wishes_in
 from memd.memory.to_forget import NO_WISH, ToForget
@@ -64,6 +65,7 @@ class Wishes:
         """By the id of a fact what proves it in these messages."""
         unread = origin.asked.unread
         self._unread = UserMessages(origin.thread_id, unread, {message.identity for message in unread})
+        self._wished = [text for identity, text in self._own.items() if identity in origin.asked.asking]
         self.quoted = frozenset(identity for item in named for identity in self._asking(item.quote))
         """The identities of the messages that ask to forget what the extractor names."""
 
@@ -76,6 +78,12 @@ class Wishes:
     def why_not(self, quotes: Sequence[str]) -> str:
         """Why quotes prove nothing; `asked_not_to` for what the user said off the record."""
         return "asked_not_to" if any(map(self._unread.hold, quotes)) else self._messages.why_not(quotes)
+
+    def cut(self, summary: str) -> str:
+        """A summary without the sentences that tell what a message which only asks to forget says."""
+        parts = (part for text in self._wished for part in sentences_in(text))
+        told = [matter for part in parts for matter in matters_in(part, whole=True)]
+        return without_sentences(summary, _Named(told)) if told else summary
 
     def refuses(self, content: str, evidence: Sequence[Evidence]) -> bool:
         """Whether a fact is only a wish: each of its quotes stands in one, or its sentence tells of one."""
@@ -254,7 +262,9 @@ def _without(document: Document, asked: ToForget, draft: Draft) -> Document:
     """The document without the quotes of messages that go, and without other texts that hold what a wish names."""
     if asked.pointed:
         lists = {"facts": facts_of(document), "archive": archive_of(document), SCOPED: scoped.facts_of(document)}
-        proven = {name: [without_proofs(fact, asked.pointed) for fact in facts] for name, facts in lists.items() if facts}
+        proven = {
+            name: [without_proofs(fact, asked.pointed) for fact in facts] for name, facts in lists.items() if facts
+        }
         document = {**document, **proven}
     if asked and (kept := refused.facts_of(document)):
         source = draft.origin.source

@@ -58,7 +58,7 @@ class Keeping:
         gone = kept.no_quotes.union(self._stored(work, said))
         pointed = kept.pointed.union(pointed_at(kept, said, self._thread))
         unread = tuple(m for m in work.part.claim.messages if m.role == "user" and m.identity in kept.no_quotes)
-        return ToForget(gone, kept.matters, unread, pointed)
+        return ToForget(gone, kept.matters, unread, pointed, kept.asking)
 
     def change(self, work: Work, loaded: Loaded, applied: Applied) -> Written:
         """What the commit writes of the layer and of its document. Raises StoreUnavailable.

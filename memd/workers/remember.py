@@ -183,7 +183,7 @@ def choose(opened: Opened, settings: Settings, patterns: Patterns, now: datetime
     kept = _asked(opened, forgotten, new, name)
     usable = [*opened.earlier, *(m for m in claim.messages if m.identity not in forgotten | part.guilty)]
     told = without_acknowledgements(new, usable)
-    said = tuple(_readable(told, kept))
+    said = tuple(_readable(told, kept, knows=any(all_facts(loaded.document))))
     usable = [message for message in usable if message.identity not in kept.no_quotes]
     reason = _nothing_to_read(new, said, kept, settings)
     redacted: Counter[str] = Counter()
@@ -227,12 +227,15 @@ def _projects(projects: Projects, work: Work) -> Projects:
     return {project_id: chosen(shared) for project_id, shared in projects.items() if project_id in named}
 
 
-def _readable(messages: Iterable[Message], kept: Kept) -> Iterator[Message]:
-    """Those that the extractor may see, without what is off the record."""
+def _readable(messages: Iterable[Message], kept: Kept, *, knows: bool) -> Iterator[Message]:
+    """Those that the extractor may see, without what is off the record.
+
+    `knows`: whether the memory has facts, of which the extractor then tells which a wish to forget means.
+    """
     for message in messages:
         if message.identity in kept.rests:
             yield structs.replace(message, content=kept.rests[message.identity])
-        elif message.identity not in kept.no_quotes:
+        elif message.identity not in kept.no_quotes or (knows and message.identity in kept.asking):
             yield message
 
 

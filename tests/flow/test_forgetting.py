@@ -74,6 +74,53 @@ def test_what_is_forgotten_leaves_every_copy(asking: MakeSettings, model: ModelS
         assert again.refused == {"removed": 1}
 
 
+@pytest.mark.parametrize(
+    ("wish", "quote", "salary"),
+    [
+        (
+            "The desk is good. The adoption thing, please forget I ever told you about that. I earn 83,000 a year.",
+            "The adoption thing, please forget I ever told you about that",
+            "I earn 83,000 a year",
+        ),
+        (
+            "那就不动了。我跟你讲过领养的事，这个你忘掉吧，家里人不乐意。我一年挣83000。",
+            "领养的事，这个你忘掉吧",
+            "我一年挣83000",
+        ),
+    ],
+    ids=["English", "Chinese"],
+)
+def test_the_extractor_reads_what_a_wish_means_and_nothing_else_comes_of_that_turn(
+    asking: MakeSettings, model: ModelServer, wish: str, quote: str, salary: str
+) -> None:
+    """The turn is sent, so that the fact can be named; no fact, no summary and no turn is made of it."""
+    settings = asking()
+    with daemon(settings), Memd(settings) as app:
+        tell = teller(app, model)
+        assert tell(wish, thread="first").state == "skipped", "a memory without facts has nothing to forget"
+        assert not model.requests
+        tell("We started the adoption.", newFacts=[new_fact("The user adopts a child", "started the adoption")])
+        [fact] = app.facts("ana")
+        told = tell(
+            wish,
+            "I like tea.",
+            thread="u",
+            forgottenFacts=[{"id": fact["id"], "quote": quote}],
+            newFacts=[
+                new_fact("The user earns 83,000 a year", salary),
+                new_fact("The user likes tea", "I like tea"),
+            ],
+            summaries={"personalContext": f"Likes tea. {salary}."},
+        )
+        asked = str(model.requests[-1].body)
+        assert quote in asked
+        assert told.refused == {"asked_not_to": 1}
+        document = app.document("ana")
+        assert [one["content"] for one in document["facts"]] == ["The user likes tea"]
+        assert document["user"]["personalContext"]["summary"] == "Likes tea."
+        assert quote.encode() not in b"".join(path.read_bytes() for path in settings.data_dir.rglob("said-*"))
+
+
 def _holds(path: Any, word: bytes) -> bool:
     return path.is_file() and word in path.read_bytes().lower()
 

@@ -30,6 +30,9 @@ class Kept:
     pointed: frozenset[str] = frozenset()
     """Those of them that a wish means as a whole; of the others it means what holds its matter."""
 
+    asking: frozenset[str] = frozenset()
+    """Those of them that ask to forget something: the extractor reads them, for what they mean, and nothing else."""
+
     rests: Mapping[str, str] = field(default_factory=dict)
     """Of those with sentences before what is off the record: these sentences, which may be read and quoted."""
 
@@ -59,6 +62,7 @@ class _Draft:
         self.not_kept: dict[str, Why] = {}
         self.no_quotes: set[str] = set()
         self.pointed: set[str] = set()
+        self.asking: set[str] = set()
         self.rests: dict[str, str] = {}
         self.before: Literal["", "turn", "thread"] = ""
         self.count = 0
@@ -114,6 +118,7 @@ class _Draft:
             self.not_kept,
             frozenset(self.no_quotes),
             frozenset(self.pointed),
+            frozenset(self.asking),
             self.rests,
             self.before,
             self.count,
@@ -155,6 +160,8 @@ def _fulfil(draft: _Draft, place: int, wish: AskedNot) -> None:
     """Drop what a wish is about, and the wish with the replies to it."""
     turn, end = draft.turn(place), len(draft.messages)
     draft.drop(turn, wish.why, quotable=not wish.own)
+    if wish.own and wish.why == "forget_wish" and wish.reach == "turn":
+        draft.asking.add(draft.messages[place].identity)
     if wish.rest:
         draft.rests[draft.messages[place].identity] = draft.messages[place].content[: wish.rest]
     if wish.matters:
