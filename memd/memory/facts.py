@@ -7,6 +7,7 @@ and `content` are certain: `parsing` checks them.
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from itertools import chain
 from operator import itemgetter
 from typing import Any, Literal, NamedTuple
 
@@ -30,6 +31,9 @@ UNKNOWN = "unknown"
 DEFAULT_CATEGORY = "context"
 DEFAULT_CONFIDENCE = 0.5
 """Confidence of a fact without a usable one (as the established system reads it)."""
+
+QUOTE_GONE = "it went with something that was removed or forgotten"
+"""Why a fact that messages prove (`provenBy`) has no quote, in words."""
 
 MAX_PROOFS = 50
 """Identities of proving turns that a fact keeps besides those that its evidence quotes; the first ones go."""
@@ -295,10 +299,18 @@ def with_proofs(fact: Fact, proofs: Iterable[str]) -> Fact:
     return {**rest, "provenBy": others} if others else rest
 
 
+def with_lost_proofs(fact: Fact, before: Fact) -> Fact:
+    """The fact with the messages in `provenBy` that it quoted before and quotes no more."""
+    entries = evidence_of(fact)
+    lost = [list(_identities(entry))[-1:] for entry in evidence_of(before) if entry not in entries]
+    return with_proofs(fact, [*proven_by(fact), *chain.from_iterable(lost)]) if any(lost) else fact
+
+
 def rests_on(fact: Fact, messages: Container[str]) -> bool:
     """Whether nothing proves it but these messages, given by their identities."""
     entries = evidence_of(fact)
-    return bool(entries) and all(_is_of(entry, messages) for entry in entries) and not _others(fact, messages)
+    is_proven = bool(entries or _others(fact, ()))
+    return is_proven and all(_is_of(entry, messages) for entry in entries) and not _others(fact, messages)
 
 
 def without_proofs(fact: Fact, messages: Container[str]) -> Fact:

@@ -23,7 +23,7 @@ from memd.memory.document import (
     withheld_of,
 )
 from memd.memory.duplicates import tokens
-from memd.memory.facts import content_of, id_of, quotes_of
+from memd.memory.facts import content_of, id_of, quotes_of, with_lost_proofs
 from memd.memory.projects import outbox
 from memd.memory.text import fold
 
@@ -57,13 +57,16 @@ _FACT_TEXTS: dict[str, Rule] = {
     "archiveNote": "drop",
     "evidence.quote": "quote",
 }
-_APART = ("suspended", "doubtful", "refused", "scoped")
+_APART = ("suspended", "doubtful", "refused")
 """The fields of facts that stand apart: each goes as a whole."""
+
+_WITH_PROOFS = ("facts", "archive", "scoped")
+"""The fields of facts that stay without the quotes and asides that have to go."""
 
 TEXTS: dict[str, Rule] = {
     **{f"{section}.{name}.summary": "sentences" for name, section in SECTIONS.items()},
     **{f"{section}.{name}.versions.summary": "sentences" for name, section in SECTIONS.items()},
-    **{f"{field}.{path}": rule for field in ("facts", "archive") for path, rule in _FACT_TEXTS.items()},
+    **{f"{field}.{path}": rule for field in _WITH_PROOFS for path, rule in _FACT_TEXTS.items()},
     "withheld.note": "drop",
     **{f"{field}.{path}": "whole" for field in _APART for path in _FACT_TEXTS},
     "turns.text": "whole",
@@ -90,7 +93,7 @@ NO_TEXT = frozenset((
         for version in ("", "versions.")
         for field in ("updatedAt", "lastSaid")
     ),
-    *(f"{field}.{name}" for field in ("facts", "archive", *_APART) for name in _FACT_NO_TEXT),
+    *(f"{field}.{name}" for field in (*_WITH_PROOFS, *_APART) for name in _FACT_NO_TEXT),
     *(f"turns.{name}" for name in ("id", "thread", "role", "saidAt", "at", "name")),
     *(f"marks.{name}" for name in ("mark", "as", "why", "at")),
     *(f"withheld.{name}" for name in ("fact", "wanted", "why", "at", "source", "by", "proofs")),
@@ -176,23 +179,31 @@ def purge_of(document: Document, told: Told, now: str) -> Document:
     """The document without what says this: sentences of summaries, asides, notes, quotes.
 
     Doubtful, refused and scoped facts that say it go as a whole, and so does what waits to be delivered to a project.
+    Another fact that loses a quote still names the turn that proved it (`provenBy`).
     """
     document = profiles.without_texts(document, told.in_)
     document = outbox.without_items(document, lambda item: any(map(told.in_, outbox.texts_of(item))))
     for apart in (doubtful, refused, scoped):
         if held := apart.facts_of(document):
-            document = apart.with_facts(document, [fact for fact in held if not _says(fact, told)])
+            quoted = apart is not scoped
+            document = apart.with_facts(document, [fact for fact in held if not _says(fact, told, quoted=quoted)])
+    document = without_told(document, told, now)
+    return {name: _purged(value, name, told) for name, value in document.items()}
+
+
+def without_told(document: Document, told: Told, now: str) -> Document:
+    """The document without the sentences of its summaries, in all versions, that say this."""
     for name in SECTIONS:
         entry = summary_entry(document, name)
         if "versions" in entry:
             entry = {**entry, "versions": [_cut(version, told) for version in summary_versions(document, name)]}
         if (cut := _cut(entry, told)) != summary_entry(document, name):
             document = with_summary_entry(document, name, cut if cut is entry else {**cut, "updatedAt": now})
-    return {name: _purged(value, name, told) for name, value in document.items()}
+    return document
 
 
-def _says(fact: Fact, told: Told) -> bool:
-    return told.in_(content_of(fact)) or any(map(told.in_quote, quotes_of(fact)))
+def _says(fact: Fact, told: Told, *, quoted: bool) -> bool:
+    return told.in_(content_of(fact)) or (quoted and any(map(told.in_quote, quotes_of(fact))))
 
 
 def _cut(entry: Summary, told: Told) -> Summary:
@@ -215,7 +226,8 @@ def _purged(value: Any, path: str, words: Told) -> Any:
         return [_purged(entry, path, words) for entry in value if not _is_lost(entry, path, words)]
     if isinstance(value, dict) and path not in NO_TEXT:
         fields = ((name, entry, f"{path}.{name}") for name, entry in value.items())
-        return {name: _purged(entry, at, words) for name, entry, at in fields if not _is_dropped(entry, at, words)}
+        left = {name: _purged(entry, at, words) for name, entry, at in fields if not _is_dropped(entry, at, words)}
+        return with_lost_proofs(left, value) if path in _WITH_PROOFS else left
     return value
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from memd.context import Message
 from memd.memory.document import Fact
-from memd.memory.facts import content_of, quotes_of, rests_on, subject_of
+from memd.memory.facts import content_of, id_of, quotes_of, rests_on, subject_of
 from memd.memory.said.matter import Matter, nearest
 from memd.memory.text import fold
 
@@ -39,7 +39,7 @@ class ToForget:
     def meant(self, facts: Sequence[Fact], others: Sequence[Fact] = ()) -> Iterator[Fact]:
         """Those of the facts that go: first those that hold what a wish names. One may come twice.
 
-        `others`: further facts, which may be what a quote tells of the matter.
+        `others`: further facts, which may quote the same words.
         """
         for matter in self.matters:
             yield from _holding(matter, facts, others)
@@ -66,15 +66,17 @@ def _text(fact: Fact) -> str:
 def _holding(matter: Matter, facts: Sequence[Fact], others: Sequence[Fact]) -> Iterator[Fact]:
     """The facts whose sentence holds a matter; then those that only quotes prove which hold it (a paraphrase).
 
-    Not where a fact of the former quotes the same words: "I am a nurse in Porto" proves two facts.
+    Not where another fact quotes the same words: "I am a nurse in Porto" proves two facts.
     """
-    told: list[str] = []
-    for fact in (*facts, *others):
-        if matter.held_by(_text(fact)):
-            told += map(fold, quotes_of(fact))
     yield from (fact for fact in facts if matter.held_by(_text(fact)))
     for fact in facts:
-        quotes = list(map(fold, quotes_of(fact)))
+        quotes = quotes_of(fact)
         if quotes and "provenBy" not in fact and all(map(matter.held_by, quotes)):
-            if not any(quote in other or other in quote for quote in quotes for other in told):
+            told = [quote for other in (*facts, *others) if id_of(other) != id_of(fact) for quote in quotes_of(other)]
+            if not any(_overlap(quote, other) for quote in quotes for other in told):
                 yield fact
+
+
+def _overlap(quote: str, other: str) -> bool:
+    one, two = fold(quote), fold(other)
+    return one in two or two in one

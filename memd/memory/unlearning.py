@@ -261,10 +261,9 @@ def _suspended(fact: Fact, meant: Collection[str], now: str) -> Fact:
 def _without(document: Document, asked: ToForget, draft: Draft) -> Document:
     """The document without the quotes of messages that go, and without other texts that hold what a wish names."""
     if asked.pointed:
+        gone = asked.pointed
         lists = {"facts": facts_of(document), "archive": archive_of(document), SCOPED: scoped.facts_of(document)}
-        proven = {
-            name: [without_proofs(fact, asked.pointed) for fact in facts] for name, facts in lists.items() if facts
-        }
+        proven = {name: [without_proofs(fact, gone) for fact in facts] for name, facts in lists.items() if facts}
         document = {**document, **proven}
     if asked and (kept := refused.facts_of(document)):
         source = draft.origin.source

@@ -11,6 +11,7 @@ from memd.errors import FactUnknown
 from memd.memory.document import Document, Fact, Withheld, archive_of, facts_of, withheld_of
 from memd.memory.facts import (
     MANUAL,
+    QUOTE_GONE,
     UNKNOWN,
     archive_note,
     archive_reason,
@@ -192,7 +193,7 @@ def _about(version: dict[str, Any]) -> Iterator[str]:
         yield from _quote(entry)
         yield from _around(entry)
     if not version["evidence"]:
-        yield "  no quote proves it"
+        yield "  no quote proves it" + (f": {QUOTE_GONE}" if version.get("provenBy") else "")
     if count := confirmations_of(version):
         yield f"  confirmed {count} times, last {printable(last_confirmed_at(version) or '?')}"
     if version["state"] == "archived":

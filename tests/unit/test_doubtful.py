@@ -206,6 +206,23 @@ def test_a_dropped_fact_leaves_a_tombstone() -> None:
         doubts.drop(after, "fact_00000001", NOW)
 
 
+def test_dropping_a_fact_takes_nothing_from_those_that_rest_on_its_quote() -> None:
+    """The user did say it: only what was made of it is wrong. Summaries lose the dropped sentence."""
+    quote = "I live in Porto with my 3 dogs"
+    wrong = wanted("The user has 37 dogs", quote)
+    before = run(wrong, wanted("The user lives in Porto", quote), said=quote).document
+    before["user"]["personalContext"]["summary"] = "Has 37 dogs. Lives in Porto."
+    scoped = [known("fact_00000009", "The user walks 3 dogs") | {"scope": "session", "scopeId": "t"}]
+    scoped[0]["evidence"] = before["facts"][0]["evidence"]
+    after = doubts.drop({**before, "scoped": scoped}, before["doubtful"][0]["id"], NOW).document
+
+    assert (after["facts"], after["scoped"]) == (before["facts"], scoped)
+    assert after["facts"][0]["evidence"][0]["quote"] == quote
+    assert after["user"]["personalContext"]["summary"] == "Lives in Porto."
+    again = run(wrong, said=f"{quote}!", before=after, days=2)
+    assert (reasons(again), "doubtful" in again.document) == (["removed"], False)
+
+
 def test_exports_carry_doubtful_facts_and_imports_bring_them_back() -> None:
     """Once, without what the memory has in another form; a person's own words come back as well."""
     before = run(consent(), before=holding(known(content="May be paid without asking", source="manual"))).document

@@ -15,8 +15,10 @@ from support.recall_support import document, fact, write
 from support.stores import options
 
 from memd.client import Memd
-from memd.context import Bucket, Message
+from memd.config import ApplySettings
+from memd.context import Bucket, Message, identity_of_id
 from memd.memory.document import SECTIONS, Document
+from memd.memory.facts import QUOTE_GONE
 from memd.memory.hand import edits
 from memd.memory.hand.editing import Editing
 from memd.memory.purge import NO_TEXT, TEXTS
@@ -26,6 +28,8 @@ from memd.memory.said.removal import remove_turns
 from memd.memory.said.taking import turn_hash, turns_of
 from memd.memory.said.turns import Mark, Turn, decode, encode
 from memd.memory.store.json_store import JsonStore
+from memd.ops.audit import audit
+from memd.recall.why import why, why_text
 
 CANARY = "Zyxmoor77"
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
@@ -194,6 +198,32 @@ def test_a_name_that_another_fact_has_takes_no_sentence_along() -> None:
     made = document(*facts, workContext="Lives in Berlin. Hates parks in Berlin.")
     text = edits.remove(made, "gone", NOW).document["user"]["workContext"]["summary"]
     assert text == "Lives in Berlin."
+
+
+def test_a_fact_that_shares_the_quote_of_a_removed_one_stays_and_names_its_turn() -> None:
+    """The quote goes, as it tells of the removed fact; `memd why` and the audit say so, and a removal finds the turn.
+
+    Active, archived and scoped facts alike; a quote that does not overlap stays.
+    """
+    both = {"thread": "t", "message": "m", "quote": "I am a nurse in Porto"}
+    other = {"thread": "t", "message": "n", "quote": "Nurses earn little"}
+    made = document(
+        fact("a", "User lives in Porto", evidence=[both]),
+        fact("b", "User works as a nurse", evidence=[both]),
+        fact("c", "User is a nurse who earns little", evidence=[both, other]),
+    )
+    made["archive"] = [fact("d", "User trains as a nurse", archiveReason="retired", evidence=[both])]
+    made["scoped"] = [fact("e", "User is on night shift", scope="session", scopeId="t", evidence=[both])]
+    left = edits.remove(made, "a", NOW).document
+    kept = [*left["facts"], *left["archive"], *left["scoped"]]
+    turn = identity_of_id("t", "m")
+    assert [(one["id"], one["evidence"], one["provenBy"]) for one in kept] == [
+        ("b", [], [turn]), ("c", [other], [turn]), ("d", [], [turn]), ("e", [], [turn]),
+    ]  # fmt: skip
+    assert f"no quote proves it: {QUOTE_GONE}" in why_text(why(left, "b"))
+    found = [one for one in audit(left, NOW, ApplySettings()) if one.rule == "unevidenced" and one.fact_id == "b"]
+    assert [one.detail for one in found] == [f"no quote: {QUOTE_GONE}"]
+    assert turn_hash(turn) in turn_hashes(edits.remove(left, "b", NOW).document)
 
 
 # --- what was said ---------------------------------------------------------------------------------------------------

@@ -28,9 +28,7 @@ STATEMENT = {
 def folder(tmp_path: Path) -> Path:
     """A small evaluation, open and held out, each also blind."""
     for base, part, name in [
-        (base, *named)
-        for base in (tmp_path, tmp_path / "blind")
-        for named in (("open", "ines"), ("held_out", "otto"))
+        (base, *named) for base in (tmp_path, tmp_path / "blind") for named in (("open", "ines"), ("held_out", "otto"))
     ]:
         session = says("I live in Porto.", must=[HOME])
         write(base / "sets" / part / "a.jsonl", user(session, questions=[QUESTION], name=name))

@@ -10,25 +10,29 @@ import pytest
 from support.recall_support import document, fact
 
 from memd.config import ApplySettings
-from memd.context import Message
+from memd.context import Message, identity_of_id
 from memd.errors import Rejected
 from memd.extraction.update import ConfirmedFact, Evidence, ForgottenFact, NewFact, Update
-from memd.memory import suspended
+from memd.memory import removed, suspended
 from memd.memory.apply import Applied, Origin, apply
 from memd.memory.document import Document
+from memd.memory.facts import proven_by
 from memd.memory.hand import edits, notes
 from memd.memory.said.may_keep import may_keep
 from memd.memory.to_forget import ToForget
+from memd.recall.why import why, why_text
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
 SETTINGS = ApplySettings()
+TURN = identity_of_id("t", "m")
 
 
 def told(made: Document, text: str, update: Update | None = None) -> Applied:
-    """Apply an update of one turn of the user, with what it asks to forget."""
+    """Apply an update of one turn of the user, with what it asks to forget; of the stored turns `TURN` goes."""
     sent = [Message("user", text, identity="i1")]
     kept = may_keep(sent)
-    asked = ToForget(kept.no_quotes, kept.matters)
+    pointed = kept.pointed | ({TURN} if kept.before else set())
+    asked = ToForget(kept.no_quotes | {TURN}, kept.matters, pointed=pointed)
     return apply(made, update or Update(), sent, sent, Origin("t", NOW, "m", "7", asked=asked), SETTINGS)
 
 
@@ -108,7 +112,7 @@ def hip(*turns: str, confirmed: Sequence[str] = (), new: Sequence[str] = (), nam
     """Apply an update of these turns to a memory with two facts, of a hip and of a boss, by the quotes of each list."""
     sent = [Message("user", text, identity=f"i{place}") for place, text in enumerate(turns)]
     kept = may_keep(sent)
-    asked = ToForget(kept.no_quotes, kept.matters)
+    asked = ToForget(kept.no_quotes, kept.matters, pointed=kept.pointed)
     content = "The user cannot do stairs because of a hip"
     made = document(fact("fact_1", content), fact("fact_2", "The user has a mean boss"))
     update = Update(
@@ -167,3 +171,88 @@ def test_a_fact_named_with_what_may_be_no_wish_is_suspended() -> None:
     applied = hip("Erase everything.", named=["Erase everything"])
     assert (applied.suspended, applied.forgotten, applied.refusals) == (("fact_1",), (), ())
     assert [one["suspendedWhy"] for one in suspended.facts_of(applied.document)] == ["unclear_wish"]
+
+
+def one_turn(*said: str | tuple[str, str]) -> Document:
+    """A document with facts that the turn `TURN` alone proves: content and quote, or one text for both."""
+    pairs = [(one, one) if isinstance(one, str) else one for one in said]
+    return document(
+        *(
+            fact(f"fact_{n:08x}", content, evidence=[{"thread": "t", "message": "m", "quote": quote}])
+            for n, (content, quote) in enumerate(pairs)
+        )
+    )
+
+
+def contents(facts: Sequence[Any]) -> list[str]:
+    """The sentences of facts."""
+    return [one["content"] for one in facts]
+
+
+IDA = ("My name is Ida", "I am allergic to peanuts", "I am vegetarian", "I have asthma", "I live in Lisbon")
+BOTH = "I am a nurse in Lisbon with two cats"
+
+
+@pytest.mark.parametrize(
+    ("said", "wish", "gone"),
+    [
+        (IDA, "Forget what I told you about Lisbon.", ["I live in Lisbon"]),
+        (("我叫林静", "我对花生过敏", "我住在上海"), "忘掉我说过的关于上海的事", ["我住在上海"]),
+        (("I run", "Mira and I left Lisbon"), "Forget everything about Lisbon.", ["Mira and I left Lisbon"]),
+        ((*IDA, ("她在葡萄牙住", "Lisbon is home now")), "Forget everything about Lisbon.", [IDA[4], "她在葡萄牙住"]),
+        ((*IDA[:4], ("她在葡萄牙住", "Lisbon is home now")), "Forget everything about Lisbon.", ["她在葡萄牙住"]),
+        ((("Is a nurse", BOTH), ("Lives in Lisbon", BOTH)), "Forget everything about Lisbon.", ["Lives in Lisbon"]),
+        (IDA[:4], "Forget what I told you about Lisbon.", []),
+        ((("Is a nurse", BOTH), ("Has two cats", BOTH)), "Forget everything about Lisbon.", []),
+        (IDA[:3], "Forget what I just told you.", list(IDA[:3])),
+    ],
+)  # fmt: skip
+def test_a_wish_that_names_its_matter_takes_only_what_holds_it(
+    said: tuple[str | tuple[str, str], ...], wish: str, gone: list[str]
+) -> None:
+    """What was only said in the same turn stays active, and may be said again; a wish that points takes the turn.
+
+    A sentence that holds the matter goes whole, and so does a paraphrase that only quotes of it prove.
+    """
+    made = one_turn(*said)
+    applied = told(made, wish)
+    assert sorted(contents(applied.forgotten)) == sorted(gone)
+    assert (applied.suspended, len(applied.document.get("removed", []))) == ((), len(gone))
+    left = applied.document["facts"]
+    assert contents(left) == [content for content in contents(made["facts"]) if content not in gone]
+    assert all(TURN in proven_by(one) for one in left)
+    assert [one["evidence"] for one in left if BOTH not in str(said)] == [
+        one["evidence"] for one in made["facts"] if one in left
+    ]
+    assert not any(matter in str(left) for matter in ("Lisbon", "上海"))
+    for one in left:
+        assert removed.refusal(removed.hashes(applied.document), one["content"]) is None
+
+
+def test_what_the_extractor_names_and_what_holds_the_matter_come_first() -> None:
+    """At most three go; the others of a turn that a wish points back to wait."""
+    made = one_turn("I run", "I swim", "I ski", "I owe 9k", "I live in Lisbon")
+    wish = "Forget what I just told you. And forget everything about Lisbon."
+    named = Update(forgotten_facts=(ForgottenFact("fact_00000003", "Forget what I just told you"),))
+    sent = [Message("user", wish, identity="i1")]
+    asked = ToForget(frozenset({TURN}), may_keep(sent).matters, pointed=frozenset({TURN}))
+    applied = apply(made, named, sent, sent, Origin("t", NOW, "m", "7", asked=asked), SETTINGS)
+    assert contents(applied.forgotten) == ["I run", "I owe 9k", "I live in Lisbon"]
+    assert contents(suspended.facts_of(applied.document)) == ["I swim", "I ski"]
+
+
+def test_what_only_shares_words_with_the_matter_waits() -> None:
+    """No fact holds it: the one of the turn that shares most is suspended, and the others stay."""
+    applied = told(one_turn("I run", "I like my job"), "Forget what I said about my job interview.")
+    assert (contents(applied.document["facts"]), applied.forgotten) == (["I run"], ())
+    assert [one["suspendedWhy"] for one in suspended.facts_of(applied.document)] == ["unclear_wish"]
+
+
+def test_a_fact_that_loses_its_quote_still_names_the_turn() -> None:
+    """Its quote held the matter; a later wish that points back to the turn takes the fact as well."""
+    left = told(one_turn(("Works as a nurse", BOTH), ("Lives in Lisbon", BOTH)), "Forget everything about Lisbon.")
+    [nurse] = left.document["facts"]
+    assert (nurse["evidence"], nurse["provenBy"]) == ([], [TURN])
+    assert "no quote proves it: it went with something" in why_text(why(left.document, nurse["id"]))
+    again = told({**left.document, "ledger": {}}, "Forget what I just told you.")
+    assert contents(again.forgotten) == ["Works as a nurse"]

@@ -10,7 +10,7 @@ from datetime import datetime
 
 from memd.config import ApplySettings
 from memd.memory import doubtful, late, removed
-from memd.memory.document import Document, Fact, archive_of, complete, revised
+from memd.memory.document import Document, Fact, archive_of, complete, facts_of, revised
 from memd.memory.draft import Draft
 from memd.memory.duplicates import Contents
 from memd.memory.facts import (
@@ -27,7 +27,7 @@ from memd.memory.facts import (
 from memd.memory.hand import steps
 from memd.memory.hand.steps import Edited
 from memd.memory.new_facts import Origin
-from memd.memory.purge import purge
+from memd.memory.purge import Words, without_told
 from memd.memory.retiring import Ending
 from memd.memory.sayings import earlier, of_fact
 from memd.memory.scoped import MAX_OF_SCOPE, of_scope, with_facts_of
@@ -66,12 +66,15 @@ def approve(
 
 
 def drop(document: Document, fact_id: str, now: datetime) -> Edited:
-    """Take a doubtful fact out for good: a tombstone keeps it from coming back. Raises Rejected, FactUnknown."""
+    """Take a doubtful fact out for good: a tombstone keeps it from coming back. Raises Rejected, FactUnknown.
+
+    What the user said was not wrong, only what was made of it: facts that rest on the same quote keep it.
+    """
     document = complete(document)
     fact = _doubtful(document, fact_id, now)
     left = _without(revised(document, iso(now)), fact)
     left = {**left, "removed": removed.buried(left, [fact], iso(now))}
-    return Edited(purge(left, [fact], iso(now)), fact_id)
+    return Edited(without_told(left, Words([fact], facts_of(left)), iso(now)), fact_id)
 
 
 def _doubtful(document: Document, fact_id: str, now: datetime) -> Fact:

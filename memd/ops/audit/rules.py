@@ -15,6 +15,7 @@ from memd.memory.contradicting import contradictions
 from memd.memory.document import SECTIONS, Document, Fact, archive_of, facts_of, summaries_of, withheld_of
 from memd.memory.duplicates import Alike
 from memd.memory.facts import (
+    QUOTE_GONE,
     Scope,
     asides_of,
     content_of,
@@ -26,6 +27,7 @@ from memd.memory.facts import (
     is_note,
     origin_of,
     person_of,
+    proven_by,
     quotes_of,
     scope_of,
     touched_at,
@@ -221,7 +223,8 @@ def _unevidenced(document: Document, _: datetime, __: ApplySettings) -> Iterator
     for place, fact in _facts(document):
         if not is_manual(fact) and not any(quote.strip() for quote in quotes_of(fact)):
             imported = origin_of(fact).get("importedFrom")
-            plain = "an agent's note" if is_note(fact) else "no quote"
+            lost = f"no quote: {QUOTE_GONE}" if proven_by(fact) else "no quote"
+            plain = "an agent's note" if is_note(fact) else lost
             yield _finding("unevidenced", place, fact, f"imported from {imported}" if imported else plain)
 
 
