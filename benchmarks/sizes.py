@@ -41,7 +41,7 @@ class Size:
     """Users on disk at which it is measured."""
 
 
-TINY = Size("tiny", 1, 20, (50, 100), 0.5, 0.5, 1, 16, 8, 1, (1, 4), (5, 10, 20), (100, 200))
+TINY = Size("tiny", 1, 20, (50, 100), 0.5, 0.5, 1, 16, 8, 1, (1, 4), (5, 10, 20), (10, 20))
 FACTS = (10, 100, 500)
 
 SHORT = Size(

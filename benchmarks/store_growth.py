@@ -27,7 +27,7 @@ from memd.memory.store import paths
 AREA = "store growth"
 NAMES = ("context, all steps", "search, cold", "search, warm", "inject, cold", "inject, warm")
 CONTEXTS = 32
-"""Contexts of one turn, each of another user."""
+"""Contexts of one turn at most, each of another user."""
 
 READERS = 8
 """Users whose memories are read in one turn."""
@@ -56,9 +56,9 @@ Taken = Mapping[int, Sequence[Mapping[str, float]]]
 
 def measure(size: Size) -> Iterator[Measurement]:
     """Each cost at each size, and that at the last size in units of that at the first."""
-    rounds = size.rounds * 2
-    yield from _by_facts(size.facts, rounds)
-    yield from _by_users(size.users, rounds)
+    rounds, each = size.rounds * 2, min(CONTEXTS, size.contexts // 4)
+    yield from _by_facts(size.facts, rounds, each)
+    yield from _by_users(size.users, rounds, each)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,21 +118,21 @@ def _cpu_ms(work: Callable[..., object], *arguments: object) -> float:
     return (time.thread_time_ns() - started) / 1e6
 
 
-def _by_facts(sizes: Sequence[int], rounds: int) -> Iterator[Measurement]:
+def _by_facts(sizes: Sequence[int], rounds: int, each: int) -> Iterator[Measurement]:
     """All sizes on one server. Each user has other facts, and room for more, so that none are evicted."""
-    users = rounds * CONTEXTS
+    users = rounds * each
     with ground(scheduler__quiet_s=300, apply__max_facts=2 * max(*sizes, 100)) as place:
         groups = {}
         for first, facts in zip(range(0, APART * len(sizes), APART), sizes, strict=True):
             fill(place, users, first, facts)
-            turns = (range(at, at + CONTEXTS) for at in range(first, first + users, CONTEXTS))
+            turns = (range(at, at + each) for at in range(first, first + users, each))
             groups[facts] = Group(place, Steps(place, facts), turns)
         taken = _taken(groups, rounds)
     yield from _figures("facts", taken, flat=False)
     yield _plot("growth_by_facts", "A context and a read by the facts of the memory", "facts", taken)
 
 
-def _by_users(sizes: Sequence[int], rounds: int) -> Iterator[Measurement]:
+def _by_users(sizes: Sequence[int], rounds: int, each: int) -> Iterator[Measurement]:
     """Each size on a server of its own. The users of the turns are spread over all that are there."""
     with ExitStack() as stack:
         groups = {}
@@ -141,7 +141,7 @@ def _by_users(sizes: Sequence[int], rounds: int) -> Iterator[Measurement]:
             if not _populate(place, users):
                 yield Skip(AREA, f"{users:,} users", "the disk has no room for their files", failed=True)
                 continue
-            groups[users] = Group(place, Steps(place), _spread(users, rounds))
+            groups[users] = Group(place, Steps(place), _spread(users, rounds, each))
         os.sync()  # or the first commits wait for all these files
         taken = _taken(groups, rounds)
     yield from _figures("users", taken, flat=True)
@@ -165,10 +165,10 @@ def _populate(place: Ground, users: int) -> bool:
     return True
 
 
-def _spread(users: int, rounds: int) -> Iterator[Sequence[int]]:
-    """For each turn CONTEXTS users between the first and the last, other ones each time: there are enough of them."""
+def _spread(users: int, rounds: int, each: int) -> Iterator[Sequence[int]]:
+    """For each turn users between the first and the last, other ones each time: there are enough of them."""
     for turn in range(rounds):
-        yield [(turn + rounds * place) * users // (rounds * CONTEXTS) for place in range(CONTEXTS)]
+        yield [(turn + rounds * place) * users // (rounds * each) for place in range(each)]
 
 
 def _taken(groups: Mapping[int, Group], rounds: int) -> Taken:

@@ -49,8 +49,8 @@ hash-max-listpack-value 2048
 daemonize no
 """
 
-# glibc keeps 7 freed pieces of each size at hand, fewer than a push takes. It looks for others in lists, which are longer
-# with more keys: an eighth of a push at 200,000 pending keys.
+# glibc keeps 7 freed pieces of each size at hand, fewer than a push takes. It looks for others in lists that grow with
+# the number of keys: an eighth of a push at 200,000 pending keys.
 _MALLOC = {"GLIBC_TUNABLES": "glibc.malloc.tcache_count=127"}
 
 
