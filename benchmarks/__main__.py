@@ -30,6 +30,7 @@ MODULES = (
     "tokens",
     "texts",
     "reading",
+    "store_growth",
     "sessions",
     "starts",
 )

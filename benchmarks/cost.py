@@ -85,9 +85,9 @@ NOTES = {
 
 
 class Steps:
-    """The steps of a claim in order, each with its CPU milliseconds."""
+    """The steps of a claim in order, each with its CPU milliseconds. `facts`: of the document of the floor."""
 
-    def __init__(self, place: Ground) -> None:
+    def __init__(self, place: Ground, facts: int = 100) -> None:
         self.taken: dict[str, list[float]] = defaultdict(list)
         self._place = place
         self._resources = Resources.open(place.settings)
@@ -95,7 +95,7 @@ class Steps:
         self._store = self._resources.store
         self._floor_file = place.settings.data_dir / "floor.json"
         self._floor_turns = place.settings.data_dir / "floor.jsonl"
-        self._floor_file.write_bytes(orjson.dumps(full_document(Bucket("user")), option=orjson.OPT_INDENT_2))
+        self._floor_file.write_bytes(orjson.dumps(full_document(Bucket("user"), facts), option=orjson.OPT_INDENT_2))
 
     @contextmanager
     def _step(self, name: str, share: int = 1) -> Iterator[None]:
@@ -174,13 +174,13 @@ def _answer(claim: Claim) -> bytes:
     return reply(said, f"The user lives in {said.removeprefix('I live in ')}.")
 
 
-def fill(place: Ground, count: int, start: int = 0) -> None:
-    """A full document for each user, and one turn in the said layer."""
+def fill(place: Ground, count: int, start: int = 0, facts: int = 100) -> None:
+    """A document with this many facts for each user, and one turn in the said layer."""
     store = open_store(place.settings)
     earlier = append(turns_of([Message("user", "I keep notes.", identity="earlier")], "thread"))
     for number in range(start, start + count):
         bucket = Bucket(f"user-{number}")
-        document = full_document(bucket, seed=number)
+        document = full_document(bucket, facts, seed=number)
         store.commit(bucket, store.load(bucket), {**document, "revision": 1}, lambda: True, said=earlier)
 
 

@@ -34,11 +34,24 @@ class Size:
     concurrencies: tuple[int, ...]
     """Contexts after which the memory of a worker is measured."""
 
+    facts: tuple[int, ...]
+    """Facts of a memory at which the growth of its cost is measured."""
 
-TINY = Size("tiny", 1, 20, (50, 100), 0.5, 0.5, 1, 16, 8, 1, (1, 4))
-SHORT = Size("short", 3, 400, (1_000, 10_000, 100_000), 3, 5, 6, 800, 768, 4, (1, 32, 256))
-FULL = Size("full", 7, 3_000, (1_000, 10_000, 100_000, 1_000_000), 20, 30, 30, 6_000, 2_048, 15, (1, 32, 256))
+    users: tuple[int, ...]
+    """Users on disk at which it is measured."""
 
-BRIEF = Size("brief", 3, 120, (1_000,), 1, 1, 1, 100, 32, 3, (1,))
+
+TINY = Size("tiny", 1, 20, (50, 100), 0.5, 0.5, 1, 16, 8, 1, (1, 4), (5, 10, 20), (10, 20))
+FACTS = (10, 100, 500)
+
+SHORT = Size(
+    "short", 3, 400, (1_000, 10_000, 100_000), 3, 5, 6, 800, 768, 4, (1, 32, 256), FACTS, (1_000, 10_000)
+)  # fmt: skip
+FULL = Size(
+    "full", 7, 3_000, (1_000, 10_000, 100_000, 1_000_000), 20, 30, 30, 6_000, 2_048, 15, (1, 32, 256), FACTS,
+    (1_000, 10_000, 100_000),
+)  # fmt: skip
+
+BRIEF = Size("brief", 3, 120, (1_000,), 1, 1, 1, 100, 32, 3, (1,), (10,), (200,))
 
 SIZES = {size.name: size for size in (TINY, BRIEF, SHORT, FULL)}

@@ -11,6 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
+from itertools import chain
 
 from memd.context import Message
 from memd.extraction.protocol import Maintenance
@@ -97,19 +98,24 @@ def _order(category: str) -> float:
 
 @lru_cache(maxsize=8_192)
 def _terms(text: str) -> frozenset[str]:
-    words = frozenset(roots(text))
-    return words.union(f"^{begin}" for word in words for begin in beginnings(word))
+    return frozenset(chain.from_iterable(map(_with_beginnings, roots(text))))
+
+
+@lru_cache(maxsize=16_384)
+def _with_beginnings(root: str) -> tuple[str, ...]:
+    return (root, *(f"^{begin}" for begin in beginnings(root)))
 
 
 @lru_cache(maxsize=8_192)
 def _marks(content: str) -> frozenset[str]:
     """The names and numbers in a fact, folded: words with a digit, words with a capital that begin no sentence, and in
     Chinese, Japanese or Korean every word in another script."""
+    every = _IS_CJK.search(content) is not None
     return frozenset(
         fold(word[0])
         for word in _WORD.finditer(content)
-        if any(map(str.isdigit, word[0]))
-        or _IS_CJK.search(content)
+        if every
+        or (not word[0].isalpha() and any(map(str.isdigit, word[0])))
         or (word[0][0].isupper() and word.start() and not _SENTENCE_END.search(content, 0, word.start()))
     )
 

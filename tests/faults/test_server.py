@@ -41,6 +41,24 @@ def test_the_embedded_server_is_private_and_durable(data_dir: Path) -> None:
         server.stop(process)
 
 
+@pytest.mark.parametrize("own", [None, "glibc.malloc.tcache_count=9"])
+def test_the_embedded_server_keeps_freed_memory_at_hand(
+    data_dir: Path, monkeypatch: pytest.MonkeyPatch, own: str | None
+) -> None:
+    """More of it than glibc would, or a push grows dearer with the pending keys; what the environment says counts."""
+    if own:
+        monkeypatch.setenv("GLIBC_TUNABLES", own)
+    else:
+        monkeypatch.delenv("GLIBC_TUNABLES", raising=False)
+    process = server.start(make_settings(data_dir, None))
+    try:
+        environment = Path(f"/proc/{process.pid}/environ").read_bytes().split(b"\0")
+    finally:
+        server.stop(process)
+    expected = own or "glibc.malloc.tcache_count=127"
+    assert [one for one in environment if one.startswith(b"GLIBC_TUNABLES=")] == [f"GLIBC_TUNABLES={expected}".encode()]
+
+
 def test_a_folder_has_one_server_even_when_that_one_is_silent(data_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A second server waits for the end of the first, then gives up; nothing of the first was touched."""
     settings = make_settings(data_dir, None)

@@ -14,17 +14,18 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.mark.long
 def test_a_tiny_run_says_what_it_measured(tmp_path: Path) -> None:
-    """Figures with peers, ratios and targets, in JSON and in words, and a plot for growth."""
-    words = ["-m", "benchmarks", "wire", "growth", "tokens", "--size", "tiny", "--out", str(tmp_path)]
+    """Figures with peers, ratios and targets, in JSON and in words, and plots for growth."""
+    words = ["-m", "benchmarks", "wire", "growth", "store_growth", "tokens", "--size", "tiny", "--out", str(tmp_path)]
     done = subprocess.run([sys.executable, *words], cwd=ROOT, capture_output=True, text=True, timeout=100, check=False)
     assert done.returncode == 0, done.stderr
     found = json.loads((tmp_path / "results.json").read_text(encoding="utf-8"))
-    assert {figure["area"] for figure in found["figures"]} == {"wire", "growth", "tokens"}
+    assert {figure["area"] for figure in found["figures"]} == {"wire", "growth", "store growth", "tokens"}
     assert all(figure["value"] > 0 for figure in found["figures"])
     pushes = [figure for figure in found["figures"] if figure["what"].startswith("memd_push")]
     assert pushes
     assert all(one["ratio"] and one["target"] and one["met"] in (True, False) for one in pushes)
-    assert (tmp_path / "growth.svg").read_text(encoding="utf-8").startswith("<svg")
+    for name in ("growth", "growth_by_facts", "growth_by_users"):
+        assert (tmp_path / f"{name}.svg").read_text(encoding="utf-8").startswith("<svg")
     told = (tmp_path / "RESULTS.md").read_text(encoding="utf-8")
     assert "## wire" in told
     assert "memd_push, 10 KB" in told

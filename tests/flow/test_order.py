@@ -14,7 +14,7 @@ from support.inbox_view import check, look
 from memd.client import Memd
 from memd.config import Settings
 from memd.context import Context, Key, Message, identify, user_hash
-from memd.inbox import forgetting, library, verbs
+from memd.inbox import contents, forgetting, library, verbs
 from memd.inbox.claim import Claim
 from memd.inbox.connection import Flight, send
 from memd.inbox.verbs import Merged, P
@@ -216,6 +216,36 @@ def test_keys_of_an_older_build_are_lined_up(client: redis.Redis, settings: Sett
     ack(client, claims)
     flush(client)
     assert taken_in_turn(client, settings) == {user: ["Berlin", "Paris"] for user in USERS}
+
+
+def test_a_users_only_key_takes_no_memory_for_a_line(client: redis.Redis, settings: Settings) -> None:
+    """Nothing waits behind it, however often it is pushed; the second conversation brings both into line."""
+    push(client, "Berlin")
+    push(client, "Berlin", text="and again")
+    assert not look(client).lines
+    push(client, "Paris", ["ana", *USERS[1:]])
+    healthy(client)
+    assert {len(line) for line in look(client).lines.values()} == {2}
+    assert len(look(client).lines) == len(USERS) - 1
+    push(client, "Berlin", text="the newest")
+    flush(client)
+    alone = {USERS[0]: ["Berlin"], "ana": ["Paris"]}
+    assert taken_in_turn(client, settings) == {user: ["Paris", "Berlin"] for user in USERS[1:]} | alone
+
+
+def test_a_conversation_of_a_backup_is_in_line_before_the_one_that_came_since(
+    client: redis.Redis, settings: Settings
+) -> None:
+    """Into an empty inbox comes a push, alone in it; then what the backup has of the same user."""
+    push(client, "Berlin", ["ana"])
+    [kept] = contents.read(client)
+    client.flushall()
+    assert library.install(client, settings)
+    push(client, "Paris", ["ana"])
+    assert contents.restore(client, kept) == 1
+    healthy(client)
+    flush(client)
+    assert taken_in_turn(client, settings) == {"ana": ["Berlin", "Paris"]}
 
 
 def test_nothing_of_a_forgotten_conversation_keeps_others_parked(client: redis.Redis, settings: Settings) -> None:

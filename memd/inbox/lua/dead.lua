@@ -100,7 +100,7 @@ local function retry(P, cfg, letter, now)
     call('HINCRBY', P .. ':outcome:' .. key, '.letters', -1)
     local parked = put_back(P, dead, key, bucket, { '.attempts', 0, '.delays', 0, '.after', 0 })
     call('HDEL', P .. ':ctx:' .. key, '.suspect', '.formless')
-    call('SADD', P .. ':user:' .. owner, key)
+    add_to_user(P, owner, key)
     set_due(P, key, bucket, parked, now, now, cfg.tick_ms)
     local pushes = to - from + 1
     count(P, { 'dead', -pushes, 'dead:' .. code, -pushes, 'revived', pushes })

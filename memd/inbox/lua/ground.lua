@@ -43,7 +43,8 @@
 --   P:busy                      hash   bucket -> the claim that is working on it
 --   P:parked:<bucket>           zset   due keys that wait for their bucket, by due time
 --   P:parked:line:<bucket>      zset   the bucket's pending keys by the order of their newest message: the line in which
---                                      its due keys are claimed. (Accounts of builds before 16 may write to this name.)
+--                                      its due keys are claimed. A user's only key may be missing (since build 33).
+--                                      (Accounts of builds before 16 may write to this name.)
 --   P:known:<key>:<n>           set    identities taken in during the nth known_ttl_ms since 1970. It expires when
 --                                      number n+1 is over, so there are two at most. A hint for size and due time only
 --   P:dead                      zset   letter -> ms at which it died
@@ -233,10 +234,14 @@ end
 
 -- The order of the newest message in a context, a claim or a letter
 local function last_order(hash)
-  local last, flat = 0, call('HGETALL', hash)
-  for i = 1, #flat, 2 do
-    if is_message(flat[i]) then last = math.max(last, tonumber((parts(flat[i + 1])))) end
-  end
+  local last, cursor = 0, '0'
+  repeat
+    local page = call('HSCAN', hash, cursor, 'COUNT', CHUNK)
+    cursor = page[1]
+    for i = 1, #page[2], 2 do
+      if is_message(page[2][i]) then last = math.max(last, tonumber((parts(page[2][i + 1])))) end
+    end
+  until cursor == '0'
   return last
 end
 

@@ -157,7 +157,7 @@ local function generation(outcome, fresh, seq)
 end
 
 -- Gives a push that changes anything the next sequence number of its key, and its new messages the next orders; the last
--- of these is the key's place in line. A push that brings nothing new leaves the key in its place.
+-- of these is the key's place in line, if it needs one. A push that brings nothing new leaves the key in its place.
 local function number(P, cfg, h, pending, push)
   if #push.new == 0 and #push.changed == 0 and not pending.fresh then return end
   local outcome = P .. ':outcome:' .. h.key
@@ -180,7 +180,11 @@ local function number(P, cfg, h, pending, push)
   for i, m in ipairs(push.new) do
     put(push.changed, 'm:' .. m.identity, message_value(order + i, pending.seq, m.tokens, m.signals, m.text, push.at))
   end
-  if #push.new > 0 then line_up(P, h.bucket, h.key, order + #push.new) end
+  if pending.fresh then
+    if not add_to_user(P, h.owner, h.key) then line_up(P, h.bucket, h.key, order + #push.new) end
+  elseif #push.new > 0 then -- a key without a place was alone when it came
+    call('ZADD', line_of(P, h.bucket), 'XX', 'GT', order + #push.new, h.key)
+  end
   count(P, { 'pushes', 1, 'messages', #push.new })
   if h.dropped then count(P, h.dropped) end
   if h.cut then count(P, h.cut) end
@@ -222,7 +226,6 @@ local function save(P, h, pending, push)
       '.from', pending.seq, '.to', pending.seq, '.gen', pending.gen,
       '.thread', h.ids[1], '.user', h.ids[2], '.agent', h.ids[3], '.bucket', h.bucket, '.owner', h.owner,
     }
-    call('SADD', P .. ':user:' .. h.owner, h.key)
   end
   if h.v > pending.wire then put(fields, '.wire', h.v) end
   if h.user_name then

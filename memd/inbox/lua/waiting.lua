@@ -1,5 +1,6 @@
 -- Where a pending key waits: in due for its time, in parked:<bucket> for its bucket, in rationed for a budget, in
--- batched for the answer of a batch. It is in one of these rows only. Besides, it stands in the line of its bucket.
+-- batched for the answer of a batch. It is in one of these rows only. Besides, it stands in the line of its bucket,
+-- unless it is the only key of its user: nothing waits with it, and a line would take 7 % of its memory.
 
 local function line_of(P, bucket)
   return P .. ':parked:line:' .. bucket
@@ -8,6 +9,18 @@ end
 -- Gives a key its place in line, by the order of its newest message. A message that came back moves no key forward.
 local function line_up(P, bucket, key, order)
   call('ZADD', line_of(P, bucket), 'GT', order, key)
+end
+
+-- Notes a key as one of its user's -> whether it is the only one. The second one brings the first one into line.
+local function add_to_user(P, owner, key)
+  local added = call('SADD', P .. ':user:' .. owner, key) == 1
+  local cursor, members = unpack(call('SSCAN', P .. ':user:' .. owner, 0, 'COUNT', 2)) -- apps have no right to SCARD
+  if cursor ~= '0' or #members > 2 then return false end
+  for _, other in ipairs(added and members or {}) do
+    local bucket = other ~= key and fields_of(P, other, '.bucket')
+    if bucket then line_up(P, bucket, other, last_order(P .. ':ctx:' .. other)) end
+  end
+  return #members == 1
 end
 
 -- The row of a key with this field .parked
