@@ -84,14 +84,14 @@ from benchmarks.drain import rq_drained
 from benchmarks.figures import Figure
 from benchmarks.ground import ground
 from benchmarks.peers.checked import figures_of
-from benchmarks.peers.rq_jobs import ask, nothing
+from benchmarks.peers.rq_jobs import extract, nothing
 from memd.inbox.connection import connect
 
 def measured(place):
     queue = Queue("bench", connection=connect(place.settings))
     queue.enqueue(nothing, "", result_ttl=0)
-    queue.enqueue(ask, result_ttl=0)  # it finds no model
-    yield Figure("drain", "RQ", rq_drained(place, ["-m", "benchmarks.peers.rq_worker"], 1, 2)[0], "/s")
+    queue.enqueue(extract, "ana", "", result_ttl=0)  # it finds no model
+    yield Figure("drain", "RQ", rq_drained(place, ["-m", "benchmarks.peers.rq_worker"], 2), "/s")
 
 with ground() as place:
     for found in figures_of("drain", "RQ alone", measured(place)):
@@ -107,7 +107,7 @@ def test_the_model_of_the_benchmarks_answers_any_prompt() -> None:
     """memd's prompt and anybody else's: a complete reply with one fact that quotes what was asked."""
     code = """
 import json
-from benchmarks.model import answer
+from benchmarks.played import answer
 for prompt in ("I live in Porto.", "x\\n<messages>\\n<m 0>I like tea.</m>"):
     reply = json.loads(answer(json.dumps({"messages": [{"role": "user", "content": prompt}]}).encode()))
     print(reply["stop_reason"], json.loads(reply["content"][0]["text"])["newFacts"][0]["content"])
