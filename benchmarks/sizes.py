@@ -34,7 +34,7 @@ class Size:
     """Conversations of each contender that can have 256 in flight."""
 
     rq_workers: tuple[int, ...]
-    """RQ's forked workers with a model; each takes some 80 MB."""
+    """Workers of RQ's pools with a model; each takes some 30 MB."""
 
     starts: int
     concurrencies: tuple[int, ...]
