@@ -12,6 +12,7 @@ LEFT, PANEL, GAP = 190, 200, 75
 
 TOP, ROW, BAR = 76, 34, 20
 OURS, OTHERS = "#1f6feb", "#afb8c1"
+BOLD = ' font-weight="bold"'
 
 
 def svg(bars: Bars) -> str:
@@ -25,10 +26,10 @@ def svg(bars: Bars) -> str:
         f'<text x="16" y="28" font-size="16" font-weight="bold">{escape(bars.title)}</text>',
     ]
     for place, label in enumerate(bars.labels):
-        weight = ' font-weight="bold"' if place == 0 else ""
+        weight = BOLD if label == bars.ours else ""
         parts.append(f'<text x="{LEFT - 10}" y="{_y(place) + 15}" text-anchor="end"{weight}>{escape(label)}</text>')
-    for column, (title, values) in enumerate(bars.panels):
-        parts += _panel(LEFT + column * (PANEL + GAP), title, values)
+    for column in range(len(bars.panels)):
+        parts += _panel(bars, column)
     return "\n".join([*parts, "</svg>"]) + "\n"
 
 
@@ -36,13 +37,15 @@ def _y(place: int) -> int:
     return TOP + ROW * place
 
 
-def _panel(x: int, title: str, values: tuple[float, ...]) -> Iterator[str]:
+def _panel(bars: Bars, column: int) -> Iterator[str]:
     """One measure: bars from nought, the longest as wide as the panel."""
+    x = LEFT + column * (PANEL + GAP)
+    title, values = bars.panels[column]
     yield f'<text x="{x}" y="58" font-weight="bold">{escape(title)}</text>'
     most = max(values) or 1.0
-    for place, value in enumerate(values):
+    for place, (label, value) in enumerate(zip(bars.labels, values, strict=True)):
         long = round(max(1.0, PANEL * value / most), 1)
-        colour, weight = (OURS, ' font-weight="bold"') if place == 0 else (OTHERS, "")
+        colour, weight = (OURS, BOLD) if label == bars.ours else (OTHERS, "")
         yield f'<rect x="{x}" y="{_y(place)}" width="{long}" height="{BAR}" fill="{colour}"/>'
         yield f'<text x="{x + long + 6}" y="{_y(place) + 15}"{weight}>{_number(value)}</text>'
 

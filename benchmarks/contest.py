@@ -41,6 +41,7 @@ from memd.memory.document import empty_document
 from memd.memory.store.json_store import open_store
 
 AREA = "peers"
+MEMD = "memd, one worker"
 MODEL_S = 2.0
 WARM = 8
 """Conversations before the clock starts: imports, connections."""
@@ -78,8 +79,8 @@ class Work:
 class Contender:
     """A line of the table: conversations a second; CPU, calls and prompt tokens of a conversation; memory; facts.
 
-    `keeps`: where the facts are. `lost`: users whose one fact was not kept. `doubled`: further copies of it. `other`:
-    facts that nobody stated.
+    `cached`: tokens of the prefix that the endpoint is told to cache. `keeps`: where the facts are. `lost`: users whose
+    one fact was not kept. `doubled`: further copies of it. `other`: facts that nobody stated.
     """
 
     name: str
@@ -90,6 +91,7 @@ class Contender:
     memory_mb: float
     calls: float
     tokens: float
+    cached: float
     expected: int
     lost: int
     doubled: int
@@ -162,7 +164,7 @@ def contender(
     whole = len(conversations)
     return Contender(
         name, "", in_flight, timed / work.wall_s, work.cpu_s / timed * 1e3, work.memory_mb,
-        tally["calls"] / whole, tally["tokens"] / whole, whole, lost, doubled, other, keeps,
+        tally["calls"] / whole, tally["tokens"] / whole, tally["cached"] / whole, whole, lost, doubled, other, keeps,
     )  # fmt: skip
 
 
@@ -191,7 +193,7 @@ def _memd(count: int) -> Contender:
             wall = _drained(place, conversations[WARM:], len(conversations), lambda: peak.look(*pids, place.server.pid))
             cpu = _cpu_s(place, pids) - cpu
         work = Work(wall, cpu, peak.mb, _facts(place, conversations))
-        line = contender("memd, one worker", CONCURRENCY, conversations, count, work, address, "files, synced")
+        line = contender(MEMD, CONCURRENCY, conversations, count, work, address, "files, synced")
     check_succeeded("memd's facts", line.expected - line.lost - line.doubled - line.other, line.expected)
     return replace(line, version=memd.__version__)
 
@@ -337,7 +339,8 @@ def table(found: Sequence[Contender]) -> Table:
     """The lines of all contenders."""
     rows = tuple(
         (
-            one.name, one.version, one.in_flight, one.rate, one.cpu_ms, one.memory_mb, one.calls, one.tokens,
+            one.name, one.version, one.in_flight, one.rate, one.cpu_ms, one.memory_mb,
+            one.calls, one.tokens, one.cached,
             f"{one.expected - one.lost:,} of {one.expected:,}", one.lost, one.doubled + one.other, one.keeps,
         )
         for one in found
@@ -347,7 +350,7 @@ def table(found: Sequence[Contender]) -> Table:
 
 COLUMNS = (
     "", "version", "in flight", "conversations/s", "CPU ms each", "memory, MB", "model calls each",
-    "prompt tokens each", "facts kept", "lost", "doubled or made up", "kept in",
+    "prompt tokens each", "of them cached", "facts kept", "lost", "doubled or made up", "kept in",
 )  # fmt: skip
 
 NOTE = (
@@ -369,12 +372,13 @@ def bars(found: Sequence[Contender]) -> Bars:
             ("memory, MB: less is better", tuple(one.memory_mb for one in found)),
             ("prompt tokens each: less is better", tuple(one.tokens for one in found)),
         ),
+        MEMD,
     )
 
 
 def _beside_rq(found: Sequence[Contender]) -> Iterator[Measurement]:
     """What memd is asked to reach beside RQ's 32 workers: its memory only beside those that are started one by one."""
-    own = next((one for one in found if one.name.startswith("memd")), None)
+    own = next((one for one in found if one.name == MEMD), None)
     if own is None:
         return
     for peer in (one for one in found if one.name.startswith("RQ") and one.in_flight == 32):

@@ -113,12 +113,16 @@ class Skip:
 
 @dataclass(frozen=True, slots=True)
 class Bars:
-    """Bars side by side, a panel for each measure: `panels` are (title, a value for each label). The first is ours."""
+    """Bars side by side, a panel for each measure: `panels` are (title, a value for each label).
+
+    `ours`: the label that stands out.
+    """
 
     name: str
     title: str
     labels: tuple[str, ...]
     panels: tuple[tuple[str, tuple[float, ...]], ...]
+    ours: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ import json
 import signal
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import asdict, dataclass
+from typing import Any
 
 from benchmarks.played import answer
 from memd.context import estimate_tokens
@@ -25,10 +26,14 @@ MAX_HEAD = 65_536
 
 @dataclass
 class Tally:
-    """What was asked so far: calls of the model, the estimated tokens of their prompts, calls of the embedder."""
+    """What was asked so far: calls of the model, estimated tokens of their prompts, calls of the embedder.
+
+    `cached`: the tokens before a mark of the Messages API that tells the endpoint to cache.
+    """
 
     calls: int = 0
     tokens: int = 0
+    cached: int = 0
     embeddings: int = 0
 
 
@@ -65,24 +70,32 @@ class Model:
             self.tally.embeddings += 1
             return vectors(request.body)
         self.tally.calls += 1
-        self.tally.tokens += prompt_tokens(request.body)
+        prefix, rest, marked = prompt_tokens(request.body)
+        self.tally.tokens += prefix + rest
+        self.tally.cached += prefix if marked else 0
         async with self._room:
             await asyncio.sleep(self._delay_s)
         return answer(request.body)
 
 
-def prompt_tokens(request: bytes) -> int:
-    """The estimated tokens of a request: its system texts and messages, and its tools and schema as JSON."""
+def prompt_tokens(request: bytes) -> tuple[int, int, bool]:
+    """The estimated tokens of a request's prefix (tools, schema, system texts) and of its messages.
+
+    The third value: whether the prefix is marked to be cached.
+    """
     body = json.loads(request)
-    texts = [block["text"] for block in _blocks(body.get("system", "")) if "text" in block]
-    for message in body["messages"]:
-        texts += [block.get("text") or json.dumps(block) for block in _blocks(message["content"])]
     forms = [body[name] for name in ("tools", "output_config") if name in body]
-    texts += [json.dumps(form, separators=(",", ":"), ensure_ascii=False) for form in forms]
-    return sum(map(estimate_tokens, texts))
+    system = _blocks(body.get("system", ""))
+    prefix = [json.dumps(form, separators=(",", ":"), ensure_ascii=False) for form in forms] + _texts(system)
+    rest = [text for message in body["messages"] for text in _texts(_blocks(message["content"]))]
+    return sum(map(estimate_tokens, prefix)), sum(map(estimate_tokens, rest)), any("cache_control" in b for b in system)
 
 
-def _blocks(content: str | list[dict[str, str]]) -> list[dict[str, str]]:
+def _texts(blocks: list[dict[str, Any]]) -> list[str]:
+    return [block.get("text") or json.dumps(block) for block in blocks]
+
+
+def _blocks(content: str | list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [{"text": content}] if isinstance(content, str) else content
 
 

@@ -118,9 +118,11 @@ said = contest.said(3)
 words = [one["messages"][0]["content"] for one in said]
 def asked(prompt, **more):
     request = json.dumps({"messages": [{"role": "user", "content": prompt}], **more}).encode()
-    assert prompt_tokens(request) > prompt_tokens(json.dumps({"messages": []}).encode())
+    assert prompt_tokens(request)[1] > 30
     return json.loads(answer(request))["content"][0]
 fact = first_words(words[0])
+marked = {"type": "text", "text": "x" * 100, "cache_control": {"type": "ephemeral"}}
+assert prompt_tokens(json.dumps({"system": [marked], "messages": []}).encode()) == (30, 0, True)
 assert asked("Remember: " + words[0], tools=[{"name": "Memory"}])["input"] == {"content": fact}
 told = asked("## Existing Memories\\n[]\\n\\n## New Messages\\nuser: " + words[0])["text"]
 assert [each["text"] for each in json.loads(told)["memory"]] == [fact]
@@ -128,7 +130,7 @@ kept = {"user-0": [fact, fact], "user-1": ["other"], "user-2": [first_words(word
 assert contest.judged(said, kept) == (1, 1, 1)
 
 results = Results()
-one = contest.Contender("memd <1>", "1", 256, 70.0, 5.0, 160.0, 1, 3188, 3, 1, 1, 1, "files")
+one = contest.Contender("memd <1>", "1", 256, 70.0, 5.0, 160.0, 1, 3188, 2809, 3, 1, 1, 1, "files")
 for found in (contest.bars([one]), contest.table([one])):
     results.add(found)
 report.write(Path(sys.argv[1]), examine("test"), results)
@@ -139,7 +141,7 @@ report.write(Path(sys.argv[1]), examine("test"), results)
     assert done.returncode == 0, done.stderr
     told = (tmp_path / "RESULTS.md").read_text(encoding="utf-8")
     assert told.startswith("# Results\n\n![memd and its peers")
-    assert "| memd <1> | 1 | 256 | 70 | 5 | 160 | 1 | 3,188 | 2 of 3 | 1 | 2 | files |" in told
+    assert "| memd <1> | 1 | 256 | 70 | 5 | 160 | 1 | 3,188 | 2,809 | 2 of 3 | 1 | 2 | files |" in told
     assert "memd &lt;1&gt;" in (tmp_path / "peers.svg").read_text(encoding="utf-8")
     assert json.loads((tmp_path / "results.json").read_text(encoding="utf-8"))["tables"][0]["rows"][0][0] == "memd <1>"
 
