@@ -24,7 +24,7 @@ from typing import Any
 import memd
 from benchmarks.drain import CONCURRENCY, asking, push_said
 from benchmarks.figures import Bars, Figure, Measurement, Skip, Table, at_least, at_most
-from benchmarks.ground import Ground, daemon, environment, ground, model, plain_client, process
+from benchmarks.ground import Ground, Process, daemon, environment, ground, model, plain_client, process
 from benchmarks.load import conversation
 from benchmarks.peers.checked import FAILED_JOBS, check_succeeded, figures_of, run
 from benchmarks.played import first_words
@@ -233,14 +233,7 @@ def _rq(workers: int, *, pool: bool) -> Contender:
     with ground() as place, model(place.settings.data_dir, MODEL_S) as (address, _), ExitStack() as stack:
         connection = plain_client(place.settings)
         queue = Queue("bench", connection=connection)
-        words = ["-m", "benchmarks.peers.rq_worker", "bench", "-u", inbox_url(place.settings)]
-        env = environment(place.settings) | _request(place, address)
-        if pool:
-            words += ["-n", str(workers)]
-        folder = place.settings.data_dir
-        running = [
-            stack.enter_context(process(words, env, folder / f"rq{n}.log")) for n in range(1 if pool else workers)
-        ]
+        running = _rq_workers(stack, place, workers, pool, _request(place, address))
         wait_until(lambda: Worker.count(queue=queue) >= workers, f"{workers} RQ workers wait for jobs", LIMIT_S)
         pids, peak = [each.pid for each in running], Peak()
         cpu, started = _cpu_s(place, pids), time.perf_counter()
@@ -251,18 +244,32 @@ def _rq(workers: int, *, pool: bool) -> Contender:
             peak.look(*pids, place.server.pid)
             return int(place.client.llen(KEPT)) + int(place.client.zcard(FAILED_JOBS)) >= count
 
+        def noted() -> bool:  # a job's end is counted after its facts are kept, and slow to ask for
+            return succeeded(connection) + int(place.client.zcard(FAILED_JOBS)) >= count
+
         wait_until(over, "RQ's jobs are done", LIMIT_S, 0.05)
         wall = time.perf_counter() - started
-        wait_until(lambda: not place.client.zcard("rq:wip:bench"), "RQ has noted its jobs", LIMIT_S)
+        wait_until(noted, "RQ has noted how its jobs ended", LIMIT_S, 0.2)
         cpu = _cpu_s(place, pids) - cpu
-        for each in running:
-            each.terminate()  # all at once: one after the other takes seconds
         check_succeeded("RQ's jobs", succeeded(connection), count, f"{place.client.zcard(FAILED_JOBS)} failed")
         work = Work(wall, cpu, peak.mb, _listed(place, KEPT))
+        for each in running:
+            each.terminate()  # all at once: one after the other takes seconds
         line = contender(
             f"RQ, a pool of {workers}" if pool else BENCHED, workers, conversations, count, work, address, "a list"
         )
     return replace(line, version=version("rq"))
+
+
+def _rq_workers(stack: ExitStack, place: Ground, workers: int, pool: bool, request: Mapping[str, str]) -> list[Process]:
+    """The pool's process, or one for each worker."""
+    words = ["-m", "benchmarks.peers.rq_worker", "bench", "-u", request["BENCH_URL"]]
+    if pool:
+        words += ["-n", str(workers)]
+    env, folder = environment(place.settings) | request, place.settings.data_dir
+    return [
+        stack.enter_context(process(words, env, folder / f"rq{number}.log")) for number in range(1 if pool else workers)
+    ]
 
 
 def _listed(place: Ground, name: str) -> Kept:
