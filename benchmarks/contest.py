@@ -261,7 +261,7 @@ def _rq(workers: int, *, pool: bool) -> Contender:
     return replace(line, version=version("rq"))
 
 
-def _rq_workers(stack: ExitStack, place: Ground, workers: int, pool: bool, request: Mapping[str, str]) -> list[Process]:
+def _rq_workers(stack: ExitStack, place: Ground, workers: int, pool: bool, request: dict[str, str]) -> list[Process]:
     """The pool's process, or one for each worker."""
     words = ["-m", "benchmarks.peers.rq_worker", "bench", "-u", request["BENCH_URL"]]
     if pool:
