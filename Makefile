@@ -121,11 +121,11 @@ bench-overload: $(READY) ## Producers at twice the drain rate for two minutes, t
 bench-long: $(READY) ## 200,000 contexts or an hour at a steady rate: memory, files and keys must not grow
 	@$(BIN)/python -m benchmarks long --out benchmarks/long
 
-bench-peers: .bench/pydocket/.ready .bench/langmem/.ready
+bench-peers: .bench/pydocket/.ready .bench/langmem/.ready .bench/mem0ai/.ready
 
-.bench/%/.ready: benchmarks/requirements.txt
+.bench/%/.ready: benchmarks/requirements.txt  # anthropic: the client with which each of them asks the model
 	@rm -rf .bench/$*; $(PYTHON) -m venv .bench/$*
-	@if .bench/$*/bin/pip install --quiet --disable-pip-version-check -c benchmarks/requirements.txt $* 2>.bench/$*.log; \
+	@if .bench/$*/bin/pip install --quiet --disable-pip-version-check -c benchmarks/requirements.txt $* anthropic 2>.bench/$*.log; \
 	then touch $@; else rm -rf .bench/$*; echo "$* cannot be installed here and is skipped: see .bench/$*.log"; fi
 
 clean: ## Remove what was built

@@ -13,7 +13,7 @@ from pathlib import Path
 from rich.console import Console
 
 from benchmarks import report
-from benchmarks.figures import Figure, Plot, Skip
+from benchmarks.figures import Results, Skip
 from benchmarks.machine import examine, share_of_a_core
 from benchmarks.sizes import SIZES, Size
 
@@ -25,6 +25,7 @@ MODULES = (
     "growth",
     "debounce",
     "drain",
+    "contest",
     "cost",
     "memory",
     "tokens",
@@ -44,42 +45,30 @@ def main() -> int:
     whole_run = options.size == "short" and not options.modules
     words = ["python -m benchmarks", *options.modules, f"--size {options.size}"]
     machine = examine("make bench" if whole_run else " ".join(words))
-    figures: list[Figure] = []
-    plots: list[Plot] = []
-    skips: list[Skip] = []
+    results = Results()
     broken = 0
     for name in options.modules or MODULES:
         started = time.monotonic()
-        own, drawn, left, whole = _measured(name, SIZES[options.size])
+        own, whole = _measured(name, SIZES[options.size])
         broken += not whole
-        report.show(f"{name} ({time.monotonic() - started:.0f} s)", own, left, console)
-        figures += own
-        plots += drawn
-        skips += left
+        report.show(f"{name} ({time.monotonic() - started:.0f} s)", own, console)
+        results.extend(own)
     machine = replace(machine, share=f"{machine.share} before and {share_of_a_core():.0%} after it")
     if options.out:
-        report.write(options.out, machine, figures, plots, skips)
+        report.write(options.out, machine, results)
     return 1 if broken else 0
 
 
-def _measured(name: str, size: Size) -> tuple[list[Figure], list[Plot], list[Skip], bool]:
+def _measured(name: str, size: Size) -> tuple[Results, bool]:
     """The results of one module, and whether all of it worked; prints the traceback of a module that breaks."""
-    figures: list[Figure] = []
-    plots: list[Plot] = []
-    skips: list[Skip] = []
+    results = Results()
     try:
         for found in importlib.import_module(f"benchmarks.{name}").measure(size):
-            if isinstance(found, Figure):
-                figures.append(found)
-            elif isinstance(found, Plot):
-                plots.append(found)
-            else:
-                skips.append(found)
+            results.add(found)
     except Exception as error:  # noqa: BLE001  (the other modules still run; the exit code tells)
         traceback.print_exc()
-        skips.append(Skip(name, "the rest of it", f"broke: {type(error).__name__}: {error}", failed=True))
-        return figures, plots, skips, False
-    return figures, plots, skips, not any(skip.failed for skip in skips)
+        results.add(Skip(name, "the rest of it", f"broke: {type(error).__name__}: {error}", failed=True))
+    return results, not any(skip.failed for skip in results.skips)
 
 
 def _options() -> argparse.Namespace:

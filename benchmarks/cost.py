@@ -21,7 +21,7 @@ from benchmarks.drain import push_all
 from benchmarks.figures import Figure, Measurement, at_most
 from benchmarks.ground import Ground, ground
 from benchmarks.load import conversation, full_document
-from benchmarks.model import reply
+from benchmarks.played import reply
 from benchmarks.sizes import Size
 from benchmarks.timing import median, server_cpu
 from memd.client import Memd

@@ -11,11 +11,11 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from typing import Any
 
 import orjson
@@ -26,7 +26,7 @@ from benchmarks.ground import Ground, Process, daemon, environment, ground, mode
 from benchmarks.load import conversation, full_document
 from benchmarks.peers.checked import FAILED_JOBS, check_succeeded, figures_of, run
 from benchmarks.sizes import SHORT, Size
-from benchmarks.timing import children, interleaved, median, memory_mb, server_cpu, spread, tree_cpu, wait_until
+from benchmarks.timing import Peak, interleaved, median, server_cpu, spread, tree_cpu, wait_until
 from memd.client import Memd
 from memd.config import Secret, Settings
 from memd.context import Bucket
@@ -63,12 +63,18 @@ def measure(size: Size) -> Iterator[Measurement]:
 
 def push_all(place: Ground, count: int, start: int = 0, chars: int = 512, users: int | None = None) -> None:
     """Push contexts through the trusted door, many in a pipeline: each of another user, or of these users in turn."""
-    for first in range(start, start + count, 200):
-        numbers = range(first, min(start + count, first + 200))
-        said = [conversation(number, chars) for number in numbers]
-        if users:
-            said = [{**one, "user_id": f"user-{number % users}"} for number, one in zip(numbers, said, strict=True)]
-        pushes = (check_push(one, place.settings.client) for one in said)
+    numbers = range(start, start + count)
+    said = (conversation(number, chars) for number in numbers)
+    if users:
+        said = ({**one, "user_id": f"user-{number % users}"} for number, one in zip(numbers, said, strict=True))
+    push_said(place, said)
+
+
+def push_said(place: Ground, conversations: Iterable[dict[str, Any]]) -> None:
+    """Push these conversations through the trusted door, 200 in a pipeline."""
+    left = iter(conversations)
+    while some := list(islice(left, 200)):
+        pushes = (check_push(one, place.settings.client) for one in some)
         for answer in Flight(place.client, [verbs.push(to_context(push)) for push in pushes]).land():
             if isinstance(answer, Exception):
                 raise answer
@@ -79,16 +85,13 @@ def drained(place: Ground, parts: list[Process], count: int, start: int = 0) -> 
     push_all(place, count, start)
     done, before = _ended(place), _counted(place)
     cpu, served = sum(tree_cpu(part.pid) for part in parts), server_cpu(place.client)
-    peak = 0.0
+    peak = Peak()
     started = time.perf_counter()
     with Memd(place.settings) as memd:
         memd.flush()
-    looked = 0.0
 
     def over() -> bool:
-        nonlocal peak, looked
-        if time.monotonic() - looked > 0.2:
-            peak, looked = max(peak, _worker_mb(parts[1])), time.monotonic()
+        peak.look(parts[1].pid)
         return place.ended(done + count)
 
     wait_until(over, f"{count} contexts drained", TIMEOUT_S, 0.02)
@@ -97,7 +100,7 @@ def drained(place: Ground, parts: list[Process], count: int, start: int = 0) -> 
     served = server_cpu(place.client) - served
     now = _counted(place) - before
     check_succeeded("memd's drain", now.pop("stored", 0), count, ", ".join(f"{name}: {n}" for name, n in now.items()))
-    return Drained(count / wall, used / count * 1e3, served / count * 1e3, peak)
+    return Drained(count / wall, used / count * 1e3, served / count * 1e3, peak.mb)
 
 
 def _counted(place: Ground) -> Counter[str]:
@@ -111,17 +114,6 @@ def _counted(place: Ground) -> Counter[str]:
 def _ended(place: Ground) -> int:
     stats = place.client.hmget(f"{verbs.P}:stats", ["stored", "skipped", "dead"])
     return sum(int(value or 0) for value in stats)
-
-
-def _worker_mb(worker: Process) -> float:
-    """Memory of a worker and its child; shared memory counts once."""
-    total = 0.0
-    for pid in (worker.pid, *children(worker.pid)):
-        try:
-            total += memory_mb(pid)[1]
-        except (FileNotFoundError, ProcessLookupError):  # the child has just ended
-            continue
-    return total
 
 
 def _offline(size: Size) -> Iterator[Measurement]:
@@ -227,10 +219,10 @@ def bare(place: Ground, address: str, count: int) -> dict[str, float]:
 
 
 def _rq(size: Size) -> Iterator[Measurement]:
-    """RQ alone: empty jobs, by one worker of each kind; then calls of the 2 s model by forked workers."""
+    """RQ alone: empty jobs, by one worker of each kind. With a model: `benchmarks.contest`."""
     from rq import Queue
 
-    from benchmarks.peers.rq_jobs import ask, nothing
+    from benchmarks.peers.rq_jobs import nothing
 
     for kind in ("rq.Worker", "rq.SimpleWorker"):
         with ground() as place:
@@ -238,46 +230,25 @@ def _rq(size: Size) -> Iterator[Measurement]:
             count = max(8, size.contexts // 6)
             for _ in range(count):
                 queue.enqueue(nothing, "", result_ttl=0)
-            rate, _ = rq_drained(place, ["-m", "rq.cli", "worker", "-w", kind], 1, count)
+            rate = rq_drained(place, ["-m", "rq.cli", "worker", "-w", kind], count)
         yield Figure(AREA, f"RQ alone, empty jobs, one {kind.removeprefix('rq.')}", rate, "/s")
-    workers = 2 if size.name == "tiny" else 4 if size is SHORT else 16
-    with ground() as place, model(place.settings.data_dir, 2) as (address, _):
-        queue = Queue("bench", connection=plain_client(place.settings))
-        for _ in range(workers * 3):
-            queue.enqueue(ask, result_ttl=0)
-        env = {"BENCH_MODEL": address, "BENCH_PROMPT": json.dumps(conversation(1))}
-        rate, memory = rq_drained(place, ["-m", "benchmarks.peers.rq_worker"], workers, workers * 3, env)
-    yield Figure(
-        AREA, f"RQ alone, HTTP model, 2 s, {workers} forked workers, SDK preloaded", rate, "/s",
-        note=f"{memory:.0f} MB, of which each worker {memory / workers:.0f} MB",
-    )  # fmt: skip
 
 
-def rq_drained(
-    place: Ground, words: list[str], workers: int, count: int, extra: dict[str, str] | None = None
-) -> tuple[float, float]:
-    """Jobs a second from the first finished job to the last, and the memory of all workers meanwhile.
+def rq_drained(place: Ground, words: list[str], count: int) -> float:
+    """Jobs a second of one worker, from the first finished job to the last.
 
     Raises PeerFailed unless all jobs succeeded.
     """
     from benchmarks.peers.rq_jobs import succeeded
 
     url = inbox_url(place.settings)
-    env = environment(place.settings) | {"BENCH_URL": url} | (extra or {})
-    left, peak = "rq:queue:bench", 0.0
-    connection = plain_client(place.settings)
-    with ExitStack() as stack:
-        running = [
-            stack.enter_context(process([*words, "-u", url, "bench"], env, place.settings.data_dir / f"rq{n}.log"))
-            for n in range(workers)
-        ]
+    env = environment(place.settings) | {"BENCH_URL": url}
+    left, connection = "rq:queue:bench", plain_client(place.settings)
+    with process([*words, "-u", url, "bench"], env, place.settings.data_dir / "rq.log"):
         wait_until(lambda: place.client.llen(left) < count, "RQ's first job is taken", 60)
         begin, started = int(place.client.llen(left)), time.perf_counter()
 
         def over() -> bool:
-            nonlocal peak
-            if workers > 1:
-                peak = max(peak, sum(map(_worker_mb, running)))
             if place.client.llen(left) or place.client.zcard("rq:wip:bench"):
                 return False
             return succeeded(connection) + place.client.zcard(FAILED_JOBS) >= count  # a job may be between the two
@@ -285,7 +256,7 @@ def rq_drained(
         wait_until(over, "RQ's jobs are done", TIMEOUT_S)
         wall = time.perf_counter() - started
         check_succeeded("RQ's jobs", succeeded(connection), count, f"{place.client.zcard(FAILED_JOBS)} failed")
-        return max(1, begin) / wall, peak
+        return max(1, begin) / wall
 
 
 def _pydocket(size: Size) -> Iterator[Measurement]:

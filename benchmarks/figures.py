@@ -111,4 +111,62 @@ class Skip:
     failed: bool = False
 
 
-Measurement = Figure | Plot | Skip
+@dataclass(frozen=True, slots=True)
+class Bars:
+    """Bars side by side, a panel for each measure: `panels` are (title, a value for each label).
+
+    `ours`: the label that stands out.
+    """
+
+    name: str
+    title: str
+    labels: tuple[str, ...]
+    panels: tuple[tuple[str, tuple[float, ...]], ...]
+    ours: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Contestants beside each other, a row each, with the same measures as columns. `note`: how to read it."""
+
+    name: str
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str | float, ...], ...]
+    note: str = ""
+
+
+Measurement = Figure | Plot | Bars | Table | Skip
+
+
+@dataclass(slots=True)
+class Results:
+    """All that was measured, by kind, in its order."""
+
+    figures: list[Figure] = field(default_factory=list)
+    plots: list[Plot] = field(default_factory=list)
+    bars: list[Bars] = field(default_factory=list)
+    tables: list[Table] = field(default_factory=list)
+    skips: list[Skip] = field(default_factory=list)
+
+    def add(self, found: Measurement) -> None:
+        """Add one measurement."""
+        match found:
+            case Figure():
+                self.figures.append(found)
+            case Plot():
+                self.plots.append(found)
+            case Bars():
+                self.bars.append(found)
+            case Table():
+                self.tables.append(found)
+            case Skip():
+                self.skips.append(found)
+
+    def extend(self, other: Results) -> None:
+        """Add all of another."""
+        self.figures += other.figures
+        self.plots += other.plots
+        self.bars += other.bars
+        self.tables += other.tables
+        self.skips += other.skips

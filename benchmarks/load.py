@@ -68,22 +68,22 @@ def text(chars: int, seed: int, chinese: float = 0.1) -> str:
     return "".join(parts)[:chars].strip()
 
 
-def conversation(number: int, chars: int = 512) -> dict[str, Any]:
+def conversation(number: int, chars: int = 512, chinese: float = 0.1) -> dict[str, Any]:
     """Push `number`: two messages of `chars` characters with ids, of a separate user and thread."""
     return {
         "thread_id": f"thread-{number}",
         "user_id": f"user-{number}",
         "messages": [
-            {"role": "user", "content": statement(number, chars), "id": f"u{number}"},
-            {"role": "assistant", "content": text(chars, number + 1), "id": f"a{number}"},
+            {"role": "user", "content": statement(number, chars, chinese), "id": f"u{number}"},
+            {"role": "assistant", "content": text(chars, number + 1, chinese), "id": f"a{number}"},
         ],
     }
 
 
-def statement(number: int, chars: int = 512) -> str:
+def statement(number: int, chars: int = 512, chinese: float = 0.1) -> str:
     """A user's turn with one statement that the offline extractor also reads."""
     said = f"I live in {TOWNS[number % len(TOWNS)]}. "
-    return said + text(max(20, chars - len(said)), number)
+    return said + text(max(20, chars - len(said)), number, chinese)
 
 
 def full_document(bucket: Bucket, facts: int = 100, seed: int = 0) -> Document:

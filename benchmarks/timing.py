@@ -120,6 +120,34 @@ def memory_mb(pid: int) -> tuple[float, float]:
     return found["Rss:"], found["Pss:"]
 
 
+def tree_mb(pid: int) -> float:
+    """Proportional memory of a process and its children in MB; that of one which has just ended counts no more."""
+    try:
+        own = memory_mb(pid)[1]
+    except (FileNotFoundError, ProcessLookupError, KeyError):  # it has just ended
+        own = 0.0
+    return own + sum(map(tree_mb, children(pid)))
+
+
+@dataclass
+class Peak:
+    """The peak of the memory of processes with their children, looked at every 0.2 s at most.
+
+    Many processes take longer to look at: then ten times as long passes until the next look, so that it costs little.
+    """
+
+    mb: float = 0.0
+    _next: float = 0.0
+
+    def look(self, *pids: int) -> None:
+        """Look at the memory of these processes, if it is time to."""
+        started = time.monotonic()
+        if started < self._next:
+            return
+        self.mb = max(self.mb, sum(map(tree_mb, pids)))
+        self._next = time.monotonic() + max(0.2, 10 * (time.monotonic() - started))
+
+
 def wait_until(condition: Callable[[], bool], what: str, timeout_s: float, pause_s: float = 0.005) -> float:
     """Wait for a condition; returns the seconds it took. Raises TimeoutError with `what`."""
     started = time.monotonic()

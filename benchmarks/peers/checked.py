@@ -8,11 +8,13 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-from collections.abc import Iterator, Mapping
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from benchmarks.figures import Measurement, Skip
+from benchmarks.timing import wait_until
 
 ROOT = Path(__file__).parent.parent.parent
 FOLDER = ROOT / ".bench"
@@ -40,24 +42,53 @@ def figures_of(area: str, peer: str, measurements: Iterator[Measurement]) -> Ite
         yield from measurements
     except NotInstalled as error:
         yield Skip(area, peer, str(error))
-    except PeerFailed as error:
+    except (PeerFailed, TimeoutError) as error:
         yield Skip(area, peer, str(error), failed=True)
 
 
-def run(name: str, *words: object, env: Mapping[str, str] | None = None, timeout_s: float = 300) -> dict[str, Any]:
-    """The line of JSON that `benchmarks/peers/<name>_peer.py` prints, run with these words.
+def run(
+    name: str,
+    *words: object,
+    script: str = "",
+    env: Mapping[str, str] | None = None,
+    timeout_s: float = 300,
+    look: Callable[[int], None] = lambda _: None,
+) -> dict[str, Any]:
+    """The line of JSON that `benchmarks/peers/<script or name>_peer.py` prints, run with these words.
 
-    Raises NotInstalled, and PeerFailed when the peer ends with an error.
+    `look` is called with its process id every few milliseconds. Raises NotInstalled; PeerFailed when the peer ends with
+    an error or prints no JSON; TimeoutError, once the peer is killed.
     """
     python = FOLDER / name / "bin" / "python"
     if not python.exists():
         raise NotInstalled(f"{name} is not installed (make bench-peers)")
-    script = Path(__file__).parent / f"{name}_peer.py"
-    done = subprocess.run(
-        [str(python), str(script), *map(str, words)],
-        env={**os.environ, **(env or {})}, capture_output=True, text=True, timeout=timeout_s, check=False,
-    )  # fmt: skip
-    if done.returncode:
-        raise PeerFailed(f"{name} failed: {done.stderr.strip().splitlines()[-1:]}")
-    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    path = Path(__file__).parent / f"{script or name}_peer.py"
+    with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
+        running = subprocess.Popen(
+            [str(python), str(path), *map(str, words)],
+            env={**os.environ, **(env or {})}, stdin=subprocess.DEVNULL, stdout=out, stderr=err,
+        )  # fmt: skip
+        try:
+            wait_until(lambda: _ended(running, look), f"{name} has done its work", timeout_s, 0.02)
+        finally:
+            running.kill()
+            running.wait()
+        if running.returncode:
+            raise PeerFailed(f"{name} failed: {_lines(err)[-1:]}")
+        try:
+            found: dict[str, Any] = json.loads(_lines(out)[-1])
+        except (IndexError, ValueError) as error:
+            raise PeerFailed(f"{name} printed no result") from error
     return found
+
+
+def _ended(running: subprocess.Popen[bytes], look: Callable[[int], None]) -> bool:
+    if running.poll() is not None:
+        return True
+    look(running.pid)
+    return False
+
+
+def _lines(file: IO[str]) -> list[str]:
+    file.seek(0)
+    return file.read().strip().splitlines()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from contextlib import suppress
@@ -14,6 +15,8 @@ from rq.exceptions import NoSuchJobError
 from rq.job import Job
 
 LATENESS = "bench:lateness"
+KEPT = "bench:kept"
+"""Facts that jobs kept, each as JSON: [user, text]."""
 
 
 def nothing(payload: str) -> None:
@@ -38,19 +41,21 @@ def wait(seconds: float) -> None:
     time.sleep(seconds)
 
 
-def ask() -> None:
-    """One call to the model by the SDK, as a single job makes it: a client, a request, a complete reply.
+def extract(user_id: str, prompt: str) -> None:
+    """memd's own request by the SDK, as a single job makes it: a client, a call, its facts kept in the list KEPT.
 
     Raises ValueError, so that the job fails, when the reply is not complete.
     """
     import anthropic
 
     client = anthropic.Anthropic(api_key="bench", base_url=os.environ["BENCH_MODEL"], max_retries=0)
-    reply = client.messages.create(
-        model="claude-haiku-5-5", max_tokens=256, messages=[{"role": "user", "content": os.environ["BENCH_PROMPT"]}]
-    )
+    options = json.loads(os.environ["BENCH_OPTIONS"])
+    reply = client.messages.create(**options, messages=[{"role": "user", "content": prompt}])
     if reply.stop_reason != "end_turn" or not reply.content:
         raise ValueError(f"the model's reply is not complete: {reply.stop_reason}")
+    keeper: Any = Redis.from_url(os.environ["BENCH_URL"])
+    for fact in json.loads(reply.content[0].text)["newFacts"]:
+        keeper.rpush(KEPT, json.dumps([user_id, fact["content"]]))
 
 
 def succeeded(connection: Redis) -> int:
