@@ -47,7 +47,7 @@ def doubt(fact: str, quote: str, messages: list[Message], known: list[str], said
         return "quote_not_found"
     if found := Support(messages, known, said_on).doubt(fact, quotes):
         return found
-    if is_about_the_talk(fact):
+    if is_about_the_talk(fact, [quoted.passage for quoted in quotes]):
         return "talk"
     return "passing" if is_passing(fact, [quoted.passage for quoted in quotes]) else ""
 

@@ -2,42 +2,63 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from memd.memory.text import fold
 from memd.push.patterns import Lists
 
 _LISTS = Lists(
-    Path(__file__).parent / "passing", "nothing", "asked", "more", "lasting", "moment", "doing", "now", "state"
+    Path(__file__).parent / "passing",
+    *("nothing", "asked", "more", "turned", "to_it", "clauses"),
+    *("lasting", "moment", "now", "today", "state", "passing"),
 )
 
 
-def passing_refusal(content: str, quotes: Iterable[str]) -> str | None:
+def passing_refusal(content: str, quotes: Sequence[str]) -> str | None:
     """Why a fact that a model proposes is not worth keeping, whatever its labels; None when it is."""
-    if is_about_the_talk(content):
+    if is_about_the_talk(content, quotes):
         return "about_the_talk"
     return "not_durable" if is_passing(content, quotes) else None
 
 
-def is_about_the_talk(content: str) -> bool:
-    """Whether a fact only says what was asked or done in the conversation ("The user asked about …")."""
+def is_about_the_talk(content: str, quotes: Iterable[str] = ()) -> bool:
+    """Whether a fact only says what was asked or done in the conversation ("The user asked about …").
+
+    Quotes decide it: a quote that is itself the question or the request tells of none, and one that tells of a request
+    to somebody else ("I asked for a divorce") is a deed of the user's life.
+    """
     text = fold(content).rstrip(".。!！")
     if _LISTS["nothing"].fullmatch(text):
         return True
-    return bool(_LISTS["asked"].match(text)) and not _LISTS["more"].search(text)
+    if not _LISTS["asked"].match(text) or _LISTS["more"].search(text):
+        return False
+    return not any(_tells_of_a_request(clause) for quote in quotes for clause in _LISTS["clauses"].split(fold(quote)))
 
 
 def is_passing(content: str, quotes: Iterable[str] = ()) -> bool:
     """Whether the only time of a fact is now or today, by its own words or by all of its quotes.
 
-    "Lives in Oslo now" lasts, "is on the train right now" does not; a date makes an event of it.
+    A word for now refuses nothing alone, for a diet, a leave or a home lasts: it takes a mood, a place or a task that is
+    soon over. A date makes an event of it.
     """
     text = fold(content)
     if _LISTS["lasting"].search(text):
         return False
-    if _LISTS["moment"].search(text):
+    if _LISTS["moment"].search(text) or (_LISTS["today"].search(text) and _LISTS["state"].search(text)):
         return True
     said = [fold(quote) for quote in quotes]
-    momentary = bool(_LISTS["doing"].search(text)) and bool(said) and all(map(_LISTS["now"].search, said))
-    return momentary or (bool(_LISTS["now"].search(text)) and bool(_LISTS["state"].search(text)))
+    is_now = bool(said) and all(map(_LISTS["now"].search, said))
+    if (is_now or _LISTS["now"].search(text)) and _LISTS["passing"].search(text):
+        return True
+    return is_now and all(_is_of_the_state(text, quote) for quote in said)
+
+
+def _tells_of_a_request(clause: str) -> bool:
+    return bool(_LISTS["turned"].search(clause)) and not _LISTS["to_it"].search(clause)
+
+
+def _is_of_the_state(fact: str, quote: str) -> bool:
+    """Whether a fact is made of the passing state that a quote tells of: "I'm on the bus", "takes the bus"."""
+    ends = (match[0].split()[-1] for match in _LISTS["passing"].finditer(quote))
+    return any(end in fact for end in ends)
