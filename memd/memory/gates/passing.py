@@ -11,8 +11,11 @@ from memd.push.patterns import Lists
 _LISTS = Lists(
     Path(__file__).parent / "passing",
     *("nothing", "asked", "more", "turned", "to_it", "clauses"),
-    *("lasting", "moment", "now", "today", "state", "passing"),
+    *("lasting", "moment", "now", "today", "state", "passing", "at_present"),
 )
+
+PRESENT_DAYS = 90
+"""Days that a fact holds which says itself that it is for now, where the model named none: an illness, a leave."""
 
 
 def passing_refusal(content: str, quotes: Sequence[str]) -> str | None:
@@ -39,8 +42,8 @@ def is_about_the_talk(content: str, quotes: Iterable[str] = ()) -> bool:
 def is_passing(content: str, quotes: Iterable[str] = ()) -> bool:
     """Whether the only time of a fact is now or today, by its own words or by all of its quotes.
 
-    A word for now refuses nothing alone, for a diet, a leave or a home lasts: it takes a mood, a place or a task that is
-    soon over. A date makes an event of it.
+    A word for now refuses nothing alone, for a diet, a leave or a home lasts: it takes a mood, a place or a task that
+    is soon over. A date makes an event of it.
     """
     text = fold(content)
     if _LISTS["lasting"].search(text):
@@ -52,6 +55,12 @@ def is_passing(content: str, quotes: Iterable[str] = ()) -> bool:
     if (is_now or _LISTS["now"].search(text)) and _LISTS["passing"].search(text):
         return True
     return is_now and all(_is_of_the_state(text, quote) for quote in said)
+
+
+def is_for_now(content: str) -> bool:
+    """Whether a fact says itself that it will be over, and no date tells when."""
+    text = fold(content)
+    return bool(_LISTS["at_present"].search(text)) and not _LISTS["lasting"].search(text)
 
 
 def _tells_of_a_request(clause: str) -> bool:
