@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from pathlib import Path
 
-from memd.memory.text import fold
+from memd.memory.text import CJK, fold
 from memd.push.patterns import Lists
 
 _LISTS = Lists(
     Path(__file__).parent / "passing",
-    *("nothing", "asked", "more", "turned", "to_it", "clauses"),
+    *("nothing", "asked", "inquired", "more", "sentences", "first", "to_it", "turned", "long"),
     *("lasting", "moment", "now", "today", "state", "passing", "at_present"),
 )
+
+_QUESTIONS = Lists(Path(__file__).parent / "support", "asks")
+_WORD = re.compile(rf"[^\W\d_{CJK}]+")
+_CJK_RUN = re.compile(f"[{CJK}]+")
+_STEM = 4
+_SMALL = frozenset({"that", "this", "with", "from", "their", "them", "they", "about", "because", "user"})
 
 PRESENT_DAYS = 90
 """Days that a fact holds which says itself that it is for now, where the model named none: an illness, a leave."""
@@ -28,15 +36,21 @@ def passing_refusal(content: str, quotes: Sequence[str]) -> str | None:
 def is_about_the_talk(content: str, quotes: Iterable[str] = ()) -> bool:
     """Whether a fact only says what was asked or done in the conversation ("The user asked about …").
 
-    Quotes decide it: a quote that is itself the question or the request tells of none, and one that tells of a request
-    to somebody else ("I asked for a divorce") is a deed of the user's life.
+    Quotes decide it. One that asks or orders something is the deed itself; one that states what was asked for
+    ("I had to ask for an extension"), or that somebody was asked, tells a deed of the user's life.
     """
     text = fold(content).rstrip(".。!！")
     if _LISTS["nothing"].fullmatch(text):
         return True
-    if not _LISTS["asked"].match(text) or _LISTS["more"].search(text):
+    about = _LISTS["inquired"].match(text)
+    asked = about or _LISTS["asked"].match(text)
+    if not asked or _LISTS["more"].search(text):
         return False
-    return not any(_tells_of_a_request(clause) for quote in quotes for clause in _LISTS["clauses"].split(fold(quote)))
+    stated = [part for quote in quotes for part in _LISTS["sentences"].findall(fold(quote)) if _states(part)]
+    if about:
+        return not any(_LISTS["turned"].search(part) or _LISTS["long"].search(part) for part in stated)
+    matter = text[asked.end() :]
+    return not any(_shares(matter, sentence) for sentence in stated)
 
 
 def is_passing(content: str, quotes: Iterable[str] = ()) -> bool:
@@ -63,8 +77,18 @@ def is_for_now(content: str) -> bool:
     return bool(_LISTS["at_present"].search(text)) and not _LISTS["lasting"].search(text)
 
 
-def _tells_of_a_request(clause: str) -> bool:
-    return bool(_LISTS["turned"].search(clause)) and not _LISTS["to_it"].search(clause)
+def _states(sentence: str) -> bool:
+    """Whether a sentence tells something of the user, and neither asks nor orders anything here."""
+    to_it = _LISTS["to_it"].search(sentence) or _QUESTIONS["asks"].search(sentence)
+    return bool(_LISTS["first"].search(sentence)) and (not to_it or bool(_LISTS["long"].search(sentence)))
+
+
+def _shares(matter: str, sentence: str) -> bool:
+    """Whether a sentence has a word of what was asked for, or two characters of it side by side."""
+    words = {word for word in _WORD.findall(matter) if len(word) >= _STEM and word not in _SMALL}
+    if any(word[:_STEM] in sentence for word in words):
+        return True
+    return any(pair in sentence for run in _CJK_RUN.findall(matter) for pair in map("".join, pairwise(run)))
 
 
 def _is_of_the_state(fact: str, quote: str) -> bool:
