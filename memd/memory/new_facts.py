@@ -12,7 +12,9 @@ from memd.extraction.update import NewFact
 from memd.memory.categories import category_or_default
 from memd.memory.document import Fact
 from memd.memory.facts import AGENT, MANUAL, UNKNOWN, Evidence, said_at_of, valid_until
+from memd.memory.gates.passing import PRESENT_DAYS, is_for_now
 from memd.memory.gates.refusal import MAX_VALID_DAYS
+from memd.memory.gates.sensitive import is_need
 from memd.memory.sayings import of_evidence
 from memd.memory.text import one_line
 from memd.memory.to_forget import NOTHING_TO_FORGET, ToForget
@@ -23,6 +25,10 @@ MAX_ASIDE_CHARS = 500
 
 EXPLICIT_CONFIDENCE = 0.95
 """Least confidence of a correction that the user made in so many words."""
+
+
+OF_A_TIME = frozenset({"context", "event", "behavior"})
+"""Categories of which a fact may end by itself though the model named no end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +85,11 @@ def new_fact(
         fact["subject"] = {"person": person, "relationship": aside(proposed.subject.relationship)}
     if proposed.backstory and (backstory := aside(proposed.backstory)):
         fact["backstory"] = backstory
-    if proposed.valid_days is not None:
-        fact["validUntil"] = iso((moment(said) or origin.now) + timedelta(days=proposed.valid_days))
+    days = proposed.valid_days
+    if days is None and chosen in OF_A_TIME and is_for_now(content) and not is_need(content):
+        days = PRESENT_DAYS
+    if days is not None:
+        fact["validUntil"] = iso((moment(said) or origin.now) + timedelta(days=days))
     fact["origin"] = origin.fields
     return fact
 

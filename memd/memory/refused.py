@@ -16,6 +16,7 @@ FIELD = "refused"
 REASONS = {
     "not_user_scope": "it holds for one conversation or project, not for the user in general",
     "not_durable": "it is soon over",
+    "about_the_talk": "it only tells what was asked or said here",
     "not_descriptive": "by the model's label it is an order or a permission",
     "instruction": "it orders or permits the assistant something",
     "markup": "it has tags, role marks or hidden text",

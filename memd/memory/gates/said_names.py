@@ -1,8 +1,9 @@
 """Names: whether the names of a fact were said. A name in another script or language cannot be compared, and passes.
 
 Names are words with a capital inside a sentence, in Latin script; in Chinese what 叫 introduces, and known places. A
-translation of a name ("München" as "Munich", 杰森 as "Jason") is no invention: where what was said is in another
-language than the fact and has names of its own, nothing is missing.
+short form says the long one, and the other way round ("NYC", "k8s", "JS"). A translation of a name ("München" as
+"Munich", 杰森 as "Jason") is no invention: where what was said is not in English and has names of its own, a name that
+sounds like one of them is not missing; and no name is where the fact is in that language too.
 """
 
 from __future__ import annotations
@@ -10,8 +11,11 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator
+from difflib import SequenceMatcher
 from functools import cached_property
+from itertools import combinations
 from pathlib import Path
+from typing import NamedTuple
 
 from memd.memory.text import CJK
 from memd.push.patterns import Lists, prepared
@@ -29,6 +33,16 @@ _OPENS = re.compile(r"(?:^|[.!?:;。！？；：\n\"“「(（]\s*)$")
 _NUMBERED = re.compile(r"([a-z]{2,})-\d+")
 """A name with a number: "KES-481"."""
 
+_RUN = re.compile(r"[A-Z][\w'’]*(?:[ -](?:(?:of|for|and|the|de|di|du|der|des|&) ){0,2}[A-Z][\w'’]*){0,5}")
+"""Names side by side, which may have a short form: "Massachusetts Institute of Technology"."""
+
+_CAPITALIZED = re.compile(r"[A-Z][\w'’]*")
+_HUMP = re.compile("[A-Z]")
+_NUMERONYM = re.compile(r"(?<![^\W_])([a-z])(\d{1,2})([a-z])(?![^\W_])")
+_ALIKE = 0.6
+"""Share of the consonants in common by which two names sound alike."""
+
+_SOUNDS = str.maketrans("cgqvwbz", "kkkfffs", "aeiouyjh")
 _CJK = re.compile(f"[{CJK}]")
 _NO_SIGNS = {code: None for code in range(128) if not chr(code).isalnum()}
 _MARKS = re.compile("[\u0300-\u036f]")
@@ -49,6 +63,13 @@ def _common() -> frozenset[str]:
 def _function_words() -> tuple[frozenset[str], frozenset[str]]:
     """The small words of English, and those of the other languages in Latin script."""
     return frozenset(_LISTS.sources("english")), frozenset(_LISTS.sources("foreign"))
+
+
+@prepared
+def _same() -> dict[str, frozenset[str]]:
+    """Names with other words for the same: "uk", "british"."""
+    groups = [frozenset(entry.split("/")) for entry in _LISTS.sources("same")]
+    return {name: group for group in groups for name in group}
 
 
 def places_in(text: str) -> frozenset[str]:
@@ -75,20 +96,29 @@ class SaidNames:
         return any(map(_CJK.search, self._said))
 
     @cached_property
-    def _foreign(self) -> bool:
-        """Whether most of what was said is in another language in Latin script than English."""
-        english, foreign = _function_words()
-        spoken = [word for text in self._said for word in _WORD.findall(text[:_ENOUGH].casefold())]
-        return sum(word in foreign for word in spoken) > sum(word in english for word in spoken)
+    def _foreign(self) -> int:
+        return _foreignness(self._said)
 
     @cached_property
     def _said_names(self) -> set[str]:
         return {_plain(name) for text in self._said for name in _names(text[:_ENOUGH], opening=True)}
 
+    @cached_property
+    def _short(self) -> set[str]:
+        """Words that may be the initials of a name. Two small letters may be any word."""
+        english, foreign = _function_words()
+        words = {word for text in self._said for word in _WORD.findall(text[:_ENOUGH]) if 2 <= len(word) <= 6}
+        small = {word for word in words if word.islower() and word not in english | foreign}
+        return {word.casefold() for word in words if word.isupper()} | small
+
+    @cached_property
+    def _initials(self) -> set[str]:
+        return {form.initials for text in self._said for form in _short_forms(text[:_ENOUGH])}
+
     def missing(self, fact: str) -> str:
         """The first name of a fact that was not said; "": none."""
         for name in _names(_LISTS["contrasts"].sub(r"\1 ", fact), opening=False):
-            if not self._holds(name) and not self._is_translated(fact):
+            if not (self._holds(name) or self._abbreviates(name, fact) or self._is_translated(name, fact)):
                 return name
         return self._missing_chinese(fact) if _CJK.search(fact) else ""
 
@@ -110,14 +140,70 @@ class SaidNames:
         numbered = _NUMBERED.fullmatch(_plain(name))  # SaidNumbers looks for the number
         return numbered is not None and bool(re.search(rf"(?<![a-z]){numbered[1]}(?![a-z])", self._lines))
 
-    def _is_translated(self, fact: str) -> bool:
+    def _abbreviates(self, name: str, fact: str) -> bool:
+        """Whether a short form of a name was said, its long form, or another word for the same."""
+        plain = _plain(name)
+        others = _same().get(plain, frozenset())
+        spoken = (other for other in others if len(other) > 3 and re.search(rf"(?<!\w){other}(?!\w)", self._lines))
+        if others & self._said_names or any(spoken) or (name.isupper() and plain in self._initials):
+            return True
+        if any(
+            plain[0] == first and plain[-1] == last and len(plain) == int(between) + 2
+            for first, between, last in _NUMERONYM.findall(self._lines)
+        ):
+            return True
+        return any(name in form.words and self._is_short(form) for form in _short_forms(fact))
+
+    def _is_short(self, form: _ShortForm) -> bool:
+        """Whether these initials were said. Two small ones need another word of the name ("vs code")."""
+        if form.initials not in self._short:
+            return False
+        if len(form.initials) > 2 or len(form.words) == 1:
+            return True
+        beside = any(_squeezed(word) in self._letters for word in form.others)
+        return beside or any(re.search(rf"(?<!\w){form.initials.upper()}(?!\w)", text) for text in self._said)
+
+    def _is_translated(self, name: str, fact: str) -> bool:
         """Whether what was said is in another script, or in another language with names that the fact may translate."""
         if self._has_cjk:
             return not _CJK.search(fact)
-        if not self._foreign:
+        if self._foreign < 0:
             return False
-        mine = {_plain(name) for name in _names(fact, opening=True)}
-        return any(name not in mine for name in self._said_names)
+        theirs = self._said_names - {_plain(name) for name in _names(fact, opening=True)}
+        if self._foreign and _foreignness([fact]) >= 0:  # German has capitals everywhere
+            return bool(theirs)
+        return any(_sounds_like(name, said) for said in theirs)
+
+
+class _ShortForm(NamedTuple):
+    """Initials, the words of a fact that they stand for, and the words beside those in the same name."""
+
+    initials: str
+    words: list[str]
+    others: list[str]
+
+
+def _short_forms(text: str) -> Iterator[_ShortForm]:
+    """The initials of names side by side, and of one with capitals inside."""
+    for run in _RUN.findall(text):
+        words = _CAPITALIZED.findall(run)
+        for start, end in combinations(range(len(words) + 1), 2):
+            initials = "".join(letter for word in words[start:end] for letter in _HUMP.findall(word)).casefold()
+            if len(initials) > 1:
+                yield _ShortForm(initials, words[start:end], words[:start] + words[end:])
+
+
+def _sounds_like(name: str, other: str) -> bool:
+    """Whether two names begin alike and share most consonants: "Florence", "Firenze"."""
+    mine, theirs = (_squeezed(word).translate(_SOUNDS) for word in (name, other))
+    return mine[:1] == theirs[:1] and SequenceMatcher(None, mine, theirs, False).ratio() >= _ALIKE
+
+
+def _foreignness(texts: Iterable[str]) -> int:
+    """Positive: most of the texts is in another language in Latin script than English. 0: it cannot be told."""
+    english, foreign = _function_words()
+    spoken = [word for text in texts for word in _WORD.findall(text[:_ENOUGH].casefold())]
+    return sum(word in foreign for word in spoken) - sum(word in english for word in spoken)
 
 
 def _names(text: str, *, opening: bool) -> Iterator[str]:

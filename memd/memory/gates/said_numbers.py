@@ -1,7 +1,8 @@
 """SaidNumbers: whether the numbers of a fact were said. Dates, ages and durations may be reckoned from what was said.
 
 Numbers are read as digits ("1,340", "72k", "130万") and as words ("a hundred and twenty-five thousand", 两千). What is
-read of the sources is generous, for a number read too many only lets a fact pass.
+read of the sources is generous, for a number read too many only lets a fact pass. But a multiple of a said number
+counts only where its unit or scale is named, and the day of the talk only in a date.
 """
 
 from __future__ import annotations
@@ -18,7 +19,10 @@ from memd.push.width import nfkc
 _LONGEST = 40
 """Characters of a number that are read."""
 
-_LISTS = Lists(Path(__file__).parent / "support", "relative", "dates", "skip", "parts")
+_LISTS = Lists(
+    Path(__file__).parent / "support",
+    *("relative", "dates", "skip", "parts", "half_hour", "quarters", "before_hour"),
+)
 _NUMBER = re.compile(r"\d+")
 _NO_DIGIT = re.compile(r"[^\d.,]")
 _POINT = re.compile("[.,]")
@@ -44,7 +48,11 @@ _ZH_DIGITS = {
 }
 _ZH_UNITS = {"十": 10, "百": 100, "千": 1_000, "万": 10_000, "萬": 10_000, "亿": 100_000_000}
 _AFTERNOON = re.compile(r"(?<![\d.,:])(1[3-9]|2[0-3])(?=:\d\d|\s?[h点时時])")
+_CLOCK = re.compile(r"(?<![\d.,:])(\d{1,2})(?::|\s?(?:h|点|时)\s?)(\d{2})(?!\d)")
 _ZH_MONTH = re.compile(r"\d{1,2}\s?月(?:份|底|初|中)?")
+_PARTS_OF_HOUR = {"half_hour": {30}, "quarters": {15, 45}}
+_LISTING = re.compile(r"[\w’'-]+(?:(?:, |、)[\w’' -]{1,30}){1,8}(?:,? (?:and|und|et|y|e) |[和、])\w")
+_COMMA = re.compile("[,、](?! (?:and|und|et|y|e) )")
 _WORD = re.compile(r"[^\W\d_]+")
 _TENS = range(20, 100, 10)
 _CONNECTING = frozenset({"and", "und", "et", "y", "e", "a"})
@@ -59,6 +67,13 @@ def _words() -> dict[str, float]:
     return {word: float(value) for word, _, value in pairs}
 
 
+@prepared
+def _scales() -> list[tuple[float, re.Pattern[str]]]:
+    """Multiples that a fact may write a said number as, each with the units or scales that have to be named."""
+    pairs = (entry.partition("=") for entry in _LISTS.sources("scales"))
+    return [(float(factor), re.compile(words)) for factor, _, words in pairs]
+
+
 class SaidNumbers:
     """The numbers of everything that was said around a fact, and of what was known. They are read when first needed."""
 
@@ -71,8 +86,12 @@ class SaidNumbers:
         return [nfkc(text).lower() for text in self._given]
 
     @cached_property
+    def _read_texts(self) -> list[tuple[str, set[float]]]:
+        return [(text, set(_read(text))) for text in self._texts]
+
+    @cached_property
     def _values(self) -> set[float]:
-        return {value for text in self._texts for value in _read(text)}
+        return {value for _, values in self._read_texts for value in values}
 
     @cached_property
     def _relative(self) -> bool:
@@ -93,8 +112,19 @@ class SaidNumbers:
             if missing := self._missing_of_date(match):
                 return missing
         text = _ZH_MONTH.sub(" ", _LISTS["skip"].sub(" ", _LISTS["dates"].sub(" ", text)))
+        text = _CLOCK.sub(self._clock, text)
         text = _AFTERNOON.sub(lambda hour: " " if self._holds(int(hour[0]) - 12) else hour[0], text)
-        return next((word for word, readings in _named(text) if not any(map(self._holds, readings))), "")
+        named = _named(text)
+        return next((word for word, values in named if not any(self._holds(value, text) for value in values)), "")
+
+    def _clock(self, time: re.Match[str]) -> str:
+        """A time of a fact, without what was said: "17:30" is said by "half five", "6:45" by "quarter to seven"."""
+        hour, minutes = map(int, time.groups())
+        parts = next((name for name, own in _PARTS_OF_HOUR.items() if minutes in own), "")
+        spoken = bool(parts) and any(map(_LISTS[parts].search, self._texts))
+        before = (spoken or self._holds(60 - minutes)) and any(map(_LISTS["before_hour"].search, self._texts))
+        hours = (hour, hour - 12, hour + 12, *((hour + 1, hour - 11) if before else ()))
+        return " " if (spoken or before or self._holds(minutes)) and any(map(self._holds, hours)) else time[0]
 
     def _missing_of_date(self, match: re.Match[str]) -> str:
         parts = [int(part) for part in _NUMBER.findall(match[0])]
@@ -102,24 +132,32 @@ class SaidNumbers:
         if any(not self._holds(year) for year in years):
             return match[0]
         days = [part for part in parts if part <= 31]
-        near = {(self._said_on.day + offset) for offset in (-1, 0, 1)}
+        if len(years) == 1 and len(days) == 1 and not _LETTER.search(match[0]):  # "2026-11"
+            near = {(self._said_on.month + offset - 1) % 12 + 1 for offset in (-1, 0, 1)}
+        else:
+            near = {self._said_on.day + offset for offset in (-1, 0, 1)}
+            days = days[-1:] if years and parts[0] == years[0] else days
         if self._relative or not days or any(self._holds(day) or day in near for day in days):
             return ""
         return match[0]
 
-    def _holds(self, value: float) -> bool:
-        """Whether a number was said, or can be reckoned from what was said and the day."""
-        said = self._values
-        if value in said or value <= 1:
+    def _holds(self, value: float, fact: str = "") -> bool:
+        """Whether a number was said, or can be reckoned from what was said and the year; `fact` names its units."""
+        if value in self._values or value <= 1:
             return True
-        if any(value * scale in said or value / scale in said for scale in (0.5, 2, 10, 60, 100, 1_000, 10_000)):
-            return True
-        if value in (self._said_on.day, self._said_on.month):
+        if any(self._is_scaled(value, factor, words, fact) for factor, words in _scales()):
             return True
         now = self._said_on.year
         if 1900 <= value <= 2100:
             return abs(value - now) <= 1 or any(abs(value - year) <= 1 for year in self._years)
         return value == int(value) and any(abs(now - year - value) <= 1 for year in self._said_years)
+
+    def _is_scaled(self, value: float, factor: float, words: re.Pattern[str], fact: str) -> bool:
+        """Whether a text has a multiple or a part of a number, and names the scale, with the fact: "70 to 72k"."""
+        return any(
+            (value * factor in values or value / factor in values) and words.search(f"{fact}\n{text}")
+            for text, values in self._read_texts
+        )
 
     def _full_years(self, value: float) -> Iterator[float]:
         """The years that a number may mean: itself, with its century, or that many years before or after now."""
@@ -140,6 +178,13 @@ def _read(text: str) -> Iterator[float]:
     yield from {value for _, values in _worded(text) for value in values}
     for run in {run[:_LONGEST] for run in _ZH.findall(text)}:
         yield from _zh_values(run)
+    yield from _listed(text)
+
+
+def _listed(text: str) -> Iterator[float]:
+    """How many things each list of a text names: "Mia, Theo and Ada" are three."""
+    for listing in _LISTING.findall(text):
+        yield float(len(_COMMA.findall(listing)) + 2)
 
 
 def _named(text: str) -> Iterator[tuple[str, list[float]]]:

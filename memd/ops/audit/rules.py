@@ -105,7 +105,7 @@ def _junk(document: Document, _: datetime, settings: ApplySettings) -> Iterator[
             yield _finding("junk", place, fact, reason)
         elif not any(map(str.isalnum, content)) or strength_of(content) is not None:
             yield _finding("junk", place, fact, "no statement")
-        elif is_about_the_talk(content):
+        elif is_about_the_talk(content, quotes_of(fact)):
             yield _finding("junk", place, fact, "about the conversation")
     for passage in _summaries(document):
         if is_upload_event(passage.text):
