@@ -28,10 +28,10 @@ from memd.memory.facts import (
     said_at_of,
     scope_of,
     subject_of,
-    whose,
 )
 from memd.memory.profiles import OFFERED, profile_of, texts_of
 from memd.memory.sayings import of_summary
+from memd.memory.whom import whose
 from memd.push.limits import shorten_redacted
 from memd.push.times import MONTH_CHARS, day_said, month
 

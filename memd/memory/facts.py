@@ -225,15 +225,6 @@ backstory_of = _text_field("backstory")
 """One sentence of circumstance."""
 
 
-def whose(fact: Fact) -> str:
-    """Whose fact it is, as `Mira (daughter)`; "" for the user, and where the sentence names both itself."""
-    person, relationship = subject_of(fact)
-    sentence = content_of(fact).casefold()
-    if not person or (person.casefold() in sentence and relationship.casefold() in sentence):
-        return ""
-    return f"{person} ({relationship})" if relationship else person
-
-
 def asides_of(fact: Fact) -> dict[str, str]:
     """All texts of the fact besides its sentence and its quotes, by the path of the field."""
     asides: dict[str, Any] = {name: fact[name] for name in ("sourceError", "backstory", "archiveNote") if name in fact}

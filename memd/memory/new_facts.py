@@ -14,12 +14,10 @@ from memd.memory.document import Fact
 from memd.memory.facts import AGENT, MANUAL, UNKNOWN, Evidence, said_at_of, valid_until
 from memd.memory.gates.refusal import MAX_VALID_DAYS
 from memd.memory.sayings import of_evidence
-from memd.memory.text import one_line
+from memd.memory.subjects import subject_fields
+from memd.memory.text import aside
 from memd.memory.to_forget import NOTHING_TO_FORGET, ToForget
 from memd.push.times import iso, moment
-
-MAX_ASIDE_CHARS = 500
-"""Characters of a fact's asides: what was wrong, backstory, person, relationship."""
 
 EXPLICIT_CONFIDENCE = 0.95
 """Least confidence of a correction that the user made in so many words."""
@@ -67,7 +65,8 @@ def new_fact(
     settings: ApplySettings,
 ) -> Fact:
     """A fact as the document keeps it: the established fields first, then what is known."""
-    person = proposed.subject.person if proposed.subject else ""
+    subject = subject_fields(proposed)
+    person = subject["person"] if subject else ""
     chosen = category_or_default(proposed.category, settings.categories, content, person)
     fact = base_fact(fact_id, content, chosen, confidence, iso(origin.now), origin.source)
     if proposed.source_error and (error := aside(proposed.source_error)):
@@ -75,8 +74,8 @@ def new_fact(
     fact["evidence"] = evidence
     if said := said_at(evidence):
         fact["saidAt"] = said
-    if proposed.subject and (person := aside(proposed.subject.person)):
-        fact["subject"] = {"person": person, "relationship": aside(proposed.subject.relationship)}
+    if subject:
+        fact["subject"] = subject
     if proposed.backstory and (backstory := aside(proposed.backstory)):
         fact["backstory"] = backstory
     if proposed.valid_days is not None:
@@ -111,8 +110,3 @@ def base_fact(fact_id: str, content: str, category: str, confidence: float, crea
         "createdAt": created,
         "source": source,
     }
-
-
-def aside(text: str) -> str:
-    """A text for one of the asides: on one line, cut to MAX_ASIDE_CHARS."""
-    return one_line(text)[:MAX_ASIDE_CHARS].strip()

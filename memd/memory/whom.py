@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from memd.memory.document import Fact
-from memd.memory.facts import content_of, person_of
-from memd.memory.text import CJK, fold
+from memd.memory.facts import content_of, person_of, subject_of
+from memd.memory.text import CJK, fold, names, normal_key
 from memd.push.patterns import load, prepared
 
 _CHARS = 200
@@ -70,14 +70,26 @@ def whom_of(fact: Fact) -> str:
     return whom(content_of(fact), person_of(fact))
 
 
-def is_the_users(content: str) -> bool:
-    """Whether a sentence is plainly about the user, whomever else it names."""
-    return _told(content) == ""
+def is_idle(content: str, person: str) -> bool:
+    """Whether a subject says nothing beside this sentence: it is the user, or whom one about the user only mentions."""
+    return fold(person) in _SELF or (_told(content) == "" and _names(content, person))
 
 
-def is_the_user(person: str) -> bool:
-    """Whether a name means the user."""
-    return fold(person) in _SELF
+def whose(fact: Fact) -> str:
+    """Whose fact it is, as `Mira (daughter)`; "" for the user, and where the sentence names both itself."""
+    (person, relationship), sentence = subject_of(fact), content_of(fact)
+    if not person or is_idle(sentence, person):
+        return ""
+    if relationship.casefold() in sentence.casefold() and _names(sentence, person):
+        return ""
+    return f"{person} ({relationship})" if relationship else person
+
+
+def about(fact: Fact) -> str:
+    """What its sentence does not say of whose fact it is: `Mira (daughter)`, or only `daughter` where it names her."""
+    person, relationship = subject_of(fact)
+    told = whose(fact)
+    return relationship if told and _names(content_of(fact), person) else told
 
 
 @lru_cache(maxsize=8192)
@@ -95,6 +107,10 @@ def _told(content: str) -> str | None:
         end = found.end("latin") if found["latin"] else found.end()
         return "" if patterns.with_user.match(text, end) else _name(found["latin"] or found["chinese"])
     return None
+
+
+def _names(sentence: str, person: str) -> bool:
+    return names(normal_key(sentence), person)
 
 
 def _name(name: str) -> str:
