@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, date, datetime, timedelta, tzinfo
 
 from memd.config import ApplySettings
 from memd.context import Message
@@ -29,6 +29,7 @@ class Origin:
 
     `ledger_name`: the thread's name in the ledger; empty: `thread_id`. `asked`: what its messages ask to forget.
     `before`: the messages before those sent, which prove nothing; names, numbers and questions may stand there.
+    `zone`: where the user is, for messages whose time does not tell it.
     """
 
     thread_id: str
@@ -38,6 +39,7 @@ class Origin:
     ledger_name: str = ""
     asked: ToForget = NOTHING_TO_FORGET
     before: tuple[Message, ...] = ()
+    zone: tzinfo = UTC
 
     @property
     def source(self) -> str:
@@ -82,6 +84,21 @@ def new_fact(
         fact["validUntil"] = iso((moment(said) or origin.now) + timedelta(days=proposed.valid_days))
     fact["origin"] = origin.fields
     return fact
+
+
+def on_the_day(fact: Fact, day: date | None) -> Fact:
+    """A new fact with the day on which its last quote was said, where that is another day than in UTC.
+
+    Its `validUntil` then lies on the last day that counts from there, in UTC as well, so that its text names that day.
+    """
+    said, end = moment(fact.get("saidAt")), moment(valid_until(fact))
+    if said is None or day is None or day == said.date():
+        return fact
+    dated = {**fact, "saidOn": day.isoformat()}
+    if end is None:
+        return dated
+    later, midnight = day > said.date(), end.replace(hour=0, minute=0, second=0, microsecond=0)
+    return {**dated, "validUntil": iso(midnight + timedelta(days=1) if later else midnight - timedelta(milliseconds=1))}
 
 
 def said_at(evidence: Iterable[Evidence]) -> str:

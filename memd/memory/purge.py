@@ -74,8 +74,8 @@ TEXTS: dict[str, Rule] = {
 `said.removal` takes whole ones out."""
 
 _FACT_NO_TEXT = (
-    "id", "category", "createdAt", "updatedAt", "lastConfirmedAt", "saidAt", "lastSaid", "reviewedAt", "validUntil",
-    "source", "scope", "scopeId", "replaces", "origin", "provenBy", "archivedAt", "archiveReason", "archivedBy",
+    "id", "category", "createdAt", "updatedAt", "lastConfirmedAt", "saidAt", "saidOn", "lastSaid", "reviewedAt",
+    "validUntil", "source", "scope", "scopeId", "replaces", "origin", "provenBy", "archivedAt", "archiveReason", "archivedBy",
     "replacedBy", "approvedBy", "evidence.thread", "evidence.message", "evidence.saidAt", "evidence.order",
     "evidence.by", "overSince", "visibility", "createdBy", "disputes", "sourceKind", "sourceId",
 )  # fmt: skip
