@@ -8,25 +8,40 @@ import typer
 
 from memd.cli.common import Agent, DryRun, FactId, Json, User, echo, echo_json, nothing
 from memd.cli.fact_changes import editing_of, tell
+from memd.cli.held_back import After, Limit, UserOrAll, tell_all
+from memd.context import Bucket
+from memd.memory.document import Fact
 from memd.memory.facts import content_of, id_of, quotes_of, replaces
+from memd.memory.hand.editing import Editing
 from memd.printable import printable
 
 Anyway = Annotated[bool, typer.Option("--anyway", help="Also where the user has said something else since.")]
 
 
-def doubtful(user: User, agent: Agent = "", as_json: Json = False) -> None:
+def doubtful(
+    user: UserOrAll = None, agent: Agent = "", limit: Limit = 50, after: After = "", as_json: Json = False
+) -> None:
     """List the facts that memd doubts, with what the user said. Neither a prompt nor a search has them.
 
     Why: authority (it sounds like a permission or an order), support (what was said does not quite prove it), or
-    sensitive. Decide with `memd facts approve` or `drop`; after 90 days they go.
+    sensitive. Decide with `memd facts approve` or `drop`; after 90 days they go. Without a user: those of all, by user.
 
     Example: memd facts doubtful ana
     """
+    if user is None:
+        tell_all(Editing.doubtful, _tell, agent, after, limit, as_json=as_json)
+        return
     editing, bucket = editing_of(user, agent)
     found = editing.doubtful(bucket)
     if as_json:
         echo_json(found)
         return
+    _tell(editing, bucket, found)
+    if not found:
+        nothing("nothing")
+
+
+def _tell(_editing: Editing, _bucket: Bucket, found: list[Fact]) -> None:
     for fact in found:
         since, why = (printable(fact.get(name) or "?") for name in ("doubtfulAt", "doubtfulWhy"))
         echo(f"{printable(id_of(fact))}  {since[:10]}  {why}  {printable(content_of(fact))}")
@@ -34,8 +49,6 @@ def doubtful(user: User, agent: Agent = "", as_json: Json = False) -> None:
             echo(f"    said: {printable(quote)}")
         if old := replaces(fact):
             echo(f"    would replace: {printable(', '.join(old))}")
-    if not found:
-        nothing("nothing")
 
 
 def approve(

@@ -10,10 +10,13 @@ from memd.cli import doubtful
 from memd.cli.common import Agent, DryRun, FactId, Json, User, completes, echo, echo_json, nothing, settings, warn
 from memd.cli.fact_changes import content_given, editing_of, tell, tell_turns
 from memd.cli.fact_filters import ByStatus, Categories, Member, PeriodBy, Scopes, Since, Until
+from memd.cli.held_back import After, Limit, UserOrAll, tell_all
 from memd.cli.memory import warn_of_damage
 from memd.cli.tables import table
 from memd.client import Memd
+from memd.context import Bucket
 from memd.errors import Rejected
+from memd.memory.document import Withheld
 from memd.memory.facts import (
     ArchiveReason,
     archive_note,
@@ -30,6 +33,7 @@ from memd.memory.facts import (
     scope_of,
 )
 from memd.memory.hand.by_hand import bucket_of
+from memd.memory.hand.editing import Editing
 from memd.memory.hand.steps import checked_category
 from memd.printable import printable
 
@@ -131,18 +135,30 @@ def archived(  # noqa: PLR0913, PLR0917  (each parameter is an option)
 
 
 @facts.command()
-def withheld(user: User, agent: Agent = "", as_json: Json = False) -> None:
+def withheld(
+    user: UserOrAll = None, agent: Agent = "", limit: Limit = 50, after: After = "", as_json: Json = False
+) -> None:
     """List what memd holds back: retirements that the model asked for, and facts that a user may want forgotten.
 
     The latter are neither injected nor found until `memd facts rm` or `restore` decides; of the former `rm` or `edit`.
+    Without a user: what is withheld of all, by user.
 
     Example: memd facts withheld ana
     """
+    if user is None:
+        tell_all(Editing.withheld, _tell_withheld, agent, after, limit, as_json=as_json)
+        return
     editing, bucket = editing_of(user, agent)
     found = editing.withheld(bucket)
     if as_json:
         echo_json(found)
         return
+    _tell_withheld(editing, bucket, found)
+    if not found:
+        nothing("nothing")
+
+
+def _tell_withheld(editing: Editing, bucket: Bucket, found: list[Withheld]) -> None:
     contents = {id_of(fact): content_of(fact) for fact in editing.facts(bucket)}
     for entry in found:
         fact_id, note = entry.get("fact"), entry.get("note")
@@ -151,8 +167,6 @@ def withheld(user: User, agent: Agent = "", as_json: Json = False) -> None:
         echo(f"{printable(fact_id)}  {printable(content)}")
         by = f", by {printable(entry['by'])}" if entry.get("by") else ""
         echo(f"    {asked}{by}" + (f": {printable(note)}" if note else ""))
-    if not found:
-        nothing("nothing")
 
 
 @facts.command()

@@ -105,10 +105,10 @@ def _tell_refused(found: list[Fact], *, as_json: bool) -> None:
         echo_json(found)
     elif found:
         echo(refused_text(found))
-    elif settings().apply.keep_refused:
-        nothing("no refused fact")
     else:
-        warn("memd: refused facts are not kept; the setting apply.keep_refused says how many (0: none)")
+        nothing("no refused fact")
+        if not settings().apply.keep_refused:
+            warn("memd: apply.keep_refused is 0 here; a worker with that setting keeps no refused facts")
 
 
 def inject(

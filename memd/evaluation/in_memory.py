@@ -192,7 +192,9 @@ class InMemory:
     def _apply(self, answered: Answered, now: datetime, asked: ToForget) -> Applied:
         work, extraction = answered.work, answered.extraction
         thread, model, version = work.part.claim.key.thread_id, extraction.model, extraction.prompt_version
-        origin = Origin(thread, now, model, version, asked=asked, before=work.before)
+        origin = Origin(
+            thread, now, model, version, asked=asked, before=work.before, zone=self._settings.extraction.zone
+        )
         return apply(
             work.loaded.document,
             extraction.update,

@@ -24,16 +24,16 @@ from memd.memory.facts import (
     category_of,
     content_of,
     id_of,
+    month_of,
     readable_facts,
-    said_at_of,
     scope_of,
     subject_of,
-    whose,
 )
 from memd.memory.profiles import OFFERED, profile_of, texts_of
 from memd.memory.sayings import of_summary
+from memd.memory.whom import whose
 from memd.push.limits import shorten_redacted
-from memd.push.times import MONTH_CHARS, day_said, month
+from memd.push.times import day_said, month
 
 PROMPT_VERSION = "10"
 """Stored in the origin of every fact. Raise it with every change below; a change also empties the endpoint's cache."""
@@ -334,7 +334,6 @@ def _facts(request: Request) -> Iterator[str]:
     """
     groups: dict[str, list[str]] = {}
     months: dict[str, str] = {}
-    month_at = cache(month)
     facts, shown = readable_facts(request.document), request.shown
     short = short_ids(_ids(request, facts))
     for fact in facts:
@@ -345,7 +344,7 @@ def _facts(request: Request) -> Iterator[str]:
         if "scope" in fact:
             group += ONLY.get(scope_of(fact).kind, "")
         lines = groups.setdefault(group, [])
-        if (said := month_at(said_at_of(fact)[:MONTH_CHARS])) != months.get(group, ""):
+        if (said := month_of(fact)) != months.get(group, ""):
             months[group] = said
             lines.append(said or UNDATED)
         about = _about(fact) if "subject" in fact else _without_user(fact["content"])

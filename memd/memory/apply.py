@@ -45,7 +45,7 @@ from memd.memory.former_uploads import drop_upload_events
 from memd.memory.gates.refusal import fact_refusal, summary_refusal, without_words_to_the_assistant
 from memd.memory.gates.sensitive import held_back
 from memd.memory.gates.uploads import without_upload_events
-from memd.memory.new_facts import EXPLICIT_CONFIDENCE, Origin, aside, new_fact, said_at
+from memd.memory.new_facts import EXPLICIT_CONFIDENCE, Origin, new_fact, on_the_day, said_at
 from memd.memory.outdated import cut_outdated
 from memd.memory.outright import Outright
 from memd.memory.projects.outbox import OutboxEntry
@@ -56,9 +56,10 @@ from memd.memory.remaining import keep_rest
 from memd.memory.retiring import Ending
 from memd.memory.sayings import Saying, earlier, of_fact, of_summary, said_in
 from memd.memory.scoping import Scoping, known_besides, scopes_of
+from memd.memory.subjects import person_named
 from memd.memory.superseding import end_superseded
 from memd.memory.supported import Supported
-from memd.memory.text import fold, one_line
+from memd.memory.text import aside, one_line
 from memd.memory.unlearning import Wishes, fulfil
 from memd.memory.untold import Untold
 from memd.push.redaction import redact
@@ -224,7 +225,7 @@ class _Steps:
         """Add one fact, or confirm the one that says the same."""
         proposal = without_words_to_the_assistant(proposal)
         content = one_line(proposal.content)
-        person = fold(aside(proposal.subject.person)) if proposal.subject else ""
+        person = person_named(proposal)
         if self._is_outright(proposal, person):
             proposal = replace(proposal, confidence=EXPLICIT_CONFIDENCE)
         evidence = self.proof(index, proposal, content, person)
@@ -351,6 +352,7 @@ class _Steps:
             confidence=max(confidence, self._settings.confidence_threshold),
             evidence=evidence,
             saidAt=said_at(evidence) or None,
+            saidOn=None,
             origin=draft.origin.fields,
         )
 
@@ -358,6 +360,7 @@ class _Steps:
         draft = self._draft
         fact_id = new_id(draft.old, draft.revision, content, index, draft.used)
         fact = new_fact(fact_id, proposal, content, confidence, evidence, draft.origin, self._settings)
+        fact = on_the_day(fact, self._messages.day(evidence, draft.origin.zone))
         return fact | self._messages.sources(evidence)
 
     def _replace(self, fact_id: str, old_ids: Sequence[str], index: int, evidence: list[Evidence]) -> None:

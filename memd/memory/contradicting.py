@@ -14,10 +14,11 @@ from math import ceil
 
 from memd.memory.document import Fact
 from memd.memory.duplicates import changes_meaning, tokens
-from memd.memory.facts import content_of, person_of
+from memd.memory.facts import content_of
 from memd.memory.many_texts import ManyTexts
 from memd.memory.telling import telling
 from memd.memory.text import CJK, fold
+from memd.memory.whom import whom_of
 
 ALIKE = 0.5
 """The least share of words, without numbers, that two sentences with other numbers share."""
@@ -39,7 +40,7 @@ _NOBODY = frozenset(tokens("the user"))
 
 def contradictions(facts: Sequence[Fact]) -> Iterator[tuple[int, int, str]]:
     """The places of two facts that cannot both be true today, the later one first, and what they differ in."""
-    sentences = [Sentence(content_of(fact), person_of(fact)) for fact in facts]
+    sentences = [Sentence(content_of(fact), whom_of(fact)) for fact in facts]
     by_word: dict[str, list[int]] = {}
     for place, sentence in enumerate(sentences):
         shared = Counter(other for word in sentence.frame for other in by_word.get(word, ()))

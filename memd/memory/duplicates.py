@@ -16,6 +16,7 @@ from memd.memory.document import Fact
 from memd.memory.facts import content_of, id_of, person_of
 from memd.memory.many_texts import ManyTexts
 from memd.memory.text import CJK, folded_lines, names, normal_key, same_key
+from memd.memory.whom import whom, whom_of
 
 _WORDS = re.compile(f"[{CJK}]+|[^\\s{CJK}]+")
 IS_CJK = re.compile(f"[{CJK}]")
@@ -114,15 +115,15 @@ class Contents:
             return None
         best, nearest = self._threshold, None
         alike = Alike(content, best)
-        for fact in self.maybe_alike(alike, person):
+        for fact in self.maybe_alike(alike, whom(content, person)):
             score = alike.to(content_of(fact), best)
             if score > best or (score == best and nearest is None):
                 best, nearest = score, id_of(fact)
         return nearest
 
     def maybe_alike(self, alike: Alike, person: str) -> list[Fact]:
-        """The facts about a person that may be alike, in order."""
-        return [fact for fact in self.at(alike.among(self.lines)) if person_of(fact) == person]
+        """The facts about a person (as `whom` names them) that may be alike, in order."""
+        return [fact for fact in self.at(alike.among(self.lines)) if whom_of(fact) == person]
 
 
 def _folded(facts: Iterable[Fact]) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
+from datetime import date, tzinfo
 
 from memd.context import Message
 from memd.extraction.update import Evidence as Quoted
@@ -11,6 +12,7 @@ from memd.memory.facts import Evidence
 from memd.memory.quotes import QuotedText
 from memd.memory.sayings import Saying
 from memd.memory.text import fold
+from memd.push.times import day_said
 
 MAX_EVIDENCE = 5
 """Quotes kept for one fact."""
@@ -64,6 +66,13 @@ class UserMessages:
         """The identities of the messages that these entries quote."""
         named = {entry["message"] for entry in evidence}
         return [message.identity for message in self._messages.values() if (message.id or message.identity) in named]
+
+    def day(self, evidence: Sequence[Evidence], zone: tzinfo) -> date | None:
+        """The day on which the last of these quotes was said, where it was said (`day_said`)."""
+        named = {entry["message"] for entry in evidence}
+        quoted = [m for m in self._messages.values() if (m.id or m.identity) in named and m.said_at]
+        last = max(quoted, key=lambda m: m.said_at, default=None)
+        return day_said(last.created_at, last.said_at, zone) if last else None
 
     def sources(self, evidence: Sequence[Evidence]) -> dict[str, str]:
         """What the words of the first quoted message came from, as fields of a fact; none where nobody said."""

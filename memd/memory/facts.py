@@ -17,7 +17,7 @@ from memd.memory.apart import facts_in
 from memd.memory.document import Document, Fact, archive_of, facts_of
 from memd.memory.packed import unpacked
 from memd.memory.text import fold
-from memd.push.times import month
+from memd.push.times import MONTH_CHARS, month
 
 MANUAL = "manual"
 """The source of facts that a person wrote."""
@@ -160,9 +160,13 @@ def said_at_of(fact: Fact) -> str:
     return value if isinstance(value, str) and value else created_at(fact)
 
 
+_said_on = _text_field("saidOn")
+"""The day on which it was said, where it was said; "" where the UTC day of `saidAt` is the same."""
+
+
 def month_of(fact: Fact) -> str:
     """The month since which a fact is known, as `2026-03`: when it was said, else stored; "" when neither is known."""
-    return month(said_at_of(fact))
+    return month(_said_on(fact) if "saidOn" in fact else said_at_of(fact)[:MONTH_CHARS])
 
 
 _approved_by = _text_field("approvedBy")
@@ -227,15 +231,6 @@ source_error = _text_field("sourceError")
 
 backstory_of = _text_field("backstory")
 """One sentence of circumstance."""
-
-
-def whose(fact: Fact) -> str:
-    """Whose fact it is, as `Mira (daughter)`; "" for the user, and where the sentence names both itself."""
-    person, relationship = subject_of(fact)
-    sentence = content_of(fact).casefold()
-    if not person or (person.casefold() in sentence and relationship.casefold() in sentence):
-        return ""
-    return f"{person} ({relationship})" if relationship else person
 
 
 def asides_of(fact: Fact) -> dict[str, str]:

@@ -8,10 +8,11 @@ from itertools import chain
 from memd.memory.document import Fact, archive_of
 from memd.memory.draft import Draft
 from memd.memory.duplicates import Contents, key_of
-from memd.memory.facts import content_of, id_of, person_of
+from memd.memory.facts import content_of, id_of
 from memd.memory.opposing import Opposite
 from memd.memory.sayings import Saying, earlier, end_of, of_fact
 from memd.memory.text import normal_key
+from memd.memory.whom import whom_of
 
 
 def successor(draft: Draft, contents: Contents, fact: Fact, said: Saying, replaced: Sequence[str]) -> str | None:
@@ -22,7 +23,7 @@ def successor(draft: Draft, contents: Contents, fact: Fact, said: Saying, replac
     """
     opposite = Opposite(content_of(fact))
     named = (fact_id for fact_id in replaced if fact_id in draft.known and fact_id in draft.facts)
-    alike = contents.maybe_alike(opposite.alike, person_of(fact))
+    alike = contents.maybe_alike(opposite.alike, whom_of(fact))
     others = (id_of(other) for other in alike if opposite.of(normal_key(content_of(other))))
     return next((fact_id for fact_id in chain(named, others) if earlier(said, of_fact(draft.facts[fact_id]))), None)
 

@@ -25,7 +25,6 @@ from memd.memory.facts import (
     id_of,
     is_mergeable,
     last_confirmed_at,
-    person_of,
     proven_by,
     said_at_of,
     source_of,
@@ -35,6 +34,7 @@ from memd.memory.gates.refusal import content_refusal
 from memd.memory.new_facts import base_fact
 from memd.memory.sayings import latest, of_fact
 from memd.memory.text import one_line
+from memd.memory.whom import whom_of
 
 MAX_SOURCES = 8
 """Most facts that one merge may replace."""
@@ -72,8 +72,8 @@ def neighbours(document: Document, offered: Sequence[str]) -> list[str]:
     if not facts:
         return []
     first = facts[revision_of(document) * STRIDE % len(facts)]
-    kind, words = (category_of(first), person_of(first)), set(tokens(content_of(first)))
-    alike = [fact for fact in facts if (category_of(fact), person_of(fact)) == kind]
+    kind, words = (category_of(first), whom_of(first)), set(tokens(content_of(first)))
+    alike = [fact for fact in facts if (category_of(fact), whom_of(fact)) == kind]
     alike.sort(key=lambda fact: -len(words.intersection(tokens(content_of(fact)))))
     return [id_of(first), *(id_of(fact) for fact in alike if fact is not first)][:MAX_SOURCES]
 
@@ -120,7 +120,7 @@ def _refusal(draft: Draft, proposal: MergedFact, content: str, offered: Sequence
         return "unknown_id"
     if not 2 <= len(facts) <= MAX_SOURCES:
         return "bad_merge"
-    kinds = {(category_of(fact), person_of(fact)) for fact in facts}
+    kinds = {(category_of(fact), whom_of(fact)) for fact in facts}
     if len(kinds) != 1 or category_of(facts[0]) not in offered or not all(map(is_mergeable, facts)):
         return "bad_merge"
     if reason := content_refusal(content, draft.settings):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, date, datetime, timedelta, tzinfo
 
 from memd.config import ApplySettings
 from memd.context import Message
@@ -16,12 +16,10 @@ from memd.memory.gates.passing import PRESENT_DAYS, is_for_now
 from memd.memory.gates.refusal import MAX_VALID_DAYS
 from memd.memory.gates.sensitive import is_need
 from memd.memory.sayings import of_evidence
-from memd.memory.text import one_line
+from memd.memory.subjects import subject_fields
+from memd.memory.text import aside
 from memd.memory.to_forget import NOTHING_TO_FORGET, ToForget
 from memd.push.times import iso, moment
-
-MAX_ASIDE_CHARS = 500
-"""Characters of a fact's asides: what was wrong, backstory, person, relationship."""
 
 EXPLICIT_CONFIDENCE = 0.95
 """Least confidence of a correction that the user made in so many words."""
@@ -37,6 +35,7 @@ class Origin:
 
     `ledger_name`: the thread's name in the ledger; empty: `thread_id`. `asked`: what its messages ask to forget.
     `before`: the messages before those sent, which prove nothing; names, numbers and questions may stand there.
+    `zone`: where the user is, for messages whose time does not tell it.
     """
 
     thread_id: str
@@ -46,6 +45,7 @@ class Origin:
     ledger_name: str = ""
     asked: ToForget = NOTHING_TO_FORGET
     before: tuple[Message, ...] = ()
+    zone: tzinfo = UTC
 
     @property
     def source(self) -> str:
@@ -73,7 +73,8 @@ def new_fact(
     settings: ApplySettings,
 ) -> Fact:
     """A fact as the document keeps it: the established fields first, then what is known."""
-    person = proposed.subject.person if proposed.subject else ""
+    subject = subject_fields(proposed)
+    person = subject["person"] if subject else ""
     chosen = category_or_default(proposed.category, settings.categories, content, person)
     fact = base_fact(fact_id, content, chosen, confidence, iso(origin.now), origin.source)
     if proposed.source_error and (error := aside(proposed.source_error)):
@@ -81,8 +82,8 @@ def new_fact(
     fact["evidence"] = evidence
     if said := said_at(evidence):
         fact["saidAt"] = said
-    if proposed.subject and (person := aside(proposed.subject.person)):
-        fact["subject"] = {"person": person, "relationship": aside(proposed.subject.relationship)}
+    if subject:
+        fact["subject"] = subject
     if proposed.backstory and (backstory := aside(proposed.backstory)):
         fact["backstory"] = backstory
     days = proposed.valid_days
@@ -92,6 +93,21 @@ def new_fact(
         fact["validUntil"] = iso((moment(said) or origin.now) + timedelta(days=days))
     fact["origin"] = origin.fields
     return fact
+
+
+def on_the_day(fact: Fact, day: date | None) -> Fact:
+    """A new fact with the day on which its last quote was said, where that is another day than in UTC.
+
+    Its `validUntil` then lies on the last day that counts from there, in UTC as well, so that its text names that day.
+    """
+    said, end = moment(fact.get("saidAt")), moment(valid_until(fact))
+    if said is None or day is None or day == said.date():
+        return fact
+    dated = {**fact, "saidOn": day.isoformat()}
+    if end is None:
+        return dated
+    later, midnight = day > said.date(), end.replace(hour=0, minute=0, second=0, microsecond=0)
+    return {**dated, "validUntil": iso(midnight + timedelta(days=1) if later else midnight - timedelta(milliseconds=1))}
 
 
 def said_at(evidence: Iterable[Evidence]) -> str:
@@ -120,8 +136,3 @@ def base_fact(fact_id: str, content: str, category: str, confidence: float, crea
         "createdAt": created,
         "source": source,
     }
-
-
-def aside(text: str) -> str:
-    """A text for one of the asides: on one line, cut to MAX_ASIDE_CHARS."""
-    return one_line(text)[:MAX_ASIDE_CHARS].strip()

@@ -77,10 +77,10 @@ TEXTS: dict[str, Rule] = {
 `said.removal` takes whole ones out."""
 
 _FACT_NO_TEXT = (
-    "id", "category", "createdAt", "updatedAt", "lastConfirmedAt", "saidAt", "lastSaid", "reviewedAt", "validUntil",
-    "source", "scope", "scopeId", "replaces", "origin", "provenBy", "archivedAt", "archiveReason", "archivedBy",
-    "replacedBy", "approvedBy", "evidence.thread", "evidence.message", "evidence.saidAt", "evidence.order",
-    "evidence.by", "overSince", "visibility", "createdBy", "disputes", "sourceKind", "sourceId",
+    "id", "category", "createdAt", "updatedAt", "lastConfirmedAt", "saidAt", "saidOn", "lastSaid", "reviewedAt",
+    "validUntil", "source", "scope", "scopeId", "replaces", "origin", "provenBy", "archivedAt", "archiveReason",
+    "archivedBy", "replacedBy", "approvedBy", "evidence.thread", "evidence.message", "evidence.saidAt",
+    "evidence.order", "evidence.by", "overSince", "visibility", "createdBy", "disputes", "sourceKind", "sourceId",
 )  # fmt: skip
 NO_TEXT = frozenset((
     "version", "lastUpdated", "userId", "agentName", "ledger", "ledgerFormer", "ledgerFormerRules", "removed", "said",

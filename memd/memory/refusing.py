@@ -15,9 +15,9 @@ from memd.memory.evidence import UserMessages
 from memd.memory.fact_ids import new_id
 from memd.memory.facts import has_confidence, id_of, person_of
 from memd.memory.gates.sensitive import held_back
-from memd.memory.new_facts import aside
 from memd.memory.quotes import MAX_QUOTE_CHARS
 from memd.memory.said import off_record
+from memd.memory.subjects import subject_fields
 from memd.memory.text import one_line
 from memd.memory.unlearning import Wishes
 from memd.push.redaction import holds_secret
@@ -87,8 +87,8 @@ def _fact(index: int, proposal: NewFact, content: str, draft: Draft, messages: U
         "confidence": proposal.confidence,
         "source": draft.origin.source,
     }
-    if (about := proposal.subject) and (person := aside(about.person)):
-        fact["subject"] = {"person": person, "relationship": aside(about.relationship)}
+    if subject := subject_fields(proposal):
+        fact["subject"] = subject
     if not has_confidence(fact):
         del fact["confidence"]
     found = messages.evidence(proposal.evidence, person_of(fact))

@@ -38,10 +38,15 @@ def current_facts(document: Document) -> Iterator[Fact]:
     for fact in facts:
         person, relationship = subject_of(fact)
         _, former = ends.get(_kind(person, relationship), (_NEVER, ""))
-        if former and not _FORMER.match(relationship):
+        if former and not is_former(relationship):
             yield {**fact, "subject": {"person": person, "relationship": former}}
         else:
             yield fact
+
+
+def is_former(relationship: str) -> bool:
+    """Whether a relationship says itself that it is over."""
+    return _FORMER.match(relationship) is not None
 
 
 def _ends(document: Document) -> dict[_Kind, tuple[datetime, str]]:
@@ -57,12 +62,12 @@ def _ends(document: Document) -> dict[_Kind, tuple[datetime, str]]:
             ends[_kind(person, relationship)] = _said(later or fact), _former(relationship)
     for fact in facts:
         person, relationship = subject_of(fact)
-        if person and _FORMER.match(relationship):
+        if person and is_former(relationship):
             ends[_kind(person, relationship)] = _said(fact), relationship
     for fact in facts:
         person, relationship = subject_of(fact)
         kind = _kind(person, relationship)
-        if kind in ends and not _FORMER.match(relationship) and _said(fact) > ends[kind][0]:
+        if kind in ends and not is_former(relationship) and _said(fact) > ends[kind][0]:
             del ends[kind]
     return ends
 
@@ -73,7 +78,7 @@ def _kind(person: str, relationship: str) -> _Kind:
 
 
 def _former(relationship: str) -> str:
-    if _FORMER.match(relationship):
+    if is_former(relationship):
         return relationship
     return f"former {relationship}" if relationship.isascii() else f"前{relationship}"
 

@@ -24,12 +24,13 @@ from memd.memory.draft import Applied, Draft, Part, Refusal
 from memd.memory.duplicates import key_of
 from memd.memory.evidence import UserMessages
 from memd.memory.facts import USER_SCOPE, Evidence, Scope, archive_with, archived, content_of, id_of, scope_of
-from memd.memory.new_facts import aside, new_fact
+from memd.memory.new_facts import new_fact
 from memd.memory.projects import outbox
 from memd.memory.projects.leaks import Fence, is_personal
 from memd.memory.projects.shared import Projects
 from memd.memory.session_facts import SESSION_TIME, SaidForGood, newest, renewed
-from memd.memory.text import fold, one_line
+from memd.memory.subjects import person_named
+from memd.memory.text import aside, one_line
 from memd.push.redaction import redact
 
 T = TypeVar("T")
@@ -227,7 +228,7 @@ class Scoping:
 
     def _marks_of(self, proposal: NewFact) -> set[str]:
         """The projects of the messages that a fact quotes; "" for one without a mark."""
-        person = fold(aside(proposal.subject.person)) if proposal.subject else ""
+        person = person_named(proposal)
         quoted = self._messages.identities(self._messages.evidence(proposal.evidence, person))
         return {self._marks.get(identity, "") for identity in quoted}
 

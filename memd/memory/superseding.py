@@ -15,12 +15,13 @@ from memd.memory.contradicting import Sentence
 from memd.memory.document import Fact
 from memd.memory.draft import Draft
 from memd.memory.duplicates import Contents
-from memd.memory.facts import category_of, content_of, id_of, is_manual, person_of, proven_by, quotes_of, replaces
+from memd.memory.facts import category_of, content_of, id_of, is_manual, proven_by, quotes_of, replaces
 from memd.memory.many_texts import ManyTexts
 from memd.memory.retiring import Ending
 from memd.memory.sayings import earlier, of_fact
 from memd.memory.telling import telling
 from memd.memory.text import CJK, fold
+from memd.memory.whom import whom_of
 
 _WORD = re.compile(rf"[{CJK}]|[^\W_{CJK}]+")
 _ENDING = re.compile(r"(?<=...)(?:ing|ed|es|s|e)$")
@@ -49,7 +50,7 @@ def _may_end(draft: Draft, old_id: str, later: Later) -> bool:
         return False
     old = draft.facts[old_id]
     return (
-        person_of(old) == person_of(later.fact)
+        whom_of(old) == later.whom
         and category_of(old) != "event"
         and not is_manual(old)
         and not draft.is_confirmed(old_id)
@@ -63,6 +64,7 @@ class Later:
 
     def __init__(self, fact: Fact) -> None:
         self.fact = fact
+        self.whom = whom_of(fact)
         self._sentence = _sentence(content_of(fact))
         self._words = frozenset(words_of(self._sentence.text))
 

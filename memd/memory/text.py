@@ -49,12 +49,21 @@ _IS_CJK = re.compile(f"[{CJK}]")
 _GAP = re.compile(f" (?:(?=[{CJK}])|(?<=[{CJK}] ))")
 
 
+MAX_ASIDE_CHARS = 500
+"""Characters of a fact's asides: what was wrong, backstory, person, relationship."""
+
+
 def one_line(text: str) -> str:
     """The text with white space folded to single spaces and without invisible characters."""
     line = " ".join(text.split())
     if line.isprintable() and (line.isascii() or not _PRINTABLE_ONES.search(line)):
         return line
     return " ".join(_UNSAFE.sub("", line).split())
+
+
+def aside(text: str) -> str:
+    """A text for one of the asides: on one line, cut to MAX_ASIDE_CHARS."""
+    return one_line(text)[:MAX_ASIDE_CHARS].strip()
 
 
 def fold(text: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from datetime import UTC, date, datetime, timedelta, tzinfo
+from functools import lru_cache
 
 from memd.push.strict_json import refuse
 
@@ -100,6 +101,7 @@ def moment(value: object) -> datetime | None:
         return None
 
 
+@lru_cache(maxsize=512)
 def month(time: str) -> str:
     """The month of an ISO 8601 time, as `2026-03`; "" of a text that is none."""
     found = _MONTH.match(time)

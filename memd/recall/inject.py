@@ -30,10 +30,10 @@ from memd.memory.facts import (
     scope_of,
     source_error,
     valid_until,
-    whose,
 )
 from memd.memory.relationships import current_facts
 from memd.memory.text import one_line
+from memd.memory.whom import about
 from memd.recall.layers import Excerpt
 from memd.recall.search import SCOPES, WEIGHTS
 
@@ -309,8 +309,8 @@ def fact_line(fact: Fact) -> str:
     content = _safe(content_of(fact))
     if not content:
         return ""
-    person = _safe(whose(fact))
-    about = f"about {person}: " if person else ""
+    person = _safe(about(fact))
+    whom = f"about {person}: " if person else ""
     error = _safe(source_error(fact))
     avoid = f" (avoid: {error})" if error else ""
     day = _DAY.match(_safe(valid_until(fact)))
@@ -321,7 +321,7 @@ def fact_line(fact: Fact) -> str:
     month = month_of(fact) if category_of(fact) in CHANGING else ""
     since = f" ({CHANGING[category_of(fact)]}{month})" if month and month[:4] not in content else ""
     category = category_of(fact) if _CATEGORY.fullmatch(category_of(fact)) else DEFAULT_CATEGORY
-    return f"- [{category} | {confidence_of(fact):.2f}] {about}{content}{avoid}{since}{until}"
+    return f"- [{category} | {confidence_of(fact):.2f}] {whom}{content}{avoid}{since}{until}"
 
 
 def _ranked(first: Sequence[int | Excerpt], facts: Sequence[_BlockLine]) -> Iterator[_BlockLine]:

@@ -109,7 +109,8 @@ class Documents:
         work, extraction = answered.work, answered.extraction
         key, now = work.part.claim.key, work.part.claim.now
         model, version, name = extraction.model, extraction.prompt_version, self._ledger_name(key)
-        origin = Origin(key.thread_id, now, model, version, name, asked, work.before)
+        zone = self._settings.extraction.zone
+        origin = Origin(key.thread_id, now, model, version, name, asked, work.before, zone)
         return apply(
             loaded.document,
             extraction.update,

@@ -14,6 +14,7 @@ from support import Cli, make_settings, recall_support
 
 from memd.client import Memd
 from memd.config import Settings
+from memd.context import Bucket
 from memd.errors import DocumentDamaged
 from memd.memory.document import Document
 from memd.push.times import iso
@@ -107,6 +108,7 @@ def test_what_went_and_what_was_withheld_can_be_listed(cli: Cli, settings: Setti
     assert json.loads(cli("facts", "withheld", "ana", "--json").stdout) == [wish]
     assert "Retirements withheld from the model: 1" in cli("show", "ana").stdout
     assert "nothing in /" in cli("facts", "withheld", "bob").stderr
+    assert cli("facts", "withheld").stdout.splitlines() == ["ana", *listed]
 
 
 def test_doubtful_facts_from_the_shell(cli: Cli, settings: Settings) -> None:
@@ -121,9 +123,18 @@ def test_doubtful_facts_from_the_shell(cli: Cli, settings: Settings) -> None:
 
     listed = cli("facts", "doubtful", "ana").stdout
     assert "authority  Payments need no confirmation\n    said: go on without me" in listed
+    recall_support.write(settings.data_dir, {**recall_support.document(bucket=Bucket("bob")), "doubtful": held[:1]})
+    assert cli("facts", "doubtful").stdout.startswith(f"ana\n{listed}bob\nfact_00000000  ")
+    first = json.loads(cli("facts", "doubtful", "--limit", "1", "--json").stdout)
+    assert (first["next"], [(one["user_id"], len(one["facts"])) for one in first["memories"]]) == ("ana", [("ana", 2)])
+    assert cli("facts", "doubtful", "--limit", "1").stdout == f"ana\n{listed}more: --after ana\n"
+    rest = json.loads(cli("facts", "doubtful", "--after", "ana", "--json").stdout)
+    assert (rest["next"], [one["user_id"] for one in rest["memories"]]) == ("", ["bob"])
     assert "approved" in cli("facts", "approve", "ana", "fact_00000000").stdout
     assert "dropped" in cli("facts", "drop", "ana", "fact_00000001").stdout
     assert "nothing in /" in cli("facts", "doubtful", "ana").stderr
+    assert cli("facts", "drop", "bob", "fact_00000000").returncode == 0
+    assert "nothing in /" in cli("facts", "doubtful").stderr
     assert [fact["approvedBy"] for fact in json.loads(cli("facts", "list", "ana", "--json").stdout)] == ["person"]
 
 
@@ -149,7 +160,9 @@ def test_refused_facts_from_the_shell(cli: Cli, settings: Settings) -> None:
     assert json.loads(cli("why", "ana", "--refused", "--json").stdout) == held[::-1]
     assert cli("facts", "rm", "ana", "fact_2").returncode == 0
     assert [one["id"] for one in json.loads(cli("why", "ana", "--refused", "--json").stdout)] == ["fact_1"]
-    assert "apply.keep_refused" in cli("why", "bob", "--refused").stderr
+    told = cli("why", "bob", "--refused").stderr
+    assert "no refused fact in /" in told
+    assert "memd: apply.keep_refused is 0 here; a worker with that setting keeps no refused facts" in told
     assert "no refused fact in /" in cli("why", "bob", "--refused", MEMD_APPLY__KEEP_REFUSED="5").stderr
     assert cli("why", "bob").returncode == cli("why", "bob", "fact_1", "--refused").returncode == 2
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,7 +14,9 @@ from memd.context import Bucket, Message, identify
 from memd.errors import Rejected
 from memd.extraction.update import Evidence, NewFact, Update
 from memd.memory.apply import Origin, apply
+from memd.memory.categories import category_named
 from memd.memory.document import Document, empty_document
+from memd.memory.gates.uploads import is_upload_event
 from memd.memory.hand import edits, notes
 from memd.memory.hand.formats import read
 from memd.memory.hand.imports import merge
@@ -84,3 +88,18 @@ def test_upload_events_of_a_document_go_with_the_next_update() -> None:
     assert [fact["id"] for fact in after["facts"]][:1] == ["fact_00000001"]
     assert [(entry["id"], entry["archiveReason"]) for entry in after["archive"]] == [("fact_00000000", "expired")]
     assert after["user"]["topOfMind"]["summary"] == "Learns Go."
+
+
+DATA = Path(__file__).parents[1] / "data"
+
+
+@pytest.mark.parametrize("row", map(json.loads, (DATA / "aliased_facts.jsonl").read_text("utf-8").splitlines()))
+def test_the_alias_fact_means_identity_only_where_it_says_who_the_user_is(row: dict[str, str]) -> None:
+    """Name, origin, home, work and family; not what the user is doing, plans or uses."""
+    assert category_named("fact", SETTINGS.categories, row["content"]) == row["category"]
+
+
+@pytest.mark.parametrize("row", map(json.loads, (DATA / "uploads.jsonl").read_text("utf-8").splitlines()))
+def test_what_is_handed_to_the_assistant_is_an_upload(row: dict[str, str]) -> None:
+    """What goes to somebody else, or is a habit, is something the user did."""
+    assert is_upload_event(row["content"]) is (row["label"] == "drop")

@@ -16,13 +16,16 @@ from memd.evaluation.evaluate import read_users
 from memd.evaluation.measuring import Measuring, Source
 from memd.extraction.update import ConfirmedFact, Evidence, NewFact, RetiredFact, Update
 from memd.memory.apply import Origin, apply
+from memd.memory.contradicting import contradictions
 from memd.memory.document import Document, Fact, empty_document
 from memd.memory.many_texts import ManyTexts
 from memd.memory.superseding import Later
 from memd.memory.text import folded_lines
+from memd.memory.whom import whom
 
 NOW = datetime(2026, 5, 20, 10, 0, tzinfo=UTC)
 CHANGES = Path(__file__).parents[2] / "evaluation" / "changes"
+WHOSE = Path(__file__).parents[1] / "data" / "whose_end.jsonl"
 BLIND = Path(__file__).parents[1] / "data" / "blind" / "replacements.jsonl"
 
 
@@ -158,3 +161,67 @@ def test_changes_over_months(half: str, stale: int, lost: int) -> None:
     figures = Measuring(Settings(), read_users([CHANGES / "sets" / half]), source).measure(1)["figures"]
     assert figures["stale"][half]["yes"] <= stale
     assert figures["lost"][half]["yes"] <= lost
+
+
+def test_whom_a_sentence_is_about_decides_what_it_ends() -> None:
+    """Without a `subject` too: the sister's move ends no fact about the user, and the user's new flat is the user's."""
+    rows = list(map(json.loads, WHOSE.read_text("utf-8").splitlines()))
+    results = [(row, active(row["said"], row["new"], fact(1, row["old"]))) for row in rows]
+    assert [row["new"] for row, left in results if row["label"] == "beside" and left != [row["old"], row["new"]]] == []
+    unfound = [row["new"] for row, left in results if row["label"] == "ends" and left != [row["new"]]]
+    in_other_words = [
+        "The user's dad stopped smoking.",
+        "用户的妻子不吃辣。",
+        "用户的姐姐住在南京。",
+        "用户的父亲不抽烟。",
+    ]
+    assert unfound == in_other_words
+
+
+@pytest.mark.parametrize(
+    ("content", "other", "same"),
+    [
+        ("The user's wife eats fish.", "The user eats fish.", False),
+        ("The user's older sister sings.", "The user's younger sister sings.", False),
+        ("The user's ex-husband sings.", "The user's husband sings.", False),
+        ("The user's daughter Mia sings.", "Mia does not sing.", True),
+        ("Mia, the user's daughter, sings.", "Mia (daughter) does not sing.", True),
+        ("Mia's violin is new.", "The user's violin is new.", False),
+        ("Since March 2026, the user's sister lives in Faro.", "The user lives in Faro.", False),
+        ("Mia and the user live in Faro.", "The user lives in Porto.", True),
+        ("The user's mother tongue is Dutch.", "The user speaks Dutch.", True),
+        ("Likes cats.", "The user likes cats.", True),
+        ("Stopped smoking.", "The user smokes.", True),
+        ("Die Schwester des Nutzers zog nach Faro.", "Der Nutzer wohnt in Faro.", False),
+        ("La hermana del usuario vive en Faro.", "El usuario vive en Faro.", False),
+        ("用户妈妈吃素。", "用户吃素。", False),
+        ("妻子不吃鱼。", "用户吃鱼。", False),
+        ("用户的前妻吃素。", "用户的妻子吃素。", False),
+        ("用户的小女儿米娅拉小提琴。", "米娅不拉小提琴。", True),
+        ("用户的朋友圈很大。", "用户的圈子很小。", True),
+        ("用户和妻子住在法鲁。", "用户住在波尔图。", True),
+        ("小提琴不学了。", "用户学小提琴。", True),
+        ("周末喝咖啡。", "用户喝咖啡。", True),
+    ],
+)
+def test_whom_a_sentence_is_about(content: str, other: str, same: bool) -> None:
+    """The possessor phrase, or a name that is the sentence's subject; else the user."""
+    assert (whom(content) == whom(other)) is same
+
+
+def test_facts_about_two_persons_are_neither_duplicates_nor_contradictions() -> None:
+    """However alike the sentences are; the audit compares them so too."""
+    old, new = (
+        "The user sings in the church choir on Monday evenings.",
+        "Mia sings in the church choir on Monday evenings.",
+    )
+    assert active(new, new, fact(1, old)) == [old, new]
+    pair = [fact(1, "The user speaks Dutch."), fact(2, "Ben does not speak Dutch.")]
+    assert list(contradictions(pair)) == []
+    assert list(contradictions([pair[0], fact(2, "The user does not speak Dutch.")])) == [(1, 0, "negation")]
+
+
+def test_what_was_said_later_about_somebody_else_holds_nothing_back() -> None:
+    """A fact that arrives late is over only by what was said of the same person."""
+    later = fact(1, "Mia does not eat fish.", createdAt="2026-06-01T00:00:00Z")
+    assert active("I eat fish", "The user eats fish.", later) == [later["content"], "The user eats fish."]

@@ -22,9 +22,9 @@ from memd.memory.facts import (
     id_of,
     replaced_by,
     scope_of,
-    whose,
     with_id,
 )
+from memd.memory.whom import whose
 from memd.recall.history import CHANGE_KINDS, ChangeKind, DayOfChanges, MemoryChange, history
 from memd.recall.past import as_of
 from memd.recall.why import REASONS

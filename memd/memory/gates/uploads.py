@@ -15,10 +15,32 @@ _FILE_EN = re.compile(
 _EVENT_EN = re.compile(
     r"(?:in this (?:session|conversation|chat),? )?(?:the user|user|they|he|she|i)(?:'ve|'s)? "
     r"(?:(?:has|have|had|just|recently|also|already) ){0,3}(?:uploaded|attached)\b"
-    r"|(?:the user|user|they|he|she|i)(?:'s|'m|'re| is| are| am)(?: currently| just| now)? (?:uploading|attaching) "
-    r"(?:an?|the|one|two|three|several|some|\d{1,3}|h(?:is|er)|their|my|another)\b"
+    r"|(?:the user|user|they|he|she|i)(?:'s|'m|'re| is| are| am)(?: currently| just| now)? (?:uploading|attaching)\b"
+    r"|(?:the )?user's (?:uploaded|attached|shared) \w+ (?:is|was|has)\b"
     r"|(?:an?|the|one|two|three|several|some|\d{1,3})\b.{0,120}?\b(?:was|were|has been|have been) "
     r"(?:just |recently )?(?:uploaded|attached)\b",
+    re.IGNORECASE,
+)
+_FILE = (
+    r"(?:(?:pdf|csv|zip|excel|word|text|image|audio|log|json) )?(?:files?|documents?|attachments?|images?|pictures?"
+    r"|photos?|screenshots?|spreadsheets?|pdfs?|csvs?|archives?|datasets?|transcripts?)"
+)
+_HANDED_EN = re.compile(
+    r"(?:the user|user)(?:(?:'s| has| have| had| just| recently| also| already){0,3} (?:shared|sent|provided)"
+    r"|(?:'s| is)(?: currently| just| now)? (?:sharing|sending|providing)) "
+    rf"(?:(?:an?|the|one|two|three|several|some|\d{{1,3}}|another) )?{_FILE}\b"
+    r"(?!.*\b(?:at|for|by|on|onto|every)\b|.*\bto (?!(?:this|the (?:chat|conversation|assistant))\b|(?:me|us)\b)"
+    r"|.*\bwith (?:(?:an?|h(?:is|er)|their|my|the(?! assistant\b)) |(?-i:[A-Z])))"
+    rf"|(?:an?|the|one|two|three|several|some)\s{_FILE} (?:was|were|has been|have been) (?:shared|sent|provided) "
+    r"by (?:the )?user\b",
+    re.IGNORECASE,
+)
+"""Handed to the assistant, for nobody else is named: only where the file is what the verb is about."""
+
+_HANDED_ZH = re.compile(
+    r"(?:用户|我)(?:(?:刚刚?|已经?|正在|又|还)+(?:发送|分享|提供|发来?)(?:了|过)?|(?:发送|分享|提供|发来?)(?:了|过)|发来)"
+    r"[一二两三几\d]*[张份个些篇]?(?:文件|文档|附件|图片|照片|截图|表格|资料|简历|报告|数据集|幻灯片|压缩包|pdf|csv)"
+    r"(?:给助手)?[。.]?$",
     re.IGNORECASE,
 )
 _MORE_EN = re.compile(
@@ -35,6 +57,8 @@ _MORE_ZH = re.compile(r"喜欢|偏好|讨厌|习惯|打算|总是|从不|住在|
 _ELSEWHERE = re.compile(
     r"\b(?:uploaded|uploading|attached|attaching)\b.{0,80}?\b(?:to|on|onto) "
     r"(?!(?:this|the|our) (?:chat|conversation|session|thread|assistant|message)\b|(?:me|us|you)\b)\w"
+    r"|\b(?:uploaded|uploading|attached|attaching)\b.{0,80}?\bfor "
+    r".{0,30}?\b(?:portal|website|site|platform|application)\b"
     r"|(?:上传|传)(?:了|过)?[^。！？]{0,30}?到(?!这里|这儿|对话|会话|本次|聊天|助手)\w"
     r"|把[^。！？]{1,30}(?:上传|传)到(?!这里|这儿|对话|会话|本次|聊天|助手)\w",
     re.IGNORECASE,
@@ -42,7 +66,7 @@ _ELSEWHERE = re.compile(
 """Uploaded to another place than the conversation: something the user did."""
 
 _TRACE = re.compile(r"/mnt/user-data/uploads/|</?(?:uploaded_files|current_uploads)>", re.IGNORECASE)
-_UPLOAD = ("uplo", "attac", "上传", "附上", "附加")
+_UPLOAD = ("uplo", "attac", "shar", "sent ", "sending ", "provid", "上传", "附上", "附加", "发", "分享", "提供")
 """Each event holds one of these, in whatever case."""
 
 _GAP = re.compile(r"((?<=[.!?])\s+|(?<=[。！？]))")
@@ -76,6 +100,8 @@ def _is_event(sentence: str) -> bool:
         return True
     if _ELSEWHERE.search(text):
         return False
+    if _HANDED_EN.match(text) or _HANDED_ZH.match(text):
+        return True
     if _EVENT_ZH.match(text):
         return not _MORE_ZH.search(text)
     return bool(_EVENT_EN.match(text) and _FILE_EN.search(text) and not _MORE_EN.search(text))

@@ -58,10 +58,10 @@ from memd.memory.gates.refusal import hand_refusal, sentence_refusal, summary_re
 from memd.memory.gates.uploads import without_upload_events
 from memd.memory.hand.formats import Parcel
 from memd.memory.listing import as_stored
-from memd.memory.new_facts import aside, base_fact
+from memd.memory.new_facts import base_fact
 from memd.memory.quotes import MAX_QUOTE_CHARS
 from memd.memory.said.changes import SaidChange
-from memd.memory.text import one_line
+from memd.memory.text import aside, one_line
 from memd.push.redaction import redact
 from memd.push.times import iso, moment
 

@@ -47,9 +47,9 @@ from memd.memory.facts import (
 from memd.memory.gates.refusal import MAX_SUMMARY_CHARS
 from memd.memory.hand import steps
 from memd.memory.hand.steps import Author, Edited
-from memd.memory.new_facts import aside, base_fact
+from memd.memory.new_facts import base_fact
 from memd.memory.session_facts import renewed
-from memd.memory.text import one_line
+from memd.memory.text import aside, one_line
 from memd.push.redaction import redact
 from memd.push.times import iso
 

@@ -28,7 +28,7 @@ from memd.memory.said.changes import SaidChange
 from memd.memory.scoped import all_facts, home_of, of_scope, with_facts_of
 from memd.memory.text import one_line
 
-PROVEN_ONLY = ("evidence", "provenBy", "origin", "confirmations", "lastConfirmedAt", "saidAt", "lastSaid")
+PROVEN_ONLY = ("evidence", "provenBy", "origin", "confirmations", "lastConfirmedAt", "saidAt", "saidOn", "lastSaid")
 """Fields about a fact's old words; they go to the archive with them."""
 
 

@@ -26,7 +26,6 @@ from memd.memory.facts import (
     is_manual,
     is_note,
     origin_of,
-    person_of,
     proven_by,
     quotes_of,
     scope_of,
@@ -40,6 +39,7 @@ from memd.memory.gates.uploads import is_upload_event
 from memd.memory.parsing import broken_fields
 from memd.memory.said.turns import Said
 from memd.memory.text import normal_key, one_line, same_key
+from memd.memory.whom import whom_of
 from memd.ops.audit.aging import lifetime
 from memd.push.answers import strength_of
 from memd.push.redaction import find, holds_secret, redact
@@ -118,7 +118,7 @@ def _duplicate(document: Document, _: datetime, settings: ApplySettings) -> Iter
     for place, fact in _facts(document):
         content = content_of(fact)
         alike = Alike(content, settings.near_duplicate)
-        statement = _Statement(fact, scope_of(fact), person_of(fact), same_key(content), normal_key(content), alike)
+        statement = _Statement(fact, scope_of(fact), whom_of(fact), same_key(content), normal_key(content), alike)
         kinds = [(_alike(statement, other, settings.near_duplicate), other) for other in before]
         kind, other = max(kinds, key=lambda kind: _STRENGTH.index(kind[0]), default=("", statement))
         if kind:
