@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Iterator
 from datetime import date
 from functools import cached_property
+from itertools import combinations, product
 from pathlib import Path
 
 from memd.push.patterns import Lists, prepared
@@ -51,9 +52,16 @@ _AFTERNOON = re.compile(r"(?<![\d.,:])(1[3-9]|2[0-3])(?=:\d\d|\s?[h点时時])")
 _CLOCK = re.compile(r"(?<![\d.,:])(\d{1,2})(?::|\s?(?:h|点|时)\s?)(\d{2})(?!\d)")
 _ZH_MONTH = re.compile(r"\d{1,2}\s?月(?:份|底|初|中)?")
 _PARTS_OF_HOUR = {"half_hour": {30}, "quarters": {15, 45}}
+_AND_A_HALF = re.compile("(\\d+|[a-z]+) and a half|([一二两三四五六七八九十\\d]+)[年个岁]半")
+_METRES = re.compile("([12一二两])\\s?米([一二三四五六七八九\\d]{1,2})(?!\\d)")
+"""A height: 一米七五."""
+
 _LISTING = re.compile(r"[\w’'-]+(?:(?:, |、)[\w’' -]{1,30}){1,8}(?:,? (?:and|und|et|y|e) |[和、])\w")
 _COMMA = re.compile("[,、](?! (?:and|und|et|y|e) )")
 _WORD = re.compile(r"[^\W\d_]+")
+_MOST_AGES = 30
+"""Numbers whose differences are looked at; so many are said in no turn but a list."""
+
 _TENS = range(20, 100, 10)
 _CONNECTING = frozenset({"and", "und", "et", "y", "e", "a"})
 _ONES = frozenset({"one", "ein", "un", "une", "uno", "una"})
@@ -103,7 +111,13 @@ class SaidNumbers:
 
     @cached_property
     def _years(self) -> set[float]:
-        return {full for value in self._values for full in self._full_years(value)}
+        spans = {abs(one - other) for one, other in combinations(self._ages, 2)}
+        return {full for value in self._values | spans for full in self._full_years(value)}
+
+    @cached_property
+    def _ages(self) -> list[float]:
+        """What may be an age or a count of years: of two of them the difference is a time, "since I was 12, I'm 34"."""
+        return sorted(value for value in self._values if 1 <= value < 100 and value == int(value))[:_MOST_AGES]
 
     def missing(self, fact: str) -> str:
         """The first number of a fact that neither stands in the sources nor can be reckoned from them; "": none."""
@@ -179,6 +193,21 @@ def _read(text: str) -> Iterator[float]:
     for run in {run[:_LONGEST] for run in _ZH.findall(text)}:
         yield from _zh_values(run)
     yield from _listed(text)
+    for latin, chinese in _AND_A_HALF.findall(text):
+        yield from (value + 0.5 for value in _value_of(latin or chinese))
+    for metres, rest in _METRES.findall(text):
+        for whole, part in product(_value_of(metres), _value_of(rest)):
+            height = whole * 100 + (part if part >= 10 else part * 10)
+            yield from (height, height / 100)
+
+
+def _value_of(word: str) -> list[float]:
+    """The readings of one number in digits, or as a word."""
+    if word.isdecimal():
+        return [float(word[:_LONGEST])]
+    if word in _ONES:
+        return [1.0]
+    return [_words()[word]] if word in _words() else _zh_values(word) if _ZH.fullmatch(word) else []
 
 
 def _listed(text: str) -> Iterator[float]:
