@@ -141,6 +141,7 @@ def test_every_module_is_in_the_table() -> None:
         "completion",
         "doubtful",
         "every_user",
+        "held_back",
         "fact_changes",
         "fact_filters",
         "interrupt",
