@@ -75,7 +75,9 @@ def clean() -> Document:
     old = fact(900, "The user lived in Braga", archivedAt="2026-11-02T00:00:00.000Z", archiveReason="replaced")
     manual = {**fact(901, "用户的生日在三月"), "source": "manual", "confidence": 1.0}
     del manual["evidence"]
-    about = fact(902, "The user lives in Porto", subject={"person": "Ada", "relationship": "the user's sister"})
+    about = fact(
+        902, "The user's sister Ada lives in Porto", subject={"person": "Ada", "relationship": "the user's sister"}
+    )
     correction = fact(903, "Use tabs in Go files", category="correction", createdAt="2024-01-01T00:00:00Z")
     cut = fact(904, "The user keeps the gateway's key in a vault")
     cut["evidence"][0]["quote"] = "my key is [redacted:key], I keep it in a vault"

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 import redis
-from support import execute
+from support import execute, next_millisecond
 
 from memd.config import Settings
 from memd.context import Context, Key, Message, identify
@@ -100,5 +100,6 @@ def test_a_server_that_lost_its_data_orders_above_what_it_had(client: redis.Redi
     for name in client.scan_iter(f"{P}:*"):
         if name != f"{P}:config".encode():
             client.delete(name)
+    next_millisecond(client)
     send(client, verbs.push(context()))
     assert claim(client, settings).messages[0].order > before

@@ -9,7 +9,7 @@ from functools import partial
 import orjson
 import pytest
 import redis
-from support import Cli, daemon, execute, wait_for
+from support import Cli, daemon, execute, next_millisecond, wait_for
 
 from memd.client import Memd
 from memd.config import Settings
@@ -40,17 +40,6 @@ def kill(client: redis.Redis, settings: Settings, code: str = "E_TEST") -> str:
     return taken[-1].id
 
 
-def later(client: redis.Redis) -> None:
-    """Wait until what dies now dies later than what died before: deaths are told apart by the server's millisecond."""
-
-    def millisecond() -> int:
-        seconds, micros = client.time()
-        return int(seconds) * 1000 + int(micros) // 1000
-
-    before = millisecond()
-    wait_for(lambda: millisecond() > before, "the server's next millisecond")
-
-
 def texts(found: Claim) -> list[str]:
     return [message.content for message in found.messages]
 
@@ -74,7 +63,7 @@ def test_letters_are_read_a_page_at_a_time(
     for number, user in enumerate(("ana", "ben", "ana", "cai", "ana")):
         memd.push(turns("one"), thread_id=f"t{number}", user_id=user, now=True)
         kill(client, settings, f"E_{user.upper()}")
-        later(client)
+        next_millisecond(client)  # deaths are told apart by it
     first = memd.dead_page(limit=2)
     assert [letter.thread_id for letter in first.letters] == ["t4", "t3"]
     assert (first.total, first.codes, first.looked_at) == (5, {"E_ANA": 3, "E_CAI": 1, "E_BEN": 1}, 5)

@@ -68,6 +68,17 @@ def wait_for(condition: Callable[[], T], name: str, timeout_s: float = 60) -> T:
         tick.wait(min(0.05, 0.005 + waited / 10))  # what is looked at costs its server and this process time as well
 
 
+def next_millisecond(client: redis.Redis) -> None:
+    """Wait until the server's clock, which the inbox orders by, shows another millisecond."""
+
+    def millisecond() -> int:
+        seconds, micros = client.time()
+        return int(seconds) * 1000 + int(micros) // 1000
+
+    before = millisecond()
+    wait_for(lambda: millisecond() > before, "the server's next millisecond")
+
+
 SPIN_S = 0.05
 """Processor time of the loop that measures the load of this machine."""
 

@@ -93,13 +93,13 @@ def test_upload_events_of_a_document_go_with_the_next_update() -> None:
 DATA = Path(__file__).parents[1] / "data"
 
 
-@pytest.mark.parametrize("row", map(json.loads, (DATA / "aliased_facts.jsonl").read_text("utf-8").splitlines()))
+@pytest.mark.parametrize("row", [*map(json.loads, (DATA / "aliased_facts.jsonl").read_text("utf-8").splitlines())])
 def test_the_alias_fact_means_identity_only_where_it_says_who_the_user_is(row: dict[str, str]) -> None:
     """Name, origin, home, work and family; not what the user is doing, plans or uses."""
     assert category_named("fact", SETTINGS.categories, row["content"]) == row["category"]
 
 
-@pytest.mark.parametrize("row", map(json.loads, (DATA / "uploads.jsonl").read_text("utf-8").splitlines()))
+@pytest.mark.parametrize("row", [*map(json.loads, (DATA / "uploads.jsonl").read_text("utf-8").splitlines())])
 def test_what_is_handed_to_the_assistant_is_an_upload(row: dict[str, str]) -> None:
     """What goes to somebody else, or is a habit, is something the user did."""
     assert is_upload_event(row["content"]) is (row["label"] == "drop")
