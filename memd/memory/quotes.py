@@ -50,7 +50,9 @@ _CLUSTER = re.compile(f".[{_COMPOSING}]+", re.DOTALL)
 _PUNCTUATION = re.compile(r"[^\w]{1,20}")
 _BETWEEN_DIGITS = re.compile(r"(?<=\d)[^\w%‰°$€£¥]+(?=\d)")
 _SIGNS = "%‰°$€£¥"
-_ATTACHED = re.compile(r"(?<=[^\W_])[#+]+|(?<!\S)[-−](?=\d)")
+_ATTACHED = re.compile(r"[#+\-−](?:(?<=[^\W_][#+])[#+]*|(?<=[-−])(?<!\S[-−])(?=\d))")
+"""It begins with the sign, so that texts without one cost nothing."""
+
 _DASHES = dict.fromkeys("‐‑‒–—−－", "-")
 
 

@@ -31,7 +31,12 @@ _IBAN = re.compile(r"\b[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,3})?\b
 _PLAIN = bytes.maketrans(b"0123456789", bytes(range(10)))
 _DOUBLED = bytes.maketrans(b"0123456789", bytes([0, 2, 4, 6, 8, 1, 3, 5, 7, 9]))
 _GROUP = re.compile(r"\d+")
-_SEED = re.compile(r"""(?<![a-z])[a-z]{3,8}(?:[\s,;|"'-]{1,5}(?:\d\d?[.):]?[\s"']{1,2})?[a-z]{3,8}(?![a-z])){11,}+""")
+_ROW = re.compile(r"""(?<![a-z])[a-z]{3,8}(?:[\s,;|"'-]{1,5}(?:\d\d?[.):]?[\s"']{1,2})?[a-z]{3,8}(?![a-z]))++""")
+"""Words in a row that may be a seed phrase. Of any number: from each word of a short row it would be tried again."""
+
+_SHORTEST_ROW = 4 * SEED_WORDS - 1
+"""Characters of a seed phrase at least."""
+
 _WORD = re.compile("[a-z]+")
 
 
@@ -90,7 +95,9 @@ def _is_card(digits: str) -> bool:
 
 def seed_phrases(lowered: str, hints: Sequence[str]) -> Iterator[tuple[int, int]]:
     """The places of seed phrases in a text in lower case. Without a hint in the text, the checksum must be right."""
-    for row in _SEED.finditer(lowered):
+    for row in _ROW.finditer(lowered):
+        if len(row[0]) < _SHORTEST_ROW:
+            continue
         run: list[re.Match[str]] = []
         for word in (*_WORD.finditer(lowered, *row.span()), None):
             if word is not None and word[0] in seed_words():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 from msgspec import inspect as types
@@ -14,6 +14,7 @@ from memd.memory.document import SECTIONS
 _NOT_PLAIN = re.compile(r"[\W_]+")
 
 
+@lru_cache(maxsize=1024)  # each name is asked for several times, in every reply
 def plain(name: str) -> str:
     """A name without case, underscores and spaces, so that `new_facts` is `newFacts`."""
     return _NOT_PLAIN.sub("", name).casefold()

@@ -28,6 +28,7 @@ _MARKED = re.compile(
     r'"[^"\n]{1,600}"|“[^“”\n]{1,600}”|„[^„“”\n]{1,600}[“”]|«[^«»\n]{1,600}»|「[^「」\n]{1,600}」|『[^『』\n]{1,600}』'
     r"|(?<!\w)['‘](?=\w)[^'’‘\n]{1,600}(?:['’]\w[^'’‘\n]{0,600}){0,20}['’](?!\w)"
 )
+_MARK = re.compile("[\"“„«「『'‘]")
 _SENTENCE_END = re.compile(r"[.!?。！？\n]")
 _WORD = re.compile(r"\w+")
 _CJK = re.compile(f"[{CJK}]")
@@ -42,7 +43,7 @@ def is_quoted(text: str, start: int, end: int) -> bool:
     text, start, end = text[first : end + _LINE], start - first, end - first
     spans = [
         marked.span()
-        for marked in _MARKED.finditer(text)
+        for marked in (_MARKED.finditer(text) if _MARK.search(text) else ())
         if marked.start() < end and start < marked.end() and _is_speech(marked[0]) and not _is_own(text, marked.start())
     ]
     outside = "".join(

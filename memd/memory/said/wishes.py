@@ -35,6 +35,7 @@ _LISTS = Lists(Path(__file__).parent / "wishes", "harmless", "excuses", "verbs",
 _QUOTED = re.compile(
     r"\"[^\"\n]{1,300}\"|(?<!\w)'[^'\n]{2,200}'(?!\w)|「[^」\n]{1,300}」|『[^』\n]{1,300}』|《[^》\n]{1,80}》|«[^»\n]{1,300}»"
 )
+_QUOTE = re.compile("[\"'「『《«]")
 _SENTENCE = re.compile(r"[^.!?。！？\n]+(?:\.(?=\w)[^.!?。！？\n]*)*[.!?。！？]*")
 _BREAK = re.compile(r"[,;:.!?，；：。！？\n–—]")
 _MAX_CLAUSE = 120
@@ -213,7 +214,8 @@ def _looked_at(text: str) -> tuple[str, list[_Found]]:
 def _own(text: str, folded: str) -> str:
     """The user's own words in a text, folded, with everything else blanked out. `folded`: its ends, folded."""
     own = own_words(text)
-    return _QUOTED.sub(_gap, folded if own == text else _folded(_ends(own)))
+    words = folded if own == text else _folded(_ends(own))
+    return _QUOTED.sub(_gap, words) if _QUOTE.search(words) else words
 
 
 def _firsts(found: list[_Found]) -> dict[str, _Found]:
