@@ -109,7 +109,8 @@ class Orders:
         )
         """Whether it holds an order, a permission or markup anywhere; mere words to the assistant are none."""
 
-        is_plain = len(readings) == 1 and not self.found and "&" not in text and not _encoded(text)
+        may_decode = any(_BASE64.search(run) or _HEX.search(run) for run in _encoded(text))
+        is_plain = len(readings) == 1 and not self.found and "&" not in text and not may_decode
         self._likely = likely[0] if is_plain else None
 
     def refusal_of(self, sentences: str) -> str | None:
