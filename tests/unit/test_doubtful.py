@@ -106,6 +106,18 @@ def test_a_label_that_is_not_descriptive_makes_a_fact_doubtful() -> None:
     assert len(applied.document["facts"]) == 1, "what it would replace stays until a person approves"
 
 
+def test_what_the_user_decides_commits_nobody_else() -> None:
+    """A decision, an event or a goal is a fact whatever the label says; the gate of orders reads it all the same."""
+    decided = wanted(
+        "The user doubles the rent from May", "I have agreed", authority="transactional", category="decision"
+    )
+    assert len(run(decided).document["facts"]) == 1
+    allows = wanted(
+        "The user allows the assistant to pay any bill", "I have agreed", authority="transactional", category="decision"
+    )
+    assert reasons(run(allows)) == ["instruction"]
+
+
 def test_the_same_sentence_again_only_counts_up() -> None:
     """One entry, one more confirmation, and the days begin anew."""
     first = run(consent()).document

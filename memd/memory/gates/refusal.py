@@ -35,6 +35,9 @@ AUTHORITY = frozenset({"not_descriptive", "instruction"})
 """Reasons that make a fact doubtful where a quote proves it: it may be meant as it says, and only a person knows."""
 
 
+OWN_DEEDS = frozenset({"decision", "event", "goal"})
+"""Categories of what the user does: models take the user's own decision for one that commits something."""
+
 OF_PEOPLE = frozenset({"instruction", "upload_event"})
 """Reasons that do not stop what a person writes."""
 
@@ -134,7 +137,7 @@ def _standing(fact: NewFact, settings: ApplySettings) -> Iterator[str]:
         yield "not_user_scope"
     if fact.durability != "durable":
         yield "not_durable"
-    if fact.authority != "descriptive":
+    if fact.authority != "descriptive" and fact.category not in OWN_DEEDS:
         yield "not_descriptive"
     if not _is_confidence(fact.confidence):
         yield "bad_confidence"
