@@ -104,7 +104,7 @@ def apply(  # noqa: PLR0913  (what an update needs; callers name all but the fir
         return Applied(document, (), (), (), ())
     draft = Draft(document, origin, settings)
     wishes = Wishes(origin, sent, UserMessages(origin.thread_id, sent, new), update.forgotten_facts)
-    messages = UserMessages(origin.thread_id, sent, new - origin.asked.asking)
+    messages = UserMessages(origin.thread_id, wishes.without_them(sent), new)
     update = with_full_ids(update, draft.known | known_besides(draft.old, scopes_of(origin.session, sent), projects))
     scoping = Scoping(draft, update, sent, taken, messages, projects)
     entries: list[OutboxEntry] = []

@@ -13,6 +13,8 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+from msgspec import structs
+
 from memd.context import Message
 from memd.extraction.update import ForgottenFact
 from memd.memory import doubtful, refused, scoped, suspended, taking_out
@@ -37,7 +39,7 @@ from memd.memory.said.named_wish import asks_to_forget, may_ask_to_forget
 from memd.memory.said.removal import remove_turns
 from memd.memory.said.taking import sentences_in
 from memd.memory.said.turns import NOTHING_SAID
-from memd.memory.said.wishes import says_more_than_a_wish, stands_in, tells_of_a_wish, wish_of, wishes_in
+from memd.memory.said.wishes import behind_wishes, says_more_than_a_wish, stands_in, tells_of_a_wish, wish_of, wishes_in
 from memd.memory.to_forget import NO_WISH, ToForget
 
 MOST = 3
@@ -65,7 +67,10 @@ class Wishes:
         """By the id of a fact what proves it in these messages."""
         unread = origin.asked.unread
         self._unread = UserMessages(origin.thread_id, unread, {message.identity for message in unread})
-        self._wished = [text for identity, text in self._own.items() if identity in origin.asked.asking]
+        self._behind = {
+            identity: behind_wishes(text) for identity, text in self._own.items() if identity in origin.asked.asking
+        }
+        """Of the messages that only ask to forget what they say: what they say afterwards."""
         self.quoted = frozenset(identity for item in named for identity in self._asking(item.quote))
         """The identities of the messages that ask to forget what the extractor names."""
 
@@ -79,9 +84,17 @@ class Wishes:
         """Why quotes prove nothing; `asked_not_to` for what the user said off the record."""
         return "asked_not_to" if any(map(self._unread.hold, quotes)) else self._messages.why_not(quotes)
 
+    def without_them(self, sent: Sequence[Message]) -> list[Message]:
+        """The messages; those that ask to forget what they say only with what stands behind the wish."""
+        return [
+            structs.replace(one, content=self._behind[one.identity]) if one.identity in self._behind else one
+            for one in sent
+        ]
+
     def cut(self, summary: str) -> str:
-        """A summary without the sentences that tell what a message which only asks to forget says."""
-        parts = (part for text in self._wished for part in sentences_in(text))
+        """A summary without the sentences that tell what a message says which it asks to forget."""
+        asked = (self._own[name].removesuffix(behind) for name, behind in self._behind.items())
+        parts = (part for text in asked for part in sentences_in(text))
         told = [matter for part in parts for matter in matters_in(part, whole=True)]
         return without_sentences(summary, _Named(told)) if told else summary
 

@@ -78,22 +78,22 @@ def test_what_is_forgotten_leaves_every_copy(asking: MakeSettings, model: ModelS
     ("wish", "quote", "salary"),
     [
         (
-            "The desk is good. The adoption thing, please forget I ever told you about that. I earn 83,000 a year.",
+            "I earn 83,000 a year. The adoption thing, please forget I ever told you about that. Football is on now.",
             "The adoption thing, please forget I ever told you about that",
             "I earn 83,000 a year",
         ),
         (
-            "那就不动了。我跟你讲过领养的事，这个你忘掉吧，家里人不乐意。我一年挣83000。",
+            "我一年挣83000。我跟你讲过领养的事，这个你忘掉吧，家里人不乐意。Football is on now.",
             "领养的事，这个你忘掉吧",
             "我一年挣83000",
         ),
     ],
     ids=["English", "Chinese"],
 )
-def test_the_extractor_reads_what_a_wish_means_and_nothing_else_comes_of_that_turn(
+def test_the_extractor_reads_what_a_wish_means_and_only_what_comes_after_it_is_a_fact(
     asking: MakeSettings, model: ModelServer, wish: str, quote: str, salary: str
 ) -> None:
-    """The turn is sent, so that the fact can be named; no fact, no summary and no turn is made of it."""
+    """The turn is sent, so that the fact can be named; before its wish it gives no fact, and it is not kept."""
     settings = asking()
     with daemon(settings), Memd(settings) as app:
         tell = teller(app, model)
@@ -109,15 +109,16 @@ def test_the_extractor_reads_what_a_wish_means_and_nothing_else_comes_of_that_tu
             newFacts=[
                 new_fact("The user earns 83,000 a year", salary),
                 new_fact("The user likes tea", "I like tea"),
+                new_fact("The user plays football now", "Football is on now"),
             ],
-            summaries={"personalContext": f"Likes tea. {salary}."},
+            summaries={"personalContext": f"Likes tea. {salary}. Football is on."},
         )
         asked = str(model.requests[-1].body)
         assert quote in asked
         assert told.refused == {"asked_not_to": 1}
         document = app.document("ana")
-        assert [one["content"] for one in document["facts"]] == ["The user likes tea"]
-        assert document["user"]["personalContext"]["summary"] == "Likes tea."
+        assert [one["content"] for one in document["facts"]] == ["The user likes tea", "The user plays football now"]
+        assert document["user"]["personalContext"]["summary"] == "Likes tea. Football is on."
         assert quote.encode() not in b"".join(path.read_bytes() for path in settings.data_dir.rglob("said-*"))
 
 

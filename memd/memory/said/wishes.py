@@ -126,6 +126,15 @@ def _rest(text: str, words: str, found: Sequence[_Found]) -> int:
     return start if opens and _says_something(words[:start]) else 0
 
 
+def behind_wishes(text: str) -> str:
+    """What a turn says after the last sentence with a wish, which points back; "" where that cannot be told."""
+    words, found = _looked_at(text)
+    if not found or len(words) != len(text):
+        return ""
+    last = max(one.end for one in found)
+    return text[next((one.end() for one in _SENTENCE.finditer(words) if one.end() >= last), len(text)) :]
+
+
 def says_more_than_a_wish(quote: str, turn: str) -> bool:
     """Whether a quote of a turn says something besides the turn's wishes and what is to be forgotten of the turn."""
     words, found = _looked_at(turn)
