@@ -49,8 +49,11 @@ LONG = (
 
 GOT_WORSE = "unit/test_shipped.py::test_nothing_has_got_worse"
 
+LINEAR = ["-m", "long", "-q", "unit/test_slow_texts.py", "-k", "a_stage_takes"]
+
 SMOKE = (
     Search("evaluation", lambda _: [*PYTEST, "-m", "long", "-q", GOT_WORSE], seconds=0),
+    Search("linear time", lambda _: [*PYTEST, *LINEAR], seconds=0),
     Search("browser", lambda _: [*PYTEST, "-m", "browser", "-q", "-rs", "-k", "smoke", "browser"], seconds=0),
     Search("requests", lambda _: ["-m", "support.http_fuzz", "--phases", "fuzzing", "--examples", "1"], seconds=0),
     Search("frameworks", lambda _: ["-m", "support.frameworks", "--smoke"], seconds=0),
@@ -58,7 +61,7 @@ SMOKE = (
     Search("RQ 3, OpenTelemetry", lambda _: ["-m", "support.newest", "--smoke"], seconds=0),
     Search("TypeScript", lambda _: [*PYTEST, "-m", "long", "-q", "-rs", "doors/test_typescript.py"], seconds=0),
 )
-"""Without kills, histories, forgettings and slow texts, which `make test` has some of. `make test-browser`,
+"""Without kills, histories and forgettings, which `make test` has some of. `make test-browser`,
 `make test-store`, `make test-newest` and `make test-clients` do the rest of theirs."""
 
 AT_ONCE = 2

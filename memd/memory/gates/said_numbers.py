@@ -52,11 +52,11 @@ _AFTERNOON = re.compile(r"(?<![\d.,:])(1[3-9]|2[0-3])(?=:\d\d|\s?[h点时時])")
 _CLOCK = re.compile(r"(?<![\d.,:])(\d{1,2})(?::|\s?(?:h|点|时)\s?)(\d{2})(?!\d)")
 _ZH_MONTH = re.compile(r"\d{1,2}\s?月(?:份|底|初|中)?")
 _PARTS_OF_HOUR = {"half_hour": {30}, "quarters": {15, 45}}
-_AND_A_HALF = re.compile("(\\d+|[a-z]+) and a half|([一二两三四五六七八九十\\d]+)[年个岁]半")
+_AND_A_HALF = re.compile(r"(?<![a-z\d])(\d{1,9}|[a-z]{3,12}) and a half|([一二两三四五六七八九十\d]{1,4})[年个岁]半")
 _METRES = re.compile("([12一二两])\\s?米([一二三四五六七八九\\d]{1,2})(?!\\d)")
 """A height: 一米七五."""
 
-_LISTING = re.compile(r"[\w’'-]+(?:(?:, |、)[\w’' -]{1,30}){1,8}(?:,? (?:and|und|et|y|e) |[和、])\w")
+_LISTING = re.compile(r"(?<![\w’'-])[\w’'-]{1,30}(?:(?:, |、)[\w’' -]{1,30}){1,8}(?:,? (?:and|und|et|y|e) |[和、])\w")
 _COMMA = re.compile("[,、](?! (?:and|und|et|y|e) )")
 _WORD = re.compile(r"[^\W\d_]+")
 _MOST_AGES = 30
@@ -193,9 +193,9 @@ def _read(text: str) -> Iterator[float]:
     for run in {run[:_LONGEST] for run in _ZH.findall(text)}:
         yield from _zh_values(run)
     yield from _listed(text)
-    for latin, chinese in _AND_A_HALF.findall(text):
+    for latin, chinese in _AND_A_HALF.findall(text) if " and a half" in text or "半" in text else ():
         yield from (value + 0.5 for value in _value_of(latin or chinese))
-    for metres, rest in _METRES.findall(text):
+    for metres, rest in _METRES.findall(text) if "米" in text else ():
         for whole, part in product(_value_of(metres), _value_of(rest)):
             height = whole * 100 + (part if part >= 10 else part * 10)
             yield from (height, height / 100)
@@ -212,7 +212,7 @@ def _value_of(word: str) -> list[float]:
 
 def _listed(text: str) -> Iterator[float]:
     """How many things each list of a text names: "Mia, Theo and Ada" are three."""
-    for listing in _LISTING.findall(text):
+    for listing in _LISTING.findall(text) if ", " in text or "、" in text else ():
         yield float(len(_COMMA.findall(listing)) + 2)
 
 
