@@ -7,7 +7,7 @@ from collections.abc import Callable
 import orjson
 import pytest
 import redis
-from support import Cli, execute, part, wait_for
+from support import Cli, execute, next_millisecond, part, wait_for
 
 from memd.client import Memd
 from memd.config import Settings
@@ -36,6 +36,7 @@ def flood(client: redis.Redis, source: str, count: int) -> list[bytes]:
     for raw in pushes:
         client.rpush(source, raw)
         assert send(client, verbs.take_dead(raw, source, Rejected("E_JSON", "not valid JSON")))
+        next_millisecond(client)  # letters are told apart by it
     return pushes
 
 
