@@ -104,15 +104,16 @@ def apply(  # noqa: PLR0913  (what an update needs; callers name all but the fir
         return Applied(document, (), (), (), ())
     draft = Draft(document, origin, settings)
     wishes = Wishes(origin, sent, UserMessages(origin.thread_id, sent, new), update.forgotten_facts)
-    messages = UserMessages(origin.thread_id, wishes.without_them(sent), new)
+    heard = wishes.without_them(sent)
+    messages = UserMessages(origin.thread_id, heard, new)
     update = with_full_ids(update, draft.known | known_besides(draft.old, scopes_of(origin.session, sent), projects))
     scoping = Scoping(draft, update, sent, taken, messages, projects)
     entries: list[OutboxEntry] = []
     if new:
         maintenance = maintenance or Maintenance()
-        supported = Supported(draft, sent, projects)
+        supported = Supported(draft, heard, projects)
         steps_of = partial(
-            _Steps, messages=messages, wishes=wishes, outright=Outright(sent, messages), supported=supported
+            _Steps, messages=messages, wishes=wishes, outright=Outright(heard, messages), supported=supported
         )
         steps = steps_of(draft)
         drop_upload_events(draft)

@@ -91,12 +91,16 @@ class Wishes:
             for one in sent
         ]
 
+    @property
+    def _asked_texts(self) -> list[str]:
+        """What the messages that ask to forget what they say tell, up to the end of the wish."""
+        return [self._own[name].removesuffix(behind) for name, behind in self._behind.items()]
+
     def cut(self, summary: str) -> str:
         """A summary without the sentences that tell what a message says which it asks to forget."""
-        asked = (self._own[name].removesuffix(behind) for name, behind in self._behind.items())
-        parts = (part for text in asked for part in sentences_in(text))
+        parts = (part for text in self._asked_texts for part in sentences_in(text))
         told = [matter for part in parts for matter in matters_in(part, whole=True)]
-        return without_sentences(summary, _Named(told)) if told else summary
+        return without_sentences(summary, _Told(told, " ".join(self._asked_texts))) if told else summary
 
     def refuses(self, content: str, evidence: Sequence[Evidence]) -> bool:
         """Whether a fact is only a wish: each of its quotes stands in one, or its sentence tells of one."""
@@ -273,8 +277,7 @@ def _suspended(fact: Fact, meant: Collection[str], now: str) -> Fact:
 
 def _without(document: Document, asked: ToForget, draft: Draft) -> Document:
     """The document without the quotes of messages that go, and without other texts that hold what a wish names."""
-    if asked.pointed:
-        gone = asked.pointed
+    if gone := asked.pointed - asked.asking:  # what stands behind a wish is no part of it
         lists = {"facts": facts_of(document), "archive": archive_of(document), SCOPED: scoped.facts_of(document)}
         proven = {name: [without_proofs(fact, gone) for fact in facts] for name, facts in lists.items() if facts}
         document = {**document, **proven}
@@ -300,5 +303,18 @@ class _Named:
 
     def in_(self, sentence: str) -> bool:
         return any(matter.held_by(sentence) for matter in self._matters)
+
+    in_sentence = in_quote = in_
+
+
+class _Told(_Named):
+    """The same for sentences of which most words stand in a text, too: a short sentence tells of a long one."""
+
+    def __init__(self, matters: Sequence[Matter], text: str) -> None:
+        super().__init__(matters)
+        self._text = text
+
+    def in_(self, sentence: str) -> bool:
+        return super().in_(sentence) or any(one.held_by(self._text) for one in matters_in(sentence, whole=True))
 
     in_sentence = in_quote = in_

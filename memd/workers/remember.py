@@ -261,7 +261,7 @@ def _nothing_to_read(new: tuple[Message, ...], said: tuple[Message, ...], kept: 
             return kept.not_kept[asked_not_to.identity]
         return "acknowledgement" if any(message.role == "user" for message in new) else "no_user_turn"
     if settings.filtering.require_reply and "assistant" not in roles:
-        return "no_reply"
+        return "forget_wish" if any(message.identity in kept.asking for message in said) else "no_reply"
     return None
 
 

@@ -14,8 +14,13 @@ end
 -- Notes a key as one of its user's -> whether it is the only one. The second one brings the first one into line.
 local function add_to_user(P, owner, key)
   local added = call('SADD', P .. ':user:' .. owner, key) == 1
-  local cursor, members = unpack(call('SSCAN', P .. ':user:' .. owner, 0, 'COUNT', 2)) -- apps have no right to SCARD
-  if cursor ~= '0' or #members > 2 then return false end
+  local cursor, members = '0', {}
+  repeat -- apps have no right to SCARD; Redis 7.0 gives a small set in several pages
+    local page = call('SSCAN', P .. ':user:' .. owner, cursor, 'COUNT', 2)
+    cursor = page[1]
+    for _, member in ipairs(page[2]) do members[#members + 1] = member end
+  until cursor == '0' or #members > 2
+  if #members > 2 then return false end
   for _, other in ipairs(added and members or {}) do
     local bucket = other ~= key and fields_of(P, other, '.bucket')
     if bucket then line_up(P, bucket, other, last_order(P .. ':ctx:' .. other)) end

@@ -21,6 +21,9 @@ HELD = 0.6
 
 _LISTS = Lists(Path(__file__).parent / "wishes", "between", "hollow")
 _CJK = re.compile(f"[{CJK}]+")
+OF_VERBS = frozenset("掉记記光")
+"""Characters that are left of the verb of a wish, and name nothing alone."""
+
 _ENDING = re.compile(r"(?:ungen|ung|ing|ies|ied|ent|en|er|ed|es|em|os|as|[sendoay])\Z")
 _LEAST = 4
 """Letters of a word without its ending at least; a final s is cut from shorter ones too."""
@@ -76,7 +79,7 @@ def stems(text: str) -> frozenset[str]:
 
 def _matter(part: str) -> Matter:
     told = _LISTS["hollow"].sub(" ", part)
-    return Matter(stems(_CJK.sub(" ", told)), tuple(_CJK.findall(told)))
+    return Matter(stems(_CJK.sub(" ", told)), tuple(run for run in _CJK.findall(told) if run not in OF_VERBS))
 
 
 def _stem(word: str) -> str:

@@ -75,6 +75,7 @@ class _Draft:
             identity = self.messages[place].identity
             self.not_kept[identity] = why
             self.rests.pop(identity, None)
+            self.asking.discard(identity)
             if not quotable:
                 self.no_quotes.add(identity)
                 self.pointed.update([identity] if whole else [])
@@ -147,6 +148,10 @@ def may_keep(messages: Sequence[Message], off_from: int | None = None) -> Kept:
             is_off = wish.switch == "on"
         else:
             _fulfil(draft, place, wish)
+            if (
+                is_off or message.name is not None
+            ):  # nobody reads what is off the record, or what another one takes back
+                draft.asking.discard(message.identity)
     return draft.kept(is_off=is_off)
 
 

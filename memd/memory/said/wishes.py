@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from memd.memory.said.matter import Matter, matters_in
+from memd.memory.said.matter import OF_VERBS, Matter, matters_in
 from memd.memory.said.own_words import own_words
 from memd.push.patterns import Lists, prepared
 from memd.push.prefilter import Prefilter
@@ -44,6 +44,12 @@ _MAX_CLAUSE = 120
 _QUOTES = str.maketrans({"‘": "'", "’": "'", "`": "'", **dict.fromkeys("“”„", '"')})
 _WORD = re.compile(r"[^\W_]+")
 _CJK = re.compile("[\u3400-\u9fff]")
+_GOES_ON = re.compile(
+    r"\W*(?:[a-zà-ÿ]|(?i:and|also|same|likewise|especially|plus|including|und|auch|ebenso|et|aussi|y|también)\b"
+    r"|还有|也|以及|包括|连|[^.!?。！？\n]{0,80}(?i:\bi mean\b|\btoo\b|\bas well\b|也一样|也是|也别))"
+)
+"""A sentence behind a wish that may name more of what is to be forgotten."""
+
 _QUESTION = re.compile(r"\?\W*$|[吗嗎呢]\W*$")
 
 
@@ -132,7 +138,8 @@ def behind_wishes(text: str) -> str:
     if not found or len(words) != len(text):
         return ""
     last = max(one.end for one in found)
-    return text[next((one.end() for one in _SENTENCE.finditer(words) if one.end() >= last), len(text)) :]
+    behind = text[next((one.end() for one in _SENTENCE.finditer(words) if one.end() >= last), len(text)) :]
+    return "" if _GOES_ON.match(behind) else behind
 
 
 def says_more_than_a_wish(quote: str, turn: str) -> bool:
@@ -256,8 +263,8 @@ def _found(name: str, match: re.Match[str], start: int) -> _Found | None:
         groups = match.groupdict()
         named = groups.get("matter") or groups.get("clause") or ""
         matters = matters_in(named, whole=not groups.get("matter"))
-        if not matters:
-            return None
+        if not matters:  # 忘掉 and 忘记 point, where nothing but their own verb is left
+            return _Found("back", start + match.start(), start + match.end()) if OF_VERBS & set(named) else None
     return _Found(name, start + match.start(), start + match.end(), tuple(matters))
 
 

@@ -1,0 +1,57 @@
+"""What the extractor reads of wishes to forget, and what may be made of the words behind them."""
+
+from __future__ import annotations
+
+import pytest
+
+from memd.context import Message, identify
+from memd.memory.said.may_keep import may_keep
+from memd.memory.said.wishes import behind_wishes, wish_of
+
+TURN = "My wife has cancer. Please forget that. I earn 90k at Siemens."
+
+
+def asking(*texts: str, name: str | None = None) -> list[str]:
+    """The turns that the extractor reads although they prove nothing."""
+    said = identify("t", [Message("user", text, id=f"m{n}", name=name) for n, text in enumerate(texts)])
+    kept = may_keep(said)
+    return [message.content for message in said if message.identity in kept.asking]
+
+
+def test_a_turn_that_asks_to_forget_what_it_says_is_read() -> None:
+    assert asking(TURN) == [TURN]
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [(TURN, "That was off the record."), ("Incognito mode on.", TURN), (TURN, "Forget what I just said.")],
+)
+def test_nobody_reads_what_is_off_the_record(texts: tuple[str, ...]) -> None:
+    """Whatever it asks by itself, and whether it is said before or afterwards."""
+    assert asking(*texts) == []
+
+
+def test_another_speaker_takes_their_own_turn_back() -> None:
+    assert asking(TURN, name="Anna") == []
+
+
+@pytest.mark.parametrize(
+    ("text", "behind"),
+    [
+        (TURN, " I earn 90k at Siemens."),
+        ("Please forget that, i.e. her cancer and the Truvada.", ""),
+        ("Can you forget that? The HIV thing, I mean.", ""),
+        ("Please forget that. And the affair with Anna.", ""),
+        ("Please don't remember what I said about\nmy wife's cancer and\nthe drinking.", ""),
+    ],
+)
+def test_what_may_name_more_of_it_is_not_behind_a_wish(text: str, behind: str) -> None:
+    assert behind_wishes(text) == behind
+
+
+@pytest.mark.parametrize("text", ["请忘记这件事。", "请忘掉这件事。", "请把这件事忘掉。"])
+def test_a_wish_that_only_points_names_nothing(text: str) -> None:
+    """Not a character of its verb, which a journalist (记者) has too."""
+    wish = wish_of(text)
+    assert wish is not None
+    assert not any(matter.held_by("用户是一名记者，戒掉了烟") for matter in wish.matters)
