@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import cache
 from importlib import resources
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import redis
+from redis.client import Pipeline
 
 from memd.config import Settings
 from memd.context import FUNCTIONS_VERSION, WIRE_VERSION
@@ -46,11 +48,22 @@ OF_THE_BUILD = frozenset({"build", "wire", "answer_tokens", "push"})
 """What the functions read besides settings: it changes with memd, and nobody sets it."""
 
 
+Mark: TypeAlias = bytes | str | None
+"""Tells the scheduler that wrote the inbox's settings from others; None where none has."""
+
+WHATEVER: Final = object()
+"""In place of a mark: settings are written whosever stand there."""
+
+
 class Difference(NamedTuple):
-    """Settings of the inbox that are others here. `by_hand`: no scheduler wrote them; somebody edited the hash."""
+    """Settings of the inbox that are others here. `by_hand`: no scheduler wrote them; somebody edited the hash.
+
+    `seen`: the mark of the settings that these were compared with.
+    """
 
     names: tuple[str, ...] = ()
     by_hand: bool = False
+    seen: Mark = None
 
 
 def installed(client: redis.Redis) -> bool:
@@ -141,27 +154,38 @@ def _part(name: str) -> str:
     return resources.files("memd.inbox").joinpath("lua", f"{name}.lua").read_text(encoding="utf-8")
 
 
-def install(client: redis.Redis, settings: Settings) -> bool:
-    """Load the function libraries and write their settings; False if the server already has a newer build."""
+def install(client: redis.Redis, settings: Settings, seen: Mark | object = WHATEVER) -> bool:
+    """Load the function libraries and write their settings, all at once, unless the server has a newer build.
+
+    `seen`: the mark of the settings that these may replace. Returns False, with nothing done, when others stand there
+    by now: a scheduler was faster.
+    """
     try:
-        build = build_of(client.hget(f"{P}:config", "build"))
-        if build > BUILD:
-            return False
-        config = _config(settings)
-        client.hset(f"{P}:config", "push", config["push"])  # before the functions that read it
-        for source in libraries().values():
-            client.function_load(source, replace=True)
-        if 0 < build < FIRST_WITH_LINES:
-            _line_up(client)
-        held = client.hmget(f"{P}:config", BUDGETS)
-        changed = not all(_is(value or b"0", config[name]) for name, value in zip(BUDGETS, held, strict=True))
-        client.hset(
-            f"{P}:config", items=["settings", _mark(config), *(part for pair in config.items() for part in pair)]
-        )
-        if changed:  # keys that wait for the old budgets are checked again at once
-            client.zunionstore(f"{P}:rationed", {f"{P}:rationed": 0})
+        if 0 < build_of(client.hget(f"{P}:config", "build")) < FIRST_WITH_LINES:
+            _line_up(client, settings)
+        with client.pipeline() as pipe:
+            while True:
+                with suppress(redis.WatchError):  # a beat, or another scheduler, came between: look again
+                    return _write(pipe, _config(settings), seen)
     except redis.RedisError as error:
         translate(error, client)
+
+
+def _write(pipe: Pipeline, config: Mapping[str, int | str], seen: Mark | object) -> bool:
+    """One try. Raises WatchError, with nothing done, when something of the hash changed meanwhile."""
+    pipe.watch(f"{P}:config")  # type: ignore[no-untyped-call]  # redis-py leaves this one untyped
+    build, mark, *held = pipe.hmget(f"{P}:config", ["build", "settings", *BUDGETS])
+    if build_of(build) > BUILD:
+        return True
+    if seen is not WHATEVER and mark != seen:
+        return False
+    pipe.multi()
+    for source in libraries().values():
+        pipe.function_load(source, replace=True)
+    pipe.hset(f"{P}:config", items=["settings", _mark(config), *(part for pair in config.items() for part in pair)])
+    if not all(_is(value or b"0", config[name]) for name, value in zip(BUDGETS, held, strict=True)):
+        pipe.zunionstore(f"{P}:rationed", {f"{P}:rationed": 0})  # what waits for the old budgets is checked at once
+    pipe.execute()
     return True
 
 
@@ -186,11 +210,11 @@ def differing(client: redis.Redis, settings: Settings) -> Difference:
     except redis.RedisError as error:
         translate(error, client)
     if build_of(build) != BUILD:
-        return Difference()
+        return Difference(seen=mark)
     by_hand = _is(mark, _mark(ours))
     pairs = zip(names, theirs, strict=True)
     known = (name for name, value in pairs if not _is(value, ours[name]) and (value is not None or by_hand))
-    return Difference(tuple(known), by_hand)
+    return Difference(tuple(known), by_hand, mark)
 
 
 def _is(value: Any, ours: object) -> bool:
@@ -198,12 +222,15 @@ def _is(value: Any, ours: object) -> bool:
 
 
 def _mark(config: Mapping[str, int | str]) -> str:
-    """Tells the scheduler that wrote the inbox's settings from others: whoever has the same ones writes the same."""
+    """The mark of these settings: whoever has the same ones writes the same."""
     return hashlib.sha256(repr(sorted(config.items())).encode()).hexdigest()[:16]
 
 
-def _line_up(client: redis.Redis) -> None:
+def _line_up(client: redis.Redis, settings: Settings) -> None:
     """Give the pending keys of an older build their places in line; repeating it does no harm."""
+    client.hset(f"{P}:config", "push", _config(settings)["push"])  # before the functions that read it
+    for source in libraries().values():
+        client.function_load(source, replace=True)
     for row in ("due", "rationed", "batched", "busy"):
         cursor = "0"
         while (cursor := text(client.fcall(f"memd_line_up_{FUNCTIONS_VERSION}", 1, P, row, cursor))) != "0":

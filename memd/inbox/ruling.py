@@ -51,20 +51,24 @@ class Ruling:
         self._others_at = -math.inf
         """When the last beat was not ours, on this host's monotonic clock."""
 
-    def require_no_rival(self, is_stopping: Callable[[], bool]) -> None:
-        """Wait until nobody with other settings is alive, SILENT_S at most. Raises OtherSettings when somebody is."""
+    def require_no_rival(self, is_stopping: Callable[[], bool]) -> library.Mark:
+        """Wait until nobody with other settings is alive, SILENT_S at most. Raises OtherSettings when somebody is.
+
+        Returns the mark of the settings that may be replaced: those of whoever comes meanwhile may not.
+        """
         found = library.differing(self._client, self._settings)
         first = self._beats() if found.names and not found.by_hand else None
         if first is None:
-            return
+            return found.seen
         until = time.monotonic() + SILENT_S
         while time.monotonic() < until and not is_stopping():
             time.sleep(LOOK_S)
             if self._beats() not in (first, None):
                 raise OtherSettings(RIVAL.format(", ".join(found.names)))
+        return found.seen
 
-    def beat(self) -> tuple[str, ...]:
-        """Say that a scheduler with these settings is alive. Returns the settings that were edited by hand.
+    def beat(self) -> library.Difference:
+        """Say that a scheduler with these settings is alive. Returns what is different here: edited by hand.
 
         Raises OtherSettings when another scheduler has taken over.
         """
@@ -78,7 +82,7 @@ class Ruling:
         with suppress(NotReady):  # the functions are gone, and are put back in this round
             send(self._client, verbs.beat(beat))
             self._last = str(beat).encode()
-        return found.names if found.by_hand else ()
+        return found if found.by_hand else library.Difference(seen=found.seen)
 
     def step_down(self) -> None:
         """Say that this scheduler ends, so that nobody has to wait for its beats; unless others go on."""

@@ -107,9 +107,11 @@ class Scheduler:
         while not self._stopping:
             try:
                 server_check.require(self._client, self._settings)
+                seen = library.WHATEVER
                 if not self._take_over:
-                    self._ruling.require_no_rival(lambda: self._stopping)
-                self._install()
+                    seen = self._ruling.require_no_rival(lambda: self._stopping)
+                if not self._install(seen):
+                    continue
                 self._ruling.beat()
             except (AccountRefused, StoreUnfit):  # only a person can fix it, and the one who started us is present
                 raise
@@ -120,9 +122,11 @@ class Scheduler:
                 self._log.info(Event.SCHEDULER_STARTED)
                 return
 
-    def _install(self) -> None:
+    def _install(self, seen: library.Mark | object) -> bool:
+        """Returns False when another scheduler set the inbox up meanwhile."""
         try:
-            library.install(self._client, self._settings)
+            if not library.install(self._client, self._settings, seen):
+                return False
             library.bind_store(self._client, self._store)
             if keeps_said(self._settings) and library.note_first_said(self._client):
                 self._log.warning(Event.SAID_KEPT, days=self._settings.said.days, off="said.enabled: false")
@@ -131,6 +135,7 @@ class Scheduler:
             if not library.installed(self._client):
                 raise
             self._watch.stale = True
+        return True
 
     def _round(self) -> float:
         """Run what is due now; return the seconds to sleep."""

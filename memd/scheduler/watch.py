@@ -38,11 +38,12 @@ class Watch:
         if not library.installed(self._client):
             self._log.error(Event.SERVER_EMPTIED)
             self.stale = True
-        if edited := self._ruling.beat():
-            self._log.warning(Event.SETTINGS_EDITED, names=list(edited))
+        found = self._ruling.beat()
+        if found.names:
+            self._log.warning(Event.SETTINGS_EDITED, names=list(found.names))
             self.stale = True
         if self.stale:
-            self._install()
+            self._install(found.seen)
         with suppress(StoreUnavailable):  # whoever uses the store meets the same error; the inbox goes on without it
             library.require_store(self._client, self._store)
         if self._fails_over and failover.is_another(self._client):
@@ -60,9 +61,10 @@ class Watch:
         leases = send(self._client, failover.adopt())
         self._log.warning(Event.SERVER_ADOPTED, leases=leases, struck=struck)
 
-    def _install(self) -> None:
+    def _install(self, seen: library.Mark) -> None:
         try:
-            library.install(self._client, self._settings)
+            if not library.install(self._client, self._settings, seen):
+                return  # another scheduler was faster: the next beat says whether it has taken over
             library.bind_store(self._client, self._store)
         except InboxFull:  # at its memory limit the server loads no functions; those already loaded drain it
             return

@@ -41,10 +41,28 @@ def test_a_scheduler_with_other_settings_ends_unless_it_takes_over(
             with part("scheduler", one) as third:
                 assert exit_code(third, 20) == 78
             assert quiet_ms(client) == b"500"
+        with part("scheduler", one) as fourth, part("scheduler", other, words=["--take-over"]):
+            assert exit_code(fourth, 20) == 78
+            assert quiet_ms(client) == b"500"
     said = "".join(log.read_text() for log in sorted(one.data_dir.glob("scheduler*.log")))
     assert said.count("E_OTHER_SETTINGS") >= 2
     assert "quiet_ms, lease_ms" in said
     assert "Traceback" not in said
+
+
+def test_settings_replace_only_those_that_were_seen(client: redis.Redis, configured: MakeSettings) -> None:
+    """Whoever was faster than a scheduler that starts keeps its settings; a beat meanwhile is nobody's settings."""
+    client.delete(f"{P}:config")
+    one, other = configured(scheduler__quiet_s=1), configured(scheduler__quiet_s=0.5)
+    nothing = library.differing(client, one).seen
+    assert library.install(client, one, nothing)
+    ones = library.differing(client, one).seen
+    assert not library.install(client, other, nothing)
+    assert quiet_ms(client) == b"1000"
+    client.hset(f"{P}:config", "beat", 1)
+    assert library.install(client, other, ones)
+    assert not library.install(client, one, ones)
+    assert quiet_ms(client) == b"500"
 
 
 def test_on_a_full_server_a_scheduler_with_other_settings_ends_as_well(
