@@ -25,6 +25,10 @@ Number = Annotated[int, Meta(ge=0, le=100_000)]
 REQUIRED = ("summaries", "newFacts", "confirmedFacts", "retiredFacts")
 """The parts that a model is asked for in every reply."""
 
+AFFECTED = "affected"
+"""Asked for before all parts, and read by nobody: a model that has first looked up which facts the messages bear on
+leaves fewer of them standing beside what takes their place (evaluation/README.md, "Looked up first")."""
+
 
 class UpdatePart(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
     """Part of an update: camelCase in JSON, without unknown fields or conversions between types."""
@@ -180,7 +184,8 @@ def json_schema(extras: Extras = PLAIN) -> dict[str, Any]:
     """
     full = schema(Update)
     result: dict[str, Any] = _structure(full, full["$defs"])
-    result["required"] = list(REQUIRED)
+    result["required"] = [AFFECTED, *REQUIRED]
+    result["properties"] = {AFFECTED: {"type": "array", "items": {"type": "string"}}, **result["properties"]}
     summaries = {name: {"type": "string"} for name in SECTIONS}  # a Struct would be closed by itself, a mapping is not
     if not extras.profile:
         del result["properties"]["profile"]

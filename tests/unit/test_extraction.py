@@ -688,7 +688,7 @@ def test_content_that_is_not_one_update_is_refused(messages_server: ModelServer,
 def test_the_schema_sent_is_the_schema_checked() -> None:
     """Objects are closed, the model must send every part the decoder requires, and no union slows decoding."""
     schema = json_schema()
-    assert schema["required"] == list(EMPTY)
+    assert schema["required"] == ["affected", *EMPTY]
     fact = schema["properties"]["newFacts"]["items"]
     assert set(fact["required"]) == set(FACT)
     assert {"validDays", "sourceError", "subject", "backstory", "replaces"} == set(fact["properties"]) - set(FACT)

@@ -18,6 +18,7 @@ from msgspec import inspect as types
 from memd.extraction.reply.lenient_json import UNUSABLE
 from memd.extraction.reply.names import SECTION_NAMES, SYNONYMS, fields_of, holds_items, plain
 from memd.extraction.update import (
+    AFFECTED,
     REQUIRED,
     BadReply,
     ConfirmedFact,
@@ -65,6 +66,7 @@ class Mending:
 
     def update(self, value: dict[str, Any]) -> Update:
         """The update without its refused items. Raises BadReply when a part is no list, or no item is left."""
+        value = {name: inner for name, inner in value.items() if name != AFFECTED}
         if any(holds_items(inner) for name, inner in value.items() if plain(name) not in fields_of(Update)):
             raise BadReply("unknown_part")  # `facts` for `newFacts`: leaving it out would lose what was said
         parts = self._named(value, Update)

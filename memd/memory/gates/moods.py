@@ -37,6 +37,7 @@ _LISTS = Lists(
     "told",
     "self",
     "supposes",
+    "returns",
     "jokes",
     "plays",
     "harmless",
@@ -83,7 +84,7 @@ def mood(fact: str, text: str, start: int, end: int) -> Mood:
     if not hedged and all(map(_only_asks, sentences, begun)):
         return "question"
     before = text[max(0, start - _NEAR) : start]
-    if not hedged and all(_supposes(sentence, before) for sentence in sentences):
+    if not hedged and all(_supposes(one, before) for one in _back_from_supposing(sentences, text[start:end])):
         return "hypothetical"
     if not _LISTS["denied"].search(plain) and _is_denied(sentences, plain, fold(text[start:end])):
         return "negation"
@@ -148,6 +149,15 @@ def _only_asks(sentence: str, begun: str) -> bool:
 
 def _supposes(sentence: str, before: str) -> bool:
     return _LISTS["supposes"].search(sentence) is not None or _LISTS["plays"].search(fold(before)) is not None
+
+
+def _back_from_supposing(sentences: Sequence[str], passage: str) -> Iterator[str]:
+    """The sentences from the words on that lead a passage back to what is: "if I were rich I'd move, but I rent"."""
+    passage = fold(passage)
+    for sentence in sentences:
+        place = sentence.find(passage)
+        back = [found.start() for found in _LISTS["returns"].finditer(sentence) if found.start() <= place]
+        yield sentence[back[-1] :] if back else sentence
 
 
 def _is_taken_back(text: str, start: int, end: int) -> bool:
