@@ -23,6 +23,7 @@ from memd.memory.facts import id_of, quotes_any
 from memd.memory.projects.shared import Projects, SharedProject
 from memd.memory.said import off_record
 from memd.memory.said.may_keep import Kept, may_keep
+from memd.memory.said.wishes import behind_wishes
 from memd.memory.scoped import all_facts
 from memd.memory.scoping import visible_to
 from memd.memory.store.protocol import Tombstone
@@ -235,7 +236,9 @@ def _readable(messages: Iterable[Message], kept: Kept, *, knows: bool) -> Iterat
     for message in messages:
         if message.identity in kept.rests:
             yield structs.replace(message, content=kept.rests[message.identity])
-        elif message.identity not in kept.no_quotes or (knows and message.identity in kept.asking):
+        elif message.identity not in kept.no_quotes or (
+            message.identity in kept.asking and (knows or behind_wishes(message.content))
+        ):
             yield message
 
 
