@@ -49,9 +49,15 @@ def test_what_may_name_more_of_it_is_not_behind_a_wish(text: str, behind: str) -
     assert behind_wishes(text) == behind
 
 
-@pytest.mark.parametrize("text", ["请忘记这件事。", "请忘掉这件事。", "请把这件事忘掉。"])
+@pytest.mark.parametrize("text", ["请忘记这件事。", "请把这件事忘掉。", "その話は忘れて。", "それは忘れて"])
 def test_a_wish_that_only_points_names_nothing(text: str) -> None:
     """Not a character of its verb, which a journalist (记者) has too."""
     wish = wish_of(text)
     assert wish is not None
-    assert not any(matter.held_by("用户是一名记者，戒掉了烟") for matter in wish.matters)
+    assert not any(matter.held_by("用户是一名记者，戒掉了烟，そば が好き") for matter in wish.matters)
+
+
+@pytest.mark.parametrize("text", ["我之前说远程就是摸鱼的话收回，在家效率高多了", "I take back what I said about Rust, it's great"])
+def test_a_view_taken_back_is_no_wish_to_forget(text: str) -> None:
+    """The new one is a fact, and takes the place of the old one."""
+    assert wish_of(text) is None

@@ -217,6 +217,9 @@ def test_a_date_reckoned_in_another_calendar_is_doubtful() -> None:
         ("I live on chips, just kidding!", "Hello.", "I live on chips", "The user lives on chips.", False),
         ("我去卖肾了（开玩笑）", "嗯。", "我去卖肾了", "用户要卖肾。", False),
         ("I live on chips, no joke.", "Hello.", "I live on chips", "The user lives on chips.", True),
+        ("If I won a million I'd move, but I rent a flat.", "Hi.", "I rent a flat", "The user rents a flat.", True),
+        ("If I won a million I'd move, but I would rent.", "Hi.", "I would rent", "The user rents.", False),
+        ("我要是有一百万就辞职了，但我现在只租得起房。", "嗯。", "只租得起房", "用户租房住。", True),
     ],
 )
 def test_what_no_quote_states_is_doubtful(said: str, before: str, quote: str, content: str, stored: bool) -> None:
