@@ -57,7 +57,7 @@ def test_a_wish_that_only_points_names_nothing(text: str) -> None:
     assert not any(matter.held_by("用户是一名记者，戒掉了烟，そば が好き") for matter in wish.matters)
 
 
-@pytest.mark.parametrize("text", ["我之前说远程就是摸鱼的话收回，在家效率高", "I take back what I said of Rust, it's great"])
+@pytest.mark.parametrize("text", ["我之前说远程就是摸鱼的话收回，效率高", "I take back what I said of Rust, I like it"])
 def test_a_view_taken_back_is_no_wish_to_forget(text: str) -> None:
     """The new one is a fact, and takes the place of the old one."""
     assert wish_of(text) is None
