@@ -158,7 +158,7 @@ class World:
     def forget(self) -> None:
         """Forget somebody; maybe the server is away, maybe the process dies, maybe others push at the same time."""
         user = self.rng.choice(USERS)
-        before = self.tombstones.generation(user)
+        before, open_before = self.tombstones.generation(user), self.tombstones.unfinished()
         away = self.rng.random() < 0.4
         if away:
             self.say(user, raw=True, take_in=False)
@@ -169,9 +169,10 @@ class World:
         steps = self.rng.randrange(40) if self.rng.random() < 0.6 else -1
         ended = self.child(lambda: self.forgetting().run(Wish(user)), steps)
         self.races += 1
-        certain = ended or self.tombstones.generation(user) > before
+        opened = [wish for wish in self.tombstones.unfinished() if wish not in open_before]  # an older one takes less
+        certain = ended or self.tombstones.generation(user) > before or any(wish.user_id == user for wish in opened)
         for said in known:
-            if certain or any(wish.user_id == user for wish in self.tombstones.unfinished()):
+            if certain:
                 said.fate = "gone"
             elif said.fate == "stored":
                 said.fate = "either"

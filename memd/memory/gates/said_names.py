@@ -165,8 +165,8 @@ class SaidNames:
 
     def _is_translated(self, name: str, fact: str) -> bool:
         """Whether what was said is in another script, or in another language with names that the fact may translate."""
-        if self._has_cjk:
-            return not _CJK.search(fact)
+        if self._has_cjk:  # "Hangzhou (杭州)" is English, 用户用Go写代码 is not
+            return len(_CJK.findall(fact)) < len(_WORD.findall(_CJK.sub(" ", fact)))
         if self._foreign < 0:
             return False
         theirs = self._said_names - {_plain(name) for name in _names(fact, opening=True)}
