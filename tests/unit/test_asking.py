@@ -61,3 +61,18 @@ def test_a_wish_that_only_points_names_nothing(text: str) -> None:
 def test_a_view_taken_back_is_no_wish_to_forget(text: str) -> None:
     """The new one is a fact, and takes the place of the old one."""
     assert wish_of(text) is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "My boss drinks. Don't remember this.",
+        "My boss drinks. Don't note that down, I just had to tell someone.",
+        "我妈和我爸最近闹得厉害。这话你别记啊，我就跟你倒倒苦水",
+    ],
+)
+def test_a_wish_in_a_later_sentence_is_about_the_ones_before(text: str) -> None:
+    """Also where it opens its sentence, and where more is said behind it that tells nothing."""
+    wish = wish_of(text)
+    assert wish is not None
+    assert (wish.reach, wish.rest) == ("turn", 0)

@@ -53,6 +53,9 @@ _GOES_ON = re.compile(
 _QUESTION = re.compile(r"\?\W*$|[吗嗎呢]\W*$")
 
 
+_INTRODUCES = re.compile(r"\s?(?:down|下来)?\s?(?:[:：–—]|[,，]? ?(?:but|aber|但|不过))")
+"""Behind a wish not to keep something, where what it is about follows."""
+
 LOOK_AT = 7_000
 """Characters at each end of a text that are read for wishes; a longer one is mostly pasted."""
 
@@ -119,17 +122,21 @@ def wish_of(text: str) -> AskedNot | None:
 
 
 def _rest(text: str, words: str, found: Sequence[_Found]) -> int:
-    """The end of the sentences before the first wish, where it opens its sentence and what it is about comes after."""
+    """The end of the sentences before the first wish, where it opens its sentence and what it is about comes after.
+
+    "Don't note this: …" is about what follows; "don't note this, I just had to tell you" may be about what stands before.
+    """
     first = min(found, key=lambda one: one.start)
     if (
         first.name not in ("off", "unkept", "next")
+        or (first.name == "unkept" and not _INTRODUCES.match(words, first.end))
         or len(words) != len(text)
         or not _says_something(_folded(text)[first.end :])  # also what reads like a pasted text
     ):
         return 0
     start = max((one.end() for one in _SENTENCE.finditer(words, 0, first.start) if one.end() <= first.start), default=0)
     opens = not any(map(str.isalnum, words[start : first.start]))
-    return start if opens and _says_something(words[:start]) else 0
+    return len(words[:start].rstrip()) if opens and _says_something(words[:start]) else 0
 
 
 def behind_wishes(text: str) -> str:
@@ -211,18 +218,18 @@ def _looked_at(text: str) -> tuple[str, list[_Found]]:
     words = _own(text, folded)
     literals = prefilter.literals_in(words)
     found: list[_Found] = []
-    for sentence in _SENTENCE.finditer(words) if prefilter.could_match(literals) else ():
-        tried = set(prefilter.select_part(literals, sentence[0]))
-        if tried and not _LISTS["verbs"].search(sentence[0]):
+    for match in _SENTENCE.finditer(words) if prefilter.could_match(literals) else ():
+        sentence = match[0].lstrip()  # patterns anchor at its first word
+        tried = set(prefilter.select_part(literals, sentence))
+        if tried and not _LISTS["verbs"].search(sentence):
             tried = {pattern for pattern in tried if pattern.name != "named"}
-        likely = [(pattern, match) for pattern in tried if (match := pattern.compiled.search(sentence[0]))]
+        likely = [pattern for pattern in tried if pattern.compiled.search(sentence)]
         if likely:
-            turned = ((pattern, pattern.compiled.search(sentence[0])) for pattern in _inverted())
-            likely += [(pattern, match) for pattern, match in turned if match]
-        said = _LISTS["harmless"].sub(_gap, sentence[0]) if likely else ""
-        for pattern, first in likely:
-            match = first if said == sentence[0] else pattern.compiled.search(said)
-            if match and (one := _found(pattern.name, match, sentence.start())):
+            likely += [pattern for pattern in _inverted() if pattern.compiled.search(sentence)]
+        said = _LISTS["harmless"].sub(_gap, sentence) if likely else ""
+        for pattern in likely:
+            place = pattern.compiled.search(said)
+            if place and (one := _found(pattern.name, place, match.end() - len(sentence))):
                 found.append(one)
     return words, found
 
