@@ -124,7 +124,7 @@ def wish_of(text: str) -> AskedNot | None:
 def _rest(text: str, words: str, found: Sequence[_Found]) -> int:
     """The end of the sentences before the first wish, where it opens its sentence and what it is about comes after.
 
-    "Don't note this: …" is about what follows; "don't note this, I just had to tell you" may be about what stands before.
+    "Don't note this: …" is about what follows; "don't note this, I had to tell you" may be about what stands before.
     """
     first = min(found, key=lambda one: one.start)
     if (
