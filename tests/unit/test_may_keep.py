@@ -196,6 +196,7 @@ def test_of_turns_that_hold_only_part_of_it_the_nearest_goes() -> None:
     [
         ("I moved to Porto. Off the record: I hate my boss.", "I moved to Porto."),
         ("我搬到上海了。私下说，我怀孕了。", "我搬到上海了。"),
+        ("My rent goes up in May. And don't save this: I hate my boss.", "My rent goes up in May."),
         ("I hate my boss. That was off the record.", None),
         ("Hi. Off the record: I hate my boss.", None),
         ("I hate my boss, off the record. What now?", None),

@@ -56,6 +56,9 @@ _QUESTION = re.compile(r"\?\W*$|[吗嗎呢]\W*$")
 _INTRODUCES = re.compile(r"\s?(?:down|下来)?\s?(?:[:：–—]|[,，]? ?(?:but|aber|但|不过))")
 """Behind a wish not to keep something, where what it is about follows."""
 
+_CONNECTS = re.compile(r"\W*(?:(?:and|but|also|oh|so|btw|und|y|et|还有|另外|对了)\W*)?")
+"""Before a wish that opens its sentence."""
+
 LOOK_AT = 7_000
 """Characters at each end of a text that are read for wishes; a longer one is mostly pasted."""
 
@@ -135,7 +138,7 @@ def _rest(text: str, words: str, found: Sequence[_Found]) -> int:
     ):
         return 0
     start = max((one.end() for one in _SENTENCE.finditer(words, 0, first.start) if one.end() <= first.start), default=0)
-    opens = not any(map(str.isalnum, words[start : first.start]))
+    opens = _CONNECTS.fullmatch(words, start, first.start) is not None
     return len(words[:start].rstrip()) if opens and _says_something(words[:start]) else 0
 
 
