@@ -41,9 +41,11 @@ NOT_TYPED = {
 
 NOT_HERE = {
     "js": "run by test_docs where Node is",
+    "py": "run by make test-frameworks, where the framework is",
     "ts": "run by make test-clients",
     "go": "a fragment",
     "nginx": "a fragment",
+    "yaml": "a fragment",
     "text": "not code",
 }
 """Languages of blocks that are not typed into a shell."""
