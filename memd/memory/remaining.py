@@ -17,6 +17,7 @@ from memd.memory.duplicates import IS_CJK, tokens
 from memd.memory.fact_ids import new_id
 from memd.memory.facts import archive_note, archive_reason, content_of, id_of, quotes_of, replaced_by
 from memd.memory.gates.refusal import content_refusal
+from memd.memory.gates.said_names import is_common
 from memd.memory.outdated import names_of
 from memd.memory.purge import names_in
 from memd.memory.superseding import Later, words_of
@@ -63,8 +64,8 @@ def keep_rest(draft: Draft, sent: Sequence[Message]) -> None:
 
 
 def _names_more(content: str, known: frozenset[str]) -> bool:
-    """Whether a sentence has a name that no fact has now."""
-    return any(not _DIGIT.search(name) for name in names_of(content) - known)
+    """Whether a sentence has a name that no fact has now; a day or month is none."""
+    return any(not (_DIGIT.search(name) or is_common(name)) for name in names_of(content) - known)
 
 
 def rest_of(old: Fact, new: Sequence[Fact], told: Sequence[str], over: Sequence[str]) -> list[str]:

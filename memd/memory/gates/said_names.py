@@ -72,6 +72,11 @@ def _same() -> dict[str, frozenset[str]]:
     return {name: group for group in groups for name in group}
 
 
+def is_common(name: str) -> bool:
+    """Whether a word with a capital is no name of anybody or anything, as those of days and months."""
+    return _plain(name) in _common()
+
+
 def places_in(text: str) -> frozenset[str]:
     """The known places that a Chinese text names, as written there."""
     return frozenset(name for name in _places() if name in text) if _CJK.search(text) else frozenset()

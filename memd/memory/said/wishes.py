@@ -56,6 +56,7 @@ _QUESTION = re.compile(r"\?\W*$|[吗嗎呢]\W*$")
 _INTRODUCES = re.compile(r"\s?(?:down|下来)?\s?(?:[:：–—]|[,，]? ?(?:but|aber|但|不过))")
 """Behind a wish not to keep something, where what it is about follows."""
 
+_COLON = ":：–— "
 _CONNECTS = re.compile(r"\W*(?:(?:and|but|also|oh|so|btw|und|y|et|还有|另外|对了)\W*)?")
 """Before a wish that opens its sentence."""
 
@@ -129,10 +130,10 @@ def _rest(text: str, words: str, found: Sequence[_Found]) -> int:
 
     "Don't note this: …" is about what follows; "don't note this, I had to tell you" may be about what stands before.
     """
-    first = min(found, key=lambda one: one.start)
+    first = found[0]
     if (
         first.name not in ("off", "unkept", "next")
-        or (first.name == "unkept" and not _INTRODUCES.match(words, first.end))
+        or (first.name == "unkept" and not _INTRODUCES.match(words, len(words[: first.end].rstrip(_COLON))))
         or len(words) != len(text)
         or not _says_something(_folded(text)[first.end :])  # also what reads like a pasted text
     ):
@@ -213,7 +214,7 @@ def tells_of_a_wish(content: str) -> bool:
 
 
 def _looked_at(text: str) -> tuple[str, list[_Found]]:
-    """The user's own words in a turn, and every match of a wish in them."""
+    """The user's own words in a turn, and every match of a wish in them, in their order."""
     prefilter = _prefilter()
     folded = _folded(_ends(text))
     if not prefilter.finds(folded):
@@ -234,7 +235,7 @@ def _looked_at(text: str) -> tuple[str, list[_Found]]:
             place = pattern.compiled.search(said)
             if place and (one := _found(pattern.name, place, match.end() - len(sentence))):
                 found.append(one)
-    return words, found
+    return words, sorted(found, key=lambda one: (one.start, one.end, one.name))
 
 
 def _own(text: str, folded: str) -> str:
