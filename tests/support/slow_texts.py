@@ -47,7 +47,8 @@ PIECES = (
     "0123456789abcdef", "AC", "pin 1234 ", " ", "\n", "～", "－", "T3BlbkFJ", "1Q~",
     "pass x x x x x x ", "--token ", "//x/:_authToken=npm_", "/+=", "好", "thanks ", "你 ", "`", "no, ",
     "/user:a ", "abcd.\n", "I am. ", "\"a\" ", "about me:\n", "pin:abc1 ", "pin is ", "token: ",
-    "my password for a b c ", "https://", "https://hooks", "<tool_response>", "<tool_response>\n```\n", "Action: a\nObservation: b\n",
+    "my password for a b c ", "https://", "https://hooks", "<tool_response>", "<tool_response>\n```\n",
+    "Action: a\nObservation: b\n",
 )  # fmt: skip
 """The worst known repetitions, and what patterns look for."""
 
