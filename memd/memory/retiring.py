@@ -20,6 +20,10 @@ from memd.memory.sayings import UNKNOWN, Saying
 MAX_REPLACED_BY_ONE = 3
 """Facts that one new fact may replace."""
 
+MAX_BY_MESSAGE = 3
+"""Facts that may be replaced on the word of each message, also beyond `apply.max_retired_facts`: in a talk about a
+summer 13 replacements were right, and the limit of 10 left three old values standing."""
+
 ALWAYS = 5
 """Bare retirements that every memory allows in an update, however small it is."""
 
@@ -50,7 +54,10 @@ class Retirements:
         most = settings.max_retired_facts
         self._bare = min(most, max(ALWAYS, int(settings.max_retired_share * facts)))
         self._replaced = most
+        self._by_message = MAX_BY_MESSAGE if most else 0
         self._by: Counter[str] = Counter()
+        """Replaced facts, by the new fact in their place and by the messages that prove it."""
+
         self._earlier = withheld_of(document)
         self._withheld: list[Withheld] = []
 
@@ -62,9 +69,10 @@ class Retirements:
             granted = self._bare > 0
             self._bare -= granted
         else:
-            granted = self._replaced > 0 and self._by[wish.replaced_by] < MAX_REPLACED_BY_ONE
+            said = [name for name in wish.proofs if self._by[name] < self._by_message]
+            granted = self._by[wish.replaced_by] < MAX_REPLACED_BY_ONE and (self._replaced > 0 or bool(said))
             self._replaced -= granted
-            self._by[wish.replaced_by] += granted
+            self._by.update([wish.replaced_by, *wish.proofs] if granted else [])
         return granted
 
     def withhold(self, wish: Ending, why: str, now: str, source: str) -> None:

@@ -288,9 +288,32 @@ def test_an_update_that_retires_everything_is_capped() -> None:
     applied = run(update, document)
     assert len(applied.retired) == 3 + 5
     assert set(reasons(applied)) == {"unknown_id", "too_many_retired"}
-    assert len(run(update, document, max_retired_facts=2).retired) == 2 + 2
+    assert len(run(update, document, max_retired_facts=2).retired) == 3 + 2
     assert len(run(update, document, max_retired_share=0.45).retired) == 3 + 9
     assert len(run(update, document, max_retired_facts=0).retired) == 0
+
+
+def test_a_long_talk_may_replace_three_facts_a_message() -> None:
+    """A message proves three replacements, however many the update has; one message alone stays below the limit."""
+    cats = ("Ada", "Bo", "Cleo", "Dot", "Eli", "Fay", "Gus", "Hal", "Ivy", "Jo", "Kit", "Leo", "Mia", "Ned", "Oz")
+    document = holding(*(known(f"fact_{n:08x}", f"The user has the cat {cat}") for n, cat in enumerate(cats)))
+
+    def replaced(messages: int) -> int:
+        sent = identify("t", [Message("user", f"We gave {cat} away.", id=cat) for cat in cats])
+        facts = tuple(
+            wanted(f"{cat} has a new home", f"gave {cat} away", replaces=(f"fact_{n:08x}",))
+            for n, cat in enumerate(cats)
+        )
+        if messages == 1:
+            sent = identify("t", [Message("user", " ".join(one.content for one in sent), id="all")])
+        else:
+            facts = tuple(
+                structs.replace(fact, evidence=(Evidence(n, fact.evidence[0].quote),)) for n, fact in enumerate(facts)
+            )
+        return len(apply(document, Update(new_facts=facts), sent, sent, ORIGIN, SETTINGS).retired)
+
+    assert replaced(messages=1) == SETTINGS.max_retired_facts
+    assert replaced(messages=len(cats)) == len(cats)
 
 
 def test_ids_of_other_documents_are_refused() -> None:
