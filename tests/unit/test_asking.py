@@ -39,6 +39,7 @@ def test_another_speaker_takes_their_own_turn_back() -> None:
     ("text", "behind"),
     [
         (TURN, " I earn 90k at Siemens."),
+        ("We split up. Forget that please. what I do want kept: I live in Leeds.", "I live in Leeds."),
         ("Please forget that, i.e. her cancer and the Truvada.", ""),
         ("Can you forget that? The HIV thing, I mean.", ""),
         ("Please forget that. And the affair with Anna.", ""),

@@ -34,7 +34,8 @@ class Kept:
     """Those of them that ask to forget something: the extractor reads them, for what they mean, and nothing else."""
 
     rests: Mapping[str, str] = field(default_factory=dict)
-    """Of those with sentences before what is off the record: these sentences, which may be read and quoted."""
+    """Of those with sentences before what is off the record, or behind it with what to keep all the same: these
+    sentences, which may be read and quoted."""
 
     before: Literal["", "turn", "thread"] = ""
     """What a wish takes along of the time before these messages: the thread's last turns of the user with their
@@ -167,8 +168,10 @@ def _fulfil(draft: _Draft, place: int, wish: AskedNot) -> None:
     draft.drop(turn, wish.why, quotable=not wish.own)
     if wish.own and wish.why == "forget_wish" and wish.reach == "turn":
         draft.asking.add(draft.messages[place].identity)
-    if wish.rest:
-        draft.rests[draft.messages[place].identity] = draft.messages[place].content[: wish.rest]
+    if (wish.rest or wish.kept_from) and draft.messages[place].identity not in draft.asking:
+        said = draft.messages[place].content
+        parts = [said[: wish.rest], said[wish.kept_from :] if wish.kept_from else ""]
+        draft.rests[draft.messages[place].identity] = "\n".join(filter(None, map(str.strip, parts)))
     if wish.matters:
         draft.reach_matters(place, wish)
     elif wish.reach == "thread":

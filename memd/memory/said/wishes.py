@@ -29,7 +29,7 @@ _ORDER = ("thread", "next", "earlier", "back", "off", "unkept", "forget")
 """The lists of wishes; of several in one turn the first in this order counts, after `named`."""
 
 _COUNTS = {"two": 2, "three": 3, "four": 4}
-_LISTS = Lists(Path(__file__).parent / "wishes", "harmless", "excuses", "verbs", "reports", *_COUNTS)
+_LISTS = Lists(Path(__file__).parent / "wishes", "harmless", "excuses", "verbs", "reports", "keeps", *_COUNTS)
 """The lists of words that say how many turns back a wish reaches."""
 
 _QUOTED = re.compile(
@@ -78,6 +78,9 @@ class AskedNot(NamedTuple):
     rest: int = 0
     """Characters at the turn's start that it is not about: sentences before one that opens with it."""
 
+    kept_from: int = 0
+    """Where the turn says, behind its wishes, what is to be kept all the same; 0: nowhere."""
+
     switch: Switch = ""
     """Whether from here on nothing is to be kept ("incognito on"), or no longer so."""
 
@@ -122,7 +125,7 @@ def wish_of(text: str) -> AskedNot | None:
     wish = _wish(words, _firsts(found))
     if wish is None or not wish.own or wish.reach != "turn" or wish.switch:
         return wish
-    return wish._replace(rest=_rest(text, words, found))
+    return wish._replace(rest=_rest(text, words, found), kept_from=_kept_from(text, words, found))
 
 
 def _rest(text: str, words: str, found: Sequence[_Found]) -> int:
@@ -143,11 +146,18 @@ def _rest(text: str, words: str, found: Sequence[_Found]) -> int:
     return len(words[:start].rstrip()) if opens and _says_something(words[:start]) else 0
 
 
+def _kept_from(text: str, words: str, found: Sequence[_Found]) -> int:
+    keeps = _LISTS["keeps"].search(words, found[-1].end) if len(words) == len(text) else None
+    return keeps.end() if keeps and _says_something(words[keeps.end() :]) else 0
+
+
 def behind_wishes(text: str) -> str:
     """What a turn says after the last sentence with a wish, which points back; "" where that cannot be told."""
     words, found = _looked_at(text)
     if not found or len(words) != len(text):
         return ""
+    if kept_from := _kept_from(text, words, found):
+        return text[kept_from:]
     last = max(one.end for one in found)
     behind = text[next((one.end() for one in _SENTENCE.finditer(words) if one.end() >= last), len(text)) :]
     return "" if _GOES_ON.match(behind) else behind
