@@ -198,6 +198,10 @@ def test_of_turns_that_hold_only_part_of_it_the_nearest_goes() -> None:
         ("我搬到上海了。私下说，我怀孕了。", "我搬到上海了。"),
         ("My rent goes up in May. And don't save this: I hate my boss.", "My rent goes up in May."),
         ("I hate my boss. That was off the record.", None),
+        (
+            "咖啡我也减了，一天一杯。别记下来的一句：我投了简历。可以记的是我带两个实习生。",
+            "咖啡我也减了，一天一杯。\n我带两个实习生。",
+        ),
         ("I owe 3,000, don't keep it. What I do want kept: the office moved to Leven.", "the office moved to Leven."),
         ("我姐婚姻出了问题，别记。要记的是她五月来英国看我们。", "她五月来英国看我们。"),
         ("Hi. Off the record: I hate my boss.", None),

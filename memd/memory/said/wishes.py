@@ -53,7 +53,7 @@ _GOES_ON = re.compile(
 _QUESTION = re.compile(r"\?\W*$|[吗嗎呢]\W*$")
 
 
-_INTRODUCES = re.compile(r"\s?(?:down|下来)?\s?(?:[:：–—]|[,，]? ?(?:but|aber|但|不过))")
+_INTRODUCES = re.compile(r"\s?(?:down|下来)?(?:的(?:一句|这句|话|事|是)*)?\s?(?:[:：–—]|[,，]? ?(?:but|aber|但|不过))")
 """Behind a wish not to keep something, where what it is about follows."""
 
 _COLON = ":：–— "
