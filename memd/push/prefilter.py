@@ -96,9 +96,17 @@ class Prefilter(Generic[V]):
             yield from (value for value, _ in owners)
 
     def literals_in(self, text: str) -> list[str]:
-        """The required literals that occur in a text."""
-        text = _as_bytes(_fold(text) if self._folded else text)
-        return list(set(map(_LITERAL, self._automaton.iter(text)))) if self._owners else []
+        """The literals in a text that let a regex match it or a part of it; most texts have none, or few."""
+        present = self._present(text)
+        useful: set[str] = set()
+        for literal in present:
+            for _, further in self._owners.get(literal, ()):
+                if not further:
+                    useful.add(literal)
+                elif not further.isdisjoint(present):
+                    useful.add(literal)
+                    useful |= further & present
+        return list(useful)
 
     def could_match(self, literals: Sequence[str]) -> bool:
         """Whether any regex could match a text with these literals (of `literals_in`)."""
@@ -113,7 +121,7 @@ class Prefilter(Generic[V]):
 
     def select(self, text: str) -> set[V]:
         """The values whose regex could match the text."""
-        return set(self._likely(self.literals_in(text)))
+        return set(self._likely(list(self._present(text))))
 
     def select_part(self, literals: Sequence[str], part: str) -> list[V]:
         """The values whose regex could match a part of a text with these literals, some more than once.
@@ -121,6 +129,11 @@ class Prefilter(Generic[V]):
         Not for regexes that ignore case.
         """
         return self._likely([literal for literal in literals if literal in part])
+
+    def _present(self, text: str) -> set[str]:
+        """The required literals that occur in a text."""
+        text = _as_bytes(_fold(text) if self._folded else text)
+        return set(map(_LITERAL, self._automaton.iter(text))) if self._owners else set()
 
     def _likely(self, literals: Sequence[str]) -> list[V]:
         """The values whose regex could match a text with just these literals, some more than once."""
