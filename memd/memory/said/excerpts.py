@@ -51,7 +51,8 @@ _STRAIGHT = str.maketrans("‘’", "''")
 LEAST_WORDS = 3
 """Words of an excerpt at least."""
 
-_ENOUGH_WORDS = re.compile(rf"{_ONE_WORD}(?:[\W_]+{_ONE_WORD}){{{LEAST_WORDS - 1}}}")
+_ENOUGH_WORDS = re.compile(rf"(?<![^\W_]){_ONE_WORD}(?:[\W_]+{_ONE_WORD}){{{LEAST_WORDS - 1}}}")
+"""It begins at the beginning of a word: tried inside one too, a long word would take time by the square of it."""
 
 LEAST_CJK = 4
 """Characters of an excerpt without spaces between words at least."""
