@@ -121,10 +121,10 @@ class Prefilter(Generic[V]):
 
     def select(self, text: str) -> set[V]:
         """The values whose regex could match the text."""
-        return set(self._likely(list(self._present(text))))
+        return {*self._likely(list(self._present(text)))}
 
     def select_part(self, literals: Sequence[str], part: str) -> list[V]:
-        """The values whose regex could match a part of a text with these literals, some more than once.
+        """The values whose regex could match a part of a text with these literals, each once.
 
         Not for regexes that ignore case.
         """
@@ -136,14 +136,14 @@ class Prefilter(Generic[V]):
         return set(map(_LITERAL, self._automaton.iter(text))) if self._owners else set()
 
     def _likely(self, literals: Sequence[str]) -> list[V]:
-        """The values whose regex could match a text with just these literals, some more than once."""
+        """The values whose regex could match a text with just these literals, each once."""
         values = self._always[:]
         present = literals if len(literals) < FEW else frozenset(literals)
         for literal in literals:
             for value, further in self._owners.get(literal, ()):
                 if not further or not further.isdisjoint(present):
                     values.append(value)
-        return values
+        return list(dict.fromkeys(values)) if len(literals) > 1 else values
 
 
 def _branches(source: str, *, folded: bool) -> list[tuple[Literals, Literals]]:
