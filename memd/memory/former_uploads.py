@@ -11,7 +11,7 @@ from memd.memory.sayings import of_summary
 
 def drop_upload_events(draft: Draft) -> None:
     """Archive facts that only say that a file was uploaded, and cut such sentences out of the summaries."""
-    if any_names_upload(map(content_of, draft.facts.values())):
+    if any_names_upload(list(map(content_of, draft.facts.values()))):
         _drop(draft)
     for name, text in summaries_of(draft.old):
         if (clean := without_upload_events(text)) != text:
