@@ -81,7 +81,7 @@ class Contents:
     def put(self, *facts: Fact) -> None:
         """Add facts; of several that say the same the first counts."""
         before = len(self._facts)
-        self._facts.update((id_of(fact), fact) for fact in facts)
+        self._facts.update({fact["id"]: fact for fact in facts})
         grown = len(self._facts) == before + len(facts)
         self._lines = self._lines.and_(_folded(facts)) if self._lines is not None and grown else None
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from memd.memory.document import summaries_of
 from memd.memory.draft import Draft
 from memd.memory.facts import content_of, is_by_person
-from memd.memory.gates.uploads import is_upload_event, names_upload, without_upload_events
+from memd.memory.gates.uploads import any_names_upload, is_upload_event, without_upload_events
 from memd.memory.sayings import of_summary
 
 
 def drop_upload_events(draft: Draft) -> None:
     """Archive facts that only say that a file was uploaded, and cut such sentences out of the summaries."""
-    if names_upload("\n".join(map(content_of, draft.facts.values()))):
+    if any_names_upload(list(map(content_of, draft.facts.values()))):
         _drop(draft)
     for name, text in summaries_of(draft.old):
         if (clean := without_upload_events(text)) != text:

@@ -11,6 +11,7 @@ import re
 import unicodedata
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
+from itertools import compress, count
 
 from memd.memory.text import CJK, fold, one_line
 
@@ -114,7 +115,9 @@ class _Reading:
     def _place(self, start: int, end: int) -> tuple[int, int]:
         """Where a stretch of the key stands in the text, with the marks on its last letter."""
         if not self._at:
-            self._at = [at for at, piece in enumerate(self._pieces) for _ in piece]
+            at = [*compress(count(), self._pieces)]  # right where no piece has two characters
+            is_long = len(at) < len(self._key)
+            self._at = [at for at, piece in enumerate(self._pieces) for _ in piece] if is_long else at
         last = self._at[end - 1] + 1
         while last < len(self._text) and unicodedata.category(self._text[last])[0] == "M":
             last += 1

@@ -76,10 +76,14 @@ def folded_lines(texts: Sequence[str]) -> list[str]:
     lines = "\n".join(texts).split("\n")
     if len(lines) > len(texts):  # a person has broken a line
         lines = [text.replace("\n", " ") for text in texts]
-    others = [place for place, line in enumerate(lines) if not line.isascii()]
-    for place, line in zip(others, _folded("\n".join([lines[place] for place in others])).split("\n"), strict=False):
+    others = {place: line for place, line in enumerate(lines) if not line.isascii()}
+    for place in others:
+        lines[place] = ""  # so that the join is ASCII, which folds in a tenth of the time
+    lines = "\n".join(lines).lower().replace("'", "").split("\n")
+    folded = _folded("\n".join(others.values())).replace("'", "").split("\n")
+    for place, line in zip(others, folded, strict=False):
         lines[place] = line
-    return "\n".join(lines).casefold().replace("'", "").split("\n")[: len(texts)]
+    return lines[: len(texts)]
 
 
 def _shape(mark: re.Match[str]) -> str:

@@ -76,11 +76,13 @@ class Prefilter(Generic[V]):
         """By literal the values whose regex requires it or others, with further literals: it requires one of these."""
 
         for source, value in patterns:
-            literals, further = _folded_literals(source) if folded else _both_literals(source)
-            if not literals:
+            branches = _branches(source, folded=folded)
+            if not all(literals for literals, _ in branches):
                 self._always.append(value)
-            for literal in literals:
-                self._owners[literal].append((value, further))
+                continue
+            for literals, further in branches:
+                for literal in literals:
+                    self._owners[literal].append((value, further))
         known = {one for owners in self._owners.values() for _, further in owners for one in further} | {*self._owners}
         self._automaton = ahocorasick.Automaton()
         for literal in known:
@@ -94,9 +96,17 @@ class Prefilter(Generic[V]):
             yield from (value for value, _ in owners)
 
     def literals_in(self, text: str) -> list[str]:
-        """The required literals that occur in a text."""
-        text = _as_bytes(_fold(text) if self._folded else text)
-        return list(set(map(_LITERAL, self._automaton.iter(text)))) if self._owners else []
+        """The literals in a text that let a regex match it or a part of it; most texts have none, or few."""
+        present = self._present(text)
+        useful: set[str] = set()
+        for literal in present:
+            for _, further in self._owners.get(literal, ()):
+                if not further:
+                    useful.add(literal)
+                elif not further.isdisjoint(present):
+                    useful.add(literal)
+                    useful |= further & present
+        return list(useful)
 
     def could_match(self, literals: Sequence[str]) -> bool:
         """Whether any regex could match a text with these literals (of `literals_in`)."""
@@ -111,35 +121,40 @@ class Prefilter(Generic[V]):
 
     def select(self, text: str) -> set[V]:
         """The values whose regex could match the text."""
-        return set(self._likely(self.literals_in(text)))
+        return {*self._likely(list(self._present(text)))}
 
     def select_part(self, literals: Sequence[str], part: str) -> list[V]:
-        """The values whose regex could match a part of a text with these literals, some more than once.
+        """The values whose regex could match a part of a text with these literals, each once.
 
         Not for regexes that ignore case.
         """
         return self._likely([literal for literal in literals if literal in part])
 
+    def _present(self, text: str) -> set[str]:
+        """The required literals that occur in a text."""
+        text = _as_bytes(_fold(text) if self._folded else text)
+        return set(map(_LITERAL, self._automaton.iter(text))) if self._owners else set()
+
     def _likely(self, literals: Sequence[str]) -> list[V]:
-        """The values whose regex could match a text with just these literals, some more than once."""
+        """The values whose regex could match a text with just these literals, each once."""
         values = self._always[:]
         present = literals if len(literals) < FEW else frozenset(literals)
         for literal in literals:
             for value, further in self._owners.get(literal, ()):
                 if not further or not further.isdisjoint(present):
                     values.append(value)
-        return values
+        return list(dict.fromkeys(values)) if len(literals) > 1 else values
 
 
-def _folded_literals(source: str) -> tuple[Literals, Literals]:
-    both = _both_literals(_FOLDED_GROUP.sub("(?:", source))
-    return frozenset(map(_fold, both[0])), frozenset(map(_fold, both[1]))
+def _branches(source: str, *, folded: bool) -> list[tuple[Literals, Literals]]:
+    """For each of the outermost alternatives of a regex: literals of which each match has one, and further such ones.
 
-
-def _both_literals(source: str) -> tuple[Literals, Literals]:
-    """The `required_literals` of a regex, and further ones of which each match has one too; without such, none."""
-    part = _read(source)
-    return (frozenset(), frozenset()) if "" in part.required else (part.required, part.further)
+    None for one that cannot be analysed. Apart, as what an alternative requires besides rules out most of its tries.
+    """
+    parts = _read_branches(_FOLDED_GROUP.sub("(?:", source) if folded else source)
+    both = [(NOTHING, NOTHING) if "" in part.required else (part.required, part.further) for part in parts]
+    made = [(frozenset(map(_fold, one)), frozenset(map(_fold, other))) for one, other in both] if folded else both
+    return [(one - NOTHING, other - NOTHING) for one, other in made]
 
 
 def _fold(text: str) -> str:
@@ -200,12 +215,30 @@ def first_literals(pattern: str) -> Literals:
 
 
 def _read(pattern: str) -> _Part:
+    return _either(_read_branches(pattern))
+
+
+def _read_branches(pattern: str) -> list[_Part]:
+    """The outermost alternatives of a regex; one part that says nothing for a regex that cannot be analysed."""
     try:
         reader = _Reader(pattern)
-        part = reader.alternatives()
+        branches = reader.branches()
     except (_Unknown, IndexError):
-        return _ANYTHING
-    return part if reader.at == len(pattern) else _ANYTHING
+        return [_ANYTHING]
+    return branches if reader.at == len(pattern) else [_ANYTHING]
+
+
+def _either(branches: Sequence[_Part]) -> _Part:
+    """The part that matches what one of these does."""
+    if len(branches) == 1:
+        return branches[0]
+    exact: set[str] = set()
+    for branch in branches:
+        if branch.exact is None or len(exact) > MAX_LITERALS:
+            first = _union(branch.first for branch in branches)
+            return _Part(None, _union(branch.required for branch in branches), first=first)
+        exact |= branch.exact
+    return _Part(frozenset(exact))
 
 
 class _Reader:
@@ -215,20 +248,12 @@ class _Reader:
         self._pattern = pattern
         self.at = 0
 
-    def alternatives(self) -> _Part:
-        """The part up to the end of the group or of the regex."""
+    def branches(self) -> list[_Part]:
+        """The alternatives up to the end of the group or of the regex."""
         branches = [self._sequence()]
         while self._next("|"):
             branches.append(self._sequence())
-        if len(branches) == 1:
-            return branches[0]
-        exact: set[str] = set()
-        for branch in branches:
-            if branch.exact is None or len(exact) > MAX_LITERALS:
-                first = _union(branch.first for branch in branches)
-                return _Part(None, _union(branch.required for branch in branches), first=first)
-            exact |= branch.exact
-        return _Part(frozenset(exact))
+        return branches
 
     def _sequence(self) -> _Part:
         """Parts in a row; the literals of neighbours are joined while every text they match is known."""
@@ -275,7 +300,7 @@ class _Reader:
             if kind is None:
                 raise _Unknown
             self.at += len(kind)
-        part = self.alternatives()
+        part = _either(self.branches())
         if not self._next(")"):
             raise _Unknown
         return _Part(NOTHING) if self._pattern.startswith(_LOOK_AROUND, start) else part

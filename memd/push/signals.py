@@ -95,7 +95,7 @@ class _Script:
 
     def blank(self, text: str) -> str:
         """The text with the harmless phrases blanked out."""
-        for pattern in self._harmless if self._prefilter.could_match(self._prefilter.literals_in(text)) else ():
+        for pattern in self._harmless if self._prefilter.finds(text) else ():
             text = pattern.sub(" ", text)
         return text
 

@@ -94,6 +94,13 @@ def test_every_match_of_an_order_has_a_required_literal() -> None:
     assert all(map(required_literals, kinds["override"]))
 
 
+def test_each_alternative_asks_for_further_literals_of_its_own() -> None:
+    """One that is a literal by itself does not let the others through."""
+    prefilter = Prefilter([(r"\b(?:ask|tell) \w+ to (?:sell|buy)\b|\bon sale\b", "shop")])
+    assert prefilter.select("ask me later") == set()
+    assert prefilter.select("ask them to buy") == prefilter.select("on sale") == {"shop"}
+
+
 ENGLISH = [
     re.compile(source, re.I)
     for source in (

@@ -53,7 +53,7 @@ _FLAG = re.compile("\U0001f3f4[\U000e0020-\U000e007e]+\U000e007f")
 """The flags of England, Scotland and Wales: the only legitimate use of tag characters."""
 
 _TAG = re.compile("[\U000e0000-\U000e007f]")
-_CJK_GAP = re.compile(rf"(?<=[{CJK}])[^\S\n]+(?=[{CJK}])")
+_CJK_GAP = re.compile(rf"[^\S\n](?<=[{CJK}].)[^\S\n]*(?=[{CJK}])")
 _SPACES = re.compile(r"[^\S\n ][^\S\n]*| [^\S\n]+")
 """White space that is not a single space already."""
 
@@ -65,8 +65,10 @@ SHORTEST_ENCODED = 20
 
 _BASE64 = re.compile(rf"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{{{SHORTEST_ENCODED},}}={{0,2}}")
 _HEX = re.compile(rf"(?<![0-9A-Za-z])(?:[0-9A-Fa-f]{{2}}){{{SHORTEST_ENCODED // 2},}}(?![0-9A-Za-z])")
-_ROT13 = re.compile(r"\b(?:gur|lbh|naq|nyy|hfre|jvgubhg|vtaber|cerivbhf|vafgehpgvbaf)\b")
-"""English words in rot13 that are words of no language."""
+_ROT13_WORDS = ("gur", "lbh", "naq", "nyy", "hfre", "jvgubhg", "vtaber", "cerivbhf", "vafgehpgvbaf")
+"""English words in rot13 that are words of no language. Most texts hold none, which is found in a fifth of the time."""
+
+_ROT13 = re.compile(rf"\b(?:{'|'.join(_ROT13_WORDS)})\b")
 
 _DIGITS = re.compile(r"(?<![\w.@/])(?=\w*[a-z])(?=\w*[0134578])[a-z0134578]{3,}(?![\w.@/])")
 _STAND_IN = re.compile("[0134578](?:(?=[a-z])|(?<=[a-z].))")
@@ -81,6 +83,9 @@ _LOOKALIKES = str.maketrans(
     "aeopcyxijshdqwkmtbhrn3g" + "aeopuxiknhtwy" + 'agil\'\'"""""',
 )
 """Cyrillic, Greek and phonetic letters that look like Latin ones, and the shapes of quotation marks."""
+
+_LOOKALIKE = re.compile(f"[{''.join(map(chr, _LOOKALIKES))}]")
+"""Most texts have none, which is found in a tenth of the time of a translation."""
 
 
 def text_refusal(text: str) -> str | None:
@@ -195,7 +200,7 @@ def _readings(text: str) -> Iterator[str]:
         yield _plain("".join(chr(ord(tag) - 0xE0000) for tag in tags))
     for decoded in _decoded(text):
         yield _plain(decoded)
-    if _ROT13.search(plain):
+    if any(word in plain for word in _ROT13_WORDS) and _ROT13.search(plain):
         yield codecs.decode(plain, "rot13")
     if _STAND_IN.search(plain) and _DIGITS.search(plain):
         yield _DIGITS.sub(lambda match: match[0].translate(_LETTERS), plain)
@@ -207,10 +212,15 @@ def _plain(text: str) -> str:
         text = html.unescape(text)
     if not text.isascii():
         text = nfkc(text)
-        for sign in [char for char in set(text) if unicodedata.category(char) == "Cf"]:
+    # Then nothing in it is invisible, and no white space but spaces and line breaks: most texts are so.
+    is_printable = text.replace("\n", "").isprintable()
+    if not text.isascii():
+        for sign in [] if is_printable else [char for char in set(text) if unicodedata.category(char) == "Cf"]:
             text = text.replace(sign, "")
-        text = _CJK_GAP.sub("", text.casefold().translate(_LOOKALIKES))
-    return _SPACES.sub(" ", text.casefold()).strip()
+        text = text.casefold()
+        text = _CJK_GAP.sub("", text.translate(_LOOKALIKES) if _LOOKALIKE.search(text) else text)
+    text = text.casefold()
+    return (text if is_printable and "  " not in text else _SPACES.sub(" ", text)).strip()
 
 
 def _decoded(text: str) -> Iterator[str]:

@@ -137,6 +137,8 @@ class SaidNames:
         return ""
 
     def _holds(self, name: str) -> bool:
+        if _plain(name) in self._lines:  # the fast path
+            return True
         squeezed = _squeezed(name)
         if squeezed in self._letters:
             return True

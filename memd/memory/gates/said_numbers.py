@@ -122,10 +122,12 @@ class SaidNumbers:
     def missing(self, fact: str) -> str:
         """The first number of a fact that neither stands in the sources nor can be reckoned from them; "": none."""
         text = nfkc(fact).lower()
-        for match in [*_LISTS["dates"].finditer(text)]:
+        dates = [*_LISTS["dates"].finditer(text)]
+        for match in dates:
             if missing := self._missing_of_date(match):
                 return missing
-        text = _ZH_MONTH.sub(" ", _LISTS["skip"].sub(" ", _LISTS["dates"].sub(" ", text)))
+        text = _LISTS["dates"].sub(" ", text) if dates else text
+        text = _ZH_MONTH.sub(" ", _LISTS["skip"].sub(" ", text))
         text = _CLOCK.sub(self._clock, text)
         text = _AFTERNOON.sub(lambda hour: " " if self._holds(int(hour[0]) - 12) else hour[0], text)
         named = _named(text)

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 _FILE_EN = re.compile(
     r"\b(?:files?|documents?|attachments?|images?|pictures?|photos?|screenshots?|spreadsheets?|pdfs?|csvs?|zip"
@@ -66,7 +67,8 @@ _ELSEWHERE = re.compile(
 """Uploaded to another place than the conversation: something the user did."""
 
 _TRACE = re.compile(r"/mnt/user-data/uploads/|</?(?:uploaded_files|current_uploads)>", re.IGNORECASE)
-_UPLOAD = ("uplo", "attac", "shar", "sent ", "sending ", "provid", "上传", "附上", "附加", "发", "分享", "提供")
+_UPLOAD_EN = ("uplo", "attac", "shar", "sent ", "sending ", "provid")
+_UPLOAD = (*_UPLOAD_EN, "上传", "附上", "附加", "发", "分享", "提供")
 """Each event holds one of these, in whatever case."""
 
 _GAP = re.compile(r"((?<=[.!?])\s+|(?<=[。！？]))")
@@ -91,7 +93,14 @@ def without_upload_events(text: str) -> str:
 def names_upload(text: str) -> bool:
     """Whether the text may hold an upload event: no sentence of one that does not is any."""
     folded = text.lower()
-    return any(word in folded for word in _UPLOAD)
+    return any(word in folded for word in (_UPLOAD_EN if folded.isascii() else _UPLOAD))
+
+
+def any_names_upload(texts: Sequence[str]) -> bool:
+    """Whether one of many texts `names_upload`: most are ASCII, and searched twice as fast apart from the others."""
+    return names_upload("\n".join([text for text in texts if text.isascii()])) or names_upload(
+        "\n".join([text for text in texts if not text.isascii()])
+    )
 
 
 def _is_event(sentence: str) -> bool:

@@ -17,7 +17,7 @@ from msgspec import structs
 
 from memd.extraction.offline.sentences import sentence_ends
 from memd.memory.gates.instructions import Orders, text_refusal
-from memd.memory.gates.uploads import is_upload_event
+from memd.memory.gates.uploads import is_upload_event, names_upload
 from memd.memory.said.own_words import own_words
 from memd.memory.said.turns import MAX_TURN_CHARS, Turn
 from memd.push.answers import strength_of
@@ -51,7 +51,8 @@ _STRAIGHT = str.maketrans("‘’", "''")
 LEAST_WORDS = 3
 """Words of an excerpt at least."""
 
-_ENOUGH_WORDS = re.compile(rf"{_ONE_WORD}(?:[\W_]+{_ONE_WORD}){{{LEAST_WORDS - 1}}}")
+_ENOUGH_WORDS = re.compile(rf"(?<![^\W_]){_ONE_WORD}(?:[\W_]+{_ONE_WORD}){{{LEAST_WORDS - 1}}}")
+"""It begins at the beginning of a word: tried inside one too, a long word would take time by the square of it."""
 
 LEAST_CJK = 4
 """Characters of an excerpt without spaces between words at least."""
@@ -171,7 +172,9 @@ def _is_speech(quoted: str) -> bool:
 
 def _pass(sentences: str, refusal_of: Callable[[str], str | None]) -> bool:
     """Whether these sentences, one a line, pass the gates that facts pass; their secrets are cut out already."""
-    return refusal_of(sentences) is None and not any(map(is_upload_event, sentences.split("\n")))
+    if names_upload(sentences) and any(map(is_upload_event, sentences.split("\n"))):
+        return False
+    return refusal_of(sentences) is None
 
 
 def _folded(text: str) -> str:

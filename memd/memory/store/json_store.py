@@ -135,10 +135,10 @@ class JsonStore:
         Raises ClaimLost, Conflict, StoreUnavailable; DocumentDamaged for a document that JSON cannot express. Each
         time the old document is intact and the temp file gone.
         """
-        owner = self._owner(bucket)
+        owner, owner_lock = self._owner(bucket), paths.owner_lock(self._data_dir, bucket.owner)
         with (
             self._speaking(speaker),
-            locked(paths.owner_lock(self._data_dir, bucket.owner), shared=True),
+            locked(owner_lock, shared=True),
             locked(paths.bucket_lock(self._data_dir, owner)),
         ):
             seal_file.refuse_sealed(self._data_dir)
@@ -154,7 +154,7 @@ class JsonStore:
             data = document_file.serialised(document)
             vector_file.remove_gone(file, loaded.document, document)
             document_file.replace(file, loaded.document, document, data)
-            mark_change(paths.owner_lock(self._data_dir, bucket.owner))
+            mark_change(owner_lock)
             if said_file_of(document).file != said_file_of(loaded.document).file:
                 said_file.sweep(file.parent, document)
         return Loaded(document, document["revision"], document_file.hash_of(data), tombstone=loaded.tombstone)
