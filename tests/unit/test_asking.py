@@ -77,3 +77,17 @@ def test_a_wish_in_a_later_sentence_is_about_the_ones_before(text: str) -> None:
     wish = wish_of(text)
     assert wish is not None
     assert (wish.reach, wish.rest) == ("turn", 0)
+
+
+@pytest.mark.parametrize(
+    ("text", "meant", "other"),
+    [
+        ("阿康跟我借钱那事,忘了吧,别留着。", "阿康跟用户借钱，借了两万", "室友阿康搬走后用户一个人付房租"),
+        ("下面这句别记,不用存:听说公司要裁员。", "", "用户的爸爸开面馆"),
+    ],
+)
+def test_a_wish_takes_only_what_it_names(text: str, meant: str, other: str) -> None:
+    """Not all that tells of somebody whom it names, nor what shares a character with a word that points."""
+    wish = wish_of(text)
+    assert wish is not None
+    assert [any(matter.held_by(fact) for matter in wish.matters) for fact in (meant, other)] == [bool(meant), False]
