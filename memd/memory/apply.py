@@ -235,8 +235,8 @@ class _Steps:
         confidence, old_ids = self._confidence(proposal, evidence), proposal.replaces
         same = self.contents.same(content, person)
         near = self.contents.near(content, person) if same is None else None
-        if near in self._draft.known and says_more(content, content_of(self._draft.facts[near])):
-            old_ids = (*old_ids, near)
+        if near in self._draft.known and (near in old_ids or says_more(content, content_of(self._draft.facts[near]))):
+            old_ids = tuple(dict.fromkeys((*old_ids, near)))  # "Thea, not Freya": alike but for what was corrected
         elif near is not None:
             same = near
         said = said_in(evidence)

@@ -293,6 +293,17 @@ def test_an_update_that_retires_everything_is_capped() -> None:
     assert len(run(update, document, max_retired_facts=0).retired) == 0
 
 
+def test_a_corrected_name_takes_the_place_of_the_wrong_one() -> None:
+    """However alike the two sentences are: the extractor names the fact that it corrects."""
+    said = "The user's brother Declan has a baby girl, {}, born about the beginning of March 2026"
+    document = holding(known("fact_00000001", said.format("Freya")))
+    sent = identify("t", [Message("user", "I had Declan's wee one wrong, born in March 2026: it's Thea", id="1")])
+    quote = "Declan's wee one wrong, born in March 2026: it's Thea"
+    new = wanted(said.format("Thea"), quote, replaces=("fact_00000001",))
+    applied = apply(document, Update(new_facts=(new,)), sent, sent, ORIGIN, SETTINGS)
+    assert contents(applied.document) == [said.format("Thea")]
+
+
 def test_a_long_talk_may_replace_three_facts_a_message() -> None:
     """A message proves three replacements, however many the update has; one message alone stays below the limit."""
     cats = ("Ada", "Bo", "Cleo", "Dot", "Eli", "Fay", "Gus", "Hal", "Ivy", "Jo", "Kit", "Leo", "Mia", "Ned", "Oz")
