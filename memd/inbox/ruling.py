@@ -67,6 +67,10 @@ class Ruling:
                 raise OtherSettings(RIVAL.format(", ".join(found.names)))
         return found.seen
 
+    def installed(self) -> None:
+        """Note that the inbox got these settings: others in their place, from now on, mean that somebody took over."""
+        self._holds = True
+
     def beat(self) -> library.Difference:
         """Say that a scheduler with these settings is alive. Returns what is different here: edited by hand.
 

@@ -127,6 +127,7 @@ class Scheduler:
         try:
             if not library.install(self._client, self._settings, seen):
                 return False
+            self._ruling.installed()
             library.bind_store(self._client, self._store)
             if keeps_said(self._settings) and library.note_first_said(self._client):
                 self._log.warning(Event.SAID_KEPT, days=self._settings.said.days, off="said.enabled: false")

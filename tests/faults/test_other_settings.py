@@ -16,6 +16,7 @@ from memd.client import Memd
 from memd.errors import OtherSettings
 from memd.inbox import library
 from memd.inbox.decoding import text
+from memd.inbox.ruling import Ruling
 from memd.inbox.verbs import P
 from memd.testing import ModelServer
 
@@ -63,6 +64,18 @@ def test_settings_replace_only_those_that_were_seen(client: redis.Redis, configu
     assert library.install(client, other, ones)
     assert not library.install(client, one, ones)
     assert quiet_ms(client) == b"500"
+
+
+def test_one_that_is_replaced_before_its_first_beat_ends(client: redis.Redis, configured: MakeSettings) -> None:
+    """It has set the inbox up, and finds other settings: two with different ones never go on side by side."""
+    client.delete(f"{P}:config")
+    one, other = configured(scheduler__quiet_s=1), configured(scheduler__quiet_s=0.5)
+    first = Ruling(one, client)
+    assert library.install(client, one, first.require_no_rival(lambda: False))
+    first.installed()
+    assert library.install(client, other, Ruling(other, client).require_no_rival(lambda: False))
+    with pytest.raises(OtherSettings):
+        first.beat()
 
 
 def test_on_a_full_server_a_scheduler_with_other_settings_ends_as_well(

@@ -196,7 +196,13 @@ def test_of_turns_that_hold_only_part_of_it_the_nearest_goes() -> None:
     [
         ("I moved to Porto. Off the record: I hate my boss.", "I moved to Porto."),
         ("我搬到上海了。私下说，我怀孕了。", "我搬到上海了。"),
+        ("My rent goes up in May. And off the record: I hate my boss.", "My rent goes up in May."),
         ("My rent goes up in May. And don't save this: I hate my boss.", "My rent goes up in May."),
+        ("I take lithium. Don't save this: my employer must never find out.", None),
+        ("I take lithium. Don't save this: I don't want anybody to know.", None),
+        ("我得了乙肝。别记这个：我老婆会看到。", None),
+        ("Don't save this: I take lithium. What I want kept secret is that.", None),
+        ("别记这个。不要记的是：我得了乙肝，在吃药。", None),
         ("I hate my boss. That was off the record.", None),
         (
             "咖啡我也减了，一天一杯。别记下来的一句：我投了简历。可以记的是我带两个实习生。",

@@ -38,6 +38,7 @@ _LISTS = Lists(
     "self",
     "supposes",
     "returns",
+    "unreal",
     "jokes",
     "plays",
     "harmless",
@@ -152,12 +153,16 @@ def _supposes(sentence: str, before: str) -> bool:
 
 
 def _back_from_supposing(sentences: Sequence[str], passage: str) -> Iterator[str]:
-    """The sentences from the words on that lead a passage back to what is: "if I were rich I'd move, but I rent"."""
+    """The sentences from the words on that lead a passage back to what is: "if I were rich I'd move, but I rent".
+
+    Not where nothing unreal was said before: "suppose I'm vegan, but I eat eggs" goes on supposing.
+    """
     passage = fold(passage)
     for sentence in sentences:
         place = sentence.find(passage)
         back = [found.start() for found in _LISTS["returns"].finditer(sentence) if found.start() <= place]
-        yield sentence[back[-1] :] if back else sentence
+        is_back = bool(back) and _LISTS["unreal"].search(sentence, 0, back[-1]) is not None
+        yield sentence[back[-1] :] if is_back else sentence
 
 
 def _is_taken_back(text: str, start: int, end: int) -> bool:

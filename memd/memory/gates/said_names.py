@@ -101,6 +101,16 @@ class SaidNames:
         return any(map(_CJK.search, self._said))
 
     @cached_property
+    def _chars(self) -> set[str]:
+        return {char for text in self._said for char in _CJK.findall(text)}
+
+    @cached_property
+    def _is_cjk(self) -> bool:
+        """Whether most of what was said is in Chinese, Japanese or Korean."""
+        texts = [text[:_ENOUGH] for text in self._said]
+        return sum(len(_CJK.findall(text)) for text in texts) > sum(len(_latin(text)) for text in texts)
+
+    @cached_property
     def _foreign(self) -> int:
         return _foreignness(self._said)
 
@@ -172,8 +182,9 @@ class SaidNames:
 
     def _is_translated(self, name: str, fact: str) -> bool:
         """Whether what was said is in another script, or in another language with names that the fact may translate."""
-        if self._has_cjk:  # "Hangzhou (杭州)" is English, 用户用Go写代码 is not
-            return len(_CJK.findall(fact)) < len(_WORD.findall(_CJK.sub(" ", fact)))
+        if self._has_cjk:
+            kept = _CJK.findall(fact)  # "Hangzhou (杭州)", where somebody said so in Chinese
+            return not kept or (self._is_cjk and set(kept) <= self._chars and len(kept) < len(_latin(fact)))
         if self._foreign < 0:
             return False
         theirs = self._said_names - {_plain(name) for name in _names(fact, opening=True)}
@@ -188,6 +199,10 @@ class _ShortForm(NamedTuple):
     initials: str
     words: list[str]
     others: list[str]
+
+
+def _latin(text: str) -> list[str]:
+    return _WORD.findall(_CJK.sub(" ", text))
 
 
 def _short_forms(text: str) -> Iterator[_ShortForm]:

@@ -168,10 +168,10 @@ def _fulfil(draft: _Draft, place: int, wish: AskedNot) -> None:
     draft.drop(turn, wish.why, quotable=not wish.own)
     if wish.own and wish.why == "forget_wish" and wish.reach == "turn":
         draft.asking.add(draft.messages[place].identity)
-    if (wish.rest or wish.kept_from) and draft.messages[place].identity not in draft.asking:
+    if (wish.rest or wish.kept) and draft.messages[place].identity not in draft.asking:
         said = draft.messages[place].content
-        parts = [said[: wish.rest], said[wish.kept_from :] if wish.kept_from else ""]
-        draft.rests[draft.messages[place].identity] = "\n".join(filter(None, map(str.strip, parts)))
+        parts = [said[: wish.rest].strip(), wish.kept]
+        draft.rests[draft.messages[place].identity] = "\n".join(filter(None, parts))
     if wish.matters:
         draft.reach_matters(place, wish)
     elif wish.reach == "thread":

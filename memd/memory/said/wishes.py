@@ -53,10 +53,14 @@ _GOES_ON = re.compile(
 _QUESTION = re.compile(r"\?\W*$|[吗嗎呢]\W*$")
 
 
-_INTRODUCES = re.compile(r"\s?(?:down|下来)?(?:的(?:一句|这句|话|事|是)*)?\s?(?:[:：–—]|[,，]? ?(?:but|aber|但|不过))")
-"""Behind a wish not to keep something, where what it is about follows."""
+_COLON = ":： "
+_INTRODUCES = re.compile(
+    r"\s?(?:down|下来)?(?:的(?:一句|这句|话|事|是)*)?\s?[:：]\s*(?:i|we|ich|wir|我们?)(?![a-z])"
+    r"(?![^.!?。！？\n]{0,120}(?:know|read|find|see\b|tell|want|afraid|知道|看到|发现|告诉|想让|不想|怕|wissen|lesen|sehen|will))"
+)
+"""Behind "don't save this" a colon and what the user tells: then it is about that. A reason is none ("my wife reads
+this", "I don't want anybody to know"): then it is about what stands before."""
 
-_COLON = ":：–— "
 _CONNECTS = re.compile(r"\W*(?:(?:and|but|also|oh|so|btw|und|y|et|还有|另外|对了)\W*)?")
 """Before a wish that opens its sentence."""
 
@@ -78,8 +82,8 @@ class AskedNot(NamedTuple):
     rest: int = 0
     """Characters at the turn's start that it is not about: sentences before one that opens with it."""
 
-    kept_from: int = 0
-    """Where the turn says, behind its wishes, what is to be kept all the same; 0: nowhere."""
+    kept: str = ""
+    """The sentence of which the turn says, behind its wishes, that it is to be kept all the same."""
 
     switch: Switch = ""
     """Whether from here on nothing is to be kept ("incognito on"), or no longer so."""
@@ -125,14 +129,11 @@ def wish_of(text: str) -> AskedNot | None:
     wish = _wish(words, _firsts(found))
     if wish is None or not wish.own or wish.reach != "turn" or wish.switch:
         return wish
-    return wish._replace(rest=_rest(text, words, found), kept_from=_kept_from(text, words, found))
+    return wish._replace(rest=_rest(text, words, found), kept=_kept(text, words, found))
 
 
 def _rest(text: str, words: str, found: Sequence[_Found]) -> int:
-    """The end of the sentences before the first wish, where it opens its sentence and what it is about comes after.
-
-    "Don't note this: …" is about what follows; "don't note this, I had to tell you" may be about what stands before.
-    """
+    """The end of the sentences before the first wish, where it opens its sentence and what it is about comes after."""
     first = found[0]
     if (
         first.name not in ("off", "unkept", "next")
@@ -146,9 +147,10 @@ def _rest(text: str, words: str, found: Sequence[_Found]) -> int:
     return len(words[:start].rstrip()) if opens and _says_something(words[:start]) else 0
 
 
-def _kept_from(text: str, words: str, found: Sequence[_Found]) -> int:
-    keeps = _LISTS["keeps"].search(words, found[-1].end) if len(words) == len(text) else None
-    return keeps.end() if keeps and _says_something(words[keeps.end() :]) else 0
+def _kept(text: str, words: str, found: Sequence[_Found]) -> str:
+    keeps = _LISTS["keeps"].search(words, max(0, found[-1].end - 1)) if len(words) == len(text) else None
+    told = _SENTENCE.match(words, keeps.end()) if keeps else None
+    return text[told.start() : told.end()].strip() if told and _says_something(told[0]) else ""
 
 
 def behind_wishes(text: str) -> str:
@@ -156,8 +158,8 @@ def behind_wishes(text: str) -> str:
     words, found = _looked_at(text)
     if not found or len(words) != len(text):
         return ""
-    if kept_from := _kept_from(text, words, found):
-        return text[kept_from:]
+    if kept := _kept(text, words, found):
+        return kept
     last = max(one.end for one in found)
     behind = text[next((one.end() for one in _SENTENCE.finditer(words) if one.end() >= last), len(text)) :]
     return "" if _GOES_ON.match(behind) else behind
