@@ -42,7 +42,7 @@ from memd.memory.facts import (
     valid_until,
 )
 from memd.memory.former_uploads import drop_upload_events
-from memd.memory.gates.refusal import fact_refusal, summary_refusal, without_words_to_the_assistant
+from memd.memory.gates.refusal import fact_refusal, summary_refusal, without_orders_beside
 from memd.memory.gates.sensitive import held_back
 from memd.memory.gates.uploads import without_upload_events
 from memd.memory.new_facts import EXPLICIT_CONFIDENCE, Origin, new_fact, on_the_day, said_at
@@ -224,7 +224,7 @@ class _Steps:
 
     def _add(self, index: int, proposal: NewFact) -> None:
         """Add one fact, or confirm the one that says the same."""
-        proposal = without_words_to_the_assistant(proposal)
+        proposal = without_orders_beside(proposal)
         content = one_line(proposal.content)
         person = person_named(proposal)
         if self._is_outright(proposal, person):

@@ -50,13 +50,13 @@ def fact_refusal(fact: NewFact, content: str, settings: ApplySettings) -> str | 
     return next(_reasons(fact, content, settings), None)
 
 
-def without_words_to_the_assistant(fact: NewFact) -> NewFact:
-    """The fact without asides that speak to the assistant, of it, or order something: the fact itself may be true.
+def without_orders_beside(fact: NewFact) -> NewFact:
+    """The fact without asides that order or permit something: the fact itself may be true.
 
     "The TODO in the code is to be ignored" beside a business rule is no order of its own, and is not stored as one.
     """
     asides = {name: text for name in ("source_error", "backstory") if (text := getattr(fact, name))}
-    spoken = {name for name, text in asides.items() if kind_of(text) in ("addressed", "command")}
+    spoken = {name for name, text in asides.items() if kind_of(text) == "order"}
     return replace(fact, **dict.fromkeys(spoken)) if spoken else fact
 
 
@@ -83,9 +83,9 @@ def hand_refusal(raw: str, content: str, settings: ApplySettings, asides: Sequen
     return "markup" if any(map(is_markup, (raw, *asides))) else None
 
 
-def content_refusal(content: str, settings: ApplySettings) -> str | None:
-    """The first gate that stops a sentence as it would be stored; None when it passes."""
-    return next(_content_reasons(content, settings), None)
+def content_refusal(content: str, settings: ApplySettings, quotes: Sequence[str] = ()) -> str | None:
+    """The first gate that stops a sentence as it would be stored; None when it passes. `quotes`: what proves it."""
+    return next(_content_reasons(content, settings, quotes), None)
 
 
 def summary_refusal(raw: str, text: str) -> str | None:
@@ -99,18 +99,22 @@ def summary_refusal(raw: str, text: str) -> str | None:
 
 def _reasons(fact: NewFact, content: str, settings: ApplySettings) -> Iterator[str]:
     """All reasons that stop a proposed fact, the first gate first."""
+    quotes = [item.quote for item in fact.evidence]
     yield from _standing(fact, settings)
-    yield from _sentence_reasons(fact.content, content, settings, tuple(_asides(fact)))
-    if reason := passing_refusal(content, [item.quote for item in fact.evidence]):
+    yield from _sentence_reasons(fact.content, content, settings, tuple(_asides(fact)), quotes)
+    if reason := passing_refusal(content, quotes):
         yield reason
 
 
-def _sentence_reasons(raw: str, content: str, settings: ApplySettings, asides: Sequence[str]) -> Iterator[str]:
-    yield from _content_reasons(content, settings)
+def _sentence_reasons(
+    raw: str, content: str, settings: ApplySettings, asides: Sequence[str], quotes: Sequence[str] = ()
+) -> Iterator[str]:
+    yield from _content_reasons(content, settings, quotes)
     if any(map(holds_secret, asides)):
         yield "secret"
-    hidden = () if raw == content else (raw,)
-    yield from filter(None, map(text_refusal, (*hidden, *filter(None, asides))))
+    if raw != content and (reason := text_refusal(raw, quotes)):
+        yield reason
+    yield from filter(None, map(text_refusal, filter(None, asides)))
 
 
 def length_of(content: str) -> int:
@@ -118,7 +122,7 @@ def length_of(content: str) -> int:
     return len(content) + (CJK_CHARS - 1) * len(_CJK.findall(content))
 
 
-def _content_reasons(content: str, settings: ApplySettings) -> Iterator[str]:
+def _content_reasons(content: str, settings: ApplySettings, quotes: Sequence[str] = ()) -> Iterator[str]:
     if length_of(content) < settings.fact_min_chars:
         yield "too_short"
     if len(content) > settings.fact_max_chars:
@@ -127,7 +131,7 @@ def _content_reasons(content: str, settings: ApplySettings) -> Iterator[str]:
         yield "upload_event"
     if holds_secret(content):
         yield "secret"
-    if reason := text_refusal(content):
+    if reason := text_refusal(content, quotes):
         yield reason
 
 

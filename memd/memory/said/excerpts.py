@@ -8,7 +8,7 @@ each passes the gates of facts, since nobody else judges it.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
@@ -16,7 +16,7 @@ from typing import NamedTuple
 from msgspec import structs
 
 from memd.extraction.offline.sentences import sentence_ends
-from memd.memory.gates.instructions import Orders, text_refusal
+from memd.memory.gates.instructions import is_markup, said_refusal
 from memd.memory.gates.uploads import is_upload_event, names_upload
 from memd.memory.said.own_words import own_words
 from memd.memory.said.turns import MAX_TURN_CHARS, Turn
@@ -26,7 +26,7 @@ from memd.push.patterns import load, prepared
 from memd.push.prefilter import Prefilter
 from memd.push.width import nfkc
 
-GATES_VERSION = 3
+GATES_VERSION = 4
 """The version of these gates. It grows whenever fewer sentences pass, and then older lines are judged anew."""
 
 MAX_CHARS = 400
@@ -109,16 +109,17 @@ def excerpts_in(text: str) -> list[tuple[int, int]]:
     text = text[:MAX_TURN_CHARS]
     if strength_of(text) or (_MARKUP_SIGN.search(text) and (MARK.search(text) or _MARKUP.search(text))):
         return []
-    own, orders = own_words(text), Orders(text)
+    if is_markup(text):
+        return []
+    own = own_words(text)
     folded = _folded(own)
     literals = _prefilter().literals_in(folded)
-    if orders.found or _matches(_prefilter().select_part(literals, folded), _OF_TURN, folded):
+    if _matches(_prefilter().select_part(literals, folded), _OF_TURN, folded):
         return []
     stated = [(start, end) for start, end in _sentences(own) if _states(own[start:end], literals)]
-    refusal = orders.refusal_of if own == text else text_refusal
-    if _pass("\n".join(own[start:end] for start, end in stated), refusal):
+    if _pass("\n".join(own[start:end] for start, end in stated)):
         return stated
-    return [(start, end) for start, end in stated if _pass(own[start:end], refusal)]
+    return [(start, end) for start, end in stated if _pass(own[start:end])]
 
 
 def _sentences(own: str) -> Iterator[tuple[int, int]]:
@@ -170,11 +171,11 @@ def _is_speech(quoted: str) -> bool:
     return len(_WORD.findall(_CJK.sub(" ", quoted))) + len(_CJK.findall(quoted)) / 2 > LEAST_WORDS
 
 
-def _pass(sentences: str, refusal_of: Callable[[str], str | None]) -> bool:
+def _pass(sentences: str) -> bool:
     """Whether these sentences, one a line, pass the gates that facts pass; their secrets are cut out already."""
     if names_upload(sentences) and any(map(is_upload_event, sentences.split("\n"))):
         return False
-    return refusal_of(sentences) is None
+    return said_refusal(sentences) is None
 
 
 def _folded(text: str) -> str:

@@ -32,7 +32,7 @@ from memd.memory.facts import (
     touched_at,
     valid_until,
 )
-from memd.memory.gates.instructions import text_refusal
+from memd.memory.gates.instructions import is_markup, text_refusal
 from memd.memory.gates.passing import is_about_the_talk
 from memd.memory.gates.refusal import content_refusal
 from memd.memory.gates.uploads import is_upload_event
@@ -72,6 +72,8 @@ class _Passage:
     field: str
     fact_id: str
     text: str
+    quotes: tuple[str, ...] = ()
+    """What proves it."""
 
     @property
     def place(self) -> str:
@@ -231,14 +233,14 @@ def _unevidenced(document: Document, _: datetime, __: ApplySettings) -> Iterator
 def _instruction(document: Document, _: datetime, __: ApplySettings) -> Iterator[Finding]:
     """Instructions to the assistant, and hidden text, unless a person wrote or approved them."""
     for passage in _active(document, of_people=False):
-        if text_refusal(passage.text) == "instruction":
+        if text_refusal(passage.text, passage.quotes) == "instruction":
             yield _passage_finding("instruction", passage, "an instruction, or hidden text")
 
 
 def _markup(document: Document, _: datetime, __: ApplySettings) -> Iterator[Finding]:
     """Tags, role marks and invisible characters."""
     for passage in _active(document):
-        if text_refusal(passage.text) == "markup" or one_line(passage.text) != " ".join(passage.text.split()):
+        if is_markup(passage.text) or one_line(passage.text) != " ".join(passage.text.split()):
             yield _passage_finding("markup", passage, "tags or invisible characters")
 
 
@@ -301,8 +303,8 @@ def _by_owner(passages: Iterator[_Passage]) -> Iterator[list[_Passage]]:
 
 
 def _texts(place: str, fact: Fact) -> Iterator[_Passage]:
-    for field, text in {"content": content_of(fact), **asides_of(fact)}.items():
-        yield _Passage(place, field, id_of(fact), text)
+    yield _Passage(place, "content", id_of(fact), content_of(fact), tuple(quotes_of(fact)))
+    yield from (_Passage(place, field, id_of(fact), text) for field, text in asides_of(fact).items())
 
 
 def _quotes(place: str, fact: Fact) -> Iterator[_Passage]:

@@ -1,0 +1,134 @@
+"""Harm: how much the words of a sentence speak for a permission, data sent away, or a rule set aside.
+
+Learned from labelled sentences: a logistic regression over the words, the pairs and the parts of words of a sentence and
+of the quote it was drawn from. Each is hashed to one of PLACES weights (feature hashing: Weinberger et al., 2009), a
+signed byte each. `evaluation/orders` has the sentences, and `memd.evaluation.order_learning` learns from them.
+
+The quote is what tells most: whoever permits something says "you can", and whoever describes something does not.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from math import sqrt
+from pathlib import Path
+from typing import Literal, NamedTuple
+from zlib import crc32
+
+from memd.push.patterns import prepared
+
+WEIGHTS = Path(__file__).parent / "orders" / "weights.bin"
+NUMBERS = WEIGHTS.with_suffix(".json")
+
+PLACES = 1 << 16
+"""Weights; with half as many, one attack more in a hundred passes."""
+
+PART = 4
+"""Bytes of a part of a word."""
+
+PHRASE = 2
+"""Characters of the longest part of a Chinese, Japanese or Korean text, which has no spaces between words."""
+
+LONGEST_WORD = 40
+"""Characters of a word that are looked at."""
+
+Kind = Literal["fact", "text", "said"]
+"""fact: a sentence with the quote it was drawn from. text: a sentence alone. said: the user's own words."""
+
+_UNSPACED = "\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
+_WORD = re.compile(rf"[{_UNSPACED}]+|[^\W_{_UNSPACED}]+(?:['’][^\W_{_UNSPACED}]+)*")
+_IS_UNSPACED = re.compile(f"[{_UNSPACED}]")
+_DIGIT = re.compile(r"\d")
+
+
+class Weights(NamedTuple):
+    """What was learned."""
+
+    of_place: memoryview
+    """A signed byte for each place."""
+
+    scale: float
+    """What one step of them is worth."""
+
+    bias: float
+    limits: Mapping[Kind, float]
+    """The log-odds from which on a text is refused."""
+
+
+class Words(NamedTuple):
+    """The words of a text and what they weigh together."""
+
+    count: int
+    weight: int
+
+
+@prepared
+def weights() -> Weights:
+    """The weights that memd ships."""
+    numbers = json.loads(NUMBERS.read_bytes())
+    return Weights(memoryview(WEIGHTS.read_bytes()).cast("b"), numbers["scale"], numbers["bias"], numbers["limits"])
+
+
+def sentence_words(folded: str) -> Words:
+    """The words of a sentence of a memory."""
+    return _weighed(places_of_sentence(folded))
+
+
+def quote_words(folded: str) -> Words:
+    """The words of what somebody said."""
+    return _weighed(places_of_quote(folded))
+
+
+def is_harmful(kind: Kind, *parts: Words) -> bool:
+    """Whether a text with these words reads like an order."""
+    learned = weights()
+    count = sum([part.count for part in parts])
+    if not count:
+        return False
+    weight = sum([part.weight for part in parts])
+    return learned.scale * weight / sqrt(count) + learned.bias > learned.limits[kind]
+
+
+def places_of_sentence(folded: str) -> set[int]:
+    """The places of a sentence's words, pairs of words and parts of words, in time in proportion to its length.
+
+    The same word weighs differently in a sentence and in a quote, so each of them has places of its own.
+    """
+    return _places(folded, _OF_SENTENCE)
+
+
+def places_of_quote(folded: str) -> set[int]:
+    """The same for a quote."""
+    return _places(folded, _OF_QUOTE)
+
+
+def _weighed(places: set[int]) -> Words:
+    return Words(len(places), sum(map(weights().of_place.__getitem__, places)))
+
+
+_OF_SENTENCE, _OF_QUOTE = crc32(b"c:"), crc32(b"q:")
+"""What the hashes of both begin with."""
+
+
+def _places(folded: str, start: int) -> set[int]:
+    """A number counts as any number."""
+    if not folded:
+        return set()
+    hashes, before, of_part = [], b"^", crc32(b"~", start)
+    for found in _WORD.findall(folded):
+        if _IS_UNSPACED.match(found):
+            phrases = [found[i : i + length] for length in range(1, PHRASE + 1) for i in range(len(found) - length + 1)]
+            hashes += [crc32(phrase.encode(), start) for phrase in phrases]
+            word = b"#"
+        else:
+            word = b"0" if _DIGIT.search(found) else found[:LONGEST_WORD].encode(errors="replace")
+            hashes.append(crc32(word, start))
+            if len(word) >= PART:
+                whole = b"<%b>" % word
+                hashes += [crc32(whole[i : i + PART], of_part) for i in range(len(whole) - PART + 1)]
+        hashes.append(crc32(b"%b %b" % (before, word), start))
+        before = word
+    hashes.append(crc32(before + b" $", start))
+    return {found % PLACES for found in hashes}
