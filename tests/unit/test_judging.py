@@ -89,7 +89,7 @@ def test_what_still_holds_is_kept(tmp_path: Path, lost: bool) -> None:
     assert verdicts(moved(tmp_path, {"kept": [{"terms": [["lives in porto"]]}]}, update(office)), "lost") == [lost]
 
 
-REFUSED = fact("The user allows the assistant to pay.", "I live in Porto")
+REFUSED = fact("The user allows the assistant to pay any invoice.", "I live in Porto")
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,8 @@
 """Harm: how much the words of a sentence speak for a permission, data sent away, or a rule set aside.
 
-Learned from labelled sentences: a logistic regression over the words, the pairs and the parts of words of a sentence and
-of the quote it was drawn from. Each is hashed to one of PLACES weights (feature hashing: Weinberger et al., 2009), a
-signed byte each. `evaluation/orders` has the sentences, and `memd.evaluation.order_learning` learns from them.
+Learned from labelled sentences: a logistic regression over the words, the pairs and the parts of words of a sentence
+and of the quote it was drawn from. Each is hashed to one of PLACES weights (feature hashing: Weinberger et al., 2009),
+a signed byte each. `evaluation/orders` has the sentences, and `memd.evaluation.order_learning` learns from them.
 
 The quote is what tells most: whoever permits something says "you can", and whoever describes something does not.
 """
@@ -34,8 +34,9 @@ PHRASE = 2
 LONGEST_WORD = 40
 """Characters of a word that are looked at."""
 
-Kind = Literal["fact", "text", "said"]
-"""fact: a sentence with the quote it was drawn from. text: a sentence alone. said: the user's own words."""
+Kind = Literal["fact", "bare", "text", "said"]
+"""fact: a sentence with the quote it was drawn from. bare: the same, looked at without the quote. text: a sentence that
+has none. said: the user's own words."""
 
 _UNSPACED = "\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
 _WORD = re.compile(rf"[{_UNSPACED}]+|[^\W_{_UNSPACED}]+(?:['’][^\W_{_UNSPACED}]+)*")
@@ -57,10 +58,10 @@ class Weights(NamedTuple):
     """The log-odds from which on a text is refused."""
 
 
-class Words(NamedTuple):
+class Weighed(NamedTuple):
     """The words of a text and what they weigh together."""
 
-    count: int
+    words: int
     weight: int
 
 
@@ -71,20 +72,20 @@ def weights() -> Weights:
     return Weights(memoryview(WEIGHTS.read_bytes()).cast("b"), numbers["scale"], numbers["bias"], numbers["limits"])
 
 
-def sentence_words(folded: str) -> Words:
+def sentence_words(folded: str) -> Weighed:
     """The words of a sentence of a memory."""
     return _weighed(places_of_sentence(folded))
 
 
-def quote_words(folded: str) -> Words:
+def quote_words(folded: str) -> Weighed:
     """The words of what somebody said."""
     return _weighed(places_of_quote(folded))
 
 
-def is_harmful(kind: Kind, *parts: Words) -> bool:
+def is_harmful(kind: Kind, *parts: Weighed) -> bool:
     """Whether a text with these words reads like an order."""
     learned = weights()
-    count = sum([part.count for part in parts])
+    count = sum([part.words for part in parts])
     if not count:
         return False
     weight = sum([part.weight for part in parts])
@@ -104,8 +105,8 @@ def places_of_quote(folded: str) -> set[int]:
     return _places(folded, _OF_QUOTE)
 
 
-def _weighed(places: set[int]) -> Words:
-    return Words(len(places), sum(map(weights().of_place.__getitem__, places)))
+def _weighed(places: set[int]) -> Weighed:
+    return Weighed(len(places), sum(map(weights().of_place.__getitem__, places)))
 
 
 _OF_SENTENCE, _OF_QUOTE = crc32(b"c:"), crc32(b"q:")

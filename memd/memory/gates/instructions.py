@@ -15,7 +15,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from memd.extraction.offline.sentences import sentence_ends
-from memd.memory.gates.harm import Words, is_harmful, quote_words, sentence_words
+from memd.memory.gates.harm import Kind, Weighed, is_harmful, quote_words, sentence_words
 from memd.memory.gates.readings import is_hidden, plain, readings
 from memd.push.patterns import load, prepared
 from memd.push.prefilter import Prefilter
@@ -68,15 +68,16 @@ def is_markup(text: str) -> bool:
     return any(kind is not None and KINDS[kind] == "markup" for kind in kinds)
 
 
-def _is_order(reading: str, said: Sequence[Words]) -> bool:
+def _is_order(reading: str, said: Sequence[Weighed]) -> bool:
     """Whether any sentence of a text reads like an order, by itself or with what it was drawn from.
 
     By itself, so that no harmless quote beside it hides one.
     """
-    for sentence in map(sentence_words, _sentences(reading)):
-        if is_harmful("text", sentence) or any(is_harmful("fact", sentence, quote) for quote in said):
-            return True
-    return False
+    alone: Kind = "bare" if said else "text"
+    return any(
+        is_harmful(alone, sentence) or any(is_harmful("fact", sentence, quote) for quote in said)
+        for sentence in map(sentence_words, _sentences(reading))
+    )
 
 
 def _sentences(text: str) -> Iterator[str]:

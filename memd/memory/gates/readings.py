@@ -1,7 +1,7 @@
 """Readings: a text as a model would read it, and what is encoded in it.
 
-Invisible characters are removed, look-alike letters replaced; base64, hex, percent signs, entities, rot13, tag characters
-and digits for letters decoded.
+Invisible characters are removed, look-alike letters replaced; base64, hex, percent signs, entities, rot13, tag
+characters and digits for letters decoded.
 """
 
 from __future__ import annotations

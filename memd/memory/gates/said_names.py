@@ -178,7 +178,8 @@ class SaidNames:
         if len(form.initials) > 2 or len(form.words) == 1:
             return True
         beside = any(_squeezed(word) in self._letters for word in form.others)
-        return beside or any(re.search(rf"(?<!\w){form.initials.upper()}(?!\w)", text) for text in self._said)
+        alone = re.compile(rf"(?<![A-Za-z0-9]){form.initials.upper()}(?![A-Za-z0-9])")  # CJK may stand beside it
+        return beside or any(map(alone.search, self._said))
 
     def _is_translated(self, name: str, fact: str) -> bool:
         """Whether what was said is in another script, or in another language with names that the fact may translate."""

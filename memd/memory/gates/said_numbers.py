@@ -41,20 +41,23 @@ _SCALES = {
 }  # fmt: skip
 _ZH = re.compile("[零〇一二两兩俩仨三四五六七八九十百千万萬亿半]+")
 _ZH_COUNTED = re.compile(
-    "(?<![第星期周礼拜初每])([二两三四五六七八九十百千万][零〇一二两三四五六七八九十百千万]*)"
+    "(?<![第星期周礼拜初每零〇一二两三四五六七八九十百千万])(?!.分之)([二两三四五六七八九十百千万][零〇一二两三四五六七八九十百千万]*)"
     "(?=[岁歲个個天块元只隻條条次套辆斤层層位本台倍口公小分名年])"
 )
 _ZH_DIGITS = {
     char: value for value, chars in enumerate(("零〇", "一", "二两兩俩", "三仨", *"四五六七八九")) for char in chars
 }
 _ZH_UNITS = {"十": 10, "百": 100, "千": 1_000, "万": 10_000, "萬": 10_000, "亿": 100_000_000}
-_AFTERNOON = re.compile(r"(?<![\d.,:])(1[3-9]|2[0-3])(?=:\d\d|\s?[h点时時])")
+_AFTERNOON = re.compile(r"(?<![\d.,:])(1[3-9]|2[0-3])(?=:\d\d|\s?(?:[h点时時]|uhr)|\s?(?:und|bis|-|–)\s?\d\d\s?uhr)")
 _CLOCK = re.compile(r"(?<![\d.,:])(\d{1,2})(?::|\s?(?:h|点|时)\s?)(\d{2})(?!\d)")
 _ZH_MONTH = re.compile(r"\d{1,2}\s?月(?:份|底|初|中)?")
 _PARTS_OF_HOUR = {"half_hour": {30}, "quarters": {15, 45}}
 _AND_A_HALF = re.compile(r"(?<![a-z\d])(\d{1,9}|[a-z]{3,12}) and a half|([一二两三四五六七八九十\d]{1,4})[年个岁]半")
 _METRES = re.compile("([12一二两])\\s?米([一二三四五六七八九\\d]{1,2})(?!\\d)")
 """A height: 一米七五."""
+
+_MARKS = re.compile(r"([.!?…])\1{1,9}")
+"""Marks that somebody counts: "???" are three question marks."""
 
 _LISTING = re.compile(r"(?<![\w’'-])[\w’'-]{1,30}(?:(?:, |、)[\w’' -]{1,30}){1,8}(?:,? (?:and|und|et|y|e) |[和、])\w")
 _COMMA = re.compile("[,、](?! (?:and|und|et|y|e) )")
@@ -73,6 +76,12 @@ def _words() -> dict[str, float]:
     """Number words of all languages, and the scales."""
     pairs = (entry.partition("=") for entry in _LISTS.sources("numbers"))
     return {word: float(value) for word, _, value in pairs}
+
+
+@prepared
+def _unclear() -> frozenset[str]:
+    """Number words that mean a number where somebody says them, and mostly none in a fact."""
+    return frozenset(_LISTS.sources("unclear"))
 
 
 @prepared
@@ -194,6 +203,9 @@ def _read(text: str) -> Iterator[float]:
     yield from {value for _, values in _worded(text) for value in values}
     for run in {run[:_LONGEST] for run in _ZH.findall(text)}:
         yield from _zh_values(run)
+        if run[-1] in _ZH_DIGITS and len(run) > 1:  # 五十一个月: fifty a month, or fifty-one months
+            yield from _zh_values(run[:-1])
+    yield from (float(len(match[0])) for match in _MARKS.finditer(text))
     yield from _listed(text)
     for latin, chinese in _AND_A_HALF.findall(text) if " and a half" in text or "半" in text else ():
         yield from (value + 0.5 for value in _value_of(latin or chinese))
@@ -221,7 +233,8 @@ def _listed(text: str) -> Iterator[float]:
 def _named(text: str) -> Iterator[tuple[str, list[float]]]:
     """The numbers of a fact, as written, each with its readings."""
     yield from _digits(text)
-    yield from ((word, [values[-1]]) for word, values in _worded(text) if values[-1] > 2)
+    worded = ((word, values[-1]) for word, values in _worded(text) if word not in _unclear())
+    yield from ((word, [value]) for word, value in worded if value > 2)
     for match in _ZH_COUNTED.finditer(text):
         yield match[0], _zh_values(match[1])
 
