@@ -402,7 +402,7 @@ def test_any_history_comes_out_right(client: redis.Redis, configured: Callable[.
         )
 
 
-@pytest.mark.parametrize("other", [Key("t1", "ana", "helper"), Key("t2", "ana")])
+@pytest.mark.parametrize("other", [Key("t1", "ana", "coach"), Key("t2", "ana")])
 def test_what_is_pushed_again_while_it_is_claimed_keeps_its_place(
     client: redis.Redis, configured: Callable[..., Settings], other: Key
 ) -> None:

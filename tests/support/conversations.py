@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from memd.context import Context, Key, Message, identify
 from memd.extraction.update import Evidence, NewFact, Update
 
-KEYS = [Key("t1", "ana"), Key("t2", "ana"), Key("t3", "ana"), Key("t1", "ana", "helper"), Key("t1", "bob")]
+KEYS = [Key("t1", "ana"), Key("t2", "ana"), Key("t3", "ana"), Key("t1", "ana", "coach"), Key("t1", "bob")]
 BUCKETS = list(dict.fromkeys(key.bucket for key in KEYS))
 
 TIMED = "t2"
