@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from math import sqrt
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -30,6 +31,9 @@ PART = 4
 
 PHRASE = 2
 """Characters of the longest part of a Chinese, Japanese or Korean text, which has no spaces between words."""
+
+WORDS_KEPT = 4_096
+"""Words whose places are kept; few others make up most of what people say. Runs without spaces are rarely the same."""
 
 LONGEST_WORD = 40
 """Characters of a word that are looked at."""
@@ -114,22 +118,27 @@ _OF_SENTENCE, _OF_QUOTE = crc32(b"c:"), crc32(b"q:")
 
 
 def _places(folded: str, start: int) -> set[int]:
-    """A number counts as any number."""
     if not folded:
         return set()
-    hashes, before, of_part = [], b"^", crc32(b"~", start)
+    places, before = set[int](), b"^"
     for found in _WORD.findall(folded):
-        if _IS_UNSPACED.match(found):
-            phrases = [found[i : i + length] for length in range(1, PHRASE + 1) for i in range(len(found) - length + 1)]
-            hashes += [crc32(phrase.encode(), start) for phrase in phrases]
-            word = b"#"
-        else:
-            word = b"0" if _DIGIT.search(found) else found[:LONGEST_WORD].encode(errors="replace")
-            hashes.append(crc32(word, start))
-            if len(word) >= PART:
-                whole = b"<%b>" % word
-                hashes += [crc32(whole[i : i + PART], of_part) for i in range(len(whole) - PART + 1)]
-        hashes.append(crc32(b"%b %b" % (before, word), start))
+        word, own = _of_word(found, start)
+        places.update(own)
+        places.add(crc32(b"%b %b" % (before, word), start) % PLACES)
         before = word
-    hashes.append(crc32(before + b" $", start))
-    return {found % PLACES for found in hashes}
+    places.add(crc32(before + b" $", start) % PLACES)
+    return places
+
+
+@lru_cache(maxsize=WORDS_KEPT)
+def _of_word(found: str, start: int) -> tuple[bytes, tuple[int, ...]]:
+    """What stands for a word in pairs, and its own places and those of its parts. A number counts as any number."""
+    if _IS_UNSPACED.match(found):
+        phrases = [found[i : i + length] for length in range(1, PHRASE + 1) for i in range(len(found) - length + 1)]
+        return b"#", tuple({crc32(phrase.encode(), start) % PLACES for phrase in phrases})
+    word = b"0" if _DIGIT.search(found) else found[:LONGEST_WORD].encode(errors="replace")
+    hashes = [crc32(word, start)]
+    if len(word) >= PART:
+        whole, of_part = b"<%b>" % word, crc32(b"~", start)
+        hashes += [crc32(whole[i : i + PART], of_part) for i in range(len(whole) - PART + 1)]
+    return word, tuple({found % PLACES for found in hashes})
