@@ -38,6 +38,7 @@ _SHORTEST_ROW = 4 * SEED_WORDS - 1
 """Characters of a seed phrase at least."""
 
 _WORD = re.compile("[a-z]+")
+_ENOUGH = b"\1" * SEED_WORDS
 
 
 def cards(text: str) -> Iterator[tuple[int, int]]:
@@ -96,7 +97,7 @@ def _is_card(digits: str) -> bool:
 def seed_phrases(lowered: str, hints: Sequence[str]) -> Iterator[tuple[int, int]]:
     """The places of seed phrases in a text in lower case. Without a hint in the text, the checksum must be right."""
     for row in _ROW.finditer(lowered):
-        if len(row[0]) < _SHORTEST_ROW:
+        if len(row[0]) < _SHORTEST_ROW or not _has_enough(row[0]):
             continue
         run: list[re.Match[str]] = []
         for word in (*_WORD.finditer(lowered, *row.span()), None):
@@ -106,6 +107,11 @@ def seed_phrases(lowered: str, hints: Sequence[str]) -> Iterator[tuple[int, int]
             if len(run) >= SEED_WORDS and (any(hint in lowered for hint in hints) or _is_seed([w[0] for w in run])):
                 yield run[0].start(), run[-1].end()
             run = []
+
+
+def _has_enough(row: str) -> bool:
+    """Whether enough seed words stand side by side in a row: a look that most rows end with."""
+    return bytes(map(seed_words().__contains__, _WORD.findall(row))).find(_ENOUGH) >= 0
 
 
 def _is_seed(words: list[str]) -> bool:

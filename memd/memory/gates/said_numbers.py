@@ -94,17 +94,24 @@ def _scales() -> list[tuple[float, re.Pattern[str]]]:
 class SaidNumbers:
     """The numbers of everything that was said around a fact, and of what was known. They are read when first needed."""
 
-    def __init__(self, texts: Iterable[str], said_on: date) -> None:
+    def __init__(self, texts: Iterable[str], said_on: date, more: SaidNumbers | None = None) -> None:
+        """`more`: the numbers of other texts, which are not read again."""
         self._given = list(texts)
         self._said_on = said_on
+        self._more = more
 
     @cached_property
-    def _texts(self) -> list[str]:
+    def _own(self) -> list[str]:
         return [nfkc(text).lower() for text in self._given]
 
     @cached_property
+    def _texts(self) -> list[str]:
+        return [*self._own, *(self._more._texts if self._more else ())]
+
+    @cached_property
     def _read_texts(self) -> list[tuple[str, set[float]]]:
-        return [(text, set(_read(text))) for text in self._texts]
+        own = [(text, set(_read(text))) for text in self._own]
+        return [*own, *(self._more._read_texts if self._more else ())]
 
     @cached_property
     def _values(self) -> set[float]:

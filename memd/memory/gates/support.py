@@ -38,7 +38,8 @@ class Support:
         said = [message.content for message in messages]
         named = [message.name for message in messages if message.name]
         # What is said with a fact mostly holds its numbers and names; a hundred known facts are read only for the rest.
-        self._figures = (SaidNumbers(said, said_on), SaidNumbers([*known, *said], said_on))
+        figures = SaidNumbers(said, said_on)
+        self._figures = (figures, SaidNumbers(known, said_on, more=figures))
         self._names = (SaidNames([*said, *named]), SaidNames([*known, *said, *named]))
         self._own: dict[int, str] = {}
 
