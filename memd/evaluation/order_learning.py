@@ -21,7 +21,7 @@ from scipy.sparse import csr_matrix  # an extra of its own: only who changes the
 from sklearn.linear_model import LogisticRegression
 
 from memd.evaluation.order_samples import Sample, digest, samples
-from memd.memory.gates.harm import NUMBERS, PLACES, WEIGHTS, Kind, places_of_quote, places_of_sentence
+from memd.memory.gates.harm import NUMBERS, PLACES, WEIGHTS, Kind, pieces, places_of_quote, places_of_sentence
 from memd.memory.gates.readings import plain
 
 STRENGTH = 30.0
@@ -66,7 +66,7 @@ def limits(known: Sequence[Sample]) -> dict[Kind, float]:
         learned = learn([one for one in known if one.writer != writer])
         true = [one for one in known if one.writer == writer and not one.is_order]
         for kind, scores in found.items():
-            scores += list(_scores(learned, [_as(kind, one) for one in true]))
+            scores += _highest(learned, [_pieces(_as(kind, one)) for one in true])
     return {kind: float(np.quantile(scores, 1 - REFUSED[kind])) for kind, scores in found.items()}
 
 
@@ -96,6 +96,13 @@ def _readings(one: Sample) -> list[Sample]:
     return [one, _as("text", one), _as("said", one), one._replace(content=one.quote)]
 
 
+def _pieces(one: Sample) -> list[Sample]:
+    """What the gate looks at: the sentence and its clauses, each with the whole quote."""
+    if not one.content:
+        return [one._replace(quote=piece) for piece in pieces(plain(one.quote))]
+    return [one._replace(content=piece) for piece in pieces(plain(one.content))]
+
+
 def _as(kind: Kind, one: Sample) -> Sample:
     return one if kind == "fact" else one._replace(content="") if kind == "said" else one._replace(quote="")
 
@@ -116,6 +123,15 @@ def _matrix(rows: Sequence[Sample]) -> csr_matrix:
 def _scores(learned: tuple[np.ndarray[Any, Any], float], rows: Sequence[Sample]) -> Iterable[float]:
     weights, bias = learned
     return map(float, _matrix(rows) @ weights + bias)
+
+
+def _highest(learned: tuple[np.ndarray[Any, Any], float], rows: Sequence[Sequence[Sample]]) -> list[float]:
+    """The highest score of each row, which stands for one sentence; those too short to be judged are left out."""
+    rows = [row for row in rows if row]
+    if not rows:
+        return []
+    scores = iter(_scores(learned, [piece for row in rows for piece in row]))
+    return [max(next(scores) for _ in row) for row in rows]
 
 
 if __name__ == "__main__":

@@ -124,7 +124,7 @@ def _refusal(draft: Draft, proposal: MergedFact, content: str, offered: Sequence
     kinds = {(category_of(fact), whom_of(fact)) for fact in facts}
     if len(kinds) != 1 or category_of(facts[0]) not in offered or not all(map(is_mergeable, facts)):
         return "bad_merge"
-    if reason := content_refusal(content, draft.settings, [quote for fact in facts for quote in quotes_of(fact)]):
+    if reason := content_refusal(content, draft.settings, [quote for fact in facts for quote in quotes_of(fact)[:1]]):
         return reason
     if not _says_only(content, facts):
         return "not_in_sources"

@@ -56,7 +56,7 @@ def keep_rest(draft: Draft, sent: Sequence[Message]) -> None:
         told = [content_of(new), *quotes_of(new)] if new else [archive_note(entry), *map(content_of, added)]
         rest = rest_of(entry, [new] if new else added, told, over)
         for content in rest if new is None else filter(partial(_names_more, known=known), rest):
-            if content_refusal(content, draft.settings, quotes_of(entry)):
+            if content_refusal(content, draft.settings, quotes_of(entry)[:1]):
                 continue
             fact_id = new_id(draft.old, draft.revision, content, 0, draft.used)
             kept = {name: value for name, value in entry.items() if name not in _DROPPED}

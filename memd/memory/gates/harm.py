@@ -42,6 +42,13 @@ Kind = Literal["fact", "bare", "text", "said"]
 """fact: a sentence with the quote it was drawn from. bare: the same, looked at without the quote. text: a sentence that
 has none. said: the user's own words."""
 
+FEWEST = 3
+"""Words of a piece at least, two Chinese, Japanese or Korean characters counting as one: fewer say nothing for certain."""
+
+_CLAUSE = re.compile(
+    r"[,;:，；：、—–]|\s(?:and|but|so|und|aber|et|mais|y|pero|e|ma|mas)\s|并且|而且|但是|不过|还有|同时|另外"
+)
+
 _UNSPACED = "\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
 _WORD = re.compile(rf"[{_UNSPACED}]+|[^\W_{_UNSPACED}]+(?:['’][^\W_{_UNSPACED}]+)*")
 _IS_UNSPACED = re.compile(f"[{_UNSPACED}]")
@@ -74,6 +81,21 @@ def weights() -> Weights:
     """The weights that memd ships."""
     numbers = json.loads(NUMBERS.read_bytes())
     return Weights(memoryview(WEIGHTS.read_bytes()).cast("b"), numbers["scale"], numbers["bias"], numbers["limits"])
+
+
+def pieces(folded: str) -> list[str]:
+    """A sentence and its clauses: whatever stands beside an order makes it none the less one."""
+    clauses = _CLAUSE.split(folded)
+    return [piece for piece in ((folded, *clauses) if len(clauses) > 1 else clauses) if _has_enough(piece)]
+
+
+def _has_enough(piece: str) -> bool:
+    words = 0.0
+    for found in _WORD.findall(piece):
+        words += len(found) / 2 if _IS_UNSPACED.match(found) else 1
+        if words >= FEWEST:
+            return True
+    return False
 
 
 def sentence_words(folded: str) -> Weighed:

@@ -15,13 +15,16 @@ from pathlib import Path
 from types import MappingProxyType
 
 from memd.extraction.offline.sentences import sentence_ends
-from memd.memory.gates.harm import Kind, Weighed, is_harmful, quote_words, sentence_words
+from memd.memory.gates.harm import Kind, Weighed, is_harmful, pieces, quote_words, sentence_words
 from memd.memory.gates.readings import is_hidden, plain, readings
 from memd.push.patterns import load, prepared
 from memd.push.prefilter import Prefilter
 
 LOOK_AT = 10_000
 """Characters of a text that are checked; no gate lets a longer one through."""
+
+MOST_QUOTES, QUOTE_CHARS = 8, 1_000
+"""Quotes of a fact that are looked at, and characters of each: mostly it has one, of a few words."""
 
 KINDS: Mapping[str, str] = MappingProxyType(
     {
@@ -44,7 +47,7 @@ def text_refusal(text: str, quotes: Sequence[str] = ()) -> str | None:
 def kind_of(text: str, quotes: Sequence[str] = ()) -> str | None:
     """The kind of a text that is no statement, one of KINDS; None for a statement. Never raises."""
     text = text[:LOOK_AT]
-    said = [quote_words(plain(quote[:LOOK_AT])) for quote in quotes]
+    said = [quote_words(plain(quote[:QUOTE_CHARS])[:QUOTE_CHARS]) for quote in quotes[:MOST_QUOTES]]
     for reading in readings(text):
         if kind := _pattern_kind(reading) or ("order" if _is_order(reading, said) else None):
             return kind
@@ -57,7 +60,7 @@ def said_refusal(text: str) -> str | None:
     for reading in readings(text):
         if kind := _pattern_kind(reading):
             return KINDS[kind]
-        if any(is_harmful("said", quote_words(sentence)) for sentence in _sentences(reading)):
+        if any(is_harmful("said", quote_words(piece)) for piece in _pieces(reading)):
             return "instruction"
     return "instruction" if is_hidden(text) else None
 
@@ -76,16 +79,16 @@ def _is_order(reading: str, said: Sequence[Weighed]) -> bool:
     alone: Kind = "bare" if said else "text"
     return any(
         is_harmful(alone, sentence) or any(is_harmful("fact", sentence, quote) for quote in said)
-        for sentence in map(sentence_words, _sentences(reading))
+        for sentence in map(sentence_words, _pieces(reading))
     )
 
 
-def _sentences(text: str) -> Iterator[str]:
+def _pieces(text: str) -> Iterator[str]:
+    """The sentences of a text, and their clauses."""
     start = 0
     for end in sentence_ends(text):
-        sentence, start = text[start:end].strip(), end
-        if sentence:
-            yield sentence
+        yield from pieces(text[start:end].strip())
+        start = end
 
 
 def _pattern_kind(reading: str) -> str | None:

@@ -69,7 +69,7 @@ def _tags(text: str) -> list[str]:
 
 def readings(text: str) -> Iterator[str]:
     """The text as it reads, and what is encoded in it."""
-    read = plain(text)
+    read = plain(text)[: len(text)]  # NFKC makes eighteen characters of some
     yield read
     if tags := _tags(text):
         yield plain("".join(chr(ord(tag) - 0xE0000) for tag in tags))

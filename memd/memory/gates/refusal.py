@@ -66,13 +66,15 @@ def is_only_authority(fact: NewFact, content: str, settings: ApplySettings) -> b
     return bool(reasons) and reasons <= AUTHORITY and not any(map(is_markup, (fact.content, *_asides(fact))))
 
 
-def sentence_refusal(raw: str, content: str, settings: ApplySettings, asides: Sequence[str] = ()) -> str | None:
+def sentence_refusal(
+    raw: str, content: str, settings: ApplySettings, asides: Sequence[str] = (), quotes: Sequence[str] = ()
+) -> str | None:
     """The first gate that stops a sentence, whoever wrote it; None when it passes.
 
     `raw` is the sentence before invisible characters were removed, which must not hide an instruction either;
-    `content` is what would be stored, and `asides` what would be stored with it.
+    `content` is what would be stored, `asides` what would be stored with it, and `quotes` what it was drawn from.
     """
-    return next(_sentence_reasons(raw, content, settings, asides), None)
+    return next(_sentence_reasons(raw, content, settings, asides, quotes), None)
 
 
 def hand_refusal(raw: str, content: str, settings: ApplySettings, asides: Sequence[str] = ()) -> str | None:

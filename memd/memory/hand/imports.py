@@ -251,7 +251,8 @@ class _Merging:
         """The gate that refuses a fact or an archive entry; None when it passes."""
         asides = tuple(asides_of(fact).values())
         of_person = self._parcel.source == "memd" and (is_by_person(fact) or "doubtfulWhy" in fact)
-        gate = (hand_refusal if of_person else sentence_refusal)(content_of(fact), content, self._settings, asides)
+        given = content_of(fact), content, self._settings, asides
+        gate = hand_refusal(*given) if of_person else sentence_refusal(*given, quotes_of(fact)[:1])
         return gate or removed.refusal(self._removed, content, person)
 
     def _clean(self, fact: Fact) -> Fact:

@@ -73,7 +73,7 @@ class _Passage:
     fact_id: str
     text: str
     quotes: tuple[str, ...] = ()
-    """What proves it."""
+    """What proved it first: what was said later, when the fact was known, is no part of it."""
 
     @property
     def place(self) -> str:
@@ -303,7 +303,7 @@ def _by_owner(passages: Iterator[_Passage]) -> Iterator[list[_Passage]]:
 
 
 def _texts(place: str, fact: Fact) -> Iterator[_Passage]:
-    yield _Passage(place, "content", id_of(fact), content_of(fact), tuple(quotes_of(fact)))
+    yield _Passage(place, "content", id_of(fact), content_of(fact), tuple(quotes_of(fact)[:1]))
     yield from (_Passage(place, field, id_of(fact), text) for field, text in asides_of(fact).items())
 
 
