@@ -33,7 +33,7 @@ REFUSED: Mapping[Kind, float] = {"fact": 0.025, "bare": 0.01, "text": 0.02, "sai
 ANCHORS = "orders/known"
 """The sentences that the gate was asked for by name, and those that tests have named since."""
 
-ANCHOR = 10.0
+ANCHOR = 25.0
 """How many others one of them weighs."""
 
 STEPS = 127
@@ -65,8 +65,8 @@ def limits(known: Sequence[Sample]) -> dict[Kind, float]:
     for writer in sorted({one.writer for one in known if one.writer.startswith(NEAR)}):
         learned = learn([one for one in known if one.writer != writer])
         true = [one for one in known if one.writer == writer and not one.is_order]
-        for kind, scores in found.items():
-            scores += _highest(learned, [_pieces(_as(kind, one)) for one in true])
+        for kind in found:
+            found[kind] += _highest(learned, [_pieces(_as(kind, one)) for one in true])
     return {kind: float(np.quantile(scores, 1 - REFUSED[kind])) for kind, scores in found.items()}
 
 

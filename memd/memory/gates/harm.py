@@ -43,7 +43,7 @@ Kind = Literal["fact", "bare", "text", "said"]
 has none. said: the user's own words."""
 
 FEWEST = 3
-"""Words of a piece at least, two Chinese, Japanese or Korean characters counting as one: fewer say nothing for certain."""
+"""Words of a piece at least, two Chinese, Japanese or Korean characters counting as one: fewer tell nothing."""
 
 _CLAUSE = re.compile(
     r"[,;:，；：、—–]|\s(?:and|but|so|und|aber|et|mais|y|pero|e|ma|mas)\s|并且|而且|但是|不过|还有|同时|另外"

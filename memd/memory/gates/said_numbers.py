@@ -41,7 +41,7 @@ _SCALES = {
 }  # fmt: skip
 _ZH = re.compile("[零〇一二两兩俩仨三四五六七八九十百千万萬亿半]+")
 _ZH_COUNTED = re.compile(
-    "(?<![第星期周礼拜初每零〇一二两三四五六七八九十百千万])(?!.分之)([二两三四五六七八九十百千万][零〇一二两三四五六七八九十百千万]*)"
+    "(?<![第星期周礼拜初每零〇一二两三四五六七八九十百千万])(?!.分之)((?:一(?=[十百千万])|[二两三四五六七八九十百千万])[零〇一二两三四五六七八九十百千万]*)"
     "(?=[岁歲个個天块元只隻條条次套辆斤层層位本台倍口公小分名年])"
 )
 _ZH_DIGITS = {
@@ -55,9 +55,6 @@ _PARTS_OF_HOUR = {"half_hour": {30}, "quarters": {15, 45}}
 _AND_A_HALF = re.compile(r"(?<![a-z\d])(\d{1,9}|[a-z]{3,12}) and a half|([一二两三四五六七八九十\d]{1,4})[年个岁]半")
 _METRES = re.compile("([12一二两])\\s?米([一二三四五六七八九\\d]{1,2})(?!\\d)")
 """A height: 一米七五."""
-
-_MARKS = re.compile(r"([.!?…])\1{1,9}")
-"""Marks that somebody counts: "???" are three question marks."""
 
 _LISTING = re.compile(r"(?<![\w’'-])[\w’'-]{1,30}(?:(?:, |、)[\w’' -]{1,30}){1,8}(?:,? (?:and|und|et|y|e) |[和、])\w")
 _COMMA = re.compile("[,、](?! (?:and|und|et|y|e) )")
@@ -210,9 +207,8 @@ def _read(text: str) -> Iterator[float]:
     yield from {value for _, values in _worded(text) for value in values}
     for run in {run[:_LONGEST] for run in _ZH.findall(text)}:
         yield from _zh_values(run)
-        if run[-1] in _ZH_DIGITS and len(run) > 1:  # 五十一个月: fifty a month, or fifty-one months
+        if run[-1] == "一" and len(run) > 1:  # 五十一个月: fifty a month, or fifty-one months
             yield from _zh_values(run[:-1])
-    yield from (float(len(match[0])) for match in _MARKS.finditer(text))
     yield from _listed(text)
     for latin, chinese in _AND_A_HALF.findall(text) if " and a half" in text or "半" in text else ():
         yield from (value + 0.5 for value in _value_of(latin or chinese))

@@ -46,6 +46,7 @@ from memd.memory.facts import (
     ids_in_use,
     is_by_person,
     person_of,
+    quotes_of,
     rank,
     scope_of,
     source_error,
