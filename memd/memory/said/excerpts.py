@@ -1,8 +1,8 @@
 """Excerpts: the sentences of a user's turn that may be shown later as what was said. They pass two gates.
 
-A turn that holds an order, a permission, markup, a secret or fiction anywhere gives none. Of the others only whole
-sentences count that state something: no question, no request, no word to the assistant, nothing quoted or pasted; and
-each passes the gates of facts, since nobody else judges it.
+A turn that holds markup, a secret or fiction anywhere gives none. Of the others only whole sentences count that state
+something: no question, no request, no word to the assistant, nothing quoted or pasted; and each passes the gates of
+facts and is no order itself, since nobody else judges it.
 """
 
 from __future__ import annotations
