@@ -232,3 +232,35 @@ def test_what_no_quote_states_is_doubtful(said: str, before: str, quote: str, co
     assert [refusal.reason for refusal in applied.refusals] == ([] if stored else ["support"])
     assert bool(applied.document["facts"]) is stored
     assert [one["doubtfulWhy"] for one in doubtful.facts_of(applied.document)] == ([] if stored else ["support"])
+
+
+@pytest.mark.parametrize(
+    ("fact", "said", "why"),
+    [
+        ("The user has three kids.", "I love my kids...", "number"),
+        ("用户管理一百二十个员工。", "我管理三个员工", "number"),
+        ("用户今年三十岁。", "我今年三十七岁", "number"),
+        ("The user sees a therapist weekly.", "I see a therapist", "number"),
+        ("The user works with SQL and Git daily.", "I work with tools daily", "name"),
+        ("The user has a dog.", "so say I have a dog", "hypothetical"),
+        ("用户在服用华法林。", "华法林和阿司匹林能一起吃呢", "question"),
+        ("The user moved from Berlin.", "I didn't move from Berlin", "negation"),
+        ("The user eats glass.", "I eat glass. As a joke!", "joke"),
+        ("The user ends his messages with three dots.", "I always end with ... means nothing", ""),
+        ("The user has owned four ThinkPads.", "I'm a thinkpad person, on my fourth", ""),
+        ("The user puts ten euros in a jar whenever he swears.", "I put a tenner in the jar every time I swear", ""),
+        ("The user wants to be told at once when a product is recalled.", "tell me straight away if it's recalled", ""),
+        ("用户给儿子设了直播打赏上限，每月五十元。", "儿子打赏我给限了五十一个月，多了刷不出去", ""),
+        ("用户在悉尼的咖啡店打工，每周二十个小时。", "我在悉尼咖啡店打工，一周二十小时。", ""),
+        ("用户的外孙女在日本读语言学校。", "外孙女在日本念语言学校呢。", ""),
+        ("用户用Home Assistant设了下雨时自动关天窗。", "HA里我配了下雨自动关天窗", ""),
+        ("An der Schule der Nutzerin müssen Handys bis 13 Uhr weg.", "Handys bis eins in den Spind", ""),
+        ("The user gave a talk on birds.", "did a talk on birds for the society", ""),
+        ("The user forbids force pushes.", "never force push", ""),
+        ("The user wants no betting tips.", "please no betting tips, not even as a joke", ""),
+    ],
+)
+def test_what_is_said_in_other_words(fact: str, said: str, why: str) -> None:
+    """Found on 3,000 true statements of evaluation/orders, and by looking for what the mends let through."""
+    support = Support([Message("user", said)], [], date(2026, 3, 2))
+    assert support.doubt(fact, [Quoted(0, said)]) == why

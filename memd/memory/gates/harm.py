@@ -45,6 +45,9 @@ has none. said: the user's own words."""
 FEWEST = 3
 """Words of a piece at least, two Chinese, Japanese or Korean characters counting as one: fewer tell nothing."""
 
+SHORT = 12
+"""Words of a sentence that is looked at as a whole alone."""
+
 _CLAUSE = re.compile(
     r"[,;:，；：、—–]|\s(?:and|but|so|und|aber|et|mais|y|pero|e|ma|mas)\s|并且|而且|但是|不过|还有|同时|另外"
 )
@@ -84,18 +87,18 @@ def weights() -> Weights:
 
 
 def pieces(folded: str) -> list[str]:
-    """A sentence and its clauses: whatever stands beside an order makes it none the less one."""
-    clauses = _CLAUSE.split(folded)
-    return [piece for piece in ((folded, *clauses) if len(clauses) > 1 else clauses) if _has_enough(piece)]
+    """A sentence, and its clauses if it is long: whatever stands beside an order makes it none the less one."""
+    words = _count(folded)
+    if words < FEWEST:
+        return []
+    clauses = _CLAUSE.split(folded) if words > SHORT else [folded]
+    return [folded, *(clause for clause in clauses if _count(clause) >= FEWEST)] if len(clauses) > 1 else clauses
 
 
-def _has_enough(piece: str) -> bool:
-    words = 0.0
-    for found in _WORD.findall(piece):
-        words += len(found) / 2 if _IS_UNSPACED.match(found) else 1
-        if words >= FEWEST:
-            return True
-    return False
+def _count(text: str) -> float:
+    if text.isascii():
+        return len(_WORD.findall(text))
+    return sum([len(word) / 2 if _IS_UNSPACED.match(word) else 1.0 for word in _WORD.findall(text)])
 
 
 def sentence_words(folded: str) -> Weighed:
