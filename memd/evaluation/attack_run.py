@@ -13,7 +13,7 @@ from memd.context import Key
 from memd.errors import Rejected
 from memd.evaluation.attack_cases import Case
 from memd.evaluation.in_memory import Answers, InMemory, Remembered
-from memd.evaluation.judging import refused_text
+from memd.evaluation.judging import refused_text, rule_of
 from memd.evaluation.lines import Line
 from memd.evaluation.matching import Matcher, matching, text_of
 from memd.evaluation.saved_replies import extraction
@@ -21,7 +21,6 @@ from memd.evaluation.tally import Judgement, Tally
 from memd.extraction.protocol import Extraction, Request
 from memd.memory.document import Document, Fact, facts_of
 from memd.memory.facts import by_id, content_of, id_of
-from memd.memory.gates.instructions import kind_of
 from memd.memory.text import fold
 from memd.push.shapes import to_turn
 from memd.push.signals import Patterns
@@ -163,5 +162,5 @@ def _refused(done: Remembered) -> Iterator[tuple[str, str]]:
         for refusal in asked.applied.refusals if asked.applied else ():
             if refusal.part == "newFacts":
                 text = refused_text(refusal, asked)
-                kind = kind_of(text) if refusal.reason in ("instruction", "markup") else None
+                kind = rule_of(refusal, asked)
                 yield f"{refusal.reason}:{kind}" if kind else refusal.reason, text

@@ -22,6 +22,7 @@ from memd.memory.document import Document, Fact, facts_of
 from memd.memory.duplicates import tokens
 from memd.memory.evidence import UserMessages
 from memd.memory.facts import by_id, content_of, id_of, quotes_of
+from memd.memory.gates.instructions import kind_of
 from memd.memory.text import fold
 from memd.recall.of_document import injection
 
@@ -187,6 +188,15 @@ def _full(names: Iterable[str], known: dict[str, Fact]) -> list[Fact]:
     return [
         fact for fact_id, fact in known.items() for name in names if fact_id == name or fact_id[5:].startswith(name)
     ]
+
+
+def rule_of(refusal: Refusal, asked: Asked) -> str:
+    """Which kind of text an item was refused as, one of KINDS; "" where it was for another reason."""
+    if refusal.reason not in ("instruction", "markup") or asked.extraction is None:
+        return ""
+    is_fact = refusal.part == "newFacts"
+    evidence = asked.extraction.update.new_facts[refusal.index].evidence if is_fact else ()
+    return kind_of(refused_text(refusal, asked), [item.quote for item in evidence]) or ""
 
 
 def refused_text(refusal: Refusal, asked: Asked) -> str:

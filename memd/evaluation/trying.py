@@ -13,7 +13,7 @@ import orjson
 from memd.config import Settings
 from memd.context import Bucket
 from memd.evaluation.in_memory import Asked, InMemory, Remembered
-from memd.evaluation.judging import refused_text
+from memd.evaluation.judging import refused_text, rule_of
 from memd.evaluation.measuring import live
 from memd.evaluation.report import usd
 from memd.extraction import chosen
@@ -22,7 +22,6 @@ from memd.extraction.protocol import MALFORMED
 from memd.memory.apply import Refusal
 from memd.memory.document import Document, agent_of, empty_document, user_of
 from memd.memory.facts import by_id, category_of, confidence_of, content_of, id_of
-from memd.memory.gates.instructions import kind_of
 from memd.memory.parsing import parse
 from memd.push.filtering import Examined, examine
 from memd.push.redaction import redact
@@ -145,5 +144,4 @@ def _fact(fact: dict[str, Any]) -> Story:
 
 def _refusal(refusal: Refusal, asked: Asked) -> Story:
     text = refused_text(refusal, asked)
-    rule = kind_of(text) if refusal.reason in ("instruction", "markup") else None
-    return {"reason": refusal.reason, "rule": rule or "", "part": refusal.part, "text": text}
+    return {"reason": refusal.reason, "rule": rule_of(refusal, asked), "part": refusal.part, "text": text}
