@@ -31,6 +31,9 @@ TALK = [
     },
     {"role": "user", "content": "thanks"},
     {"role": "assistant", "content": "Gladly."},
+    {"role": "user", "content": "What rhymes with boat?"},
+    {"role": "assistant", "content": "A goat."},
+    {"role": "user", "content": "No, I meant a fish."},
 ]
 
 
@@ -58,7 +61,7 @@ def test_try_tells_the_story(cli: Cli, model: ModelServer) -> None:
     for piece in (
         "dropped (system): Be kind.",
         "cut out: <memory>",
-        'signal preference: "please keep answers short"',
+        'signal correction: "no, i meant"',
         "dropped (acknowledgement): thanks",
         "dropped (reply_of_dropped): Gladly.",
         'quote of 0: "I live in Porto"',
@@ -78,8 +81,8 @@ def test_try_prints_the_request_and_json(cli: Cli, model: ModelServer, tmp_path:
     assert "You keep the long-term memory" in told
     assert "Please keep answers short.</m>" in told
     story = json.loads(cli("try", str(file), "--json", "--set", "apply.fact_min_chars=60", **asking(model)).stdout)
-    assert story["turns"][1]["signals"]["preference"] == "please keep answers short"
-    assert [refused["reason"] for refused in story["requests"][0]["refused"]] == ["too_short"]
+    assert story["turns"][6]["signals"] == {"correction": "no, i meant"}
+    assert {refused["reason"] for refused in story["requests"][0]["refused"]} == {"too_short"}
     assert story["memory"]["facts"] == []
 
 
