@@ -16,7 +16,7 @@ from types import MappingProxyType
 
 from memd.extraction.offline.sentences import sentence_ends
 from memd.memory.gates.harm import Kind, Weighed, is_harmful, pieces, quote_words, sentence_words
-from memd.memory.gates.readings import is_hidden, plain, readings
+from memd.memory.gates.readings import is_hidden, plain
 from memd.push.patterns import load, prepared
 from memd.push.prefilter import Prefilter
 
@@ -48,27 +48,26 @@ def kind_of(text: str, quotes: Sequence[str] = ()) -> str | None:
     """The kind of a text that is no statement, one of KINDS; None for a statement. Never raises."""
     text = text[:LOOK_AT]
     said = [quote_words(plain(quote[:QUOTE_CHARS])[:QUOTE_CHARS]) for quote in quotes[:MOST_QUOTES]]
-    for reading in readings(text):
-        if kind := _pattern_kind(reading) or ("order" if _is_order(reading, said) else None):
-            return kind
-    return "hidden" if is_hidden(text) else None
+    reading = plain(text)[:LOOK_AT]  # NFKC makes eighteen characters of some
+    if kind := _pattern_kind(reading):
+        return kind
+    return "order" if _is_order(reading, said) else "hidden" if is_hidden(text) else None
 
 
 def said_refusal(text: str) -> str | None:
     """The reason for refusing the user's own words; None when they state something."""
     text = text[:LOOK_AT]
-    for reading in readings(text):
-        if kind := _pattern_kind(reading):
-            return KINDS[kind]
-        if any(is_harmful("said", quote_words(piece)) for piece in _pieces(reading)):
-            return "instruction"
-    return "instruction" if is_hidden(text) else None
+    reading = plain(text)[:LOOK_AT]
+    if kind := _pattern_kind(reading):
+        return KINDS[kind]
+    ordered = any(is_harmful("said", quote_words(piece)) for piece in _pieces(reading))
+    return "instruction" if ordered or is_hidden(text) else None
 
 
 def is_markup(text: str) -> bool:
     """Whether a text holds tags, links or images as markup, or an update of the memory. Never raises."""
-    kinds = map(_pattern_kind, readings(text[:LOOK_AT]))
-    return any(kind is not None and KINDS[kind] == "markup" for kind in kinds)
+    kind = _pattern_kind(plain(text[:LOOK_AT])[:LOOK_AT])
+    return kind is not None and KINDS[kind] == "markup"
 
 
 def _is_order(reading: str, said: Sequence[Weighed]) -> bool:
