@@ -29,7 +29,7 @@ from memd.config import Settings
 from memd.context import DEFAULT_AGENT, of_project, user_hash
 from memd.errors import Conflict, InboxUnavailable, NotReady
 from memd.identifiers import check_identifier
-from memd.inbox import app_events, dead, failover, forgetting, library
+from memd.inbox import app_events, dead, forgetting, library
 from memd.inbox.connection import send
 from memd.inbox.dead import Letter
 from memd.inbox.raw_door import Backlog, RawDoor
@@ -173,6 +173,7 @@ class Forgetting:
         tombstone = self._tombstones.extend(wish, inbox.identities | erased.identities)
         if traces is not None:
             self._mirror(tombstone)
+            self._strike(wish)
             self._tell(wish)
             self._tombstones.close(wish)
         embedded = self._settings.redis_url is None
@@ -186,6 +187,14 @@ class Forgetting:
             complete=traces is not None,
             unreachable=self._unreachable(rewritten=rewritten),
         )
+
+    def _strike(self, wish: Wish) -> None:
+        """Remove what the tombstone names and was sent again before it stood: nothing of it is accepted any more."""
+        owner = user_hash(wish.user_id)
+        with suppress(NotReady):  # functions of an older version, which strike no letters
+            forgetting.strike(self._client, owner)
+            for page in self._pages_of_letters(wish):
+                send(self._client, forgetting.strike_letters(owner, page))
 
     def _tell(self, wish: Wish) -> None:
         """Remove what the events tell of the user, and tell that the user is forgotten."""
@@ -219,7 +228,7 @@ class Forgetting:
         owners = self._tombstones.owners()
         for owner in owners:
             self._mirror(self._tombstones.of(owner))
-        return failover.strike(self._client, owners)
+        return sum(forgetting.strike(self._client, owner) for owner in owners)
 
     def _empty_inbox(self, wish: Wish) -> _Traces | None:
         """Remove the user's messages from the inbox and the dead; None when the server is out of reach."""
@@ -303,11 +312,15 @@ class Forgetting:
     def _old_letters(self, wish: Wish, *, remove: bool) -> tuple[int, frozenset[str]]:
         """How many dead letters the wish takes, and the identities in them; with `remove` they are removed."""
         count, identities = 0, frozenset[str]()
-        ids = iter([letter.id for letter in self._letters(wish)])
-        while page := list(islice(ids, LETTERS)):
+        for page in self._pages_of_letters(wish):
             taken, names = send(self._client, forgetting.letters(page, wish.cut, remove=remove))
             count, identities = count + taken, identities | names
         return count, identities
+
+    def _pages_of_letters(self, wish: Wish) -> Iterator[list[str]]:
+        ids = iter([letter.id for letter in self._letters(wish)])
+        while page := list(islice(ids, LETTERS)):
+            yield page
 
     def _letters(self, wish: Wish) -> Iterator[Letter]:
         """The user's dead letters, and refused raw pushes that name the user."""

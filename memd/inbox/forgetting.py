@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 import redis
 
-from memd.inbox.connection import Call, execute, execute_past
+from memd.inbox.connection import Call, execute, execute_past, send
 from memd.inbox.decoding import text
 from memd.inbox.scanning import pages_of
 from memd.inbox.verbs import P
@@ -54,6 +54,27 @@ def letters(ids: Sequence[str], cut: Cut | None, *, remove: bool) -> Call[tuple[
 
     name = "memd_forget_letters_1" if remove else "memd_old_letters_1"
     return Call(("FCALL", name, 1, P, _text(cut), *ids), parse)
+
+
+def strike(client: redis.Redis, owner: str) -> int:
+    """Remove pending and claimed messages that a user's tombstone names; returns how many. Raises as `send`."""
+    struck, cursor = 0, "0"
+    while True:
+        call = Call(("FCALL", "memd_strike_1", 1, P, owner, cursor), _page)
+        cursor, count = send(client, call)
+        struck += count
+        if cursor == "0":
+            return struck
+
+
+def _page(reply: list[Any]) -> tuple[str, int]:
+    cursor, count = reply
+    return text(cursor), int(count)
+
+
+def strike_letters(owner: str, ids: Sequence[str]) -> Call[int]:
+    """Remove the messages that a user's tombstone names from these dead letters."""
+    return Call(("FCALL", "memd_strike_letters_1", 1, P, owner, *ids), int)
 
 
 def _text(cut: Cut | None) -> str:

@@ -21,7 +21,7 @@ from memd.inbox.verbs import P
 from memd.memory.store.protocol import Store
 from memd.push.answers import MAX_TOKENS
 
-BUILD = 34
+BUILD = 35
 """Grows with every change of the Lua; an older build never replaces a newer one."""
 
 FIRST_WITH_LINES = 16

@@ -24,7 +24,7 @@ from memd.config import Settings, StoreSettings
 from memd.context import DEFAULT_AGENT, Bucket, user_hash
 from memd.disk.path_parts import encode
 from memd.errors import ConfigError, OtherStore
-from memd.inbox import contents, failover, forgetting, library
+from memd.inbox import contents, forgetting, library
 from memd.inbox.connection import send
 from memd.inbox.contents import KeptRecord
 from memd.memory.store.backed_up import BackedUpStore, ForgottenSince
@@ -156,7 +156,8 @@ def _restore_inbox(
     for tombstone in known.values():
         if tombstone.generation:
             send(client, forgetting.tombstone(tombstone))
-    failover.strike(client, known)
+    for owner in known:
+        forgetting.strike(client, owner)
     progress, total = steps("inbox"), manifest.contexts + manifest.letters
     contexts = messages = letters = 0
     for number, one in enumerate(kept.contents()):

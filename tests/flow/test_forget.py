@@ -14,6 +14,7 @@ import orjson
 import pytest
 import redis
 from support import Cli, daemon, ended, execute, make_settings, part, wait_for
+from support.inbox_view import look
 
 from memd.client import Memd
 from memd.config import Settings
@@ -22,7 +23,7 @@ from memd.disk import lock
 from memd.disk.lock import locked
 from memd.errors import DocumentDamaged, StoreUnavailable
 from memd.forget import Forgetting
-from memd.inbox import library, verbs
+from memd.inbox import forgetting, library, verbs
 from memd.inbox.connection import connect, send
 from memd.inbox.raw_door import RawDoor
 from memd.inbox.verbs import RAW, P
@@ -452,6 +453,33 @@ def test_what_is_accepted_after_an_interrupted_forgetting_survives_it(
     assert {memd.receipt(receipt or "").state for receipt in receipts} == {"stored"}
     for user in users:
         assert [fact["evidence"][0]["quote"] for fact in memd.document(user)["facts"]] == ["I like tea."]
+
+
+@pytest.mark.parametrize("place", ["pending", "claimed", "dead"])
+def test_what_is_sent_again_before_the_forgetting_has_ended_goes_too(
+    memd: Memd, client: redis.Redis, settings: Settings, place: str
+) -> None:
+    """An app sends its window, old messages and a new one: wherever that lies when the wish is fulfilled, one stays."""
+    with daemon(settings):
+        memd.push(TURNS, thread_id="t", user_id="ana", now=True)
+        assert ended(memd) == {"stored": 1}
+    open_store(settings).tombstones.begin(Wish("ana", cut=send(client, forgetting.cut())), ())
+    new = {"role": "user", "content": "I like tea.", "id": "m3"}
+    window = memd.push([*TURNS, new], thread_id="t", user_id="ana", now=True)
+    only_old = memd.push(TURNS, thread_id="t", user_id="ana", agent_name="other", now=True)
+    claims = [] if place == "pending" else send(client, verbs.claim(settings, 2, 0, "w:1:a", "model")).taken
+    for claim in claims if place == "dead" else ():
+        send(client, verbs.bury(claim.id, "E_TEST", "E_TEST: for a test"))
+    Forgetting(settings, client, open_store(settings)).mend()
+    assert TEXT not in str(look(client).keys)
+    assert "I like tea." in str(look(client).keys)
+    assert memd.receipt(only_old.id or "").state != "stored"
+    with daemon(settings):
+        memd.retry(memd.dead())
+        memd.flush(wait=True)
+    assert [fact["evidence"][0]["quote"] for fact in memd.document("ana")["facts"]] == ["I like tea."]
+    assert memd.receipt(window.id or "").state == "stored"
+    assert memd.receipt(only_old.id or "").reason == ("E_TEST" if place == "dead" else "forgotten")
 
 
 @pytest.mark.files

@@ -97,15 +97,15 @@ local function read_traces(P, cfg, key, cut, now)
   return bucket, pushes, ids
 end
 
--- The claim of a key loses what the cut takes. What came later is pending again, and no worker holds it any more.
+-- The claim of a key loses what `take` finds. The rest is pending again, and no worker holds it any more.
 -- -> the claim if nothing of it is left, for the caller to close
-local function forget_claim(P, cfg, key, cut, now)
+local function forget_claim(P, cfg, key, take, now)
   local id = call('HGET', P .. ':outcome:' .. key, '.claim')
   local c = id and read_claim(P, id)
   if not c then return nil end
   c.id = id
   local claim = P .. ':claim:' .. id
-  if not cut_out(claim, divide(claim, cut, now)) then return c end
+  if not cut_out(claim, take(claim)) then return c end
   give_back(P, id, c, {}, now)
   set_due(P, key, c.bucket, nil, now, now, cfg.tick_ms)
   return nil
@@ -128,11 +128,11 @@ local function keep_outcome(P, cfg, key, kept, letters, now)
   if not letters then call('DEL', P .. ':died:' .. key) end
 end
 
--- A pending key loses what the cut takes -> whether messages stay
-local function forget_pending(P, key, bucket, cut, now)
+-- A pending key loses what `take` finds -> whether messages stay
+local function forget_pending(P, key, bucket, take, now)
   local ctx = P .. ':ctx:' .. key
   local parked = call('HGET', ctx, '.parked')
-  if cut_out(ctx, divide(ctx, cut, now)) then
+  if cut_out(ctx, take(ctx)) then
     if parked == 'batched' and call('HEXISTS', ctx, '.batch') == 0 then bring_back(P, 'batched', key, now) end
     return true
   end
@@ -159,8 +159,9 @@ end
 
 local function forget_key(P, cfg, owner, key, bucket, cut, now)
   local later = has_later_push(P, key, cut)
-  local c = forget_claim(P, cfg, key, cut, now)
-  local kept = forget_pending(P, key, bucket, cut, now)
+  local function take(hash) return divide(hash, cut, now) end
+  local c = forget_claim(P, cfg, key, take, now)
+  local kept = forget_pending(P, key, bucket, take, now)
   local outcome = P .. ':outcome:' .. key
   local letters = cut and (tonumber(call('HGET', outcome, '.letters')) or 0) > 0
   local newer, older = known_sets(P, cfg, key, now)
@@ -241,13 +242,63 @@ local function letters(P, argv, remove)
 end
 
 -- memd_old_letters_1: KEYS P; ARGV cut, letter... -> { letters that the cut takes, identity... }
-local function memd_old_letters(keys, argv) return letters(keys[1], argv, nil) end
+register('memd_old_letters', function(keys, argv) return letters(keys[1], argv, nil) end, { 'no-writes' })
 
 -- memd_forget_letters_1: the same, and removes what it returns
-local function memd_forget_letters(keys, argv) return letters(keys[1], argv, forget_letter) end
+register('memd_forget_letters', function(keys, argv) return letters(keys[1], argv, forget_letter) end)
+
+-- What a user's tombstone names of the messages of a hash, and what stays
+local function divide_by_tombstone(P, owner, hash)
+  local bucket = call('HGET', hash, '.bucket')
+  local ids = bucket and identities(hash) or {}
+  local gone = #ids > 0 and forgotten(P, owner, bucket, ids) or {}
+  return divide_by(hash, function(_, i) return gone[i] end)
+end
+
+-- memd_strike_1: KEYS P; ARGV owner, cursor -> next cursor, messages removed. What a user's tombstone names goes from
+-- what is pending or claimed: it was sent again before the forgetting had ended, or a server that took over has it still.
+register('memd_strike', function(keys, argv)
+  local P, owner, now, struck = keys[1], argv[1], clock(), 0
+  local cfg = config(P)
+  local page = call('SSCAN', P .. ':user:' .. owner, argv[2], 'COUNT', FORGET_PAGE)
+  each_counted(P, page[2], function(key)
+    local function take(hash)
+      local found = divide_by_tombstone(P, owner, hash)
+      struck = struck + #found.gone
+      return found
+    end
+    local id, ctx, c = call('HGET', P .. ':outcome:' .. key, '.claim'), P .. ':ctx:' .. key, nil
+    if id and #divide_by_tombstone(P, owner, P .. ':claim:' .. id).gone > 0 then
+      c = forget_claim(P, cfg, key, take, now)
+    end
+    if #divide_by_tombstone(P, owner, ctx).gone > 0 then
+      local bucket, from, to = unpack(call('HMGET', ctx, '.bucket', '.from', '.to'))
+      if not forget_pending(P, key, bucket, take, now) then
+        add_record(P, key, from, to, FORGOTTEN)
+        call('ZADD', P .. ':ended', now + cfg.receipt_ttl_ms, key)
+      end
+    end
+    if c then
+      record(P, cfg, c, FORGOTTEN, now)
+      close(P, c.id, c, now) -- last, because freeing the bucket moves the next key up
+    end
+  end)
+  return { page[1], struck }
+end)
+
+-- memd_strike_letters_1: KEYS P; ARGV owner, letter... -> 1: the same for these of the dead
+register('memd_strike_letters', function(keys, argv)
+  local P, owner, now = keys[1], argv[1], clock()
+  local cfg = config(P)
+  for i = 2, #argv do
+    local found = divide_by_tombstone(P, owner, P .. ':dead:' .. argv[i])
+    if #found.gone > 0 then forget_letter(P, cfg, argv[i], found, now) end
+  end
+  return 1
+end)
 
 -- memd_cut_1: KEYS P -> { order of the last message, now }: the cut of a wish that is made now
-local function memd_cut(keys) return { tonumber(call('GET', keys[1] .. ':order')) or 0, clock() } end
+register('memd_cut', function(keys) return { tonumber(call('GET', keys[1] .. ':order')) or 0, clock() } end, { 'no-writes' })
 
 -- memd_tombstone_1: KEYS P; ARGV owner, salt, then salted hashes, and fields as ".<name>=<value>" -> 1: messages with these
 -- hashes are skipped as forgotten
@@ -263,7 +314,4 @@ end
 
 register('memd_traces', memd_traces, { 'no-writes' })
 register('memd_forget', memd_forget)
-register('memd_old_letters', memd_old_letters, { 'no-writes' })
-register('memd_forget_letters', memd_forget_letters)
-register('memd_cut', memd_cut, { 'no-writes' })
 register('memd_tombstone', memd_tombstone)
