@@ -26,7 +26,7 @@ from memd.extraction.update import ConfirmedFact, Evidence, NewFact, RetiredFact
 from memd.memory.document import Document
 from memd.memory.facts import content_of, id_of, readable_facts
 
-RULES_VERSION = "rules-3"
+RULES_VERSION = "rules-4"
 
 _MARKS = (language("en").marks, language("zh").marks)
 """Read when a worker starts: it takes 0.3 s."""
@@ -87,31 +87,60 @@ class _UpdateBuilder:
     def update(self) -> Update:
         return Update({}, tuple(self.new.values()), tuple(self.confirmed.values()), tuple(self.retired.values()))
 
-    def _of_kind(self, kind: str) -> list[KnownFact]:
-        return [known for known in self._held if known.form and known.form.kind == kind]
+    def _pending(self) -> list[tuple[KnownFact, str]]:
+        """What was said before in this request, each with its slot."""
+        return [(recognise("", fact.content), slot) for slot, fact in self.new.items()]
 
     def _add(self, said: Statement, form: Form, evidence: Evidence) -> None:
-        content, value = form.content(said.value, said.relationship).casefold(), said.value.casefold()
-        self.new.pop(form.slot(value), None)
-        of_kind = [] if said.relationship else self._of_kind(form.kind)
-        worded = [known for known in of_kind if form.single and known.value == value]
-        if same := [known for known in self._held if known in worded or known.content.casefold() == content]:
-            self.confirmed[same[0].id] = ConfirmedFact(same[0].id, evidence.quote)
+        value = said.value.casefold()
+        slot = f"{form.kind}\n{value}" if said.beside else form.slot(value)
+        self.new.pop(slot, None)
+        if known := self._said_before(said, form):
+            self.confirmed[known.id] = ConfirmedFact(known.id, evidence.quote)
             return
-        replaced = [known.id for known in of_kind if form.single or known.value == value]
-        if said.relationship and said.corrects:  # another name for the same person
-            begins = content.rpartition(value)[0]
-            replaced = [known.id for known in self._held if known.content.casefold().startswith(begins)]
+        replaced = self._former_name(said, form) if said.relationship else self._giving_way(said, form)
         for fact_id in replaced:
             self.confirmed.pop(fact_id, None)
             self.retired.pop(fact_id, None)
-        self.new[form.slot(value)] = _fact(said, form, evidence, tuple(replaced))
+        self.new[slot] = _fact(said, form, evidence, replaced)
+
+    def _said_before(self, said: Statement, form: Form) -> KnownFact | None:
+        """The fact that says the same: in these words, or in others of a kind of which a user has one."""
+        content, value = form.content(said.value, said.relationship).casefold(), said.value.casefold()
+        worded = form.kind if form.single and not said.relationship else ""
+        return next(
+            (
+                known
+                for known in self._held
+                if known.content.casefold() == content
+                or (known.form and known.form.kind == worded and known.value == value)
+            ),
+            None,
+        )
+
+    def _former_name(self, said: Statement, form: Form) -> tuple[str, ...]:
+        """The facts that name the same person otherwise, where the user corrects that."""
+        begins = form.content(said.value, said.relationship).casefold().rpartition(said.value.casefold())[0]
+        return tuple(known.id for known in self._held if said.corrects and known.content.casefold().startswith(begins))
+
+    def _giving_way(self, said: Statement, form: Form) -> tuple[str, ...]:
+        """The facts of the document that no longer hold; such that were said in this request are dropped."""
+        if said.beside:
+            return ()
+        value = said.value.casefold()
+        for known, slot in self._pending():
+            if _gives_way(known, form, value):
+                del self.new[slot]
+        return tuple(known.id for known in self._held if _gives_way(known, form, value))
 
     def _retire(self, said: Statement, evidence: Evidence) -> None:
-        for known in self._of_kind(said.over):
-            if known.value == said.value.casefold():
+        for known in self._held:
+            if _ends(said, known):
                 self.confirmed.pop(known.id, None)
                 self.retired[known.id] = RetiredFact(known.id, "over", evidence.quote)
+        for known, slot in self._pending():
+            if _ends(said, known):
+                del self.new[slot]
 
     def _correct(self, said: Statement, evidence: Evidence) -> None:
         """Replace the wrong value in the fact that contains it; without such a fact, a correction says nothing."""
@@ -123,6 +152,26 @@ class _UpdateBuilder:
                     self.confirmed.pop(known.id, None)
                     self.new[known.form.slot(said.value)] = _fact(said, known.form, evidence, replaces)
                 return
+
+
+def _gives_way(known: KnownFact, form: Form, value: str) -> bool:
+    """Whether a fact no longer holds once one of this form is said: of some kinds there is one, and firms differ."""
+    if not known.form:
+        return False
+    if known.form.kind == form.kind:
+        return form.single or known.value == value
+    former, firm = known.form.firm_in(known.value), form.firm_in(value)
+    return bool(former and firm) and former != firm
+
+
+def _ends(said: Statement, known: KnownFact) -> bool:
+    """Whether a fact has ended by these words. The end of a job takes what was done there along."""
+    if not known.form:
+        return False
+    if said.over == "employer":
+        firm = known.form.firm_in(known.value)
+        return bool(firm) and said.value.casefold() in ("", firm)
+    return known.form.kind == said.over and known.value == said.value.casefold()
 
 
 def _fact(said: Statement, form: Form, evidence: Evidence, replaces: tuple[str, ...]) -> NewFact:

@@ -24,7 +24,7 @@ class Form:
 
     `single`: a user has one of these at a time, so a new one replaces the old one. `strict`: read only in a sentence
     of which every clause is a form. `vague`: what must not occur in the value. `value`: what a value looks like.
-    `sensitive`: values that are more private than an assistant needs.
+    `sensitive`: values that are more private than an assistant needs. `firm`: where in the value a firm is named.
     """
 
     kind: str
@@ -36,12 +36,18 @@ class Form:
     strict: bool
     vague: re.Pattern[str] | None
     sensitive: re.Pattern[str] | None
+    firm: re.Pattern[str] | None
 
     def content(self, value: str, relationship: str) -> str:
         """The fact's sentence. Chinese gets a space where Latin letters begin or end."""
         sentence = self.stored.replace("{1}", relationship)
         before, _, after = sentence.partition("{0}")
         return before + _gap(before[-1:] + value[:1]) + value + _gap(value[-1:] + after[:1]) + after
+
+    def firm_in(self, value: str) -> str:
+        """The firm that a value names; "" for none."""
+        found = self.firm.fullmatch(value) if self.firm else None
+        return found["firm"] if found else ""
 
     def slot(self, value: str) -> str:
         """What a newer statement overrules: the kind where there is only one, else the kind with this value."""
@@ -51,7 +57,7 @@ class Form:
 class Grammar(NamedTuple):
     """Everything read from one file. `marks`: the regexes beside the forms, by name; the comments are in the files.
 
-    `over`: the kind of fact that has ended, with the form that says so. `subject`: "I", for a clause without one.
+    `over`: the kind of fact that has ended, with a form that says so. `subject`: "I", for a clause without one.
     """
 
     forms: tuple[Form, ...]
@@ -95,9 +101,10 @@ def language(name: str) -> Grammar:
             strict=kind in data["strict"],
             vague=marks["vague"] if kind in data["words"] else None,
             sensitive=compiled(data["sensitive"][kind]) if kind in data["sensitive"] else None,
+            firm=compiled(data["firm"][kind]) if kind in data["firm"] else None,
         )
 
-    over = tuple((kind, compiled(source + data["end"])) for kind, source in data["over"].items())
+    over = tuple((kind, compiled(said + data["end"])) for kind, sources in data["over"].items() for said in sources)
     return Grammar(tuple(form(*row) for row in data["forms"]), over, data["subject"], marks)
 
 

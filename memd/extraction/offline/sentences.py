@@ -34,6 +34,9 @@ _END = re.compile(r"[。！？!?；;…\n.](?:(?<!\.)[。！？!?；;…\n]*|(?<
 _ABBREVIATION = re.compile(
     r"(?:^|[\s(])(?:dr|mr|mrs|ms|st|prof|vs|etc|no|inc|ltd|co|jr|sr|e\.g|i\.e|a\.m|p\.m|[A-Z](?:\.[A-Z])*)$", re.I
 )
+_INTRODUCES = re.compile(r"[:：](?:\s*\d{1,2}[.)、])?\Z")
+"""The end of a line, or of the part before the first number of a list, that says what follows."""
+
 _BULLET = re.compile(r"[\s\-*•·#]*(?:\d{1,2}[.)、]\s*)?")
 
 
@@ -41,7 +44,8 @@ def sentences(text: str, marks: Sequence[Mapping[str, re.Pattern[str]]]) -> Iter
     """The user's own sentences, as (masked, verbatim for the quote).
 
     A message that asks to work on a text, or to play a role, contains words of others, so none of it is read. Text
-    after a line that ends in a colon is not read either, unless the line announces facts about the user.
+    after a line that ends in a colon is not read either, nor a list behind a colon, unless facts about the user are
+    announced.
     """
     own = any(each["about_me"].search(text[:ANNOUNCED_CHARS]) for each in marks)
     if len(text) > (MAX_OWN_CHARS if own else MAX_MESSAGE_CHARS):
@@ -53,7 +57,8 @@ def sentences(text: str, marks: Sequence[Mapping[str, re.Pattern[str]]]) -> Iter
     for end in sentence_ends(masked):
         first, start = start, end
         body = masked[first:end].strip()
-        if body.endswith((":", "：")) and not any(each["about_me"].search(body) for each in marks):
+        colon = _INTRODUCES.search(body)
+        if colon and not any(each["about_me"].search(body[: colon.start()]) for each in marks):
             return
         bullet = _BULLET.match(masked, first)
         first = bullet.end() if bullet else first

@@ -21,8 +21,9 @@ _EDGE = re.compile(r"^[\s\"'`*_~]+|[\s.!;~。！；，,]+$")
 class Statement:
     """One statement of the user: a fact of this form with this value.
 
-    `over`: the kind of fact that no longer holds. Without form and `over` it is a correction: `value` is right and
-    `wrong` was wrong, whatever fact it belongs to. `relationship`: who the person is whose name is the value.
+    `over`: the kind of fact that no longer holds; without a value, any of it. Without form and `over` it is a
+    correction: `value` is right and `wrong` was wrong, whatever fact it belongs to. `relationship`: who the person is
+    whose name is the value. `beside`: it holds beside what is known ("I also work at").
     """
 
     value: str
@@ -31,6 +32,7 @@ class Statement:
     corrects: bool = False
     wrong: str = ""
     relationship: str = ""
+    beside: bool = False
 
 
 def language_of(sentence: str) -> Grammar:
@@ -95,12 +97,13 @@ def _clauses(clauses: list[str], known: Grammar) -> Iterator[Statement]:
 def _clause(text: str, known: Grammar) -> Statement | None:
     for kind, pattern in known.over:
         if found := pattern.fullmatch(text):
-            return Statement(_bare(found["value"]), over=kind)
+            return Statement(_bare(found.groupdict().get("value", "")), over=kind)
     for form in known.forms:
         for pattern in form.said:
             if (found := pattern.fullmatch(text)) and _is_plain(form, found["value"]):
                 kin = found.groupdict().get("kin", "").lower()
-                return Statement(_bare(found["value"]), form, relationship=kin)
+                beside = known.marks["beside"].search(text) is not None
+                return Statement(_bare(found["value"]), form, relationship=kin, beside=beside)
     return None
 
 
