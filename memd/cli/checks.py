@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from memd.cli.bars import bar
-from memd.cli.common import Json, SomeUser, echo, echo_json, nothing, settings
+from memd.cli.common import Json, SomeUser, check_one_or_all, echo, echo_json, nothing, settings
 from memd.cli.tables import table
 from memd.memory.hand.by_hand import bucket_of
 from memd.ops.audit import Audited, Report, inspect
@@ -38,8 +38,7 @@ def audit(
 
     Example: memd audit ana --limit 3
     """
-    if (user is None) != every:
-        raise typer.BadParameter("name a user, or pass --all, not both", param_hint="USER")
+    check_one_or_all(user, every=every)
     users = None if user is None else [bucket_of(user, agent or "").user_id]
     with bar("auditing") as advance:
         report = inspect(settings(), users, agent, advance)

@@ -144,6 +144,14 @@ def has_password(url: str) -> bool:
     return bool(parts.password) or "password" in parse_qs(parts.query)
 
 
+def check_one_or_all(user: str | None, *, every: bool) -> None:
+    """Raise BadParameter unless a command names either a user or --all."""
+    if user is None and not every:
+        raise typer.BadParameter("name a user, or pass --all", param_hint="USER")
+    if user is not None and every:
+        raise typer.BadParameter("a user and --all do not go together", param_hint="USER")
+
+
 def confirm(question: str) -> None:
     """Ask on a terminal; a script has to pass --yes."""
     if not sys.stdin.isatty():

@@ -9,7 +9,19 @@ from typing import Annotated, Any
 import typer
 
 from memd.cli.bars import bar
-from memd.cli.common import DryRun, Json, SomeUser, completes, echo, echo_json, nothing, read_file, settings, warn
+from memd.cli.common import (
+    DryRun,
+    Json,
+    SomeUser,
+    check_one_or_all,
+    completes,
+    echo,
+    echo_json,
+    nothing,
+    read_file,
+    settings,
+    warn,
+)
 from memd.cli.every_user import export_all, import_all
 from memd.cli.output import Output, write_private
 from memd.client import Memd
@@ -39,8 +51,7 @@ def export(
 
     Example: memd export ana -o ana.json
     """
-    if (user is None) != every:
-        raise typer.BadParameter("name a user, or pass --all, not both", param_hint="USER")
+    check_one_or_all(user, every=every)
     if user is None:
         if agent is not None:
             raise typer.BadParameter("--all exports the memories of all agents", param_hint="--agent")

@@ -65,6 +65,7 @@ def test_facts_are_added_listed_edited_and_removed(cli: Cli) -> None:
         (["import", "/nowhere/file", "--user", "ana"], 2, "cannot be read"),
         (["export", "ana", "-o", "/nowhere/file"], 2, "cannot be created"),
         (["export"], 2, "name a user, or pass --all"),
+        (["audit", "ana", "--all"], 2, "a user and --all do not go together"),
         (["export", "--all", "--agent", "coach"], 2, "--all exports the memories of all agents"),
         (["import", "/nowhere/file"], 2, "name the user, or pass --all"),
         (["import", "-", "--all"], 2, "--all needs a file"),
