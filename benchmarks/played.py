@@ -1,7 +1,7 @@
 """What the played model answers: one fact for each request, in the form that the request's own prompt asks for.
 
 memd's prompt gets an update, langmem's a call of the tool that records a memory, mem0's its JSON. The fact is the same
-in all of them: the first words of the user's statement.
+in all of them: the first sentence of the user's statement.
 """
 
 from __future__ import annotations
@@ -53,9 +53,14 @@ def fact_in(prompt: str) -> str:
 
 
 def first_words(statement: str) -> str:
-    """The fact that a statement holds: whole words, as memd refuses a quote that ends within one."""
-    start = statement[:FACT_CHARS]
-    return (start if len(statement) <= FACT_CHARS else start.rpartition(" ")[0] or start).strip()
+    """The fact that a statement holds: its first sentence, or whole words of it.
+
+    memd refuses a quote that ends within a word. What follows the first sentence are words drawn at random, of which
+    the gate for orders takes one row in a hundred for an order.
+    """
+    sentence, end, _ = statement.partition(". ")
+    start = (sentence + end)[:FACT_CHARS]
+    return (start if len(sentence) < FACT_CHARS else start.rpartition(" ")[0] or start).strip()
 
 
 def reply(quote: str, content: str = "") -> bytes:
