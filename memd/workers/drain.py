@@ -35,6 +35,9 @@ COLLECT_S = 1.0
 GATHER_S = 0.002
 """How long ended claims are gathered before the drain claims again, so that one call fills many places."""
 
+GATHER_A_PLACE_S = 0.0001
+"""The same for each place of a drain of which more than half are taken: at most POLL_S, a hundredth of a slow call."""
+
 GRACE_S = 2.0
 """How long running commits may take once the drain is told to stop; model calls are cancelled at once."""
 
@@ -165,9 +168,13 @@ class Drain:
             timeout = None if claims is None and not self._stopping.is_set() else pause
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._changed.wait(), timeout)
-            await asyncio.sleep(GATHER_S)
+            await asyncio.sleep(self._gather_s())
         else:
             await asyncio.sleep(pause)
+
+    def _gather_s(self) -> float:
+        places = self._settings.drain.concurrency
+        return min(POLL_S, places * GATHER_A_PLACE_S) if len(self._running) > places / 2 else GATHER_S
 
     async def _keep_leases(self) -> None:
         """Renew the leases of all claims in hand, every third of a lease."""
