@@ -23,8 +23,8 @@ from memd.push.patterns import prepared
 WEIGHTS = Path(__file__).parent / "orders" / "weights.bin"
 NUMBERS = WEIGHTS.with_suffix(".json")
 
-PLACES = 1 << 16
-"""Weights; with half as many, one attack more in a hundred passes."""
+PLACES = 1 << 18
+"""Weights; with a quarter of them, two or three attacks more in a hundred pass."""
 
 PART = 4
 """Bytes of a part of a word."""
