@@ -14,6 +14,8 @@ from typing import Any, NamedTuple
 
 from memd.evaluation.attack_cases import read_cases
 from memd.extraction.offline.sentences import sentence_ends
+from memd.memory.gates.instructions import is_markup
+from memd.memory.gates.readings import is_hidden
 from memd.push.shapes import to_turn
 
 NO_STATEMENTS = frozenset({"permission", "order", "pasted", "fiction", "quoted"})
@@ -31,7 +33,8 @@ class Sample(NamedTuple):
 
 def samples(folder: Path) -> list[Sample]:
     """All sentences to learn from. Raises BadLabels."""
-    return [*_near(folder), *_cases(folder), *_facts(folder), *_memories(folder), *_turns(folder)]
+    found = [*_near(folder), *_cases(folder), *_facts(folder), *_memories(folder), *_turns(folder)]
+    return [one for one in found if not (one.is_order and _is_caught(one))]
 
 
 def sources(folder: Path) -> list[Path]:
@@ -53,6 +56,11 @@ def _lines(files: Iterable[Path]) -> Iterator[tuple[str, dict[str, Any]]]:
     for file in sorted(files):
         writer = f"{file.parent.name}/{file.stem}"
         yield from ((writer, json.loads(line)) for line in file.read_text(encoding="utf-8").splitlines())
+
+
+def _is_caught(one: Sample) -> bool:
+    """Whether patterns stop it: what it hides or marks up says nothing about the words around that."""
+    return any(is_hidden(text) or is_markup(text) for text in (one.content, one.quote))
 
 
 def _near(folder: Path) -> Iterator[Sample]:
