@@ -30,6 +30,6 @@ def test_the_demo_tells_what_happened(tmp_path: Path) -> None:
     assert stored == pushes
     assert re.search(r"[1-9] workers? killed \(kill -9\)", done.stdout)
     assert 'was  The user lives in Porto.  said: "I live in Porto."' in done.stdout
-    assert 'now  The user moved to Lisbon.  said: "I moved to Lisbon last week."' in done.stdout
+    assert 'now  The user lives in Lisbon.  said: "I moved to Lisbon last week."' in done.stdout
     assert "cut out before the model: 1 password" in done.stdout
     assert "kestrel" not in (tmp_path / "kept/users/mira/memory.json").read_text()

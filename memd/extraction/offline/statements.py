@@ -55,9 +55,12 @@ def read(sentence: str, *, corrects: bool = False) -> list[Statement]:
     if found := known.marks["wrong"].search(body):
         body, wrong, corrects = body[: found.start()], _bare(found["wrong"]), True
     clauses = known.marks["boundary"].split(body)
+    if taken_back := [place for place, clause in enumerate(clauses) if place and is_bare_no(clause)]:
+        clauses, corrects = clauses[taken_back[-1] + 1 :], True
     read_ones = list(_clauses(clauses, known))
     is_whole = text == whole and len(read_ones) == len(clauses)
-    kept = [each for each in read_ones if is_whole or not (each.form and each.form.strict)]
+    said = (each for found in read_ones for each in found)
+    kept = [each for each in said if is_whole or not (each.form and each.form.strict)]
     return [replace(each, corrects=corrects, wrong=wrong) for each in kept]
 
 
@@ -82,22 +85,25 @@ def _bare(value: str) -> str:
     return _EDGE.sub("", value.replace("`", ""))
 
 
-def _clauses(clauses: list[str], known: Grammar) -> Iterator[Statement]:
-    """One statement a clause, up to the first clause that is no form. A later one may leave out its subject."""
+def _clauses(clauses: list[str], known: Grammar) -> Iterator[list[Statement]]:
+    """What each clause states, up to the first clause that is no form. A later one may leave out its subject."""
     elided = False
     for clause in clauses:
         subject = known.subject if elided and not known.marks["own"].match(clause) else ""
-        found = _clause(subject + clause, known)
-        if found is None:
+        found = [*_endings(subject + clause, known), *filter(None, [_stated(subject + clause, known)])]
+        if not found:
             return
         yield found
-        elided = not found.relationship
+        elided = not found[-1].relationship
 
 
-def _clause(text: str, known: Grammar) -> Statement | None:
+def _endings(text: str, known: Grammar) -> Iterator[Statement]:
     for kind, pattern in known.over:
         if found := pattern.fullmatch(text):
-            return Statement(_bare(found.groupdict().get("value", "")), over=kind)
+            yield Statement(_bare(found.groupdict().get("value") or ""), over=kind)
+
+
+def _stated(text: str, known: Grammar) -> Statement | None:
     for form in known.forms:
         for pattern in form.said:
             if (found := pattern.fullmatch(text)) and _is_plain(form, found["value"]):
