@@ -35,7 +35,8 @@ def demo(
 ) -> None:
     """Run memd on shipped conversations and show the memory.
 
-    It uses the embedded server and no model, and needs no settings.
+    It uses the embedded server and needs no settings. With ANTHROPIC_API_KEY a
+    model reads the conversations, else offline patterns.
 
     Example: memd demo --keep ./demo-data
     """

@@ -234,6 +234,8 @@ class Supervisor:
             )
             if sys.stderr.isatty():
                 sys.stderr.write(f"Push a message:\n\n  {push_line(self._settings)}\n\n")
+                if chosen(self._settings.extraction) == "rules":
+                    sys.stderr.write("No model reads them, only offline patterns: they find few, plain statements.\n\n")
 
     def _report_served(self) -> None:
         """Say once that the HTTP server listens, if anybody wants to know."""

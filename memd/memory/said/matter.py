@@ -24,7 +24,7 @@ _CJK = re.compile(f"[{CJK}]+")
 OF_VERBS = frozenset("掉记記光")
 """Characters that are left of the verb of a wish, and name nothing alone."""
 
-_ENDING = re.compile(r"(?:ungen|ung|ing|ies|ied|ent|en|er|ed|es|em|os|as|[sendoay])\Z")
+_ENDING = re.compile(r"(?:ungen|ung|ing|ic|ies|ied|ent|en|er|ed|es|em|os|as|[sendoay])\Z")
 _LEAST = 4
 """Letters of a word without its ending at least; a final s is cut from shorter ones too."""
 
