@@ -50,7 +50,7 @@ from memd.workers.outcome import (
     unwritable,
 )
 from memd.workers.pieces import ask_in_pieces
-from memd.workers.resources import THREADS, Resources
+from memd.workers.resources import COMMITS, Resources
 from memd.workers.settle import Settling, breaks_format
 from memd.workers.shown import shown
 from memd.workers.steps import NOTHING, Answered, ClaimPart, Opened, Unread, Work
@@ -60,12 +60,6 @@ ALREADY_KNOWN = Skipped("already_known")
 
 NOTED = frozenset({"no_user_turn", "acknowledgement", "forget_wish", "off_the_record"})
 """Reasons to skip messages that the ledger takes in all the same: nothing that comes later changes what they say."""
-
-
-COMMITS = THREADS // 2
-"""Commits at a time; the other threads are left to loads, acks and new claims. Where a burst of answers took all of
-them, no new call began before the last commit, and all claims went through their steps in step: 256 calls of 2 s gave
-72 claims a second, now 97."""
 
 
 class Remembering:

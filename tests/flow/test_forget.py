@@ -465,6 +465,7 @@ def test_what_is_sent_again_before_the_forgetting_has_ended_goes_too(
         assert ended(memd) == {"stored": 1}
     open_store(settings).tombstones.begin(Wish("ana", cut=send(client, forgetting.cut())), ())
     new = {"role": "user", "content": "I like tea.", "id": "m3"}
+    again = memd.push(TURNS, thread_id="t", user_id="ana", now=True)
     window = memd.push([*TURNS, new], thread_id="t", user_id="ana", now=True)
     only_old = memd.push(TURNS, thread_id="t", user_id="ana", agent_name="other", now=True)
     claims = [] if place == "pending" else send(client, verbs.claim(settings, 2, 0, "w:1:a", "model")).taken
@@ -479,6 +480,7 @@ def test_what_is_sent_again_before_the_forgetting_has_ended_goes_too(
         memd.flush(wait=True)
     assert [fact["evidence"][0]["quote"] for fact in memd.document("ana")["facts"]] == ["I like tea."]
     assert memd.receipt(window.id or "").state == "stored"
+    assert memd.receipt(again.id or "").reason == "forgotten"
     assert memd.receipt(only_old.id or "").reason == ("E_TEST" if place == "dead" else "forgotten")
 
 

@@ -317,7 +317,7 @@ def test_a_correction_of_something_else_says_nothing() -> None:
     [
         ("The user works at Acme.", "I no longer work at Acme."),
         ("The user works at Acme as a tester.", "I quit my job at Acme last week."),
-        ("The user is a nurse at Hospital São João.", "I left Hospital São João"),
+        ("The user is a nurse at Hospital São João.", "I resigned from Hospital São João"),
         ("The user is a product manager at Acme.", "I quit my job."),
         ("The user is vegan.", "I'm not vegan anymore."),
         ("用户在美团当产品经理。", "我从美团离职了。"),
@@ -389,6 +389,40 @@ def test_what_stands_beside_it_leaves_a_job_alone(held: str, said: str) -> None:
     result = update(said, facts={"fact_1": held})
     assert not result.retired_facts
     assert all(not fact.replaces or "Acme" in fact.content for fact in result.new_facts)
+
+
+@pytest.mark.parametrize(
+    ("held", "said"),
+    [
+        ("The user works at Acme.", "I lost my job last year."),
+        ("The user works at Acme.", "I was laid off from Acme last year but they took me back."),
+        ("The user works at Acme.", "I found a job at Globex, should I apply?"),
+        ("The user works at Acme.", "We left Acme yesterday. I left Acme this week."),
+        ("The user works at Acme.", "I'm a student at MIT. I'm a volunteer driver for Caritas."),
+        ("The user is a nurse at Mercy Hospital.", "I work at a hospital. I work at the Mercy Hospital."),
+        (
+            "The user lives in Porto.",
+            "We moved to AWS last year. I moved to Sales. I use Vim and recently moved to Neovim.",
+        ),
+        ("The user is allergic to peanuts.", "I eat peanuts now."),
+        ("用户在协和医院当护士。", "我在公司上班。我在二楼上班。我在北京工作。我刚离开协和医院。"),
+        ("用户在阿里巴巴工作。", "我搬到客厅睡。我搬来和女友同住。"),
+        ("用户不吃花生。", "我能吃花生吗。我可以吃花生"),
+    ],
+)
+def test_what_only_sounds_like_an_end_ends_nothing(held: str, said: str) -> None:
+    """Earlier jobs, plans, buildings and teams, tools, a trade without a name."""
+    result = update(said, facts={"fact_1": held})
+    assert not result.retired_facts
+    assert not [fact for fact in result.new_facts if fact.replaces]
+
+
+def test_an_old_job_that_ended_takes_no_new_one_along() -> None:
+    """Said before in the same message, or kept: neither goes by "I quit my job"."""
+    held = {"fact_1": "The user works at Acme."}
+    assert contents("I work at Globex now. I quit my job.", facts=held) == ["The user works at Globex."]
+    kept = update("I quit my job, but I work at Acme now.", facts=held)
+    assert (kept.retired_facts, [fact.id for fact in kept.confirmed_facts]) == ((), ["fact_1"])
 
 
 def test_what_ends_in_the_same_conversation_is_never_stored() -> None:

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from memd.extraction.offline.grammar import Form, KnownFact, language, recognise
+from memd.extraction.offline.grammar import Form, KnownFact, is_proper, language, recognise
 from memd.extraction.offline.sentences import sentences
 from memd.extraction.offline.statements import Statement, is_bare_no
 from memd.extraction.offline.statements import read as read_sentence
@@ -97,6 +97,7 @@ class _UpdateBuilder:
         self.new.pop(slot, None)
         if known := self._said_before(said, form):
             self.confirmed[known.id] = ConfirmedFact(known.id, evidence.quote)
+            self.retired.pop(known.id, None)
             return
         replaced = self._former_name(said, form) if said.relationship else self._giving_way(said, form)
         for fact_id in replaced:
@@ -127,18 +128,17 @@ class _UpdateBuilder:
         """The facts of the document that no longer hold; such that were said in this request are dropped."""
         if said.beside:
             return ()
-        value = said.value.casefold()
         for known, slot in self._pending():
-            if _gives_way(known, form, value):
+            if _gives_way(known, form, said.value):
                 del self.new[slot]
-        return tuple(known.id for known in self._held if _gives_way(known, form, value))
+        return tuple(known.id for known in self._held if _gives_way(known, form, said.value))
 
     def _retire(self, said: Statement, evidence: Evidence) -> None:
         for known in self._held:
             if _ends(said, known):
                 self.confirmed.pop(known.id, None)
                 self.retired[known.id] = RetiredFact(known.id, "over", evidence.quote)
-        for known, slot in self._pending():
+        for known, slot in self._pending() if said.value else ():  # else it may be about an earlier job
             if _ends(said, known):
                 del self.new[slot]
 
@@ -159,9 +159,12 @@ def _gives_way(known: KnownFact, form: Form, value: str) -> bool:
     if not known.form:
         return False
     if known.form.kind == form.kind:
-        return form.single or known.value == value
-    former, firm = known.form.firm_in(known.value), form.firm_in(value)
-    return bool(former and firm) and former != firm
+        return form.single or known.value == value.casefold()
+    firm = form.firm_in(value)
+    if not (is_proper(known.firm) and is_proper(firm)):
+        return False
+    former, firm = known.firm.casefold(), firm.casefold()
+    return former not in firm and firm not in former
 
 
 def _ends(said: Statement, known: KnownFact) -> bool:
@@ -169,8 +172,7 @@ def _ends(said: Statement, known: KnownFact) -> bool:
     if not known.form:
         return False
     if said.over == "employer":
-        firm = known.form.firm_in(known.value)
-        return bool(firm) and said.value.casefold() in ("", firm)
+        return bool(known.firm) and said.value.casefold() in ("", known.firm.casefold())
     return known.form.kind == said.over and known.value == said.value.casefold()
 
 

@@ -15,6 +15,7 @@ from memd.config import yaml_text
 _HERE = Path(__file__).parent
 _FRAGMENT = re.compile(r"\{([a-z]\w*)\}")
 _VALUE = re.compile(r"(?<!\(\?P)<([a-z]\w*)>")
+_PROPER = re.compile("(?:[Tt]he )?[A-ZÀ-ÖØ-Þ]|(?!一家)[\u4e00-\u9fff]")
 _SEAM = re.compile("(?<=[\u4e00-\u9fff])(?=[A-Za-z])|(?<=[A-Za-z])(?=[\u4e00-\u9fff])")
 
 
@@ -67,12 +68,16 @@ class Grammar(NamedTuple):
 
 
 class KnownFact(NamedTuple):
-    """A fact of the document as a form could have stored it; `form` is None where no form could."""
+    """A fact of the document as a form could have stored it; `form` is None where no form could.
+
+    `value`: case folded. `firm`: the firm that it names, as it is written.
+    """
 
     id: str
     content: str
     value: str = ""
     form: Form | None = None
+    firm: str = ""
 
 
 @cache
@@ -108,6 +113,11 @@ def language(name: str) -> Grammar:
     return Grammar(tuple(form(*row) for row in data["forms"]), over, data["subject"], marks)
 
 
+def is_proper(firm: str) -> bool:
+    """Whether a firm is named, not only its trade ("a hospital")."""
+    return _PROPER.match(firm) is not None
+
+
 def recognise(fact_id: str, content: str) -> KnownFact:
     """The form that could have stored a fact, with the value."""
     sizes, begun = _by_beginning()
@@ -115,7 +125,7 @@ def recognise(fact_id: str, content: str) -> KnownFact:
     for _, before, after, form in sorted(likely, key=itemgetter(0)):
         value = content[len(before) : len(content) - len(after)].strip()
         if value and content.endswith(after) and form.value.match(value):
-            return KnownFact(fact_id, content, value.casefold(), form)
+            return KnownFact(fact_id, content, value.casefold(), form, form.firm_in(value))
     return KnownFact(fact_id, content)
 
 

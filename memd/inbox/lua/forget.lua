@@ -58,6 +58,11 @@ local function add_identities(ids, fields)
   for _, field in ipairs(fields) do ids[#ids + 1] = string.sub(field, 3) end
 end
 
+-- Records that the pushes from one sequence number to the one before another were forgotten.
+local function add_forgotten(P, key, from, upto)
+  if tonumber(from) < tonumber(upto) then add_record(P, key, from, upto - 1, FORGOTTEN) end
+end
+
 -- Removes what a cut takes; without a message the hash goes. -> whether messages stay
 local function cut_out(hash, found)
   if found.left == 0 then
@@ -222,6 +227,7 @@ local function forget_letter(P, cfg, letter, found, now)
   srem(P .. ':died:' .. key, ids)
   cut_out(dead, found)
   remove_record(P, key, from, to)
+  add_forgotten(P, key, from, found.from)
   add_record(P, key, found.from, to, '{"state":"dead","reason":"' .. call('HGET', dead, '.code') .. '"}')
   return 0
 end
@@ -265,6 +271,7 @@ register('memd_strike', function(keys, argv)
     local function take(hash)
       local found = divide_by_tombstone(P, owner, hash)
       struck = struck + #found.gone
+      if #found.gone > 0 and found.left > 0 then add_forgotten(P, key, call('HGET', hash, '.from'), found.from) end
       return found
     end
     local id, ctx, c = call('HGET', P .. ':outcome:' .. key, '.claim'), P .. ':ctx:' .. key, nil

@@ -19,8 +19,8 @@ from memd.push.width import nfkc
 MAX_DECODED = 8
 """Encoded runs of one text that are decoded."""
 
-_FLAG = re.compile("\U0001f3f4[\U000e0061-\U000e007a]{5}\U000e007f")
-"""The flags of England, Scotland and Wales: the only legitimate use of tag characters."""
+_FLAG = re.compile("\U0001f3f4[\U000e0061-\U000e007a]{4,6}\U000e007f")
+"""The flags of parts of countries, such as Wales and Texas: the only legitimate use of tag characters."""
 
 _TAG = re.compile("[\U000e0000-\U000e007f]")
 _CJK_GAP = re.compile(rf"[^\S\n](?<=[{CJK}].)[^\S\n]*(?=[{CJK}])")
@@ -35,7 +35,7 @@ SHORTEST_ENCODED = 20
 
 _BASE64 = re.compile(rf"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{{{SHORTEST_ENCODED},}}={{0,2}}")
 _HEX = re.compile(rf"(?<![0-9A-Za-z])(?:[0-9A-Fa-f]{{2}}){{{SHORTEST_ENCODED // 2},}}(?![0-9A-Za-z])")
-_WORDS = re.compile(rf"[^\W\d_]{{2,}}\s+[^\W\d_]{{2}}|[{CJK}]{{3}}")
+_WORDS = re.compile(rf"[^\W\d_]{{2,}}[\W_]+[^\W\d_]{{2}}|[{CJK}]{{3}}")
 """Two words beside each other: chance makes printable bytes of some number, but not these."""
 
 _LOOKALIKES = str.maketrans(
@@ -60,7 +60,7 @@ def plain(text: str) -> str:
     if "&" in text:
         text = html.unescape(text)
     if "%" in text:
-        text = unquote(text)
+        text = html.unescape(unquote(text))
     if not text.isascii():
         text = nfkc(text)
     # Then nothing in it is invisible, and no white space but spaces and line breaks: most texts are so.
