@@ -147,6 +147,8 @@ class World:
             receipt = self.app.push_json(orjson.dumps(push))
             said.receipt = receipt.id or ""
         said.fate = "either" if doubtful else "stored"
+        for one in window if doubtful else ():  # it may have come before the wish, and then they were said before, too
+            one.fate = "either" if one.fate == "stored" else one.fate
         self.said.append(said)
 
     def take_in(self) -> None:
@@ -214,7 +216,7 @@ class World:
         waiting = self.client.lrange(verbs.RAW, 0, -1)
         numbers = {int(turn["id"][1:]) for raw in waiting for turn in orjson.loads(raw)["messages"]}
         for said in self.said:
-            if said.raw and said.user in users and said.number in numbers and said.fate == "stored":
+            if said.user in users and said.number in numbers and said.fate == "stored":
                 said.fate = "either"
         return users
 

@@ -35,7 +35,7 @@ SHORTEST_ENCODED = 20
 
 _BASE64 = re.compile(rf"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{{{SHORTEST_ENCODED},}}={{0,2}}")
 _HEX = re.compile(rf"(?<![0-9A-Za-z])(?:[0-9A-Fa-f]{{2}}){{{SHORTEST_ENCODED // 2},}}(?![0-9A-Za-z])")
-_WORDS = re.compile(rf"[^\W\d_]{{2,}}[\W_]+[^\W\d_]{{2}}|[{CJK}]{{3}}")
+_WORDS = re.compile(rf"(?<![^\W\d_])[^\W\d_]{{2,}}+[\W_]++[^\W\d_]{{2}}|[{CJK}]{{3}}")
 """Two words beside each other: chance makes printable bytes of some number, but not these."""
 
 _LOOKALIKES = str.maketrans(
