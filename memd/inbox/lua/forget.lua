@@ -268,17 +268,18 @@ register('memd_strike', function(keys, argv)
   local cfg = config(P)
   local page = call('SSCAN', P .. ':user:' .. owner, argv[2], 'COUNT', FORGET_PAGE)
   each_counted(P, page[2], function(key)
-    local function take(hash)
+    local function named(hash) -- nil where nothing goes, else what the hash loses
       local found = divide_by_tombstone(P, owner, hash)
+      if #found.gone == 0 then return nil end
       struck = struck + #found.gone
-      if #found.gone > 0 and found.left > 0 then add_forgotten(P, key, call('HGET', hash, '.from'), found.from) end
-      return found
+      if found.left > 0 then add_forgotten(P, key, call('HGET', hash, '.from'), found.from) end
+      return function() return found end
     end
     local id, ctx, c = call('HGET', P .. ':outcome:' .. key, '.claim'), P .. ':ctx:' .. key, nil
-    if id and #divide_by_tombstone(P, owner, P .. ':claim:' .. id).gone > 0 then
-      c = forget_claim(P, cfg, key, take, now)
-    end
-    if #divide_by_tombstone(P, owner, ctx).gone > 0 then
+    local take = id and named(P .. ':claim:' .. id)
+    if take then c = forget_claim(P, cfg, key, take, now) end
+    take = named(ctx)
+    if take then
       local bucket, from, to = unpack(call('HMGET', ctx, '.bucket', '.from', '.to'))
       if not forget_pending(P, key, bucket, take, now) then
         add_record(P, key, from, to, FORGOTTEN)
