@@ -27,8 +27,9 @@ THREADS = 12
 
 COMMITS = 8
 """Commits at a time; the other threads are left to loads, acks and new claims. Where a burst of answers took all of
-them, no new call began before the last commit, and all claims went through their steps in step: 256 calls of 2 s gave
-72 claims a second, now 97. So many, since one that waits for a locked bucket keeps its place."""
+them, no new call began before the last commit, and all claims went through their steps in step: with 256 calls of 2 s
+in flight a worker reached 0.74 of the bare SDK loop, now 0.92. So many, since one that waits for a locked bucket keeps
+its place."""
 
 
 @dataclass(frozen=True, slots=True)
