@@ -144,12 +144,12 @@ def has_password(url: str) -> bool:
     return bool(parts.password) or "password" in parse_qs(parts.query)
 
 
-def check_one_or_all(user: str | None, *, every: bool) -> None:
-    """Raise BadParameter unless a command names either a user or --all."""
-    if user is None and not every:
-        raise typer.BadParameter("name a user, or pass --all", param_hint="USER")
-    if user is not None and every:
-        raise typer.BadParameter("a user and --all do not go together", param_hint="USER")
+def check_one_or_all(named: str | None, *, every: bool, what: str = "a user", hint: str = "USER") -> None:
+    """Raise BadParameter unless a command names either one of these or --all."""
+    if named is None and not every:
+        raise typer.BadParameter(f"name {what}, or pass --all", param_hint=hint)
+    if named is not None and every:
+        raise typer.BadParameter(f"{what} and --all do not go together", param_hint=hint)
 
 
 def confirm(question: str) -> None:

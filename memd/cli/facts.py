@@ -7,7 +7,21 @@ from typing import Annotated, Any, get_args
 import typer
 
 from memd.cli import doubtful
-from memd.cli.common import Agent, DryRun, FactId, Json, User, completes, echo, echo_json, nothing, settings, warn
+from memd.cli.common import (
+    Agent,
+    DryRun,
+    FactId,
+    Json,
+    OneFact,
+    User,
+    check_one_or_all,
+    completes,
+    echo,
+    echo_json,
+    nothing,
+    settings,
+    warn,
+)
 from memd.cli.fact_changes import content_given, editing_of, tell, tell_turns
 from memd.cli.fact_filters import ByStatus, Categories, Member, PeriodBy, Scopes, Since, Until
 from memd.cli.held_back import After, Limit, UserOrAll, tell_all
@@ -218,13 +232,27 @@ def remove(user: User, fact_id: FactId, agent: Agent = "", dry_run: DryRun = Fal
 
 
 @facts.command()
-def restore(user: User, fact_id: FactId, agent: Agent = "", dry_run: DryRun = False, as_json: Json = False) -> None:
+def restore(  # noqa: PLR0913, PLR0917  (each parameter is an option)
+    user: User,
+    fact_id: OneFact = None,
+    agent: Agent = "",
+    every: Annotated[bool, typer.Option("--all", help="Every suspended fact of this memory.")] = False,
+    dry_run: DryRun = False,
+    as_json: Json = False,
+) -> None:
     """Take back a fact that is suspended because the user may have asked to forget it (`memd facts withheld`).
 
     Example: memd facts restore ana fact_0badcafe
+
+    Example: memd facts restore ana --all
     """
+    check_one_or_all(fact_id, every=every, what="a fact", hint="FACT_ID")
     editing, bucket = editing_of(user, agent)
-    tell(editing.restore(bucket, fact_id, dry_run=dry_run), "restored", dry_run, as_json)
+    held = [str(one["fact"]) for one in editing.withheld(bucket) if one["wanted"] == "forgotten"] if every else []
+    if every and not held:
+        nothing("nothing is suspended")
+    for each in held if fact_id is None else [fact_id]:
+        tell(editing.restore(bucket, each, dry_run=dry_run), "restored", dry_run, as_json)
 
 
 def _table(rows: list[dict[str, Any]]) -> None:

@@ -15,9 +15,9 @@ from memd.memory.document import Document, Fact
 FIELD = "suspended"
 
 MAX_SUSPENDED = 20
-"""Suspended facts of a document: as many as a person will look through."""
+"""Suspended facts of a document: as many as a person will look through. A wish to forget everything suspends all."""
 
-Why = Literal["too_many_forgotten", "unclear_wish", "manual"]
+Why = Literal["too_many_forgotten", "unclear_wish", "manual", "everything"]
 
 
 def facts_of(document: Document) -> list[Fact]:

@@ -19,7 +19,7 @@ class ToForget:
     `gone`: the identities of the messages that a wish takes along, of this claim and stored ones; `matters`: what
     wishes name; `unread`: messages of the claim that prove nothing; `asking`: those of them that the extractor reads,
     for what they ask to forget; `pointed`: those of `gone` that a wish means as a whole, not only what they say of a
-    matter.
+    matter; `everything`: all that is known of the user is to be forgotten.
     """
 
     gone: frozenset[str] = frozenset()
@@ -27,10 +27,11 @@ class ToForget:
     unread: tuple[Message, ...] = ()
     pointed: frozenset[str] = frozenset()
     asking: frozenset[str] = frozenset()
+    everything: bool = False
 
     def __bool__(self) -> bool:
         """Whether anything is asked for."""
-        return bool(self.gone or self.matters)
+        return bool(self.gone or self.matters or self.everything)
 
     def means(self, fact: Fact) -> bool:
         """Whether nothing proves a fact but messages meant as a whole, or it holds what a wish names."""

@@ -3,14 +3,16 @@
 Which facts these are the model says, with a quote of the wish; and the messages say it themselves: facts that hold
 what a wish names, and facts that nothing proves but turns that a wish points back to. An update removes at most MOST;
 the others are suspended, and so are facts that a person wrote, that the model names with what may be no wish, or that
-are only next to what a wish names.
+are only next to what a wish names. A wish to forget everything suspends all facts: a sentence can be misread, and a
+whole memory does not come back.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 from typing import NamedTuple
 
 from msgspec import structs
@@ -33,7 +35,7 @@ from memd.memory.facts import (
     without_proofs,
 )
 from memd.memory.new_facts import Origin
-from memd.memory.purge import Words, purge, purge_of, without_sentences
+from memd.memory.purge import Words, purge, purge_of, without_sentences, without_told
 from memd.memory.said.matter import Matter, matters_in
 from memd.memory.said.named_wish import asks_to_forget, may_ask_to_forget
 from memd.memory.said.removal import remove_turns
@@ -180,12 +182,13 @@ def fulfil(
     meant = dict.fromkeys([*clear, *found.meant])
     ids = dict.fromkeys([*meant, *(item.id for item in asking), *found.guessed])
     facts = _by_id(applied.document)
-    granted = [fact_id for fact_id in meant if fact_id not in facts or not is_manual(facts[fact_id])][:MOST]
+    free = (fact_id for fact_id in meant if fact_id not in facts or not is_manual(facts[fact_id]))
+    granted = [] if asked.everything else list(islice(free, MOST))
     left, dead = _taken_out(applied.document, [*granted, *found.archived])
     facts = _by_id(left)
     held = suspended.facts_of(left)
     waiting = [facts[fact_id] for fact_id in ids if fact_id in facts and fact_id not in granted]
-    room = max(0, suspended.MAX_SUSPENDED - len(held))
+    room = len(waiting) if asked.everything else max(0, suspended.MAX_SUSPENDED - len(held))
     refusals += [Refusal("too_many_forgotten", "forgottenFacts", NO_INDEX) for _ in waiting[room:]]
     waiting = waiting[:room]
     names = {id_of(fact) for fact in waiting}
@@ -195,10 +198,13 @@ def fulfil(
     if dead:
         left = taking_out.buried(left, dead, draft.now, remove_turns(NOTHING_SAID, dead).hashes)
     left = _without(purge(left, waiting, draft.now), asked, draft)
+    left = without_told(left, _All(), draft.now) if asked.everything else left
+    whys: dict[str, suspended.Why] = dict.fromkeys(meant, "too_many_forgotten")
+    whys |= dict.fromkeys(map(id_of, waiting), "everything") if asked.everything else {}
     alive, unsure = _by_id(left).keys(), set(map(id_of, doubtful.facts_of(left)))
     return replace(
         applied,
-        document=suspended.with_facts(left, [*held, *(_suspended(fact, meant, draft.now) for fact in waiting)]),
+        document=suspended.with_facts(left, [*held, *(_suspended(fact, whys, draft.now) for fact in waiting)]),
         added=tuple(fact_id for fact_id in applied.added if fact_id in alive),
         confirmed=tuple(fact_id for fact_id in applied.confirmed if fact_id in alive),
         refusals=(*applied.refusals, *refusals),
@@ -236,8 +242,8 @@ def _named(
 class _Found(NamedTuple):
     """The ids of the facts that the messages ask to forget by themselves, those that hold what a wish names first.
 
-    None that are new, and none that the user says again after the wish. `guessed`: those that only share most of it;
-    `archived`: facts that are over or doubtful.
+    None that are new, and none that the user says again after the wish. `guessed`: those that only share most of it,
+    or all of them; `archived`: facts that are over or doubtful.
     """
 
     meant: list[str]
@@ -255,7 +261,8 @@ def _found(applied: Applied, asked: ToForget, wishes: Wishes) -> _Found:
 
     active = {"", *map(id_of, facts)}
     archived = [name for fact in asked.meant(apart, facts) if (name := id_of(fact)) not in active]
-    return _Found(free(asked.meant(facts, apart)), free(asked.guessed(facts, apart)), archived)
+    guessed = facts if asked.everything else asked.guessed(facts, apart)
+    return _Found(free(asked.meant(facts, apart)), free(guessed), archived)
 
 
 def _taken_out(document: Document, ids: Sequence[str]) -> tuple[Document, tuple[Fact, ...]]:
@@ -269,10 +276,10 @@ def _taken_out(document: Document, ids: Sequence[str]) -> tuple[Document, tuple[
     return left, (*dead, *more)
 
 
-def _suspended(fact: Fact, meant: Collection[str], now: str) -> Fact:
-    """`meant`: the ids of the facts that a clear wish means."""
-    unclear: suspended.Why = "too_many_forgotten" if id_of(fact) in meant else "unclear_wish"
-    return suspended.suspended(fact, "manual" if is_manual(fact) else unclear, now)
+def _suspended(fact: Fact, whys: Mapping[str, suspended.Why], now: str) -> Fact:
+    """`whys`: by the ids of the facts that a clear wish means why they wait all the same."""
+    why = whys.get(id_of(fact), "unclear_wish")
+    return suspended.suspended(fact, "manual" if is_manual(fact) and why != "everything" else why, now)
 
 
 def _without(document: Document, asked: ToForget, draft: Draft) -> Document:
@@ -293,6 +300,15 @@ def _may_come_from(fact: Fact, gone: frozenset[str], source: str) -> bool:
     if any("message" in entry for entry in evidence_of(fact)):
         return without_proofs(fact, gone) is not fact
     return bool(gone) and source_of(fact) == source
+
+
+class _All:
+    """Any text at all."""
+
+    def in_(self, _sentence: str) -> bool:
+        return True
+
+    in_sentence = in_quote = in_
 
 
 class _Named:

@@ -58,7 +58,7 @@ class Keeping:
         gone = kept.no_quotes.union(self._stored(work, said))
         pointed = kept.pointed.union(pointed_at(kept, said, self._thread))
         unread = tuple(m for m in work.part.claim.messages if m.role == "user" and m.identity in kept.no_quotes)
-        return ToForget(gone, kept.matters, unread, pointed, kept.asking)
+        return ToForget(gone, kept.matters, unread, pointed, kept.asking, kept.before == "everything")
 
     def change(self, work: Work, loaded: Loaded, applied: Applied) -> Written:
         """What the commit writes of the layer and of its document. Raises StoreUnavailable.
@@ -81,6 +81,8 @@ class Keeping:
         if held.file and (applied.retired or applied.forgotten or work.kept.not_kept):
             said = self._read(loaded.document)
             marks += self._over(said, work, loaded, applied, iso(now))
+            if work.kept.before == "everything":
+                marks += hidden_marks((turn.id for turn in said.turns), iso(now))
             told = {turn.id for turn in remove_turns(said, applied.forgotten).turns}
             if gone := told | self._stored(work, self._said(work, loaded)):
                 hashes = sorted(map(turn_hash, gone))

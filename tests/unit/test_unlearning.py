@@ -32,7 +32,7 @@ def told(made: Document, text: str, update: Update | None = None) -> Applied:
     sent = [Message("user", text, identity="i1")]
     kept = may_keep(sent)
     pointed = kept.pointed | ({TURN} if kept.before else set())
-    asked = ToForget(kept.no_quotes | {TURN}, kept.matters, pointed=pointed)
+    asked = ToForget(kept.no_quotes | {TURN}, kept.matters, pointed=pointed, everything=kept.before == "everything")
     return apply(made, update or Update(), sent, sent, Origin("t", NOW, "m", "7", asked=asked), SETTINGS)
 
 
@@ -55,6 +55,34 @@ def test_three_go_twenty_wait_and_the_others_stay() -> None:
     assert [refusal.reason for refusal in applied.refusals] == ["too_many_forgotten"] * 2
     assert [one["id"] for one in applied.document["facts"]] == ["fact_00000017", "fact_00000018", "fact_00000fff"]
     assert len(applied.hidden) == 20
+
+
+@pytest.mark.parametrize("wish", ["Forget everything you know about me.", "把关于我的所有信息都删掉", "Lösche alles über mich."])
+def test_who_asks_to_forget_everything_has_no_memory_until_a_person_decides(wish: str) -> None:
+    """All facts are suspended, whoever wrote them, and can be taken back; the summaries go."""
+    made = boats(30)
+    made["facts"].append(fact("fact_00000aaa", "User is a vegan", source="manual"))
+    made["user"]["topOfMind"] = {"summary": "Emil buys boats.", "updatedAt": "2026-11-01T00:00:00Z"}
+    applied = told(made, wish)
+    assert applied.document["facts"] == []
+    assert applied.document["user"]["topOfMind"]["summary"] == ""
+    assert applied.forgotten == applied.refusals == ()
+    held = suspended.facts_of(applied.document)
+    assert len(held) == len(applied.suspended) == 32
+    assert {one["suspendedWhy"] for one in held} == {"everything"}
+    back = edits.restore(applied.document, "fact_00000aaa", NOW, SETTINGS).document
+    assert [one["content"] for one in back["facts"]] == ["User is a vegan"]
+
+
+def test_what_is_told_after_the_wish_to_forget_everything_is_new() -> None:
+    """The wish takes what was known before it."""
+    proposed = NewFact("User plays chess", "context", 0.9, "user", "durable", "descriptive", (Evidence(1, "I play chess"),))
+    sent = [Message("user", "Forget everything you know about me.", identity="i1"), Message("user", "I play chess.", identity="i2")]
+    kept = may_keep(sent)
+    asked = ToForget(kept.no_quotes, kept.matters, pointed=kept.pointed, everything=kept.before == "everything")
+    origin = Origin("t", NOW, "m", "7", asked=asked)
+    applied = apply(boats(2), Update(new_facts=(proposed,)), sent, sent, origin, SETTINGS)
+    assert [one["content"] for one in applied.document["facts"]] == ["User plays chess"]
 
 
 def test_an_older_version_that_says_the_same_goes_and_its_fact_stays() -> None:

@@ -16,6 +16,11 @@ from memd.memory.said.matter import Matter, nearest
 from memd.memory.said.wishes import AskedNot, Why, wish_of
 
 
+Before = Literal["", "turn", "thread", "everything"]
+"""What a wish takes along of the time before these messages: the thread's last turns of the user with their replies,
+all its turns, or all that is known of the user. They are stored already, if anywhere."""
+
+
 @dataclass(frozen=True, slots=True)
 class Kept:
     """What may be kept of the messages of one thread, in their order."""
@@ -37,9 +42,7 @@ class Kept:
     """Of those with sentences before what is off the record, or behind it with what to keep all the same: these
     sentences, which may be read and quoted."""
 
-    before: Literal["", "turn", "thread"] = ""
-    """What a wish takes along of the time before these messages: the thread's last turns of the user with their
-    replies, or all its turns. They are stored already, if anywhere."""
+    before: Before = ""
 
     count: int = 0
     """How many turns `before` means."""
@@ -65,7 +68,7 @@ class _Draft:
         self.pointed: set[str] = set()
         self.asking: set[str] = set()
         self.rests: dict[str, str] = {}
-        self.before: Literal["", "turn", "thread"] = ""
+        self.before: Before = ""
         self.count = 0
         self.matters: dict[Matter, bool] = {}
         """Each with whether any message shares a word of it."""
@@ -94,7 +97,7 @@ class _Draft:
         turns = list(self.users(range(place)))[-count:]
         for turn in turns:
             self.drop(self.turn(turn), why)
-        if len(turns) < count and self.before != "thread":
+        if len(turns) < count and self.before not in ("thread", "everything"):
             self.before, self.count = "turn", max(self.count, count - len(turns))
 
     def reach_matters(self, place: int, wish: AskedNot) -> None:
@@ -172,11 +175,14 @@ def _fulfil(draft: _Draft, place: int, wish: AskedNot) -> None:
         said = draft.messages[place].content
         parts = [said[: wish.rest].strip(), wish.kept]
         draft.rests[draft.messages[place].identity] = "\n".join(filter(None, parts))
-    if wish.matters:
+    if wish.reach == "everything":
+        draft.drop(range(place), wish.why)
+        draft.before = "everything"
+    elif wish.matters:
         draft.reach_matters(place, wish)
     elif wish.reach == "thread":
         draft.drop(range(end), wish.why)
-        draft.before = "thread"
+        draft.before = draft.before or "thread"
     elif wish.reach == "earlier":
         draft.reach_back(place, wish.turns, wish.why)
     elif wish.reach == "next" and turn.stop < end:

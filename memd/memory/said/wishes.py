@@ -18,15 +18,15 @@ from memd.push.prefilter import Prefilter
 from memd.push.width import nfkc
 
 Why = Literal["forget_wish", "off_the_record"]
-Reach = Literal["", "turn", "earlier", "next", "thread"]
-"""What a wish is about: something that it names, this turn itself, the user's turn before it, the one after it, or all
-turns of the thread.
+Reach = Literal["", "turn", "earlier", "next", "thread", "everything"]
+"""What a wish is about: something that it names, this turn itself, the user's turn before it, the one after it, all
+turns of the thread, or all that is known of the user.
 """
 
 Switch = Literal["", "on", "off"]
 
 _ORDER = ("thread", "next", "earlier", "back", "off", "unkept", "forget")
-"""The lists of wishes; of several in one turn the first in this order counts, after `named`."""
+"""The lists of wishes; of several in one turn the first in this order counts, after `everything` and `named`."""
 
 _COUNTS = {"two": 2, "three": 3, "four": 4}
 _LISTS = Lists(Path(__file__).parent / "wishes", "harmless", "excuses", "verbs", "reports", "keeps", *_COUNTS)
@@ -108,7 +108,7 @@ class _Pattern:
 
 @prepared
 def _prefilter() -> Prefilter[_Pattern]:
-    names = ("named", "on", "off_again", *_ORDER)
+    names = ("everything", "named", "on", "off_again", *_ORDER)
     return Prefilter((source, _Pattern(name, source)) for name in names for source in _LISTS.sources(name))
 
 
@@ -297,6 +297,8 @@ def _wish(words: str, found: dict[str, _Found]) -> AskedNot | None:
     if switches := {found[name].start: name for name in ("on", "off_again") if name in found}:
         switch = "on" if switches[max(switches)] == "on" else "off"
         return AskedNot("off_the_record", "turn", switch=switch)
+    if "everything" in found:
+        return AskedNot("forget_wish", "everything")
     named = found.get("named")
     if named is not None and "next" not in found and not _is_wider(found.get("thread"), named):
         return _about(words, found, named)
