@@ -8,7 +8,7 @@ from typing import Any
 
 import orjson
 import pytest
-from support import MakeSettings, daemon
+from support import Cli, MakeSettings, daemon
 
 from memd.client import Memd
 from memd.config import Settings
@@ -281,3 +281,27 @@ def test_what_is_to_be_remembered_is_said_outright(asking: MakeSettings, model: 
         assert [(fact["content"], fact["confidence"]) for fact in app.facts("ana")] == [
             ("The user is allergic to nuts", 0.95), ("用户对青霉素过敏", 0.95),
         ]  # fmt: skip
+
+
+def test_who_asks_to_forget_everything_is_a_stranger_until_a_person_decides(
+    asking: MakeSettings, model: ModelServer, cli: Cli
+) -> None:
+    """Nothing is injected or found, no excerpt neither; the receipt says why, and a person can take all of it back."""
+    settings = asking()
+    with daemon(settings), Memd(settings) as app:
+        tell = teller(app, model)
+        home, job = "I live in Zyxmoor.", "I work as a nurse."
+        summary = {"personalContext": "A nurse in Zyxmoor."}
+        tell(home, newFacts=[new_fact("The user lives in Zyxmoor", "live in Zyxmoor")], summaries=summary)
+        tell(job, thread="u", newFacts=[new_fact("The user is a nurse", "work as a nurse")])
+        assert "Zyxmoor" in app.inject("ana", query="Zyxmoor")
+        asked = tell("Please forget everything you know about me.", thread="v")
+        assert (asked.state, asked.not_kept) == ("stored", {"forget_wish": 1})
+        assert app.facts("ana") == app.search("ana", "Zyxmoor") == []
+        assert "Zyxmoor" not in app.inject("ana", query="Zyxmoor")
+        waiting = app.withheld("ana")
+        assert [(one["wanted"], one["why"]) for one in waiting] == [("forgotten", "everything")] * 2
+        assert cli("facts", "restore", "ana").returncode == 2
+        assert cli("facts", "restore", "ana", "--all").stdout.count("restored") == 2
+        assert len(app.facts("ana")) == 2
+        assert "nothing is suspended" in cli("facts", "restore", "ana", "--all").stderr
