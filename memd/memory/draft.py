@@ -69,7 +69,7 @@ class Applied:
     `hidden`: identities of messages of which nothing may be shown later as what the user said. `unkept`: those of
     messages that are not kept, for they ask to forget what the extractor names. `forgotten`: the facts
     that the user asked to forget, with all their versions; `suspended`: the ids of those that a person decides on, and
-    `doubtful`: of the new facts that one decides on.
+    `doubtful`: of the new facts that one decides on. `everything`: the user asked to forget all that is known of them.
     """
 
     document: Document
@@ -82,6 +82,7 @@ class Applied:
     forgotten: tuple[Fact, ...] = ()
     suspended: tuple[str, ...] = ()
     doubtful: tuple[str, ...] = ()
+    everything: bool = False
 
 
 class Draft:

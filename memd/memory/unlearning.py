@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from itertools import islice
 from typing import NamedTuple
@@ -166,7 +167,7 @@ class Wishes:
 
 
 def fulfil(
-    applied: Applied, draft: Draft, named: Sequence[ForgottenFact], wishes: Wishes, known: Collection[str]
+    applied: Applied, draft: Draft, named: Sequence[ForgottenFact], wishes: Wishes, known: AbstractSet[str]
 ) -> Applied:
     """The result of an update without the facts that its messages ask to forget.
 
@@ -176,7 +177,9 @@ def fulfil(
     if not named and not asked:
         return applied
     refusals: list[Refusal] = []
-    asking = list(_named(applied, named, wishes, known, refusals))
+    if _names_all(named, wishes, known):
+        asked = replace(asked, everything=True)
+    asking = list(_named(applied, named, wishes, known, refusals)) if not asked.everything else []
     clear = [item.id for item in asking if wishes.is_clear(item.quote)]
     found = _found(applied, asked, wishes)
     meant = dict.fromkeys([*clear, *found.meant])
@@ -212,6 +215,7 @@ def fulfil(
         unkept=tuple(sorted(wishes.quoted)) if clear else (),
         forgotten=dead,
         suspended=tuple(id_of(fact) for fact in waiting),
+        everything=asked.everything,
         doubtful=tuple(fact_id for fact_id in applied.doubtful if fact_id in unsure),
     )
 
@@ -219,6 +223,12 @@ def fulfil(
 def _by_id(document: Document) -> dict[str, Fact]:
     """All facts by their ids, those of conversations and projects too."""
     return {id_of(fact): fact for fact in scoped.all_facts(document)}
+
+
+def _names_all(named: Sequence[ForgottenFact], wishes: Wishes, known: AbstractSet[str]) -> bool:
+    """Whether the extractor names every fact, each with words of the user: then the wish needs no known words."""
+    said = {item.id for item in named if wishes.refusal(item.quote) in {None, "no_wish"}}
+    return len(known) > MOST and known <= said
 
 
 def _named(

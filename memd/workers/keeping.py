@@ -78,10 +78,10 @@ class Keeping:
         marks = hidden_marks(applied.hidden, iso(now))
         held = said_file_of(loaded.document)
         said: Said | None = None
-        if held.file and (applied.retired or applied.forgotten or work.kept.not_kept):
+        if held.file and (applied.retired or applied.forgotten or applied.everything or work.kept.not_kept):
             said = self._read(loaded.document)
             marks += self._over(said, work, loaded, applied, iso(now))
-            if work.kept.before == "everything":
+            if applied.everything:
                 marks += hidden_marks((turn.id for turn in said.turns), iso(now))
             told = {turn.id for turn in remove_turns(said, applied.forgotten).turns}
             if gone := told | self._stored(work, self._said(work, loaded)):

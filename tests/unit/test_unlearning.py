@@ -74,6 +74,18 @@ def test_who_asks_to_forget_everything_has_no_memory_until_a_person_decides(wish
     assert [one["content"] for one in back["facts"]] == ["User is a vegan"]
 
 
+def test_a_model_that_names_all_it_was_shown_means_everything() -> None:
+    """Whatever the words of the wish; nothing goes for good, and no fact is left over."""
+    made = boats(5)
+    quote = "be a dear and let me be a stranger again, forget the whole lot"
+    named = tuple(ForgottenFact(one["id"], quote) for one in made["facts"])
+    some = told(made, f"{quote}.", Update(forgotten_facts=named[:-1]))
+    assert [refusal.reason for refusal in some.refusals] == ["no_wish"] * 5
+    applied = told(made, f"{quote}.", Update(forgotten_facts=named))
+    assert (applied.document["facts"], applied.forgotten) == ([], ())
+    assert {one["suspendedWhy"] for one in suspended.facts_of(applied.document)} == {"everything"}
+
+
 def test_what_is_told_after_the_wish_to_forget_everything_is_new() -> None:
     """The wish takes what was known before it."""
     proposed = NewFact("User plays chess", "context", 0.9, "user", "durable", "descriptive", (Evidence(1, "I play chess"),))

@@ -29,7 +29,7 @@ _ORDER = ("thread", "next", "earlier", "back", "off", "unkept", "forget")
 """The lists of wishes; of several in one turn the first in this order counts, after `everything` and `named`."""
 
 _COUNTS = {"two": 2, "three": 3, "four": 4}
-_LISTS = Lists(Path(__file__).parent / "wishes", "harmless", "excuses", "verbs", "reports", "keeps", *_COUNTS)
+_LISTS = Lists(Path(__file__).parent / "wishes", "harmless", "excuses", "verbs", "reports", "keeps", "told", *_COUNTS)
 """The lists of words that say how many turns back a wish reaches."""
 
 _QUOTED = re.compile(
@@ -240,6 +240,8 @@ def _looked_at(text: str) -> tuple[str, list[_Found]]:
         if tried and not _LISTS["verbs"].search(sentence):
             tried = {pattern for pattern in tried if pattern.name != "named"}
         likely = [pattern for pattern in tried if pattern.compiled.search(sentence)]
+        if any(pattern.name == "everything" for pattern in likely) and _LISTS["told"].search(sentence):
+            likely = [pattern for pattern in likely if pattern.name != "everything"]
         if likely:
             likely += [pattern for pattern in _inverted() if pattern.compiled.search(sentence)]
         said = _LISTS["harmless"].sub(_gap, sentence) if likely else ""
