@@ -232,7 +232,7 @@ def remove(user: User, fact_id: FactId, agent: Agent = "", dry_run: DryRun = Fal
 
 
 @facts.command()
-def restore(  # noqa: PLR0913, PLR0917  (each parameter is an option)
+def restore(
     user: User,
     fact_id: OneFact = None,
     agent: Agent = "",

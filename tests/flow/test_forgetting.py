@@ -297,7 +297,8 @@ def test_who_asks_to_forget_everything_is_a_stranger_until_a_person_decides(
         assert "Zyxmoor" in app.inject("ana", query="Zyxmoor")
         asked = tell("Please forget everything you know about me.", thread="v")
         assert (asked.state, asked.not_kept) == ("stored", {"forget_wish": 1})
-        assert app.facts("ana") == app.search("ana", "Zyxmoor") == []
+        assert not app.facts("ana")
+        assert not app.search("ana", "Zyxmoor")
         assert "Zyxmoor" not in app.inject("ana", query="Zyxmoor")
         waiting = app.withheld("ana")
         assert [(one["wanted"], one["why"]) for one in waiting] == [("forgotten", "everything")] * 2

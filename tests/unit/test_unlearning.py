@@ -57,7 +57,9 @@ def test_three_go_twenty_wait_and_the_others_stay() -> None:
     assert len(applied.hidden) == 20
 
 
-@pytest.mark.parametrize("wish", ["Forget everything you know about me.", "把关于我的所有信息都删掉", "Lösche alles über mich."])
+@pytest.mark.parametrize(
+    "wish", ["Forget everything you know about me.", "把关于我的所有信息都删掉", "Lösche alles über mich."]
+)
 def test_who_asks_to_forget_everything_has_no_memory_until_a_person_decides(wish: str) -> None:
     """All facts are suspended, whoever wrote them, and can be taken back; the summaries go."""
     made = boats(30)
@@ -66,7 +68,7 @@ def test_who_asks_to_forget_everything_has_no_memory_until_a_person_decides(wish
     applied = told(made, wish)
     assert applied.document["facts"] == []
     assert applied.document["user"]["topOfMind"]["summary"] == ""
-    assert applied.forgotten == applied.refusals == ()
+    assert (applied.forgotten, applied.refusals) == ((), ())
     held = suspended.facts_of(applied.document)
     assert len(held) == len(applied.suspended) == 32
     assert {one["suspendedWhy"] for one in held} == {"everything"}
@@ -88,8 +90,13 @@ def test_a_model_that_names_all_it_was_shown_means_everything() -> None:
 
 def test_what_is_told_after_the_wish_to_forget_everything_is_new() -> None:
     """The wish takes what was known before it."""
-    proposed = NewFact("User plays chess", "context", 0.9, "user", "durable", "descriptive", (Evidence(1, "I play chess"),))
-    sent = [Message("user", "Forget everything you know about me.", identity="i1"), Message("user", "I play chess.", identity="i2")]
+    proposed = NewFact(
+        "User plays chess", "context", 0.9, "user", "durable", "descriptive", (Evidence(1, "I play chess"),)
+    )
+    sent = [
+        Message("user", "Forget everything you know about me.", identity="i1"),
+        Message("user", "I play chess.", identity="i2"),
+    ]
     kept = may_keep(sent)
     asked = ToForget(kept.no_quotes, kept.matters, pointed=kept.pointed, everything=kept.before == "everything")
     origin = Origin("t", NOW, "m", "7", asked=asked)

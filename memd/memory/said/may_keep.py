@@ -15,7 +15,6 @@ from memd.context import Message
 from memd.memory.said.matter import Matter, nearest
 from memd.memory.said.wishes import AskedNot, Why, wish_of
 
-
 Before = Literal["", "turn", "thread", "everything"]
 """What a wish takes along of the time before these messages: the thread's last turns of the user with their replies,
 all its turns, or all that is known of the user. They are stored already, if anywhere."""
