@@ -10,10 +10,9 @@ whole memory does not come back.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
-from itertools import islice
 from typing import NamedTuple
 
 from msgspec import structs
@@ -174,48 +173,54 @@ def fulfil(
     `named`: those of the extractor; `known`: the ids of the facts that it was shown.
     """
     asked = draft.origin.asked
+    if asked.everything or _names_all(named, wishes, known):
+        return _all_suspended(applied, draft, wishes)
     if not named and not asked:
         return applied
     refusals: list[Refusal] = []
-    if _names_all(named, wishes, known):
-        asked = replace(asked, everything=True)
-    asking = list(_named(applied, named, wishes, known, refusals)) if not asked.everything else []
+    asking = list(_named(applied, named, wishes, known, refusals))
     clear = [item.id for item in asking if wishes.is_clear(item.quote)]
     found = _found(applied, asked, wishes)
     meant = dict.fromkeys([*clear, *found.meant])
     ids = dict.fromkeys([*meant, *(item.id for item in asking), *found.guessed])
     facts = _by_id(applied.document)
-    free = (fact_id for fact_id in meant if fact_id not in facts or not is_manual(facts[fact_id]))
-    granted = [] if asked.everything else list(islice(free, MOST))
+    granted = [fact_id for fact_id in meant if fact_id not in facts or not is_manual(facts[fact_id])][:MOST]
     left, dead = _taken_out(applied.document, [*granted, *found.archived])
     facts = _by_id(left)
-    held = suspended.facts_of(left)
-    waiting = [facts[fact_id] for fact_id in ids if fact_id in facts and fact_id not in granted]
-    room = len(waiting) if asked.everything else max(0, suspended.MAX_SUSPENDED - len(held))
+    waiting = [_waiting(facts[each], meant, draft.now) for each in ids if each in facts and each not in granted]
+    room = max(0, suspended.MAX_SUSPENDED - len(suspended.facts_of(left)))
     refusals += [Refusal("too_many_forgotten", "forgottenFacts", NO_INDEX) for _ in waiting[room:]]
-    waiting = waiting[:room]
-    names = {id_of(fact) for fact in waiting}
+    if dead:
+        left = taking_out.buried(left, dead, draft.now, remove_turns(NOTHING_SAID, dead).hashes)
+    unkept = tuple(sorted(wishes.quoted)) if clear else ()
+    applied = replace(applied, refusals=(*applied.refusals, *refusals), forgotten=dead, unkept=unkept)
+    return _with_suspended(applied, left, waiting[:room], draft)
+
+
+def _all_suspended(applied: Applied, draft: Draft, wishes: Wishes) -> Applied:
+    """The result of an update whose messages ask to forget all that is known: what is new since stays, nothing else."""
+    facts = (fact for name, fact in _by_id(applied.document).items() if name not in applied.added)
+    waiting = [suspended.suspended(fact, "everything", draft.now) for fact in facts if not wishes.are_followed_by(fact)]
+    left = without_told(applied.document, _All(), draft.now)
+    applied = replace(applied, unkept=tuple(sorted(wishes.quoted)), everything=True)
+    return _with_suspended(applied, left, waiting, draft)
+
+
+def _with_suspended(applied: Applied, left: Document, waiting: Sequence[Fact], draft: Draft) -> Applied:
+    """The result with these facts suspended, of a document that is left without what has to go."""
+    held, names = suspended.facts_of(left), {id_of(fact) for fact in waiting}
     if names:
         left = {**left, "facts": [fact for fact in facts_of(left) if id_of(fact) not in names]}
         left = scoped.with_facts(left, [fact for fact in scoped.facts_of(left) if id_of(fact) not in names])
-    if dead:
-        left = taking_out.buried(left, dead, draft.now, remove_turns(NOTHING_SAID, dead).hashes)
-    left = _without(purge(left, waiting, draft.now), asked, draft)
-    left = without_told(left, _All(), draft.now) if asked.everything else left
-    whys: dict[str, suspended.Why] = dict.fromkeys(meant, "too_many_forgotten")
-    whys |= dict.fromkeys(map(id_of, waiting), "everything") if asked.everything else {}
+    left = _without(purge(left, waiting, draft.now), draft.origin.asked, draft)
     alive, unsure = _by_id(left).keys(), set(map(id_of, doubtful.facts_of(left)))
     return replace(
         applied,
-        document=suspended.with_facts(left, [*held, *(_suspended(fact, whys, draft.now) for fact in waiting)]),
+        document=suspended.with_facts(left, [*held, *waiting]),
         added=tuple(fact_id for fact_id in applied.added if fact_id in alive),
         confirmed=tuple(fact_id for fact_id in applied.confirmed if fact_id in alive),
-        refusals=(*applied.refusals, *refusals),
         hidden=tuple(dict.fromkeys([*applied.hidden, *(name for fact in waiting for name in proven_by(fact))])),
-        unkept=tuple(sorted(wishes.quoted)) if clear else (),
-        forgotten=dead,
         suspended=tuple(id_of(fact) for fact in waiting),
-        everything=asked.everything,
         doubtful=tuple(fact_id for fact_id in applied.doubtful if fact_id in unsure),
     )
 
@@ -252,8 +257,8 @@ def _named(
 class _Found(NamedTuple):
     """The ids of the facts that the messages ask to forget by themselves, those that hold what a wish names first.
 
-    None that are new, and none that the user says again after the wish. `guessed`: those that only share most of it,
-    or all of them; `archived`: facts that are over or doubtful.
+    None that are new, and none that the user says again after the wish. `guessed`: those that only share most of it;
+    `archived`: facts that are over or doubtful.
     """
 
     meant: list[str]
@@ -271,8 +276,7 @@ def _found(applied: Applied, asked: ToForget, wishes: Wishes) -> _Found:
 
     active = {"", *map(id_of, facts)}
     archived = [name for fact in asked.meant(apart, facts) if (name := id_of(fact)) not in active]
-    guessed = facts if asked.everything else asked.guessed(facts, apart)
-    return _Found(free(asked.meant(facts, apart)), free(guessed), archived)
+    return _Found(free(asked.meant(facts, apart)), free(asked.guessed(facts, apart)), archived)
 
 
 def _taken_out(document: Document, ids: Sequence[str]) -> tuple[Document, tuple[Fact, ...]]:
@@ -286,10 +290,10 @@ def _taken_out(document: Document, ids: Sequence[str]) -> tuple[Document, tuple[
     return left, (*dead, *more)
 
 
-def _suspended(fact: Fact, whys: Mapping[str, suspended.Why], now: str) -> Fact:
-    """`whys`: by the ids of the facts that a clear wish means why they wait all the same."""
-    why = whys.get(id_of(fact), "unclear_wish")
-    return suspended.suspended(fact, "manual" if is_manual(fact) and why != "everything" else why, now)
+def _waiting(fact: Fact, meant: Collection[str], now: str) -> Fact:
+    """`meant`: the ids of the facts that a clear wish means."""
+    unclear: suspended.Why = "too_many_forgotten" if id_of(fact) in meant else "unclear_wish"
+    return suspended.suspended(fact, "manual" if is_manual(fact) else unclear, now)
 
 
 def _without(document: Document, asked: ToForget, draft: Draft) -> Document:

@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections import Counter
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from memd.config import Settings
 from memd.context import Bucket, Key
@@ -19,12 +22,11 @@ from memd.evaluation.saved_replies import SavedReply, extraction
 from memd.extraction.protocol import Extraction, Request
 from memd.memory.document import empty_document, facts_of
 from memd.memory.facts import quotes_of
+from memd.memory.said.wishes import wish_of
 from memd.push.signals import load_patterns
 
-CASES = [
-    json.loads(line)
-    for line in (Path(__file__).parents[1] / "data/blind/wishes.jsonl").read_text(encoding="utf-8").splitlines()
-]
+BLIND = Path(__file__).parents[1] / "data/blind"
+CASES = [json.loads(line) for line in (BLIND / "wishes.jsonl").read_text(encoding="utf-8").splitlines()]
 NOW = datetime(2026, 5, 4, 8, 0, tzinfo=UTC)
 PATTERNS = load_patterns()
 REFUSED = ("forget_wish", "off_the_record")
@@ -104,3 +106,15 @@ def test_a_model_honours_nearly_all_of_them() -> None:
     assert len(answered) == 61
     assert len(leaked) <= 5
     assert len(shown) <= 1
+
+
+@pytest.mark.parametrize(("half", "least", "most"), [("open", 26, 0), ("held_out", 25, 2)])
+def test_a_wish_to_forget_everything_is_seldom_mistaken(half: str, least: int, most: int) -> None:
+    """False alarms beside hits, of 120 and 80 wishes in all sorts of words: a false one hides a whole memory."""
+    found = Counter[tuple[str, bool, bool]]()
+    for line in (BLIND / "total_wishes.jsonl").read_text(encoding="utf-8").splitlines():
+        row = json.loads(line)
+        wish = wish_of(row["text"])
+        found[row["half"], row["total"], wish is not None and wish.reach == "everything"] += 1
+    assert found[half, True, True] >= least
+    assert found[half, False, True] <= most
