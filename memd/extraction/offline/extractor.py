@@ -1,14 +1,7 @@
 """The offline extractor: finds plain statements in English and Chinese by patterns, without a model.
 
-It shows what memd does before there is a key, and is no substitute for a model. It stores only what a closed form holds
-whole: name, home, job, employer, origin, family and pets by name, some tastes, allergies and diet, tools, languages,
-standing wishes for answers, and a few goals and decisions (en.yaml, zh.yaml), what no longer holds, and corrections of
-these. Each fact quotes its sentence.
-
-It misses most of what a model would find. It reads no other languages, no message of over 1,500 characters (8,000 where
-it begins as one about the user), no question, condition, doubt, past or reported speech, nothing in quotes or code, and
-no message that asks to work on a text or to play a role, even where these contain a fact. It cannot detect irony, and
-takes a false name for a true one.
+It shows what memd does before there is a key, and is no substitute for a model: it stores only what a closed form holds
+whole (en.yaml, zh.yaml). docs/models.md lists the forms, and what it leaves alone. Each fact quotes its sentence.
 """
 
 from __future__ import annotations
@@ -87,10 +80,6 @@ class _UpdateBuilder:
     def update(self) -> Update:
         return Update({}, tuple(self.new.values()), tuple(self.confirmed.values()), tuple(self.retired.values()))
 
-    def _pending(self) -> list[tuple[KnownFact, str]]:
-        """What was said before in this request, each with its slot."""
-        return [(recognise("", fact.content), slot) for slot, fact in self.new.items()]
-
     def _add(self, said: Statement, form: Form, evidence: Evidence) -> None:
         value = said.value.casefold()
         slot = f"{form.kind}\n{value}" if said.beside else form.slot(value)
@@ -128,9 +117,7 @@ class _UpdateBuilder:
         """The facts of the document that no longer hold; such that were said in this request are dropped."""
         if said.beside:
             return ()
-        for known, slot in self._pending():
-            if _gives_way(known, form, said.value):
-                del self.new[slot]
+        self.new = {slot: fact for slot, fact in self.new.items() if not _gives_way(_known(fact), form, said.value)}
         return tuple(known.id for known in self._held if _gives_way(known, form, said.value))
 
     def _retire(self, said: Statement, evidence: Evidence) -> None:
@@ -138,13 +125,12 @@ class _UpdateBuilder:
             if _ends(said, known):
                 self.confirmed.pop(known.id, None)
                 self.retired[known.id] = RetiredFact(known.id, "over", evidence.quote)
-        for known, slot in self._pending() if said.value else ():  # else it may be about an earlier job
-            if _ends(said, known):
-                del self.new[slot]
+        if said.value:  # else it may be about an earlier job
+            self.new = {slot: fact for slot, fact in self.new.items() if not _ends(said, _known(fact))}
 
     def _correct(self, said: Statement, evidence: Evidence) -> None:
         """Replace the wrong value in the fact that contains it; without such a fact, a correction says nothing."""
-        pending = [(recognise("", fact.content), fact.replaces) for fact in reversed(self.new.values())]
+        pending = [(_known(fact), fact.replaces) for fact in reversed(self.new.values())]
         for known, replaces in (*pending, *((held, (held.id,)) for held in self._held)):
             if known.form and known.value == said.wrong.casefold():
                 if known.form.value.fullmatch(said.value):
@@ -152,6 +138,10 @@ class _UpdateBuilder:
                     self.confirmed.pop(known.id, None)
                     self.new[known.form.slot(said.value)] = _fact(said, known.form, evidence, replaces)
                 return
+
+
+def _known(fact: NewFact) -> KnownFact:
+    return recognise("", fact.content)
 
 
 def _gives_way(known: KnownFact, form: Form, value: str) -> bool:

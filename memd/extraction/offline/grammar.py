@@ -103,8 +103,8 @@ def language(name: str) -> Grammar:
             stored=stored,
             said=tuple(compiled(each + data["end"]) for each in said),
             value=compiled(values),
-            strict=kind in data["strict"],
-            vague=marks["vague"] if kind in data["words"] else None,
+            strict=kind in {"preference", "taste"},  # else it may be a choice in the task at hand
+            vague=marks["vague"] if kind in data.get("words", ()) else None,
             sensitive=compiled(data["sensitive"][kind]) if kind in data["sensitive"] else None,
             firm=compiled(data["firm"][kind]) if kind in data["firm"] else None,
         )
@@ -129,17 +129,15 @@ def recognise(fact_id: str, content: str) -> KnownFact:
     return KnownFact(fact_id, content)
 
 
-_Stored = tuple[int, str, str, Form]
-"""The place of a form among all, and what stands before and behind its value."""
-
-
 @cache
-def _by_beginning() -> tuple[list[int], dict[str, list[_Stored]]]:
-    """The forms by what stands before the value, and the lengths of that. The longest form is the first of all: "The
-    user is from {0}." is not "The user is {0}." with another value."""
+def _by_beginning() -> tuple[list[int], dict[str, list[tuple[int, str, str, Form]]]]:
+    """The forms by what stands before the value, and the lengths of that; each with its place and what stands around.
+
+    The longest form is the first of all: "The user is from {0}." is not "The user is {0}." with another value.
+    """
     forms = (*language("en").forms, *language("zh").forms)
     ordered = sorted((form for form in forms if "{1}" not in form.stored), key=lambda form: -len(form.stored))
-    begun: dict[str, list[_Stored]] = {}
+    begun: dict[str, list[tuple[int, str, str, Form]]] = {}
     for place, form in enumerate(ordered):
         before, _, after = form.stored.partition("{0}")
         begun.setdefault(before, []).append((place, before, after, form))

@@ -106,12 +106,10 @@ def _endings(text: str, known: Grammar) -> Iterator[Statement]:
 def _stated(text: str, known: Grammar) -> Statement | None:
     for form in known.forms:
         for pattern in form.said:
-            if (found := pattern.fullmatch(text)) and _is_plain(form, found["value"]):
+            found = pattern.fullmatch(text)
+            value = found["value"] if found else ""
+            if found and len(value) <= MAX_VALUE_CHARS and not (form.vague and form.vague.search(value)):
                 kin = found.groupdict().get("kin", "").lower()
                 beside = known.marks["beside"].search(text) is not None
-                return Statement(_bare(found["value"]), form, relationship=kin, beside=beside)
+                return Statement(_bare(value), form, relationship=kin, beside=beside)
     return None
-
-
-def _is_plain(form: Form, value: str) -> bool:
-    return len(value) <= MAX_VALUE_CHARS and not (form.vague and form.vague.search(value))
