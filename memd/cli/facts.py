@@ -226,6 +226,8 @@ def remove(user: User, fact_id: FactId, agent: Agent = "", dry_run: DryRun = Fal
     tell(change, "removed", dry_run, as_json)
     if not as_json:
         tell_turns(change, dry_run)
+        if not dry_run:
+            echo("no conversation brings it back; `memd facts add` does")
     document = editing.load(bucket).document
     if any(_is_summarised(document, name) for name in ("user", "history")):
         warn("a summary may still say it in other words: check with `memd show`")

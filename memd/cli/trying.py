@@ -77,6 +77,8 @@ def _told(story: Story, *, prompt: bool) -> Iterator[str]:
 def _turn(number: int, turn: Story) -> Iterator[str]:
     dropped = typer.style(f"dropped ({turn['dropped']}): ", fg=typer.colors.YELLOW) if turn["dropped"] else ""
     yield f"  {number:>3} {turn['role']:<9} {dropped}{_cut(turn['text'])}"
+    if turn["not_kept"]:
+        yield typer.style(f"      not kept: {turn['not_kept']}", fg=typer.colors.YELLOW)
     for piece in turn["cut"]:
         yield f"      cut out: {_cut(piece)}"
     if turn["redacted"]:

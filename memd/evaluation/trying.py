@@ -11,7 +11,7 @@ import msgspec
 import orjson
 
 from memd.config import Settings
-from memd.context import Bucket
+from memd.context import Bucket, Message, Role
 from memd.evaluation.in_memory import Asked, InMemory, Remembered
 from memd.evaluation.judging import refused_text, rule_of
 from memd.evaluation.measuring import live
@@ -23,6 +23,7 @@ from memd.memory.apply import Refusal
 from memd.memory.document import Document, agent_of, empty_document, user_of
 from memd.memory.facts import by_id, category_of, confidence_of, content_of, id_of
 from memd.memory.parsing import parse
+from memd.memory.said.may_keep import may_keep
 from memd.push.filtering import Examined, examine
 from memd.push.redaction import redact
 from memd.push.signals import Patterns, load_patterns
@@ -78,16 +79,25 @@ async def _remembered(
 
 
 def _turns(push: RawPush, settings: Settings, patterns: Patterns) -> list[Story]:
-    """Each turn as filtering leaves it, and the signals that the drain finds in those that are kept."""
+    """Each turn as filtering leaves it, with what the drain finds in it: signals, and wishes not to keep it."""
     turns: list[Story] = []
     said: str | None = None
-    for examined in examine(push):
+    whole = examine(push)
+    asked = may_keep([_message(place, one, push) for place, one in enumerate(whole) if one.dropped is None]).not_kept
+    for place, examined in enumerate(whole):
         kept = examined.dropped is None
         heard = patterns.evidence(examined.turn.text, said) if kept and examined.turn.kind == "user" else {}
-        turns.append(_turn(examined, heard, settings))
+        turns.append({**_turn(examined, heard, settings), "not_kept": asked.get(str(place))})
         if kept:
             said = None if examined.turn.kind == "user" else f"{said or ''}\n{examined.turn.text}".strip()
     return turns
+
+
+def _message(place: int, examined: Examined, push: RawPush) -> Message:
+    turn = examined.turn
+    own = turn.name in {None, "", push.key.user_id, push.user_name}
+    role: Role = "user" if turn.kind == "user" else "assistant"
+    return Message(role, turn.text, identity=str(place), name=None if own else turn.name)
 
 
 def _turn(examined: Examined, signals: dict[str, str], settings: Settings) -> Story:

@@ -73,6 +73,16 @@ def test_try_tells_the_story(cli: Cli, model: ModelServer) -> None:
     assert "You keep the long-term memory" not in told
 
 
+def test_try_names_the_turns_that_the_user_asks_not_to_keep(cli: Cli) -> None:
+    """The turn that a wish takes along, and the wish; a namesake's own wish is about their own turn alone."""
+    wish = "Forget what I just told you."
+    said = [("I like tea.", None), ("I live in Porto.", None), (wish, None), ("Off the record: I snore.", "Ben")]
+    talk = [{"role": "user", "content": text, "name": name, "id": text} for text, name in said]
+    story = json.loads(cli("try", "--json", given=json.dumps(talk)).stdout)
+    reasons = [turn["not_kept"] for turn in story["turns"]]
+    assert reasons == [None, "forget_wish", "forget_wish", "off_the_record"]
+
+
 def test_try_prints_the_request_and_json(cli: Cli, model: ModelServer, tmp_path: Path) -> None:
     """--prompt shows the whole request; --json has everything, the resulting memory too; nothing is written."""
     file = tmp_path / "talk.json"

@@ -47,7 +47,8 @@ def test_facts_are_added_listed_edited_and_removed(cli: Cli) -> None:
     would = cli("facts", "edit", "ana", fact_id, "--content", "Prefers long answers", "--dry-run").stdout
     assert would.splitlines()[0] == f"{fact_id} would be changed"
     assert cli("facts", "edit", "ana", fact_id, "--content", "Prefers long answers").returncode == 0
-    assert cli("facts", "rm", "ana", fact_id).stdout == f"{fact_id} removed\n  - [preference] Prefers long answers\n"
+    gone = f"{fact_id} removed\n  - [preference] Prefers long answers\n"
+    assert cli("facts", "rm", "ana", fact_id).stdout == f"{gone}no conversation brings it back; `memd facts add` does\n"
     assert [fact["content"] for fact in json.loads(cli("facts", "list", "ana", "--json").stdout)] == ["用户住在里斯本"]
 
 
