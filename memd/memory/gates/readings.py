@@ -28,7 +28,11 @@ _SPACES = re.compile(r"[^\S\n ][^\S\n]*| [^\S\n]+")
 """White space that is not a single space already."""
 
 _SPELLED = re.compile(r"(?<!\w)(?:[^\W\d_][ .*_-]{1,3}){7,}[^\W\d_](?!\w)")
-"""Eight letters or more, spelled out one by one."""
+"""Eight letters or more, one by one. Words need gaps between them, or many letters: up to twelve without a gap spell a
+name, and letters up to G are grades or chords."""
+
+_GAP = re.compile(r"[ .*_-]{2}")
+_LONGEST_NAME = 12
 
 SHORTEST_ENCODED = 20
 """Characters of an encoded run at least."""
@@ -50,9 +54,22 @@ _LOOKALIKE = re.compile(f"[{''.join(map(chr, _LOOKALIKES))}]")
 
 def is_hidden(text: str) -> bool:
     """Whether a text hides what it says: in tag characters, in an encoding, or one letter after the other."""
-    if not text.isascii() and _TAG.search(_FLAG.sub("", text)):
-        return True
-    return _SPELLED.search(text) is not None or _is_encoded(text)
+    if not text.isascii():
+        if _TAG.search(_FLAG.sub("", text)):
+            return True
+        text = _visible(text)
+    return any(map(_says_words, _SPELLED.findall(text))) or _is_encoded(text)
+
+
+def _says_words(spelled: str) -> bool:
+    letters = [sign for sign in spelled.lower() if sign.isalpha()]
+    return max(letters) > "g" and (len(letters) > _LONGEST_NAME or _GAP.search(spelled) is not None)
+
+
+def _visible(text: str) -> str:
+    for sign in {char for char in text if unicodedata.category(char) == "Cf"}:
+        text = text.replace(sign, "")
+    return text
 
 
 def plain(text: str) -> str:
@@ -66,9 +83,7 @@ def plain(text: str) -> str:
     # Then nothing in it is invisible, and no white space but spaces and line breaks: most texts are so.
     is_printable = text.replace("\n", "").isprintable()
     if not text.isascii():
-        for sign in [] if is_printable else [char for char in set(text) if unicodedata.category(char) == "Cf"]:
-            text = text.replace(sign, "")
-        text = text.casefold()
+        text = (text if is_printable else _visible(text)).casefold()
         text = _CJK_GAP.sub("", text.translate(_LOOKALIKES) if _LOOKALIKE.search(text) else text)
     text = text.casefold()
     return (text if is_printable and "  " not in text else _SPACES.sub(" ", text)).strip()
