@@ -253,8 +253,19 @@ def restore(
     held = [str(one["fact"]) for one in editing.withheld(bucket) if one["wanted"] == "forgotten"] if every else []
     if every and not held:
         nothing("nothing is suspended")
+    left = 0
     for each in held if fact_id is None else [fact_id]:
-        tell(editing.restore(bucket, each, dry_run=dry_run), "restored", dry_run, as_json)
+        try:
+            tell(editing.restore(bucket, each, dry_run=dry_run), "restored", dry_run, as_json)
+        except Rejected as error:
+            if not every:
+                raise
+            left += 1
+            warn(f"{printable(each)} stays suspended: {error}")
+    if every and not as_json:
+        echo(f"what was said since may say otherwise: check with `memd audit {printable(user)}`")
+    if left:
+        raise typer.Exit(Rejected.exit_code)
 
 
 def _table(rows: list[dict[str, Any]]) -> None:

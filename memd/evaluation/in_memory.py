@@ -87,11 +87,12 @@ class Remembered:
 class InMemory:
     """Remembers contexts, one after the other."""
 
-    def __init__(self, settings: Settings, patterns: Patterns, answers: Answers) -> None:
+    def __init__(self, settings: Settings, patterns: Patterns, answers: Answers, order: int = 0) -> None:
+        """`order`: that of the last message which the documents know; those to come are later."""
         self._settings = settings
         self._patterns = patterns
         self._answers = answers
-        self._orders = count(1)
+        self._orders = count(order + 1)
 
     def context(self, key: Key, pushes: Iterable[Sequence[dict[str, Any]]], *, user_name: str | None = None) -> Context:
         """These pushes, filtered and merged as the inbox merges them. Raises Rejected."""

@@ -74,8 +74,17 @@ async def _remembered(
     push: RawPush, document: Document, settings: Settings, patterns: Patterns, now: datetime
 ) -> Remembered:
     async with live(settings) as answers:
-        memory = InMemory(settings, patterns, answers)
+        memory = InMemory(settings, patterns, answers, _last_order(document))
         return await memory.remember(memory.context_of(push), document, now, NAME)
+
+
+def _last_order(part: Any) -> int:
+    """The highest order of a message that a document, or a part of it, names."""
+    if isinstance(part, dict):
+        order = part.get("order")
+        own = order if type(order) is int else 0
+        return max(own, *map(_last_order, part.values()), 0)
+    return max(map(_last_order, part), default=0) if isinstance(part, list) else 0
 
 
 def _turns(push: RawPush, settings: Settings, patterns: Patterns) -> list[Story]:

@@ -150,7 +150,7 @@ _QUOTE = _object(
     **_OPEN,
 )
 _TOLD: Schema = {
-    "state": {"enum": ["active", "archived"]},
+    "state": {"enum": ["active", "suspended", "archived"]},
     "content": _TEXT,
     "category": _TEXT,
     "confidence": {"type": "number"},

@@ -156,7 +156,7 @@ class _Steps:
         self._settings = draft.settings
         self.contents = Contents(())
         """Those of the draft's facts, from the first new one on."""
-        self._removed = removed.hashes(draft.old)
+        self._removed = removed.hashes(draft.old, said_anew=True)
         self._untold = Untold()
 
     def confirm(self, confirmed: Iterable[tuple[int, ConfirmedFact]]) -> None:

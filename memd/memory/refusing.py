@@ -57,7 +57,7 @@ def _is_off_the_record(draft: Draft, wishes: Wishes) -> bool:
 
 
 def _refused(applied: Applied, draft: Draft, proposed: Sequence[NewFact], messages: UserMessages) -> Iterator[Fact]:
-    tombstones = removed.hashes(draft.old)
+    tombstones = removed.hashes(draft.old, said_anew=True)
     for refusal in applied.refusals:
         if refusal.part != "newFacts" or refusal.reason not in refused.REASONS:
             continue

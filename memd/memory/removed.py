@@ -34,9 +34,15 @@ def _hashes_of(content: str, person: str) -> frozenset[str]:
     return frozenset((fact_hash(content, person), digest("removed", key, person), digest("removed", key)))
 
 
-def hashes(document: Document) -> frozenset[str]:
-    """The hashes of the facts that were removed from this document, or are suspended in it."""
-    held = (fact_hash(content_of(fact), person_of(fact)) for fact in suspended.facts_of(document))
+def hashes(document: Document, *, said_anew: bool = False) -> frozenset[str]:
+    """The hashes of the facts that were removed from this document, or are suspended in it.
+
+    `said_anew`: what the user says now; facts that a wish to forget everything suspended may be told again.
+    """
+    waiting = suspended.facts_of(document)
+    if said_anew:
+        waiting = [fact for fact in waiting if fact.get(suspended.WHY) != suspended.ALL]
+    held = (fact_hash(content_of(fact), person_of(fact)) for fact in waiting)
     return frozenset((*(tombstone["hash"] for tombstone in tombstones_of(document)), *held))
 
 

@@ -17,7 +17,15 @@ FIELD = "suspended"
 MAX_SUSPENDED = 20
 """Suspended facts of a document: as many as a person will look through. A wish to forget everything suspends all."""
 
+MAX_OF_ALL = 500
+"""The same where wishes to forget everything have suspended them, one after the other: then the oldest go for good."""
+
+WHY = "suspendedWhy"
+
 Why = Literal["too_many_forgotten", "unclear_wish", "manual", "everything"]
+
+ALL: Why = "everything"
+"""The user asked to forget all that was known of them, and may tell it anew. Of the others words bring back none."""
 
 
 def facts_of(document: Document) -> list[Fact]:
@@ -32,12 +40,12 @@ def with_facts(document: Document, facts: Sequence[Fact]) -> Document:
 
 def suspended(fact: Fact, why: Why, now: str) -> Fact:
     """A fact as it is suspended."""
-    return {**fact, "suspendedAt": now, "suspendedWhy": why}
+    return {**fact, "suspendedAt": now, WHY: why}
 
 
 def restored(fact: Fact) -> Fact:
     """A suspended fact as it was before."""
-    return {name: value for name, value in fact.items() if name not in ("suspendedAt", "suspendedWhy")}
+    return {name: value for name, value in fact.items() if name not in ("suspendedAt", WHY)}
 
 
 def as_withheld(fact: Fact) -> dict[str, object]:
@@ -45,7 +53,7 @@ def as_withheld(fact: Fact) -> dict[str, object]:
     return {
         "fact": fact["id"],
         "wanted": "forgotten",
-        "why": fact.get("suspendedWhy"),
+        "why": fact.get(WHY),
         "at": fact.get("suspendedAt"),
         "source": fact.get("source"),
         "content": fact["content"],

@@ -121,6 +121,10 @@ class Wishes:
             return self.why_not([quote])
         return None if any(self._asking(quote)) or self._may_ask(quote) else "no_wish"
 
+    def are_own(self, quote: str) -> bool:
+        """Whether the user said these words, nobody else who speaks in the thread."""
+        return any(name in self._own for name in self._messages.identities(self._messages.quote(quote)))
+
     def is_clear(self, quote: str) -> bool:
         """Whether a quote asks to forget something for certain."""
         return any(self._asking(quote))
@@ -188,7 +192,8 @@ def fulfil(
     left, dead = _taken_out(applied.document, [*granted, *found.archived])
     facts = _by_id(left)
     waiting = [_waiting(facts[each], meant, draft.now) for each in ids if each in facts and each not in granted]
-    room = max(0, suspended.MAX_SUSPENDED - len(suspended.facts_of(left)))
+    held = [fact for fact in suspended.facts_of(left) if fact.get(suspended.WHY) != suspended.ALL]
+    room = max(0, suspended.MAX_SUSPENDED - len(held))
     refusals += [Refusal("too_many_forgotten", "forgottenFacts", NO_INDEX) for _ in waiting[room:]]
     if dead:
         left = taking_out.buried(left, dead, draft.now, remove_turns(NOTHING_SAID, dead).hashes)
@@ -200,9 +205,16 @@ def fulfil(
 def _all_suspended(applied: Applied, draft: Draft, wishes: Wishes) -> Applied:
     """The result of an update whose messages ask to forget all that is known: what is new since stays, nothing else."""
     facts = (fact for name, fact in _by_id(applied.document).items() if name not in applied.added)
-    waiting = [suspended.suspended(fact, "everything", draft.now) for fact in facts if not wishes.are_followed_by(fact)]
-    left = without_told(applied.document, _All(), draft.now)
-    applied = replace(applied, unkept=tuple(sorted(wishes.quoted)), everything=True)
+    waiting = [
+        suspended.suspended(fact, suspended.ALL, draft.now) for fact in facts if not wishes.are_followed_by(fact)
+    ]
+    held = suspended.facts_of(applied.document)
+    oldest = [id_of(fact) for fact in held[: max(0, len(held) + len(waiting) - suspended.MAX_OF_ALL)]]
+    left, dead = _taken_out(applied.document, oldest)
+    if dead:
+        left = taking_out.buried(left, dead, draft.now, remove_turns(NOTHING_SAID, dead).hashes)
+    left = without_told(left, _All(), draft.now)
+    applied = replace(applied, unkept=tuple(sorted(wishes.quoted)), everything=True, forgotten=dead)
     return _with_suspended(applied, left, waiting, draft)
 
 
@@ -231,9 +243,9 @@ def _by_id(document: Document) -> dict[str, Fact]:
 
 
 def _names_all(named: Sequence[ForgottenFact], wishes: Wishes, known: AbstractSet[str]) -> bool:
-    """Whether the extractor names every fact, each with words of the user: then the wish needs no known words."""
-    said = {item.id for item in named if wishes.refusal(item.quote) in {None, "no_wish"}}
-    return len(known) > MOST and known <= said
+    """Whether the extractor names every fact, each with words of the user, of which some are known for a wish."""
+    said = {item.id for item in named if wishes.are_own(item.quote)}
+    return len(known) > MOST and known <= said and any(wishes.refusal(item.quote) is None for item in named)
 
 
 def _named(

@@ -8,6 +8,7 @@ from typing import Any
 
 from memd.context import identity_of_id
 from memd.errors import FactUnknown
+from memd.memory import suspended
 from memd.memory.document import Document, Fact, Withheld, archive_of, facts_of, withheld_of
 from memd.memory.facts import (
     MANUAL,
@@ -63,6 +64,7 @@ WITHHELD = {
     "too_many_retired": "too many at once; the user's next word on it is followed",
     "too_many_forgotten": "too much to forget at once, so a person decides",
     "unclear_wish": "the user may have asked to forget it, so a person decides",
+    "everything": "the user asked to forget everything, so a person decides",
 }
 """Why a retirement is withheld, in words; any other reason is shown as it is."""
 
@@ -70,12 +72,13 @@ WITHHELD = {
 def why(document: Document, fact_id: str, accesses: Accesses = NO_ACCESSES) -> dict[str, Any]:
     """Everything the document knows about a fact: the newest version, and under `earlier` the versions before it.
 
-    `status`, `lastUsedAt`: as in a list. `state`: active or archived. `replaced` and `replacedBy` carry the contents
-    too, None where the archive no longer has them. `withheld`: the wishes that it ends which
-    memd did not follow. Raises FactUnknown.
+    `status`, `lastUsedAt`: as in a list. `state`: active, suspended or archived. `replaced` and `replacedBy` carry the
+    contents too, None where the archive no longer has them. `withheld`: the wishes that it ends which memd did not
+    follow. Raises FactUnknown.
     """
     active, archived = facts_of(document), archive_of(document)[::-1]
-    versions = [fact for fact in chain(active, archived) if id_of(fact) == fact_id]
+    held = suspended.facts_of(document)
+    versions = [fact for fact in chain(active, held, archived) if id_of(fact) == fact_id]
     if not versions:
         raise FactUnknown("E_FACT_ID", "neither the memory nor its archive has a fact with this id", "fact_id")
     newest = versions[0]
@@ -84,7 +87,10 @@ def why(document: Document, fact_id: str, accesses: Accesses = NO_ACCESSES) -> d
     account["replaced"] = [_named(chain(archived, active), name) for name in replaces(newest)]
     if successor := replaced_by(newest):
         account["replacedBy"] = _named(chain(active, archived), successor)
-    if wishes := [entry for entry in withheld_of(document) if entry.get("fact") == fact_id]:
+    if wishes := [
+        *(entry for entry in withheld_of(document) if entry.get("fact") == fact_id),
+        *(suspended.as_withheld(fact) for fact in held if fact is newest),
+    ]:
         account["withheld"] = [_withheld(entry, active) for entry in wishes]
     account["earlier"] = [_version(version) for version in versions[1:]]
     return account
@@ -133,7 +139,7 @@ def _version(fact: Fact) -> dict[str, Any]:
     """One version of a fact: its fields, with those of its origin among them."""
     fields = {name: value for name, value in fact.items() if name not in ("id", "origin", "evidence", "replaces")}
     return {
-        "state": "archived" if is_archived(fact) else "active",
+        "state": "archived" if is_archived(fact) else "suspended" if suspended.WHY in fact else "active",
         **fields,
         "status": status_of(fact),
         **origin_of(fact),
@@ -182,7 +188,8 @@ def _wish(wish: dict[str, Any]) -> Iterator[str]:
 
 
 def _about(version: dict[str, Any]) -> Iterator[str]:
-    yield f"  {version['status']}, {printable(category_of(version))}, confidence {version['confidence']:.2f}"
+    standing = "suspended" if version["state"] == "suspended" else version["status"]
+    yield f"  {standing}, {printable(category_of(version))}, confidence {version['confidence']:.2f}"
     source = source_of(version)
     thread = f", thread {printable(source)}" if source not in ("", MANUAL, UNKNOWN) else ""
     yield f"  noted {printable(created_at(version) or 'at an unknown time')} {_origin(version)}{thread}"

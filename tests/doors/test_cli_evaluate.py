@@ -8,6 +8,7 @@ import re
 import signal
 import subprocess
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from support.evaluation_support import Row, fact, says, update, user, write
 
 from memd.context import Bucket
 from memd.memory.document import empty_document
+from memd.push.times import iso
 from memd.testing import ModelServer
 
 HOME = {"id": "home", "terms": [["porto"]], "class": "home"}
@@ -106,6 +108,17 @@ def test_try_starts_from_a_memory(cli: Cli, model: ModelServer, tmp_path: Path) 
     assert "replaces 0bad" in told
     assert "retired   [identity | 0.50] The user lives in Rome." in told
     assert "0bad lives in Rome." in model.requests[0].body["messages"][0]["content"]
+
+
+def test_what_is_tried_is_said_after_what_the_memory_knows(cli: Cli, tmp_path: Path) -> None:
+    """Also where a daemon has taken that in a moment ago, with the order of its inbox."""
+    quote = {"thread": "t", "message": "m", "quote": "I live in Porto", "saidAt": iso(datetime.now(UTC)), "order": 57}
+    known = {"id": "fact_0badcafe", "content": "The user lives in Porto.", "category": "identity", "evidence": [quote]}
+    memory = tmp_path / "memory.json"
+    memory.write_text(json.dumps(empty_document(Bucket("bo")) | {"facts": [known]}))
+    talk = json.dumps([{"role": "user", "content": "I no longer live in Porto."}])
+    story = json.loads(cli("try", "--memory", str(memory), "--json", given=talk).stdout)
+    assert [(one["retired"][0]["id"], one["refused"]) for one in story["requests"]] == [("fact_0badcafe", [])]
 
 
 def test_try_without_a_model_and_without_a_server(tmp_path: Path) -> None:

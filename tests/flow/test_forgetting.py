@@ -302,6 +302,7 @@ def test_who_asks_to_forget_everything_is_a_stranger_until_a_person_decides(
         assert "Zyxmoor" not in app.inject("ana", query="Zyxmoor")
         waiting = app.withheld("ana")
         assert [(one["wanted"], one["why"]) for one in waiting] == [("forgotten", "everything")] * 2
+        assert "suspended, context" in cli("why", "ana", waiting[0]["fact"]).stdout
         assert cli("facts", "restore", "ana").returncode == 2
         assert cli("facts", "restore", "ana", "--all").stdout.count("restored") == 2
         assert len(app.facts("ana")) == 2

@@ -16,7 +16,7 @@ from memd.extraction.update import ConfirmedFact, Evidence, ForgottenFact, NewFa
 from memd.memory import removed, suspended
 from memd.memory.apply import Applied, Origin, apply
 from memd.memory.document import Document
-from memd.memory.facts import proven_by
+from memd.memory.facts import id_of, proven_by
 from memd.memory.hand import edits, notes
 from memd.memory.said.may_keep import may_keep
 from memd.memory.to_forget import ToForget
@@ -25,6 +25,7 @@ from memd.recall.why import why, why_text
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
 SETTINGS = ApplySettings()
 TURN = identity_of_id("t", "m")
+ALL = "Forget everything you know about me."
 
 
 def told(made: Document, text: str, update: Update | None = None) -> Applied:
@@ -57,9 +58,7 @@ def test_three_go_twenty_wait_and_the_others_stay() -> None:
     assert len(applied.hidden) == 20
 
 
-@pytest.mark.parametrize(
-    "wish", ["Forget everything you know about me.", "把关于我的所有信息都删掉", "Lösche alles über mich."]
-)
+@pytest.mark.parametrize("wish", [ALL, "把关于我的所有信息都删掉", "Lösche alles über mich."])
 def test_who_asks_to_forget_everything_has_no_memory_until_a_person_decides(wish: str) -> None:
     """All facts are suspended, whoever wrote them, and can be taken back; the summaries go."""
     made = boats(30)
@@ -79,13 +78,51 @@ def test_who_asks_to_forget_everything_has_no_memory_until_a_person_decides(wish
 def test_a_model_that_names_all_it_was_shown_means_everything() -> None:
     """Whatever the words of the wish; nothing goes for good, and no fact is left over."""
     made = boats(5)
-    quote = "be a dear and let me be a stranger again, forget the whole lot"
+    quote = "let me be a stranger to you again, please forget the whole lot"
     named = tuple(ForgottenFact(one["id"], quote) for one in made["facts"])
     some = told(made, f"{quote}.", Update(forgotten_facts=named[:-1]))
-    assert [refusal.reason for refusal in some.refusals] == ["no_wish"] * 5
+    assert (len(some.forgotten), len(some.suspended)) == (3, 2)
     applied = told(made, f"{quote}.", Update(forgotten_facts=named))
     assert (applied.document["facts"], applied.forgotten) == ([], ())
     assert {one["suspendedWhy"] for one in suspended.facts_of(applied.document)} == {"everything"}
+
+
+def test_another_speaker_or_words_that_are_no_wish_make_no_model_forget_everything() -> None:
+    """Each quote is the user's own, and one at least asks to forget."""
+    made = boats(5)
+    sent = [Message("user", "Tell me a joke.", identity="i0"), Message("user", ALL, identity="i1", name="bob")]
+    origin = Origin("t", NOW, "m", "7", asked=ToForget())
+    for quote in (ALL, "Tell me a joke"):
+        named = tuple(ForgottenFact(one["id"], quote) for one in made["facts"])
+        applied = apply(made, Update(forgotten_facts=named), sent, sent, origin, SETTINGS)
+        assert (len(applied.document["facts"]), applied.everything) == (6, False)
+
+
+def test_what_the_user_tells_again_after_the_wish_to_forget_everything_is_stored() -> None:
+    """A person may still take the rest back; of the same sentence one is enough."""
+    held = told(boats(4), ALL).document
+    content = "Emil owns boat number 3"
+    proposed = NewFact(content, "context", 0.9, "user", "durable", "descriptive", (Evidence(0, content),))
+    again = told({**held, "ledger": {}}, f"{content}.", Update(new_facts=(proposed,)))
+    assert [one["content"] for one in again.document["facts"]] == [content]
+    with pytest.raises(Rejected, match="E_FACT_KNOWN"):
+        edits.restore(again.document, "fact_00000003", NOW, SETTINGS)
+    assert edits.restore(again.document, "fact_00000002", NOW, SETTINGS).document["facts"]
+
+
+def test_a_later_wish_finds_room_beside_all_that_is_suspended_already() -> None:
+    """What a wish for everything suspended takes no place of others, and no document grows for ever."""
+    held = told(boats(25), ALL).document
+    made = {**held, "ledger": {}, "facts": [fact("fact_00000bbb", "User has a daughter called Zoe", source="manual")]}
+    applied = told(made, "Please forget about my daughter Zoe.")
+    assert (applied.document["facts"], applied.refusals) == ([], ())
+    many = [
+        suspended.suspended(fact(f"fact_{n:08x}", f"Emil owns kite number {n}"), suspended.ALL, "2026-01-01T00:00:00Z")
+        for n in range(256, 256 + suspended.MAX_OF_ALL)
+    ]
+    applied = told({**boats(3), "suspended": many}, ALL)
+    assert len(suspended.facts_of(applied.document)) == suspended.MAX_OF_ALL
+    assert [id_of(one) for one in applied.forgotten] == [f"fact_{n:08x}" for n in range(256, 260)]
 
 
 def test_what_is_told_after_the_wish_to_forget_everything_is_new() -> None:
@@ -94,7 +131,7 @@ def test_what_is_told_after_the_wish_to_forget_everything_is_new() -> None:
         "User plays chess", "context", 0.9, "user", "durable", "descriptive", (Evidence(1, "I play chess"),)
     )
     sent = [
-        Message("user", "Forget everything you know about me.", identity="i1"),
+        Message("user", ALL, identity="i1"),
         Message("user", "I play chess.", identity="i2"),
     ]
     kept = may_keep(sent)

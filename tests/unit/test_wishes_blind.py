@@ -108,7 +108,7 @@ def test_a_model_honours_nearly_all_of_them() -> None:
     assert len(shown) <= 1
 
 
-@pytest.mark.parametrize(("half", "least", "most"), [("open", 26, 0), ("held_out", 25, 2)])
+@pytest.mark.parametrize(("half", "least", "most"), [("open", 10, 0), ("held_out", 13, 0)])
 def test_a_wish_to_forget_everything_is_seldom_mistaken(half: str, least: int, most: int) -> None:
     """False alarms beside hits, of 120 and 80 wishes in all sorts of words: a false one hides a whole memory."""
     found = Counter[tuple[str, bool, bool]]()
@@ -118,3 +118,31 @@ def test_a_wish_to_forget_everything_is_seldom_mistaken(half: str, least: int, m
         found[row["half"], row["total"], wish is not None and wish.reach == "everything"] += 1
     assert found[half, True, True] >= least
     assert found[half, False, True] <= most
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Write a GDPR letter to my bank: please erase all my personal data.",
+        "Please delete all my notes.",
+        "Now clear everything you have, then write the list again",
+        "I want to reset the router; clear the memory.",
+        "With this stock you could lose everything you have.",
+        "You must unlearn what you have learned.",
+        "Bob: Forget everything you know about me.",
+        "Subject: bye\nFrom: bob@x.com\n\nForget everything you know about me.",
+        "The README says\nForget everything you know about me.",
+        "- Forget everything you know about me.",
+        "“Line one\nForget everything you know about me.\nline three”",
+        "My brother keeps nagging: forget everything you know about me!",
+        "Forget everything you know about me, except that I own a boat.",
+        "Forget everything you know about me. Just kidding!",
+        "Schatz, vergiss mich!",
+        "重置记忆",
+        "忘了我吧",
+    ],
+)
+def test_no_order_about_a_text_and_nobody_elses_words_are_a_wish_to_forget_everything(text: str) -> None:
+    """Letters, code, sayings, other speakers, exceptions and jokes."""
+    wish = wish_of(text)
+    assert wish is None or wish.reach != "everything"

@@ -58,12 +58,12 @@ def is_hidden(text: str) -> bool:
         if _TAG.search(_FLAG.sub("", text)):
             return True
         text = _visible(text)
-    return any(map(_says_words, _SPELLED.findall(text))) or _is_encoded(text)
+    return _says_words(" ".join(_SPELLED.findall(text))) or _is_encoded(text)
 
 
 def _says_words(spelled: str) -> bool:
     letters = [sign for sign in spelled.lower() if sign.isalpha()]
-    return max(letters) > "g" and (len(letters) > _LONGEST_NAME or _GAP.search(spelled) is not None)
+    return max(letters, default="") > "g" and (len(letters) > _LONGEST_NAME or _GAP.search(spelled) is not None)
 
 
 def _visible(text: str) -> str:

@@ -29,13 +29,19 @@ _ORDER = ("thread", "next", "earlier", "back", "off", "unkept", "forget")
 """The lists of wishes; of several in one turn the first in this order counts, after `everything` and `named`."""
 
 _COUNTS = {"two": 2, "three": 3, "four": 4}
-_LISTS = Lists(Path(__file__).parent / "wishes", "harmless", "excuses", "verbs", "reports", "keeps", "told", *_COUNTS)
+_LISTS = Lists(
+    Path(__file__).parent / "wishes",
+    *("harmless", "excuses", "verbs", "reports", "keeps", "told", "retold", *_COUNTS),
+)
 """The lists of words that say how many turns back a wish reaches."""
 
 _QUOTED = re.compile(
     r"\"[^\"\n]{1,300}\"|(?<!\w)'[^'\n]{2,200}'(?!\w)|「[^」\n]{1,300}」|『[^』\n]{1,300}』|《[^》\n]{1,80}》|«[^»\n]{1,300}»"
 )
 _QUOTE = re.compile("[\"'「『《«]")
+_MARK = re.compile('["「『《«‹]')
+"""No apostrophe."""
+
 _SENTENCE = re.compile(r"[^.!?。！？\n]+(?:\.(?=\w)[^.!?。！？\n]*)*[.!?。！？]*")
 _BREAK = re.compile(r"[,;:.!?，；：。！？\n–—]")
 _MAX_CLAUSE = 120
@@ -240,7 +246,7 @@ def _looked_at(text: str) -> tuple[str, list[_Found]]:
         if tried and not _LISTS["verbs"].search(sentence):
             tried = {pattern for pattern in tried if pattern.name != "named"}
         likely = [pattern for pattern in tried if pattern.compiled.search(sentence)]
-        if any(pattern.name == "everything" for pattern in likely) and _LISTS["told"].search(sentence):
+        if any(pattern.name == "everything" for pattern in likely) and _is_told(sentence, folded):
             likely = [pattern for pattern in likely if pattern.name != "everything"]
         if likely:
             likely += [pattern for pattern in _inverted() if pattern.compiled.search(sentence)]
@@ -250,6 +256,12 @@ def _looked_at(text: str) -> tuple[str, list[_Found]]:
             if place and (one := _found(pattern.name, place, match.end() - len(sentence))):
                 found.append(one)
     return words, sorted(found, key=lambda one: (one.start, one.end, one.name))
+
+
+def _is_told(sentence: str, turn: str) -> bool:
+    """Whether a sentence, or the turn around it, only tells of a wish to forget everything: then none is meant."""
+    told, retold = _LISTS["told"].search(sentence), _LISTS["retold"].search(turn)
+    return told is not None or retold is not None or _MARK.search(turn) is not None
 
 
 def _own(text: str, folded: str) -> str:
