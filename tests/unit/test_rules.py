@@ -30,7 +30,7 @@ def update(*texts: str, facts: dict[str, str] | None = None) -> Update:
     document: dict[str, Any] = {"facts": [{"id": key, "content": text} for key, text in (facts or {}).items()]}
     messages = tuple(Message("user", text) for text in texts)
     extraction = asyncio.run(RulesExtractor().extract(Request(document, messages)))
-    assert (extraction.usage, extraction.model, extraction.prompt_version) == (Usage(), "rules", "rules-4")
+    assert (extraction.usage, extraction.model, extraction.prompt_version) == (Usage(), "rules", "rules-5")
     return extraction.update
 
 

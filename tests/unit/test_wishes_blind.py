@@ -146,3 +146,9 @@ def test_no_order_about_a_text_and_nobody_elses_words_are_a_wish_to_forget_every
     """Letters, code, sayings, other speakers, exceptions and jokes."""
     wish = wish_of(text)
     assert wish is None or wish.reach != "everything"
+
+
+def test_who_speaks_of_forgetting_secrets_and_records_wishes_nothing() -> None:
+    """Of 200 turns three were taken for wishes at first sight; their causes are mended."""
+    rows = (json.loads(line) for line in (BLIND / "not_wishes.jsonl").read_text(encoding="utf-8").splitlines())
+    assert [row["id"] for row in rows if wish_of(row["text"])] == []

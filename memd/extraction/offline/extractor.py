@@ -6,6 +6,7 @@ whole (en.yaml, zh.yaml). docs/models.md lists the forms, and what it leaves alo
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -19,7 +20,7 @@ from memd.extraction.update import ConfirmedFact, Evidence, NewFact, RetiredFact
 from memd.memory.document import Document
 from memd.memory.facts import content_of, id_of, readable_facts
 
-RULES_VERSION = "rules-4"
+RULES_VERSION = "rules-5"
 
 _MARKS = (language("en").marks, language("zh").marks)
 """Read when a worker starts: it takes 0.3 s."""
@@ -161,9 +162,11 @@ def _ends(said: Statement, known: KnownFact) -> bool:
     """Whether a fact has ended by these words. The end of a job takes what was done there along."""
     if not known.form:
         return False
+    value = said.value.casefold()
     if said.over == "employer":
-        return bool(known.firm) and said.value.casefold() in ("", known.firm.casefold())
-    return known.form.kind == said.over and known.value == said.value.casefold()
+        return bool(known.firm) and value in ("", known.firm.casefold())
+    used = said.over == "tool" and re.match(f"{re.escape(value)}(?: for |(?<=[a-z]) ?[\u4e00-\u9fff])", known.value)
+    return known.form.kind == said.over and (value in ("", known.value) or used is not None)
 
 
 def _fact(said: Statement, form: Form, evidence: Evidence, replaces: tuple[str, ...]) -> NewFact:

@@ -41,9 +41,9 @@ class Form:
 
     def content(self, value: str, relationship: str) -> str:
         """The fact's sentence. Chinese gets a space where Latin letters begin or end."""
-        sentence = self.stored.replace("{1}", relationship)
-        before, _, after = sentence.partition("{0}")
-        return before + _gap(before[-1:] + value[:1]) + value + _gap(value[-1:] + after[:1]) + after
+        before, _, after = self.stored.replace("{1}", relationship).partition("{0}")
+        gaps = [" " if _SEAM.search(seam) else "" for seam in (before[-1:] + value[:1], value[-1:] + after[:1])]
+        return before + gaps[0] + value + gaps[1] + after
 
     def firm_in(self, value: str) -> str:
         """The firm that a value names; "" for none."""
@@ -142,10 +142,6 @@ def _by_beginning() -> tuple[list[int], dict[str, list[tuple[int, str, str, Form
         before, _, after = form.stored.partition("{0}")
         begun.setdefault(before, []).append((place, before, after, form))
     return sorted({*map(len, begun)}), begun
-
-
-def _gap(seam: str) -> str:
-    return " " if _SEAM.search(seam) else ""
 
 
 def _filled(source: str, fragments: dict[str, str]) -> str:

@@ -15,8 +15,7 @@ MAX_MESSAGE_CHARS = 1_500
 """A longer message holds pasted text: of the false facts that were drawn from real turns most came out of one."""
 
 MAX_OWN_CHARS = 8_000
-"""The same for a message that begins by announcing facts about the user; it is read whatever it mentions. 8,000
-characters take 30 ms."""
+"""The same for a message that begins by announcing facts about the user, which is read whatever it mentions: 30 ms."""
 
 ANNOUNCED_CHARS = 60
 
