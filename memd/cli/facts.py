@@ -43,6 +43,7 @@ from memd.memory.facts import (
     id_of,
     is_manual,
     is_note,
+    origin_of,
     replaced_by,
     scope_of,
 )
@@ -276,11 +277,15 @@ def _table(rows: list[dict[str, Any]]) -> None:
 
 
 def _row(fact: dict[str, Any]) -> tuple[str, ...]:
-    by = "hand" if is_manual(fact) else "agent" if is_note(fact) else "model"
+    by = "hand" if is_manual(fact) else "agent" if is_note(fact) else _extractor(fact)
     since, used = (created_at(fact) or "?")[:10], (fact["lastUsedAt"] or "-")[:10]
     confidence = f"{confidence_of(fact):.2f}"
     kind = scope_of(fact).kind
     return id_of(fact), confidence, category_of(fact), fact["status"], since, used, by, kind, content_of(fact)
+
+
+def _extractor(fact: dict[str, Any]) -> str:
+    return "rules" if origin_of(fact).get("model") == "rules" else "model"
 
 
 def _is_summarised(document: dict[str, Any], section: str) -> bool:

@@ -132,7 +132,8 @@ def rows(figures: dict[str, Any]) -> Iterator[tuple[str, str]]:
     yield "facts", ", ".join(f"{count} {name}" for name, count in figures["facts"].items())
     usage = figures["usage"]
     tokens = f"{counted(usage['input_tokens'], 'token')} in, {usage['output_tokens']:,} out"
-    yield "model", f"{counted(usage['model_calls'], 'call')}, {tokens}"
+    calls = counted(usage["model_calls"], "call")
+    yield "model", f"none asked: {calls} of the rules" if usage["model_calls"] > usage["input_tokens"] else f"{calls}, {tokens}"
 
 
 def _servers(server: dict[str, Any]) -> Iterator[tuple[str, str]]:

@@ -98,7 +98,7 @@ def _asked(request: Story, *, prompt: bool) -> Iterator[str]:
         yield f"  {request['failure']}"
         return
     yield _head(f"What {request['model']} proposed")
-    yield from _proposed(request["proposed"])
+    yield from _proposed(request["proposed"]) if any(request["proposed"].values()) else ["  nothing"]
     yield _head("The result")
     for word in _ENDS:
         for fact in request[word]:
@@ -120,7 +120,7 @@ def _proposed(update: dict[str, Any]) -> Iterator[str]:
         labels = [fact["category"], f"{fact['confidence']:.2f}", fact["scope"], fact["durability"], fact["authority"]]
         yield f"  new fact  [{' | '.join(labels)}] {_cut(fact['content'])}"
         for evidence in fact["evidence"]:
-            yield f'            quote of {evidence["message"]}: "{_cut(evidence["quote"])}"'
+            yield f'            quote: "{_cut(evidence["quote"])}"'
         if fact["replaces"]:
             yield f"            replaces {', '.join(map(printable, fact['replaces']))}"
     for name in ("confirmedFacts", "retiredFacts", "forgottenFacts", "reviewedFacts", "mergedFacts"):
