@@ -133,7 +133,8 @@ def rows(figures: dict[str, Any]) -> Iterator[tuple[str, str]]:
     usage = figures["usage"]
     tokens = f"{counted(usage['input_tokens'], 'token')} in, {usage['output_tokens']:,} out"
     calls = counted(usage["model_calls"], "call")
-    yield "model", f"none asked: {calls} of the rules" if usage["model_calls"] > usage["input_tokens"] else f"{calls}, {tokens}"
+    is_asked = usage["input_tokens"] or not usage["model_calls"]  # the rules use no tokens
+    yield "model", f"{calls}, {tokens}" if is_asked else f"none asked: {calls} of the rules"
 
 
 def _servers(server: dict[str, Any]) -> Iterator[tuple[str, str]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
+from functools import partial
 
 import pytest
 import redis
@@ -279,5 +280,5 @@ def test_a_day_later_it_goes_on(settings: Settings, step: Step) -> None:
         step(86_400)
         wait_for(lambda: len(app.facts("ana")) == 6, "what came meanwhile is stored", timeout_s=40)
         assert app.status().dead == 0
-        [row] = client.scan_iter(match=f"{P}:extracted:*")
-        assert execute(client, "LLEN", row) == 1
+        rows = partial(client.scan_iter, match=f"{P}:extracted:*")
+        wait_for(lambda: [execute(client, "LLEN", row) for row in rows()] == [1], "the one of today is counted")

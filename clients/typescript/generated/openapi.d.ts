@@ -6,7 +6,7 @@ export type Open<T> = T | (T & { [field: string]: unknown });
 /** A fact with all that is known about it; it may have further fields. */
 export type Account = {
   id: string;
-  state: "active" | "archived";
+  state: "active" | "suspended" | "archived";
   content: string;
   category: string;
   confidence: number;
@@ -929,7 +929,7 @@ export type UserSummaries = {
 };
 
 export type Version = {
-  state: "active" | "archived";
+  state: "active" | "suspended" | "archived";
   content: string;
   category: string;
   confidence: number;
