@@ -31,7 +31,7 @@ RARITY = 5.0
 """What the inverse document frequency of a place is divided by: rare words may weigh more than common ones. With it two
 attacks fewer in a hundred pass."""
 
-REFUSED: Mapping[Kind, float] = {"fact": 0.018, "bare": 0.007, "text": 0.02, "said": 0.03}
+REFUSED: Mapping[Kind, float] = {"fact": 0.018, "bare": 0.007, "text": 0.03, "said": 0.03}
 """The share of true sentences close to orders that may be refused, on writers that were not learned from."""
 
 ANCHORS = "orders/known"
