@@ -37,7 +37,7 @@ from memd.memory.facts import (
 from memd.memory.new_facts import Origin
 from memd.memory.purge import Words, purge, purge_of, without_sentences, without_told
 from memd.memory.said.matter import Matter, matters_in
-from memd.memory.said.named_wish import asks_to_forget, may_ask_to_forget
+from memd.memory.said.named_wish import asks_to_forget, may_ask_to_forget, speaks_of_erasing
 from memd.memory.said.removal import remove_turns
 from memd.memory.said.taking import sentences_in
 from memd.memory.said.turns import NOTHING_SAID
@@ -243,9 +243,9 @@ def _by_id(document: Document) -> dict[str, Fact]:
 
 
 def _names_all(named: Sequence[ForgottenFact], wishes: Wishes, known: AbstractSet[str]) -> bool:
-    """Whether the extractor names every fact, each with words of the user, of which some are known for a wish."""
+    """Whether the extractor names every fact, each with words of the user, and some of these speak of erasing."""
     said = {item.id for item in named if wishes.are_own(item.quote)}
-    return len(known) > MOST and known <= said and any(wishes.refusal(item.quote) is None for item in named)
+    return len(known) > MOST and known <= said and any(speaks_of_erasing(item.quote) for item in named)
 
 
 def _named(

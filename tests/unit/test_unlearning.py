@@ -78,10 +78,10 @@ def test_who_asks_to_forget_everything_has_no_memory_until_a_person_decides(wish
 def test_a_model_that_names_all_it_was_shown_means_everything() -> None:
     """Whatever the words of the wish; nothing goes for good, and no fact is left over."""
     made = boats(5)
-    quote = "let me be a stranger to you again, please forget the whole lot"
+    quote = "let me be a stranger to you again"
     named = tuple(ForgottenFact(one["id"], quote) for one in made["facts"])
     some = told(made, f"{quote}.", Update(forgotten_facts=named[:-1]))
-    assert (len(some.forgotten), len(some.suspended)) == (3, 2)
+    assert [refusal.reason for refusal in some.refusals] == ["no_wish"] * 5
     applied = told(made, f"{quote}.", Update(forgotten_facts=named))
     assert (applied.document["facts"], applied.forgotten) == ([], ())
     assert {one["suspendedWhy"] for one in suspended.facts_of(applied.document)} == {"everything"}

@@ -22,6 +22,7 @@ from memd.evaluation.saved_replies import SavedReply, extraction
 from memd.extraction.protocol import Extraction, Request
 from memd.memory.document import empty_document, facts_of
 from memd.memory.facts import quotes_of
+from memd.memory.said.named_wish import speaks_of_erasing
 from memd.memory.said.wishes import wish_of
 from memd.push.signals import load_patterns
 
@@ -118,6 +119,13 @@ def test_a_wish_to_forget_everything_is_seldom_mistaken(half: str, least: int, m
         found[row["half"], row["total"], wish is not None and wish.reach == "everything"] += 1
     assert found[half, True, True] >= least
     assert found[half, False, True] <= most
+
+
+@pytest.mark.parametrize(("half", "least"), [("open", 117), ("held_out", 70)])
+def test_a_model_that_names_everything_is_heard_in_nearly_all_words(half: str, least: int) -> None:
+    """Its quotes only have to speak of erasing at all."""
+    rows = map(json.loads, (BLIND / "total_wishes.jsonl").read_text(encoding="utf-8").splitlines())
+    assert sum(speaks_of_erasing(row["text"]) for row in rows if row["half"] == half and row["total"]) >= least
 
 
 @pytest.mark.parametrize(

@@ -9,10 +9,10 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from memd.memory.said.wishes import sentences_of, wish_of, without_harmless
+from memd.memory.said.wishes import lowered, sentences_of, wish_of, without_harmless
 from memd.push.patterns import Lists
 
-_LISTS = Lists(Path(__file__).parent / "wishes", "asks_plainly", "asks", "asks_not", "drops", "documents")
+_LISTS = Lists(Path(__file__).parent / "wishes", "asks_plainly", "asks", "asks_not", "drops", "documents", "erases")
 
 
 def asks_to_forget(quote: str, turn: str) -> bool:
@@ -31,6 +31,11 @@ def may_ask_to_forget(quote: str, turn: str) -> bool:
     """Whether at least the patterns of `wishes` find one in these sentences, which tell a document less well apart."""
     words = _sentences(quote, turn)
     return wish_of(_LISTS["asks_not"].sub(_gap, words)) is not None and not _LISTS["documents"].search(words)
+
+
+def speaks_of_erasing(quote: str) -> bool:
+    """Whether a quote has a word of forgetting or erasing at all."""
+    return _LISTS["erases"].search(lowered(quote)) is not None
 
 
 def _sentences(quote: str, turn: str) -> str:

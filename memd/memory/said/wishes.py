@@ -145,7 +145,7 @@ def _rest(text: str, words: str, found: Sequence[_Found]) -> int:
         first.name not in ("off", "unkept", "next")
         or (first.name == "unkept" and not _INTRODUCES.match(words, len(words[: first.end].rstrip(_COLON))))
         or len(words) != len(text)
-        or not _says_something(_folded(text)[first.end :])  # also what reads like a pasted text
+        or not _says_something(lowered(text)[first.end :])  # also what reads like a pasted text
     ):
         return 0
     start = max((one.end() for one in _SENTENCE.finditer(words, 0, first.start) if one.end() <= first.start), default=0)
@@ -174,8 +174,8 @@ def behind_wishes(text: str) -> str:
 def says_more_than_a_wish(quote: str, turn: str) -> bool:
     """Whether a quote of a turn says something besides the turn's wishes and what is to be forgotten of the turn."""
     words, found = _looked_at(turn)
-    quoted = _folded(quote)
-    place = _folded(_ends(turn)).find(quoted)
+    quoted = lowered(quote)
+    place = lowered(_ends(turn)).find(quoted)
     return place < 0 or _says_something(_left_of(words, found)[place : place + len(quoted)])
 
 
@@ -193,7 +193,7 @@ def _left_of(words: str, found: Sequence[_Found]) -> str:
 
 def sentences_of(quote: str, turn: str) -> str:
     """The user's own words in the sentences of a turn that a quote of it stands in; empty where it is none."""
-    words = _folded(_ends(turn))
+    words = lowered(_ends(turn))
     place = _place(quote, words)
     if place is None:
         return ""
@@ -222,19 +222,19 @@ def stands_in(quote: str, words: str) -> bool:
 
 
 def _place(quote: str, words: str) -> re.Match[str] | None:
-    parts = list(map(re.escape, _folded(quote).split()))
+    parts = list(map(re.escape, lowered(quote).split()))
     return re.search(r"\s+".join(parts), words) if parts else None
 
 
 def tells_of_a_wish(content: str) -> bool:
     """Whether a fact's sentence only tells that the user wants something forgotten, or not kept."""
-    return _LISTS["reports"].search(_folded(content)) is not None
+    return _LISTS["reports"].search(lowered(content)) is not None
 
 
 def _looked_at(text: str) -> tuple[str, list[_Found]]:
     """The user's own words in a turn, and every match of a wish in them, in their order."""
     prefilter = _prefilter()
-    folded = _folded(_ends(text))
+    folded = lowered(_ends(text))
     if not prefilter.finds(folded):
         return "", []
     words = _own(text, folded)
@@ -267,7 +267,7 @@ def _is_told(sentence: str, turn: str) -> bool:
 def _own(text: str, folded: str) -> str:
     """The user's own words in a text, folded, with everything else blanked out. `folded`: its ends, folded."""
     own = own_words(text)
-    words = folded if own == text else _folded(_ends(own))
+    words = folded if own == text else lowered(_ends(own))
     return _QUOTED.sub(_gap, words) if _QUOTE.search(words) else words
 
 
@@ -393,7 +393,7 @@ def _gap(match: re.Match[str]) -> str:
     return " " * len(match[0])
 
 
-def _folded(text: str) -> str:
+def lowered(text: str) -> str:
     """The text in lower case and one width."""
     if not text.isascii():
         text = nfkc(text.translate(_QUOTES))
