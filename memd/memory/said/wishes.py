@@ -29,11 +29,12 @@ _ORDER = ("thread", "next", "earlier", "back", "off", "unkept", "forget")
 """The lists of wishes; of several in one turn the first in this order counts, after `everything` and `named`."""
 
 _COUNTS = {"two": 2, "three": 3, "four": 4}
+"""The lists of words that say how many turns back a wish reaches."""
+
 _LISTS = Lists(
     Path(__file__).parent / "wishes",
     *("harmless", "excuses", "verbs", "reports", "keeps", "told", "retold", *_COUNTS),
 )
-"""The lists of words that say how many turns back a wish reaches."""
 
 _QUOTED = re.compile(
     r"\"[^\"\n]{1,300}\"|(?<!\w)'[^'\n]{2,200}'(?!\w)|「[^」\n]{1,300}」|『[^』\n]{1,300}』|《[^》\n]{1,80}》|«[^»\n]{1,300}»"
