@@ -109,9 +109,9 @@ def test_a_model_honours_nearly_all_of_them() -> None:
     assert len(shown) <= 1
 
 
-@pytest.mark.parametrize(("half", "least", "most"), [("open", 10, 0), ("held_out", 13, 0)])
+@pytest.mark.parametrize(("half", "least", "most"), [("open", 5, 0), ("held_out", 7, 0), ("attack", 54, 0)])
 def test_a_wish_to_forget_everything_is_seldom_mistaken(half: str, least: int, most: int) -> None:
-    """False alarms beside hits, of 120 and 80 wishes in all sorts of words: a false one hides a whole memory."""
+    """False alarms beside hits, of 120 and 80 wishes in all sorts of words and 64 plain ones: a false one hides all."""
     found = Counter[tuple[str, bool, bool]]()
     for line in (BLIND / "total_wishes.jsonl").read_text(encoding="utf-8").splitlines():
         row = json.loads(line)

@@ -33,16 +33,13 @@ _COUNTS = {"two": 2, "three": 3, "four": 4}
 
 _LISTS = Lists(
     Path(__file__).parent / "wishes",
-    *("harmless", "excuses", "verbs", "reports", "keeps", "told", "retold", *_COUNTS),
+    *("harmless", "excuses", "verbs", "reports", "keeps", "polite", *_COUNTS),
 )
 
 _QUOTED = re.compile(
     r"\"[^\"\n]{1,300}\"|(?<!\w)'[^'\n]{2,200}'(?!\w)|「[^」\n]{1,300}」|『[^』\n]{1,300}』|《[^》\n]{1,80}》|«[^»\n]{1,300}»"
 )
 _QUOTE = re.compile("[\"'「『《«]")
-_MARK = re.compile('["「『《«‹]')
-"""No apostrophe."""
-
 _SENTENCE = re.compile(r"[^.!?。！？\n]+(?:\.(?=\w)[^.!?。！？\n]*)*[.!?。！？]*")
 _BREAK = re.compile(r"[,;:.!?，；：。！？\n–—]")
 _MAX_CLAUSE = 120
@@ -247,8 +244,6 @@ def _looked_at(text: str) -> tuple[str, list[_Found]]:
         if tried and not _LISTS["verbs"].search(sentence):
             tried = {pattern for pattern in tried if pattern.name != "named"}
         likely = [pattern for pattern in tried if pattern.compiled.search(sentence)]
-        if any(pattern.name == "everything" for pattern in likely) and _is_told(sentence, folded):
-            likely = [pattern for pattern in likely if pattern.name != "everything"]
         if likely:
             likely += [pattern for pattern in _inverted() if pattern.compiled.search(sentence)]
         said = _LISTS["harmless"].sub(_gap, sentence) if likely else ""
@@ -256,13 +251,14 @@ def _looked_at(text: str) -> tuple[str, list[_Found]]:
             place = pattern.compiled.search(said)
             if place and (one := _found(pattern.name, place, match.end() - len(sentence))):
                 found.append(one)
+    found = [one for one in found if one.name != "everything" or (words == folded and _is_all(one, words))]
     return words, sorted(found, key=lambda one: (one.start, one.end, one.name))
 
 
-def _is_told(sentence: str, turn: str) -> bool:
-    """Whether a sentence, or the turn around it, only tells of a wish to forget everything: then none is meant."""
-    told, retold = _LISTS["told"].search(sentence), _LISTS["retold"].search(turn)
-    return told is not None or retold is not None or _MARK.search(turn) is not None
+def _is_all(one: _Found, words: str) -> bool:
+    """Whether a turn says nothing but this; what frames a wish to forget everything may turn it into anything."""
+    rest = _LISTS["polite"].sub(" ", f"{words[: one.start]} {words[one.end :]}")
+    return _WORD.search(rest) is None
 
 
 def _own(text: str, folded: str) -> str:
