@@ -244,8 +244,10 @@ def _by_id(document: Document) -> dict[str, Fact]:
 
 def _names_all(named: Sequence[ForgottenFact], wishes: Wishes, known: AbstractSet[str]) -> bool:
     """Whether the extractor names every fact, each with words of the user, and some of these speak of erasing."""
-    said = {item.id for item in named if wishes.are_own(item.quote)}
-    return len(known) > MOST and known <= said and any(speaks_of_erasing(item.quote) for item in named)
+    own = [item for item in named if wishes.are_own(item.quote)]
+    if len(known) <= MOST or not known <= {item.id for item in own}:
+        return False
+    return any(speaks_of_erasing(item.quote) for item in own)
 
 
 def _named(

@@ -96,6 +96,9 @@ def test_another_speaker_or_words_that_are_no_wish_make_no_model_forget_everythi
         named = tuple(ForgottenFact(one["id"], quote) for one in made["facts"])
         applied = apply(made, Update(forgotten_facts=named), sent, sent, origin, SETTINGS)
         assert (len(applied.document["facts"]), applied.everything) == (6, False)
+    named = tuple(ForgottenFact(one["id"], "Tell me a joke") for one in made["facts"])
+    beside = (*named, ForgottenFact(made["facts"][0]["id"], ALL))  # the other speaker's words lend it nothing
+    assert not apply(made, Update(forgotten_facts=beside), sent, sent, origin, SETTINGS).everything
 
 
 def test_what_the_user_tells_again_after_the_wish_to_forget_everything_is_stored() -> None:
