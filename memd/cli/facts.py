@@ -254,6 +254,7 @@ def restore(
     held = [str(one["fact"]) for one in editing.withheld(bucket) if one["wanted"] == "forgotten"] if every else []
     if every and not held:
         nothing("nothing is suspended")
+        return
     left = 0
     for each in held if fact_id is None else [fact_id]:
         try:
@@ -263,7 +264,7 @@ def restore(
                 raise
             left += 1
             warn(f"{printable(each)} stays suspended: {error}")
-    if every and not as_json:
+    if len(held) > left and not as_json:
         echo(f"what was said since may say otherwise: check with `memd audit {printable(user)}`")
     if left:
         raise typer.Exit(Rejected.exit_code)
