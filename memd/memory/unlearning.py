@@ -195,8 +195,7 @@ def fulfil(
     held = [fact for fact in suspended.facts_of(left) if fact.get(suspended.WHY) != suspended.ALL]
     room = max(0, suspended.MAX_SUSPENDED - len(held))
     refusals += [Refusal("too_many_forgotten", "forgottenFacts", NO_INDEX) for _ in waiting[room:]]
-    if dead:
-        left = taking_out.buried(left, dead, draft.now, remove_turns(NOTHING_SAID, dead).hashes)
+    left = _buried(left, dead, draft.now)
     unkept = tuple(sorted(wishes.quoted)) if clear else ()
     applied = replace(applied, refusals=(*applied.refusals, *refusals), forgotten=dead, unkept=unkept)
     return _with_suspended(applied, left, waiting[:room], draft)
@@ -211,8 +210,7 @@ def _all_suspended(applied: Applied, draft: Draft, wishes: Wishes) -> Applied:
     held = suspended.facts_of(applied.document)
     oldest = [id_of(fact) for fact in held[: max(0, len(held) + len(waiting) - suspended.MAX_OF_ALL)]]
     left, dead = _taken_out(applied.document, oldest)
-    if dead:
-        left = taking_out.buried(left, dead, draft.now, remove_turns(NOTHING_SAID, dead).hashes)
+    left = _buried(left, dead, draft.now)
     left = without_told(left, _All(), draft.now)
     applied = replace(applied, unkept=tuple(sorted(wishes.quoted)), everything=True, forgotten=dead)
     return _with_suspended(applied, left, waiting, draft)
@@ -302,6 +300,11 @@ def _taken_out(document: Document, ids: Sequence[str]) -> tuple[Document, tuple[
     same = [id_of(entry) for entry in archive_of(left) if id_of(entry) not in active and words.in_(content_of(entry))]
     left, more, _ = taking_out.take_out(left, same)
     return left, (*dead, *more)
+
+
+def _buried(document: Document, dead: Sequence[Fact], now: str) -> Document:
+    """The document with tombstones of these facts; the same where there are none."""
+    return taking_out.buried(document, dead, now, remove_turns(NOTHING_SAID, dead).hashes) if dead else document
 
 
 def _waiting(fact: Fact, meant: Collection[str], now: str) -> Fact:
