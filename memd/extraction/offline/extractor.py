@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from memd.extraction.offline.grammar import Form, KnownFact, is_proper, language, recognise
+from memd.extraction.offline.grammar import Form, KnownFact, is_proper, languages, recognise
 from memd.extraction.offline.sentences import sentences
 from memd.extraction.offline.statements import Statement, is_bare_no
 from memd.extraction.offline.statements import read as read_sentence
@@ -21,9 +21,6 @@ from memd.memory.document import Document
 from memd.memory.facts import content_of, id_of, readable_facts
 
 RULES_VERSION = "rules-5"
-
-_MARKS = (language("en").marks, language("zh").marks)
-"""Read when a worker starts: it takes 0.3 s."""
 
 CONFIDENCE = 0.9
 CONFIDENCE_OF_CORRECTION = 0.95
@@ -50,7 +47,7 @@ class RulesExtractor:
 def read(text: str) -> Iterator[tuple[Statement, str]]:
     """The plain statements of one message, each with its sentence."""
     corrects = False
-    for sentence, quote in sentences(text, _MARKS):
+    for sentence, quote in sentences(text, [grammar.marks for grammar in languages().values()]):
         for statement in read_sentence(sentence, corrects=corrects):
             yield statement, quote
         corrects = is_bare_no(sentence)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from memd.config import yaml_text
+from memd.push.patterns import prepared
 
 _HERE = Path(__file__).parent
 _FRAGMENT = re.compile(r"\{([a-z]\w*)\}")
@@ -80,9 +81,13 @@ class KnownFact(NamedTuple):
     firm: str = ""
 
 
-@cache
-def language(name: str) -> Grammar:
-    """The forms of `en` or `zh`."""
+@prepared
+def languages() -> Mapping[str, Grammar]:
+    """The forms of `en` and `zh`; compiling them takes 0.3 s."""
+    return {name: _read(name) for name in ("en", "zh")}
+
+
+def _read(name: str) -> Grammar:
     data = yaml_text.read(_HERE / f"{name}.yaml")
     flags = re.I if data["ignore_case"] else 0  # a large set of characters takes long to compile where case is ignored
     fragments: dict[str, str] = {}
@@ -135,7 +140,7 @@ def _by_beginning() -> tuple[list[int], dict[str, list[tuple[int, str, str, Form
 
     The longest form is the first of all: "The user is from {0}." is not "The user is {0}." with another value.
     """
-    forms = (*language("en").forms, *language("zh").forms)
+    forms = [form for grammar in languages().values() for form in grammar.forms]
     ordered = sorted((form for form in forms if "{1}" not in form.stored), key=lambda form: -len(form.stored))
     begun: dict[str, list[tuple[int, str, str, Form]]] = {}
     for place, form in enumerate(ordered):

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from memd.extraction.offline.grammar import Form, Grammar, language
+from memd.extraction.offline.grammar import Form, Grammar, languages
 from memd.extraction.offline.sentences import MASK
 
 MAX_VALUE_CHARS = 120
@@ -37,7 +37,7 @@ class Statement:
 
 def language_of(sentence: str) -> Grammar:
     """Chinese when it has a Chinese character, else English."""
-    return language("zh" if HAN.search(sentence) else "en")
+    return languages()["zh" if HAN.search(sentence) else "en"]
 
 
 def read(sentence: str, *, corrects: bool = False) -> list[Statement]:
