@@ -18,7 +18,7 @@ from msgspec import structs
 from memd.context import SIGNALS, Message
 from memd.errors import ConfigError
 from memd.push.answers import Before
-from memd.push.patterns import PatternFile, pattern_files
+from memd.push.pattern_file import PatternFile, pattern_files
 from memd.push.prefilter import Prefilter
 from memd.push.setting_right import sets_right
 from memd.push.width import nfkc
