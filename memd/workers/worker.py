@@ -254,18 +254,21 @@ class BellWorker(Worker):
         except Exception as error:  # noqa: BLE001  (anybody who may publish may send anything)
             logger(part="worker").warning(Event.JOB_REFUSED, code="not_a_command", error=type(error).__name__)
 
-    def execute_job(self, job: Job, queue: Queue) -> None:
-        """Run one bell in a forked child. A worker whose store is not the inbox's stops instead.
+    def dequeue_job_and_maintain_ttl(
+        self, timeout: int | None, max_idle_time: int | None = None
+    ) -> tuple[Job, Queue] | None:
+        """Wait for a bell. Before the first wait the patterns are compiled: a second that no due key waits for."""
+        drain.prepare()
+        return super().dequeue_job_and_maintain_ttl(timeout, max_idle_time)
 
-        The first bell waits until the patterns are compiled, a second; a worker without one never needs them.
-        """
+    def execute_job(self, job: Job, queue: Queue) -> None:
+        """Run one bell in a forked child. A worker whose store is not the inbox's stops instead."""
         try:
             library.require_store(self.connection, self.store)
         except MemdError:  # the next round of `run` meets the same error, and ends or waits
             raise StopRequested from None
         finally:
             self.store.close()  # the child opens its own
-        drain.prepare()
         self.ran_bells, self.child_died = True, False
         try:
             super().execute_job(job, queue)
