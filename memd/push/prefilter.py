@@ -51,7 +51,7 @@ _LOOK_AROUND = ("?=", "?!", "?<=", "?<!")
 _PLAIN_GROUPS = ("?:", "?>", "?m:", "?s:")
 _ESCAPED_SIGN = re.compile(r"\\([^\w\s\\])")
 _NAMED_GROUP = re.compile(r"\?P<\w+>")
-_FOLDED_GROUP = re.compile(r"(?<!\\)\(\?i:")
+_FOLDED_GROUP = re.compile(r"(?<!\\)\(\?-?i:")
 """Sound only where text and literals are folded."""
 
 _ENDLESS = "*+?{"

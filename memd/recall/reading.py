@@ -10,6 +10,7 @@ from memd.context import DEFAULT_AGENT, Bucket
 from memd.identifiers import check_identifier
 from memd.memory.document import Document, Fact
 from memd.memory.hand.by_hand import bucket_of
+from memd.memory.scoped import Places
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     import redis
 
     from memd.memory.listing import SearchFilters
-    from memd.memory.scoped import Places
     from memd.recall.inject import Injection
     from memd.recall.past import Past
     from memd.recall.reader import Reader
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
 def places_of(thread_id: str | None, project_id: str | None, app: str | None = None) -> Places:
     """What a read names, by unchecked ids. `app`: of the token that asks, if one does. Raises Rejected."""
-    from memd.memory.scoped import Places  # noqa: PLC0415  (the rules about facts are not for an app that only pushes)
-
     return Places(thread_id, check_identifier("project_id", project_id) if project_id else None, app)
 
 

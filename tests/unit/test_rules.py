@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from hypothesis import strategies as st
 from memd.context import Message
 from memd.extraction import Request, Usage
 from memd.extraction.offline.extractor import CONFIDENCE, CONFIDENCE_OF_CORRECTION, RulesExtractor, read
-from memd.extraction.offline.grammar import recognise
+from memd.extraction.offline.grammar import languages, recognise
 from memd.extraction.offline.sentences import MAX_MESSAGE_CHARS
 from memd.extraction.update import ConfirmedFact, Evidence, RetiredFact, Subject, Update
 
@@ -539,3 +540,19 @@ def test_what_only_sounds_like_a_job_is_not_replaced_by_one() -> None:
     """The value distinguishes two kinds that share a wording."""
     (fact,) = update("I'm a nurse.", facts={"f1": "The user is vegan.", "f2": "The user is a teacher."}).new_facts
     assert fact.replaces == ("f2",)
+
+
+def test_no_match_is_lost_to_the_sieves() -> None:
+    """Each regex that matches one of these clauses, in whatever case, is among those that its sieve tries."""
+    stated = [*STATED, *(json.loads(line)["text"] for line in BLIND.read_text(encoding="utf-8").splitlines())]
+    parts = [part for text in stated for part in re.split(r"[.!?;。！？；,，]\s*| and ", text)]
+    found = 0
+    for text in {text for part in parts for text in (part, part.upper(), part.lower())}:
+        for grammar in languages().values():
+            for sieve in (grammar.said, grammar.over):
+                whole = [(meaning, match.span()) for meaning, match in sieve.whole(text)]
+                assert whole == [(m, f.span()) for pattern, m in sieve.patterns if (f := pattern.fullmatch(text))]
+                found += len(whole)
+            for mark in (grammar.pasted, grammar.excluded):
+                assert mark.any_in(text) == any(pattern.search(text) for pattern, _ in mark.patterns)
+    assert found > 50

@@ -47,7 +47,7 @@ class RulesExtractor:
 def read(text: str) -> Iterator[tuple[Statement, str]]:
     """The plain statements of one message, each with its sentence."""
     corrects = False
-    for sentence, quote in sentences(text, [grammar.marks for grammar in languages().values()]):
+    for sentence, quote in sentences(text, languages().values()):
         for statement in read_sentence(sentence, corrects=corrects):
             yield statement, quote
         corrects = is_bare_no(sentence)

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from operator import itemgetter
 from pathlib import Path
-from typing import NamedTuple
+from typing import Generic, NamedTuple, TypeVar
 
 from memd.config import yaml_text
 from memd.push.patterns import prepared
+from memd.push.prefilter import Prefilter
 
 _HERE = Path(__file__).parent
 _FRAGMENT = re.compile(r"\{([a-z]\w*)\}")
 _VALUE = re.compile(r"(?<!\(\?P)<([a-z]\w*)>")
 _PROPER = re.compile("(?:[Tt]he )?[A-ZÀ-ÖØ-Þ]|(?!一家)[\u4e00-\u9fff]")
 _SEAM = re.compile("(?<=[\u4e00-\u9fff])(?=[A-Za-z])|(?<=[A-Za-z])(?=[\u4e00-\u9fff])")
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +36,6 @@ class Form:
     single: bool
     category: str
     stored: str
-    said: tuple[re.Pattern[str], ...]
     value: re.Pattern[str]
     strict: bool
     vague: re.Pattern[str] | None
@@ -56,16 +58,40 @@ class Form:
         return self.kind if self.single else f"{self.kind}\n{value.casefold()}"
 
 
+class Sieve(Generic[T]):
+    """Regexes in order, each with what it stands for; only those are tried whose literals the text has."""
+
+    def __init__(self, patterns: Sequence[tuple[re.Pattern[str], T]]) -> None:
+        self.patterns = patterns
+        sources = ((pattern.pattern, place) for place, (pattern, _) in enumerate(patterns))
+        self._likely = Prefilter(sources, folded=any(pattern.flags & re.I for pattern, _ in patterns))
+
+    def whole(self, text: str) -> Iterator[tuple[T, re.Match[str]]]:
+        """Those that match the whole text."""
+        for place in sorted(self._likely.select(text)):
+            pattern, meaning = self.patterns[place]
+            if found := pattern.fullmatch(text):
+                yield meaning, found
+
+    def any_in(self, text: str) -> bool:
+        """Whether any matches somewhere in the text."""
+        return any(self.patterns[place][0].search(text) for place in self._likely.select(text))
+
+
 class Grammar(NamedTuple):
     """Everything read from one file. `marks`: the regexes beside the forms, by name; the comments are in the files.
 
-    `over`: the kind of fact that has ended, with a form that says so. `subject`: "I", for a clause without one.
+    `said`: the ways to say each form. `over`: those to say that a kind of fact has ended. `subject`: "I", for a clause
+    without one. `pasted`, `excluded`: marks that are looked for in every message and sentence.
     """
 
     forms: tuple[Form, ...]
-    over: tuple[tuple[str, re.Pattern[str]], ...]
+    said: Sieve[Form]
+    over: Sieve[str]
     subject: str
     marks: Mapping[str, re.Pattern[str]]
+    pasted: Sieve[None]
+    excluded: Sieve[None]
 
 
 class KnownFact(NamedTuple):
@@ -99,23 +125,33 @@ def _read(name: str) -> Grammar:
 
     marks = {mark: compiled(source) for mark, source in data["marks"].items()}
 
-    def form(kind: str, many: str, category: str, stored: str, *said: str) -> Form:
-        values = "|".join(fragments[name] for each in said for name in _VALUE.findall(each))
-        return Form(
+    said: list[tuple[re.Pattern[str], Form]] = []
+
+    def form(kind: str, many: str, category: str, stored: str, *ways: str) -> Form:
+        values = "|".join(fragments[name] for each in ways for name in _VALUE.findall(each))
+        made = Form(
             kind=kind,
             single=many == "one",
             category=category,
             stored=stored,
-            said=tuple(compiled(each + data["end"]) for each in said),
             value=compiled(values),
             strict=kind in {"preference", "taste"},  # else it may be a choice in the task at hand
             vague=marks["vague"] if kind in data.get("words", ()) else None,
             sensitive=compiled(data["sensitive"][kind]) if kind in data["sensitive"] else None,
             firm=compiled(data["firm"][kind]) if kind in data["firm"] else None,
         )
+        said.extend((compiled(each + data["end"]), made) for each in ways)
+        return made
 
-    over = tuple((kind, compiled(said + data["end"])) for kind, sources in data["over"].items() for said in sources)
-    return Grammar(tuple(form(*row) for row in data["forms"]), over, data["subject"], marks)
+    return Grammar(
+        forms=tuple(form(*row) for row in data["forms"]),
+        said=Sieve(said),
+        over=Sieve([(compiled(way + data["end"]), kind) for kind, ways in data["over"].items() for way in ways]),
+        subject=data["subject"],
+        marks=marks,
+        pasted=Sieve([(marks["pasted"], None)]),
+        excluded=Sieve([(marks["excluded"], None)]),
+    )
 
 
 def is_proper(firm: str) -> bool:

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from memd.extraction.offline.grammar import Grammar
 
 MASK = "\x00"
 """Replaces each character of code and quotations, which others may have written; no statement contains it."""
@@ -39,17 +43,17 @@ _INTRODUCES = re.compile(r"[:：](?:\s*\d{1,2}[.)、])?\Z")
 _BULLET = re.compile(r"[\s\-*•·#]*(?:\d{1,2}[.)、]\s*)?")
 
 
-def sentences(text: str, marks: Sequence[Mapping[str, re.Pattern[str]]]) -> Iterator[tuple[str, str]]:
+def sentences(text: str, grammars: Collection[Grammar]) -> Iterator[tuple[str, str]]:
     """The user's own sentences, as (masked, verbatim for the quote).
 
     A message that asks to work on a text, or to play a role, contains words of others, so none of it is read. Text
     after a line that ends in a colon is not read either, nor a list behind a colon, unless facts about the user are
     announced.
     """
-    own = any(each["about_me"].search(text[:ANNOUNCED_CHARS]) for each in marks)
+    own = any(each.marks["about_me"].search(text[:ANNOUNCED_CHARS]) for each in grammars)
     if len(text) > (MAX_OWN_CHARS if own else MAX_MESSAGE_CHARS):
         return
-    if not own and any(each["pasted"].search(text) for each in marks):
+    if not own and any(each.pasted.any_in(text) for each in grammars):
         return
     masked = _NOT_OWN.sub(_mask, text)
     start = 0
@@ -57,7 +61,7 @@ def sentences(text: str, marks: Sequence[Mapping[str, re.Pattern[str]]]) -> Iter
         first, start = start, end
         body = masked[first:end].strip()
         colon = _INTRODUCES.search(body)
-        if colon and not any(each["about_me"].search(body[: colon.start()]) for each in marks):
+        if colon and not any(each.marks["about_me"].search(body[: colon.start()]) for each in grammars):
             return
         bullet = _BULLET.match(masked, first)
         first = bullet.end() if bullet else first

@@ -45,7 +45,7 @@ def read(sentence: str, *, corrects: bool = False) -> list[Statement]:
     known = language_of(sentence)
     whole = _normal(sentence)
     text = known.marks["question"].sub("", whole)
-    if MASK in text or known.marks["excluded"].search(text):
+    if MASK in text or known.excluded.any_in(text):
         return []
     start = _opening(text)
     corrects = corrects or known.marks["correcting"].search(text[:start]) is not None
@@ -98,18 +98,15 @@ def _clauses(clauses: list[str], known: Grammar) -> Iterator[list[Statement]]:
 
 
 def _endings(text: str, known: Grammar) -> Iterator[Statement]:
-    for kind, pattern in known.over:
-        if found := pattern.fullmatch(text):
-            yield Statement(_bare(found.groupdict().get("value") or ""), over=kind)
+    for kind, found in known.over.whole(text):
+        yield Statement(_bare(found.groupdict().get("value") or ""), over=kind)
 
 
 def _stated(text: str, known: Grammar) -> Statement | None:
-    for form in known.forms:
-        for pattern in form.said:
-            found = pattern.fullmatch(text)
-            value = found["value"] if found else ""
-            if found and len(value) <= MAX_VALUE_CHARS and not (form.vague and form.vague.search(value)):
-                kin = found.groupdict().get("kin", "").lower()
-                beside = known.marks["beside"].search(text) is not None
-                return Statement(_bare(value), form, relationship=kin, beside=beside)
+    for form, found in known.said.whole(text):
+        value = found["value"]
+        if len(value) <= MAX_VALUE_CHARS and not (form.vague and form.vague.search(value)):
+            kin = found.groupdict().get("kin", "").lower()
+            beside = known.marks["beside"].search(text) is not None
+            return Statement(_bare(value), form, relationship=kin, beside=beside)
     return None
