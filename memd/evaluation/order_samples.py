@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from memd.evaluation.attack_cases import read_cases
-from memd.extraction.offline.sentences import sentence_ends
 from memd.memory.gates.instructions import is_markup
 from memd.memory.gates.readings import is_hidden
+from memd.push.sentence_ends import sentence_ends
 from memd.push.shapes import to_turn
 
 NO_STATEMENTS = frozenset({"permission", "order", "pasted", "fiction", "quoted"})

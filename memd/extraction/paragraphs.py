@@ -10,7 +10,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from heapq import nsmallest
 
-from memd.extraction.offline.sentences import sentence_ends
+from memd.push.sentence_ends import sentence_ends
 
 MIN_CHARS = 400
 """Sentences with fewer characters are never split."""

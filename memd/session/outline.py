@@ -12,7 +12,7 @@ from itertools import count, pairwise
 from typing import NamedTuple
 
 from memd.context import tenths_of_tokens
-from memd.extraction.offline.sentences import sentence_ends
+from memd.push.sentence_ends import sentence_ends
 from memd.session.chat import SUMMARY_HEAD, ChatTurn, is_notes
 from memd.session.told import TURN_CHARS, redacted
 

@@ -14,11 +14,11 @@ from functools import cache
 from pathlib import Path
 from types import MappingProxyType
 
-from memd.extraction.offline.sentences import sentence_ends
 from memd.memory.gates.harm import Kind, Weighed, is_harmful, pieces, quote_words, sentence_words
 from memd.memory.gates.readings import is_hidden, plain
 from memd.push.patterns import load, prepared
 from memd.push.prefilter import Prefilter
+from memd.push.sentence_ends import sentence_ends
 
 LOOK_AT = 10_000
 """Characters of a text that are checked; no gate lets a longer one through."""

@@ -15,7 +15,6 @@ from typing import NamedTuple
 
 from msgspec import structs
 
-from memd.extraction.offline.sentences import sentence_ends
 from memd.memory.gates.instructions import is_markup, said_refusal
 from memd.memory.gates.uploads import is_upload_event, names_upload
 from memd.memory.said.own_words import own_words
@@ -24,6 +23,7 @@ from memd.push.answers import strength_of
 from memd.push.marks import MARK
 from memd.push.patterns import load, prepared
 from memd.push.prefilter import Prefilter
+from memd.push.sentence_ends import sentence_ends
 from memd.push.width import nfkc
 
 GATES_VERSION = 4

@@ -7,12 +7,12 @@ from datetime import datetime, timedelta
 
 from memd.config import SaidSettings
 from memd.context import Message, digest
-from memd.extraction.offline.sentences import sentence_ends
 from memd.memory.document import SaidFile
 from memd.memory.said.changes import Append, Rewrite, append, rewrite
 from memd.memory.said.turns import MAX_TURN_CHARS, NOTHING_SAID, Mark, Said, Turn, line_of
 from memd.memory.text import normal_key
 from memd.push.limits import shorten_redacted
+from memd.push.sentence_ends import sentence_ends
 from memd.push.times import iso
 
 ROOM = 0.75
