@@ -26,5 +26,5 @@ def measure(size: Size) -> Iterator[Measurement]:
             yield Figure(AREA, "a listening worker", listening, "MB")
         yield Figure(
             AREA, f"a worker and its child, {concurrency} calls in flight", found.memory_mb, "MB",
-            target=at_most(200) if concurrency == 256 else None,
+            target=at_most(150) if concurrency == 256 else None,
         )  # fmt: skip
