@@ -22,7 +22,7 @@ from benchmarks.ground import ground
 from benchmarks.load import conversation
 from memd.client import Memd
 from memd.events import setup
-from memd.workers.drain import Drain
+from memd.workers.drain import Drain, prepare
 
 LINES = 22
 
@@ -65,6 +65,7 @@ def main() -> None:
     """Print the three profiles."""
     count = int(sys.argv[1]) if len(sys.argv) > 1 else 320
     setup("warning", "json")
+    prepare()  # as a worker does: compiling the patterns is no part of a context
     with ground(scheduler__quiet_s=300) as place, Memd(place.settings) as memd:
         pushes = [conversation(number) for number in range(count)]
         memd.push(**pushes[0])
