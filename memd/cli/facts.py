@@ -30,7 +30,7 @@ from memd.cli.tables import table
 from memd.client import Memd
 from memd.context import Bucket
 from memd.errors import Rejected
-from memd.memory.document import Withheld
+from memd.memory.document import Withheld, revision_of
 from memd.memory.facts import (
     ArchiveReason,
     archive_note,
@@ -196,7 +196,10 @@ def add(
     Example: memd facts add ana "Prefers short answers" --category preference
     """
     editing, bucket = editing_of(user, agent)
+    is_new = not revision_of(editing.load(bucket).document)
     tell(editing.add(bucket, content_given(content), category, dry_run=dry_run), "added", dry_run, as_json)
+    if is_new:
+        nothing("it is the first fact of this memory: nothing was known of this user and agent")
 
 
 @facts.command()

@@ -31,10 +31,14 @@ def write(settings: Settings, document: object) -> Path:
 
 def test_facts_are_added_listed_edited_and_removed(cli: Cli) -> None:
     """The whole way by hand, in words and JSON; secrets can come by stdin."""
-    added = json.loads(cli("facts", "add", "ana", "Prefers short answers", "--category", "preference", "--json").stdout)
+    first = cli("facts", "add", "ana", "Prefers short answers", "--category", "preference", "--json")
+    assert "the first fact of this memory" in first.stderr  # a user id with a typo has a memory of its own
+    added = json.loads(first.stdout)
     fact_id = added["id"]
     assert (added["changed"], added["before"], added["after"]["source"]) == (True, None, "manual")
-    assert cli("facts", "add", "ana", "-", given="用户住在里斯本\n").stdout.endswith("+ [context] 用户住在里斯本\n")
+    second = cli("facts", "add", "ana", "-", given="用户住在里斯本\n")
+    assert second.stdout.endswith("+ [context] 用户住在里斯本\n")
+    assert second.stderr == ""
     listed = cli("facts", "list", "ana", "--category", "preference").stdout.splitlines()
     assert [line.split()[0] for line in listed] == ["id", fact_id]
     assert listed[1].split()[3:6] == ["active", f"{datetime.now(UTC):%Y-%m-%d}", "-"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import subprocess
 import sys
@@ -17,11 +18,14 @@ from support import environment, make_settings, part, wait_for
 from memd.client import Memd
 from memd.config import Settings
 from memd.errors import InboxUnavailable, NotReady
+from memd.events import logger
 from memd.inbox.bell import bell_queue, ring
 from memd.inbox.connection import connect
+from memd.inbox.outage import Outage
 from memd.ops import server
+from memd.workers import drain
 from memd.workers.job import BellJob, RefusedJob
-from memd.workers.worker import pause_after
+from memd.workers.worker import BellWorker, Stop, pause_after
 
 pytestmark = pytest.mark.timing
 
@@ -59,6 +63,17 @@ def test_hostile_jobs_are_harmless_and_the_bell_behind_them_runs(
         wait_for(lambda: memd.document("ana")["facts"], "the bell behind the hostile jobs was answered")
         assert worker.poll() is None
     assert not target.exists()
+
+
+def test_the_patterns_are_compiled_before_the_wait_for_a_bell(client: redis.Redis) -> None:
+    """So the first due key after a start does not wait for them."""
+    drain.prepare.cache_clear()
+    worker = BellWorker([bell_queue(client, BellJob)], connection=client, job_class=BellJob)
+    worker.stop, worker.outage = Stop(), Outage(logger())
+    worker.register_birth()
+    assert worker.dequeue_job_and_maintain_ttl(None) is None
+    assert drain.prepare.cache_info().currsize == 1
+    gc.unfreeze()  # what a worker's parent gives up is the rest of the tests' here
 
 
 @pytest.mark.parametrize(
