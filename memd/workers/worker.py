@@ -258,6 +258,8 @@ class BellWorker(Worker):
         self, timeout: int | None, max_idle_time: int | None = None
     ) -> tuple[Job, Queue] | None:
         """Wait for a bell. Before the first wait the patterns are compiled: a second that no due key waits for."""
+        if self.stop.requested:  # by a signal before RQ handled them
+            raise StopRequested
         drain.prepare()
         return super().dequeue_job_and_maintain_ttl(timeout, max_idle_time)
 

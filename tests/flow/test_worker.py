@@ -13,6 +13,7 @@ from pathlib import Path
 import orjson
 import pytest
 import redis
+from rq.exceptions import StopRequested
 from support import environment, make_settings, part, wait_for
 
 from memd.client import Memd
@@ -74,6 +75,17 @@ def test_the_patterns_are_compiled_before_the_wait_for_a_bell(client: redis.Redi
     assert worker.dequeue_job_and_maintain_ttl(None) is None
     assert drain.prepare.cache_info().currsize == 1
     gc.unfreeze()  # what a worker's parent gives up is the rest of the tests' here
+
+
+def test_a_worker_that_is_told_to_stop_compiles_nothing(client: redis.Redis) -> None:
+    """Also where the signal came before RQ handles any: then only memd knows of it."""
+    drain.prepare.cache_clear()
+    worker = BellWorker([bell_queue(client, BellJob)], connection=client, job_class=BellJob)
+    worker.stop = Stop()
+    worker.stop.requested = True
+    with pytest.raises(StopRequested):
+        worker.dequeue_job_and_maintain_ttl(None)
+    assert drain.prepare.cache_info().currsize == 0
 
 
 @pytest.mark.parametrize(
