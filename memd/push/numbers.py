@@ -96,6 +96,7 @@ def _is_card(digits: str) -> bool:
 
 def seed_phrases(lowered: str, hints: Sequence[str]) -> Iterator[tuple[int, int]]:
     """The places of seed phrases in a text in lower case. Without a hint in the text, the checksum must be right."""
+    hinted: bool | None = None  # looked for once, and only where words side by side could be a phrase
     for row in _ROW.finditer(lowered):
         if len(row[0]) < _SHORTEST_ROW or not _has_enough(row[0]):
             continue
@@ -104,8 +105,11 @@ def seed_phrases(lowered: str, hints: Sequence[str]) -> Iterator[tuple[int, int]
             if word is not None and word[0] in seed_words():
                 run.append(word)
                 continue
-            if len(run) >= SEED_WORDS and (any(hint in lowered for hint in hints) or _is_seed([w[0] for w in run])):
-                yield run[0].start(), run[-1].end()
+            if len(run) >= SEED_WORDS:
+                if hinted is None:
+                    hinted = any(hint in lowered for hint in hints)
+                if hinted or _is_seed([word[0] for word in run]):
+                    yield run[0].start(), run[-1].end()
             run = []
 
 

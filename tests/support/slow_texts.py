@@ -48,7 +48,7 @@ PIECES = (
     "pass x x x x x x ", "--token ", "//x/:_authToken=npm_", "/+=", "好", "thanks ", "你 ", "`", "no, ",
     "/user:a ", "abcd.\n", "I am. ", "\"a\" ", "about me:\n", "pin:abc1 ", "pin is ", "token: ",
     "my password for a b c ", "https://", "https://hooks", "<tool_response>", "<tool_response>\n```\n",
-    "Action: a\nObservation: b\n",
+    "Action: a\nObservation: b\n", "-test" * 40 + " " * 40,
 )  # fmt: skip
 """The worst known repetitions, and what patterns look for."""
 
@@ -128,7 +128,7 @@ def slow(seconds: float, seed: int) -> list[str]:
             piece = next(pieces)
             for name, run in ((source, search), *(all_stages.items() if seed else ())):
                 if (times := ratio(run, piece)) > LIMIT:
-                    found.append(f"{name}: {times:.0f} times for {piece[:80]!r}")
+                    found.append(f"{name}: {times:.0f} times for {piece!r}")  # whole: its end may be what is slow
             if time.monotonic() > stop:
                 break
     return found
