@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -24,12 +25,17 @@ def _patterns() -> Prefilter[re.Pattern[str]]:
 
 def outright(text: str) -> list[tuple[int, int]]:
     """The places in a folded text of what it asks to remember; none in a question."""
+    begun = sorted(match.end() for pattern in _patterns().select(text) for match in pattern.finditer(text))
+    if not begun:
+        return []
+    ends = [match.start() for match in _END.finditer(text)]  # all at once: a search from each place would be quadratic
     found: list[tuple[int, int]] = []
-    for pattern in _patterns().select(text):
-        for match in pattern.finditer(text):
-            end = _END.search(text, match.end())
-            if end is None or end[0] not in "?？":
-                found.append((match.end(), end.start() if end else len(text)))
+    for start in begun:
+        place = bisect_left(ends, start)
+        if place == len(ends):
+            found.append((start, len(text)))
+        elif text[ends[place]] not in "?？":
+            found.append((start, ends[place]))
     return found
 
 
