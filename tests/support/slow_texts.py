@@ -28,6 +28,10 @@ Longer ones do not stay in the processor's caches while other tests run: there l
 TRIES, HOPELESS = 12, 40
 """Measurements until a text counts as slow; quadratic time is 100 times, and is not measured again."""
 
+LONGER, GOES_ON = 100_000, 7
+"""The CPU of 100,000 characters that is still growth, in times that of 25,000: 4 is linear, 16 quadratic. Work that is
+bounded, and begins only in long texts, is neither."""
+
 FIGURES = 100_000
 """Characters of the texts whose CPU is printed."""
 
@@ -48,7 +52,8 @@ PIECES = (
     "pass x x x x x x ", "--token ", "//x/:_authToken=npm_", "/+=", "好", "thanks ", "你 ", "`", "no, ",
     "/user:a ", "abcd.\n", "I am. ", "\"a\" ", "about me:\n", "pin:abc1 ", "pin is ", "token: ",
     "my password for a b c ", "https://", "https://hooks", "<tool_response>", "<tool_response>\n```\n",
-    "Action: a\nObservation: b\n", "-test" * 40 + " " * 40,
+    "Action: a\nObservation: b\n", "-test" * 40 + " " * 40, "请记住", "remember that ",
+    "DE89 " * 8 + "4242424242424242 ",
 )  # fmt: skip
 """The worst known repetitions, and what patterns look for."""
 
@@ -60,11 +65,23 @@ def ratio(search: Search, piece: str) -> float:
     not.
     """
     times = _ratio(search, piece, cold=False)
-    return times if times <= LIMIT else min(times, _ratio(search, piece, cold=True))
+    if times > LIMIT:
+        times = min(times, _ratio(search, piece, cold=True))
+    return times if times <= LIMIT or _goes_on(search, piece) else LIMIT
+
+
+def _goes_on(search: Search, piece: str) -> bool:
+    """Whether the CPU still grows by more than the length in longer texts."""
+    long, longer = (cpu(search, _repeated(piece, size), 3) for size in (LONG, LONGER))
+    return longer > GOES_ON * long
+
+
+def _repeated(piece: str, size: int) -> str:
+    return (piece * (size // len(piece) + 1))[:size]
 
 
 def _ratio(search: Search, piece: str, *, cold: bool) -> float:
-    short, long = ((piece * (size // len(piece) + 1))[:size] for size in (SHORT, LONG))
+    short, long = (_repeated(piece, size) for size in (SHORT, LONG))
     search(short)
     longs: list[float] = []
     shorts: list[float] = []
@@ -117,18 +134,29 @@ def invented(source: str, seed: int) -> Iterator[str]:
         yield "".join(text * rng.choice((1, 1, 1, 8, 40)) for text in chosen)
 
 
+def combined(seed: int) -> Iterator[str]:
+    """Repetitions of two or three known pieces: some cost much only where others stand between them."""
+    rng = random.Random(seed)  # noqa: S311  (repeatable, no secret)
+    while True:
+        chosen = rng.choices(PIECES, k=rng.choice((2, 3)))
+        yield "".join(piece * rng.choice((1, 1, 2, 8, 20)) for piece in chosen)[:SHORT]
+
+
 def slow(seconds: float, seed: int) -> list[str]:
-    """The slow texts found in some seconds: each pattern alone and each stage, on pieces made of the patterns."""
+    """The slow texts found in some seconds: each pattern alone on pieces made of it, each stage on these and others."""
     found: list[str] = []
     stop = time.monotonic() + seconds
     makers = [(source, search, invented(source, seed)) for source, search in searches()]
-    all_stages = stages()
+    all_stages, others = stages(), combined(seed)
     while time.monotonic() < stop:
         for source, search, pieces in makers:
             piece = next(pieces)
-            for name, run in ((source, search), *(all_stages.items() if seed else ())):
-                if (times := ratio(run, piece)) > LIMIT:
-                    found.append(f"{name}: {times:.0f} times for {piece!r}")  # whole: its end may be what is slow
+            tried = [(source, search, piece)]
+            if seed:
+                tried += [(name, run, text) for text in (piece, next(others)) for name, run in all_stages.items()]
+            for name, run, text in tried:
+                if (times := ratio(run, text)) > LIMIT:
+                    found.append(f"{name}: {times:.0f} times for {text!r}")  # whole: its end may be what is slow
             if time.monotonic() > stop:
                 break
     return found
