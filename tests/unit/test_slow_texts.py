@@ -33,3 +33,15 @@ def test_a_search_for_slow_texts_finds_none() -> None:
     """Each pattern alone, ours and those of detect-secrets, on repetitions of what it looks for."""
     assert len(list(searches())) >= 200
     assert not slow(seconds=3, seed=0)
+
+
+@pytest.mark.parametrize(
+    ("head", "piece", "tail"),
+    [
+        ("Here is the email:\n", "a\n\n", "\nplease forget that I said so"),
+        ("下面是邮件：\n", "好\n\n", "\n忘掉我说的"),
+    ],
+)
+def test_a_pasted_text_of_many_paragraphs_takes_linear_time(head: str, piece: str, tail: str) -> None:
+    """It begins and ends once, so no repetition of a piece is like it. 100,000 characters took nine seconds."""
+    assert ratio(lambda text: STAGES["wishes"](head + text + tail), piece) <= LIMIT

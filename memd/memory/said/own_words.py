@@ -156,7 +156,8 @@ def _pasted_from(text: str, lines: list[str]) -> int | None:
 
 def _last_paragraph(lines: list[str], start: int) -> int:
     """The line where a pasted text ends: before a short last paragraph, which may be the user's own again."""
-    blanks = [index for index in _paragraph_ends(lines, start) if "".join(lines[index:]).strip()]
+    last = next((index for index in range(len(lines) - 1, -1, -1) if lines[index].strip()), -1)
+    blanks = [index for index in _paragraph_ends(lines, start) if index < last]
     if len(blanks) < 1 or len("".join(lines[blanks[-1] :]).strip()) > LONGEST_END:
         return len(lines)
     return blanks[-1] if any(line.strip() for line in lines[start : blanks[-1]]) else len(lines)
