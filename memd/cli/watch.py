@@ -66,15 +66,14 @@ def _as_lines(memd: Memd, every: float) -> None:
 
 
 def _on_screen(memd: Memd, every: float) -> None:
-    from rich.live import Live  # noqa: PLC0415  (90 ms, and only a terminal shows it)
-    from rich.text import Text  # noqa: PLC0415  (as above)
+    from rich import live, text  # noqa: PLC0415  (90 ms, and only a terminal shows it)
 
-    with _key_presses() as pressed, Live(screen=True, auto_refresh=False) as live:
+    with _key_presses() as pressed, live.Live(screen=True, auto_refresh=False) as screen:
         while True:
             columns, height = shutil.get_terminal_size()
             head = ("memd", f"{datetime.now(UTC):%H:%M:%S} UTC; q ends")
             page = lines(head, _figures(memd), (), columns)[:height]
-            live.update(Text("\n".join(page)), refresh=True)
+            screen.update(text.Text("\n".join(page)), refresh=True)
             if pressed(every) in {"q", "Q"}:
                 return
 
